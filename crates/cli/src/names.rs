@@ -1,6 +1,7 @@
 //! Modes, rights and usages as words of the command line.
 
 use anyhow::{Result, bail};
+use polyclave_config::Day;
 use polyclave_node::local::ALL_RIGHTS;
 use polyclave_transport::wire::{Mode, Right, Usage};
 
@@ -16,7 +17,17 @@ pub fn parse_rights(text: &str) -> Result<Vec<Right>> {
     if text.trim() == "all" {
         return Ok(ALL_RIGHTS.to_vec());
     }
-    text.split(',').map(|word| parse(word, "right", &ALL_RIGHTS)).collect()
+    text.split(',').map(parse_right).collect()
+}
+
+/// Parses a right.
+pub fn parse_right(word: &str) -> Result<Right> {
+    parse(word, "right", &ALL_RIGHTS)
+}
+
+/// Parses days of the week.
+pub fn parse_days(text: &str) -> Result<Vec<Day>> {
+    text.split(',').map(|word| parse(word, "day", &Day::ALL)).collect()
 }
 
 /// Parses a mode.

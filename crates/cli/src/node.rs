@@ -6,6 +6,7 @@ mod backup;
 mod init;
 mod join;
 mod passphrase;
+mod policy;
 mod readmit;
 mod refresh;
 mod rotate;
@@ -31,6 +32,9 @@ pub enum Command {
     Allow(allow::AllowArguments),
     /// Take all rights from a client at this node
     Revoke(allow::RevokeArguments),
+    /// Try, list or replace the rules for clients
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Run the node until SIGINT or SIGTERM
     Run(run::Arguments),
     /// Show the status of the running node
@@ -61,6 +65,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Join(arguments) => join::run(arguments),
         Command::Allow(arguments) => allow::allow(arguments),
         Command::Revoke(arguments) => allow::revoke(arguments),
+        Command::Policy(command) => policy::run(command),
         Command::Run(arguments) => run::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Refresh(arguments) => refresh::run(arguments),

@@ -22,3 +22,14 @@ pub fn line(text: Arguments<'_>) {
         std::process::exit(1);
     }
 }
+
+/// Prints rows in columns of the necessary width.
+pub fn table<const N: usize>(rows: &[[String; N]]) {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    for row in rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        line(format_args!("{}", cells.join("  ").trim_end()));
+    }
+}

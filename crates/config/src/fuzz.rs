@@ -2,7 +2,7 @@
 //! fingerprints, and texts that name parties.
 
 use polyclave_harness::{fuzz, within_memory};
-use polyclave_transport::wire::Right;
+use polyclave_transport::wire::{Mode, Right};
 
 use crate::card::tests::{card, certificate};
 use crate::identity::tests::identity;
@@ -40,6 +40,22 @@ const WORDS: [&str; 28] = [
     "-1",
     "1e999",
     "9223372036854775807",
+];
+
+/// The same of rules.
+const RULE_WORDS: [&str; 12] = [
+    "[[group]]\n",
+    "[[rule]]\n",
+    "clients = ",
+    "groups = ",
+    "modes = ",
+    "deny = true\n",
+    "days = ",
+    "hours = ",
+    "not_after = ",
+    "2026-12-31T18:00:00Z",
+    "blocks_per_day = ",
+    "*",
 ];
 
 /// The memory that a parser may hold for a file, of which TOML makes a tree first.
@@ -115,9 +131,37 @@ fn no_rules_panic_and_what_is_read_comes_back() {
     let mut policy = ClientPolicy::default();
     let alice = ClientCard { name: "alice".into(), certificate: certificate(1) };
     policy.allow(&alice, &[Right::Encrypt, Right::Mac], &["pay-*".into(), "exact".into()]).expect("it fits");
-    let valid = vec![policy.to_text().into_bytes(), ClientPolicy::default().to_text().into_bytes()];
-    let property = |bytes: &[u8]| comes_back(bytes, ClientPolicy::parse, ClientPolicy::to_text);
-    fuzz!("policies", &WORDS, valid, property);
+    let plain = policy.to_text().into_bytes();
+    policy.join_group("office", "alice").expect("it fits");
+    let rule = Rule {
+        name: "hours".into(),
+        clients: vec!["*".into()],
+        groups: vec!["office".into()],
+        rights: vec![Right::Encrypt],
+        keys: vec!["a*b?".into()],
+        modes: vec![Mode::Gcm],
+        not_before: Some(Moment::from_seconds(1_800_000_000)),
+        not_after: Some(Moment::from_seconds(1_900_000_000)),
+        days: vec![Day::Mon, Day::Fri],
+        hours: Some("08:00-18:00".parse().expect("hours")),
+        requests_per_hour: std::num::NonZeroU64::new(10),
+        ..Rule::default()
+    };
+    policy.set_rule(rule).expect("it fits");
+    let valid = vec![plain, policy.to_text().into_bytes(), ClientPolicy::default().to_text().into_bytes()];
+    let words: Vec<&str> = WORDS.into_iter().chain(RULE_WORDS).collect();
+    fuzz!("policies", &words, valid, |bytes: &[u8]| {
+        comes_back(bytes, ClientPolicy::parse, ClientPolicy::to_text);
+        let Some(policy) = str::from_utf8(bytes).ok().and_then(|text| ClientPolicy::parse(text).ok()) else {
+            return;
+        };
+        for (right, mode, key) in [(Right::Encrypt, Some(Mode::Gcm), "aab1"), (Right::Delete, None, "")] {
+            let asked = Asked { right, mode, key: key.into() };
+            let now = Moment::from_seconds(1_850_000_000);
+            let judged = |c: &ClientRule| policy.judge(&c.certificate, &asked, now).is_allowed();
+            assert!(policy.clients().iter().all(|c| policy.allows(&c.certificate, &asked, now) == judged(c)));
+        }
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! | [`Card`] | everybody | where a node is and by which certificates it is known |
 //! | [`Cluster`] (`cluster.toml`) | all nodes and clients, the same | which nodes work together, and how |
 //! | [`NodeDir`] | one node | its settings, identity, secret at rest and store |
-//! | [`ClientPolicy`] (`clients.toml`) | one node | what which client may do there |
+//! | [`ClientPolicy`] (`clients.toml`) | one node | what which client may do there: [`Rule`]s with conditions |
 //! | [`ClientDir`] | one client | its name and identity |
 //! | [`Hosts`] (`hosts.toml`) | researchers, the same at each | the parties of the laboratory's sessions between machines |
 //!
@@ -66,6 +66,8 @@ pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;
 pub use name::check_name;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
-pub use policy::{ClientPolicy, ClientRule};
+pub use policy::{
+    Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement, Moment, Rule, patterns_overlap,
+};
 pub use sealed_secret::Passphrase;
 pub use settings::{NodeLimits, NodeSettings, RefreshSettings, StockSettings};

@@ -235,6 +235,14 @@ impl NodeDir {
         policy.save(&self.file(POLICY))
     }
 
+    /// Replaces what clients may do here by a file, as it is, if it is in order.
+    pub fn replace_policy(&self, file: &Path) -> Result<ClientPolicy> {
+        let text = private::read_public(file)?;
+        let policy = ClientPolicy::parse(&text).map_err(|e| e.in_file(file))?;
+        private::write_public(&self.file(POLICY), text.as_bytes())?;
+        Ok(policy)
+    }
+
     /// Where the policy is, to see whether it has changed.
     pub fn policy_path(&self) -> PathBuf {
         self.file(POLICY)

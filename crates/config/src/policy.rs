@@ -1,41 +1,68 @@
 //! `clients.toml`: what each client may do at this node. A client that is not in it may do nothing.
+//!
+//! A `[[client]]` has a certificate, and what it may do at any time. A `[[rule]]` allows some clients or groups more, under conditions (modes,
+//! times, limits of requests and blocks), or forbids something. The file of a version without rules means what it meant.
+
+mod check;
+mod judge;
+mod pattern;
+mod rule;
+#[cfg(test)]
+mod tests;
+mod times;
 
 use std::path::Path;
 
 use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::Right;
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
-use crate::{ClientCard, Error, Result, certificate_fingerprint, check_name, private, text};
+use check::{Kind, Wrong};
+
+use crate::{ClientCard, Error, Result, certificate_fingerprint, private, text};
+
+pub use judge::{Asked, Grant, Judgement, patterns_overlap};
+pub use rule::{ClientRule, Group, Rule};
+pub use times::{Day, Hours, Moment};
 
 /// The rules of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClientPolicy {
-    #[serde(default, rename = "client", skip_serializing_if = "Vec::is_empty")]
-    rules: Vec<ClientRule>,
+    #[serde(rename = "client", skip_serializing_if = "Vec::is_empty")]
+    clients: Vec<ClientRule>,
+    #[serde(rename = "group", skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<Group>,
+    #[serde(rename = "rule", skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<Rule>,
 }
 
-/// What one client may do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ClientRule {
-    /// Its name.
-    pub name: String,
-    /// The certificate by which it is known.
-    #[serde(with = "text::certificate")]
-    pub certificate: CertificateDer<'static>,
-    /// What it may do.
-    pub rights: Vec<Right>,
-    /// The keys that it may use: names, or beginnings of names followed by a `*`.
-    pub keys: Vec<String>,
+/// The file, with the place of each entry.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Text {
+    client: Vec<Spanned<ClientRule>>,
+    group: Vec<Spanned<Group>>,
+    rule: Vec<Spanned<Rule>>,
 }
 
 impl ClientPolicy {
-    /// Reads rules.
+    /// Reads rules. An error names the line, and the entry if it can be read.
     pub fn parse(text: &str) -> Result<ClientPolicy> {
-        let policy: ClientPolicy = text::parse(text)?;
-        policy.check()?;
+        let entries: Text = text::parse(text)?;
+        let mut starts: Vec<(Kind, usize)> = Vec::new();
+        let policy = ClientPolicy {
+            clients: placed(entries.client, Kind::Client, &mut starts),
+            groups: placed(entries.group, Kind::Group, &mut starts),
+            rules: placed(entries.rule, Kind::Rule, &mut starts),
+        };
+        policy.check().map_err(|(kind, number, error)| {
+            let start =
+                starts.iter().filter(|(of, _)| *of == kind).nth(number).map_or(0, |(_, start)| *start);
+            let before = text.get(..start).unwrap_or_default();
+            let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
+            Error::misuse(format!("line {line}, {}", policy.told((kind, number, error))))
+        })?;
         Ok(policy)
     }
 
@@ -54,39 +81,40 @@ impl ClientPolicy {
         text::render("What which client may do at this node. Who is not here may do nothing.", self)
     }
 
-    /// All rules.
-    pub fn rules(&self) -> &[ClientRule] {
-        &self.rules
+    /// All clients.
+    pub fn clients(&self) -> &[ClientRule] {
+        &self.clients
     }
 
-    /// Whether a client has this right for the key with this name.
-    pub fn allows(&self, certificate: &CertificateDer<'_>, right: Right, key: &str) -> bool {
-        self.rule_of(certificate).is_some_and(|rule| rule.allows(right, key))
+    /// All groups.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// All rules with conditions.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
     }
 
     /// The name of the client with this certificate.
     pub fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<&str> {
-        self.rule_of(certificate).map(|rule| rule.name.as_str())
+        self.entry_of(certificate).map(|client| client.name.as_str())
+    }
+
+    /// The client with a name.
+    pub fn client_named(&self, name: &str) -> Option<&ClientRule> {
+        self.clients.iter().find(|client| client.name == name)
     }
 
     /// The certificates of all clients. Nobody else may connect.
     pub fn certificates(&self) -> Vec<CertificateDer<'static>> {
-        self.rules.iter().map(|rule| rule.certificate.clone()).collect()
+        self.clients.iter().map(|client| client.certificate.clone()).collect()
     }
 
-    /// Gives a client these rights and no others. It replaces an older rule for the client, but not for another certificate with its name.
+    /// Gives a client these rights in its own entry, and no others there. It replaces what the entry had before, but not another certificate
+    /// with its name. Rules with conditions stay.
     pub fn allow(&mut self, client: &ClientCard, rights: &[Right], keys: &[String]) -> Result<()> {
-        let known = self.rules.iter().find(|rule| rule.name == client.name);
-        if let Some(known) = known.filter(|rule| rule.certificate != client.certificate) {
-            return Err(Error::misuse(format!(
-                "{} is known here by another certificate; nothing was changed\n  known:       {}\n  this card's: {}\nIf it is the \
-                 same client with a new certificate, compare this with its owner, and give --replace; then the old one may do \
-                 nothing more. If it is another client, it takes another name",
-                client.name,
-                certificate_fingerprint(&known.certificate),
-                certificate_fingerprint(&client.certificate)
-            )));
-        }
+        self.refuse_other_certificate(client)?;
         self.replace(client, rights, keys)
     }
 
@@ -96,162 +124,91 @@ impl ClientPolicy {
         rights.sort();
         rights.dedup();
         let (name, certificate) = (client.name.clone(), client.certificate.clone());
-        let rule = ClientRule { name, certificate, rights, keys: keys.to_vec() };
-        let mut changed = self.clone();
-        match changed.rules.iter_mut().find(|old| old.name == rule.name) {
-            Some(old) => *old = rule,
-            None => changed.rules.push(rule),
+        let entry = ClientRule { name, certificate, rights, keys: keys.to_vec() };
+        self.change(|policy| match policy.clients.iter_mut().find(|old| old.name == entry.name) {
+            Some(old) => *old = entry,
+            None => policy.clients.push(entry),
+        })
+    }
+
+    /// Makes a client known. A client that is known already keeps its entry; `replace` says whether another certificate may take its name.
+    pub fn know(&mut self, client: &ClientCard, replace: bool) -> Result<()> {
+        if !replace {
+            self.refuse_other_certificate(client)?;
         }
-        changed.check()?;
+        let (rights, keys) = self
+            .client_named(&client.name)
+            .map_or((Vec::new(), Vec::new()), |known| (known.rights.clone(), known.keys.clone()));
+        self.replace(client, &rights, &keys)
+    }
+
+    /// Adds a rule, or replaces the one with its name.
+    pub fn set_rule(&mut self, rule: Rule) -> Result<()> {
+        self.change(|policy| match policy.rules.iter_mut().find(|old| old.name == rule.name) {
+            Some(old) => *old = rule,
+            None => policy.rules.push(rule),
+        })
+    }
+
+    /// Puts a client into a group, which is made if there is none of this name.
+    pub fn join_group(&mut self, group: &str, client: &str) -> Result<()> {
+        self.change(|policy| match policy.groups.iter_mut().find(|known| known.name == group) {
+            Some(known) if known.clients.iter().any(|name| name == client) => {}
+            Some(known) => known.clients.push(client.into()),
+            None => policy.groups.push(Group { name: group.into(), clients: vec![client.into()] }),
+        })
+    }
+
+    /// Takes all rights from a client. It leaves its groups, and rules that were for nobody else go with it.
+    pub fn revoke(&mut self, name: &str) -> Result<()> {
+        if self.client_named(name).is_none() {
+            return Err(Error::misuse(format!("there is no client {name:?} here; nothing was changed")));
+        }
+        self.change(|policy| {
+            policy.clients.retain(|client| client.name != name);
+            policy.groups.iter_mut().for_each(|group| group.clients.retain(|client| client != name));
+            policy.rules.iter_mut().for_each(|rule| rule.clients.retain(|client| client != name));
+            policy.rules.retain(|rule| !rule.clients.is_empty() || !rule.groups.is_empty());
+        })
+    }
+
+    /// Changes a copy, and takes it only if it can stand.
+    fn change(&mut self, change: impl FnOnce(&mut ClientPolicy)) -> Result<()> {
+        let mut changed = self.clone();
+        change(&mut changed);
+        changed.check().map_err(|wrong| Error::misuse(changed.told(wrong)))?;
         *self = changed;
         Ok(())
     }
 
-    /// Takes all rights from a client.
-    pub fn revoke(&mut self, name: &str) -> Result<()> {
-        let before = self.rules.len();
-        self.rules.retain(|rule| rule.name != name);
-        let missing = || Error::misuse(format!("there is no client {name:?} here; nothing was changed"));
-        (self.rules.len() < before).then_some(()).ok_or_else(missing)
+    fn refuse_other_certificate(&self, client: &ClientCard) -> Result<()> {
+        let known = self.client_named(&client.name).filter(|known| known.certificate != client.certificate);
+        let Some(known) = known else { return Ok(()) };
+        Err(Error::misuse(format!(
+            "{} is known here by another certificate; nothing was changed\n  known:       {}\n  this card's: {}\nIf it is the \
+             same client with a new certificate, compare this with its owner, and give --replace; then the old one may do \
+             nothing more. If it is another client, it takes another name",
+            client.name,
+            certificate_fingerprint(&known.certificate),
+            certificate_fingerprint(&client.certificate)
+        )))
     }
 
-    fn rule_of(&self, certificate: &CertificateDer<'_>) -> Option<&ClientRule> {
-        self.rules.iter().find(|rule| rule.certificate == *certificate)
+    fn entry_of(&self, certificate: &CertificateDer<'_>) -> Option<&ClientRule> {
+        self.clients.iter().find(|client| client.certificate == *certificate)
     }
 
-    fn check(&self) -> Result<()> {
-        for (i, rule) in self.rules.iter().enumerate() {
-            check_name("client", &rule.name)?;
-            rule.keys.iter().try_for_each(|pattern| check_pattern(pattern))?;
-            for other in &self.rules[..i] {
-                if rule.name == other.name {
-                    return Err(Error::misuse(format!(
-                        "two clients are called {}; give each its own name",
-                        rule.name
-                    )));
-                }
-                if rule.certificate == other.certificate {
-                    let both = format!("{} and {}", other.name, rule.name);
-                    return Err(Error::misuse(format!(
-                        "{both} have one certificate; each client makes its own"
-                    )));
-                }
-            }
-        }
-        Ok(())
+    /// An error with the entry that it is about.
+    fn told(&self, (kind, number, error): Wrong) -> String {
+        format!("{}: {error}", self.name_of(kind, number))
     }
 }
 
-impl ClientRule {
-    fn allows(&self, right: Right, key: &str) -> bool {
-        self.rights.contains(&right) && self.keys.iter().any(|pattern| matches(pattern, key))
-    }
-}
-
-/// A pattern is a name, or the beginning of a name and a `*`.
-fn matches(pattern: &str, key: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(beginning) => key.starts_with(beginning),
-        None => pattern == key,
-    }
-}
-
-fn check_pattern(pattern: &str) -> Result<()> {
-    match pattern.strip_suffix('*') {
-        Some("") => Ok(()),
-        Some(beginning) => check_name("key", beginning),
-        None => check_name("key", pattern),
-    }
-    .map_err(|_| Error::misuse(format!("{pattern:?} is no key's name; a `*` may only stand at the end")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::card::tests::certificate;
-
-    fn client(name: &str, seed: u8) -> ClientCard {
-        ClientCard { name: name.into(), certificate: certificate(seed) }
-    }
-
-    fn policy() -> ClientPolicy {
-        let mut policy = ClientPolicy::default();
-        let keys = ["pay-*".to_owned(), "exact".to_owned()];
-        policy.allow(&client("alice", 1), &[Right::Encrypt, Right::Mac], &keys).expect("it fits");
-        policy.allow(&client("bob", 2), &[Right::Decrypt], &["*".into()]).expect("it fits");
-        policy
-    }
-
-    #[test]
-    fn a_client_may_do_what_its_rule_says_and_no_more() {
-        let policy = policy();
-        let alice = certificate(1);
-        assert!(policy.allows(&alice, Right::Encrypt, "pay-roll"));
-        assert!(policy.allows(&alice, Right::Mac, "exact"));
-        assert!(!policy.allows(&alice, Right::Decrypt, "exact"));
-        assert!(!policy.allows(&alice, Right::Encrypt, "exactly"));
-        assert!(!policy.allows(&alice, Right::Encrypt, "pa"));
-        assert!(policy.allows(&certificate(2), Right::Decrypt, "anything"));
-        assert!(!policy.allows(&certificate(3), Right::Decrypt, "anything"));
-        assert_eq!(policy.client_of(&alice), Some("alice"));
-        assert_eq!(policy.client_of(&certificate(3)), None);
-    }
-
-    #[test]
-    fn who_is_revoked_may_do_nothing() {
-        let mut policy = policy();
-        policy.revoke("bob").expect("he was there");
-        assert!(!policy.allows(&certificate(2), Right::Decrypt, "anything"));
-        assert!(policy.revoke("bob").is_err());
-    }
-
-    #[test]
-    fn a_new_rule_replaces_the_old_one() {
-        let mut policy = policy();
-        policy.allow(&client("alice", 1), &[Right::List], &["exact".into()]).expect("it fits");
-        assert!(!policy.allows(&certificate(1), Right::Encrypt, "exact"));
-        assert!(policy.allows(&certificate(1), Right::List, "exact"));
-    }
-
-    #[test]
-    fn another_certificate_takes_a_name_only_if_that_is_wanted() {
-        let mut policy = policy();
-        let before = policy.clone();
-        let card = client("alice", 4);
-        let error =
-            policy.allow(&card, &[Right::List], &["exact".into()]).expect_err("in silence").to_string();
-        for certificate in [certificate(1), certificate(4)] {
-            assert!(error.contains(&certificate_fingerprint(&certificate)), "{error}");
-        }
-        assert!(error.contains("--replace"), "{error}");
-        assert_eq!(policy, before);
-        policy.replace(&card, &[Right::List], &["exact".into()]).expect("wanted");
-        assert!(!policy.allows(&certificate(1), Right::Encrypt, "exact"));
-        assert!(!policy.allows(&certificate(4), Right::Encrypt, "exact"));
-        assert!(policy.allows(&certificate(4), Right::List, "exact"));
-    }
-
-    #[test]
-    fn ambiguous_rules_are_refused_and_change_nothing() {
-        let mut policy = policy();
-        let before = policy.clone();
-        assert!(policy.allow(&client("carol", 1), &[], &[]).is_err());
-        assert!(policy.allow(&client("c rol", 3), &[], &[]).is_err());
-        assert!(policy.allow(&client("carol", 3), &[], &["a*b".into()]).is_err());
-        assert!(policy.allow(&client("carol", 3), &[], &["a**".into()]).is_err());
-        assert_eq!(policy, before);
-    }
-
-    #[test]
-    fn a_policy_comes_back_and_an_empty_one_too() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let file = dir.path().join("clients.toml");
-        for policy in [policy(), ClientPolicy::default()] {
-            policy.save(&file).expect("saved");
-            assert_eq!(ClientPolicy::load(&file).expect("loaded"), policy);
-        }
-        std::fs::write(&file, "[[client]]\nname = 'a'\nrights = ['encrypt', 'everything']\n")
-            .expect("written");
-        assert!(ClientPolicy::load(&file).expect_err("no such right").to_string().contains("clients.toml"));
-    }
+/// The entries without their places, which are noted.
+fn placed<T>(entries: Vec<Spanned<T>>, kind: Kind, starts: &mut Vec<(Kind, usize)>) -> Vec<T> {
+    let place = |entry: Spanned<T>| {
+        starts.push((kind, entry.span().start));
+        entry.into_inner()
+    };
+    entries.into_iter().map(place).collect()
 }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::made::{json, tell};
 use crate::client::{ClientOption, of_node};
 use crate::names::words;
+use crate::output::table;
 use crate::say;
 
 /// Options and arguments of the command.
@@ -90,15 +91,4 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
         false => tell(&info),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints rows in columns of the necessary width.
-fn table<const N: usize>(rows: &[[String; N]]) {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    for row in rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        say!("{}", cells.join("  ").trim_end());
-    }
 }

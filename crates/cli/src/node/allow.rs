@@ -1,19 +1,25 @@
 //! `node allow` and `node revoke`: what clients may do at a node. A running node takes the change within a second.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use polyclave_config::{ClientCard, certificate_fingerprint};
+use anyhow::{Result, anyhow, ensure};
+use polyclave_config::{ClientCard, ClientPolicy, Day, Hours, Moment, Rule, certificate_fingerprint};
 
-use crate::names::{parse_rights, words};
+use crate::names::{parse_days, parse_modes, parse_rights, words};
 use crate::say;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys 'invoices,report-*'\n  \
-    polyclave node allow DIR admin.toml --rights all --keys '*'\n\n\
+    polyclave node allow DIR admin.toml --rights all --keys '*'\n  \
+    polyclave node allow DIR alice.toml --add --rights encrypt --keys 'payroll-*' --modes gcm --not-after 2026-12-31T18:00:00Z\n  \
+    polyclave node allow DIR bob.toml --group office\n\n\
+    Without --add, --rights and --keys are all that the client's entry has from now on. With --add they become a rule of its own (--rule names \
+    it), beside what there is. The rules of a group are for all its clients (in the file: groups = [\"office\"]). Everything is in \
+    DIR/clients.toml; `node policy` tries and lists it.\n\n\
     A client can do what enough nodes allow: every node's operator decides for that node. Who may both encrypt and decrypt can \
     use the key as a key; who may generate, import or delete can take it away from others. Who may wrap can have wrappable keys leave the nodes under any \
     key for wrapping among these names, also under one that somebody else has: give it to few. A client keeps its certificate: another one under its name is \
@@ -25,17 +31,78 @@ pub struct AllowArguments {
     /// The client's card
     card: PathBuf,
 
-    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, or all. They replace all rights that the client had before
-    #[arg(long, value_name = "R,..", required = true)]
-    rights: String,
+    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, or all. They replace all rights that the client's entry had
+    /// before, except with --add
+    #[arg(long, value_name = "R,..", required_unless_present = "group")]
+    rights: Option<String>,
 
-    /// Names of keys, or prefixes of names followed by '*'
-    #[arg(long, value_name = "K,..", required = true, value_delimiter = ',')]
+    /// Names of keys, or patterns: '*' stands for any characters, '?' for one
+    #[arg(long, value_name = "K,..", required_unless_present = "group", value_delimiter = ',')]
     keys: Vec<String>,
 
     /// Let this card replace another certificate with the client's name
     #[arg(long)]
     replace: bool,
+
+    /// Put the client into this group, which is made if there is none
+    #[arg(long, value_name = "G", conflicts_with_all = ["rights", "keys", "add"])]
+    group: Option<String>,
+
+    /// Add a rule, and leave what the client may do already
+    #[arg(long)]
+    add: bool,
+
+    #[command(flatten)]
+    conditions: Conditions,
+}
+
+/// The conditions of a rule that is added.
+#[derive(clap::Args)]
+#[group(id = "conditions", multiple = true, requires = "add")]
+struct Conditions {
+    /// The name of the rule. A rule of this name is replaced
+    #[arg(long, value_name = "N")]
+    rule: Option<String>,
+
+    /// Forbid it instead, whatever else allows it
+    #[arg(long)]
+    deny: bool,
+
+    /// Only in these modes
+    #[arg(long, value_name = "M,..")]
+    modes: Option<String>,
+
+    /// From this moment on, such as 2026-12-31T18:00:00Z
+    #[arg(long, value_name = "T")]
+    not_before: Option<Moment>,
+
+    /// Up to this moment
+    #[arg(long, value_name = "T")]
+    not_after: Option<Moment>,
+
+    /// Only on these days of the week, in UTC: mon,tue,..
+    #[arg(long, value_name = "D,..")]
+    days: Option<String>,
+
+    /// Only at these hours, in UTC: 08:00-18:00
+    #[arg(long, value_name = "H")]
+    hours: Option<Hours>,
+
+    /// At most so many requests in an hour of the clock, at this node
+    #[arg(long, value_name = "N")]
+    requests_per_hour: Option<NonZeroU64>,
+
+    /// At most so many requests in a day
+    #[arg(long, value_name = "N")]
+    requests_per_day: Option<NonZeroU64>,
+
+    /// At most so many blocks in an hour of the clock
+    #[arg(long, value_name = "N")]
+    blocks_per_hour: Option<NonZeroU64>,
+
+    /// At most so many blocks in a day
+    #[arg(long, value_name = "N")]
+    blocks_per_day: Option<NonZeroU64>,
 }
 
 /// Options and arguments of the command.
@@ -54,23 +121,93 @@ pub struct RevokeArguments {
 pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
     let card = ClientCard::load(&arguments.card)?;
-    let rights = parse_rights(&arguments.rights)?;
-    let keys: Vec<String> = arguments.keys.iter().map(|key| key.trim().to_owned()).collect();
     let mut policy = dir.policy()?;
-    match arguments.replace {
-        true => policy.replace(&card, &rights, &keys)?,
-        false => policy.allow(&card, &rights, &keys)?,
-    }
-    dir.save_policy(&policy)?;
     let node = &dir.settings().name;
-    say!(
-        "{} may {} at {node} with the keys {}, and nothing else",
-        card.name,
-        words(&rights),
-        keys.join(", ")
-    );
+    let told = match &arguments.group {
+        Some(group) => {
+            policy.know(&card, arguments.replace)?;
+            policy.join_group(group, &card.name)?;
+            format!("{} is in the group {group} at {node}", card.name)
+        }
+        None => allow_keys(arguments, &card, &mut policy, node)?,
+    };
+    dir.save_policy(&policy)?;
+    say!("{told}");
     say!("  known by {}", certificate_fingerprint(&card.certificate));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Puts what the client may do with keys into the rules. Returns what to tell.
+fn allow_keys(
+    arguments: &AllowArguments,
+    card: &ClientCard,
+    policy: &mut ClientPolicy,
+    node: &str,
+) -> Result<String> {
+    let rights = arguments.rights.as_deref().ok_or_else(|| anyhow!("give --rights"))?;
+    let rights = parse_rights(rights)?;
+    let keys: Vec<String> = arguments.keys.iter().map(|key| key.trim().to_owned()).collect();
+    let (rights_told, keys_told) = (words(&rights), keys.join(", "));
+    if !arguments.add {
+        match arguments.replace {
+            true => policy.replace(card, &rights, &keys)?,
+            false => policy.allow(card, &rights, &keys)?,
+        }
+        let others = policy.rules_for(&card.name).count();
+        let else_told = match others {
+            0 => "and nothing else".to_owned(),
+            others => format!("besides what {others} rules say (`node policy list`)"),
+        };
+        return Ok(format!(
+            "{} may {rights_told} at {node} with the keys {keys_told}, {else_told}",
+            card.name
+        ));
+    }
+    let conditions = &arguments.conditions;
+    policy.know(card, arguments.replace)?;
+    let name = conditions.rule.clone().unwrap_or_else(|| free_name(policy, &card.name));
+    let rule = conditions.rule_for(name.clone(), card, rights, keys)?;
+    let may = if rule.deny { "may no longer" } else { "may" };
+    policy.set_rule(rule)?;
+    Ok(format!("{} {may} {rights_told} at {node} with the keys {keys_told}, by the rule {name}", card.name))
+}
+
+/// A name for a rule of a client that no other rule has.
+fn free_name(policy: &ClientPolicy, client: &str) -> String {
+    let taken = |name: &String| policy.rules().iter().any(|rule| rule.name == *name);
+    let short: String = client.chars().take(56).collect();
+    (1u32..).map(|n| format!("{short}-{n}")).find(|name| !taken(name)).unwrap_or_default()
+}
+
+impl Conditions {
+    fn rule_for(
+        &self,
+        name: String,
+        card: &ClientCard,
+        rights: Vec<polyclave_transport::wire::Right>,
+        keys: Vec<String>,
+    ) -> Result<Rule> {
+        let days: Vec<Day> = self.days.as_deref().map(parse_days).transpose()?.unwrap_or_default();
+        let modes = self.modes.as_deref().map(parse_modes).transpose()?.unwrap_or_default();
+        ensure!(!keys.is_empty(), "give --keys");
+        Ok(Rule {
+            name,
+            deny: self.deny,
+            clients: vec![card.name.clone()],
+            groups: Vec::new(),
+            rights,
+            keys,
+            modes,
+            not_before: self.not_before,
+            not_after: self.not_after,
+            days,
+            hours: self.hours,
+            requests_per_hour: self.requests_per_hour,
+            requests_per_day: self.requests_per_day,
+            blocks_per_hour: self.blocks_per_hour,
+            blocks_per_day: self.blocks_per_day,
+        })
+    }
 }
 
 /// Revokes.

@@ -7,6 +7,7 @@ mod demo;
 mod key_wrap;
 mod kill_all;
 mod kills;
+mod policy;
 mod refresh;
 mod sealed_secret;
 mod service;

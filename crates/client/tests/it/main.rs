@@ -20,6 +20,7 @@ mod misbehaviour;
 mod modes;
 mod new_protocol;
 mod nodes;
+mod policy;
 mod refusals;
 mod rollback;
 mod tampering;

@@ -1,5 +1,8 @@
-//! Clients: their connections ([`reception`]), the limits of each ([`limits`]), and the operator's rules for them ([`rules`]).
+//! Clients: their connections ([`reception`]), the limits of each ([`limits`]), and the operator's rules for them
+//! ([`rules`]; how much of their limits is used up: [`rates`]; how they have changed: [`changes`]).
 
+mod changes;
 pub(crate) mod limits;
+mod rates;
 pub(crate) mod reception;
 pub(crate) mod rules;

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use polyclave_config::{ClientPolicy, ClientRule};
+use polyclave_config::{Asked, ClientPolicy, Grant, Judgement, Moment};
 use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::{Reason, Refusal, Right};
 
 use crate::Result;
+use crate::clients::changes::changes;
+use crate::clients::rates::Rates;
 use crate::error::system;
 use crate::operator::audit::Event;
 use crate::operator::logbook::Logbook;
@@ -20,47 +22,72 @@ pub(crate) struct Client {
     pub(crate) certificate: CertificateDer<'static>,
 }
 
-/// What has changed for one client.
-#[derive(Debug, PartialEq, Eq)]
-struct Change {
-    client: String,
-    outcome: &'static str,
-    detail: String,
-}
-
 /// The rules for clients that are in force.
 #[derive(Clone)]
-pub(crate) struct Rules(Arc<RwLock<ClientPolicy>>);
+pub(crate) struct Rules(Arc<InForce>);
+
+struct InForce {
+    policy: RwLock<ClientPolicy>,
+    rates: Rates,
+}
 
 impl Rules {
     pub(crate) fn new(policy: ClientPolicy) -> Rules {
-        Rules(Arc::new(RwLock::new(policy)))
+        Rules(Arc::new(InForce { policy: RwLock::new(policy), rates: Rates::default() }))
     }
 
     /// The name of the client with a certificate.
     pub(crate) fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<String> {
-        self.0.read().client_of(certificate).map(str::to_owned)
+        self.0.policy.read().client_of(certificate).map(str::to_owned)
     }
 
-    /// Whether a client may do this with a key.
+    /// Whether a client may do something with a key that has no mode.
     pub(crate) fn allows(&self, client: &Client, right: Right, key: &str) -> bool {
-        self.0.read().allows(&client.certificate, right, key)
+        self.0.policy.read().allows(&client.certificate, &Asked::of(right, key), Moment::now())
     }
 
-    /// The same, with a refusal as the error.
-    pub(crate) fn allow(&self, client: &Client, right: Right, key: &str) -> Result<(), Refusal> {
-        if self.allows(client, right, key) {
+    /// Refuses what the rules do not allow now. It counts nothing.
+    pub(crate) fn allow(&self, client: &Client, asked: &Asked) -> Result<(), Refusal> {
+        refuse(client, asked, &self.0.policy.read().judge(&client.certificate, asked, Moment::now()))
+            .map(drop)
+    }
+
+    /// Counts requests and blocks against the limits of the rules, before anything is computed. A rule without limits takes any amount;
+    /// otherwise the first rule with room counts it.
+    pub(crate) fn charge(&self, client: &Client, asked: &Asked, amounts: [u64; 2]) -> Result<(), Refusal> {
+        let (policy, now) = (self.0.policy.read(), Moment::now());
+        let judgement = policy.judge(&client.certificate, asked, now);
+        let mut full = Vec::new();
+        for grant in refuse(client, asked, &judgement)? {
+            match grant {
+                Grant::Entry(_) => return Ok(()),
+                Grant::Rule(rule) if !rule.is_limited() => return Ok(()),
+                Grant::Rule(rule) => full.push(rule),
+            }
+        }
+        if full.iter().any(|rule| self.0.rates.admit(rule, &client.name, amounts, now)) {
             return Ok(());
         }
-        let name = &client.name;
-        let told = format!("its policy does not allow {name} to {right} with the key '{key}'");
+        let limits = full.iter().map(|rule| {
+            let set =
+                rule.limits().into_iter().filter_map(|(name, most)| Some(format!("{name} = {}", most?)));
+            format!("the rule {} has {}", rule.name, set.collect::<Vec<_>>().join(", "))
+        });
+        let told = format!(
+            "{} has used up what its policy allows to {asked}: {}; hours and days are those of the clock in UTC",
+            client.name,
+            limits.collect::<Vec<_>>().join("; ")
+        );
+        // Not `Busy`: trying again at once is of no use.
         Err(Refusal::new(Reason::Denied, told))
     }
 
     /// Puts rules into force at once, whether or not their lines can be written to the audit log.
     pub(crate) fn take(&self, policy: ClientPolicy) {
-        tracing::info!(clients = policy.rules().len(), "rules for clients were read");
-        *self.0.write() = policy;
+        let (clients, rules) = (policy.clients().len(), policy.rules().len());
+        tracing::info!(clients, rules, "rules for clients were read");
+        self.0.rates.keep(policy.rules());
+        *self.0.policy.write() = policy;
     }
 
     /// Logs the differences between the rules in force and those that were logged last, and remembers the former. Tried again if it fails.
@@ -68,99 +95,40 @@ impl Rules {
         if logbook.failure().is_some() {
             return Ok(());
         }
-        let policy = self.0.read().clone();
+        let policy = self.0.policy.read().clone();
         let (text, noted) = (policy.to_text(), store.noted_policy().map_err(system)?);
         if noted.as_ref() == Some(&text) {
             return Ok(());
         }
         // Rules of another version cannot be read any more: then all rules in force are logged.
-        let before = noted.and_then(|noted| ClientPolicy::parse(&noted).ok());
+        let before = noted.as_ref().and_then(|noted| ClientPolicy::parse(noted).ok());
         for change in changes(&before.unwrap_or_default(), &policy) {
             let event = Event::of_node("policy", change.outcome);
             logbook.append(&Event { client: &change.client, detail: &change.detail, ..event })?;
         }
+        let hash = |text: &str| blake3::hash(text.as_bytes()).to_hex();
+        let was = noted.map_or(String::new(), |noted| format!(" rules-before=blake3:{}", hash(&noted)));
+        let detail = format!("rules=blake3:{}{was}", hash(&text));
+        logbook.append(&Event { detail: &detail, ..Event::of_node("policy", "in-force") })?;
         store.note_policy(&text).map_err(system)
     }
 }
 
-/// The differences, in the order of the clients' names.
-fn changes(before: &ClientPolicy, after: &ClientPolicy) -> Vec<Change> {
-    let of =
-        |policy: &ClientPolicy, name: &str| policy.rules().iter().find(|rule| rule.name == name).cloned();
-    let mut names: Vec<&str> =
-        before.rules().iter().chain(after.rules()).map(|rule| rule.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let change = |name: &str| {
-        let (outcome, detail) = match (of(before, name), of(after, name)) {
-            (old, new) if old == new => return None,
-            (None, Some(new)) => ("allowed", fields(&new).map(|(field, value)| format!("{field}={value}"))),
-            (Some(old), None) => ("revoked", fields(&old).map(|(field, value)| format!("{field}={value}"))),
-            (Some(old), Some(new)) => ("changed", differing(&old, &new)),
-            (None, None) => return None,
-        };
-        let detail = detail.into_iter().filter(|field| !field.is_empty()).collect::<Vec<_>>().join(" ");
-        Some(Change { client: name.to_owned(), outcome, detail })
+/// The rules that allow something, or the refusal that the client gets.
+fn refuse<'j, 'p>(
+    client: &Client,
+    asked: &Asked,
+    judgement: &'j Judgement<'p>,
+) -> Result<&'j [Grant<'p>], Refusal> {
+    let why = match judgement {
+        Judgement::Allowed(grants) => return Ok(grants),
+        Judgement::Denied(rule) => format!(": the rule {} denies it", rule.name),
+        // A rule that lacks more is about something else.
+        Judgement::NotAllowed(Some((Grant::Rule(rule), lacks))) if lacks.len() == 1 => {
+            format!(": {} (rule {})", lacks[0], rule.name)
+        }
+        Judgement::NotAllowed(_) | Judgement::Unknown => String::new(),
     };
-    names.into_iter().filter_map(change).collect()
-}
-
-/// The fields that differ, each with its new value and then its old one; the others are left out.
-fn differing(old: &ClientRule, new: &ClientRule) -> [String; 3] {
-    let mut before = fields(old).into_iter();
-    fields(new).map(|(field, value)| match before.next() {
-        Some((_, was)) if was != value => format!("{field}={value} {field}-before={was}"),
-        _ => String::new(),
-    })
-}
-
-fn fields(rule: &ClientRule) -> [(&'static str, String); 3] {
-    let rights: Vec<String> = rule.rights.iter().map(ToString::to_string).collect();
-    let certificate = format!("blake3:{}", blake3::hash(&rule.certificate).to_hex());
-    [("certificate", certificate), ("rights", rights.join(",")), ("keys", rule.keys.join(","))]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use polyclave_config::ClientCard;
-
-    fn rule(policy: &mut ClientPolicy, name: &str, certificate: u8, rights: &[Right], keys: &[&str]) {
-        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-        let certificate = CertificateDer::from(vec![0x30, certificate]);
-        policy.replace(&ClientCard { name: name.into(), certificate }, rights, &keys).expect("it fits");
-    }
-
-    fn hash(certificate: u8) -> String {
-        format!("blake3:{}", blake3::hash(&[0x30, certificate]).to_hex())
-    }
-
-    #[test]
-    fn who_is_allowed_changed_and_revoked_is_told_with_what_differs() {
-        let mut before = ClientPolicy::default();
-        rule(&mut before, "alice", 1, &[Right::Encrypt], &["pay-*"]);
-        rule(&mut before, "bob", 2, &[Right::Mac], &["*"]);
-        rule(&mut before, "same", 3, &[Right::List], &["*"]);
-        let mut after = before.clone();
-        rule(&mut after, "alice", 4, &[Right::Encrypt, Right::Decrypt], &["pay-*"]);
-        rule(&mut after, "carol", 5, &[Right::List], &["a", "b"]);
-        after.revoke("bob").expect("he was there");
-        let expected = [
-            (
-                "alice",
-                "changed",
-                format!(
-                    "certificate={} certificate-before={} rights=encrypt,decrypt rights-before=encrypt",
-                    hash(4),
-                    hash(1)
-                ),
-            ),
-            ("bob", "revoked", format!("certificate={} rights=mac keys=*", hash(2))),
-            ("carol", "allowed", format!("certificate={} rights=list keys=a,b", hash(5))),
-        ];
-        let found = changes(&before, &after);
-        let found: Vec<_> = found.iter().map(|c| (c.client.as_str(), c.outcome, c.detail.clone())).collect();
-        assert_eq!(found, expected);
-        assert!(changes(&after, &after).is_empty());
-    }
+    let told = format!("its policy does not allow {} to {asked}{why}", client.name);
+    Err(Refusal::new(Reason::Denied, told))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use polyclave_config::Asked;
 use polyclave_transport::wire::{CHUNK, KEYS, KeyInfo, Reason, Refusal, Reply, Right};
 
 use crate::clients::rules::{Client, Rules};
@@ -128,7 +129,7 @@ impl Keys {
     pub(crate) fn show(&self, rules: &Rules, client: &Client, key: &str) -> Result<KeyInfo, Refusal> {
         let shows = |right: &Right| right.usage().is_some() || matches!(right, Right::List | Right::Delete);
         if !ALL_RIGHTS.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
-            rules.allow(client, Right::List, key)?;
+            rules.allow(client, &Asked::of(Right::List, key))?;
         }
         Ok(self.get(key)?.0)
     }

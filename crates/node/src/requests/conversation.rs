@@ -9,11 +9,12 @@ mod use_key;
 
 use std::sync::Arc;
 
+use polyclave_config::Asked;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Session};
 use polyclave_protocol::session::AgreedSession;
-use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, Operation, Origin, Reason, Refusal, Step};
 
@@ -45,6 +46,8 @@ pub(crate) struct Outcome {
 struct Serving<'a, 'c> {
     service: &'a Service,
     client: &'a Client,
+    /// What it asks of the rules.
+    asked: Vec<Asked>,
     context: &'a SessionContext,
     channel: &'a mut Channel<'c>,
     line: Line<'a>,
@@ -80,7 +83,7 @@ fn try_serve(
 ) -> Result<(), Refusal> {
     let first = plan.request.first.take();
     let ready = service.material.context().and_then(|context| {
-        *blocks = admit_first(service, &mut plan.task, first.as_ref(), plan.request.serving)?;
+        *blocks = admit_first(service, client, &mut plan, first.as_ref())?;
         Ok(context)
     });
     // The request was refused here. The other nodes' channel need not wait for it.
@@ -92,6 +95,7 @@ fn try_serve(
     let mut serving = Serving {
         service,
         client,
+        asked: plan.asked,
         context: &context,
         channel: &mut channel,
         line,
@@ -109,19 +113,20 @@ fn try_serve(
 /// Checks the first step and charges its blocks, before the nodes compare it with the request. Returns the number of blocks.
 fn admit_first(
     service: &Service,
-    task: &mut Task,
+    client: &Client,
+    plan: &mut Plan,
     first: Option<&Step>,
-    serving: PartySet,
 ) -> Result<u64, Refusal> {
-    match (task, first) {
+    let (by, serving) = ((client, plan.asked.as_slice()), plan.request.serving);
+    match (&mut plan.task, first) {
         (Task::Use { info, mode, .. }, first) => {
             let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
-            service.pay(info, blocks, serving)?;
+            service.pay(by, info, blocks, serving)?;
             Ok(blocks)
         }
         (_, Some(step)) => Err(misplaced(step)),
         (Task::Derive { base: key, blocks, .. } | Task::Unwrap { kek: key, blocks, .. }, None) => {
-            service.pay(&key.info, *blocks, serving)?;
+            service.pay(by, &key.info, *blocks, serving)?;
             Ok(*blocks)
         }
         (_, None) => Ok(0),
@@ -136,12 +141,12 @@ impl<'a> Serving<'a, '_> {
             self.context.join(&self.service.material, memory, session.stream(), serving)?
         };
         match task {
-            Task::Use { info, key, mode, right, wrapped } => {
+            Task::Use { info, key, mode, wrapped } => {
                 self.complete(&info, key.state)?;
                 if let Some(wrapped) = wrapped {
                     self.complete(&wrapped.info, wrapped.state)?;
                 }
-                self.use_key(protocol, (&info, right), &key.shares, mode, first)
+                self.use_key(protocol, &info, &key.shares, mode, first)
             }
             Task::Derive { base, new, cipher, how, .. } => {
                 self.complete(&base.info, base.state)?;

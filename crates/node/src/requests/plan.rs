@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use polyclave_cipher::{Cipher, key_wrap};
+use polyclave_config::Asked;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{
     self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Use, Wrapping,
@@ -19,6 +20,7 @@ use crate::keys::derive;
 use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
 use crate::keys::unwrap::unauthentic;
+use crate::requests::asked::asked;
 use crate::requests::pending::Ticket;
 use crate::requests::service::Service;
 use crate::store::StoredKey;
@@ -32,6 +34,8 @@ pub(crate) struct Plan {
     pub(crate) task: Task,
     /// The client that asks.
     pub(super) client: String,
+    /// What it asks of the rules.
+    pub(super) asked: Vec<Asked>,
     /// The name of the key that the request makes or deletes.
     _taken: Option<Taken>,
 }
@@ -54,7 +58,6 @@ pub(crate) enum Task {
         info: KeyInfo,
         key: Arc<StoredKey>,
         mode: Box<dyn Mode>,
-        right: Right,
         wrapped: Option<Arc<StoredKey>>,
     },
     Derive {
@@ -79,7 +82,8 @@ fn key_refusal(told: String) -> Refusal {
 }
 
 impl Plan {
-    /// Checks a request against this node's own policy, keys and limits. It spends nothing and asks no other node.
+    /// Checks a request against this node's own policy, keys and limits. It asks no other node, and spends nothing except that a request that
+    /// can be served counts against the limits of its rules.
     pub(crate) fn make(
         service: &Service,
         client: &Client,
@@ -104,24 +108,24 @@ impl Plan {
                 format!("the request names {} nodes to serve it, and needs at least {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));
         }
+        let asked = asked(&request.operation);
+        asked.iter().try_for_each(|asked| service.rules.allow(client, asked))?;
         let mut taken = None;
         let task = match &request.operation {
             Operation::Generate(new) => {
-                let cipher = new_key(service, client, Right::Generate, new, &mut taken)?;
+                let cipher = new_key(service, new, &mut taken)?;
                 Task::Generate { cipher, new: new.clone() }
             }
             Operation::Import(new) => {
-                let cipher = new_key(service, client, Right::Import, new, &mut taken)?;
+                let cipher = new_key(service, new, &mut taken)?;
                 Task::Import { cipher, new: new.clone() }
             }
             Operation::Delete { key } => {
-                service.rules.allow(client, Right::Delete, key)?;
                 taken = Some(service.keys.take_name(key)?);
                 Task::Delete { key: key.clone() }
             }
             Operation::Use { key, id, how } => {
                 let (wanted, right) = needs(how);
-                service.rules.allow(client, right, key)?;
                 let (info, stored) = service.keys.get(key)?;
                 if id.is_some_and(|id| id != info.id) {
                     return Err(key_refusal(format!(
@@ -138,19 +142,18 @@ impl Plan {
                 refuse_undoing(&info, wanted, right)?;
                 refuse_chosen_nonce(&info, how)?;
                 let mode = machine(how, &service.library.cipher(&info.properties.cipher)?, info.id)?;
-                Task::Use { info, key: stored, mode, right, wrapped: None }
+                Task::Use { info, key: stored, mode, wrapped: None }
             }
             Operation::Derive { base, new, how } => {
-                let cipher = new_key(service, client, Right::Derive, new, &mut taken)?;
+                let cipher = new_key(service, new, &mut taken)?;
                 refuse_two_keys(new)?;
-                let base = key_for(service, client, Right::Derive, base)?;
+                let base = key_for(service, Right::Derive, base)?;
                 let of_base = service.library.cipher(&base.info.properties.cipher)?;
                 let blocks = derive::blocks(how, &of_base, &cipher).map_err(key_refusal)?;
                 Task::Derive { base, new: new.clone(), cipher, how: how.clone(), blocks }
             }
             Operation::Wrap { wrapping, key, how } => {
-                let kek = key_for(service, client, Right::Wrap, wrapping)?;
-                service.rules.allow(client, Right::Wrap, key)?;
+                let kek = key_for(service, Right::Wrap, wrapping)?;
                 let (info, wrapped) = service.keys.get(key)?;
                 if !info.properties.wrappable {
                     return Err(key_refusal(format!(
@@ -163,18 +166,12 @@ impl Plan {
                 let cipher = service.library.cipher(&info.properties.cipher)?;
                 refuse_unfit(*how, &cipher)?;
                 let mode = Box::new(Wrap::new(*how, wrapped.clone(), cipher));
-                Task::Use {
-                    info: kek.info.clone(),
-                    key: kek,
-                    mode,
-                    right: Right::Wrap,
-                    wrapped: Some(wrapped),
-                }
+                Task::Use { info: kek.info.clone(), key: kek, mode, wrapped: Some(wrapped) }
             }
             Operation::Unwrap { unwrapping, wrapped, how, new } => {
-                let cipher = new_key(service, client, Right::Unwrap, new, &mut taken)?;
+                let cipher = new_key(service, new, &mut taken)?;
                 refuse_two_keys(new)?;
-                let kek = key_for(service, client, Right::Unwrap, unwrapping)?;
+                let kek = key_for(service, Right::Unwrap, unwrapping)?;
                 refuse_unfit(*how, &cipher)?;
                 if wrapped.len() != key_wrap::wrapped_bytes(cipher.key_bytes) {
                     return Err(unauthentic());
@@ -190,7 +187,8 @@ impl Plan {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 request of a client");
         hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate).update(bytes);
         let (ticket, digest) = (ticket(client, &request.id), hasher.finalize().into());
-        Ok(Plan { ticket, request, digest, task, client: client.name.clone(), _taken: taken })
+        asked.iter().try_for_each(|asked| service.rules.charge(client, asked, [1, 0]))?;
+        Ok(Plan { ticket, request, digest, task, client: client.name.clone(), asked, _taken: taken })
     }
 
     /// A digest of the keys that the request uses, which the nodes compare.
@@ -209,9 +207,8 @@ impl Plan {
     }
 }
 
-/// A key that a client may use so, and that is for it.
-fn key_for(service: &Service, client: &Client, right: Right, key: &str) -> Result<Arc<StoredKey>, Refusal> {
-    service.rules.allow(client, right, key)?;
+/// A key that is for such a use.
+fn key_for(service: &Service, right: Right, key: &str) -> Result<Arc<StoredKey>, Refusal> {
     let (info, stored) = service.keys.get(key)?;
     refuse_other_usage(&info, right)?;
     Ok(stored)
@@ -285,14 +282,7 @@ pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
     ticket.update(id).update(&client.certificate).finalize().into()
 }
 
-fn new_key(
-    service: &Service,
-    client: &Client,
-    right: Right,
-    new: &NewKey,
-    taken: &mut Option<Taken>,
-) -> Result<Cipher, Refusal> {
-    service.rules.allow(client, right, &new.name)?;
+fn new_key(service: &Service, new: &NewKey, taken: &mut Option<Taken>) -> Result<Cipher, Refusal> {
     let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(key_refusal)?;
     *taken = Some(service.keys.take_name(&new.name)?);

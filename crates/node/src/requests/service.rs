@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use polyclave_config::Asked;
 use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_transport::wire::{KeyInfo, Refusal};
 
 use crate::Conduct;
 use crate::clients::limits::Clients;
-use crate::clients::rules::Rules;
+use crate::clients::rules::{Client, Rules};
 use crate::computation::circuits::Library;
 use crate::keys::held::Keys;
 use crate::material::state::Material;
@@ -47,10 +48,20 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Pays for blocks from a key's budget, and has the others that serve remember it, before they are computed.
-    pub(crate) fn pay(&self, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<(), Refusal> {
+    /// Pays for blocks from what the rules allow to the client and from the key's budget, and has the others that serve remember the latter,
+    /// before they are computed.
+    pub(crate) fn pay(
+        &self,
+        (client, asked): (&Client, &[Asked]),
+        info: &KeyInfo,
+        blocks: u64,
+        serving: PartySet,
+    ) -> Result<(), Refusal> {
         if blocks == 0 {
             return Ok(());
+        }
+        if let Some(first) = asked.first() {
+            self.rules.charge(client, first, [0, blocks])?;
         }
         self.keys.pay(info, blocks)?;
         self.marks.protect(serving)

@@ -95,7 +95,7 @@ fn fitting(text: &str) -> String {
 
 /// Accepts names, numbers and separators. A text that is too long is cut, and ends with the hash of the whole text.
 fn described(text: &str) -> String {
-    if !text.bytes().all(|b| is_word(b) || b" =,:*+".contains(&b)) {
+    if !text.bytes().all(|b| is_word(b) || b" =,:*?+".contains(&b)) {
         return "?".into();
     }
     if text.len() <= MOST_DETAIL {

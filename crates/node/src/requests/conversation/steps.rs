@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
+use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Step};
 
 use super::Serving;
 use super::line::{STEP, lost};
@@ -21,7 +21,7 @@ impl Serving<'_, '_> {
     pub(super) fn step(
         &mut self,
         admit: impl FnOnce(&Step) -> Result<u64, Refusal>,
-        paid_by: Option<(&KeyInfo, Right)>,
+        paid_by: Option<&KeyInfo>,
     ) -> Result<Step, StepError> {
         let serving = self.net()?.members();
         let (until, mut early) = (Instant::now() + STEP, Early::default());
@@ -33,10 +33,10 @@ impl Serving<'_, '_> {
             self.service.material.context()?;
             self.context.refuse_outlived(&self.service.material)?;
             let blocks = admit(&step)?;
-            if let Some((info, right)) = paid_by {
+            if let Some(info) = paid_by {
                 // The policy may have changed since the request began.
-                self.service.rules.allow(self.client, right, &info.properties.name)?;
-                self.service.pay(info, blocks, serving)?;
+                self.asked.iter().try_for_each(|asked| self.service.rules.allow(self.client, asked))?;
+                self.service.pay((self.client, &self.asked), info, blocks, serving)?;
             }
             self.blocks += blocks;
             Ok((step, digest))

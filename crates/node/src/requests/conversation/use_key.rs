@@ -7,7 +7,7 @@ use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Session};
-use polyclave_transport::wire::{KeyInfo, Reply, Right, Step};
+use polyclave_transport::wire::{KeyInfo, Reply, Step};
 
 use super::Serving;
 use crate::computation::Computation;
@@ -35,7 +35,7 @@ impl Serving<'_, '_> {
     pub(super) fn use_key(
         &mut self,
         protocol: AnyServiceSession,
-        (info, right): (&KeyInfo, Right),
+        info: &KeyInfo,
         shares: &Shares,
         mut mode: Box<dyn Mode>,
         mut first: Option<Step>,
@@ -61,7 +61,7 @@ impl Serving<'_, '_> {
                 Some(step) => step,
                 None => {
                     let admit = |step: &Step| if *step == Step::Finish { Ok(0) } else { mode.admit(step) };
-                    self.step(admit, Some((info, right)))?
+                    self.step(admit, Some(info))?
                 }
             };
             if step == Step::Finish {

@@ -1,0 +1,87 @@
+//! `node policy check`: whether the rules allow something, and by which of them.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use polyclave_config::{Asked, Judgement, Moment};
+
+use super::Source;
+use crate::names::{parse_mode, parse_right};
+use crate::say;
+
+/// Options and arguments of the command.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave node policy check DIR --client alice --right encrypt --mode gcm --key payroll\n  \
+    polyclave node policy check --file new.toml --client alice --right delete --key payroll --at 2027-01-01T12:00:00Z\n\n\
+    The exit status is 0 if it is allowed, and 2 if not. How much of a rule's limits is used up is known to the running node only.")]
+pub struct Arguments {
+    #[command(flatten)]
+    source: Source,
+
+    /// The client's name
+    #[arg(long, value_name = "N")]
+    client: String,
+
+    /// What it wants to do: encrypt, delete and so on
+    #[arg(long, value_name = "R")]
+    right: String,
+
+    /// In which mode, for encrypt, decrypt and mac
+    #[arg(long, value_name = "M")]
+    mode: Option<String>,
+
+    /// With which key
+    #[arg(long, value_name = "K", default_value = "")]
+    key: String,
+
+    /// At which moment; now, if not given
+    #[arg(long, value_name = "T")]
+    at: Option<Moment>,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let policy = arguments.source.load()?;
+    let mode = arguments.mode.as_deref().map(parse_mode).transpose()?;
+    let asked = Asked { mode, ..Asked::of(parse_right(&arguments.right)?, &arguments.key) };
+    let at = arguments.at.unwrap_or_else(Moment::now);
+    let name = &arguments.client;
+    let Some(client) = policy.client_named(name) else {
+        bail!("there is no client '{name}' in these rules; it may do nothing")
+    };
+    let judgement = policy.judge(&client.certificate, &asked, at);
+    let allowed = judgement.is_allowed();
+    if arguments.json {
+        let (rules, lacks) = match &judgement {
+            Judgement::Allowed(grants) => (grants.iter().map(|grant| grant.told()).collect(), Vec::new()),
+            Judgement::Denied(rule) => (vec![format!("the rule {}", rule.name)], Vec::new()),
+            Judgement::NotAllowed(Some((nearest, lacks))) => (vec![nearest.told()], lacks.clone()),
+            Judgement::NotAllowed(None) | Judgement::Unknown => (Vec::new(), Vec::new()),
+        };
+        let denied = matches!(judgement, Judgement::Denied(_));
+        let document = serde_json::json!({
+            "allowed": allowed, "denied": denied, "rules": rules, "lacks": lacks, "at": at.to_string(),
+        });
+        say!("{}", serde_json::to_string_pretty(&document)?);
+    } else {
+        let not = if allowed { "may" } else { "may not" };
+        say!("{name} {not} {asked}, at {at}");
+        match &judgement {
+            Judgement::Allowed(grants) => grants.iter().for_each(|grant| {
+                let limited = matches!(grant, polyclave_config::Grant::Rule(rule) if rule.is_limited());
+                say!("  allowed by {}{}", grant.told(), if limited { ", within its limits" } else { "" });
+            }),
+            Judgement::Denied(rule) => say!("  denied by the rule {}", rule.name),
+            Judgement::NotAllowed(Some((nearest, lacks))) => {
+                say!("  {} comes nearest: {}", nearest.told(), lacks.join("; "));
+            }
+            Judgement::NotAllowed(None) | Judgement::Unknown => say!("  no rule is for {name}"),
+        }
+    }
+    Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}

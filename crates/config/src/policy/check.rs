@@ -1,0 +1,159 @@
+//! What rules must fulfil besides their form. An error names the entry, and its line if the rules come from a text.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{ClientPolicy, pattern};
+use crate::{Error, Result, check_name};
+
+/// The most entries of each kind, and the most items of a list in an entry. Judging a request takes time in proportion to the rules.
+const MOST_CLIENTS: usize = 10_000;
+const MOST_RULES: usize = 1_000;
+const MOST_ITEMS: usize = 1_000;
+
+/// A kind of entries in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Client,
+    Group,
+    Rule,
+}
+
+/// An entry that cannot stand: its kind, its number from 0 on, and why.
+pub(super) type Wrong = (Kind, usize, Error);
+type Checked<T> = std::result::Result<T, Wrong>;
+
+impl ClientPolicy {
+    /// Checks all entries against each other.
+    pub(super) fn check(&self) -> Checked<()> {
+        self.check_counts()?;
+        let names = self.check_clients()?;
+        let groups = self.check_groups(&names)?;
+        self.check_rules(&names, &groups)
+    }
+
+    fn check_counts(&self) -> Checked<()> {
+        let counts = [
+            (Kind::Client, "clients", self.clients.len(), MOST_CLIENTS),
+            (Kind::Group, "groups", self.groups.len(), MOST_RULES),
+            (Kind::Rule, "rules", self.rules.len(), MOST_RULES),
+        ];
+        for (kind, what, count, most) in counts {
+            if count > most {
+                return Err((
+                    kind,
+                    most,
+                    Error::misuse(format!("{count} {what}; at most {most} are allowed")),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the names.
+    fn check_clients(&self) -> Checked<HashSet<&str>> {
+        let (mut names, mut certificates) = (HashSet::new(), HashMap::new());
+        for (i, client) in self.clients.iter().enumerate() {
+            let wrong = |error| (Kind::Client, i, error);
+            check_name("client", &client.name).map_err(wrong)?;
+            check_patterns(&client.keys).map_err(wrong)?;
+            check_items(client.rights.len()).map_err(wrong)?;
+            if !names.insert(client.name.as_str()) {
+                let told = format!("two clients are called {}; give each its own name", client.name);
+                return Err(wrong(Error::misuse(told)));
+            }
+            if let Some(other) = certificates.insert(client.certificate.as_ref(), &client.name) {
+                let both = format!("{other} and {}", client.name);
+                return Err(wrong(Error::misuse(format!(
+                    "{both} have one certificate; each client makes its own"
+                ))));
+            }
+        }
+        Ok(names)
+    }
+
+    /// Returns the names.
+    fn check_groups(&self, clients: &HashSet<&str>) -> Checked<HashSet<&str>> {
+        let mut names = HashSet::new();
+        for (i, group) in self.groups.iter().enumerate() {
+            let wrong = |error| (Kind::Group, i, error);
+            check_name("group", &group.name).map_err(wrong)?;
+            check_items(group.clients.len()).map_err(wrong)?;
+            known("client", &group.clients, clients).map_err(wrong)?;
+            if !names.insert(group.name.as_str()) || clients.contains(group.name.as_str()) {
+                let told = format!("the name {} is taken by another group or by a client", group.name);
+                return Err(wrong(Error::misuse(told)));
+            }
+        }
+        Ok(names)
+    }
+
+    fn check_rules(&self, clients: &HashSet<&str>, groups: &HashSet<&str>) -> Checked<()> {
+        let mut names = HashSet::new();
+        for (i, rule) in self.rules.iter().enumerate() {
+            let wrong = |error| (Kind::Rule, i, error);
+            let misuse = |told: &str| wrong(Error::misuse(told));
+            check_name("rule", &rule.name).map_err(wrong)?;
+            if !names.insert(rule.name.as_str()) {
+                return Err(misuse("two rules have this name; give each its own"));
+            }
+            let lists =
+                [rule.clients.len(), rule.groups.len(), rule.rights.len(), rule.modes.len(), rule.days.len()];
+            lists.into_iter().try_for_each(check_items).map_err(wrong)?;
+            check_patterns(&rule.keys).map_err(wrong)?;
+            let named: Vec<String> = rule.clients.iter().filter(|name| *name != "*").cloned().collect();
+            known("client", &named, clients).map_err(wrong)?;
+            known("group", &rule.groups, groups).map_err(wrong)?;
+            if rule.clients.is_empty() && rule.groups.is_empty() {
+                return Err(misuse("it is for nobody; name clients or groups, or '*' for all clients"));
+            }
+            if rule.rights.is_empty() || rule.keys.is_empty() {
+                return Err(misuse("it needs at least one right and one key or pattern"));
+            }
+            if rule.deny && rule.is_limited() {
+                return Err(misuse("a rule that denies has no limits of requests or blocks"));
+            }
+            if let (Some(from), Some(to)) = (rule.not_before, rule.not_after)
+                && from > to
+            {
+                return Err(misuse("it ends before it begins"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of an entry, for errors.
+    pub(super) fn name_of(&self, kind: Kind, number: usize) -> String {
+        let name = match kind {
+            Kind::Client => self.clients.get(number).map(|entry| ("client", &entry.name)),
+            Kind::Group => self.groups.get(number).map(|entry| ("group", &entry.name)),
+            Kind::Rule => self.rules.get(number).map(|entry| ("rule", &entry.name)),
+        };
+        // A name that does not fit is shown by its own error.
+        let fits = |name: &str| check_name("rule", name).is_ok();
+        name.map_or(String::new(), |(of, name)| match fits(name) {
+            true => format!("{of} {name}"),
+            false => of.to_owned(),
+        })
+    }
+}
+
+fn check_items(count: usize) -> Result<()> {
+    let told = || Error::misuse(format!("a list of {count} items; at most {MOST_ITEMS} are allowed"));
+    (count <= MOST_ITEMS).then_some(()).ok_or_else(told)
+}
+
+fn check_patterns(patterns: &[String]) -> Result<()> {
+    check_items(patterns.len())?;
+    patterns.iter().try_for_each(|pattern| pattern::check(pattern))
+}
+
+/// Refuses a name that is not there.
+fn known(of: &str, names: &[String], there: &HashSet<&str>) -> Result<()> {
+    match names.iter().find(|name| !there.contains(name.as_str())) {
+        None => Ok(()),
+        Some(missing) => {
+            let shown: String = missing.chars().take(64).collect();
+            Err(Error::misuse(format!("there is no {of} {shown:?} in this file")))
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Whether the rules allow something, and by which of them.
+//!
+//! A rule that denies wins over all that allow. What no rule allows is forbidden.
+
+use polyclave_transport::CertificateDer;
+use polyclave_transport::wire::{Mode, Right};
+
+use super::pattern::{matches, overlap};
+use super::times::{Moment, why_not};
+use super::{ClientPolicy, ClientRule, Rule};
+
+/// What a client asks for, as far as rules go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The right that it needs.
+    pub right: Right,
+    /// The mode in which it uses the key, if it does.
+    pub mode: Option<Mode>,
+    /// The name of the key; empty if the operation has none.
+    pub key: String,
+}
+
+impl Asked {
+    /// An operation that has no mode.
+    pub fn of(right: Right, key: &str) -> Asked {
+        Asked { right, mode: None, key: key.into() }
+    }
+}
+
+impl std::fmt::Display for Asked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} with the key '{}'", self.right, self.key)?;
+        self.mode.map_or(Ok(()), |mode| write!(f, " in {mode}"))
+    }
+}
+
+/// A rule that allows something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant<'p> {
+    /// The client's own entry, which has no conditions.
+    Entry(&'p ClientRule),
+    /// A rule.
+    Rule(&'p Rule),
+}
+
+impl Grant<'_> {
+    /// The name of the rule, for people.
+    pub fn told(&self) -> String {
+        match self {
+            Grant::Entry(client) => format!("the entry of {}", client.name),
+            Grant::Rule(rule) => format!("the rule {}", rule.name),
+        }
+    }
+}
+
+/// The answer of the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement<'p> {
+    /// Allowed by each of these.
+    Allowed(Vec<Grant<'p>>),
+    /// Forbidden by this rule.
+    Denied(&'p Rule),
+    /// No rule allows it. The rule that comes nearest, and what it lacks, if there is any rule for the client.
+    NotAllowed(Option<(Grant<'p>, Vec<String>)>),
+    /// There is no such client.
+    Unknown,
+}
+
+impl Judgement<'_> {
+    /// Whether it is allowed.
+    pub fn is_allowed(&self) -> bool {
+        matches!(self, Judgement::Allowed(_))
+    }
+}
+
+impl ClientPolicy {
+    /// Judges what the client with a certificate asks at a moment.
+    pub fn judge(&self, certificate: &CertificateDer<'_>, asked: &Asked, at: Moment) -> Judgement<'_> {
+        let Some(client) = self.entry_of(certificate) else { return Judgement::Unknown };
+        let rules = || self.rules_for(&client.name);
+        if let Some(rule) = rules().find(|rule| rule.deny && rule.covers(asked, at)) {
+            return Judgement::Denied(rule);
+        }
+        let own = covers(&client.rights, &client.keys, asked).then_some(Grant::Entry(client));
+        let allowing = rules().filter(|rule| !rule.deny && rule.covers(asked, at)).map(Grant::Rule);
+        let grants: Vec<Grant<'_>> = own.into_iter().chain(allowing).collect();
+        if !grants.is_empty() {
+            return Judgement::Allowed(grants);
+        }
+        let entry = (!client.rights.is_empty()).then_some(Grant::Entry(client));
+        let all = entry.into_iter().chain(rules().filter(|rule| !rule.deny).map(Grant::Rule));
+        Judgement::NotAllowed(
+            all.map(|grant| (grant, grant.lacks(asked, at))).min_by_key(|(_, lacks)| lacks.len()),
+        )
+    }
+
+    /// The same, yes or no.
+    pub fn allows(&self, certificate: &CertificateDer<'_>, asked: &Asked, at: Moment) -> bool {
+        let Some(client) = self.entry_of(certificate) else { return false };
+        let mut allowed = covers(&client.rights, &client.keys, asked);
+        for rule in self.rules_for(&client.name).filter(|rule| rule.covers(asked, at)) {
+            if rule.deny {
+                return false;
+            }
+            allowed = true;
+        }
+        allowed
+    }
+
+    /// The rules that are for a client, by name, of whatever time.
+    pub fn rules_for<'p>(&'p self, client: &'p str) -> impl Iterator<Item = &'p Rule> {
+        let is_in = move |group: &String| {
+            self.groups.iter().any(|g| g.name == *group && g.clients.iter().any(|name| name == client))
+        };
+        self.rules.iter().filter(move |rule| {
+            rule.clients.iter().any(|name| name == client || name == "*") || rule.groups.iter().any(is_in)
+        })
+    }
+}
+
+/// Whether some key's name fits one of the patterns and `wanted`, which is a pattern, too.
+pub fn patterns_overlap(patterns: &[String], wanted: &str) -> bool {
+    patterns.iter().any(|pattern| overlap(pattern, wanted))
+}
+
+/// Whether a key's name fits one of the patterns.
+pub(super) fn fits(patterns: &[String], key: &str) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, key))
+}
+
+fn covers(rights: &[Right], keys: &[String], asked: &Asked) -> bool {
+    rights.contains(&asked.right) && fits(keys, &asked.key)
+}
+
+impl Rule {
+    fn covers(&self, asked: &Asked, at: Moment) -> bool {
+        let mode = match asked.mode {
+            Some(mode) => self.modes.is_empty() || self.modes.contains(&mode),
+            None => self.modes.is_empty() || !self.deny,
+        };
+        mode && covers(&self.rights, &self.keys, asked) && self.why_not_at(at).is_none()
+    }
+
+    /// Why the rule is not in force at a moment; `None` if it is.
+    fn why_not_at(&self, at: Moment) -> Option<String> {
+        why_not((self.not_before, self.not_after), &self.days, self.hours, at)
+    }
+}
+
+impl Grant<'_> {
+    /// What the rule lacks so that it would allow something.
+    fn lacks(&self, asked: &Asked, at: Moment) -> Vec<String> {
+        let (rights, keys) = match self {
+            Grant::Entry(client) => (&client.rights, &client.keys),
+            Grant::Rule(rule) => (&rule.rights, &rule.keys),
+        };
+        let mut lacks = Vec::new();
+        if !rights.contains(&asked.right) {
+            lacks.push(format!("it does not allow to {}", asked.right));
+        }
+        if !fits(keys, &asked.key) {
+            lacks.push(format!("it is for the keys {}", keys.join(", ")));
+        }
+        if let Grant::Rule(rule) = self {
+            if let Some(mode) = asked.mode.filter(|mode| !rule.modes.is_empty() && !rule.modes.contains(mode))
+            {
+                let modes: Vec<String> = rule.modes.iter().map(Mode::to_string).collect();
+                lacks.push(format!("it is for {}, not for {mode}", modes.join(", ")));
+            }
+            lacks.extend(rule.why_not_at(at));
+        }
+        lacks
+    }
+}

@@ -1,0 +1,344 @@
+//! Rules as a whole: what they allow, how they change, and what is refused.
+
+use std::num::NonZeroU64;
+
+use polyclave_transport::wire::Mode;
+
+use super::*;
+use crate::card::tests::certificate;
+
+fn client(name: &str, seed: u8) -> ClientCard {
+    ClientCard { name: name.into(), certificate: certificate(seed) }
+}
+
+fn policy() -> ClientPolicy {
+    let mut policy = ClientPolicy::default();
+    let keys = ["pay-*".to_owned(), "exact".to_owned()];
+    policy.allow(&client("alice", 1), &[Right::Encrypt, Right::Mac], &keys).expect("it fits");
+    policy.allow(&client("bob", 2), &[Right::Decrypt], &["*".into()]).expect("it fits");
+    policy
+}
+
+fn at(text: &str) -> Moment {
+    text.parse().expect("a moment")
+}
+
+fn may(policy: &ClientPolicy, certificate: &CertificateDer<'_>, right: Right, key: &str) -> bool {
+    let (asked, now) = (Asked::of(right, key), at("2026-11-24T12:00:00Z"));
+    let allowed = policy.allows(certificate, &asked, now);
+    assert_eq!(policy.judge(certificate, &asked, now).is_allowed(), allowed);
+    allowed
+}
+
+#[test]
+fn a_client_may_do_what_its_rule_says_and_no_more() {
+    let policy = policy();
+    let alice = certificate(1);
+    assert!(may(&policy, &alice, Right::Encrypt, "pay-roll"));
+    assert!(may(&policy, &alice, Right::Mac, "exact"));
+    assert!(!may(&policy, &alice, Right::Decrypt, "exact"));
+    assert!(!may(&policy, &alice, Right::Encrypt, "exactly"));
+    assert!(!may(&policy, &alice, Right::Encrypt, "pa"));
+    assert!(may(&policy, &certificate(2), Right::Decrypt, "anything"));
+    assert!(!may(&policy, &certificate(3), Right::Decrypt, "anything"));
+    assert_eq!(policy.client_of(&alice), Some("alice"));
+    assert_eq!(policy.client_of(&certificate(3)), None);
+}
+
+#[test]
+fn who_is_revoked_may_do_nothing() {
+    let mut policy = policy();
+    policy.revoke("bob").expect("he was there");
+    assert!(!may(&policy, &certificate(2), Right::Decrypt, "anything"));
+    assert!(policy.revoke("bob").is_err());
+}
+
+#[test]
+fn a_new_rule_replaces_the_old_one() {
+    let mut policy = policy();
+    policy.allow(&client("alice", 1), &[Right::List], &["exact".into()]).expect("it fits");
+    assert!(!may(&policy, &certificate(1), Right::Encrypt, "exact"));
+    assert!(may(&policy, &certificate(1), Right::List, "exact"));
+}
+
+#[test]
+fn another_certificate_takes_a_name_only_if_that_is_wanted() {
+    let mut policy = policy();
+    let before = policy.clone();
+    let card = client("alice", 4);
+    let error = policy.allow(&card, &[Right::List], &["exact".into()]).expect_err("in silence").to_string();
+    for certificate in [certificate(1), certificate(4)] {
+        assert!(error.contains(&certificate_fingerprint(&certificate)), "{error}");
+    }
+    assert!(error.contains("--replace"), "{error}");
+    assert_eq!(policy, before);
+    policy.replace(&card, &[Right::List], &["exact".into()]).expect("wanted");
+    assert!(!may(&policy, &certificate(1), Right::Encrypt, "exact"));
+    assert!(!may(&policy, &certificate(4), Right::Encrypt, "exact"));
+    assert!(may(&policy, &certificate(4), Right::List, "exact"));
+}
+
+#[test]
+fn ambiguous_rules_are_refused_and_change_nothing() {
+    let mut policy = policy();
+    let before = policy.clone();
+    assert!(policy.allow(&client("carol", 1), &[], &[]).is_err());
+    assert!(policy.allow(&client("c rol", 3), &[], &[]).is_err());
+    assert!(policy.allow(&client("carol", 3), &[], &["a/b".into()]).is_err());
+    assert!(policy.allow(&client("carol", 3), &[], &["a**".into()]).is_err());
+    assert_eq!(policy, before);
+}
+
+#[test]
+fn a_policy_comes_back_and_an_empty_one_too() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("clients.toml");
+    for policy in [policy(), ClientPolicy::default()] {
+        policy.save(&file).expect("saved");
+        assert_eq!(ClientPolicy::load(&file).expect("loaded"), policy);
+    }
+    std::fs::write(&file, "[[client]]\nname = 'a'\nrights = ['encrypt', 'everything']\n").expect("written");
+    assert!(ClientPolicy::load(&file).expect_err("no such right").to_string().contains("clients.toml"));
+}
+
+/// A file as it was written before there were rules with conditions.
+const OLD: &str = r#"# What which client may do at this node. Who is not here may do nothing.
+
+[[client]]
+name = "alice"
+certificate = "MIIAAgEB"
+rights = ["encrypt", "mac"]
+keys = ["pay-*", "exact"]
+
+[[client]]
+name = "bob"
+certificate = "MIIAAgIC"
+rights = ["decrypt"]
+keys = ["*"]
+"#;
+
+#[test]
+fn a_file_of_an_older_version_means_what_it_meant_and_is_written_as_it_was() {
+    let read = ClientPolicy::parse(OLD).expect("an old file");
+    assert_eq!(read, policy());
+    assert_eq!(read.to_text(), OLD);
+}
+
+/// Alice and bob are in the group, carol is not. Nobody may do anything by an entry.
+const RULES: &str = r#"
+[[client]]
+name = "alice"
+certificate = "MIIAAgEB"
+
+[[client]]
+name = "bob"
+certificate = "MIIAAgIC"
+
+[[client]]
+name = "carol"
+certificate = "MIIAAgMD"
+
+[[group]]
+name = "payroll"
+clients = ["alice", "bob"]
+
+[[rule]]
+name = "payroll-gcm"
+groups = ["payroll"]
+rights = ["encrypt", "decrypt", "delete"]
+keys = ["pay*2026"]
+modes = ["gcm"]
+
+[[rule]]
+name = "carol-office"
+clients = ["carol"]
+rights = ["mac"]
+keys = ["k?"]
+not_before = 2026-01-01T00:00:00Z
+not_after = 2026-12-31T23:59:59Z
+days = ["mon", "tue", "wed", "thu", "fri"]
+hours = "08:00-18:00"
+requests_per_hour = 100
+blocks_per_day = 1000000
+
+[[rule]]
+name = "no-root"
+deny = true
+clients = ["*"]
+rights = ["delete", "encrypt"]
+keys = ["*root*"]
+"#;
+
+fn rules() -> ClientPolicy {
+    ClientPolicy::parse(RULES).expect("rules")
+}
+
+fn judged(
+    policy: &ClientPolicy,
+    client: u8,
+    (right, mode, key): (Right, Option<Mode>, &str),
+    moment: &str,
+) -> String {
+    let asked = Asked { right, mode, key: key.into() };
+    let judgement = policy.judge(&certificate(client), &asked, at(moment));
+    assert_eq!(policy.allows(&certificate(client), &asked, at(moment)), judgement.is_allowed());
+    match judgement {
+        Judgement::Allowed(grants) => grants[0].told(),
+        Judgement::Denied(rule) => format!("denied by {}", rule.name),
+        Judgement::NotAllowed(Some((grant, lacks))) => format!("{}: {}", grant.told(), lacks.join("; ")),
+        Judgement::NotAllowed(None) => "nothing".into(),
+        Judgement::Unknown => "unknown".into(),
+    }
+}
+
+const NOON: &str = "2026-11-24T12:00:00Z";
+
+#[test]
+fn a_rule_holds_for_its_group_keys_and_modes_only() {
+    let policy = rules();
+    let told = |client, right, mode, key| judged(&policy, client, (right, mode, key), NOON);
+    for client in [1, 2] {
+        assert_eq!(told(client, Right::Encrypt, Some(Mode::Gcm), "pay-2026"), "the rule payroll-gcm");
+        assert_eq!(told(client, Right::Delete, None, "pay-2026"), "the rule payroll-gcm", "it has no mode");
+    }
+    assert_eq!(
+        told(1, Right::Encrypt, Some(Mode::Cbc), "pay-2026"),
+        "the rule payroll-gcm: it is for gcm, not for cbc"
+    );
+    assert_eq!(
+        told(1, Right::Encrypt, Some(Mode::Gcm), "pay-2025"),
+        "the rule payroll-gcm: it is for the keys pay*2026"
+    );
+    assert!(
+        told(3, Right::Encrypt, Some(Mode::Gcm), "pay-2026")
+            .contains("carol-office: it does not allow to encrypt")
+    );
+    assert_eq!(told(9, Right::Encrypt, Some(Mode::Gcm), "pay-2026"), "unknown");
+}
+
+#[test]
+fn what_is_denied_is_denied_whatever_allows_it() {
+    let mut policy = rules();
+    policy.allow(&client("alice", 1), &[Right::Delete, Right::List], &["*".into()]).expect("it fits");
+    let told = |right, key| judged(&policy, 1, (right, None, key), NOON);
+    assert_eq!(told(Right::Delete, "other"), "the entry of alice");
+    assert_eq!(told(Right::Delete, "the-root-key"), "denied by no-root");
+    assert_eq!(told(Right::List, "the-root-key"), "the entry of alice");
+}
+
+/// Otherwise a rule against CBC would forbid deleting, too.
+#[test]
+fn a_denied_mode_denies_no_operation_without_a_mode() {
+    let text = RULES.replace("keys = [\"*root*\"]", "keys = [\"*\"]\nmodes = [\"cbc\"]");
+    let policy = ClientPolicy::parse(&text).expect("rules");
+    assert_eq!(judged(&policy, 1, (Right::Delete, None, "pay-2026"), NOON), "the rule payroll-gcm");
+    assert_eq!(judged(&policy, 1, (Right::Encrypt, Some(Mode::Cbc), "pay-2026"), NOON), "denied by no-root");
+}
+
+#[test]
+fn a_rule_holds_at_its_times_only() {
+    let policy = rules();
+    let told = |moment| judged(&policy, 3, (Right::Mac, Some(Mode::Cmac), "k1"), moment);
+    assert_eq!(told(NOON), "the rule carol-office");
+    assert!(told("2027-01-04T12:00:00Z").contains("ended at 2026-12-31"));
+    assert!(told("2025-12-31T12:00:00Z").contains("begins at 2026-01-01"));
+    assert!(told("2026-11-28T12:00:00Z").contains("it is for mon, tue"));
+    assert!(told("2026-11-24T18:00:00Z").contains("hours 08:00-18:00"));
+}
+
+#[test]
+fn rules_come_back() {
+    let policy = rules();
+    assert_eq!(ClientPolicy::parse(&policy.to_text()).expect("it was written here"), policy);
+    assert_eq!(policy.rules()[1].requests_per_hour, NonZeroU64::new(100));
+}
+
+#[test]
+fn who_is_revoked_leaves_groups_and_rules() {
+    let mut policy = rules();
+    policy.revoke("carol").expect("she was there");
+    policy.revoke("alice").expect("she was there");
+    assert_eq!(policy.groups()[0].clients, ["bob"]);
+    let names: Vec<&str> = policy.rules().iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names, ["payroll-gcm", "no-root"]);
+    assert_eq!(ClientPolicy::parse(&policy.to_text()).expect("it can stand"), policy);
+}
+
+/// Each pair is a change of the rules, and what the error must say.
+#[test]
+fn what_is_wrong_is_told_with_its_line_and_entry() {
+    let wrong = [
+        ("name = \"payroll-gcm\"", "name = \"no-root\"", "line 37, rule no-root: two rules have this name"),
+        (
+            "groups = [\"payroll\"]",
+            "groups = [\"payrol\"]",
+            "line 18, rule payroll-gcm: there is no group \"payrol\"",
+        ),
+        (
+            "clients = [\"carol\"]",
+            "clients = [\"karol\"]",
+            "line 25, rule carol-office: there is no client \"karol\"",
+        ),
+        ("name = \"payroll\"", "name = \"alice\"", "line 14, group alice: the name alice is taken"),
+        ("\"mac\"", "\"everything\"", "unknown variant `everything`"),
+        ("\"gcm\"", "\"gmc\"", "unknown variant `gmc`"),
+        ("hours = \"08:00-18:00\"", "hours = \"8-18\"", "write them as 08:00-18:00"),
+        ("pay*2026", "pay**2026", "line 18, rule payroll-gcm: \"pay**2026\" fits no key's name"),
+        ("pay*2026", "pay 2026", "fits no key's name"),
+        ("not_after = 2026", "not_after = 2025", "line 25, rule carol-office: it ends before it begins"),
+        ("not_after = 2026-12-31T23:59:59Z", "not_after = 2026-12-31", "write it as 2026-12-31T18:00:00Z"),
+        ("requests_per_hour = 100", "requests_per_hour = 0", "nonzero"),
+        ("requests_per_hour", "requests_per_minute", "unknown field `requests_per_minute`"),
+        ("deny = true", "deny = true\nblocks_per_day = 1", "a rule that denies has no limits"),
+        ("groups = [\"payroll\"]", "", "line 18, rule payroll-gcm: it is for nobody"),
+        ("rights = [\"mac\"]", "rights = []", "it needs at least one right"),
+        ("name = \"bob\"", "name = \"alice\"", "line 6, client alice: two clients are called alice"),
+        ("MIIAAgIC", "MIIAAgEB", "alice and bob have one certificate"),
+    ];
+    for (from, to, told) in wrong {
+        let text = RULES.replacen(from, to, 1);
+        assert_ne!(text, RULES, "{from}");
+        let error = ClientPolicy::parse(&text).expect_err(to).to_string();
+        assert!(error.contains(told), "{from} -> {to}: {error}");
+    }
+}
+
+#[test]
+fn too_many_rules_are_refused_and_as_many_as_may_be_are_judged() {
+    let rule = |n: usize| {
+        format!(
+            "[[rule]]\nname = \"r{n}\"\nclients = [\"alice\"]\nrights = [\"list\"]\nkeys = [\"*a*b*c*{n}\"]\n"
+        )
+    };
+    let text = |count: usize| RULES.to_owned() + &(0..count).map(rule).collect::<String>();
+    let error = ClientPolicy::parse(&text(100_000)).expect_err("too many").to_string();
+    assert!(error.contains("100003 rules; at most 1000 are allowed"), "{error}");
+    let most = ClientPolicy::parse(&text(997)).expect("as many as may be");
+    assert!(may(&most, &certificate(1), Right::List, "a-b-c-996"));
+    assert!(!may(&most, &certificate(1), Right::List, "a-b-996"));
+}
+
+#[test]
+fn a_rule_and_a_group_are_added_for_a_client() {
+    let mut policy = policy();
+    policy.know(&client("carol", 3), false).expect("she is new");
+    policy.join_group("auditors", "carol").expect("it fits");
+    policy.join_group("auditors", "carol").expect("she is there already");
+    let rule = Rule {
+        name: "audit".into(),
+        groups: vec!["auditors".into()],
+        rights: vec![Right::List],
+        keys: vec!["*".into()],
+        ..Rule::default()
+    };
+    policy.set_rule(rule.clone()).expect("it fits");
+    assert!(may(&policy, &certificate(3), Right::List, "k"));
+    policy.set_rule(Rule { keys: vec!["pay*".into()], ..rule.clone() }).expect("it takes its place");
+    assert!(!may(&policy, &certificate(3), Right::List, "k"));
+    let before = policy.clone();
+    assert!(policy.set_rule(Rule { groups: vec!["nobody".into()], ..rule }).is_err());
+    assert!(policy.know(&client("alice", 9), false).is_err(), "another certificate");
+    assert_eq!(policy, before);
+    policy.know(&client("alice", 9), true).expect("wanted");
+    assert!(may(&policy, &certificate(9), Right::Encrypt, "exact"), "her rights stay");
+}

@@ -1,0 +1,29 @@
+//! What an operation asks of the rules for clients: one place for all operations, so that none can forget a key.
+
+use polyclave_config::Asked;
+use polyclave_transport::wire::{Operation, Right};
+
+use crate::computation::modes::needs;
+
+/// The rights that an operation needs, all of them. The first is for the key whose blocks it computes.
+///
+/// There are none for `Status` and `Show`, which look at the rules themselves, and for `List`, which shows only the keys that the rules allow.
+pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
+    match operation {
+        Operation::Status | Operation::List { .. } | Operation::Show { .. } => Vec::new(),
+        Operation::Generate(new) => vec![Asked::of(Right::Generate, &new.name)],
+        Operation::Import(new) => vec![Asked::of(Right::Import, &new.name)],
+        Operation::Delete { key } => vec![Asked::of(Right::Delete, key)],
+        Operation::Use { key, how, .. } => {
+            let (mode, right) = needs(how);
+            vec![Asked { mode: Some(mode), ..Asked::of(right, key) }]
+        }
+        Operation::Derive { base, new, .. } => both(Right::Derive, base, &new.name),
+        Operation::Wrap { wrapping, key, .. } => both(Right::Wrap, wrapping, key),
+        Operation::Unwrap { unwrapping, new, .. } => both(Right::Unwrap, unwrapping, &new.name),
+    }
+}
+
+fn both(right: Right, first: &str, second: &str) -> Vec<Asked> {
+    vec![Asked::of(right, first), Asked::of(right, second)]
+}
