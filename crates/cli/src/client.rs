@@ -2,6 +2,7 @@
 
 mod init;
 mod join;
+mod rotate;
 mod status;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,8 @@ pub enum Command {
     Init(init::Arguments),
     /// Give the client the file of its cluster, for the first time or after a change
     Join(join::Arguments),
+    /// Change the client's certificate, in two steps; it keeps its rights
+    Rotate(rotate::Arguments),
     /// Ask every node for its status
     Status(status::Arguments),
 }
@@ -32,6 +35,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Init(arguments) => init::run(arguments),
         Command::Join(arguments) => join::run(arguments),
+        Command::Rotate(arguments) => rotate::run(arguments),
         Command::Status(arguments) => status::run(arguments),
     }
 }
@@ -45,6 +49,11 @@ pub struct ClientOption {
 }
 
 impl ClientOption {
+    /// Its directory.
+    pub fn dir(&self) -> Result<ClientDir> {
+        open(&self.dir)
+    }
+
     /// Opens the client of that directory.
     pub fn open(&self) -> Result<Client> {
         let client = Client::open(&open(&self.dir)?)?;

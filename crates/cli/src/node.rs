@@ -1,5 +1,6 @@
 //! `polyclave node`: all commands for the operator of a node.
 
+mod address;
 mod allow;
 mod audit;
 mod backup;
@@ -28,6 +29,8 @@ pub enum Command {
     Init(init::Arguments),
     /// Give the node the file of its cluster, for the first time or after a change
     Join(join::Arguments),
+    /// Give the node another address
+    Address(address::Arguments),
     /// Let a client do something at this node
     Allow(allow::AllowArguments),
     /// Take all rights from a client at this node
@@ -63,6 +66,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Init(arguments) => init::run(arguments),
         Command::Join(arguments) => join::run(arguments),
+        Command::Address(arguments) => address::run(arguments),
         Command::Allow(arguments) => allow::allow(arguments),
         Command::Revoke(arguments) => allow::revoke(arguments),
         Command::Policy(command) => policy::run(command),

@@ -223,7 +223,9 @@ impl Client {
         let node = self.node_name(party).to_owned();
         match error {
             Peer { detail, .. } if detail == NOT_ADMITTED => Error::NotAdmitted { node },
-            Peer { detail, .. } | Closed { detail, .. } => Error::Unreached { node, detail },
+            Peer { detail, .. } | Closed { detail, .. } => {
+                Error::Unreached { node, detail: self.cluster.in_names(&detail, "client") }
+            }
             Timeout { waited, .. } => {
                 Error::Unreached { node, detail: format!("it did not answer within {waited:?}") }
             }

@@ -1,12 +1,15 @@
 //! The directory of a client: `client.toml` (its name), `identity.key`, `identity.crt` and, once it knows one,
-//! `cluster.toml`.
+//! `cluster.toml`. While its certificate changes, also `identity-next.key` and `identity-next.crt`.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use polyclave_transport::Identity;
+
 use crate::{
-    ClientCard, Cluster, Consent, Error, Result, StoredIdentity, check_name, private, rotation, text,
+    ClientCard, ClientSuccession, Cluster, Consent, Error, Result, StoredIdentity, check_name, private,
+    rotation, text,
 };
 
 const SETTINGS: &str = "client.toml";
@@ -18,6 +21,7 @@ pub struct ClientDir {
     path: PathBuf,
     settings: ClientSettings,
     identity: StoredIdentity,
+    next: Option<StoredIdentity>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,7 +41,7 @@ impl ClientDir {
         let text = text::render("A client of Polyclave.", &settings);
         // Last, since without it nothing is a client's directory.
         private::write_public(&path.join(SETTINGS), text.as_bytes())?;
-        Ok(ClientDir { path: path.into(), settings, identity }.card())
+        Ok(ClientDir { path: path.into(), settings, identity, next: None }.card())
     }
 
     /// Opens a client's directory.
@@ -51,8 +55,8 @@ impl ClientDir {
         }
         let name = parse_settings(&private::read_public(&file)?).map_err(|e| e.in_file(&file))?;
         let settings = ClientSettings { name };
-        let identity = StoredIdentity::load(&path.join(rotation::KEY))?;
-        Ok(ClientDir { path: path.into(), settings, identity })
+        let (identity, next) = rotation::recover(path)?;
+        Ok(ClientDir { path: path.into(), settings, identity, next })
     }
 
     /// The path of the directory.
@@ -73,6 +77,43 @@ impl ClientDir {
     /// What nodes need to know of it.
     pub fn card(&self) -> ClientCard {
         ClientCard { name: self.settings.name.clone(), certificate: self.identity.certificate.clone() }
+    }
+
+    /// What nodes need to know of it, with its next certificate while that changes.
+    pub fn succession(&self) -> Result<ClientSuccession> {
+        let Some(next) = &self.next else { return Ok(ClientSuccession::of(self.card())) };
+        let current = Identity::from_der(&self.identity.certificate, &self.identity.key)
+            .map_err(|e| Error::misuse(e.to_string()))?;
+        ClientSuccession::vouch(self.name(), &current, &next.certificate)
+    }
+
+    /// The same client with its next identity, to try whether nodes know it; `None` if its identity does not change.
+    pub fn with_next_identity(&self) -> Option<ClientDir> {
+        let settings = ClientSettings { name: self.settings.name.clone() };
+        Some(ClientDir { path: self.path.clone(), settings, identity: self.next.clone()?, next: None })
+    }
+
+    /// Begins to change the client's identity. All nodes have to know the next certificate before [`ClientDir::finish_rotation`].
+    pub fn begin_rotation(&mut self, certificate: &[u8], key: &[u8]) -> Result<()> {
+        if self.next.is_some() {
+            return Err(Error::misuse(
+                "the client's certificate is already being changed; finish that first",
+            ));
+        }
+        let next = StoredIdentity::new(certificate, key)?;
+        rotation::begin(&self.path, &next)?;
+        self.next = Some(next);
+        Ok(())
+    }
+
+    /// Makes the next identity the client's only one.
+    pub fn finish_rotation(&mut self) -> Result<()> {
+        let Some(next) = self.next.take() else {
+            return Err(Error::misuse("the client's certificate is not being changed; begin that first"));
+        };
+        rotation::finish(&self.path, &next)?;
+        self.identity = next;
+        Ok(())
     }
 
     /// The cluster that it uses, if it knows one.
@@ -124,6 +165,28 @@ mod tests {
         assert_eq!(client.identity(), &identity(1));
         assert!(ClientDir::init(&path, "bob", &identity(2).certificate, &identity(2).key).is_err());
         assert!(ClientDir::open(dir.path()).is_err());
+    }
+
+    #[test]
+    fn a_client_goes_from_one_certificate_over_two_to_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("alice");
+        let [current, next] = [(); 2].map(|()| crate::succession::tests::identity());
+        let (certificate, key) = (current.certificate(), current.reveal_private_key());
+        ClientDir::init(&path, "alice", &certificate, &key).expect("made");
+        let mut client = ClientDir::open(&path).expect("opened");
+        assert!(client.finish_rotation().is_err() && client.with_next_identity().is_none());
+        client.begin_rotation(&next.certificate(), &next.reveal_private_key()).expect("begun");
+        assert!(client.begin_rotation(&certificate, &key).is_err());
+        let mut client = ClientDir::open(&path).expect("opened");
+        let card = client.succession().expect("signed");
+        assert_eq!((card.card(), card.next()), (client.card(), Some(&next.certificate())));
+        let after = client.with_next_identity().expect("it changes");
+        assert_eq!((after.name(), &after.identity().certificate), ("alice", &next.certificate()));
+        client.finish_rotation().expect("finished");
+        let client = ClientDir::open(&path).expect("opened");
+        assert_eq!(client.card().certificate, next.certificate());
+        assert_eq!(client.succession().expect("none is changing").next(), None);
     }
 
     #[test]

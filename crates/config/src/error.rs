@@ -11,14 +11,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused an operation.
-    #[error("cannot {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {cause}", path.display())]
     Io {
         /// Which file or directory.
         path: PathBuf,
         /// A verb.
         doing: &'static str,
         /// What it said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A private file that other users can read.
     #[error(
@@ -63,7 +63,7 @@ impl Error {
 
     pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
-        move |source| Error::Io { path, doing, source }
+        move |cause| Error::Io { path, doing, cause }
     }
 
     /// The same error, with the file that it is about.

@@ -98,6 +98,16 @@ fn no_card_of_a_client_panics_and_what_is_read_comes_back() {
 }
 
 #[test]
+fn no_card_of_a_client_that_changes_its_certificate_panics_and_what_is_read_comes_back() {
+    let [current, next] = [(); 2].map(|()| succession::tests::identity());
+    let card = ClientSuccession::vouch("alice", &current, &next.certificate()).expect("signed");
+    let property = |bytes: &[u8]| {
+        comes_back(bytes, ClientSuccession::parse, ClientSuccession::to_text);
+    };
+    fuzz!("client-successions", &WORDS, vec![card.to_text().into_bytes()], property);
+}
+
+#[test]
 fn no_sealed_secret_panics_and_what_is_read_comes_back() {
     let to_text = |secret: &SealedSecret| text::render("x", secret);
     let valid = vec![to_text(&sealed()).into_bytes()];

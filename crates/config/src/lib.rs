@@ -54,6 +54,7 @@ pub mod private;
 mod rotation;
 mod sealed_secret;
 mod settings;
+mod succession;
 mod text;
 
 pub use audit::{AuditSettings, WhenUnwritable};
@@ -70,4 +71,5 @@ pub use policy::{
     Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement, Moment, Rule, patterns_overlap,
 };
 pub use sealed_secret::Passphrase;
-pub use settings::{NodeLimits, NodeSettings, RefreshSettings, StockSettings};
+pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};
+pub use succession::ClientSuccession;

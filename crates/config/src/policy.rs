@@ -7,6 +7,7 @@ mod check;
 mod judge;
 mod pattern;
 mod rule;
+mod succeed;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -108,7 +109,7 @@ impl ClientPolicy {
 
     /// The certificates of all clients. Nobody else may connect.
     pub fn certificates(&self) -> Vec<CertificateDer<'static>> {
-        self.clients.iter().map(|client| client.certificate.clone()).collect()
+        self.clients.iter().flat_map(ClientRule::certificates).cloned().collect()
     }
 
     /// Gives a client these rights in its own entry, and no others there. It replaces what the entry had before, but not another certificate
@@ -124,7 +125,13 @@ impl ClientPolicy {
         rights.sort();
         rights.dedup();
         let (name, certificate) = (client.name.clone(), client.certificate.clone());
-        let entry = ClientRule { name, certificate, rights, keys: keys.to_vec() };
+        let known = self.client_named(&name).filter(|known| known.certificate == certificate);
+        let next = known.and_then(|known| known.next.clone());
+        self.set_client(ClientRule { name, certificate, rights, keys: keys.to_vec(), next })
+    }
+
+    /// Adds an entry, or replaces the one of the client with its name.
+    fn set_client(&mut self, entry: ClientRule) -> Result<()> {
         self.change(|policy| match policy.clients.iter_mut().find(|old| old.name == entry.name) {
             Some(old) => *old = entry,
             None => policy.clients.push(entry),
@@ -186,8 +193,8 @@ impl ClientPolicy {
         let Some(known) = known else { return Ok(()) };
         Err(Error::misuse(format!(
             "{} is known here by another certificate; nothing was changed\n  known:       {}\n  this card's: {}\nIf it is the \
-             same client with a new certificate, compare this with its owner, and give --replace; then the old one may do \
-             nothing more. If it is another client, it takes another name",
+             same client with a new certificate, it should have been made with `client rotate`; else compare this with its owner, and \
+             give --replace; then the old one may do nothing more. If it is another client, it takes another name",
             client.name,
             certificate_fingerprint(&known.certificate),
             certificate_fingerprint(&client.certificate)
@@ -195,7 +202,7 @@ impl ClientPolicy {
     }
 
     fn entry_of(&self, certificate: &CertificateDer<'_>) -> Option<&ClientRule> {
-        self.clients.iter().find(|client| client.certificate == *certificate)
+        self.clients.iter().find(|client| client.is_known_by(certificate))
     }
 
     /// An error with the entry that it is about.

@@ -77,9 +77,9 @@ fn read_all(file: File, path: &Path) -> Result<Zeroizing<Vec<u8>>> {
 
 /// Makes a directory that only its owner can enter. It must not exist yet; its parent must.
 pub fn make_dir(path: &Path) -> Result<()> {
-    DirBuilder::new().mode(0o700).create(path).map_err(|source| match source.kind() {
+    DirBuilder::new().mode(0o700).create(path).map_err(|cause| match cause.kind() {
         io::ErrorKind::AlreadyExists => Error::Exists { path: path.into() },
-        _ => Error::Io { path: path.into(), doing: "make the directory", source },
+        _ => Error::Io { path: path.into(), doing: "make the directory", cause },
     })?;
     sync_dir(parent(path))
 }

@@ -33,6 +33,28 @@ pub struct NodeSettings {
     /// When the node orders a refresh of all shares by itself.
     #[serde(default)]
     pub refresh: RefreshSettings,
+    /// When the node warns of certificates that end.
+    #[serde(default)]
+    pub certificates: CertificateSettings,
+}
+
+/// When a node warns of certificates that end: its own, and those of its peers and clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CertificateSettings {
+    /// So many days before; 0 only once they have ended.
+    pub warn_days: u32,
+}
+
+impl CertificateSettings {
+    /// As many days before as people who are on holiday need, besides the time for giving a changed file to everybody.
+    pub const WARN_DAYS: u32 = 30;
+}
+
+impl Default for CertificateSettings {
+    fn default() -> CertificateSettings {
+        CertificateSettings { warn_days: CertificateSettings::WARN_DAYS }
+    }
 }
 
 /// When a node orders a refresh by itself.
@@ -155,6 +177,7 @@ impl NodeSettings {
             limits: NodeLimits::default(),
             stock: StockSettings::default(),
             refresh: RefreshSettings::default(),
+            certificates: CertificateSettings::default(),
         }
     }
 
@@ -208,6 +231,9 @@ mod tests {
         let some: NodeSettings =
             text::parse(&format!("{SHORT}[refresh]\nevery_days = 30\n")).expect("it fits");
         assert_eq!(some.refresh.every_days, Some(30));
+        let some: NodeSettings =
+            text::parse(&format!("{SHORT}[certificates]\nwarn_days = 7\n")).expect("it fits");
+        assert_eq!((short.certificates.warn_days, some.certificates.warn_days), (30, 7));
         let some = format!("{SHORT}[audit]\nwhen_unwritable = 'serve'\nkeep_files = 9\n");
         let some: NodeSettings = text::parse(&some).expect("it fits");
         let expected = (true, WhenUnwritable::Serve, 64, Some(9));

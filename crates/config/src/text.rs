@@ -59,6 +59,29 @@ pub(crate) mod certificate {
     }
 }
 
+/// For serde: a certificate or none. The field has a default and is left out if there is none.
+pub(crate) mod optional_certificate {
+    use serde::{Deserializer, Serializer};
+
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(
+        certificate: &Option<CertificateDer<'static>>,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        match certificate {
+            Some(certificate) => certificate::serialize(certificate, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Option<CertificateDer<'static>>, D::Error> {
+        certificate::deserialize(deserializer).map(Some)
+    }
+}
+
 /// For serde: several certificates.
 pub(crate) mod certificates {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

@@ -13,6 +13,7 @@ use crate::error::system;
 use crate::material::{epoch, preparation, rotation, set_up};
 use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
+use crate::peers::registry::Stream;
 use crate::requests::follow::listen_on_channel;
 use crate::threads::{Crew, POLL_INTERVAL, Worker};
 
@@ -59,12 +60,13 @@ pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
     while !core.threads.is_stopping() {
         let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
             let boot = greet(core, peer, Judged::Beside, &mut net)?;
+            core.network.peers.note_trouble(peer, Stream::Ours, None);
             let beat = || core.service.marks.beat_to(peer, core.material.state());
             core.network
                 .peers
                 .send_orders(peer, boot, &queue, &mut net, &beat, &|| core.threads.is_stopping())
         });
-        after_control(core, peer, outcome);
+        after_control(core, peer, Stream::Ours, outcome);
     }
 }
 
@@ -80,17 +82,29 @@ pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
         let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
             let boot = greet(core, peer, Judged::Here, &mut net)?;
             core.network.peers.beat_now(peer);
+            core.network.peers.note_trouble(peer, Stream::Theirs, None);
             tracing::info!(peer = core.members.name_of(peer), "connected");
             core.network.peers.receive_orders(peer, &mut net, &|| core.threads.is_stopping(), |order| {
                 carry_out(core, peer, boot, &crews, order)
             })
         });
         core.service.channels.forget(peer);
-        after_control(core, peer, outcome);
+        after_control(core, peer, Stream::Theirs, outcome);
     }
 }
 
-fn after_control(core: &Core, peer: Party, outcome: Result<()>) {
+fn after_control(core: &Core, peer: Party, stream: Stream, outcome: Result<()>) {
+    if let Err(e) = &outcome
+        && !core.threads.is_stopping()
+    {
+        let told = match e {
+            Error::Closed { detail, .. } | Error::Peer { detail, .. } => core.members.told(detail),
+            e => core.members.told(e),
+        };
+        if core.network.peers.note_trouble(peer, stream, Some(told.clone())) {
+            tracing::info!(peer = core.members.name_of(peer), error = told, "not connected");
+        }
+    }
     match outcome {
         _ if core.threads.is_stopping() => {}
         Err(e @ (Error::Misuse(_) | Error::System(_) | Error::Disagreement { .. })) => {
@@ -100,10 +114,7 @@ fn after_control(core: &Core, peer: Party, outcome: Result<()>) {
                 thread::sleep(POLL_INTERVAL);
             }
         }
-        Err(e) => {
-            tracing::debug!(peer = core.members.name_of(peer), error = core.members.told(&e), "not connected")
-        }
-        Ok(()) => {}
+        Err(_) | Ok(()) => {}
     }
 }
 
@@ -113,11 +124,13 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
     let (cluster, holds) = (core.members.digest, core.service.marks.held_of(peer));
-    let mine = Greeting { cluster, past, holds, setup, prepared, state: core.material.state() };
+    let (state, version) = (core.material.state(), env!("CARGO_PKG_VERSION").to_owned());
+    let mine = Greeting { cluster, past, holds, setup, prepared, state, version };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
     }
+    mine.check_version(peer, &theirs)?;
     core.service.marks.note_holds(peer, theirs.holds);
     let boot = core.service.marks.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];

@@ -30,6 +30,8 @@ pub(crate) struct Core {
     pub(crate) incarnation: Incarnation,
     /// The validity dates of the nodes' certificates.
     pub(crate) dates: Dates,
+    /// How many days before its end a certificate is warned of.
+    pub(crate) warn_days: u32,
     /// The most channels of one peer that this node follows at a time.
     pub(crate) most_followed: usize,
     /// The faults of other nodes that this node has seen.

@@ -48,6 +48,7 @@ use cheat::{Conduct, Partners};
 use honest::{Conduct, Partners};
 pub use keys::make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;
+pub use operator::certificates::{CertificateEnd, Holder};
 pub use operator::{admin, audit};
 
 /// The result of a fallible function of a node.

@@ -227,6 +227,7 @@ fn start(dir: NodeDir, cluster: Cluster, config: AnyServiceConfig, conduct: Cond
         service: Arc::new(service),
         incarnation,
         dates,
+        warn_days: settings.certificates.warn_days,
         most_followed: files.followed,
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });

@@ -102,7 +102,7 @@ impl Store {
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
         let unfinished = PathBuf::from(unfinished);
-        let broken = |e| StoreError::Io { path: path.into(), source: e };
+        let broken = |e| StoreError::Io { path: path.into(), cause: e };
         let file = OpenOptions::new()
             .read(true)
             .write(true)

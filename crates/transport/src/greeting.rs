@@ -14,11 +14,13 @@ pub(crate) const GREETING: usize = 10 + 4 + 32 + 32;
 /// Names the protocol, in case another TLS program connects.
 const MAGIC: [u8; 8] = *b"polyclav";
 /// The version of everything that follows the TLS handshake. It grows with every change.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// What both sides of a connection must agree on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Terms {
+    /// [`VERSION`], except in tests.
+    pub(crate) version: u16,
     /// [`Limits::max_frame`](crate::Limits::max_frame).
     pub(crate) max_frame: u32,
     /// A digest of all other terms.
@@ -60,14 +62,14 @@ impl Terms {
 
     fn new(limits: &Limits, digest: [u8; 32], of: &'static str) -> Self {
         // `Limits::check` has made sure that it fits.
-        Terms { max_frame: limits.max_frame as u32, digest, of }
+        Terms { version: VERSION, max_frame: limits.max_frame as u32, digest, of }
     }
 
     /// The greeting on the connection of `stream`.
     pub(crate) fn greeting(&self, stream: StreamId) -> [u8; GREETING] {
         let mut bytes = [0; GREETING];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..10].copy_from_slice(&VERSION.to_be_bytes());
+        bytes[8..10].copy_from_slice(&self.version.to_be_bytes());
         bytes[10..14].copy_from_slice(&self.max_frame.to_be_bytes());
         bytes[14..46].copy_from_slice(&self.digest);
         bytes[46..].copy_from_slice(&stream.0);
@@ -81,9 +83,12 @@ impl Terms {
         if greeting[..8] != ours[..8] {
             return Err(Error::Peer { peer, detail: "its greeting is not that of polyclave".into() });
         }
-        if version != VERSION {
-            let detail =
-                format!("it speaks version {version} of the transport, this party version {VERSION}");
+        if version != self.version {
+            let older = if version < self.version { "that one" } else { "this party" };
+            let detail = format!(
+                "it speaks version {version} of the transport, this party version {}: upgrade {older}",
+                self.version
+            );
             return Err(Error::Peer { peer, detail });
         }
         if greeting[10..14] != ours[10..14] {

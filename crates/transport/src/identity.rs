@@ -16,8 +16,9 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
-use rustls::{ClientConfig, ServerConfig, SupportedCipherSuite};
+use rustls::{ClientConfig, ServerConfig, SignatureScheme, SupportedCipherSuite};
 use time::{Duration, OffsetDateTime};
+use x509_parser::parse_x509_certificate;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::pinned::{Admits, Pinned, listed};
@@ -76,6 +77,13 @@ impl Identity {
     /// The private key, in PKCS#8 in DER, to be kept where nobody else can read it.
     pub fn reveal_private_key(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::clone(&self.key)
+    }
+
+    /// Signs a message with Ed25519. Messages for different purposes begin differently, and none as TLS does, with spaces.
+    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
+        let signer = self.certified.key.choose_scheme(&[SignatureScheme::ED25519]);
+        let signed = signer.and_then(|signer| signer.sign(message).ok());
+        signed.ok_or_else(|| Error::System("the private key cannot sign".into()))
     }
 
     /// Refuses to start with a certificate that every peer will refuse.
@@ -146,6 +154,19 @@ impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Identity").field("certificate", &self.certified.cert[0]).finish_non_exhaustive()
     }
+}
+
+/// Checks the Ed25519 signature of whoever has the private key of a certificate. The dates of the certificate do not count.
+pub fn verify_signature(certificate: &CertificateDer<'_>, message: &[u8], signature: &[u8]) -> Result<()> {
+    let wrong = || Error::misuse("the signature is not of this certificate's key");
+    let (_, parsed) = parse_x509_certificate(certificate).map_err(|_| wrong())?;
+    let key = &parsed.public_key().subject_public_key.data;
+    let known = ring::default_provider().signature_verification_algorithms.mapping;
+    let mut algorithms = known.iter().filter(|(scheme, _)| *scheme == SignatureScheme::ED25519);
+    let verified = algorithms.any(|(_, algorithms)| {
+        algorithms.iter().any(|algorithm| algorithm.verify_signature(key, message, signature).is_ok())
+    });
+    verified.then_some(()).ok_or_else(wrong)
 }
 
 /// rustls asks the dialling side for the name of the server. Nobody sees or checks this one.

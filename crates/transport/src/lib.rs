@@ -58,7 +58,7 @@ pub mod wire;
 pub use accept::STRANGERS;
 pub use broken::NOT_ADMITTED;
 pub use endpoint::{Endpoint, PeerAddress};
-pub use identity::Identity;
+pub use identity::{Identity, verify_signature};
 pub use limits::Limits;
 pub use line::{Line, call};
 pub use mesh::{Mesh, Node};

@@ -107,3 +107,62 @@ impl Drop for Mesh {
         self.session.switchboard.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The older one is named at both ends, by whichever of the two it is.
+    #[test]
+    fn nodes_of_two_versions_both_say_which_of_them_has_to_be_upgraded() {
+        for newer in [0, 1] {
+            let identities: Vec<Identity> = (0..2).map(|_| Identity::generate().expect("made")).collect();
+            let nodes: Vec<Node> = identities
+                .iter()
+                .map(|identity| {
+                    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
+                    let address = free.expect("a port").to_string();
+                    Node { address, certificates: vec![identity.certificate()] }
+                })
+                .collect();
+            let start = |me: usize| {
+                let limits = Limits::default();
+                let mut terms = Terms::nodes(&limits, &[7; 16]);
+                terms.version += u16::from(me == newer);
+                let (listener, _) = listen(nodes[me].address.as_str()).expect("its port");
+                let setup = Setup {
+                    identity: &identities[me],
+                    limits,
+                    me: Party(me as u8),
+                    nodes: &nodes,
+                    terms,
+                    patience: Patience::Mesh,
+                    keep: Some(limits.idle),
+                    meter: Arc::default(),
+                };
+                Session::start(listener, setup).expect("started")
+            };
+            let sessions = [start(0), start(1)];
+            let told: Vec<String> = std::thread::scope(|scope| {
+                let open = |(me, (session, _)): (usize, &(Session, Acceptor))| {
+                    let peer = Party(1 - me as u8);
+                    let among = StreamId::among([Party(0), Party(1)].into_iter().collect());
+                    let open = session.open(
+                        among,
+                        crate::switchboard::Calls::Again,
+                        &[peer],
+                        Duration::from_secs(60),
+                    );
+                    open.map(|_| ()).expect_err("another version").to_string()
+                };
+                let ends: Vec<_> =
+                    sessions.iter().enumerate().map(|end| scope.spawn(move || open(end))).collect();
+                ends.into_iter().map(|end| end.join().expect("no panic")).collect()
+            });
+            for (me, told) in told.iter().enumerate() {
+                let older = if me == newer { "upgrade that one" } else { "upgrade this party" };
+                assert!(told.contains(older) && told.contains(&format!("party {}", 2 - me)), "{told}");
+            }
+        }
+    }
+}

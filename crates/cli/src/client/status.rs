@@ -1,8 +1,12 @@
 //! `client status`: which nodes answer this client.
 
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::Result;
+use polyclave_config::CertificateSettings;
+use polyclave_node::{CertificateEnd, Holder};
+use polyclave_transport::expiry;
 use polyclave_transport::wire::NodeStatus;
 
 use super::{ClientOption, of_node};
@@ -19,11 +23,16 @@ pub struct Arguments {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+
+    /// Warn so many days before the client's certificate ends
+    #[arg(long, value_name = "D", default_value_t = CertificateSettings::WARN_DAYS)]
+    warn_days: u32,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let client = arguments.client.open()?;
+    let certificate = certificate(arguments)?;
     let answers = client.status();
     let all = answers.iter().all(|(_, answer)| answer.is_ok());
     if arguments.json {
@@ -45,7 +54,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 }
             })
             .collect();
-        say!("{}", serde_json::to_string_pretty(&serde_json::json!({ "nodes": nodes }))?);
+        say!(
+            "{}",
+            serde_json::to_string_pretty(&serde_json::json!({ "nodes": nodes, "certificate": certificate }))?
+        );
     } else {
         let cluster = client.cluster();
         say!(
@@ -53,6 +65,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             cluster.protocol(),
             adversary(cluster.protocol(), cluster.nodes(), cluster.threshold())?
         );
+        if certificate.soon {
+            say!("CERTIFICATE {}", certificate.told());
+        }
         for (party, answer) in &answers {
             let (name, address) =
                 (client.node_name(*party), &client.cluster().cards()[party.index()].client_address);
@@ -106,4 +121,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// When the client's own certificate ends.
+fn certificate(arguments: &Arguments) -> Result<CertificateEnd> {
+    let dir = arguments.client.dir()?;
+    let (_, ends) = expiry(&dir.identity().certificate)?;
+    Ok(CertificateEnd::new(Holder::Client, dir.name(), ends, SystemTime::now(), arguments.warn_days))
 }

@@ -4,8 +4,10 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, ensure};
-use polyclave_config::{ClientCard, ClientPolicy, Day, Hours, Moment, Rule, certificate_fingerprint};
+use anyhow::{Result, bail, ensure};
+use polyclave_config::{
+    ClientCard, ClientPolicy, ClientSuccession, Day, Hours, Moment, Rule, certificate_fingerprint,
+};
 
 use crate::names::{parse_days, parse_modes, parse_rights, words};
 use crate::say;
@@ -16,14 +18,15 @@ use crate::say;
     polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys 'invoices,report-*'\n  \
     polyclave node allow DIR admin.toml --rights all --keys '*'\n  \
     polyclave node allow DIR alice.toml --add --rights encrypt --keys 'payroll-*' --modes gcm --not-after 2026-12-31T18:00:00Z\n  \
-    polyclave node allow DIR bob.toml --group office\n\n\
+    polyclave node allow DIR bob.toml --group office\n  \
+    polyclave node allow DIR alice.toml                  after `polyclave client rotate`: she keeps what she may do\n\n\
     Without --add, --rights and --keys are all that the client's entry has from now on. With --add they become a rule of its own (--rule names \
     it), beside what there is. The rules of a group are for all its clients (in the file: groups = [\"office\"]). Everything is in \
     DIR/clients.toml; `node policy` tries and lists it.\n\n\
     A client can do what enough nodes allow: every node's operator decides for that node. Who may both encrypt and decrypt can \
     use the key as a key; who may generate, import or delete can take it away from others. Who may wrap can have wrappable keys leave the nodes under any \
     key for wrapping among these names, also under one that somebody else has: give it to few. A client keeps its certificate: another one under its name is \
-    refused without --replace.")]
+    refused without --replace, except the next one of `polyclave client rotate`, for which the current one vouches.")]
 pub struct AllowArguments {
     /// The node's directory
     dir: PathBuf,
@@ -33,11 +36,11 @@ pub struct AllowArguments {
 
     /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, or all. They replace all rights that the client's entry had
     /// before, except with --add
-    #[arg(long, value_name = "R,..", required_unless_present = "group")]
+    #[arg(long, value_name = "R,..", requires = "keys")]
     rights: Option<String>,
 
     /// Names of keys, or patterns: '*' stands for any characters, '?' for one
-    #[arg(long, value_name = "K,..", required_unless_present = "group", value_delimiter = ',')]
+    #[arg(long, value_name = "K,..", requires = "rights", value_delimiter = ',')]
     keys: Vec<String>,
 
     /// Let this card replace another certificate with the client's name
@@ -120,31 +123,61 @@ pub struct RevokeArguments {
 /// Allows.
 pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
-    let card = ClientCard::load(&arguments.card)?;
+    let succession = ClientSuccession::load(&arguments.card)?;
+    let card = succession.card();
     let mut policy = dir.policy()?;
     let node = &dir.settings().name;
-    let told = match &arguments.group {
-        Some(group) => {
+    let keeps = arguments.rights.is_none() && arguments.group.is_none();
+    take_certificates(&succession, keeps && !arguments.replace, &mut policy)?;
+    let told = match (&arguments.group, &arguments.rights) {
+        (Some(group), _) => {
             policy.know(&card, arguments.replace)?;
             policy.join_group(group, &card.name)?;
             format!("{} is in the group {group} at {node}", card.name)
         }
-        None => allow_keys(arguments, &card, &mut policy, node)?,
+        (None, Some(rights)) => allow_keys(arguments, rights, &card, &mut policy, node)?,
+        (None, None) if arguments.add => bail!("a rule needs rights and keys; give --rights and --keys"),
+        (None, None) => {
+            if arguments.replace {
+                let name = &card.name;
+                let known = policy.client_named(name).is_some();
+                ensure!(
+                    known,
+                    "there is no client {name} here yet; say with --rights and --keys what it may do"
+                );
+                policy.know(&card, true)?;
+            }
+            format!("{} keeps its rights at {node}", card.name)
+        }
     };
+    take_certificates(&succession, false, &mut policy)?;
     dir.save_policy(&policy)?;
     say!("{told}");
-    say!("  known by {}", certificate_fingerprint(&card.certificate));
+    for certificate in policy.client_named(&card.name).into_iter().flat_map(|known| known.certificates()) {
+        say!("  known by {}", certificate_fingerprint(certificate));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes the certificates of a card: of a client that is known, and has changed or changes its certificate. Of another client nothing is
+/// taken here, or it `must` be one that is known.
+fn take_certificates(succession: &ClientSuccession, must: bool, policy: &mut ClientPolicy) -> Result<()> {
+    let card = succession.card();
+    let known = policy.client_named(&card.name).is_some_and(|known| known.is_known_by(&card.certificate));
+    if known || must {
+        policy.succeed(succession)?;
+    }
+    Ok(())
 }
 
 /// Puts what the client may do with keys into the rules. Returns what to tell.
 fn allow_keys(
     arguments: &AllowArguments,
+    rights: &str,
     card: &ClientCard,
     policy: &mut ClientPolicy,
     node: &str,
 ) -> Result<String> {
-    let rights = arguments.rights.as_deref().ok_or_else(|| anyhow!("give --rights"))?;
     let rights = parse_rights(rights)?;
     let keys: Vec<String> = arguments.keys.iter().map(|key| key.trim().to_owned()).collect();
     let (rights_told, keys_told) = (words(&rights), keys.join(", "));

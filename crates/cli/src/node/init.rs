@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// Host and port of an address.
-fn split(address: &str) -> Result<(&str, u16)> {
+pub(super) fn split(address: &str) -> Result<(&str, u16)> {
     let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
     match parts.filter(|(host, port)| !host.is_empty() && *port > 0) {
         Some(parts) => Ok(parts),

@@ -58,6 +58,15 @@ fn tell(status: &Status) {
     say!("connected  {}", status.connected.join(", "));
     if !status.missing.is_empty() {
         say!("missing    {}; see this node's log and theirs", status.missing.join(", "));
+        for (name, why) in &status.why_missing {
+            match why.contains(name.as_str()) {
+                true => say!("           {why}"),
+                false => say!("           {name}: {why}"),
+            }
+        }
+    }
+    for end in status.certificates.iter().filter(|end| end.soon) {
+        say!("CERTIFICATE {}", end.told());
     }
     say!("keys       {}", status.keys);
     if !status.damaged.is_empty() {

@@ -137,6 +137,15 @@ impl Place {
         cluster
     }
 
+    /// What is served over HTTP on a port of this host.
+    pub fn fetch(&self, port: u16, path: &str) -> String {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sent");
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).expect("answered");
+        answer
+    }
+
     /// Waits until something holds.
     pub fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let until = Instant::now() + PATIENCE;
@@ -246,6 +255,16 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     let next = || first + TAKEN.fetch_add(1, Relaxed);
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     std::iter::repeat_with(next).filter(is_free).take(count).collect()
+}
+
+/// The first of so many consecutive ports that are free now.
+pub fn free_range(count: u16) -> u16 {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let first = 24_000 + (std::process::id() as u16).wrapping_mul(97) % 2_000;
+    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    std::iter::repeat_with(|| first + TAKEN.fetch_add(count, Relaxed))
+        .find(|first| (*first..first + count).all(is_free))
+        .expect("there are some")
 }
 
 /// Bytes that look random.

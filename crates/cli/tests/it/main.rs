@@ -2,11 +2,13 @@
 
 mod active_service;
 mod authenticated_modes;
+mod changes;
 mod common;
 mod demo;
 mod key_wrap;
 mod kill_all;
 mod kills;
+mod operating;
 mod policy;
 mod refresh;
 mod sealed_secret;

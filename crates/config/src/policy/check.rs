@@ -61,11 +61,13 @@ impl ClientPolicy {
                 let told = format!("two clients are called {}; give each its own name", client.name);
                 return Err(wrong(Error::misuse(told)));
             }
-            if let Some(other) = certificates.insert(client.certificate.as_ref(), &client.name) {
-                let both = format!("{other} and {}", client.name);
-                return Err(wrong(Error::misuse(format!(
-                    "{both} have one certificate; each client makes its own"
-                ))));
+            for certificate in client.certificates() {
+                if let Some(other) = certificates.insert(certificate.as_ref(), &client.name) {
+                    let both = format!("{other} and {}", client.name);
+                    return Err(wrong(Error::misuse(format!(
+                        "{both} have one certificate; each client makes its own"
+                    ))));
+                }
             }
         }
         Ok(names)

@@ -24,6 +24,9 @@ pub struct ClientRule {
     /// The keys that it may use: names, or patterns of names with `*` and `?`.
     #[serde(default)]
     pub keys: Vec<String>,
+    /// Its next certificate, by which it is known as well, while it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "text::optional_certificate")]
+    pub next: Option<CertificateDer<'static>>,
 }
 
 /// Several clients under one name (`[[group]]`).

@@ -75,8 +75,10 @@ fn list<T: ToString>(items: &[T]) -> String {
 }
 
 fn of_client(client: &ClientRule) -> Fields {
-    let certificate = format!("blake3:{}", blake3::hash(&client.certificate).to_hex());
-    vec![("certificate", certificate), ("rights", list(&client.rights)), ("keys", list(&client.keys))]
+    let hash = |certificate: &[u8]| format!("blake3:{}", blake3::hash(certificate).to_hex());
+    let next = client.next.as_ref().map(|next| ("next-certificate", hash(next)));
+    let fields = [("certificate", hash(&client.certificate))].into_iter().chain(next);
+    fields.chain([("rights", list(&client.rights)), ("keys", list(&client.keys))]).collect()
 }
 
 fn of_group(group: &Group) -> Fields {

@@ -104,8 +104,9 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     // The version first: a request of another version can have other bytes from there on.
     let request: Result<Request, Refusal> = match wire::version_of(bytes) {
         Some(other) if other != wire::VERSION => {
+            let older = if other < wire::VERSION { "the client" } else { "this node" };
             let told = format!(
-                "the client speaks version {other}, this node version {}: update the older of the two",
+                "the client speaks version {other}, this node version {}: upgrade {older}",
                 wire::VERSION
             );
             Err(Refusal::new(Reason::Malformed, told))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use polyclave_config::{Asked, ClientPolicy, Grant, Judgement, Moment};
+use polyclave_config::{Asked, ClientPolicy, ClientRule, Grant, Judgement, Moment};
 use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::{Reason, Refusal, Right};
 
@@ -39,6 +39,13 @@ impl Rules {
     /// The name of the client with a certificate.
     pub(crate) fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<String> {
         self.0.policy.read().client_of(certificate).map(str::to_owned)
+    }
+
+    /// All clients by their names, with the certificates by which each is known.
+    pub(crate) fn certificates(&self) -> Vec<(String, Vec<CertificateDer<'static>>)> {
+        let policy = self.0.policy.read();
+        let of = |client: &ClientRule| (client.name.clone(), client.certificates().cloned().collect());
+        policy.clients().iter().map(of).collect()
     }
 
     /// Whether a client may do something with a key that has no mode.

@@ -100,7 +100,7 @@ impl AuditLog {
         noted: Option<Head>,
         restored: bool,
     ) -> Result<AuditLog, AuditError> {
-        let broken = |source| AuditError::Io { path: path.into(), source };
+        let broken = |cause| AuditError::Io { path: path.into(), cause };
         let file = files::open(path)?;
         let before = files::closed(path).map_err(broken)?.pop();
         let before = before.map(|(_, closed)| end_of_closed(path, &closed, noted)).transpose()?;
@@ -208,7 +208,7 @@ impl AuditLog {
 
 /// Number and hash of the last line of a full file.
 fn end_of_closed(log: &Path, path: &Path, noted: Option<Head>) -> Result<Head, AuditError> {
-    let broken = |source| AuditError::Io { path: path.into(), source };
+    let broken = |cause| AuditError::Io { path: path.into(), cause };
     let file = File::open(path).map_err(broken)?;
     let len = file.metadata().map_err(broken)?.len();
     if verify::whole_lines(&file, len).map_err(broken)? != len {

@@ -18,7 +18,7 @@ type Span = (SystemTime, SystemTime);
 
 /// The dates of the nodes' certificates.
 pub(crate) struct Dates {
-    me: Party,
+    pub(crate) me: Party,
     /// By party: its name, and the dates of its certificates; for this node only those of the one in use.
     nodes: Vec<(String, Vec<Span>)>,
 }
@@ -36,6 +36,14 @@ impl Dates {
         let nodes =
             cluster.cards().iter().zip(Party::all(cluster.nodes())).map(of_node).collect::<Result<_>>()?;
         Ok(Dates { me, nodes })
+    }
+
+    /// By node, this one included: its name, and when the last of its certificates ends.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (Party, &str, SystemTime)> {
+        self.nodes.iter().zip(Party::all(self.nodes.len())).filter_map(|((name, spans), party)| {
+            let last = spans.iter().map(|(_, to)| *to).max()?;
+            Some((party, name.as_str(), last))
+        })
     }
 
     /// The nodes that this one can connect with by these dates; none if its own certificate is not valid now.
@@ -92,7 +100,7 @@ impl Dates {
     }
 }
 
-fn date(moment: SystemTime) -> String {
+pub(crate) fn date(moment: SystemTime) -> String {
     OffsetDateTime::from(moment).date().to_string()
 }
 

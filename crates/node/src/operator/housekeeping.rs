@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::material::rotation;
 use crate::material::set_up::Leader;
 use crate::operator::audit::Event;
+use crate::operator::certificates::Watch;
 use crate::requests::channels::PING_EVERY;
 use crate::store::Store;
 use crate::threads::POLL_INTERVAL;
@@ -25,11 +26,13 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit, mut not_erased) = (None, Leader::default(), None, None);
+    let mut certificates = Watch::default();
     look_over_keys(&core.store);
     while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
         if modified() != policy_of {
             policy_of = modified();
+            certificates.look_again();
             match dir.policy() {
                 Ok(policy) => core.rules.take(policy),
                 Err(e) => {
@@ -53,6 +56,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             core.logbook.settle(&mut noted);
             core.material.strategy.settle(&core.material);
             core.dates.watch(&mut misfit);
+            certificates.look(&core.dates, &core.rules, core.warn_days);
             metrics::gauge!("polyclave_store_damaged")
                 .set(f64::from(u8::from(core.store.file_damage().is_some())));
             core.material.count_stock();

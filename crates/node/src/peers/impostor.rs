@@ -1,4 +1,4 @@
-//! A test with four nodes, of which the first gives orders and does nothing else.
+//! Tests in which the first node gives orders and does nothing else, or is of another version.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,12 +15,13 @@ use super::orders::{Greeting, Order, State, control_stream};
 use super::registry::BEAT_EVERY;
 use crate::Running;
 use crate::local::create;
+use crate::operator::admin::{Answer, Instruction, order};
 use crate::store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Takes the first node's place, with its keys. The streams stay open as long as this is held.
-fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
+/// Takes the first node's place, with its keys.
+fn take_place(dir: &NodeDir) -> (Mesh, Greeting) {
     let cluster = dir.cluster().expect("readable").expect("in one");
     let secret = Secret::from_bytes(*dir.secret().expect("readable"));
     let store = Store::open(&dir.store_path(), &secret).expect("opened");
@@ -31,6 +32,7 @@ fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
         setup: store.setup().expect("readable").expect("agreed on").id,
         prepared: [0; 32],
         state: State::default(),
+        version: env!("CARGO_PKG_VERSION").into(),
     };
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key).expect("its own");
     let address = |card: &polyclave_config::Card| Node {
@@ -40,7 +42,12 @@ fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
     let nodes: Vec<Node> = cluster.cards().iter().map(address).collect();
     let listen = dir.settings().listen.clone();
     let mesh = Mesh::start(listen.as_str(), identity, Limits::default(), Party(0), &nodes, cluster.id());
-    let mesh = mesh.expect("started");
+    (mesh.expect("started"), greeting)
+}
+
+/// Gives orders in the first node's place. The streams stay open as long as this is held.
+fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
+    let (mesh, greeting) = take_place(dir);
     let order = |peer: Party| {
         let both = [Party(0), peer].into_iter().collect();
         let mut net =
@@ -88,4 +95,36 @@ fn orders_of_one_node_cost_the_others_no_stock() {
     let _streams = order_all(&open(0), &fills);
     thread::sleep(2 * BEAT_EVERY);
     assert_eq!(mac().expect("computed by the others"), before);
+}
+
+#[test]
+fn a_peer_of_another_version_is_missing_and_the_status_says_which_two_versions_meet() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let local = create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
+    let open = |node: usize| NodeDir::open(&local.nodes[node]).expect("its directory");
+    let mut nodes: Vec<Running> = (0..3).map(|n| Running::start(open(n)).expect("started")).collect();
+    let until = Instant::now() + PATIENCE;
+    while !nodes.iter().all(Running::is_ready) {
+        assert!(Instant::now() < until, "not ready");
+        thread::sleep(BEAT_EVERY / 5);
+    }
+    drop(nodes.remove(0));
+    let (mesh, mut greeting) = take_place(&open(0));
+    greeting.version = "9.9.9".into();
+    let own = env!("CARGO_PKG_VERSION");
+    let told = format!(
+        "node-1 runs version 9.9.9 of the program, and this node version {own}: upgrade the older one"
+    );
+    loop {
+        assert!(Instant::now() < until, "nobody says it");
+        let both = [Party(0), Party(1)].into_iter().collect();
+        let net = mesh.open(&control_stream(Party(0), Party(1)), both, Duration::from_secs(2));
+        let _ = net.and_then(|mut net| greeting.exchange(Party(1), &mut net));
+        let status = order(&open(1), &Instruction::Status);
+        let Ok(Some(Answer::Status(status))) = status else { panic!("{status:?}") };
+        assert!(status.missing.contains(&"node-1".to_owned()), "{:?}", status.connected);
+        if status.why_missing.get("node-1").is_some_and(|why| why.contains(&told)) {
+            break;
+        }
+    }
 }

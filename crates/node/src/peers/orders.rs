@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod fuzz;
 
-use polyclave_protocol::{Party, PartySet};
+use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::{TlsNet, wire};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,9 @@ use crate::store::{Mark, Past};
 
 /// Kinds of material that a beat has a level for; no scheme has more.
 pub(super) const KINDS: usize = 8;
+
+/// The longest version of another program that people are shown.
+const MOST_SHOWN: usize = 32;
 
 /// By kind: material in stock, in thousandths of the target level.
 pub(crate) type Levels = [u16; KINDS];
@@ -81,9 +84,25 @@ pub(crate) struct Greeting {
     pub(crate) prepared: [u8; 32],
     /// The state that its beats report from then on.
     pub(crate) state: State,
+    /// The version of its program.
+    pub(crate) version: String,
 }
 
 impl Greeting {
+    /// Refuses a peer of another version of the program. Nodes of two versions never compute together, because the hello of each session
+    /// compares the version. Here it is said at once, and to the operator.
+    pub(crate) fn check_version(&self, peer: Party, theirs: &Greeting) -> Result<()> {
+        if theirs.version == self.version {
+            return Ok(());
+        }
+        let shown: String = theirs.version.chars().filter(char::is_ascii_graphic).take(MOST_SHOWN).collect();
+        Err(Error::System(format!(
+            "{peer} runs version {shown} of the program, and this party version {}: upgrade the older one; nodes of two versions do \
+             not compute together",
+            self.version
+        )))
+    }
+
     /// Exchanges greetings with the only peer of a control stream.
     pub(crate) fn exchange(&self, peer: Party, net: &mut TlsNet) -> Result<Greeting> {
         wire::send(net, peer, self)?;
@@ -129,10 +148,17 @@ mod tests {
         let starts = vec![Start { first: 7, boot: [5; 16] }, Start { first: 1, boot: [6; 16] }];
         let past = Past { number: 9, recent: vec![[1; 16], [2; 16]], starts };
         let state = State { epoch: [4; 32], quarantined: true, ..State::default() };
+        let version = "0.2.0".to_owned();
         let greeting =
-            Greeting { cluster: [1; 32], past, holds: 5, setup: [2; 32], prepared: [3; 32], state };
+            Greeting { cluster: [1; 32], past, holds: 5, setup: [2; 32], prepared: [3; 32], state, version };
         let bytes = wire::encode(&greeting).expect("encoded");
-        assert_eq!(wire::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting));
+        assert_eq!(wire::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting.clone()));
         assert!(wire::decode::<Greeting>(&bytes[4..bytes.len() - 1], Party(1)).is_err());
+
+        let other = Greeting { version: format!("9.9\n\u{1b}{}", "x".repeat(1000)), ..greeting.clone() };
+        assert!(greeting.check_version(Party(1), &greeting.clone()).is_ok());
+        let told = greeting.check_version(Party(1), &other).expect_err("another version").to_string();
+        assert!(told.contains("party 2 runs version 9.9xxx") && told.contains("0.2.0"), "{told}");
+        assert!(told.len() < 300 && !told.contains(char::is_control), "{told}");
     }
 }

@@ -30,6 +30,15 @@ pub(crate) enum Due {
     Order(Order),
 }
 
+/// The two control streams of this node with a peer.
+#[derive(Clone, Copy)]
+pub(crate) enum Stream {
+    /// On which this node gives orders.
+    Ours,
+    /// On which it takes orders.
+    Theirs,
+}
+
 /// Which peers are connected, and how to give them orders.
 pub(crate) struct Peers {
     me: Party,
@@ -43,6 +52,8 @@ pub(crate) struct Peers {
     set_up: AtomicU16,
     /// By party: what its greeting and its beats said.
     known: Mutex<Vec<Known>>,
+    /// By party: why the last try to connect with it failed, for each of the two streams.
+    troubles: Mutex<Vec<[Option<String>; 2]>>,
     /// Signals that a peer has said that it holds a newer mark of this node.
     holding: Condvar,
 }
@@ -67,13 +78,39 @@ impl Peers {
             .unzip();
         let (heard, reached, set_up) = Default::default();
         let known = Mutex::new(vec![Known::default(); nodes]);
-        let holding = Condvar::new();
-        Arc::new(Peers { me, queues, taken: Mutex::new(taken), heard, reached, set_up, known, holding })
+        let (holding, troubles) = (Condvar::new(), Mutex::new(vec![[None, None]; nodes]));
+        Arc::new(Peers {
+            me,
+            queues,
+            taken: Mutex::new(taken),
+            heard,
+            reached,
+            set_up,
+            known,
+            troubles,
+            holding,
+        })
     }
 
     /// The nodes that this one can work with now, itself included.
     pub(crate) fn connected(&self) -> PartySet {
         PartySet::from_bits(self.heard.load(Relaxed) & self.reached.load(Relaxed) | 1 << self.me.0)
+    }
+
+    /// Remembers why a stream with a peer could not be opened or has ended, or that it is open. Returns whether that is news.
+    pub(crate) fn note_trouble(&self, peer: Party, stream: Stream, why: Option<String>) -> bool {
+        let trouble = &mut self.troubles.lock()[peer.index()][stream as usize];
+        let is_news = *trouble != why;
+        *trouble = why;
+        is_news
+    }
+
+    /// Why there is no connection with a peer, with nodes by their names; `None` if there is one.
+    pub(crate) fn trouble(&self, peer: Party) -> Option<String> {
+        let [ours, theirs] = self.troubles.lock()[peer.index()].clone();
+        let of_theirs = theirs.filter(|why| ours.as_ref() != Some(why));
+        let both: Vec<String> = ours.into_iter().chain(of_theirs).collect();
+        (!both.is_empty()).then(|| both.join("; "))
     }
 
     /// Remembers whether a peer has agreed on the common secrets.
@@ -328,6 +365,23 @@ mod tests {
         });
         assert!(sent.is_sorted(), "{sent:?}");
         assert_eq!(sent.last(), Some(&(WAITING as u64)), "the last one has all changes");
+    }
+
+    #[test]
+    fn why_a_peer_is_missing_is_known_for_both_streams_and_is_news_once() {
+        let (peers, peer) = (Peers::new(Party(0), 2), Party(1));
+        assert_eq!(peers.trouble(peer), None);
+        let why = |told: &str| Some(told.to_owned());
+        assert!(peers.note_trouble(peer, Stream::Ours, why("silent")));
+        assert!(!peers.note_trouble(peer, Stream::Ours, why("silent")));
+        assert!(peers.note_trouble(peer, Stream::Theirs, why("silent")));
+        assert_eq!(peers.trouble(peer), why("silent"));
+        assert!(peers.note_trouble(peer, Stream::Theirs, why("refused")));
+        assert_eq!(peers.trouble(peer), why("silent; refused"));
+        assert!(
+            peers.note_trouble(peer, Stream::Ours, None) && peers.note_trouble(peer, Stream::Theirs, None)
+        );
+        assert_eq!(peers.trouble(peer), None);
     }
 
     #[test]

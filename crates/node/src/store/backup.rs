@@ -46,7 +46,7 @@ pub(super) enum Frame<'a> {
 impl Store {
     /// Writes a backup of the node whose store this is.
     pub fn backup(&self, node: &NodeDir, path: &Path, key: &Secret) -> Result<()> {
-        let io = |source| StoreError::Io { path: path.into(), source };
+        let io = |cause| StoreError::Io { path: path.into(), cause };
         if path.symlink_metadata().is_ok() {
             return Err(StoreError::Exists { path: path.into() });
         }

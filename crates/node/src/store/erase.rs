@@ -46,7 +46,7 @@ impl Engine {
             erase_left(path)?;
             copy(database, path)
         })?;
-        let io = |source| StoreError::Io { path: path.into(), source };
+        let io = |cause| StoreError::Io { path: path.into(), cause };
         fs::hard_link(path, beside(path, OLD)).map_err(io)?;
         fs::rename(beside(path, NEW), path).map_err(io)?;
         private::sync_dir(private::parent(path))?;
@@ -65,7 +65,7 @@ impl Engine {
 
 /// Copies all records, as they are, except the one that says that this is due.
 fn copy(database: &Database, path: &Path) -> Result<()> {
-    let io = |source| StoreError::Io { path: path.into(), source };
+    let io = |cause| StoreError::Io { path: path.into(), cause };
     let new = beside(path, NEW);
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&new);
     let file = file.map_err(io)?;
@@ -100,7 +100,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 /// Overwrites and removes the file that was replaced, if it is still there.
 pub(super) fn erase_left(path: &Path) -> Result<()> {
     let old = beside(path, OLD);
-    erase(path, &old).map_err(|source| StoreError::Io { path: old, source })?;
+    erase(path, &old).map_err(|cause| StoreError::Io { path: old, cause })?;
     Ok(private::sync_dir(private::parent(path))?)
 }
 

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum StoreError {
     /// A file could not be used.
-    #[error("cannot use {}: {source}; see whether the disk is full or read-only", path.display())]
+    #[error("cannot use {}: {cause}; see whether the disk is full or read-only", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The database failed. Nothing was changed.
     #[error(

@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime};
 use crate::common::cluster::{CLUSTER, Cluster, LONG, certificate, open, set};
 use crate::common::{HASTY, PATIENT};
 use polyclave_protocol::{Error, Party};
-use polyclave_transport::{Endpoint, Identity, Limits, Mesh, PeerAddress, Reception, call, expiry};
+use polyclave_transport::{
+    Endpoint, Identity, Limits, Mesh, PeerAddress, Reception, call, expiry, verify_signature,
+};
 use rcgen::{CertificateParams, KeyPair};
 use time::OffsetDateTime;
 
@@ -61,6 +63,21 @@ fn an_identity_comes_back_from_its_bytes_and_only_with_its_own_key() {
         assert!(matches!(told, Some(Error::Misuse(_))), "{told:?}");
     }
     assert!(expiry(&b"nothing"[..].into()).is_err());
+}
+
+#[test]
+fn a_signature_is_of_one_key_and_one_message() {
+    let [mine, other] = [(); 2].map(|()| Identity::generate().expect("identity"));
+    let signature = mine.sign(b"a message").expect("signed");
+    let verify = |certificate: &Identity, message: &[u8], signature: &[u8]| {
+        verify_signature(&certificate.certificate(), message, signature).is_ok()
+    };
+    assert!(verify(&mine, b"a message", &signature));
+    assert!(!verify(&other, b"a message", &signature) && !verify(&mine, b"another", &signature));
+    let flipped = |at: usize| signature.iter().enumerate().map(move |(i, b)| b ^ u8::from(i == at)).collect();
+    assert!((0..signature.len()).all(|at| !verify(&mine, b"a message", &flipped(at) as &Vec<u8>)));
+    assert!(!verify(&mine, b"a message", &signature[1..]) && !verify(&mine, b"a message", &[]));
+    assert!(verify_signature(&b"nothing"[..].into(), b"a message", &signature).is_err());
 }
 
 #[test]

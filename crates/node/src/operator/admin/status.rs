@@ -1,11 +1,14 @@
 //! The status of a running node, for its operator.
 
+use std::collections::BTreeMap;
+
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::StockLevel;
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
+use crate::operator::certificates::{self, CertificateEnd};
 use crate::store::Quarantine;
 
 /// The status of a running node.
@@ -41,6 +44,12 @@ pub struct Status {
     pub connected: Vec<String>,
     /// Names of the nodes that it cannot work with now.
     pub missing: Vec<String>,
+    /// Why some of these are missing, by their names, as far as this node knows.
+    #[serde(default)]
+    pub why_missing: BTreeMap<String, String>,
+    /// When certificates end: its own, and those of its peers and clients. The first ones come first.
+    #[serde(default)]
+    pub certificates: Vec<CertificateEnd>,
     /// Number of keys.
     pub keys: u64,
     /// How often it was started.
@@ -112,6 +121,8 @@ impl Core {
             set_up: status.set_up,
             connected: names(true),
             missing: names(false),
+            why_missing: self.why_missing(),
+            certificates: certificates::ends(&self.dates, &self.rules, self.warn_days),
             keys: status.keys,
             starts: self.incarnation.number,
             prepared: status.prepared,
@@ -134,5 +145,15 @@ impl Core {
             audit_refuses: self.logbook.refuses().is_some(),
             audit_failure: self.logbook.failure(),
         }
+    }
+
+    fn why_missing(&self) -> BTreeMap<String, String> {
+        let connected = self.network.peers.connected();
+        let missing = self.members.others().filter(|peer| !connected.contains(*peer));
+        let why = |peer| {
+            let told = self.network.peers.trouble(peer)?;
+            Some((self.members.name_of(peer).to_owned(), told))
+        };
+        missing.filter_map(why).collect()
     }
 }

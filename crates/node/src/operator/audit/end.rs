@@ -140,7 +140,7 @@ impl End {
         discarded.try_for_each(|(_, path)| fs::remove_file(path)).map_err(|e| self.broken(e))
     }
 
-    fn broken(&self, source: io::Error) -> AuditError {
-        AuditError::Io { path: self.path.clone(), source }
+    fn broken(&self, cause: io::Error) -> AuditError {
+        AuditError::Io { path: self.path.clone(), cause }
     }
 }

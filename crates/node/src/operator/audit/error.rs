@@ -8,12 +8,12 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum AuditError {
     /// The operating system reported an error.
-    #[error("cannot use the audit log {}: {source}; see whether the disk is full", path.display())]
+    #[error("cannot use the audit log {}: {cause}; see whether the disk is full", path.display())]
     Io {
         /// The log.
         path: PathBuf,
         /// The error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Another process is writing the log.
     #[error("another process is writing the audit log {}; is the node already running?", path.display())]

@@ -51,7 +51,7 @@ pub fn open_files(log: &Path) -> io::Result<Vec<(PathBuf, File)>> {
 
 /// Opens or creates a file of a log, to be written by this process alone.
 pub(super) fn open(path: &Path) -> Result<File, AuditError> {
-    let broken = |source| AuditError::Io { path: path.into(), source };
+    let broken = |cause| AuditError::Io { path: path.into(), cause };
     let fresh = !path.exists();
     let file =
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(broken)?;
@@ -69,7 +69,7 @@ pub(super) fn open(path: &Path) -> Result<File, AuditError> {
 /// Closes the file that is being written, which ends with a given record, and begins another one. If a crash interrupts this, the file is
 /// closed, and the next start begins the other one. On an error nothing has changed.
 pub(super) fn begin_next(log: &Path, last: u64) -> Result<File, AuditError> {
-    let broken = |source| AuditError::Io { path: log.into(), source };
+    let broken = |cause| AuditError::Io { path: log.into(), cause };
     let name = log.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let next = log.with_file_name(format!("{name}.next"));
     // Left by a crash during an earlier attempt.

@@ -49,7 +49,7 @@ pub(super) struct Reading {
 /// Reads a log from its first line to its last, over all of its files. `noted` is what the store knows about its end: without it, a cut end
 /// or a rewritten log goes unnoticed.
 pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, AuditError> {
-    let broken = |source| AuditError::Io { path: path.into(), source };
+    let broken = |cause| AuditError::Io { path: path.into(), cause };
     let files = files::open_files(path).map_err(broken)?;
     let mut reading = Reading::default();
     reading.found.files = files.len();
@@ -72,7 +72,7 @@ pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, AuditError> 
 }
 
 fn read_file(path: &Path, file: &File, noted: Option<Head>, reading: &mut Reading) -> Result<(), AuditError> {
-    let broken = |source| AuditError::Io { path: path.into(), source };
+    let broken = |cause| AuditError::Io { path: path.into(), cause };
     let mut log = BufReader::new(file);
     let mut text = Vec::new();
     for at in 1.. {
@@ -184,7 +184,7 @@ pub(super) fn check_end(
     before: Option<Head>,
     noted: Option<Head>,
 ) -> Result<Head, AuditError> {
-    let broken = |source| AuditError::Io { path: path.into(), source };
+    let broken = |cause| AuditError::Io { path: path.into(), cause };
     // A damaged line has no number of its own: it must be counted from the beginning.
     let tampered = || match verify(log, None) {
         Err(e) => e,

@@ -31,7 +31,7 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     private::make_dir(&staging)?;
     let staged = unpack(file, key, &staging).and_then(|()| {
         NodeDir::open(&staging)?;
-        let io = |source| StoreError::Io { path: dir.into(), source };
+        let io = |cause| StoreError::Io { path: dir.into(), cause };
         fs::rename(&staging, dir).map_err(io)?;
         Ok(private::sync_dir(private::parent(dir))?)
     });
@@ -101,7 +101,7 @@ fn unpack(file: &Path, key: &Secret, staging: &Path) -> Result<()> {
             }
             Frame::Piece(bytes) => {
                 let (path, draft) = draft.as_mut().ok_or_else(|| damaged(file))?;
-                draft.write_all(bytes).map_err(|source| StoreError::Io { path: path.clone(), source })?;
+                draft.write_all(bytes).map_err(|cause| StoreError::Io { path: path.clone(), cause })?;
             }
             Frame::Table(name) => {
                 commit(draft.take())?;
@@ -140,7 +140,7 @@ fn commit(draft: Option<(PathBuf, Draft)>) -> Result<()> {
 }
 
 fn reader(file: &Path) -> Result<BufReader<File>> {
-    let opened = File::open(file).map_err(|source| StoreError::Io { path: file.into(), source });
+    let opened = File::open(file).map_err(|cause| StoreError::Io { path: file.into(), cause });
     opened.map(BufReader::new)
 }
 
@@ -151,14 +151,12 @@ fn each_frame(
     key: &Secret,
     mut work: impl FnMut(Frame) -> Result<()>,
 ) -> Result<()> {
-    let io = |source: io::Error| match source.kind() {
+    let io = |cause: io::Error| match cause.kind() {
         io::ErrorKind::UnexpectedEof => {
             StoreError::corrupt(format!("the backup {} (it ends too early)", file.display()))
         }
-        io::ErrorKind::InvalidData => {
-            StoreError::corrupt(format!("the backup {} ({source})", file.display()))
-        }
-        _ => StoreError::Io { path: file.into(), source },
+        io::ErrorKind::InvalidData => StoreError::corrupt(format!("the backup {} ({cause})", file.display())),
+        _ => StoreError::Io { path: file.into(), cause },
     };
     let mut opening = Opening::new(from, key).map_err(io)?;
     for number in 0.. {

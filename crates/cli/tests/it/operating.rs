@@ -1,0 +1,154 @@
+//! docs/operating.md as an operator uses it: every command of the page runs, in order, on machines that are directories and ports of the
+//! loopback interface. CONTRIBUTING.md says how the page is written.
+
+mod machines;
+mod page;
+
+use std::time::Duration;
+
+use machines::Machines;
+use page::{Block, Page};
+
+use crate::common::Place;
+
+/// The blocks of commands that are not run: their sections, and the reasons that the page gives. A new one has to be written here.
+const NOT_RUN: [(&str, &str); 3] = [
+    ("Installing", "builds the program in release mode"),
+    ("The node's secret at rest", "asks for a passphrase at a terminal"),
+    ("The node's secret at rest", "needs systemd and a TPM"),
+];
+
+/// On a busy machine too, nodes have found each other, and made what they make together, in this time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn page() -> Page {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md");
+    Page::parse(&std::fs::read_to_string(path).expect("the page")).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn an_operator_who_copies_every_command_of_the_handbook_in_order_gets_what_it_says() {
+    let page = page();
+    let mut machines = Machines::new(PATIENCE);
+    for block in &page.blocks {
+        if let Block::Commands(groups) = &block.what {
+            eprintln!("{}, line {}", block.section, block.line);
+            machines.run(groups).unwrap_or_else(|e| panic!("{}: {e}\n{}", block.section, machines.logs()));
+        }
+    }
+}
+
+#[test]
+fn the_handbook_has_no_commands_that_nobody_runs_but_those_that_are_known() {
+    let page = page();
+    let not_run: Vec<(&str, &str)> = page
+        .blocks
+        .iter()
+        .filter_map(|block| match &block.what {
+            Block::NotRun(reason) => Some((block.section.as_str(), reason.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(not_run, NOT_RUN, "write commands so that they run, or put their block into the list");
+}
+
+#[test]
+fn the_settings_that_the_handbook_shows_are_settings_of_a_node() {
+    let place = Place::new();
+    place.run("node init alpha --name alpha --address 127.0.0.1:7000");
+    let usual = String::from_utf8(place.read("alpha/node.toml")).expect("text");
+    for block in &page().blocks {
+        let Block::Settings(part) = &block.what else { continue };
+        let setting = |line: &str| line.split_once(" = ").map(|(name, _)| name.to_owned());
+        let given: Vec<String> = part.lines().filter_map(setting).collect();
+        // In the place of its own heading, and of the same settings.
+        let lines = usual.lines().filter(|line| setting(line).is_none_or(|name| !given.contains(&name)));
+        let all: Vec<&str> =
+            lines.map(|line| if part.lines().next() == Some(line) { part } else { line }).collect();
+        place.write("alpha/node.toml", all.join("\n").as_bytes());
+        let told = place.output("node status alpha");
+        let told =
+            String::from_utf8_lossy(&told.stdout).into_owned() + &String::from_utf8_lossy(&told.stderr);
+        assert!(told.contains("alpha is not running"), "line {}: {told}", block.line);
+    }
+}
+
+/// A command in a sentence or table, such as `node rotate DIR --finish`.
+#[test]
+fn the_handbook_names_no_command_and_no_option_that_does_not_exist() {
+    let place = Place::new();
+    let mut checked = 0;
+    for code in page().code {
+        let code = code.trim_start_matches("polyclave ");
+        let is_word =
+            |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
+        let command: Vec<&str> = code.split(' ').take_while(is_word).collect();
+        let groups = ["node", "cluster", "client", "key", "encrypt", "decrypt", "mac", "demo"];
+        if !command.first().is_some_and(|first| groups.contains(first)) {
+            continue;
+        }
+        let help = place.run(&format!("{} --help", command.join(" ")));
+        let options = code.split(' ').filter(|word| word.starts_with("--"));
+        for option in options.map(|option| option.trim_end_matches(|c: char| !c.is_ascii_lowercase())) {
+            let is_there = help.split([' ', ',', '\n', '=']).any(|word| word == option);
+            assert!(is_there, "`{code}`: {} has no option {option}", command.join(" "));
+        }
+        checked += 1;
+    }
+    assert!(checked > 40, "{checked} commands");
+}
+
+/// What the test of the page rests on.
+mod what_is_found {
+    use super::*;
+
+    fn run(text: &str) -> Result<(), String> {
+        let page = Page::parse(text)?;
+        let mut machines = Machines::new(Duration::ZERO);
+        page.blocks.iter().try_for_each(|block| match &block.what {
+            Block::Commands(groups) => machines.run(groups),
+            _ => Ok(()),
+        })
+    }
+
+    #[test]
+    fn commands_run_on_their_machines_and_what_they_print_is_compared() {
+        let text = "\
+            ```sh\n# on alpha, beta\necho here > note\n# on alpha\nscp beta.example:note other\ncat other\n#> he..e\n\
+            test ! -e nothing\n# A remark.\ncat nothing\n#! No such file\ncat <<END\n# two\nEND\n#> two\n```\n";
+        assert_eq!(run(text), Ok(()));
+    }
+
+    #[test]
+    fn a_command_that_fails_or_prints_something_else_or_does_not_exist_is_found() {
+        for (command, told) in [
+            ("false", "failed"),
+            ("echo one\n#> two", "does not print"),
+            ("true\n#! error", "should fail"),
+            ("cat nothing\n#! permission", "does not print"),
+            ("polyclave node init x --no-such-option", "unexpected argument '--no-such-option'"),
+            ("polyclave node status /var/lib/polyclave", "is not the directory of a node"),
+            ("systemctl start polyclave-node\nsystemctl start polyclave-node", "runs already"),
+            ("scp beta.example:note note", "note"),
+        ] {
+            let error = run(&format!("```sh\n# on alpha\n{command}\n```\n")).expect_err(command);
+            assert!(error.contains(told) && error.contains("line "), "{command}: {error}");
+        }
+    }
+
+    #[test]
+    fn blocks_that_the_test_could_not_run_are_refused() {
+        for (text, told) in [
+            ("```sh\ntrue\n```\n", "says no machine"),
+            ("```sh no-run\ntrue\n```\n", "reason"),
+            ("```bash\ntrue\n```\n", "bash"),
+            ("```\ntrue\n```\n", "has no language"),
+            ("```sh\n# on alpha\ntrue\n", "does not end"),
+            ("Text.\n\n    polyclave node init\n", "indented"),
+            ("```sh\n# on alpha\n#> output\n```\n", "no command"),
+        ] {
+            let error = Page::parse(text).map(drop).expect_err(text);
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+}
