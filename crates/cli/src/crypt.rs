@@ -2,6 +2,7 @@
 
 mod decrypt;
 mod encrypt;
+mod envelope;
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -26,18 +27,26 @@ pub struct Common {
     #[arg(long, value_name = "N")]
     key: String,
 
-    /// gcm, siv, ccm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing
-    #[arg(long, value_name = "M", default_value = "gcm", value_parser = parse_mode)]
-    mode: Mode,
+    /// gcm, envelope, siv, ccm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing [default: envelope if the key is for it, else gcm]
+    #[arg(long, value_name = "M", value_parser = parse_mode)]
+    mode: Option<Mode>,
 
     /// Use the plain standard format of the mode, for other programs, instead of a sealed file
     #[arg(long)]
     raw: bool,
 
-    /// Additional data, in hexadecimal, that is authenticated but not encrypted (gcm with --raw, ccm, siv). With siv it may be given several
-    /// times, and the order counts
-    #[arg(long, value_name = "HEX")]
+    /// Additional data, in hexadecimal, that is authenticated and neither encrypted nor stored: decryption needs the same (gcm, ccm, siv). With
+    /// siv it may be given several times, and the order counts
+    #[arg(long, value_name = "HEX", group = "additional")]
     aad: Vec<String>,
+
+    /// The same as text
+    #[arg(long, value_name = "TEXT", group = "additional")]
+    aad_text: Option<String>,
+
+    /// The same from a file; of any size for a sealed file
+    #[arg(long, value_name = "FILE", group = "additional")]
+    aad_file: Option<PathBuf>,
 
     /// Bytes of the tag: 12 to 16 (gcm with --raw); 8, 10, 12, 14 or 16 (ccm). A short tag is easier to forge
     #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u8).range(8..=16))]
@@ -71,17 +80,22 @@ pub struct Common {
 impl Common {
     /// Refuses options that contradict each other.
     fn check(&self) -> Result<()> {
-        let mode = self.mode;
+        let mode = self.mode.unwrap_or(Mode::Gcm);
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
         let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
+        ensure!(
+            !self.raw || mode != Mode::Envelope,
+            "there is no --raw for envelope: the format of such a file is in docs/envelope.md"
+        );
         ensure!(
             self.raw || mode.authenticates(),
             "{mode} authenticates nothing, so there are no sealed files with it; give --raw for its plain format if you need \
              it, or make a key for gcm"
         );
         ensure!(
-            self.aad.is_empty() || has_nonce || mode == Mode::Siv,
-            "--aad is for gcm with --raw, ccm and siv; sealed files have additional data of their own"
+            !self.has_additional() || matches!(mode, Mode::Gcm | Mode::Ccm | Mode::Siv),
+            "--aad, --aad-text and --aad-file are for gcm, ccm and siv{}",
+            if mode == Mode::Envelope { "; an envelope has a --header" } else { "" }
         );
         ensure!(self.aad.len() < 2 || mode == Mode::Siv, "{mode} takes one --aad; only siv takes several");
         ensure!(self.tag_bytes == 16 || has_nonce, "--tag-bytes is for gcm with --raw, and for ccm");
@@ -97,14 +111,25 @@ impl Common {
         if self.no_padding { Padding::None } else { Padding::Pkcs7 }
     }
 
-    /// The additional data; for siv in strings.
+    fn has_additional(&self) -> bool {
+        !self.aad.is_empty() || self.aad_text.is_some() || self.aad_file.is_some()
+    }
+
+    /// The additional data, if any were given; for siv in strings.
     fn additional(&self) -> Result<Vec<Vec<u8>>> {
+        if let Some(path) = &self.aad_file {
+            return Ok(vec![std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?]);
+        }
+        if let Some(text) = &self.aad_text {
+            return Ok(vec![text.as_bytes().to_vec()]);
+        }
         self.aad.iter().map(|text| hexadecimal("--aad", text)).collect()
     }
 
     /// Refuses options about the nonce where the plain format has none.
     fn check_nonce(&self, option: &str, is_given: bool) -> Result<()> {
-        let has_nonce = (self.raw && self.mode == Mode::Gcm) || self.mode == Mode::Ccm;
+        let mode = self.mode.unwrap_or(Mode::Gcm);
+        let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
         ensure!(!is_given || has_nonce, "{option} is for gcm with --raw, and for ccm");
         Ok(())
     }
@@ -114,9 +139,14 @@ impl Common {
         self.tweak.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--tweak", text))
     }
 
+    /// The mode, where one with an initial block was named.
+    fn initial_mode(&self) -> Mode {
+        self.mode.unwrap_or(Mode::Gcm)
+    }
+
     /// Whether the output of the mode begins with a block that is not encrypted.
     fn has_initial_block(&self) -> bool {
-        matches!(self.mode, Mode::Ctr | Mode::Cbc)
+        matches!(self.mode, Some(Mode::Ctr | Mode::Cbc))
     }
 }
 

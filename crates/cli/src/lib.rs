@@ -16,6 +16,7 @@ pub mod node;
 pub mod options;
 pub mod output;
 mod protocols;
+mod random;
 mod source;
 mod stock;
 mod stop;
@@ -74,13 +75,16 @@ enum Command {
     Key(key::Command),
     /// Encrypt a file.
     ///
-    /// By default the output is a sealed file (AES-GCM in chunks), in which changes, cuts and reordering are detected. CTR, CBC and ECB,
+    /// By default the output is a sealed file (AES-GCM in chunks), in which changes, cuts and reordering are detected; under a key made for
+    /// envelope it is a file that the client encrypts by itself under a key from the nodes. CTR, CBC and ECB,
     /// which need --raw, authenticate nothing.
     Encrypt(crypt::EncryptArguments),
     /// Decrypt a file.
     Decrypt(crypt::DecryptArguments),
     /// Compute or verify a message authentication code (CMAC).
     Mac(mac::Arguments),
+    /// Random bytes, to which all nodes contribute.
+    Random(random::Arguments),
     /// Write manual pages.
     #[command(hide = true)]
     Manual(manual::ManualArguments),
@@ -106,6 +110,7 @@ pub fn main() -> ExitCode {
         Command::Encrypt(arguments) => crypt::encrypt(&arguments),
         Command::Decrypt(arguments) => crypt::decrypt(&arguments),
         Command::Mac(arguments) => mac::run(&arguments),
+        Command::Random(arguments) => random::run(&arguments),
         Command::Manual(arguments) => manual::pages(&arguments, Arguments::command()),
         Command::Completions(arguments) => manual::completions(&arguments, Arguments::command()),
         Command::Laboratory { .. } => laboratory(),

@@ -6,7 +6,8 @@ use polyclave_node::local::ALL_RIGHTS;
 use polyclave_transport::wire::{Mode, Right, Usage};
 
 /// All modes.
-pub const MODES: [Mode; 7] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb, Mode::Siv, Mode::Ccm];
+pub const MODES: [Mode; 8] =
+    [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb, Mode::Envelope, Mode::Siv, Mode::Ccm];
 
 /// All usages of keys.
 const USAGES: [Usage; 6] =
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn all_is_every_right_and_misspelt_ones_are_refused() {
-        assert_eq!(parse_rights("all").expect("all").len(), 10);
+        assert_eq!(parse_rights("all").expect("all").len(), 11);
         let error = parse_rights("encrpyt").expect_err("misspelt").to_string();
         assert!(error.contains("encrypt"), "{error}");
     }

@@ -29,6 +29,7 @@ const KEPT: usize = 16;
 
 /// A client. Many threads may use it at once.
 pub struct Client {
+    name: String,
     identity: Identity,
     cluster: Cluster,
     nodes: Vec<Node>,
@@ -72,6 +73,7 @@ impl Client {
         let (unreached, suspected, left_out) = (never(), never(), Mutex::default());
         let (remarks, work) = (Box::new(|_: &str| ()), Box::new(|_: u64, _: u64| ()));
         Ok(Client {
+            name: dir.name().to_owned(),
             identity,
             nodes,
             limits,
@@ -118,6 +120,11 @@ impl Client {
     /// How many nodes a request can do without.
     pub fn spare_nodes(&self) -> usize {
         self.cluster.nodes() - self.config.quorum()
+    }
+
+    /// Its own name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The cluster whose nodes it asks.

@@ -1,7 +1,7 @@
 //! A client: it sends requests to the nodes and combines their answers.
 //!
 //! ```text
-//! sealed.rs, gcm.rs, chained.rs, counter.rs, blocks.rs (what is asked), keys.rs, listing.rs
+//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs (what is asked), keys.rs, listing.rs
 //!          |
 //! conversation.rs (one request: the same to every node, their answers combined into one)
 //!          |
@@ -33,12 +33,14 @@ mod chained;
 mod client;
 mod conversation;
 mod counter;
+mod envelope;
 mod error;
 mod gcm;
 mod keys;
 mod listing;
 mod padding;
 mod pieces;
+mod random;
 mod sealed;
 mod strategy;
 
@@ -46,6 +48,7 @@ pub use aead::{AeadDecryption, AeadEncryption};
 pub use blocks::Padding;
 pub use client::Client;
 pub use counter::OnStart;
+pub use envelope::{ENVELOPE_MAGIC, EnvelopeHead, Spool};
 pub use error::{Error, Result};
 pub use listing::{Listed, Listing};
-pub use sealed::{HEAD, MAGIC};
+pub use sealed::{HEAD, MAGIC, MAGIC_BOUND};

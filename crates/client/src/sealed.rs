@@ -19,6 +19,8 @@ use crate::{Error, Result};
 
 /// The first bytes of a sealed file.
 pub const MAGIC: &[u8; 16] = b"polyclave-seal-1";
+/// The first bytes of a sealed file that is bound to additional data.
+pub const MAGIC_BOUND: &[u8; 16] = b"polyclave-seal-2";
 /// Bytes before the first chunk: the format's name, the key's id, the file's id.
 pub const HEAD: usize = 16 + 16 + 32;
 /// Bytes of a tag.
@@ -42,18 +44,34 @@ impl Client {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
+        self.seal_bound(key, None, input, output, progress)
+    }
+
+    /// The same, bound to additional data if there are any: the file opens only with the same, and does not contain them.
+    pub fn seal_bound(
+        &self,
+        key: &str,
+        additional: Option<&[u8]>,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
         let mut pieces = Pieces::new(input, CHUNK)?;
         let first =
             pieces.next()?.ok_or_else(|| Error::Misuse("a stream without even an empty piece".into()))?;
         let keystream = |piece: &Piece| Step::Keystream { bytes: piece.data.len() as u32 };
-        let operation = Operation::Use { key: key.into(), id: None, how: Use::Seal };
+        let (magic, how) = match additional {
+            None => (MAGIC, Use::Seal),
+            Some(data) => (MAGIC_BOUND, Use::SealBound { additional: digest(data) }),
+        };
+        let operation = Operation::Use { key: key.into(), id: None, how };
         let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&keystream(&first)))?;
         let info =
             accepted.key.ok_or_else(|| Error::Answers("they did not say which key they use".into()))?;
         if accepted.start.len() != 32 {
             return Err(Error::Answers("they gave no file id".into()));
         }
-        output.write_all(&[&MAGIC[..], &info.id, &accepted.start].concat()).map_err(Error::writing)?;
+        output.write_all(&[&magic[..], &info.id, &accepted.start].concat()).map_err(Error::writing)?;
 
         let mut awaited = VecDeque::from([Awaited::Keystream(first)]);
         let (mut open, mut done) = (1, 0);
@@ -101,10 +119,36 @@ impl Client {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let (id, file) = read_head(input)?;
+        self.open_bound(key, None, input, output, progress)
+    }
+
+    /// The same for a file that was sealed with these additional data, or with none.
+    pub fn open_bound(
+        &self,
+        key: &str,
+        additional: Option<&[u8]>,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let Head { is_bound, id, file } = read_head(input)?;
+        let how = match (is_bound, additional) {
+            (false, None) => Use::Open { file },
+            (true, Some(data)) => Use::OpenBound { file, additional: digest(data) },
+            (true, None) => {
+                return Err(Error::Misuse(
+                    "this file was sealed with additional data: give the same (--aad)".into(),
+                ));
+            }
+            (false, Some(_)) => {
+                return Err(Error::Unauthentic(
+                    "this file was sealed without additional data, and some are given".into(),
+                ));
+            }
+        };
         let mut pieces = Pieces::new(input, CHUNK + TAG)?;
         let first = pieces.next()?.ok_or_else(not_sealed)?;
-        let operation = Operation::Use { key: key.into(), id: Some(id), how: Use::Open { file } };
+        let operation = Operation::Use { key: key.into(), id: Some(id), how };
         let (opened, ciphertext) = step(first)?;
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&opened))?;
 
@@ -132,20 +176,34 @@ impl Client {
     }
 }
 
-/// The ids of the key and of the file.
-fn read_head(input: &mut dyn Read) -> Result<([u8; 16], [u8; 32])> {
+/// What the nodes are told of a client's additional data.
+fn digest(additional: &[u8]) -> [u8; 32] {
+    blake3::derive_key("polyclave 2026 additional data of a sealed file", additional)
+}
+
+/// What a sealed file says before its chunks.
+struct Head {
+    /// Whether the file is bound to additional data.
+    is_bound: bool,
+    /// The id of the key.
+    id: [u8; 16],
+    file: [u8; 32],
+}
+
+fn read_head(input: &mut dyn Read) -> Result<Head> {
     let mut head = [0; HEAD];
     input.read_exact(&mut head).map_err(|e| match e.kind() {
         std::io::ErrorKind::UnexpectedEof => not_sealed(),
         _ => Error::reading(e),
     })?;
-    if head[..16] != MAGIC[..] {
+    let is_bound = head[..16] == MAGIC_BOUND[..];
+    if !is_bound && head[..16] != MAGIC[..] {
         return Err(not_sealed());
     }
     let (mut id, mut file) = ([0; 16], [0; 32]);
     id.copy_from_slice(&head[16..32]);
     file.copy_from_slice(&head[32..]);
-    Ok((id, file))
+    Ok(Head { is_bound, id, file })
 }
 
 /// The step that opens a piece, and its ciphertext.

@@ -43,7 +43,8 @@ const WORDS: [&str; 28] = [
 ];
 
 /// The same of rules.
-const RULE_WORDS: [&str; 12] = [
+const RULE_WORDS: [&str; 13] = [
+    "owners = ",
     "[[group]]\n",
     "[[rule]]\n",
     "clients = ",
@@ -166,7 +167,7 @@ fn no_rules_panic_and_what_is_read_comes_back() {
             return;
         };
         for (right, mode, key) in [(Right::Encrypt, Some(Mode::Gcm), "aab1"), (Right::Delete, None, "")] {
-            let asked = Asked { right, mode, key: key.into() };
+            let asked = Asked { mode, ..Asked::of(right, key) };
             let now = Moment::from_seconds(1_850_000_000);
             let judged = |c: &ClientRule| policy.judge(&c.certificate, &asked, now).is_allowed();
             assert!(policy.clients().iter().all(|c| policy.allows(&c.certificate, &asked, now) == judged(c)));

@@ -19,7 +19,7 @@ use crate::error::system;
 const VALID_DAYS: u32 = 365;
 
 /// All rights.
-pub const ALL_RIGHTS: [Right; 10] = [
+pub const ALL_RIGHTS: [Right; 11] = [
     Right::Generate,
     Right::Import,
     Right::List,
@@ -30,6 +30,7 @@ pub const ALL_RIGHTS: [Right; 10] = [
     Right::Wrap,
     Right::Unwrap,
     Right::Derive,
+    Right::Random,
 ];
 
 /// The directories of a cluster on one host.

@@ -62,11 +62,13 @@ fn steps() -> Vec<Step> {
         Step::Chi { chi: [2; 16] },
         Step::Finish,
         Step::Wrapped,
+        Step::FileKey,
     ]
 }
 
 fn requests() -> Vec<Request> {
     let (key, additional) = ("payroll".to_owned(), b"additional".to_vec());
+    let envelope = Envelope { owner: "alice".into(), header: b"invoices 2026".to_vec(), commitment: [5; 32] };
     let uses = [
         Use::Seal,
         Use::Open { file: [1; 32] },
@@ -75,6 +77,10 @@ fn requests() -> Vec<Request> {
         Use::CtrDecrypt { counter: vec![3; 16] },
         Use::CbcEncrypt { mask: 1024 },
         Use::Cmac { mask: 16 },
+        Use::EnvelopeWrite(envelope.clone()),
+        Use::EnvelopeOpen { envelope, file: [1; 32] },
+        Use::SealBound { additional: [2; 32] },
+        Use::OpenBound { file: [1; 32], additional: [2; 32] },
         Use::CcmEncrypt { nonce: None, additional: additional.clone(), bytes: 40, tag: 16, mask: 48 },
         Use::CcmDecrypt { nonce: vec![2; 13], additional: additional.clone(), bytes: 40, tag: 8 },
         Use::SivEncrypt { additional: vec![additional.clone(), Vec::new()], bytes: 40, mask: 48 },
@@ -104,6 +110,7 @@ fn requests() -> Vec<Request> {
             how: Wrapping::Kwp,
             new: new_key(),
         },
+        Operation::Random { bytes: 32 },
     ];
     let operations =
         used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 10]));

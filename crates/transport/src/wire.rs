@@ -39,6 +39,15 @@ pub const KEYS: usize = 1000;
 /// The most additional data of one message.
 pub const MOST_ADDITIONAL_DATA: usize = 32 << 10;
 
+/// The most bytes of what a client says about a file in an envelope.
+pub const MOST_HEADER: usize = 4 << 10;
+
+/// Bytes of the key of a file in an envelope.
+pub const FILE_KEY: usize = 32;
+
+/// The most random bytes of one request.
+pub const MOST_RANDOM: usize = 64 << 10;
+
 /// The most bytes of a step whose blocks are computed one after the other: each takes as long as a whole chunk of a parallel mode, and
 /// peers wait.
 pub const CHAINED: usize = 2048;
@@ -76,9 +85,16 @@ pub enum Right {
     Unwrap,
     /// Derive keys of the nodes from others.
     Derive,
+    /// Have random bytes, to which every node contributes.
+    Random,
 }
 
 impl Right {
+    /// Whether it is a right to something with a key, or with keys of some names.
+    pub fn is_about_keys(self) -> bool {
+        self != Right::Random
+    }
+
     /// What a key must be for, so that a client with this right can use it; `None` if the right is not about using keys.
     pub fn usage(self) -> Option<Usage> {
         match self {
@@ -88,7 +104,7 @@ impl Right {
             Right::Wrap => Some(Usage::Wrap),
             Right::Unwrap => Some(Usage::Unwrap),
             Right::Derive => Some(Usage::Derive),
-            Right::Generate | Right::Import | Right::List | Right::Delete => None,
+            Right::Generate | Right::Import | Right::List | Right::Delete | Right::Random => None,
         }
     }
 }
@@ -171,6 +187,11 @@ pub enum Operation {
         /// The key that is made.
         new: NewKey,
     },
+    /// Random bytes. Every node draws its own and answers for itself (`Random`); the client adds them up.
+    Random {
+        /// How many, at most [`MOST_RANDOM`].
+        bytes: u32,
+    },
 }
 
 /// How a key is used. The steps that follow are in brackets.
@@ -229,6 +250,28 @@ pub enum Use {
         /// Bytes of the first step's mask.
         mask: u32,
     },
+    /// The key of a file that is to be written (`FileKey`). The nodes draw the file's id, so this never gives the key of a file that is
+    /// there already.
+    EnvelopeWrite(Envelope),
+    /// The key of a file that was written (`FileKey`).
+    EnvelopeOpen {
+        /// From the file's head.
+        envelope: Envelope,
+        /// The file's id, from there, too.
+        file: [u8; 32],
+    },
+    /// Chunks of a sealed file with additional data (`Keystream`, then `Seal`, for each chunk).
+    SealBound {
+        /// Digest of the additional data.
+        additional: [u8; 32],
+    },
+    /// Chunks of a sealed file with additional data (`Open`).
+    OpenBound {
+        /// From the file's head.
+        file: [u8; 32],
+        /// Digest of the additional data.
+        additional: [u8; 32],
+    },
     /// One message with CCM (`Masked` for each piece, whose answer is its keystream, then `Tag`).
     CcmEncrypt {
         /// The client's nonce, 7 to 13 bytes, for a key that takes one; `None` for a nonce of the nodes.
@@ -271,6 +314,18 @@ pub enum Use {
         /// The synthetic initial vector: counters come from it before it is compared.
         tag: [u8; 16],
     },
+}
+
+/// What the key of a file in an envelope depends on, besides the file's id. None of it is secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The client that writes the file, by its name in the rules of the nodes.
+    pub owner: String,
+    /// What it says about the file; at most [`MOST_HEADER`] bytes.
+    #[serde(with = "serde_bytes")]
+    pub header: Vec<u8>,
+    /// The client's commitment to header and file.
+    pub commitment: [u8; 32],
 }
 
 /// What a client sends after its request.
@@ -338,6 +393,8 @@ pub enum Step {
     Finish,
     /// Asks for the wrapped key.
     Wrapped,
+    /// Asks for the key of a file ([`FILE_KEY`] bytes).
+    FileKey,
 }
 
 /// How a message for CMAC goes on.
@@ -401,6 +458,8 @@ pub enum Reply {
     Done(Option<KeyInfo>),
     /// Refused or failed. The conversation about this request is over.
     Refused(Refusal),
+    /// To `Random`: fresh bytes of this node's operating system.
+    Random(#[serde(with = "serde_bytes")] Vec<u8>),
 }
 
 /// The state of a node, as the node reports it.
@@ -511,6 +570,7 @@ impl std::fmt::Display for Right {
             Right::Wrap => "wrap",
             Right::Unwrap => "unwrap",
             Right::Derive => "derive",
+            Right::Random => "random",
         })
     }
 }

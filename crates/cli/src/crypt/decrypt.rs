@@ -1,13 +1,13 @@
 //! `polyclave decrypt`.
 
-use std::io::{ErrorKind, Read};
+use std::io::{Cursor, ErrorKind, Read};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use polyclave_client::{AeadDecryption, Client};
+use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC};
 use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
-use super::{Common, initial_bytes, outcome, whole, written};
+use super::{Common, envelope, initial_bytes, outcome, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -21,7 +21,8 @@ use crate::source::Source;
     polyclave decrypt --key backups - - < photos.tar.sealed | tar x\n  \
     polyclave decrypt --key old --mode cbc --raw --iv 000102030405060708090a0b0c0d0e0f cipher.bin plain.txt\n\n\
     OUT appears only when all of IN has been decrypted (and, with gcm, siv and ccm, authenticated). On standard output a sealed file appears \
-    chunk by chunk, each authenticated; that it is complete shows in the exit code. CTR, CBC and ECB authenticate nothing: what \
+    chunk by chunk, each authenticated; that it is complete shows in the exit code. A file in an envelope is recognised, and appears only \
+    when all of it is verified; on its way to standard output it waits in TMPDIR, encrypted. CTR, CBC and ECB authenticate nothing: what \
     comes out may be what somebody else wanted you to see.")]
 pub struct Arguments {
     /// The initial block, in hexadecimal, if IN has only the ciphertext (ctr and cbc)
@@ -46,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let additional = common.additional()?;
     common.check_nonce("--nonce-bytes", arguments.nonce_bytes.is_some())?;
     let client = common.client.open()?;
-    warn(common.mode);
+    warn(common.mode.unwrap_or(Mode::Gcm));
     let source = Source::new(&common.input);
     let again = || source.can_begin_anew() && can_be_taken_back();
     persist(&client, again, || attempt(arguments, &source, &client, given.as_deref(), &additional))
@@ -62,16 +63,28 @@ fn attempt(
     let common = &arguments.common;
     let key = &common.key;
     let mut input = source.open()?;
+    let is_named = matches!(common.mode, None | Some(Mode::Gcm | Mode::Envelope)) && !common.raw;
+    let beginning = if is_named { beginning(&mut input)? } else { Vec::new() };
+    let is_envelope = is_named && beginning == ENVELOPE_MAGIC;
+    if is_envelope {
+        ensure!(common.mode != Some(Mode::Gcm), "this is a file in an envelope, not a sealed file of gcm");
+        ensure!(
+            !common.has_additional(),
+            "this is a file in an envelope, which has a header and no additional data"
+        );
+        return envelope::open(common, beginning, input, client);
+    }
+    ensure!(common.mode != Some(Mode::Envelope), "this is no file in an envelope, or its beginning is lost");
     let mut output = Output::begin(common.output.as_deref(), Readers::Owner, common.force)?;
     let initial = match (common.has_initial_block(), given) {
         (false, _) => Vec::new(),
         (true, Some(given)) => {
-            let bytes = initial_bytes(client, key, common.mode)?;
+            let bytes = initial_bytes(client, key, common.initial_mode())?;
             ensure!(given.len() == bytes, "--iv has {} bytes; this key takes {bytes}", given.len());
             given.to_vec()
         }
         (true, None) => {
-            let mut first = vec![0; initial_bytes(client, key, common.mode)?];
+            let mut first = vec![0; initial_bytes(client, key, common.initial_mode())?];
             input.read_exact(&mut first).map_err(|e| match e.kind() {
                 ErrorKind::UnexpectedEof => anyhow!(
                     "the input is shorter than the initial block that it begins with; if that is elsewhere, give it as --iv"
@@ -90,8 +103,12 @@ fn attempt(
     let bar = progress(input.len());
     let mut tell = |done| bar.set_position(done);
     let to = &mut output;
-    let done = match common.mode {
-        Mode::Gcm if !common.raw => client.open_sealed(key, &mut input, to, &mut tell),
+    let mode = common.mode.unwrap_or(Mode::Gcm);
+    let done = match mode {
+        Mode::Gcm if !common.raw => {
+            let mut whole = Cursor::new(beginning).chain(input);
+            client.open_bound(key, additional.first().map(Vec::as_slice), &mut whole, to, &mut tell)
+        }
         Mode::Gcm => client.decrypt_gcm(key, &how, &mut input.seekable()?, to, &mut tell),
         Mode::Ccm => client
             .decrypt_ccm(key, &how, &whole(&mut input, MOST_CHAINED + how.nonce_bytes + how.tag_bytes)?)
@@ -102,10 +119,18 @@ fn attempt(
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
         Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),
         Mode::Ecb => client.decrypt_ecb(key, &tweak, common.padding(), &mut input, to, &mut tell),
-        Mode::Cmac => bail!("cmac encrypts nothing"),
+        Mode::Cmac | Mode::Envelope => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();
     outcome(done)?;
     output.finish()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The first bytes of an input, which say what it is.
+fn beginning(input: &mut dyn Read) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = input.take(ENVELOPE_MAGIC.len() as u64).read_to_end(&mut bytes);
+    read.map_err(|e| anyhow!("cannot read the input: {e}"))?;
+    Ok(bytes)
 }

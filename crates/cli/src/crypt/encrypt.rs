@@ -9,7 +9,7 @@ use polyclave_client::{AeadEncryption, Client};
 use polyclave_config::private::Draft;
 use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
-use super::{Common, outcome, whole, written};
+use super::{Common, envelope, outcome, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -24,7 +24,8 @@ use crate::source::Source;
     polyclave encrypt --key old --mode cbc --raw --iv-out iv.hex plain.txt cipher.bin\n    \
     openssl enc -d -aes-128-cbc -K $KEY -iv $(cat iv.hex) -in cipher.bin\n  \
     polyclave encrypt --key names --mode siv --aad 0001 name.txt name.siv\n\n\
-    Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size.\n\
+    Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size. Under a key made for envelope: a file \
+    that this program encrypts by itself, fast, under a key of its own that the nodes derive (docs/envelope.md).\n\
     With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes); ccm is the same for messages of at most 64 KiB; siv is \
     tag (16 bytes) and ciphertext, also of at most 64 KiB, and needs no nonce: equal messages have equal ciphertexts. Both are \
     written so without --raw, too. ctr and cbc are the initial block and the ciphertext (or \
@@ -40,6 +41,10 @@ pub struct Arguments {
     /// --caller-nonces. A nonce that is used twice gives the messages away, and lets others forge
     #[arg(long, value_name = "HEX")]
     nonce: Option<String>,
+
+    /// A text about the file that is stored beside it, readable by all, also by the nodes, which log its hash (envelope)
+    #[arg(long, value_name = "TEXT")]
+    header: Option<String>,
 
     #[command(flatten)]
     common: Common,
@@ -61,14 +66,35 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     common.check_nonce("--nonce", arguments.nonce.is_some())?;
     let nonce = arguments.nonce.as_deref().map(|text| hexadecimal("--nonce", text)).transpose()?;
     let client = common.client.open()?;
-    warn(common.mode);
     let source = Source::new(&common.input);
     let again = || source.can_begin_anew() && can_be_taken_back();
-    persist(&client, again, || attempt(arguments, &source, &client, (&additional, nonce.as_deref())))
+    let additional = (&additional[..], nonce.as_deref());
+    let mode = match common.mode {
+        Some(mode) => mode,
+        None if common.raw || common.has_additional() => Mode::Gcm,
+        None => persist(&client, || true, || default_mode(&client, &common.key))?,
+    };
+    warn(mode);
+    ensure!(
+        arguments.header.is_none() || mode == Mode::Envelope,
+        "--header is for keys of the mode envelope"
+    );
+    let header = arguments.header.as_deref().unwrap_or_default();
+    persist(&client, again, || match mode {
+        Mode::Envelope => envelope::write(common, header, &source, &client),
+        _ => attempt(arguments, mode, &source, &client, additional),
+    })
+}
+
+/// What a key is for, of what needs no further word.
+fn default_mode(client: &Client, key: &str) -> Result<Mode> {
+    let modes = client.info(key)?.properties.modes;
+    Ok(if modes.contains(&Mode::Envelope) { Mode::Envelope } else { Mode::Gcm })
 }
 
 fn attempt(
     arguments: &Arguments,
+    mode: Mode,
     source: &Source,
     client: &Client,
     (additional, nonce): (&[Vec<u8>], Option<&[u8]>),
@@ -91,8 +117,10 @@ fn attempt(
     };
     let mut tell = |done| bar.set_position(done);
     let (from, to) = (&mut input, &mut output);
-    let done = match common.mode {
-        Mode::Gcm if !common.raw => client.seal(key, from, to, &mut tell),
+    let done = match mode {
+        Mode::Gcm if !common.raw => {
+            client.seal_bound(key, additional.first().map(Vec::as_slice), from, to, &mut tell)
+        }
         Mode::Gcm => client.encrypt_gcm(key, &how, from, to, &mut tell),
         Mode::Ccm => client
             .encrypt_ccm(key, &how, &whole(from, MOST_CHAINED)?)
@@ -103,7 +131,7 @@ fn attempt(
         Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
         Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
         Mode::Ecb => client.encrypt_ecb(key, &tweak, common.padding(), from, to, &mut tell),
-        Mode::Cmac => bail!("cmac encrypts nothing"),
+        Mode::Cmac | Mode::Envelope => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();
     outcome(done)?;

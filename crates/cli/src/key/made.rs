@@ -22,8 +22,8 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac or ecb. Use one mode for each key if you can, since some modes undo others; cbc with
-    /// gcm, ccm or cmac is refused, and siv is always alone: such a key is two keys of its cipher [default: gcm, or what --usage needs]
+    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac, ecb or envelope. Use one mode for each key if you can, since some modes undo others; cbc with
+    /// gcm, ccm or cmac is refused, and envelope and siv are always alone [default: gcm, or what --usage needs]
     #[arg(long, value_name = "M,..")]
     modes: Option<String>,
 
@@ -114,7 +114,7 @@ pub fn warn(mode: Mode) {
         Mode::Ecb => eprintln!(
             "warning: ecb authenticates nothing, and shows which blocks are equal: do not encrypt data with it."
         ),
-        Mode::Gcm | Mode::Cmac | Mode::Siv | Mode::Ccm => {}
+        Mode::Gcm | Mode::Cmac | Mode::Envelope | Mode::Siv | Mode::Ccm => {}
     }
 }
 

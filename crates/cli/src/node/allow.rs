@@ -75,6 +75,10 @@ struct Conditions {
     #[arg(long, value_name = "M,..")]
     modes: Option<String>,
 
+    /// Only files in envelopes that these clients wrote: names, or patterns with * and ?
+    #[arg(long, value_name = "N,..")]
+    owners: Option<String>,
+
     /// From this moment on, such as 2026-12-31T18:00:00Z
     #[arg(long, value_name = "T")]
     not_before: Option<Moment>,
@@ -222,6 +226,10 @@ impl Conditions {
     ) -> Result<Rule> {
         let days: Vec<Day> = self.days.as_deref().map(parse_days).transpose()?.unwrap_or_default();
         let modes = self.modes.as_deref().map(parse_modes).transpose()?.unwrap_or_default();
+        let owners = self
+            .owners
+            .as_deref()
+            .map_or(Vec::new(), |text| text.split(',').map(|name| name.trim().to_owned()).collect());
         ensure!(!keys.is_empty(), "give --keys");
         Ok(Rule {
             name,
@@ -231,6 +239,7 @@ impl Conditions {
             rights,
             keys,
             modes,
+            owners,
             not_before: self.not_before,
             not_after: self.not_after,
             days,

@@ -5,6 +5,7 @@ mod authenticated_modes;
 mod changes;
 mod common;
 mod demo;
+mod envelope;
 mod key_wrap;
 mod kill_all;
 mod kills;

@@ -13,23 +13,29 @@ fn no_sealed_file_panics_and_the_steps_that_open_it_are_all_of_it() {
         [&MAGIC[..], &ids, &chunks.collect::<Vec<u8>>()].concat()
     };
     let valid = vec![sealed(&[]), sealed(&[0]), sealed(&[1]), sealed(&[100])];
-    fuzz!("sealed-files", &["polyclave-seal-1", "polyclave-seal-2"], valid, |bytes: &[u8]| {
-        within_memory(4 * (CHUNK + TAG) + 4 * bytes.len(), || {
-            let mut input = bytes;
-            let Ok((id, file)) = read_head(&mut input) else { return };
-            let mut again = [&MAGIC[..], &id, &file].concat();
-            let mut pieces = Pieces::new(&mut input, 64 + TAG).expect("memory can be read");
-            let mut ended = false;
-            while let Some(piece) = pieces.next().expect("memory can be read") {
-                assert!(!ended, "something comes after the end");
-                let Ok((Step::Open { ciphertext, tag, last }, same)) = step(piece) else { return };
-                assert_eq!(ciphertext, same);
-                again.extend([&ciphertext[..], &tag].concat());
-                ended = last;
-            }
-            assert!(ended && again == bytes);
-        });
-    });
+    fuzz!(
+        "sealed-files",
+        &["polyclave-seal-1", "polyclave-seal-2", "polyclave-seal-3"],
+        valid,
+        |bytes: &[u8]| {
+            within_memory(4 * (CHUNK + TAG) + 4 * bytes.len(), || {
+                let mut input = bytes;
+                let Ok(Head { is_bound, id, file }) = read_head(&mut input) else { return };
+                let magic = if is_bound { MAGIC_BOUND } else { MAGIC };
+                let mut again = [&magic[..], &id, &file].concat();
+                let mut pieces = Pieces::new(&mut input, 64 + TAG).expect("memory can be read");
+                let mut ended = false;
+                while let Some(piece) = pieces.next().expect("memory can be read") {
+                    assert!(!ended, "something comes after the end");
+                    let Ok((Step::Open { ciphertext, tag, last }, same)) = step(piece) else { return };
+                    assert_eq!(ciphertext, same);
+                    again.extend([&ciphertext[..], &tag].concat());
+                    ended = last;
+                }
+                assert!(ended && again == bytes);
+            });
+        }
+    );
 }
 
 #[test]

@@ -200,7 +200,7 @@ pub fn name_for(name: &str, mode: Mode) -> String {
     match mode {
         Mode::Gcm | Mode::Cmac => name.into(),
         Mode::Ctr | Mode::Cbc => format!("{name}-stream"),
-        Mode::Ecb | Mode::Siv | Mode::Ccm => format!("{name}-{mode}"),
+        Mode::Ecb | Mode::Envelope | Mode::Siv | Mode::Ccm => format!("{name}-{mode}"),
     }
 }
 

@@ -101,7 +101,7 @@ impl ClientPolicy {
             let lists =
                 [rule.clients.len(), rule.groups.len(), rule.rights.len(), rule.modes.len(), rule.days.len()];
             lists.into_iter().try_for_each(check_items).map_err(wrong)?;
-            check_patterns(&rule.keys).map_err(wrong)?;
+            check_patterns(&rule.keys).and_then(|()| check_patterns(&rule.owners)).map_err(wrong)?;
             let named: Vec<String> = rule.clients.iter().filter(|name| *name != "*").cloned().collect();
             known("client", &named, clients).map_err(wrong)?;
             known("group", &rule.groups, groups).map_err(wrong)?;

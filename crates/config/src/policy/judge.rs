@@ -18,19 +18,25 @@ pub struct Asked {
     pub mode: Option<Mode>,
     /// The name of the key; empty if the operation has none.
     pub key: String,
+    /// The client that wrote it, if it is about a file in an envelope.
+    pub owner: Option<String>,
 }
 
 impl Asked {
     /// An operation that has no mode.
     pub fn of(right: Right, key: &str) -> Asked {
-        Asked { right, mode: None, key: key.into() }
+        Asked { right, mode: None, key: key.into(), owner: None }
     }
 }
 
 impl std::fmt::Display for Asked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} with the key '{}'", self.right, self.key)?;
-        self.mode.map_or(Ok(()), |mode| write!(f, " in {mode}"))
+        write!(f, "{}", self.right)?;
+        if self.right.is_about_keys() {
+            write!(f, " with the key '{}'", self.key)?;
+        }
+        self.mode.map_or(Ok(()), |mode| write!(f, " in {mode}"))?;
+        self.owner.as_ref().map_or(Ok(()), |owner| write!(f, ", of {owner:?}"))
     }
 }
 
@@ -129,7 +135,7 @@ pub(super) fn fits(patterns: &[String], key: &str) -> bool {
 }
 
 fn covers(rights: &[Right], keys: &[String], asked: &Asked) -> bool {
-    rights.contains(&asked.right) && fits(keys, &asked.key)
+    rights.contains(&asked.right) && (!asked.right.is_about_keys() || fits(keys, &asked.key))
 }
 
 impl Rule {
@@ -138,7 +144,13 @@ impl Rule {
             Some(mode) => self.modes.is_empty() || self.modes.contains(&mode),
             None => self.modes.is_empty() || !self.deny,
         };
-        mode && covers(&self.rights, &self.keys, asked) && self.why_not_at(at).is_none()
+        mode && self.is_for_owner(asked)
+            && covers(&self.rights, &self.keys, asked)
+            && self.why_not_at(at).is_none()
+    }
+
+    fn is_for_owner(&self, asked: &Asked) -> bool {
+        self.owners.is_empty() || asked.owner.as_ref().is_some_and(|owner| fits(&self.owners, owner))
     }
 
     /// Why the rule is not in force at a moment; `None` if it is.
@@ -158,7 +170,7 @@ impl Grant<'_> {
         if !rights.contains(&asked.right) {
             lacks.push(format!("it does not allow to {}", asked.right));
         }
-        if !fits(keys, &asked.key) {
+        if asked.right.is_about_keys() && !fits(keys, &asked.key) {
             lacks.push(format!("it is for the keys {}", keys.join(", ")));
         }
         if let Grant::Rule(rule) = self {
@@ -166,6 +178,9 @@ impl Grant<'_> {
             {
                 let modes: Vec<String> = rule.modes.iter().map(Mode::to_string).collect();
                 lacks.push(format!("it is for {}, not for {mode}", modes.join(", ")));
+            }
+            if !rule.is_for_owner(asked) {
+                lacks.push(format!("it is for files in envelopes of {}", rule.owners.join(", ")));
             }
             lacks.extend(rule.why_not_at(at));
         }

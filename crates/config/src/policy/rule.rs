@@ -86,6 +86,9 @@ pub struct Rule {
     /// The most blocks of each client in a day (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_day: Option<NonZeroU64>,
+    /// Only files in envelopes that these clients wrote: names or patterns. Nothing else is allowed or forbidden then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<String>,
 }
 
 impl Rule {

@@ -179,7 +179,7 @@ fn judged(
     (right, mode, key): (Right, Option<Mode>, &str),
     moment: &str,
 ) -> String {
-    let asked = Asked { right, mode, key: key.into() };
+    let asked = Asked { mode, ..Asked::of(right, key) };
     let judgement = policy.judge(&certificate(client), &asked, at(moment));
     assert_eq!(policy.allows(&certificate(client), &asked, at(moment)), judgement.is_allowed());
     match judgement {
@@ -341,4 +341,18 @@ fn a_rule_and_a_group_are_added_for_a_client() {
     assert_eq!(policy, before);
     policy.know(&client("alice", 9), true).expect("wanted");
     assert!(may(&policy, &certificate(9), Right::Encrypt, "exact"), "her rights stay");
+}
+
+#[test]
+fn a_rule_for_owners_is_about_files_in_envelopes_that_they_wrote_and_nothing_else() {
+    let owned = "\n[[rule]]\nname = \"own\"\nclients = [\"carol\"]\nrights = [\"decrypt\"]\nkeys = [\"files\"]\nowners = [\"carol\", \"team-*\"]\n";
+    let policy = ClientPolicy::parse(&(RULES.to_owned() + owned)).expect("rules");
+    let asked = |owner: Option<&str>| {
+        let owner = owner.map(str::to_owned);
+        let asked = Asked { mode: Some(Mode::Envelope), owner, ..Asked::of(Right::Decrypt, "files") };
+        policy.allows(&certificate(3), &asked, at("2026-05-05T12:00:00Z"))
+    };
+    assert!(asked(Some("carol")) && asked(Some("team-7")));
+    assert!(!asked(Some("alice")) && !asked(Some("")) && !asked(None));
+    assert!(ClientPolicy::parse(&(RULES.to_owned() + &owned.replace("team-*", "té"))).is_err());
 }

@@ -96,6 +96,7 @@ fn of_rule(rule: &Rule) -> Fields {
         ("modes", list(&rule.modes)),
         ("not-before", rule.not_before.map_or(String::new(), |at| at.to_string())),
         ("not-after", rule.not_after.map_or(String::new(), |at| at.to_string())),
+        ("owners", list(&rule.owners)),
         ("days", list(&rule.days)),
         ("hours", rule.hours.map_or(String::new(), |hours| hours.to_string())),
     ];

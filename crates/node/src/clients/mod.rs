@@ -3,6 +3,7 @@
 
 mod changes;
 pub(crate) mod limits;
+pub(crate) mod random;
 mod rates;
 pub(crate) mod reception;
 pub(crate) mod rules;

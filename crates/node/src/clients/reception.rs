@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_transport::wire::{self, Operation, Reason, Refusal, Reply, Request};
+use polyclave_transport::wire::{self, Operation, Reason, Refusal, Reply, Request, Use};
 use polyclave_transport::{Caller, Reception, TlsNet};
 
 use crate::Result;
+use crate::clients::random::draw;
 use crate::clients::rules::Client;
 use crate::core::Core;
 use crate::operator::audit::{BEGUN, Event};
@@ -122,7 +123,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     };
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
-    let detail = other_key(&request.operation);
+    let detail = described(&request.operation);
     let ticket = ticket(client, &request.id);
     let event = Event {
         client: &client.name,
@@ -134,6 +135,9 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     };
     let begun = || core.logbook.admit(&Event { outcome: BEGUN, ..event });
     let (blocks, result) = match &request.operation {
+        Operation::Random { bytes } => {
+            (0, tell(core, begun().and_then(|()| draw(core, client, *bytes)), net))
+        }
         // Always answered, so that a client can learn why other requests are refused.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
         Operation::Show { key } => {
@@ -188,7 +192,7 @@ fn lost(e: Error) -> Refusal {
 
 fn key_of(operation: &Operation) -> &str {
     match operation {
-        Operation::Status | Operation::List { .. } => "",
+        Operation::Status | Operation::List { .. } | Operation::Random { .. } => "",
         Operation::Generate(new) | Operation::Import(new) => &new.name,
         Operation::Derive { new, .. } | Operation::Unwrap { new, .. } => &new.name,
         Operation::Show { key }
@@ -198,9 +202,16 @@ fn key_of(operation: &Operation) -> &str {
     }
 }
 
-/// The other key of an operation on two, for the audit log.
-fn other_key(operation: &Operation) -> String {
+/// What the audit log says of an operation besides its key: the other key of an operation on two, the file of an envelope, and how much
+/// randomness.
+fn described(operation: &Operation) -> String {
     match operation {
+        Operation::Use { how: Use::EnvelopeWrite(envelope) | Use::EnvelopeOpen { envelope, .. }, .. } => {
+            let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex();
+            let (header, commitment) = (hash(&envelope.header), hex::encode(envelope.commitment));
+            format!("owner={:?} header=blake3:{header} commitment={commitment}", envelope.owner)
+        }
+        Operation::Random { bytes } => format!("bytes={bytes}"),
         Operation::Derive { base, .. } => format!("from={base}"),
         Operation::Wrap { wrapping, .. } => format!("under={wrapping}"),
         Operation::Unwrap { unwrapping, .. } => format!("under={unwrapping}"),

@@ -8,6 +8,7 @@ mod ccm;
 mod chain;
 mod code;
 mod counter;
+pub(crate) mod envelope;
 mod gcm;
 mod nonce;
 mod numbers;
@@ -81,6 +82,10 @@ pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
         Use::EcbEncrypt { .. } => (wire::Mode::Ecb, Right::Encrypt),
         Use::EcbDecrypt { .. } => (wire::Mode::Ecb, Right::Decrypt),
         Use::Cmac { .. } => (wire::Mode::Cmac, Right::Mac),
+        Use::EnvelopeWrite(_) => (wire::Mode::Envelope, Right::Encrypt),
+        Use::EnvelopeOpen { .. } => (wire::Mode::Envelope, Right::Decrypt),
+        Use::SealBound { .. } => (wire::Mode::Gcm, Right::Encrypt),
+        Use::OpenBound { .. } => (wire::Mode::Gcm, Right::Decrypt),
         Use::CcmEncrypt { .. } => (wire::Mode::Ccm, Right::Encrypt),
         Use::CcmDecrypt { .. } => (wire::Mode::Ccm, Right::Decrypt),
         Use::SivEncrypt { .. } => (wire::Mode::Siv, Right::Encrypt),
@@ -107,6 +112,10 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         }
         Use::EcbDecrypt { tweak: first } => Box::new(blocks::Decrypt::new(block, Tweaks::new(tweak, first)?)),
         Use::Cmac { mask } => Box::new(chain::Chain::cmac(block, *mask)?),
+        Use::EnvelopeWrite(envelope) => Box::new(envelope::FileKey::write(envelope)?),
+        Use::EnvelopeOpen { envelope, file } => Box::new(envelope::FileKey::open(envelope, *file)?),
+        Use::SealBound { additional } => Box::new(sealed::Seal::bound(key_id, *additional)),
+        Use::OpenBound { file, additional } => Box::new(sealed::Open::bound(key_id, *file, *additional)),
         Use::CcmEncrypt { nonce, additional, bytes, tag, mask } => {
             Box::new(ccm::Encrypt::new(nonce.as_deref(), additional, (*bytes, *tag), *mask)?)
         }
@@ -134,6 +143,7 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::Chi { .. } => "Chi",
         Step::Finish => "Finish",
         Step::Wrapped => "Wrapped",
+        Step::FileKey => "FileKey",
     };
     Refusal::new(
         Reason::Malformed,

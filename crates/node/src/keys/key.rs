@@ -25,7 +25,7 @@ pub(crate) struct ExpandedKey {
     pub(crate) round_keys: AnyShared,
     /// Of the second key, for a mode that takes two.
     pub(crate) second: Option<AnyShared>,
-    /// For keys made for a mode with CMAC, or to derive others.
+    /// For keys made for a mode with CMAC, `envelope` among them, or to derive others.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
     pub(crate) hash_key: Option<GhashKey>,
@@ -83,7 +83,8 @@ pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession)
 
 /// Whether a key has subkeys of CMAC.
 pub(crate) fn needs_subkeys(key: &NewKey) -> bool {
-    key.modes.iter().any(|mode| matches!(mode, Mode::Cmac | Mode::Siv)) || key.usage.contains(&Usage::Derive)
+    let codes = [Mode::Cmac, Mode::Envelope, Mode::Siv];
+    key.modes.iter().any(|mode| codes.contains(mode)) || key.usage.contains(&Usage::Derive)
 }
 
 fn stored<'s>(name: &str, shares: &'s Shares, part: &str) -> Result<&'s Zeroizing<Vec<u8>>> {

@@ -93,7 +93,9 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     for mode in &key.modes {
         match mode {
             Mode::Cmac if !is_for(Usage::Mac) => return Err("a key for cmac needs the usage mac".into()),
-            Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb | Mode::Siv | Mode::Ccm if !encrypts => {
+            Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb | Mode::Envelope | Mode::Siv | Mode::Ccm
+                if !encrypts =>
+            {
                 return Err(format!("a key for {mode} needs the usage encrypt or decrypt"));
             }
             _ => {}
@@ -101,7 +103,8 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     if encrypts && key.modes.iter().all(|mode| *mode == Mode::Cmac) {
         return Err(
-            "a key that encrypts or decrypts needs a mode for it: gcm, siv, ccm, ctr, cbc or ecb".into()
+            "a key that encrypts or decrypts needs a mode for it: gcm, siv, ccm, ctr, cbc, ecb or envelope"
+                .into(),
         );
     }
     if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
@@ -123,6 +126,16 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     if key.parts() > 1 && key.wrappable {
         return Err("a key for siv is two keys, and cannot be wrapped".into());
+    }
+    if key.modes.contains(&Mode::Envelope) {
+        if !is_aes {
+            return Err(format!("a key for envelope is a key of AES, not of {name}"));
+        }
+        if let Some(usage) = of_other_keys.iter().find(|usage| is_for(**usage)) {
+            return Err(format!(
+                "a key for envelope serves nothing else; make another key for the usage {usage}"
+            ));
+        }
     }
     if (is_for(Usage::Wrap) || is_for(Usage::Unwrap)) && !is_aes {
         return Err(format!("keys are wrapped and unwrapped under keys of AES, not of {name}"));

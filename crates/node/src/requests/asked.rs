@@ -1,7 +1,7 @@
 //! What an operation asks of the rules for clients: one place for all operations, so that none can forget a key.
 
 use polyclave_config::Asked;
-use polyclave_transport::wire::{Operation, Right};
+use polyclave_transport::wire::{Operation, Right, Use};
 
 use crate::computation::modes::needs;
 
@@ -16,8 +16,15 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
         Operation::Delete { key } => vec![Asked::of(Right::Delete, key)],
         Operation::Use { key, how, .. } => {
             let (mode, right) = needs(how);
-            vec![Asked { mode: Some(mode), ..Asked::of(right, key) }]
+            let owner = match how {
+                Use::EnvelopeWrite(envelope) | Use::EnvelopeOpen { envelope, .. } => {
+                    Some(envelope.owner.clone())
+                }
+                _ => None,
+            };
+            vec![Asked { mode: Some(mode), owner, ..Asked::of(right, key) }]
         }
+        Operation::Random { .. } => vec![Asked::of(Right::Random, "")],
         Operation::Derive { base, new, .. } => both(Right::Derive, base, &new.name),
         Operation::Wrap { wrapping, key, .. } => both(Right::Wrap, wrapping, key),
         Operation::Unwrap { unwrapping, new, .. } => both(Right::Unwrap, unwrapping, &new.name),

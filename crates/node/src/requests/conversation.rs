@@ -215,12 +215,15 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::Derive { .. } => "derive",
         Operation::Wrap { .. } => "wrap",
         Operation::Unwrap { .. } => "unwrap",
+        Operation::Random { .. } => "random",
         Operation::Use { how, .. } => match how {
             Use::Seal
             | Use::GcmEncrypt { .. }
             | Use::CtrEncrypt
             | Use::CbcEncrypt { .. }
             | Use::EcbEncrypt { .. }
+            | Use::EnvelopeWrite(_)
+            | Use::SealBound { .. }
             | Use::CcmEncrypt { .. }
             | Use::SivEncrypt { .. } => "encrypt",
             Use::Open { .. }
@@ -228,6 +231,8 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
             | Use::CtrDecrypt { .. }
             | Use::CbcDecrypt
             | Use::EcbDecrypt { .. }
+            | Use::EnvelopeOpen { .. }
+            | Use::OpenBound { .. }
             | Use::CcmDecrypt { .. }
             | Use::SivDecrypt { .. } => "decrypt",
             Use::Cmac { .. } => "mac",

@@ -9,7 +9,7 @@
 //! [`service`] has the parts of the node that serving takes, and [`strategy`] has what differs between protocols.
 
 pub(crate) mod agreement;
-mod asked;
+pub(crate) mod asked;
 pub(crate) mod begin;
 pub(crate) mod channels;
 pub(crate) mod conversation;

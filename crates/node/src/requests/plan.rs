@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_config::Asked;
+use polyclave_protocol::catalog;
+use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{
     self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Use, Wrapping,
@@ -13,6 +15,7 @@ use polyclave_transport::wire::{
 
 use crate::clients::rules::Client;
 use crate::computation::key_circuits::padding;
+use crate::computation::modes::envelope;
 use crate::computation::modes::wrap::Wrap;
 use crate::computation::modes::{Mode, machine, needs};
 use crate::error::refuse_damaged;
@@ -141,6 +144,10 @@ impl Plan {
                 refuse_other_usage(&info, right)?;
                 refuse_undoing(&info, wanted, right)?;
                 refuse_chosen_nonce(&info, how)?;
+                refuse_unchecked(service, &[wanted])?;
+                if let Use::EnvelopeWrite(envelope) = how {
+                    envelope::owns(envelope, &client.name)?;
+                }
                 let mode = machine(how, &service.library.cipher(&info.properties.cipher)?, info.id)?;
                 Task::Use { info, key: stored, mode, wrapped: None }
             }
@@ -179,7 +186,10 @@ impl Plan {
                 let blocks = key_wrap::blocks(padding(*how), cipher.key_bytes);
                 Task::Unwrap { kek, new: new.clone(), cipher, wrapped: wrapped.clone(), how: *how, blocks }
             }
-            Operation::Status | Operation::List { .. } | Operation::Show { .. } => {
+            Operation::Status
+            | Operation::List { .. }
+            | Operation::Show { .. }
+            | Operation::Random { .. } => {
                 return Err(Refusal::new(Reason::Malformed, "each node answers this operation alone"));
             }
         };
@@ -276,6 +286,23 @@ fn refuse_undoing(info: &KeyInfo, wanted: wire::Mode, right: Right) -> Result<()
     )))
 }
 
+/// Refuses `envelope` under a protocol whose outputs are not checked.
+fn refuse_unchecked(service: &Service, modes: &[wire::Mode]) -> Result<(), Refusal> {
+    if !modes.contains(&wire::Mode::Envelope) || service.config.verifies() {
+        return Ok(());
+    }
+    let checked: Vec<&str> = catalog::serving()
+        .filter(|protocol| protocol.adversary != Adversary::Passive)
+        .map(|protocol| protocol.name)
+        .collect();
+    Err(key_refusal(format!(
+        "there are no keys for envelope under {}: its outputs are not checked, and with a wrong key a file would be lost. Take a \
+         cluster under {}; or a key for gcm, with which the nodes encrypt the data themselves",
+        service.config.name(),
+        checked.join(", ")
+    )))
+}
+
 /// Identifies a client's request among the nodes.
 pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
     let mut ticket = blake3::Hasher::new_derive_key("polyclave 2026 ticket of a request");
@@ -285,6 +312,7 @@ pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
 fn new_key(service: &Service, new: &NewKey, taken: &mut Option<Taken>) -> Result<Cipher, Refusal> {
     let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(key_refusal)?;
+    refuse_unchecked(service, &new.modes)?;
     *taken = Some(service.keys.take_name(&new.name)?);
     if service.keys.has(&new.name)? {
         return Err(key_refusal(format!(

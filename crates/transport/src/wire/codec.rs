@@ -89,7 +89,7 @@ mod tests {
         ] {
             assert!(encode(&Reply::Data { data, mask, initial }).is_ok());
         }
-        let modes = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
+        let modes = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb, Mode::Envelope];
         let mut properties = NewKey::for_modes(&"n".repeat(64), &"c".repeat(64), &modes, u64::MAX);
         (properties.label, properties.expires) = ("l".repeat(MOST_LABEL), Some(u64::MAX));
         let (id, check_value) = ([0xff; 16], vec![0xff; 16]);

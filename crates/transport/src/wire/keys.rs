@@ -25,6 +25,8 @@ pub enum Mode {
     Cmac,
     /// Every block by itself: shows which blocks are equal.
     Ecb,
+    /// Keys for single files, which the client encrypts by itself. Serves no other mode.
+    Envelope,
     /// Synthetic initial vector (RFC 5297): also authenticates, and needs no nonce. A key of two halves, for this mode alone.
     Siv,
     /// Counter mode with CBC-MAC (SP 800-38C): also authenticates.
@@ -39,7 +41,7 @@ impl Mode {
 
     /// Whether it authenticates what it encrypts.
     pub fn authenticates(self) -> bool {
-        matches!(self, Mode::Gcm | Mode::Siv | Mode::Ccm)
+        matches!(self, Mode::Gcm | Mode::Envelope | Mode::Siv | Mode::Ccm)
     }
 }
 
@@ -246,6 +248,7 @@ impl std::fmt::Display for Mode {
             Mode::Cbc => "cbc",
             Mode::Cmac => "cmac",
             Mode::Ecb => "ecb",
+            Mode::Envelope => "envelope",
             Mode::Siv => "siv",
             Mode::Ccm => "ccm",
         })

@@ -13,7 +13,9 @@
 //! * The right to encrypt in CBC does not give E_K of a block that the client chose (`modes/chain.rs` of a node). CBC is still kept
 //!   apart from GCM and CCM, so that they do not depend on that alone.
 //!
-//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC. CTR and ECB give E_K(anything) by definition.
+//! * The keys of files of the mode `envelope` are codes of CMAC: who may compute codes, or single blocks, computes them.
+//!
+//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC, and `envelope` with everything. CTR and ECB give E_K(anything) by definition.
 //! Programs written for an HSM use one key in them and in other modes, so a client that makes such a key is **warned** and gets it.
 //!
 //! A key that wraps, unwraps or derives should have no mode: with one, a client is warned of what the mode undoes.
@@ -28,7 +30,7 @@ use super::{Mode, Usage};
 
 /// Why no key is made for these modes together; `None` if it may be.
 pub fn why_apart(modes: &[Mode]) -> Option<String> {
-    let (mode, other, what) = pairs(modes).find(|(mode, ..)| *mode == Mode::Cbc)?;
+    let (mode, other, what) = pairs(modes).find(|(mode, ..)| is_apart(*mode))?;
     Some(format!(
         "{mode} undoes {other} under the same key: {what}. Make one key for {mode} and another for {other}"
     ))
@@ -36,7 +38,7 @@ pub fn why_apart(modes: &[Mode]) -> Option<String> {
 
 /// Warnings for a client that makes a key for these modes and usages: which modes undo other modes or usages.
 pub fn warnings(modes: &[Mode], usage: &[Usage]) -> Vec<String> {
-    let allowed = pairs(modes).filter(|(mode, ..)| *mode != Mode::Cbc);
+    let allowed = pairs(modes).filter(|(mode, ..)| !is_apart(*mode));
     let told = allowed.map(|(mode, other, what)| format!("{mode} undoes {other} under the same key: {what}"));
     let usages = usage.iter().flat_map(|usage| modes.iter().map(move |mode| (*mode, *usage)));
     let told_of_usages = usages.filter_map(|(mode, usage)| {
@@ -44,6 +46,11 @@ pub fn warnings(modes: &[Mode], usage: &[Usage]) -> Vec<String> {
         Some(format!("{mode} undoes the usage {usage} under the same key: {what}"))
     });
     told.chain(told_of_usages).collect()
+}
+
+/// Whether the pairs of this mode are refused, and not only warned of.
+fn is_apart(mode: Mode) -> bool {
+    matches!(mode, Mode::Cbc | Mode::Envelope)
 }
 
 /// What a mode gives that undoes what a key does with other keys.
@@ -77,6 +84,9 @@ fn pairs(modes: &[Mode]) -> impl Iterator<Item = (Mode, Mode, &'static str)> {
 /// What a mode gives that undoes another.
 fn undoing(mode: Mode, other: Mode) -> Option<&'static str> {
     match (mode, other) {
+        (Mode::Envelope, other) if other != Mode::Envelope => {
+            Some("the keys of files are codes of cmac, and must come from a key that computes nothing else")
+        }
         (Mode::Ctr, Mode::Gcm) => {
             Some("who may decrypt in ctr gets the encryption of any block, and so the key of gcm's tags")
         }
@@ -119,6 +129,11 @@ mod tests {
     fn cbc_is_for_no_key_of_gcm_ccm_or_cmac_and_other_pairs_that_undo_each_other_are_warned_of() {
         use Mode::{Cbc, Ccm, Cmac, Ctr, Ecb, Gcm};
         let all = [Gcm, Ctr, Cbc, Cmac, Ecb, Ccm];
+        for other in all {
+            let told = why_apart(&[other, Mode::Envelope]).expect("refused");
+            assert!(told.starts_with(&format!("envelope undoes {other}")), "{told}");
+        }
+        assert_eq!(why_apart(&[Mode::Envelope]), None);
         let pairs = || all.iter().flat_map(|a| all.iter().map(move |b| [*a, *b])).filter(|[a, b]| a < b);
         let apart: Vec<_> = pairs().filter(|pair| why_apart(pair).is_some()).collect();
         assert_eq!(apart, [[Gcm, Cbc], [Cbc, Cmac], [Cbc, Ccm]]);

@@ -35,6 +35,10 @@ pub struct Arguments {
     #[arg(long, value_name = "K", default_value = "")]
     key: String,
 
+    /// Written by which client, for a file in an envelope
+    #[arg(long, value_name = "N")]
+    owner: Option<String>,
+
     /// At which moment; now, if not given
     #[arg(long, value_name = "T")]
     at: Option<Moment>,
@@ -48,7 +52,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let policy = arguments.source.load()?;
     let mode = arguments.mode.as_deref().map(parse_mode).transpose()?;
-    let asked = Asked { mode, ..Asked::of(parse_right(&arguments.right)?, &arguments.key) };
+    let owner = arguments.owner.clone();
+    let asked = Asked { mode, owner, ..Asked::of(parse_right(&arguments.right)?, &arguments.key) };
     let at = arguments.at.unwrap_or_else(Moment::now);
     let name = &arguments.client;
     let Some(client) = policy.client_named(name) else {

@@ -26,9 +26,23 @@ fn nonce(file: &[u8; 32], number: u64) -> [u8; 12] {
     nonce
 }
 
-/// The additional data of a chunk: the kind of file, the key, the file, the chunk's number, and whether it is the last.
-fn additional(key: &[u8; 16], file: &[u8; 32], number: u64, last: bool) -> Vec<u8> {
-    [&b"polyclave sealed file 1"[..], key, file, &number.to_le_bytes(), &[u8::from(last)]].concat()
+/// What every chunk of a file is bound to.
+struct Bound {
+    key: [u8; 16],
+    file: [u8; 32],
+    /// Digest of the client's additional data, if it gave any: format 2.
+    additional: Option<[u8; 32]>,
+}
+
+impl Bound {
+    /// The additional data of a chunk: the kind of file, the key, the file, the chunk's number, whether it is the last, and the digest of
+    /// the client's additional data.
+    fn to(&self, number: u64, last: bool) -> Vec<u8> {
+        let kind: &[u8] =
+            if self.additional.is_some() { b"polyclave sealed file 2" } else { b"polyclave sealed file 1" };
+        let client = self.additional.as_ref().map_or(&[][..], |digest| digest);
+        [kind, &self.key, &self.file, &number.to_le_bytes(), &[u8::from(last)], client].concat()
+    }
 }
 
 /// Checks the length of a chunk. Only the last may be short, and only an empty file has an empty one.
@@ -73,8 +87,7 @@ fn revealed(
 
 /// Seals a file.
 pub(crate) struct Seal {
-    key: [u8; 16],
-    file: [u8; 32],
+    to: Bound,
     /// Numbers of the keystreams admitted, and of the chunks admitted to be sealed.
     given: u64,
     sealed: u64,
@@ -86,15 +99,24 @@ pub(crate) struct Seal {
 
 impl Seal {
     pub(crate) fn new(key: [u8; 16]) -> Self {
+        Seal::to(key, None)
+    }
+
+    pub(crate) fn bound(key: [u8; 16], additional: [u8; 32]) -> Self {
+        Seal::to(key, Some(additional))
+    }
+
+    fn to(key: [u8; 16], additional: Option<[u8; 32]>) -> Self {
+        let to = Bound { key, file: [0; 32], additional };
         let (lengths, covers) = (VecDeque::new(), VecDeque::new());
-        Seal { key, file: [0; 32], given: 0, sealed: 0, lengths, covers, ended: false }
+        Seal { to, given: 0, sealed: 0, lengths, covers, ended: false }
     }
 }
 
 impl Mode for Seal {
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
-        self.file = at.derived("polyclave 2026 id of a sealed file");
-        Ok((self.file.to_vec(), Vec::new()))
+        self.to.file = at.derived("polyclave 2026 id of a sealed file");
+        Ok((self.to.file.to_vec(), Vec::new()))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -130,14 +152,13 @@ impl Mode for Seal {
         match &step {
             Step::Keystream { bytes } => {
                 let bytes = *bytes as usize;
-                let (cover, keystream) = evaluated(&self.file, self.given - 1, bytes, at)?;
+                let (cover, keystream) = evaluated(&self.to.file, self.given - 1, bytes, at)?;
                 self.covers.push_back(cover);
                 revealed(keystream, bytes, at)
             }
             Step::Seal { ciphertext, last } => {
                 let cover = self.covers.pop_front().ok_or_else(|| StepError::Refused(misplaced(&step)))?;
-                let additional = additional(&self.key, &self.file, self.sealed - 1, *last);
-                let hash = hash(&additional, ciphertext, at)?;
+                let hash = hash(&self.to.to(self.sealed - 1, *last), ciphertext, at)?;
                 let tag = hash.add(&cover);
                 Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
             }
@@ -148,15 +169,18 @@ impl Mode for Seal {
 
 /// Opens a sealed file, chunk by chunk from the first.
 pub(crate) struct Open {
-    key: [u8; 16],
-    file: [u8; 32],
+    to: Bound,
     opened: u64,
     ended: bool,
 }
 
 impl Open {
     pub(crate) fn new(key: [u8; 16], file: [u8; 32]) -> Self {
-        Open { key, file, opened: 0, ended: false }
+        Open { to: Bound { key, file, additional: None }, opened: 0, ended: false }
+    }
+
+    pub(crate) fn bound(key: [u8; 16], file: [u8; 32], additional: [u8; 32]) -> Self {
+        Open { to: Bound { key, file, additional: Some(additional) }, opened: 0, ended: false }
     }
 }
 
@@ -182,8 +206,8 @@ impl Mode for Open {
             return Err(StepError::Refused(misplaced(&step)));
         };
         let number = self.opened - 1;
-        let (cover, keystream) = evaluated(&self.file, number, ciphertext.len(), at)?;
-        let hash = hash(&additional(&self.key, &self.file, number, *last), ciphertext, at)?;
+        let (cover, keystream) = evaluated(&self.to.file, number, ciphertext.len(), at)?;
+        let hash = hash(&self.to.to(number, *last), ciphertext, at)?;
         match fits(&hash, &cover, tag, at)? {
             true => revealed(keystream, ciphertext.len(), at),
             false => Err(StepError::Refused(unauthentic())),
