@@ -119,11 +119,11 @@ fn ccm_of_every_length_is_what_another_program_makes() {
     }
 }
 
+/// Decrypts a message under one of two keys, with strings of additional data.
+type Decrypting<'d> = dyn Fn(&str, &[&[u8]], &[u8]) -> Result<Vec<u8>, Error> + 'd;
+
 /// One bit anywhere, a byte less or more, other additional data, another key.
-fn nothing_altered_decrypts(
-    message: &[u8],
-    decrypt: &dyn Fn(&str, &[&[u8]], &[u8]) -> Result<Vec<u8>, Error>,
-) {
+fn nothing_altered_decrypts(message: &[u8], decrypt: &Decrypting<'_>) {
     assert_eq!(decrypt("right", &[b"with"], message).expect("authentic"), data(20));
     for bit in (0..8 * message.len()).step_by(37) {
         let mut changed = message.to_vec();
