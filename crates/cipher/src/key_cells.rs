@@ -9,15 +9,16 @@ use std::sync::Arc;
 use crate::aes::{inverse_s_box, s_box};
 use crate::{Builder, Cells, Cipher, Circuit, Matrix, Wire};
 
-/// The first bytes of some values as a key of a cipher: `part 1`, `part 2` .. , each of `count` cells of `bits` bits, to `key`. The parts
-/// must have as many bits as the key, or more; cells have 1, 2, 4 or 8 bits.
-pub fn key_of(cipher: &Cipher, parts: usize, count: usize, bits: u8) -> Circuit {
+/// The first bytes of some values, after `skip` others, as a key of a cipher: `part 1`, `part 2` .. , each of `count` cells of `bits` bits, to
+/// `key`. The parts must have enough bits; cells have 1, 2, 4 or 8 bits.
+pub fn key_of(cipher: &Cipher, parts: usize, (count, bits): (usize, u8), skip: usize) -> Circuit {
     let key = &cipher.key_schedule.inputs()[0];
     let mut b = Builder::new(&format!("{parts}x{count}x{bits}-to-{}-key", cipher.name));
     let mut cells: Vec<Wire> = Vec::new();
     for part in 1..=parts {
         cells.extend(b.uniform_input(&format!("part {part}"), count, bits));
     }
+    cells.drain(..8 * skip / usize::from(bits));
     cells.truncate((8 * cipher.key_bytes).div_ceil(usize::from(bits)));
     if bits > 1 {
         let (there, back) = (b.table(&Arc::new(s_box())), b.table(&Arc::new(inverse_s_box())));
@@ -95,15 +96,20 @@ mod tests {
     fn the_key_has_the_leading_bytes_of_the_parts_whatever_the_widths() {
         let bytes: Vec<u8> = (0..48).map(|i| (i as u8).wrapping_mul(91) ^ 0x3c).collect();
         for cipher in catalog::all().into_iter().filter(|c| c.key_bytes > 0) {
-            for bits in [1u8, 4, 8] {
+            for (bits, skip) in [(1u8, 0), (4, 2), (8, 0), (8, 2)] {
                 let count = 128 / usize::from(bits);
-                let circuit = compile(&key_of(&cipher, 3, count, bits), &AnyMap);
+                let circuit = compile(&key_of(&cipher, 3, (count, bits), skip), &AnyMap);
                 let parts: Vec<Cells> = bytes
                     .chunks(16)
                     .map(|part| Cells::from_blocks(count, bits, part).expect("whole"))
                     .collect();
                 let key = cleartext::run(&circuit, 1, &parts).expect("they fit").remove(0);
-                assert_eq!(key.to_blocks(), bytes[..cipher.key_bytes], "{} from {bits} bits", cipher.name);
+                assert_eq!(
+                    key.to_blocks(),
+                    bytes[skip..][..cipher.key_bytes],
+                    "{} from {bits} bits",
+                    cipher.name
+                );
             }
         }
     }

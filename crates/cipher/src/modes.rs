@@ -76,6 +76,21 @@ pub fn check_value(cipher: &Cipher) -> Circuit {
     b.finish()
 }
 
+/// The first [`ENCRYPTED_ZEROS`] bytes of E(0), given a block of zeros: `zero` and `round_keys` to `check_value`. Older systems take them for a
+/// check value. They are bytes of the hash key of GCM, and of what CMAC's subkeys come from.
+pub fn encrypted_zeros(cipher: &Cipher) -> Circuit {
+    let (block, keys) = (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[1]);
+    let mut b = Builder::new(&format!("{}-encrypted-zeros", cipher.name));
+    let zero = b.input("zero", block.cells.len(), block.bits);
+    let round_keys = b.uniform_input("round_keys", keys.cells.len(), keys.bits);
+    let out = b.call(&cipher.encrypt, &[&zero, &round_keys]).remove(0);
+    b.output("check_value", &out[..8 * ENCRYPTED_ZEROS / usize::from(block.bits)]);
+    b.finish()
+}
+
+/// Bytes of a check value by the encryption of zeros.
+pub const ENCRYPTED_ZEROS: usize = 3;
+
 /// 5 for blocks of 16 bytes, 3 for smaller ones.
 pub fn check_value_bytes(cipher: &Cipher) -> usize {
     if cipher.block_bytes >= 16 { 5 } else { 3 }

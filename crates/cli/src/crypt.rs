@@ -82,6 +82,7 @@ impl Common {
     fn check(&self) -> Result<()> {
         let mode = self.mode.unwrap_or(Mode::Gcm);
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
+        ensure!(mode != Mode::Tr31, "tr31 encrypts no data; use `polyclave key wrap` and `key unwrap`");
         let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
         ensure!(
             !self.raw || mode != Mode::Envelope,

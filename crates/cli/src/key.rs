@@ -1,9 +1,12 @@
 //! `polyclave key`: the keys of a cluster.
 
+mod combine;
 mod delete;
 mod derive;
 mod generate;
 mod import;
+mod kcv;
+mod kdf;
 mod list;
 mod made;
 mod unwrap;
@@ -23,8 +26,12 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Import a key that exists already; all nodes take part
     Import(import::Arguments),
+    /// Make a key of the components that several people gave; all nodes take part
+    Combine(combine::Arguments),
     /// Derive a key from another one of the nodes; all nodes take part
     Derive(derive::Arguments),
+    /// Have bytes derived from a key, which only this client learns
+    Kdf(kdf::Arguments),
     /// Wrap a key under another one of the nodes, to take it elsewhere
     Wrap(wrap::Arguments),
     /// Unwrap a key into a key of the nodes; all nodes take part
@@ -42,7 +49,9 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Generate(arguments) => generate::run(arguments),
         Command::Import(arguments) => import::run(arguments),
+        Command::Combine(arguments) => combine::run(arguments),
         Command::Derive(arguments) => derive::run(arguments),
+        Command::Kdf(arguments) => kdf::run(arguments),
         Command::Wrap(arguments) => wrap::run(arguments),
         Command::Unwrap(arguments) => unwrap::run(arguments),
         Command::List(arguments) => list::list(arguments),

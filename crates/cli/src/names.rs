@@ -6,12 +6,21 @@ use polyclave_node::local::ALL_RIGHTS;
 use polyclave_transport::wire::{Mode, Right, Usage};
 
 /// All modes.
-pub const MODES: [Mode; 8] =
-    [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb, Mode::Envelope, Mode::Siv, Mode::Ccm];
+pub const MODES: [Mode; 9] = [
+    Mode::Gcm,
+    Mode::Ctr,
+    Mode::Cbc,
+    Mode::Cmac,
+    Mode::Ecb,
+    Mode::Envelope,
+    Mode::Tr31,
+    Mode::Siv,
+    Mode::Ccm,
+];
 
 /// All usages of keys.
-const USAGES: [Usage; 6] =
-    [Usage::Encrypt, Usage::Decrypt, Usage::Mac, Usage::Wrap, Usage::Unwrap, Usage::Derive];
+const USAGES: [Usage; 7] =
+    [Usage::Encrypt, Usage::Decrypt, Usage::Mac, Usage::Wrap, Usage::Unwrap, Usage::Derive, Usage::Kdf];
 
 /// Parses rights: a list of words, or `all`.
 pub fn parse_rights(text: &str) -> Result<Vec<Right>> {
@@ -77,7 +86,7 @@ mod tests {
 
     #[test]
     fn all_is_every_right_and_misspelt_ones_are_refused() {
-        assert_eq!(parse_rights("all").expect("all").len(), 11);
+        assert_eq!(parse_rights("all").expect("all").len(), 12);
         let error = parse_rights("encrpyt").expect_err("misspelt").to_string();
         assert!(error.contains("encrypt"), "{error}");
     }

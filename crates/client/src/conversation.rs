@@ -79,7 +79,7 @@ impl<'c> Conversation<'c> {
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        if let Operation::Use { .. } | Operation::Wrap { .. } = operation {
+        if operation.only_uses() {
             return client.strategy.begin(client, operation, first);
         }
         let mut conversation = Conversation::call_all(client)?;

@@ -1,10 +1,13 @@
-//! Generating, importing, deriving, wrapping, unwrapping, showing and deleting keys.
+//! Generating, importing, deriving (keys and bytes), wrapping, unwrapping, showing and deleting keys.
 
-use polyclave_cipher::key_wrap;
+use polyclave_cipher::{key_block, key_wrap};
 use polyclave_field::Gf128;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{Derivation, End, KeyInfo, NewKey, Operation, Step, Wrapping};
+use polyclave_transport::wire::key_block::{Version, algorithm};
+use polyclave_transport::wire::{
+    BlockHeader, Derivation, End, KeyCheck, KeyInfo, MOST_DERIVED, NewKey, Operation, Parity, Step, Wrapping,
+};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -24,7 +27,31 @@ impl Client {
     /// The nodes send shares of a random mask. The client checks it: a node whose share does not belong to the mask that the nodes hold
     /// goes unnoticed with probability at most 2^-127. Then the client sends the key under the mask, the same to all nodes.
     pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
-        let (mut conversation, accepted) = Conversation::begin(self, &Operation::Import(new), None)?;
+        self.send_key(&Operation::Import(new), key)
+    }
+
+    /// Imports a component of a key: its number, from 1 on, and how many there are. All nodes take part, and keep it until the key is
+    /// [combined](Client::combine). One with another check value than is expected is not kept. `new` is the key as it is to become.
+    pub fn import_component(
+        &self,
+        new: NewKey,
+        (number, of): (u8, u8),
+        expected: Option<KeyCheck>,
+        component: &[u8],
+    ) -> Result<KeyInfo> {
+        self.send_key(&Operation::ImportComponent { new, number, of, expected }, component)
+    }
+
+    /// Makes a key of its components. All nodes take part. It is never assembled, and not made if its check value is another one than is
+    /// expected.
+    pub fn combine(&self, key: &str, expected: Option<KeyCheck>, parity: Parity) -> Result<KeyInfo> {
+        let operation = Operation::Combine { key: key.into(), expected, parity };
+        let conversation = Conversation::ask_all(self, &operation)?;
+        conversation.done()?.ok_or_else(|| Error::Answers("they made a key and did not say which".into()))
+    }
+
+    fn send_key(&self, operation: &Operation, key: &[u8]) -> Result<KeyInfo> {
+        let (mut conversation, accepted) = Conversation::begin(self, operation, None)?;
         let mask = accepted.mask;
         if mask.len() != key.len() {
             let (given, taken) = (key.len(), mask.len());
@@ -53,6 +80,21 @@ impl Client {
         conversation.done()?.ok_or_else(|| Error::Answers("they derived a key and did not say which".into()))
     }
 
+    /// Bytes derived from a key that is for it: SP 800-108 in counter mode with CMAC ([`Derivation::CmacCounter`]). The nodes do not see
+    /// them.
+    pub fn kdf(&self, key: &str, how: Derivation, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
+        if bytes > MOST_DERIVED {
+            return Err(Error::Misuse(format!(
+                "at most {MOST_DERIVED} bytes are derived at once, not {bytes}"
+            )));
+        }
+        let operation = Operation::Kdf { key: key.into(), how, bytes: bytes as u32 };
+        let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Derived))?;
+        let derived = conversation.bytes(bytes)?;
+        conversation.finish()?;
+        Ok(derived)
+    }
+
     /// A key wrapped under another, if it may be wrapped. The nodes see neither of them, nor the wrapped key.
     pub fn wrap(&self, wrapping: &str, key: &str, how: Wrapping) -> Result<Vec<u8>> {
         let cipher = self.cipher(key)?;
@@ -61,6 +103,34 @@ impl Client {
         let wrapped = conversation.bytes(key_wrap::wrapped_bytes(cipher.key_bytes))?;
         conversation.finish()?;
         Ok(wrapped.to_vec())
+    }
+
+    /// A key wrapped in a key block of TR-31 under another key, if it may be wrapped. The nodes see neither of them, nor what is encrypted.
+    pub fn wrap_block(&self, wrapping: &str, key: &str, header: BlockHeader) -> Result<Vec<u8>> {
+        let (kek, cipher) = (self.cipher(wrapping)?, self.cipher(key)?);
+        let fits = Version::under(&kek.name).zip(algorithm(&cipher.name));
+        let (version, algorithm) = fits.ok_or_else(|| {
+            Error::Misuse(format!("no key block holds a key of {} under one of {}", cipher.name, kek.name))
+        })?;
+        let encrypted = key_block::plaintext_bytes(&cipher, kek.block_bytes);
+        let head = header.text(version, algorithm, encrypted);
+        let operation = Operation::WrapBlock { wrapping: wrapping.into(), key: key.into(), header };
+        let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Wrapped))?;
+        let told = conversation.bytes(version.block_bytes() + encrypted)?;
+        conversation.finish()?;
+        let (mac, encrypted) = told.split_at(version.block_bytes());
+        let digits = [encrypted, mac].concat().iter().map(|byte| format!("{byte:02X}")).collect::<String>();
+        Ok([head, digits.into_bytes()].concat())
+    }
+
+    /// Unwraps a key block of TR-31 into a key of the nodes. All nodes take part. The key is never assembled. A block that does not
+    /// authenticate is [`Error::Unauthentic`].
+    pub fn unwrap_block(&self, unwrapping: &str, block: &[u8], new: NewKey) -> Result<KeyInfo> {
+        let operation = Operation::UnwrapBlock { unwrapping: unwrapping.into(), block: block.to_vec(), new };
+        let conversation = Conversation::ask_all(self, &operation)?;
+        conversation
+            .done()?
+            .ok_or_else(|| Error::Answers("they unwrapped a key and did not say which".into()))
     }
 
     /// Unwraps a key into a key of the nodes. All nodes take part. It is never assembled. A wrapped key that does not authenticate is

@@ -19,7 +19,7 @@ use crate::error::system;
 const VALID_DAYS: u32 = 365;
 
 /// All rights.
-pub const ALL_RIGHTS: [Right; 11] = [
+pub const ALL_RIGHTS: [Right; 12] = [
     Right::Generate,
     Right::Import,
     Right::List,
@@ -31,6 +31,7 @@ pub const ALL_RIGHTS: [Right; 11] = [
     Right::Unwrap,
     Right::Derive,
     Right::Random,
+    Right::Kdf,
 ];
 
 /// The directories of a cluster on one host.

@@ -63,6 +63,7 @@ fn steps() -> Vec<Step> {
         Step::Finish,
         Step::Wrapped,
         Step::FileKey,
+        Step::Derived,
     ]
 }
 
@@ -103,6 +104,33 @@ fn requests() -> Vec<Request> {
             new: new_key(),
             how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 32, after: vec![2; 8] },
         },
+        Operation::Kdf {
+            key: "kdf".into(),
+            how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 8, after: vec![] },
+            bytes: 48,
+        },
+        Operation::ImportComponent {
+            new: new_key(),
+            number: 1,
+            of: 3,
+            expected: Some(KeyCheck { kind: CheckKind::Zeros, value: vec![1, 2, 3] }),
+        },
+        Operation::Combine { key: "payroll".into(), expected: None, parity: Parity::Set },
+        Operation::WrapBlock {
+            wrapping: "kbpk".into(),
+            key: "payroll".into(),
+            header: BlockHeader {
+                usage: *b"D0",
+                mode_of_use: b'B',
+                key_version: *b"00",
+                exportability: b'E',
+            },
+        },
+        Operation::UnwrapBlock {
+            unwrapping: "kbpk".into(),
+            block: b"D0144D0AB00E0000".to_vec(),
+            new: new_key(),
+        },
         Operation::Wrap { wrapping: "kek".into(), key: "payroll".into(), how: Wrapping::Kw },
         Operation::Unwrap {
             unwrapping: "kek".into(),
@@ -113,7 +141,7 @@ fn requests() -> Vec<Request> {
         Operation::Random { bytes: 32 },
     ];
     let operations =
-        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 10]));
+        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 20]));
     let request = |(operation, first)| Request {
         version: VERSION,
         id: [6; 16],

@@ -6,6 +6,8 @@
 //! of the request and of each step with each other before they use them.
 
 mod codec;
+mod components;
+pub mod key_block;
 mod keys;
 mod pairs;
 
@@ -13,11 +15,16 @@ use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
 
 pub use codec::{decode, encode, receive_bytes, send, version_of};
-pub use keys::{
-    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_LABEL, Mode, NewKey, Origin, Usage,
-    VersionState, Wrapping, usage_of,
+pub use components::{
+    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, MOST_COMPONENTS, Parity, component_name,
+    key_of_component, why_no_zeros,
 };
-pub use pairs::{warnings, why_apart};
+pub use key_block::BlockHeader;
+pub use keys::{
+    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL, Mode, NewKey,
+    Origin, Usage, VersionState, Wrapping, usage_of,
+};
+pub use pairs::{warnings, why_apart, why_usages_apart};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
@@ -87,6 +94,8 @@ pub enum Right {
     Derive,
     /// Have random bytes, to which every node contributes.
     Random,
+    /// Be given bytes that are derived from a key.
+    Kdf,
 }
 
 impl Right {
@@ -104,6 +113,7 @@ impl Right {
             Right::Wrap => Some(Usage::Wrap),
             Right::Unwrap => Some(Usage::Unwrap),
             Right::Derive => Some(Usage::Derive),
+            Right::Kdf => Some(Usage::Kdf),
             Right::Generate | Right::Import | Right::List | Right::Delete | Right::Random => None,
         }
     }
@@ -192,6 +202,62 @@ pub enum Operation {
         /// How many, at most [`MOST_RANDOM`].
         bytes: u32,
     },
+    /// Bytes that are derived from a key and that the client learns (`Derived`).
+    Kdf {
+        /// The name of the key.
+        key: String,
+        /// From what: [`Derivation::CmacCounter`].
+        how: Derivation,
+        /// How many: at most [`MOST_DERIVED`].
+        bytes: u32,
+    },
+    /// Wrap a key in a key block of TR-31 (`Wrapped`): the MAC, and the encrypted key.
+    WrapBlock {
+        /// The name of the key that protects the block.
+        wrapping: String,
+        /// The name of the key that is wrapped.
+        key: String,
+        /// What the block says about it.
+        header: BlockHeader,
+    },
+    /// Unwrap a key block of TR-31. All nodes must take part.
+    UnwrapBlock {
+        /// The name of the key that protects it.
+        unwrapping: String,
+        /// The block.
+        #[serde(with = "serde_bytes")]
+        block: Vec<u8>,
+        /// The key that is made.
+        new: NewKey,
+    },
+    /// Give a component of a key. All nodes must take part. Steps: `Chi`, `Masked`.
+    ImportComponent {
+        /// The key, as it is to become.
+        new: NewKey,
+        /// Which component: from 1 on.
+        number: u8,
+        /// How many the key has.
+        of: u8,
+        /// The check value that the component must have.
+        expected: Option<KeyCheck>,
+    },
+    /// Make a key of its components. All nodes must take part.
+    Combine {
+        /// The name of the key.
+        key: String,
+        /// The check value that the key must have.
+        expected: Option<KeyCheck>,
+        /// What becomes of its parity bits.
+        parity: Parity,
+    },
+}
+
+impl Operation {
+    /// Whether it uses keys and changes none, so that it does not need all nodes.
+    pub fn only_uses(&self) -> bool {
+        use Operation::{Kdf, Use, Wrap, WrapBlock};
+        matches!(self, Use { .. } | Wrap { .. } | WrapBlock { .. } | Kdf { .. })
+    }
 }
 
 /// How a key is used. The steps that follow are in brackets.
@@ -395,6 +461,8 @@ pub enum Step {
     Wrapped,
     /// Asks for the key of a file ([`FILE_KEY`] bytes).
     FileKey,
+    /// Asks for the derived bytes.
+    Derived,
 }
 
 /// How a message for CMAC goes on.
@@ -571,6 +639,7 @@ impl std::fmt::Display for Right {
             Right::Unwrap => "unwrap",
             Right::Derive => "derive",
             Right::Random => "random",
+            Right::Kdf => "kdf",
         })
     }
 }

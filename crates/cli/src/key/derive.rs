@@ -29,17 +29,8 @@ pub struct Arguments {
     #[command(flatten)]
     how: How,
 
-    /// With --counter: what stands before the counter, in hexadecimal
-    #[arg(long, value_name = "HEX")]
-    before: Option<String>,
-
-    /// With --counter: what stands after the counter, in hexadecimal
-    #[arg(long, value_name = "HEX")]
-    after: Option<String>,
-
-    /// With --counter: the width of the counter: 8, 16, 24 or 32 [default: 8]
-    #[arg(long, value_name = "BITS")]
-    counter_bits: Option<u8>,
+    #[command(flatten)]
+    counter: Counter,
 
     /// With --cbc-data: the initial block, in hexadecimal
     #[arg(long, value_name = "HEX")]
@@ -51,6 +42,40 @@ pub struct Arguments {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// The data of SP 800-108 in counter mode.
+#[derive(clap::Args)]
+pub struct Counter {
+    /// What stands before the counter, in hexadecimal
+    #[arg(long, value_name = "HEX")]
+    before: Option<String>,
+
+    /// What stands after the counter, in hexadecimal
+    #[arg(long, value_name = "HEX")]
+    after: Option<String>,
+
+    /// The width of the counter: 8, 16, 24 or 32 [default: 8]
+    #[arg(long, value_name = "BITS")]
+    counter_bits: Option<u8>,
+}
+
+impl Counter {
+    fn is_given(&self) -> bool {
+        self.before.is_some() || self.after.is_some() || self.counter_bits.is_some()
+    }
+
+    /// The derivation from this data.
+    pub fn derivation(&self) -> Result<Derivation> {
+        let given = |option: &str, text: &Option<String>| {
+            text.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal(option, text))
+        };
+        Ok(Derivation::CmacCounter {
+            before: given("--before", &self.before)?,
+            counter_bits: self.counter_bits.unwrap_or(8),
+            after: given("--after", &self.after)?,
+        })
+    }
 }
 
 #[derive(clap::Args)]
@@ -83,9 +108,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn how(arguments: &Arguments) -> Result<Derivation> {
     // clap does not ask for an option that conflicts with one that is given.
-    let Arguments { how, before, after, counter_bits, iv, .. } = arguments;
+    let Arguments { how, counter, iv, .. } = arguments;
     ensure!(
-        how.counter || (before.is_none() && after.is_none() && counter_bits.is_none()),
+        how.counter || !counter.is_given(),
         "--before, --after and --counter-bits belong to --counter; leave them out"
     );
     ensure!(how.cbc_data.is_some() || iv.is_none(), "--iv belongs to --cbc-data; leave it out");
@@ -97,12 +122,5 @@ fn how(arguments: &Arguments) -> Result<Derivation> {
         return Ok(Derivation::CbcData { iv, data });
     }
     ensure!(arguments.how.counter, "say how: --counter, --ecb-data or --cbc-data");
-    let given = |option: &str, text: &Option<String>| {
-        text.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal(option, text))
-    };
-    Ok(Derivation::CmacCounter {
-        before: given("--before", &arguments.before)?,
-        counter_bits: arguments.counter_bits.unwrap_or(8),
-        after: given("--after", &arguments.after)?,
-    })
+    counter.derivation()
 }

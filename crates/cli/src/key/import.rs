@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use polyclave_config::private;
 use zeroize::Zeroizing;
 
+use super::kcv::{CheckOptions, ParityOption};
 use super::made::{Properties, json, tell};
 use crate::client::ClientOption;
 use crate::say;
@@ -19,10 +20,13 @@ const MOST_DIGITS: u64 = 4096;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave key import old --cipher aes-128 --modes cbc --key-file old.hex\n  \
-    some-program | polyclave key import old --cipher 3des-ede3 --modes cbc --key-file -\n\n\
+    some-program | polyclave key import old --cipher 3des-ede3 --modes cbc --key-file -\n  \
+    polyclave key import zone-master --modes tr31 --component 2 --of 3 --kcv 1a2b3c4d5e --key-file component-2.hex\n\n\
     A key for siv is the key for the tag and then the one for the ciphertext, as RFC 5297 writes it: 32, 48 or 64 bytes.\n\n\
     The key is never given on the command line, which other users of this host can see. An imported key was in one place: \
-    whoever had it there can use it without the nodes. Nothing that the nodes do makes that undone.")]
+    whoever had it there can use it without the nodes. Nothing that the nodes do makes that undone. With --component each of several \
+    people brings a part, with a certificate of its own, and `polyclave key combine` makes the key, which nobody sees. The nodes keep a component for a week; \
+    whoever gave it can take it back with `polyclave key delete NAME.component-N`.")]
 pub struct Arguments {
     #[command(flatten)]
     properties: Properties,
@@ -30,6 +34,20 @@ pub struct Arguments {
     /// The file with the key, in hexadecimal, readable only by you; `-` for standard input
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
+
+    /// It is a component of the key, with this number; the key is made with `polyclave key combine`
+    #[arg(long, value_name = "N", requires = "of")]
+    component: Option<u8>,
+
+    /// How many components the key has
+    #[arg(long, value_name = "M", requires = "component")]
+    of: Option<u8>,
+
+    #[command(flatten)]
+    check: CheckOptions,
+
+    #[command(flatten)]
+    parity: ParityOption,
 
     #[command(flatten)]
     client: ClientOption,
@@ -42,10 +60,22 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (new, cipher) = arguments.properties.check()?;
-    let key = read(&arguments.key_file, new.parts() * cipher.key_bytes)?;
-    let info = arguments.client.open()?.import(new, &key)?;
+    let mut key = read(&arguments.key_file, new.parts() * cipher.key_bytes)?;
+    arguments.parity.apply(&cipher, &mut key)?;
+    let expected = arguments.check.expected()?;
+    let client = arguments.client.open()?;
+    let part = arguments.component.zip(arguments.of);
+    ensure!(part.is_some() || expected.is_none(), "--kcv belongs to --component; leave it out");
+    let info = match part {
+        Some(part) => client.import_component(new, part, expected, &key)?,
+        None => client.import(new, &key)?,
+    };
+    let note = match part {
+        Some(_) => "note: whoever has all components has the key.",
+        None => "note: this key was in one place. Somebody who has a copy of it needs no node;",
+    };
     eprintln!(
-        "note: this key was in one place. Somebody who has a copy of it needs no node; destroy {}.",
+        "{note} Destroy {}.",
         if is_stdin(&arguments.key_file) {
             "the source".into()
         } else {

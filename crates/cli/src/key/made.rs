@@ -22,12 +22,13 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac, ecb or envelope. Use one mode for each key if you can, since some modes undo others; cbc with
-    /// gcm, ccm or cmac is refused, and envelope and siv are always alone [default: gcm, or what --usage needs]
+    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac, ecb, envelope, or tr31 for a key that protects key blocks. Use one mode for each key if
+    /// you can, since some modes undo others; cbc with gcm, ccm or cmac is refused, and envelope and siv are always alone [default: gcm, or what
+    /// --usage needs]
     #[arg(long, value_name = "M,..")]
     modes: Option<String>,
 
-    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive. Fixed for ever [default: all that its modes can do]
+    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive, kdf. Fixed for ever [default: all that its modes can do]
     #[arg(long, value_name = "U,..")]
     usage: Option<String>,
 
@@ -114,7 +115,7 @@ pub fn warn(mode: Mode) {
         Mode::Ecb => eprintln!(
             "warning: ecb authenticates nothing, and shows which blocks are equal: do not encrypt data with it."
         ),
-        Mode::Gcm | Mode::Cmac | Mode::Envelope | Mode::Siv | Mode::Ccm => {}
+        Mode::Gcm | Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Siv | Mode::Ccm => {}
     }
 }
 
@@ -134,6 +135,7 @@ pub fn json(info: &KeyInfo) -> serde_json::Value {
         "expires": properties.expires,
         "origin": info.origin,
         "budget_blocks": properties.budget_blocks,
+        "component": info.component.as_ref().map(|c| serde_json::json!({ "number": c.number, "of": c.of })),
         "check_value": hex::encode(&info.check_value),
         "made": info.made,
         "version": info.version,
@@ -155,6 +157,13 @@ pub fn tell(info: &KeyInfo) {
     say!("  made         {}", date(info.made));
     if let Some(expires) = properties.expires {
         say!("  expires      {}", date(expires));
+    }
+    if let Some(part) = &info.component {
+        say!(
+            "  component    {} of {}: it can be used for nothing except to combine it",
+            part.number,
+            part.of
+        );
     }
     say!("  cipher       {}", properties.cipher);
     let modes = words(&properties.modes);

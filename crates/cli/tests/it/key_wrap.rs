@@ -57,6 +57,32 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
     let told = place.fails(&format!("key derive master nothing --iv {data} --ecb-data {data}"));
     assert!(told.contains("--iv belongs to --cbc-data"), "{told}");
 
+    secret(&place, "kbpk.hex", KEK);
+    place.run("key import kbpk --modes tr31 --key-file kbpk.hex");
+    place.run("key wrap kbpk k --tr31 --exportability N --out k.tr31");
+    let block = String::from_utf8(place.read("k.tr31")).expect("text");
+    assert!(block.starts_with("D0144M6AC00N0000"), "{block}");
+    place.write("line.tr31", format!("{block}\n").as_bytes());
+    let back = json(place.run("key unwrap kbpk line.tr31 from-block --tr31 --modes cmac --json"));
+    assert_eq!(back["check_value"], json(place.run("key show k --json"))["check_value"]);
+    let told = place.fails("key unwrap kbpk k.tr31 more --tr31 --modes gcm");
+    assert!(told.contains("does not allow the usage encrypt"), "{told}");
+    let told = place.fails("key unwrap kbpk k.tr31 out --tr31 --modes cmac --wrappable");
+    assert!(told.contains("must not be exported"), "{told}");
+    let told = place.fails("key wrap kbpk k --tr31 --mode-of-use V");
+    assert!(told.contains("allows more"), "{told}");
+
+    secret(&place, "kdf.hex", KEK);
+    place.run("key import seeds --usage kdf --key-file kdf.hex");
+    let bytes = place.run("key kdf seeds --bytes 20 --before 6c6162656c");
+    assert_eq!(bytes.trim().len(), 40);
+    place.run("key kdf seeds --bytes 32 --before 6c6162656c --out derived");
+    assert_eq!(hex::encode(&place.read("derived")[..20]), bytes.trim(), "the first bytes are the same");
+    let told = place.fails("key kdf master --bytes 16");
+    assert!(told.contains("made for the usage derive, not kdf"), "{told}");
+    let told = place.fails("key generate both --usage derive,kdf");
+    assert!(told.contains("kdf undoes derive"), "{told}");
+
     let log = place.read("try/node-1/audit.log");
     let log = String::from_utf8(log).expect("text");
     assert!(log.lines().any(|line| line.contains("\"wrap\"")

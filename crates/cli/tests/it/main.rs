@@ -6,6 +6,7 @@ mod changes;
 mod common;
 mod demo;
 mod envelope;
+mod key_components;
 mod key_wrap;
 mod kill_all;
 mod kills;

@@ -104,7 +104,7 @@ mod what_is_found {
 
     fn run(text: &str) -> Result<(), String> {
         let page = Page::parse(text)?;
-        let mut machines = Machines::new(Duration::ZERO);
+        let mut machines = Machines::new(Duration::from_secs(5));
         page.blocks.iter().try_for_each(|block| match &block.what {
             Block::Commands(groups) => machines.run(groups),
             _ => Ok(()),
@@ -115,7 +115,9 @@ mod what_is_found {
     fn commands_run_on_their_machines_and_what_they_print_is_compared() {
         let text = "\
             ```sh\n# on alpha, beta\necho here > note\n# on alpha\nscp beta.example:note other\ncat other\n#> he..e\n\
-            test ! -e nothing\n# A remark.\ncat nothing\n#! No such file\ncat <<END\n# two\nEND\n#> two\n```\n";
+            test ! -e nothing\n# A remark.\ncat nothing\n#! No such file\ncat <<END\n# two\nEND\n#> two\n```\n\
+            ```sh\necho alice > name\n# on beta\nscp alice.example:name name\ncat name\n#> alice\n\
+            sleep 0 &\nwait\n```\n";
         assert_eq!(run(text), Ok(()));
     }
 
@@ -130,6 +132,8 @@ mod what_is_found {
             ("polyclave node status /var/lib/polyclave", "is not the directory of a node"),
             ("systemctl start polyclave-node\nsystemctl start polyclave-node", "runs already"),
             ("scp beta.example:note note", "note"),
+            ("false &\nwait", "has failed"),
+            ("sleep 60 &\nwait", "does not end"),
         ] {
             let error = run(&format!("```sh\n# on alpha\n{command}\n```\n")).expect_err(command);
             assert!(error.contains(told) && error.contains("line "), "{command}: {error}");
@@ -139,7 +143,6 @@ mod what_is_found {
     #[test]
     fn blocks_that_the_test_could_not_run_are_refused() {
         for (text, told) in [
-            ("```sh\ntrue\n```\n", "says no machine"),
             ("```sh no-run\ntrue\n```\n", "reason"),
             ("```bash\ntrue\n```\n", "bash"),
             ("```\ntrue\n```\n", "has no language"),

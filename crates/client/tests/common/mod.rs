@@ -7,6 +7,7 @@ pub mod from_keys;
 pub mod messages;
 pub mod oracle;
 pub mod raw;
+pub mod tr31;
 pub mod vectors;
 
 use std::path::PathBuf;
@@ -198,7 +199,7 @@ pub const TOGETHER: [&[Mode]; 3] = [&[Mode::Gcm, Mode::Cmac], &[Mode::Ctr, Mode:
 /// Of some keys that are made for all modes between them, the name of the one for a mode.
 pub fn name_for(name: &str, mode: Mode) -> String {
     match mode {
-        Mode::Gcm | Mode::Cmac => name.into(),
+        Mode::Gcm | Mode::Cmac | Mode::Tr31 => name.into(),
         Mode::Ctr | Mode::Cbc => format!("{name}-stream"),
         Mode::Ecb | Mode::Envelope | Mode::Siv | Mode::Ccm => format!("{name}-{mode}"),
     }

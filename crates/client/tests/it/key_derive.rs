@@ -10,7 +10,7 @@ use crate::common::oracle::Oracle;
 use crate::common::{TestCluster, active, data, key};
 use polyclave_client::{Client, Error};
 use polyclave_transport::wire::{
-    Derivation, KeyInfo, Mode, NewKey, Origin, Reason, Usage, Wrapping, usage_of,
+    BlockHeader, Derivation, KeyInfo, Mode, NewKey, Origin, Reason, Usage, Wrapping, usage_of,
 };
 
 #[test]
@@ -187,13 +187,25 @@ fn medians_of_wrapping_unwrapping_and_deriving() {
     let new = |name: &str, i: usize| key(&format!("{name}-{i}"), "aes-128", &[Mode::Ctr]);
     let counter =
         || Derivation::CmacCounter { before: b"label".to_vec(), counter_bits: 8, after: b"".to_vec() };
-    let what: [(&str, Step<'_>); 4] = [
+    client.generate(key("kbpk", "aes-128", &[Mode::Tr31])).expect("a key");
+    client.generate(only_for("seeds", "aes-128", &[Usage::Kdf])).expect("a key");
+    let header = BlockHeader::of(&client.info("k").expect("there").properties).expect("it fits");
+    let block = client.wrap_block("kbpk", "k", header.clone()).expect("wrapped");
+    let new_of_block = |i: usize| key(&format!("from-block-{i}"), "aes-128", &[Mode::Gcm]);
+    let what: [(&str, Step<'_>); 7] = [
         ("generate", &|client, i| drop(client.generate(new("made", i)).expect("made"))),
         ("wrap", &|client, _| drop(client.wrap("kek", "k", Wrapping::Kw).expect("wrapped"))),
         ("unwrap", &|client, i| {
             drop(client.unwrap("kek", &wrapped, Wrapping::Kw, new("back", i)).expect("unwrapped"))
         }),
         ("derive", &|client, i| drop(client.derive("base", new("child", i), counter()).expect("derived"))),
+        ("kdf of 32 bytes", &|client, _| drop(client.kdf("seeds", counter(), 32).expect("derived"))),
+        ("wrap in a key block", &|client, _| {
+            drop(client.wrap_block("kbpk", "k", header.clone()).expect("wrapped"))
+        }),
+        ("unwrap a key block", &|client, i| {
+            drop(client.unwrap_block("kbpk", &block, new_of_block(i)).expect("unwrapped"))
+        }),
     ];
     for (name, run) in what {
         let mut times: Vec<f64> = (0..31)

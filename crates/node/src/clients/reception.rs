@@ -151,7 +151,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
         }
         _ => {
             let held = core.service.clients.request(&client.name);
-            let only_uses = matches!(request.operation, Operation::Use { .. } | Operation::Wrap { .. });
+            let only_uses = request.operation.only_uses();
             let planned = held.and_then(|held| {
                 let held_off = core.material.hold_off_rotation(only_uses)?;
                 Ok((held, held_off, Plan::make(&core.service, client, request, bytes)?))
@@ -193,17 +193,24 @@ fn lost(e: Error) -> Refusal {
 fn key_of(operation: &Operation) -> &str {
     match operation {
         Operation::Status | Operation::List { .. } | Operation::Random { .. } => "",
-        Operation::Generate(new) | Operation::Import(new) => &new.name,
-        Operation::Derive { new, .. } | Operation::Unwrap { new, .. } => &new.name,
+        Operation::Generate(new) | Operation::Import(new) | Operation::ImportComponent { new, .. } => {
+            &new.name
+        }
+        Operation::Derive { new, .. }
+        | Operation::Unwrap { new, .. }
+        | Operation::UnwrapBlock { new, .. } => &new.name,
         Operation::Show { key }
         | Operation::Delete { key }
+        | Operation::Combine { key, .. }
         | Operation::Use { key, .. }
-        | Operation::Wrap { key, .. } => key,
+        | Operation::Wrap { key, .. }
+        | Operation::WrapBlock { key, .. }
+        | Operation::Kdf { key, .. } => key,
     }
 }
 
-/// What the audit log says of an operation besides its key: the other key of an operation on two, the file of an envelope, and how much
-/// randomness.
+/// What the audit log says of an operation besides its key: the other key of an operation on two, which component of a key it is about, the file
+/// of an envelope, and how much randomness.
 fn described(operation: &Operation) -> String {
     match operation {
         Operation::Use { how: Use::EnvelopeWrite(envelope) | Use::EnvelopeOpen { envelope, .. }, .. } => {
@@ -213,8 +220,13 @@ fn described(operation: &Operation) -> String {
         }
         Operation::Random { bytes } => format!("bytes={bytes}"),
         Operation::Derive { base, .. } => format!("from={base}"),
-        Operation::Wrap { wrapping, .. } => format!("under={wrapping}"),
-        Operation::Unwrap { unwrapping, .. } => format!("under={unwrapping}"),
+        Operation::ImportComponent { number, of, .. } => format!("component={number}/{of}"),
+        Operation::Wrap { wrapping, .. } | Operation::WrapBlock { wrapping, .. } => {
+            format!("under={wrapping}")
+        }
+        Operation::Unwrap { unwrapping, .. } | Operation::UnwrapBlock { unwrapping, .. } => {
+            format!("under={unwrapping}")
+        }
         _ => String::new(),
     }
 }

@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use polyclave_cipher::key_wrap::{self, Padding};
-use polyclave_cipher::{Cipher, Compiled, CompiledPort, compile, compile_with_views, key_cells, modes};
+use polyclave_cipher::{Cipher, Compiled, CompiledPort, Matrix, compile, compile_with_views};
+use polyclave_cipher::{catalog, key_block, key_cells, modes, parity};
 use polyclave_protocol::any::AnyServiceSession;
+use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
 use polyclave_transport::wire::Wrapping;
 
 use super::circuits::{Circuits, union};
+use crate::keys::make::sum_of_keys;
 
 /// Those of the keys of one cipher.
 #[derive(Default)]
@@ -20,6 +23,11 @@ pub(crate) struct KeyCircuits {
     wraps: Cached<(Wrapping, usize, u8), Compiled>,
     unwraps: Cached<(Wrapping, String), Unwrapping>,
     derivations: Cached<String, Deriving>,
+    codes_of_blocks: Cached<(), Compiled>,
+    sums: Cached<(usize, bool), Compiled>,
+    zeros: Cached<(), Compiled>,
+    key_blocks: Cached<String, Compiled>,
+    block_unwraps: Cached<String, BlockUnwrapping>,
 }
 
 /// Circuits by what they are for.
@@ -61,6 +69,18 @@ pub(crate) struct Deriving {
     pub(crate) key: Compiled,
 }
 
+/// From a key block to a key.
+pub(crate) struct BlockUnwrapping {
+    /// `block`, `previous` and `round_keys` to `plain`.
+    pub(crate) decrypt: Compiled,
+    /// The MAC, and another, to `check`.
+    pub(crate) whole: Compiled,
+    /// The first block of the plaintext, and a block that begins with the length, to `check`.
+    pub(crate) length: Compiled,
+    /// The blocks of the plaintext that hold the key to `key`.
+    pub(crate) key: Compiled,
+}
+
 /// As the circuits call it.
 pub(crate) fn padding(how: Wrapping) -> Padding {
     match how {
@@ -97,7 +117,7 @@ impl KeyCircuits {
             let none = || Error::Misuse(format!("{} has no decryption", kek.name));
             let circuit = key_wrap::unwrap(kek, padding(how), new.cipher.key_bytes).ok_or_else(none)?;
             let bytes = &circuit.outputs()[1];
-            let key = key_cells::key_of(&new.cipher, 1, bytes.cells.len(), bytes.bits);
+            let key = key_cells::key_of(&new.cipher, 1, (bytes.cells.len(), bytes.bits), 0);
             let key = compile_with_views(&key, maps, |_| new.key.views());
             let unwrap = compile_with_views(&circuit, maps, |port| match port.name.as_str() {
                 "key" => key.inputs()[0].views(),
@@ -118,7 +138,7 @@ impl KeyCircuits {
             let cipher = &base.cipher;
             let block = &cipher.encrypt.inputs()[0];
             let blocks = new.cipher.key_bytes.div_ceil(cipher.block_bytes);
-            let key = key_cells::key_of(&new.cipher, blocks, block.cells.len(), block.bits);
+            let key = key_cells::key_of(&new.cipher, blocks, (block.cells.len(), block.bits), 0);
             let key = compile_with_views(&key, maps, |_| new.key.views());
             let wanted = union(key.inputs().iter().map(CompiledPort::views));
             let chained = base.chained()?.chain.outputs()[0].views();
@@ -131,6 +151,89 @@ impl KeyCircuits {
             })
         })
     }
+
+    /// The sum of so many keys of `of`; with parity, also `check`.
+    pub(crate) fn sum(
+        &self,
+        of: &Circuits,
+        parts: usize,
+        with_parity: bool,
+        maps: &AnyServiceSession,
+    ) -> Result<Arc<Compiled>> {
+        self.sums.get((parts, with_parity), || {
+            let circuit = match with_parity {
+                true => parity::sum_with_parity(&of.cipher, parts, element_bits(maps)?),
+                false => sum_of_keys(&of.cipher, parts),
+            };
+            Ok(compile_with_views(&circuit, maps, |port| match port.name.as_str() {
+                "key" => of.key.views(),
+                _ => Vec::new(),
+            }))
+        })
+    }
+
+    /// `zero` and `round_keys` to the first bytes of the encryption of zeros.
+    pub(crate) fn encrypted_zeros(&self, of: &Circuits, maps: &AnyServiceSession) -> Result<Arc<Compiled>> {
+        self.zeros.get((), || Ok(compile(&modes::encrypted_zeros(&of.cipher), maps)))
+    }
+
+    /// The last block of the MAC of a key block under a key of `kek`, with the views that encryption begins with.
+    pub(crate) fn code_of_block(&self, kek: &Circuits, maps: &AnyServiceSession) -> Result<Arc<Compiled>> {
+        self.codes_of_blocks.get((), || {
+            let chained = kek.chained()?.chain.inputs()[1].views();
+            Ok(compile_with_views(&modes::last_of_cmac(&kek.cipher), maps, |_| chained.clone()))
+        })
+    }
+
+    /// `key` and `random` to the blocks of the plaintext of a key block, for a key of a cipher in the form in which nodes evaluate it.
+    pub(crate) fn key_block(
+        &self,
+        kek: &Circuits,
+        key: &Cipher,
+        maps: &AnyServiceSession,
+    ) -> Result<Arc<Compiled>> {
+        self.key_blocks.get(key.name.clone(), || {
+            let wanted = as_message(kek)?;
+            Ok(compile_with_views(&key_block::plaintext(&kek.cipher, key), maps, |_| wanted.clone()))
+        })
+    }
+
+    /// For a key of this cipher in a key block under one of `kek`.
+    pub(crate) fn unwrap_block(
+        &self,
+        kek: &Circuits,
+        new: &Circuits,
+        maps: &AnyServiceSession,
+    ) -> Result<Arc<BlockUnwrapping>> {
+        self.block_unwraps.get(new.cipher.name.clone(), || {
+            let (cipher, block) = (&kek.cipher, &kek.cipher.encrypt.inputs()[0]);
+            let none = || Error::Misuse(format!("{} has no decryption", cipher.name));
+            let decrypt = key_block::decrypt(cipher).ok_or_else(none)?;
+            let skip = key_block::LENGTH_BYTES;
+            let blocks = (skip + new.cipher.key_bytes).div_ceil(cipher.block_bytes);
+            let key = key_cells::key_of(&new.cipher, blocks, (block.cells.len(), block.bits), skip);
+            let key = compile_with_views(&key, maps, |_| new.key.views());
+            let bits = element_bits(maps)?;
+            let whole = compile(&key_block::difference(cipher, cipher.block_bytes, bits), maps);
+            let length = compile(&key_block::difference(cipher, skip, bits), maps);
+            let users = key.inputs().iter().chain([&length.inputs()[0]]).map(CompiledPort::views);
+            let plain = union(users.chain([as_message(kek)?]));
+            let decrypt = compile_with_views(&decrypt, maps, |_| plain.clone());
+            Ok(BlockUnwrapping { decrypt, whole, length, key })
+        })
+    }
+}
+
+/// The width of cells in which a protocol takes an element of GF(2^128): that of blocks of AES, as nodes evaluate it.
+fn element_bits(maps: &AnyServiceSession) -> Result<u8> {
+    let aes = catalog::find("aes-128").ok_or_else(|| Error::misuse("the catalog has no AES"))?;
+    Ok(maps.form(aes).encrypt.inputs()[0].bits)
+}
+
+/// The views of a message's block that a chain needs of it, the last one or another.
+fn as_message(of: &Circuits) -> Result<Vec<Matrix>> {
+    let chained = of.chained()?;
+    Ok(union([&chained.chain, &chained.last_of_cmac].map(|c| c.inputs()[0].views()).into_iter()))
 }
 
 /// A port for keys of a cipher with all views that its schedule, and wrapping it, start from.

@@ -3,6 +3,7 @@
 pub(crate) mod block_circuits;
 pub(crate) mod blocks;
 pub(crate) mod circuits;
+pub(crate) mod cmac;
 pub(crate) mod key_circuits;
 pub(crate) mod modes;
 pub(crate) mod pieces;

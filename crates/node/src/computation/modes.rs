@@ -10,6 +10,8 @@ mod code;
 mod counter;
 pub(crate) mod envelope;
 mod gcm;
+pub(crate) mod kdf;
+pub(crate) mod key_block;
 mod nonce;
 mod numbers;
 mod sealed;
@@ -144,6 +146,7 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::Finish => "Finish",
         Step::Wrapped => "Wrapped",
         Step::FileKey => "FileKey",
+        Step::Derived => "Derived",
     };
     Refusal::new(
         Reason::Malformed,

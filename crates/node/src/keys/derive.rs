@@ -9,7 +9,6 @@
 //! (`transport/src/wire/pairs.rs`).
 
 use polyclave_cipher::{Cells, Cipher};
-use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Session};
@@ -17,6 +16,7 @@ use polyclave_transport::wire::{Derivation, MOST_DERIVATION_DATA};
 
 use crate::Result;
 use crate::computation::circuits::Circuits;
+use crate::computation::cmac::Coding;
 use crate::computation::key_circuits::Deriving;
 use crate::computation::pieces::run;
 use crate::keys::key::ExpandedKey;
@@ -34,13 +34,7 @@ pub(crate) fn blocks(how: &Derivation, base: &Cipher, new: &Cipher) -> Result<u6
         ));
     }
     match how {
-        Derivation::CmacCounter { counter_bits, .. } => {
-            if !matches!(counter_bits, 8 | 16 | 24 | 32) {
-                return Err(format!("the counter has 8, 16, 24 or 32 bits, not {counter_bits}"));
-            }
-            let message = given + usize::from(*counter_bits) / 8;
-            Ok((needed * message.div_ceil(block)) as u64)
-        }
+        Derivation::CmacCounter { counter_bits, .. } => blocks_of_codes(*counter_bits, given, needed, block),
         Derivation::CbcData { iv, .. } if iv.len() != block => {
             Err(format!("the initial block has {} bytes; {} takes {block}", iv.len(), base.name))
         }
@@ -53,6 +47,23 @@ pub(crate) fn blocks(how: &Derivation, base: &Cipher, new: &Cipher) -> Result<u6
         )),
         _ => Ok(needed as u64),
     }
+}
+
+/// Blocks of so many codes of SP 800-108, each of `given` bytes and the counter. The error says why it is refused.
+pub(crate) fn blocks_of_codes(
+    counter_bits: u8,
+    given: usize,
+    codes: usize,
+    block: usize,
+) -> Result<u64, String> {
+    if !matches!(counter_bits, 8 | 16 | 24 | 32) {
+        return Err(format!("the counter has 8, 16, 24 or 32 bits, not {counter_bits}"));
+    }
+    if codes as u64 >= 1 << counter_bits {
+        return Err(format!("a counter of {counter_bits} bits does not count {codes} codes; take more bits"));
+    }
+    let message = given + usize::from(counter_bits) / 8;
+    Ok((codes * message.div_ceil(block)) as u64)
 }
 
 /// Computes a derivation that [`blocks`] has accepted.
@@ -76,14 +87,21 @@ pub(crate) fn derive(
         }
         Derivation::CbcData { iv, data } => at.cbc(&of_base.blocks(iv)?, &data[..needed * block])?,
         Derivation::CmacCounter { before, counter_bits, after } => {
-            let counter = |i: usize| (i as u32).to_be_bytes()[4 - usize::from(*counter_bits) / 8..].to_vec();
-            let messages = (1..=needed).map(|i| [&before[..], &counter(i), after].concat()).collect();
-            let codes = at.cmac(messages)?;
+            let coding =
+                Coding { key: base, of_key: of_base, chain: &circuits.chain, last: &circuits.last_of_cmac };
+            let messages = counted(before, *counter_bits, after, needed);
+            let codes = coding.of_public(messages, at.protocol, at.net)?;
             at.each_lane(&codes, needed)
         }
     };
     let parts: Vec<Input<'_, AnyShared>> = parts.iter().map(Input::Shared).collect();
     Ok(run(protocol, net, &circuits.key, 1, &parts)?.remove(0))
+}
+
+/// The inputs of the codes of SP 800-108, from the first to the last.
+pub(crate) fn counted(before: &[u8], counter_bits: u8, after: &[u8], codes: usize) -> Vec<Vec<u8>> {
+    let counter = |i: usize| (i as u32).to_be_bytes()[4 - usize::from(counter_bits) / 8..].to_vec();
+    (1..=codes).map(|i| [before, &counter(i), after].concat()).collect()
 }
 
 /// A derivation under way.
@@ -116,44 +134,6 @@ impl At<'_> {
             blocks.push(block);
         }
         Ok(blocks)
-    }
-
-    /// The CMAC of messages of one length, each in a lane (SP 800-38B, section 6.2).
-    fn cmac(&mut self, mut messages: Vec<Vec<u8>>) -> Result<AnyShared> {
-        let (block, lanes) = (self.of_base.cipher.block_bytes, messages.len());
-        let Some((k1, k2)) = &self.base.subkeys else {
-            return Err(Error::misuse("the key has no subkeys of CMAC"));
-        };
-        let is_whole = messages.iter().all(|message| message.len().is_multiple_of(block));
-        if !is_whole {
-            for message in &mut messages {
-                message.push(0x80);
-                message.resize(message.len().next_multiple_of(block), 0);
-            }
-        }
-        let subkey = self.protocol.select_lanes(if is_whole { k1 } else { k2 }, &vec![0; lanes]);
-        let count = messages.first().map_or(0, Vec::len) / block;
-        let zero = self.of_base.blocks(&vec![0; lanes * block])?;
-        let mut link: Option<AnyShared> = None;
-        for i in 0..count {
-            let of_all: Vec<u8> =
-                messages.iter().flat_map(|message| &message[i * block..][..block]).copied().collect();
-            let message = self.of_base.blocks(&of_all)?;
-            let chain = link.as_ref().map_or(Input::Public(&zero), Input::Shared);
-            if i + 1 < count {
-                let next = self.chained(&message, chain)?;
-                link = Some(next);
-                continue;
-            }
-            let inputs = [
-                Input::Public(&message),
-                chain,
-                Input::Shared(&subkey),
-                Input::Shared(&self.base.round_keys),
-            ];
-            return Ok(run(self.protocol, self.net, &self.circuits.last_of_cmac, lanes, &inputs)?.remove(0));
-        }
-        Err(Error::misuse("a message without a block"))
     }
 }
 

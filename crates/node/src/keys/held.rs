@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclave_config::Asked;
-use polyclave_transport::wire::{CHUNK, KEYS, KeyInfo, Reason, Refusal, Reply, Right};
+use polyclave_transport::wire::{CHUNK, KEYS, KeyInfo, Reason, Refusal, Reply, Right, key_of_component};
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
@@ -43,6 +43,18 @@ impl Keys {
     /// A key and this node's shares of it, including one that is not yet announced: the nodes compare its id, and a node that has the same
     /// id stored it in the same session.
     pub(crate) fn get(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
+        let (info, key) = self.any(name)?;
+        match info.component {
+            None => Ok((info, key)),
+            Some(_) => Err(Refusal::new(
+                Reason::Key,
+                format!("'{name}' is a component of a key, and can be used for nothing except to combine it"),
+            )),
+        }
+    }
+
+    /// The same, or a component of a key.
+    fn any(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
         let damaged = |e: StoreError| match e {
             StoreError::Corrupt { .. } => {
                 tracing::error!(key = name, error = %e, "a record of a key is damaged");
@@ -57,6 +69,15 @@ impl Keys {
         match key {
             Some(key) => Ok((key.info.clone(), key)),
             None => Err(Refusal::new(Reason::Key, format!("there is no key '{name}'"))),
+        }
+    }
+
+    /// A component of a key, announced or not.
+    pub(crate) fn component(&self, name: &str) -> Result<Option<Arc<StoredKey>>, Refusal> {
+        let there = self.store.info(name).map_err(of_store)?.is_some_and(|info| info.component.is_some());
+        match there {
+            true => self.any(name).map(|(_, key)| Some(key)),
+            false => Ok(None),
         }
     }
 
@@ -131,12 +152,12 @@ impl Keys {
         if !ALL_RIGHTS.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
             rules.allow(client, &Asked::of(Right::List, key))?;
         }
-        Ok(self.get(key)?.0)
+        Ok(self.any(key)?.0)
     }
 
-    /// Reserves a name: no other request makes or deletes a key of it meanwhile.
+    /// Reserves a name: no other request makes or deletes a key of it, or a component of that key, meanwhile.
     pub(crate) fn take_name(&self, name: &str) -> Result<Taken, Refusal> {
-        self.names.take(name)
+        self.names.take(key_of_component(name).unwrap_or(name))
     }
 
     /// Notes that the shares of a key turned out to be unusable.

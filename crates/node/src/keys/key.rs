@@ -25,7 +25,7 @@ pub(crate) struct ExpandedKey {
     pub(crate) round_keys: AnyShared,
     /// Of the second key, for a mode that takes two.
     pub(crate) second: Option<AnyShared>,
-    /// For keys made for a mode with CMAC, `envelope` among them, or to derive others.
+    /// For keys made for a mode with CMAC, `envelope` and key blocks among them, or to derive others or bytes.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
     pub(crate) hash_key: Option<GhashKey>,
@@ -76,6 +76,11 @@ impl ExpandedKey {
     }
 }
 
+/// A key that is kept as itself alone, and cannot be used.
+pub(crate) fn only_itself(key: &AnyShared, protocol: &AnyServiceSession) -> Shares {
+    Shares::from([(RAW.into(), protocol.save(key))])
+}
+
 /// A key itself, of which a node has shares if it may be wrapped.
 pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession) -> Result<AnyShared> {
     protocol.restore(stored(name, shares, RAW)?)
@@ -83,8 +88,9 @@ pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession)
 
 /// Whether a key has subkeys of CMAC.
 pub(crate) fn needs_subkeys(key: &NewKey) -> bool {
-    let codes = [Mode::Cmac, Mode::Envelope, Mode::Siv];
-    key.modes.iter().any(|mode| codes.contains(mode)) || key.usage.contains(&Usage::Derive)
+    let computes_codes = |usage: &Usage| matches!(usage, Usage::Derive | Usage::Kdf);
+    let needs = |mode: &Mode| matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Siv);
+    key.modes.iter().any(needs) || key.usage.iter().any(computes_codes)
 }
 
 fn stored<'s>(name: &str, shares: &'s Shares, part: &str) -> Result<&'s Zeroizing<Vec<u8>>> {

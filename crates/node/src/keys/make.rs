@@ -15,7 +15,10 @@ use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
-use polyclave_transport::wire::{MOST_ATTRIBUTES, MOST_LABEL, Mode, NewKey, Usage, why_apart};
+use polyclave_transport::wire::key_block::Version;
+use polyclave_transport::wire::{
+    MOST_ATTRIBUTES, MOST_LABEL, Mode, NewKey, Usage, why_apart, why_usages_apart,
+};
 use zeroize::Zeroizing;
 
 use crate::computation::circuits::Circuits;
@@ -79,20 +82,24 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
 /// Checks what a key is for: modes and usages fit each other and the cipher.
 fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     let is_for = |usage: Usage| key.usage.contains(&usage);
-    let of_other_keys = [Usage::Wrap, Usage::Unwrap, Usage::Derive];
+    let without_mode = [Usage::Wrap, Usage::Unwrap, Usage::Derive, Usage::Kdf];
     if key.usage.is_empty() || !key.usage.is_sorted_by(|a, b| a < b) {
         return Err("a key is made for one usage at least, each named once and in order".into());
     }
     if !key.modes.is_sorted_by(|a, b| a < b) {
         return Err("each mode of a key is named once, and in order".into());
     }
-    if key.modes.is_empty() && !key.usage.iter().all(|usage| of_other_keys.contains(usage)) {
+    if key.modes.is_empty() && !key.usage.iter().all(|usage| without_mode.contains(usage)) {
         return Err("a key that encrypts, decrypts or computes codes is made for one mode at least".into());
     }
     let encrypts = is_for(Usage::Encrypt) || is_for(Usage::Decrypt);
+    let wraps = |usage: &Usage| matches!(usage, Usage::Wrap | Usage::Unwrap);
     for mode in &key.modes {
         match mode {
             Mode::Cmac if !is_for(Usage::Mac) => return Err("a key for cmac needs the usage mac".into()),
+            Mode::Tr31 if key.modes.len() > 1 || !key.usage.iter().all(wraps) => {
+                return Err("a key for tr31 has no other mode, and no usage except wrap and unwrap".into());
+            }
             Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb | Mode::Envelope | Mode::Siv | Mode::Ccm
                 if !encrypts =>
             {
@@ -131,19 +138,28 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
         if !is_aes {
             return Err(format!("a key for envelope is a key of AES, not of {name}"));
         }
-        if let Some(usage) = of_other_keys.iter().find(|usage| is_for(**usage)) {
+        if let Some(usage) = without_mode.iter().find(|usage| is_for(**usage)) {
             return Err(format!(
                 "a key for envelope serves nothing else; make another key for the usage {usage}"
             ));
         }
     }
-    if (is_for(Usage::Wrap) || is_for(Usage::Unwrap)) && !is_aes {
-        return Err(format!("keys are wrapped and unwrapped under keys of AES, not of {name}"));
+    let wraps_blocks = key.modes.contains(&Mode::Tr31);
+    if wraps_blocks && Version::under(name).is_none() {
+        return Err(format!("key blocks are protected by keys of AES and Triple DES, not of {name}"));
     }
-    if is_for(Usage::Derive) && !is_aes && !name.contains("des") {
-        return Err(format!("keys are derived from keys of AES, DES and Triple DES, not of {name}"));
+    if key.usage.iter().any(wraps) && !is_aes && !wraps_blocks {
+        return Err(format!(
+            "keys are wrapped and unwrapped under keys of AES, or with mode tr31 of Triple DES, not of {name}"
+        ));
     }
-    Ok(())
+    let derives = is_for(Usage::Derive) || is_for(Usage::Kdf);
+    if derives && !is_aes && !name.contains("des") {
+        return Err(format!(
+            "keys and bytes are derived from keys of AES, DES and Triple DES, not of {name}"
+        ));
+    }
+    why_usages_apart(&key.usage).map_or(Ok(()), |why| Err(why.into()))
 }
 
 /// A key that no one knows. All nodes take part.
@@ -167,7 +183,7 @@ pub(crate) fn generate(
 }
 
 /// The sum of one key from every party.
-fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
+pub(crate) fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
     let port = &cipher.key_schedule.inputs()[0];
     let mut b = Builder::new("sum of keys");
     let keys: Vec<_> = Party::all(parties)
@@ -261,8 +277,8 @@ mod tests {
 
     #[test]
     fn usages_and_modes_have_to_fit_each_other_and_the_cipher() {
-        use Mode::{Cmac, Gcm};
-        use Usage::{Decrypt, Derive, Encrypt, Mac, Unwrap, Wrap};
+        use Mode::{Cmac, Gcm, Tr31};
+        use Usage::{Decrypt, Derive, Encrypt, Kdf, Mac, Unwrap, Wrap};
         let checked = |cipher: &str, modes: &[Mode], usage: &[Usage]| {
             let of_catalog = catalog::find(cipher).expect("the catalog has it");
             let key = NewKey { usage: usage.to_vec(), ..NewKey::for_modes("k", cipher, modes, 1) };
@@ -273,10 +289,13 @@ mod tests {
             (&[Gcm, Cmac], &[Encrypt, Mac]),
             (&[], &[Wrap, Unwrap, Derive]),
             (&[Cmac], &[Mac, Derive]),
+            (&[], &[Kdf]),
+            (&[Tr31], &[Wrap, Unwrap]),
         ] {
             assert_eq!(checked("aes-256", modes, usage), Ok(()));
         }
         assert_eq!(checked("3des-ede3", &[], &[Derive]), Ok(()));
+        assert_eq!(checked("3des-ede2", &[Tr31], &[Unwrap]), Ok(()));
         for (cipher, modes, usage, why) in [
             ("aes-128", &[Gcm][..], &[][..], "one usage at least"),
             ("aes-128", &[Gcm], &[Decrypt, Encrypt], "once and in order"),
@@ -288,6 +307,11 @@ mod tests {
             ("aes-128", &[Gcm], &[Encrypt, Mac], "needs the mode cmac"),
             ("3des-ede3", &[], &[Wrap], "keys of AES"),
             ("present-80", &[], &[Derive], "keys of AES, DES and Triple DES"),
+            ("present-80", &[], &[Kdf], "keys of AES, DES and Triple DES"),
+            ("aes-128", &[], &[Derive, Kdf], "kdf undoes derive"),
+            ("aes-128", &[Gcm, Tr31], &[Encrypt, Wrap], "no other mode"),
+            ("aes-128", &[Tr31], &[Wrap, Derive], "no usage except wrap"),
+            ("des", &[Tr31], &[Wrap], "AES and Triple DES"),
         ] {
             let told = checked(cipher, modes, usage).expect_err("refused");
             assert!(told.contains(why), "{told}");

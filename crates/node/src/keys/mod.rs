@@ -4,6 +4,7 @@
 pub(crate) mod derive;
 pub(crate) mod held;
 pub(crate) mod key;
+pub(crate) mod key_block;
 pub(crate) mod make;
 pub(crate) mod names;
 pub(crate) mod unwrap;

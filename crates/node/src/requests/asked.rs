@@ -12,7 +12,10 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
     match operation {
         Operation::Status | Operation::List { .. } | Operation::Show { .. } => Vec::new(),
         Operation::Generate(new) => vec![Asked::of(Right::Generate, &new.name)],
-        Operation::Import(new) => vec![Asked::of(Right::Import, &new.name)],
+        Operation::Import(new) | Operation::ImportComponent { new, .. } => {
+            vec![Asked::of(Right::Import, &new.name)]
+        }
+        Operation::Combine { key, .. } => vec![Asked::of(Right::Import, key)],
         Operation::Delete { key } => vec![Asked::of(Right::Delete, key)],
         Operation::Use { key, how, .. } => {
             let (mode, right) = needs(how);
@@ -26,8 +29,13 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
         }
         Operation::Random { .. } => vec![Asked::of(Right::Random, "")],
         Operation::Derive { base, new, .. } => both(Right::Derive, base, &new.name),
-        Operation::Wrap { wrapping, key, .. } => both(Right::Wrap, wrapping, key),
-        Operation::Unwrap { unwrapping, new, .. } => both(Right::Unwrap, unwrapping, &new.name),
+        Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
+            both(Right::Wrap, wrapping, key)
+        }
+        Operation::Unwrap { unwrapping, new, .. } | Operation::UnwrapBlock { unwrapping, new, .. } => {
+            both(Right::Unwrap, unwrapping, &new.name)
+        }
+        Operation::Kdf { key, .. } => vec![Asked::of(Right::Kdf, key)],
     }
 }
 

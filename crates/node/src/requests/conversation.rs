@@ -1,6 +1,7 @@
 //! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before they use it.
 
 mod attendance;
+mod components;
 mod from_keys;
 mod keys;
 mod line;
@@ -27,7 +28,7 @@ use crate::material::epoch::SessionContext;
 use crate::material::rotation::HeldOff;
 use crate::requests::begin::begin;
 use crate::requests::lending::Channel;
-use crate::requests::plan::{Plan, Task};
+use crate::requests::plan::{Plan, Task, UnwrappedBlock};
 use crate::requests::service::Service;
 use crate::requests::strategy::Ending;
 use attendance::Attended;
@@ -125,6 +126,10 @@ fn admit_first(
             Ok(blocks)
         }
         (_, Some(step)) => Err(misplaced(step)),
+        (Task::UnwrapBlock(task), None) => {
+            service.pay(by, &task.kek.info, task.blocks, serving)?;
+            Ok(task.blocks)
+        }
         (Task::Derive { base: key, blocks, .. } | Task::Unwrap { kek: key, blocks, .. }, None) => {
             service.pay(by, &key.info, *blocks, serving)?;
             Ok(*blocks)
@@ -160,6 +165,13 @@ impl<'a> Serving<'a, '_> {
                 let key = self.unwrap(&mut protocol, &kek, &circuits, (&wrapped, how))?;
                 self.keep(protocol, &[key], new, Origin::Unwrapped, &circuits)
             }
+            Task::UnwrapBlock(task) => {
+                let UnwrappedBlock { kek, new, cipher, block, .. } = *task;
+                self.complete(&kek.info, kek.state)?;
+                let circuits = self.circuits(&cipher.name, &protocol)?;
+                let key = self.unwrap_block(&mut protocol, &kek, &circuits, &block)?;
+                self.keep(protocol, &[key], new, Origin::Unwrapped, &circuits)
+            }
             Task::Generate { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let mut keys = Vec::new();
@@ -174,6 +186,14 @@ impl<'a> Serving<'a, '_> {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let keys = self.import(&mut protocol, new.parts(), &circuits)?;
                 self.keep(protocol, &keys, new, Origin::Imported, &circuits)
+            }
+            Task::ImportComponent(given) => {
+                let circuits = self.circuits(&given.cipher.name, &protocol)?;
+                self.take_component(protocol, *given, &circuits)
+            }
+            Task::Combine(combination) => {
+                let circuits = self.circuits(&combination.cipher.name, &protocol)?;
+                self.combine(protocol, *combination, &circuits)
             }
             Task::Delete { key } => self.delete(&key),
         }
@@ -210,11 +230,13 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::List { .. } => "list",
         Operation::Show { .. } => "show",
         Operation::Generate(_) => "generate",
-        Operation::Import(_) => "import",
+        Operation::Import(_) | Operation::ImportComponent { .. } => "import",
+        Operation::Combine { .. } => "combine",
         Operation::Delete { .. } => "delete",
         Operation::Derive { .. } => "derive",
-        Operation::Wrap { .. } => "wrap",
-        Operation::Unwrap { .. } => "unwrap",
+        Operation::Wrap { .. } | Operation::WrapBlock { .. } => "wrap",
+        Operation::Unwrap { .. } | Operation::UnwrapBlock { .. } => "unwrap",
+        Operation::Kdf { .. } => "kdf",
         Operation::Random { .. } => "random",
         Operation::Use { how, .. } => match how {
             Use::Seal

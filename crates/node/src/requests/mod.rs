@@ -12,6 +12,7 @@ pub(crate) mod agreement;
 pub(crate) mod asked;
 pub(crate) mod begin;
 pub(crate) mod channels;
+pub(crate) mod components;
 pub(crate) mod conversation;
 pub(crate) mod follow;
 pub(crate) mod lending;

@@ -8,22 +8,27 @@ use polyclave_config::Asked;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::ServiceConfig;
+use polyclave_transport::wire::key_block::KeyBlock;
 use polyclave_transport::wire::{
     self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Use, Wrapping,
-    why_apart,
+    key_of_component, why_apart,
 };
 
 use crate::clients::rules::Client;
 use crate::computation::key_circuits::padding;
 use crate::computation::modes::envelope;
+use crate::computation::modes::kdf::Kdf;
+use crate::computation::modes::key_block::WrapBlock;
 use crate::computation::modes::wrap::Wrap;
 use crate::computation::modes::{Mode, machine, needs};
 use crate::error::refuse_damaged;
 use crate::keys::derive;
+use crate::keys::key_block;
 use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
 use crate::keys::unwrap::unauthentic;
 use crate::requests::asked::asked;
+use crate::requests::components::{self, Combination, GivenComponent};
 use crate::requests::pending::Ticket;
 use crate::requests::service::Service;
 use crate::store::StoredKey;
@@ -78,10 +83,26 @@ pub(crate) enum Task {
         how: Wrapping,
         blocks: u64,
     },
+    UnwrapBlock(Box<UnwrappedBlock>),
+    ImportComponent(Box<GivenComponent>),
+    Combine(Box<Combination>),
+}
+
+/// A key block that becomes a key.
+pub(crate) struct UnwrappedBlock {
+    pub(crate) kek: Arc<StoredKey>,
+    pub(crate) new: NewKey,
+    pub(crate) cipher: Cipher,
+    pub(crate) block: KeyBlock,
+    pub(crate) blocks: u64,
 }
 
 fn key_refusal(told: String) -> Refusal {
     Refusal::new(Reason::Key, told)
+}
+
+fn malformed(told: String) -> Refusal {
+    Refusal::new(Reason::Malformed, told)
 }
 
 impl Plan {
@@ -104,14 +125,14 @@ impl Plan {
             );
             return Err(Refusal::new(Reason::Malformed, told));
         }
-        let needs_all = !matches!(request.operation, Operation::Use { .. } | Operation::Wrap { .. });
+        let needs_all = !request.operation.only_uses();
         let least = if needs_all { service.members.nodes } else { service.config.quorum() };
         if serving.len() < least {
             let told =
                 format!("the request names {} nodes to serve it, and needs at least {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));
         }
-        let asked = asked(&request.operation);
+        let asked = components::asked_of_giver(service, client, asked(&request.operation))?;
         asked.iter().try_for_each(|asked| service.rules.allow(client, asked))?;
         let mut taken = None;
         let task = match &request.operation {
@@ -122,6 +143,17 @@ impl Plan {
             Operation::Import(new) => {
                 let cipher = new_key(service, new, &mut taken)?;
                 Task::Import { cipher, new: new.clone() }
+            }
+            Operation::ImportComponent { new, number, of, expected } => {
+                refuse_two_keys(new)?;
+                let which = (new, *number, *of);
+                let given = components::give(service, client, which, expected.as_ref(), &mut taken)?;
+                Task::ImportComponent(Box::new(given))
+            }
+            Operation::Combine { key, expected, parity } => {
+                let expected = (expected.as_ref(), *parity);
+                let combination = components::combine(service, key, expected, &mut taken)?;
+                Task::Combine(Box::new(combination))
             }
             Operation::Delete { key } => {
                 taken = Some(service.keys.take_name(key)?);
@@ -160,25 +192,51 @@ impl Plan {
                 Task::Derive { base, new: new.clone(), cipher, how: how.clone(), blocks }
             }
             Operation::Wrap { wrapping, key, how } => {
-                let kek = key_for(service, Right::Wrap, wrapping)?;
-                let (info, wrapped) = service.keys.get(key)?;
-                if !info.properties.wrappable {
-                    return Err(key_refusal(format!(
-                        "the key '{key}' never leaves the nodes: it was not made wrappable"
-                    )));
-                }
-                if info.id == kek.info.id {
-                    return Err(key_refusal(format!("the key '{key}' cannot wrap itself")));
-                }
-                let cipher = service.library.cipher(&info.properties.cipher)?;
+                let (kek, wrapped) = to_wrap(service, (wrapping, key))?;
+                refuse_key_of_blocks(&kek.info)?;
+                let cipher = service.library.cipher(&wrapped.info.properties.cipher)?;
                 refuse_unfit(*how, &cipher)?;
                 let mode = Box::new(Wrap::new(*how, wrapped.clone(), cipher));
                 Task::Use { info: kek.info.clone(), key: kek, mode, wrapped: Some(wrapped) }
+            }
+            Operation::WrapBlock { wrapping, key, header } => {
+                let (kek, wrapped) = to_wrap(service, (wrapping, key))?;
+                let (of_kek, cipher) = (
+                    service.library.cipher(&kek.info.properties.cipher)?,
+                    service.library.cipher(&wrapped.info.properties.cipher)?,
+                );
+                let head = key_block::head(
+                    header,
+                    &kek.info.properties,
+                    &wrapped.info.properties,
+                    (&of_kek, &cipher),
+                );
+                let head = head.map_err(key_refusal)?;
+                let mode = Box::new(WrapBlock::new(head, wrapped.clone(), cipher, &of_kek));
+                Task::Use { info: kek.info.clone(), key: kek, mode, wrapped: Some(wrapped) }
+            }
+            Operation::UnwrapBlock { unwrapping, block, new } => {
+                let cipher = new_key(service, new, &mut taken)?;
+                refuse_two_keys(new)?;
+                let kek = key_for(service, Right::Unwrap, unwrapping)?;
+                let of_kek = service.library.cipher(&kek.info.properties.cipher)?;
+                let block = KeyBlock::parse(block).map_err(malformed)?;
+                key_block::may_become(&block, &kek.info.properties, new, &cipher).map_err(key_refusal)?;
+                let blocks = key_block::blocks(&of_kek, block.head.len(), block.encrypted.len());
+                let task = UnwrappedBlock { kek, new: new.clone(), cipher, block, blocks };
+                Task::UnwrapBlock(Box::new(task))
+            }
+            Operation::Kdf { key, how, bytes } => {
+                let stored = key_for(service, Right::Kdf, key)?;
+                let cipher = service.library.cipher(&stored.info.properties.cipher)?;
+                let mode = Box::new(Kdf::new(how, *bytes, cipher.block_bytes).map_err(key_refusal)?);
+                Task::Use { info: stored.info.clone(), key: stored, mode, wrapped: None }
             }
             Operation::Unwrap { unwrapping, wrapped, how, new } => {
                 let cipher = new_key(service, new, &mut taken)?;
                 refuse_two_keys(new)?;
                 let kek = key_for(service, Right::Unwrap, unwrapping)?;
+                refuse_key_of_blocks(&kek.info)?;
                 refuse_unfit(*how, &cipher)?;
                 if wrapped.len() != key_wrap::wrapped_bytes(cipher.key_bytes) {
                     return Err(unauthentic());
@@ -211,6 +269,9 @@ impl Plan {
                 keys
             }
             Task::Derive { base: key, .. } | Task::Unwrap { kek: key, .. } => encoded(&key.info),
+            Task::UnwrapBlock(task) => encoded(&task.kek.info),
+            Task::ImportComponent(given) => wire::encode(&given.component).unwrap_or_default(),
+            Task::Combine(task) => task.components.iter().flat_map(|key| encoded(&key.info)).collect(),
             Task::Generate { .. } | Task::Import { .. } | Task::Delete { .. } => Vec::new(),
         };
         blake3::derive_key("polyclave 2026 properties of a key", &key)
@@ -222,6 +283,34 @@ fn key_for(service: &Service, right: Right, key: &str) -> Result<Arc<StoredKey>,
     let (info, stored) = service.keys.get(key)?;
     refuse_other_usage(&info, right)?;
     Ok(stored)
+}
+
+/// A key that wraps, and a key that may be wrapped under it.
+fn to_wrap(
+    service: &Service,
+    (wrapping, key): (&str, &str),
+) -> Result<(Arc<StoredKey>, Arc<StoredKey>), Refusal> {
+    let kek = key_for(service, Right::Wrap, wrapping)?;
+    let (info, wrapped) = service.keys.get(key)?;
+    if !info.properties.wrappable {
+        return Err(key_refusal(format!(
+            "the key '{key}' never leaves the nodes: it was not made wrappable"
+        )));
+    }
+    if info.id == kek.info.id {
+        return Err(key_refusal(format!("the key '{key}' cannot wrap itself")));
+    }
+    Ok((kek, wrapped))
+}
+
+/// A key that protects key blocks does nothing else: otherwise what a block says about its key could be left out.
+fn refuse_key_of_blocks(kek: &KeyInfo) -> Result<(), Refusal> {
+    match kek.properties.modes.contains(&wire::Mode::Tr31) {
+        true => {
+            Err(key_refusal(format!("the key '{}' was made for key blocks only (tr31)", kek.properties.name)))
+        }
+        false => Ok(()),
+    }
 }
 
 /// Refuses to wrap a key of a cipher in a way that does not take it.
@@ -240,7 +329,7 @@ fn refuse_two_keys(new: &NewKey) -> Result<(), Refusal> {
     match new.parts() {
         1 => Ok(()),
         _ => Err(key_refusal(
-            "a key for siv is two keys: it is generated or imported, not derived or unwrapped".into(),
+            "a key for siv is two keys: it is generated or imported whole, not derived, unwrapped or combined".into(),
         )),
     }
 }
@@ -287,7 +376,7 @@ fn refuse_undoing(info: &KeyInfo, wanted: wire::Mode, right: Right) -> Result<()
 }
 
 /// Refuses `envelope` under a protocol whose outputs are not checked.
-fn refuse_unchecked(service: &Service, modes: &[wire::Mode]) -> Result<(), Refusal> {
+pub(super) fn refuse_unchecked(service: &Service, modes: &[wire::Mode]) -> Result<(), Refusal> {
     if !modes.contains(&wire::Mode::Envelope) || service.config.verifies() {
         return Ok(());
     }
@@ -310,6 +399,10 @@ pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
 }
 
 fn new_key(service: &Service, new: &NewKey, taken: &mut Option<Taken>) -> Result<Cipher, Refusal> {
+    if key_of_component(&new.name).is_some() {
+        let told = format!("'{}' is how a component of a key is called; choose another name", new.name);
+        return Err(key_refusal(told));
+    }
     let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(key_refusal)?;
     refuse_unchecked(service, &new.modes)?;

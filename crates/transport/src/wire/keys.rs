@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Component;
+
 /// The most bytes of a key's attributes.
 pub const MOST_ATTRIBUTES: usize = 4 << 10;
 
@@ -10,6 +12,9 @@ pub const MOST_LABEL: usize = 128;
 
 /// The most bytes of the public data that a key is derived from.
 pub const MOST_DERIVATION_DATA: usize = 4 << 10;
+
+/// The most derived bytes that a client gets at once.
+pub const MOST_DERIVED: usize = 1 << 10;
 
 /// A mode of operation. Fixed for a key when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -27,6 +32,8 @@ pub enum Mode {
     Ecb,
     /// Keys for single files, which the client encrypts by itself. Serves no other mode.
     Envelope,
+    /// Key blocks of TR-31; encrypts nothing else.
+    Tr31,
     /// Synthetic initial vector (RFC 5297): also authenticates, and needs no nonce. A key of two halves, for this mode alone.
     Siv,
     /// Counter mode with CBC-MAC (SP 800-38C): also authenticates.
@@ -61,6 +68,8 @@ pub enum Usage {
     Unwrap,
     /// Derive keys.
     Derive,
+    /// Give a client bytes that are derived from it.
+    Kdf,
 }
 
 /// How a key was made.
@@ -75,6 +84,8 @@ pub enum Origin {
     Unwrapped,
     /// It was derived on shares from a key of the nodes. Whoever knows that key knows it.
     Derived,
+    /// It is the sum of components that clients imported. All of them together know it.
+    Combined,
 }
 
 /// The properties of a key that are fixed when it is made.
@@ -129,11 +140,14 @@ impl NewKey {
 /// Everything that keys of these modes can be used for.
 pub fn usage_of(modes: &[Mode]) -> Vec<Usage> {
     let mut usage = Vec::new();
-    if modes.iter().any(|mode| *mode != Mode::Cmac) {
+    if modes.iter().any(|mode| !matches!(mode, Mode::Cmac | Mode::Tr31)) {
         usage.extend([Usage::Encrypt, Usage::Decrypt]);
     }
     if modes.contains(&Mode::Cmac) {
         usage.push(Usage::Mac);
+    }
+    if modes.contains(&Mode::Tr31) {
+        usage.extend([Usage::Wrap, Usage::Unwrap]);
     }
     usage
 }
@@ -161,6 +175,8 @@ pub struct KeyInfo {
     pub deletable: bool,
     /// Counts the changes of label and attributes.
     pub revision: u64,
+    /// If it is no key but a component of one.
+    pub component: Option<Component>,
 }
 
 impl KeyInfo {
@@ -183,6 +199,7 @@ impl KeyInfo {
             least_version: 1,
             deletable: true,
             revision: 0,
+            component: None,
         }
     }
 }
@@ -249,6 +266,7 @@ impl std::fmt::Display for Mode {
             Mode::Cmac => "cmac",
             Mode::Ecb => "ecb",
             Mode::Envelope => "envelope",
+            Mode::Tr31 => "tr31",
             Mode::Siv => "siv",
             Mode::Ccm => "ccm",
         })
@@ -264,6 +282,7 @@ impl std::fmt::Display for Usage {
             Usage::Wrap => "wrap",
             Usage::Unwrap => "unwrap",
             Usage::Derive => "derive",
+            Usage::Kdf => "kdf",
         })
     }
 }
@@ -285,6 +304,7 @@ impl std::fmt::Display for Origin {
             Origin::Imported => "imported",
             Origin::Unwrapped => "unwrapped",
             Origin::Derived => "derived",
+            Origin::Combined => "combined",
         })
     }
 }

@@ -48,6 +48,16 @@ pub fn warnings(modes: &[Mode], usage: &[Usage]) -> Vec<String> {
     told.chain(told_of_usages).collect()
 }
 
+/// Why no key is made for these usages together; `None` if it may be. What is derived as bytes for a client and what is derived as a key
+/// that nobody knows are the same function of the same data.
+pub fn why_usages_apart(usage: &[Usage]) -> Option<&'static str> {
+    let both = [Usage::Derive, Usage::Kdf].iter().all(|one| usage.contains(one));
+    both.then_some(
+        "kdf undoes derive under the same key: who may have bytes derived could know the derived keys. Make one key for derive and \
+         another for kdf",
+    )
+}
+
 /// Whether the pairs of this mode are refused, and not only warned of.
 fn is_apart(mode: Mode) -> bool {
     matches!(mode, Mode::Cbc | Mode::Envelope)
@@ -70,6 +80,15 @@ fn undoing_usage(mode: Mode, usage: Usage) -> Option<&'static str> {
         }
         (Mode::Cmac, Usage::Derive) => {
             Some("who may compute codes can compute the keys that are derived with cmac")
+        }
+        (Mode::Ecb | Mode::Ctr, Usage::Kdf) => {
+            Some("who may encrypt in ecb or decrypt in ctr can compute the derived bytes")
+        }
+        (Mode::Cbc, Usage::Kdf) => Some(
+            "who may decrypt single blocks gets the subkeys of cmac, with which the derived bytes are computed",
+        ),
+        (Mode::Cmac, Usage::Kdf) => {
+            Some("who may compute codes can compute the derived bytes, and these are codes of messages")
         }
         _ => None,
     }
@@ -150,6 +169,14 @@ mod tests {
     }
 
     #[test]
+    fn no_key_both_derives_keys_and_gives_derived_bytes() {
+        assert!(why_usages_apart(&[Usage::Derive, Usage::Kdf]).is_some());
+        for alone in [Usage::Derive, Usage::Kdf] {
+            assert!(why_usages_apart(&[Usage::Wrap, alone]).is_none());
+        }
+    }
+
+    #[test]
     fn who_makes_a_key_that_wraps_or_derives_and_has_a_mode_is_warned_of_what_undoes_it() {
         use Mode::{Cbc, Ccm, Cmac, Ctr, Ecb, Gcm};
         let warned = |usage: Usage| -> Vec<Mode> {
@@ -160,6 +187,7 @@ mod tests {
         };
         assert_eq!((warned(Usage::Wrap), warned(Usage::Unwrap)), (vec![Ctr, Cbc, Ecb], vec![Ctr, Cbc, Ecb]));
         assert_eq!(warned(Usage::Derive), [Gcm, Ctr, Cmac, Ecb, Ccm]);
+        assert_eq!(warned(Usage::Kdf), [Ctr, Cbc, Cmac, Ecb]);
         assert!(
             [Usage::Encrypt, Usage::Decrypt, Usage::Mac].into_iter().all(|usage| warned(usage).is_empty())
         );

@@ -59,7 +59,7 @@ impl Machines {
                 })
             })
         });
-        going_on.into_iter().for_each(end);
+        going_on.into_iter().for_each(|(_, child)| end(child));
         outcome
     }
 
@@ -77,7 +77,12 @@ impl Machines {
         self.root.path().join(machine)
     }
 
-    fn command(&mut self, machine: &str, command: &Command, going_on: &mut Vec<Child>) -> Result<(), String> {
+    fn command(
+        &mut self,
+        machine: &str,
+        command: &Command,
+        going_on: &mut Vec<(String, Child)>,
+    ) -> Result<(), String> {
         let home = self.home(machine);
         for directory in DIRECTORIES {
             fs::create_dir_all(home.join(&directory[1..])).map_err(|e| e.to_string())?;
@@ -86,11 +91,12 @@ impl Machines {
         match &words[..] {
             ["systemctl", order, "polyclave-node"] => return self.service(machine, order),
             ["scp", from, to] => return self.copy(machine, from, to),
+            ["wait"] => return self.wait(machine, going_on),
             _ => {}
         }
         let text = self.replaced(machine, &command.text);
         if let Some(text) = text.strip_suffix('&') {
-            return self.start(machine, text, command).map(|child| going_on.push(child));
+            return self.start(machine, text, command).map(|child| going_on.push((machine.into(), child)));
         }
         let asks = QUESTIONS.iter().any(|question| command.text.contains(question));
         let until = Instant::now() + if asks { self.patience } else { Duration::ZERO };
@@ -135,6 +141,24 @@ impl Machines {
                 }
             }
         }
+    }
+
+    /// Waits until what goes on at a machine has ended in success.
+    fn wait(&self, machine: &str, going_on: &mut [(String, Child)]) -> Result<(), String> {
+        let until = Instant::now() + self.patience;
+        for (_, child) in going_on.iter_mut().filter(|(of, _)| of == machine) {
+            let status = loop {
+                match child.try_wait().map_err(|e| e.to_string())? {
+                    Some(status) => break status,
+                    None if Instant::now() > until => return Err("it does not end".into()),
+                    None => std::thread::sleep(Duration::from_millis(50)),
+                }
+            };
+            if !status.success() {
+                return Err(format!("a command that went on has failed: {status}"));
+            }
+        }
+        Ok(())
     }
 
     /// As the unit does it.

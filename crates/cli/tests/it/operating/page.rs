@@ -1,5 +1,8 @@
 //! The blocks of a page, and the commands in them.
 
+/// The machine of commands in a block that names none before them.
+const USUAL: &str = "alice";
+
 /// A page.
 pub struct Page {
     pub blocks: Vec<Fenced>,
@@ -92,7 +95,7 @@ fn block(info: &str, lines: &[(&str, usize)]) -> Result<Block, String> {
 }
 
 fn groups(lines: &[(&str, usize)]) -> Result<Vec<Group>, String> {
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups = vec![Group { machines: vec![USUAL.into()], commands: Vec::new() }];
     let mut lines = lines.iter();
     while let Some((line, number)) = lines.next() {
         if let Some(names) = line.strip_prefix("# on ") {
@@ -100,9 +103,7 @@ fn groups(lines: &[(&str, usize)]) -> Result<Vec<Group>, String> {
             groups.push(Group { machines, commands: Vec::new() });
             continue;
         }
-        let Some(group) = groups.last_mut() else {
-            return Err(format!("line {number} says no machine; begin with `# on alpha`"));
-        };
+        let Some(group) = groups.last_mut() else { continue };
         let expectation = [("#> ", false), ("#! ", true)]
             .into_iter()
             .find_map(|(mark, refused)| Some((line.strip_prefix(mark)?, refused)));

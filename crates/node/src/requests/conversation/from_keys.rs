@@ -2,13 +2,14 @@
 
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::protocol::Session;
+use polyclave_transport::wire::key_block::KeyBlock;
 use polyclave_transport::wire::{Derivation, Wrapping};
 
 use super::Serving;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::StepError;
 use crate::keys::unwrap::unauthentic;
-use crate::keys::{derive, unwrap};
+use crate::keys::{derive, key_block, unwrap};
 use crate::store::StoredKey;
 
 impl Serving<'_, '_> {
@@ -42,5 +43,20 @@ impl Serving<'_, '_> {
         let unwrapped = unwrap::unwrap(wrapped, &key, circuits, protocol, &mut self.partners()?);
         self.faults = protocol.faults();
         unwrapped?.ok_or_else(|| StepError::Refused(unauthentic()))
+    }
+
+    /// Unwraps a key block into a key of the cipher of `circuits`. All nodes refuse one that does not authenticate.
+    pub(super) fn unwrap_block(
+        &mut self,
+        protocol: &mut AnyServiceSession,
+        kek: &StoredKey,
+        circuits: &Circuits,
+        block: &KeyBlock,
+    ) -> Result<AnyShared, StepError> {
+        let of_kek = self.circuits(&kek.info.properties.cipher, protocol)?;
+        let key = self.expanded(&kek.info, &kek.shares, protocol)?;
+        let unwrapped = key_block::unwrap(block, &key, (&of_kek, circuits), protocol, &mut self.partners()?);
+        self.faults = protocol.faults();
+        unwrapped?.map_err(StepError::Refused)
     }
 }

@@ -4,13 +4,17 @@ use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
 use polyclave_protocol::service::{ELEMENT_BYTES, ServiceSession};
-use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Origin, Reason, Refusal, Reply, Step};
+use polyclave_transport::wire::{
+    self, End, KeyCheck, KeyInfo, MOST_COMPONENTS, NewKey, Origin, Reason, Refusal, Reply, Step,
+    component_name,
+};
 
 use super::Serving;
 use crate::Result;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{StepError, misplaced};
 use crate::error::system;
+use crate::keys::key::Shares;
 use crate::keys::make::expand;
 use crate::operator::clock::now;
 use crate::requests::agreement::agree;
@@ -72,35 +76,72 @@ impl Serving<'_, '_> {
             .collect::<Result<_>>()?)
     }
 
-    /// Expands a new key and stores it. First all nodes store it, then all announce it, then the client is told.
+    /// Expands a new key and stores it.
     pub(super) fn keep(
         &mut self,
-        mut protocol: AnyServiceSession,
+        protocol: AnyServiceSession,
         keys: &[AnyShared],
         new: NewKey,
         origin: Origin,
         circuits: &Circuits,
     ) -> Result<(), StepError> {
+        self.keep_if(protocol, keys, (new, origin), (None, circuits), &[])
+    }
+
+    /// The same, if the key has the check value that is expected. Its components are deleted as soon as it is there.
+    pub(super) fn keep_if(
+        &mut self,
+        mut protocol: AnyServiceSession,
+        keys: &[AnyShared],
+        (new, origin): (NewKey, Origin),
+        (expected, circuits): (Option<&KeyCheck>, &Circuits),
+        components: &[String],
+    ) -> Result<(), StepError> {
         let expanded = expand(keys, &new, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
+        self.compare(&mut protocol, &material.round_keys, &check_value, (expected, circuits))?;
+        let info = self.made(new, origin, check_value)?;
+        let raw = keys.first().filter(|_| info.properties.wrappable);
+        let shares = material.save(raw, &protocol);
+        self.store_everywhere(info, shares, components)
+    }
+
+    /// The properties of a key that is made in this session.
+    pub(super) fn made(
+        &mut self,
+        new: NewKey,
+        origin: Origin,
+        check_value: Vec<u8>,
+    ) -> Result<KeyInfo, StepError> {
         let made = self.time_of_the_first()?;
         let mut id = [0; 16];
         blake3::Hasher::new_derive_key("polyclave 2026 id of a key")
             .update(&self.session)
             .finalize_xof()
             .fill(&mut id);
-        let info = KeyInfo::first(new, id, origin, made, check_value);
+        Ok(KeyInfo::first(new, id, origin, made, check_value))
+    }
+
+    /// Stores a key, and deletes the components that it was made of. First all nodes store it, then all announce it, then the client is told.
+    pub(super) fn store_everywhere(
+        &mut self,
+        info: KeyInfo,
+        shares: Shares,
+        components: &[String],
+    ) -> Result<(), StepError> {
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Either all nodes have stored the key, or no node announces it.
         let serving = self.net()?.members();
-        let raw = keys.first().filter(|_| info.properties.wrappable);
-        let stored = self.service.keys.store_pending(&info, material.save(raw, &protocol));
+        let stored = self.service.keys.store_pending(&info, shares);
         // A node could forget the key again if it is put back to an old copy of its disk. The others then know that it had stored something
         // since.
         let stored = stored.and_then(|()| self.service.marks.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
         let announced = self.service.keys.announce(&info);
+        // What is left of a component at a node that dies before this can be deleted, and is of no use without the others.
+        let gone = |name: &String| self.service.keys.delete(name).map(drop);
+        let announced = announced.and_then(|()| components.iter().try_for_each(gone));
         agree(announced.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
         self.line.reply(&Reply::Done(Some(info)));
         Ok(())
@@ -126,6 +167,12 @@ impl Serving<'_, '_> {
     pub(super) fn delete(&mut self, key: &str) -> Result<(), StepError> {
         let serving = self.net()?.members();
         let deleted = self.service.keys.delete(key);
+        // Otherwise a key that was deleted could be made again of what was left of its components.
+        let rest = (1..=MOST_COMPONENTS).map(|number| component_name(key, number));
+        let deleted = deleted.and_then(|info| {
+            rest.map(|name| self.service.keys.delete(&name)).collect::<Result<Vec<_>, _>>()?;
+            Ok(info)
+        });
         let deleted = deleted.and_then(|info| self.service.marks.protect(serving).map(|()| info));
         let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
         agree(outcome, self.net()?)?.map_err(StepError::Refused)?;
