@@ -87,6 +87,9 @@ fn undoing_usage(mode: Mode, usage: Usage) -> Option<&'static str> {
         (Mode::Cbc, Usage::Kdf) => Some(
             "who may decrypt single blocks gets the subkeys of cmac, with which the derived bytes are computed",
         ),
+        (Mode::Gcm | Mode::Ccm, Usage::Kdf) => Some(
+            "who knows a message knows blocks of keystream, and gets with them other derived bytes from some",
+        ),
         (Mode::Cmac, Usage::Kdf) => {
             Some("who may compute codes can compute the derived bytes, and these are codes of messages")
         }
@@ -187,7 +190,7 @@ mod tests {
         };
         assert_eq!((warned(Usage::Wrap), warned(Usage::Unwrap)), (vec![Ctr, Cbc, Ecb], vec![Ctr, Cbc, Ecb]));
         assert_eq!(warned(Usage::Derive), [Gcm, Ctr, Cmac, Ecb, Ccm]);
-        assert_eq!(warned(Usage::Kdf), [Ctr, Cbc, Cmac, Ecb]);
+        assert_eq!(warned(Usage::Kdf), [Gcm, Ctr, Cbc, Cmac, Ecb, Ccm]);
         assert!(
             [Usage::Encrypt, Usage::Decrypt, Usage::Mac].into_iter().all(|usage| warned(usage).is_empty())
         );
