@@ -28,6 +28,7 @@
 //! ```
 
 mod aead;
+mod approval;
 mod blocks;
 mod chained;
 mod client;

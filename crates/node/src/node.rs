@@ -19,6 +19,7 @@ use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Addres
 use crate::clients::limits::Clients;
 use crate::clients::reception::receive_clients;
 use crate::clients::rules::Rules;
+use crate::clients::taking;
 use crate::control::{give_orders, take_orders};
 use crate::core::Core;
 use crate::error::system;
@@ -162,7 +163,7 @@ fn start(dir: NodeDir, cluster: Cluster, config: AnyServiceConfig, conduct: Cond
     let incarnation = store.begin_incarnation().map_err(system)?;
     let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
     let logbook = Arc::new(Logbook::new(audit, store.clone()));
-    let rules = Rules::new(dir.policy().map_err(system)?);
+    let rules = Rules::new(taking::at_start(&dir, &store, cluster.id())?);
     let files = files::share(&settings.limits, cluster.nodes());
     let limits = Limits::default();
     let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();

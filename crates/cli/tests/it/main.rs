@@ -1,6 +1,7 @@
 //! The program `polyclave` as a person runs it.
 
 mod active_service;
+mod approvals;
 mod authenticated_modes;
 mod changes;
 mod common;
