@@ -62,12 +62,13 @@ pub use approval_file::{approval_to_text, load_approval, parse_approval, save_ap
 pub use audit::{AuditSettings, WhenUnwritable};
 pub use card::{Card, ClientCard, certificate_fingerprint};
 pub use client::ClientDir;
-pub use cluster::{Cluster, Consent};
+pub use cluster::{Change, Cluster, Consent, Replaced};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;
 pub use name::check_name;
+pub use names::in_names;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use policy::{
     ApprovalRule, Approver, Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement, Moment,

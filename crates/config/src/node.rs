@@ -203,6 +203,24 @@ impl NodeDir {
         cluster.save(&self.file(CLUSTER))
     }
 
+    /// Refuses a cluster that does not contain this node as it is.
+    pub fn check_member(&self, cluster: &Cluster) -> Result<()> {
+        let name = &self.settings.name;
+        let listed =
+            cluster.card_named(name).filter(|card| card.certificates.contains(&self.identity.certificate));
+        let unknown = || {
+            Error::Misuse(format!("the cluster has no node {name} with this certificate; update its card"))
+        };
+        self.check_listed(listed.ok_or_else(unknown)?)
+    }
+
+    /// Goes over to the cluster that has taken the keys of this node's one over, or joins it with a new node. The caller has made sure that
+    /// the node's store belongs to it.
+    pub fn follow_cluster(&self, cluster: &Cluster) -> Result<()> {
+        self.check_member(cluster)?;
+        cluster.save(&self.file(CLUSTER))
+    }
+
     /// Each node checks its own card. So if all nodes have a file with the same fingerprint, no card in it was changed before the cluster
     /// was defined.
     fn check_listed(&self, listed: &Card) -> Result<()> {

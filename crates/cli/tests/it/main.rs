@@ -14,6 +14,7 @@ mod kills;
 mod operating;
 mod policy;
 mod refresh;
+mod reshare;
 mod sealed_secret;
 mod service;
 mod shipped;

@@ -215,7 +215,11 @@ fn described(operation: &Operation) -> String {
         Operation::Use { how: Use::EnvelopeWrite(envelope) | Use::EnvelopeOpen { envelope, .. }, .. } => {
             let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex();
             let (header, commitment) = (hash(&envelope.header), hex::encode(envelope.commitment));
-            format!("owner={:?} header=blake3:{header} commitment={commitment}", envelope.owner)
+            // In an opening it is whatever the client says.
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            let owner = Some(&envelope.owner).filter(|owner| owner.chars().all(is_name));
+            let owner = owner.map_or("?", String::as_str);
+            format!("owner={owner} header=blake3:{header} commitment={commitment}")
         }
         Operation::Random { bytes } => format!("bytes={bytes}"),
         Operation::Derive { base, .. } => format!("from={base}"),
