@@ -2,7 +2,12 @@
 //!
 //! Counter mode and CBC decryption need no circuit here, because what they add to a block is public or belongs to the client.
 
-use crate::{Builder, Cipher, Circuit, Matrix, Wire};
+mod maps;
+
+use crate::{Builder, Cipher, Circuit, Wire};
+
+use maps::mapped;
+pub use maps::{alone, beginning, doubled_block, overlapping};
 
 /// Encrypts the sum of a message block and the block before (CBC, SP 800-38A, section 6.2; CBC-MAC): `message`, `chain` and
 /// `round_keys` to `block`.
@@ -126,18 +131,7 @@ fn doubled(b: &mut Builder, cipher: &Cipher, l: &[Wire], times: usize) -> Vec<Wi
             }
         }
     }
-    let cell = |i: usize| {
-        let mut columns = std::collections::BTreeMap::<usize, Vec<u8>>::new();
-        for (at, source) in sources[i * width..(i + 1) * width].iter().enumerate() {
-            for from in source {
-                let column = &mut columns.entry(from / width).or_insert_with(|| vec![0; width])
-                    [width - 1 - from % width];
-                *column ^= 1 << (width - 1 - at);
-            }
-        }
-        columns.into_iter().map(|(from, columns)| (l[from], Matrix::from_columns(&columns, bits))).collect()
-    };
-    (0..l.len()).map(|i| b.linear(cell(i), 0)).collect()
+    mapped(b, l, bits, &sources)
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@ mod decrypt;
 mod encrypt;
 mod envelope;
 
+use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use polyclave_client::{Client, Padding};
 use polyclave_transport::wire::Mode;
+use zeroize::Zeroizing;
 
 pub use decrypt::{Arguments as DecryptArguments, run as decrypt};
 pub use encrypt::{Arguments as EncryptArguments, run as encrypt};
@@ -25,7 +27,7 @@ pub struct Common {
     #[arg(long, value_name = "N")]
     key: String,
 
-    /// gcm, envelope, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing [default: envelope if the key is for it, else gcm]
+    /// gcm, envelope, siv, ccm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing [default: envelope if the key is for it, else gcm]
     #[arg(long, value_name = "M", value_parser = parse_mode)]
     mode: Option<Mode>,
 
@@ -33,9 +35,10 @@ pub struct Common {
     #[arg(long)]
     raw: bool,
 
-    /// Additional data, in hexadecimal, that is authenticated and neither encrypted nor stored: decryption needs the same (gcm)
+    /// Additional data, in hexadecimal, that is authenticated and neither encrypted nor stored: decryption needs the same (gcm, ccm, siv). With
+    /// siv it may be given several times, and the order counts
     #[arg(long, value_name = "HEX", group = "additional")]
-    aad: Option<String>,
+    aad: Vec<String>,
 
     /// The same as text
     #[arg(long, value_name = "TEXT", group = "additional")]
@@ -44,6 +47,10 @@ pub struct Common {
     /// The same from a file; of any size for a sealed file
     #[arg(long, value_name = "FILE", group = "additional")]
     aad_file: Option<PathBuf>,
+
+    /// Bytes of the tag: 12 to 16 (gcm with --raw); 8, 10, 12, 14 or 16 (ccm). A short tag is easier to forge
+    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u8).range(8..=16))]
+    tag_bytes: u8,
 
     /// The tweak of the first block, in hexadecimal, such as its address; each block after it has the next number (ecb with a cipher that
     /// takes a tweak)
@@ -76,20 +83,23 @@ impl Common {
         let mode = self.mode.unwrap_or(Mode::Gcm);
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
         ensure!(mode != Mode::Tr31, "tr31 encrypts no data; use `polyclave key wrap` and `key unwrap`");
+        let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
         ensure!(
             !self.raw || mode != Mode::Envelope,
             "there is no --raw for envelope: the format of such a file is in docs/envelope.md"
         );
         ensure!(
-            self.raw || matches!(mode, Mode::Gcm | Mode::Envelope),
+            self.raw || mode.authenticates(),
             "{mode} authenticates nothing, so there are no sealed files with it; give --raw for its plain format if you need \
              it, or make a key for gcm"
         );
         ensure!(
-            !self.has_additional() || mode == Mode::Gcm,
-            "--aad, --aad-text and --aad-file are for gcm{}",
+            !self.has_additional() || matches!(mode, Mode::Gcm | Mode::Ccm | Mode::Siv),
+            "--aad, --aad-text and --aad-file are for gcm, ccm and siv{}",
             if mode == Mode::Envelope { "; an envelope has a --header" } else { "" }
         );
+        ensure!(self.aad.len() < 2 || mode == Mode::Siv, "{mode} takes one --aad; only siv takes several");
+        ensure!(self.tag_bytes == 16 || has_nonce, "--tag-bytes is for gcm with --raw, and for ccm");
         ensure!(
             self.tweak.is_none() || mode == Mode::Ecb,
             "--tweak is for ecb; with ctr the nodes choose the first tweak, and it is at the beginning of the ciphertext"
@@ -103,18 +113,26 @@ impl Common {
     }
 
     fn has_additional(&self) -> bool {
-        self.aad.is_some() || self.aad_text.is_some() || self.aad_file.is_some()
+        !self.aad.is_empty() || self.aad_text.is_some() || self.aad_file.is_some()
     }
 
-    /// The additional data, if any were given.
-    fn additional(&self) -> Result<Option<Vec<u8>>> {
+    /// The additional data, if any were given; for siv in strings.
+    fn additional(&self) -> Result<Vec<Vec<u8>>> {
         if let Some(path) = &self.aad_file {
-            return Ok(Some(std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?));
+            return Ok(vec![std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?]);
         }
-        match (&self.aad, &self.aad_text) {
-            (Some(text), _) => hexadecimal("--aad", text).map(Some),
-            (None, text) => Ok(text.as_ref().map(|text| text.as_bytes().to_vec())),
+        if let Some(text) = &self.aad_text {
+            return Ok(vec![text.as_bytes().to_vec()]);
         }
+        self.aad.iter().map(|text| hexadecimal("--aad", text)).collect()
+    }
+
+    /// Refuses options about the nonce where the plain format has none.
+    fn check_nonce(&self, option: &str, is_given: bool) -> Result<()> {
+        let mode = self.mode.unwrap_or(Mode::Gcm);
+        let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
+        ensure!(!is_given || has_nonce, "{option} is for gcm with --raw, and for ccm");
+        Ok(())
     }
 
     /// The tweak of the first block; empty if none was given.
@@ -137,6 +155,22 @@ impl Common {
 fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
     let cipher = cipher(&client.info(key)?.properties.cipher)?;
     Ok(cipher.block_bytes + if mode == Mode::Ctr { cipher.tweak_bytes } else { 0 })
+}
+
+/// A message that has to be in memory, of at most so many bytes, and one byte more if it is longer.
+fn whole(input: &mut dyn Read, most: usize) -> Result<Zeroizing<Vec<u8>>> {
+    let mut data = Zeroizing::new(Vec::with_capacity(most + 1));
+    input.take(most as u64 + 1).read_to_end(&mut data).context("cannot read the input")?;
+    Ok(data)
+}
+
+/// Writes a message that was in memory.
+fn written(output: &mut dyn Write, data: &[u8]) -> Result<u64, polyclave_client::Error> {
+    output
+        .write_all(data)
+        .and_then(|()| output.flush())
+        .map_err(|error| polyclave_client::Error::Io { what: "cannot write the output", error })?;
+    Ok(data.len() as u64)
 }
 
 /// An error, with a hint about what is already on standard output.

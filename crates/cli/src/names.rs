@@ -6,8 +6,17 @@ use polyclave_node::local::ALL_RIGHTS;
 use polyclave_transport::wire::{Mode, Right, Usage};
 
 /// All modes.
-pub const MODES: [Mode; 7] =
-    [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb, Mode::Envelope, Mode::Tr31];
+pub const MODES: [Mode; 9] = [
+    Mode::Gcm,
+    Mode::Ctr,
+    Mode::Cbc,
+    Mode::Cmac,
+    Mode::Ecb,
+    Mode::Envelope,
+    Mode::Tr31,
+    Mode::Siv,
+    Mode::Ccm,
+];
 
 /// All usages of keys.
 const USAGES: [Usage; 7] =

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 
 use polyclave_cipher::{Cipher, catalog};
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{CHUNK, End, MASKED, Operation, Step, Use};
+use polyclave_transport::wire::{CHAINED, CHUNK, End, MASKED, Operation, Step, Use};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
@@ -15,9 +15,6 @@ use crate::counter::OnStart;
 use crate::padding::{fill, garbage, unfilled};
 use crate::pieces::Pieces;
 use crate::{Error, Result};
-
-/// Bytes of a step whose blocks depend on each other.
-const CHAINED: usize = 2048;
 
 /// How a last, partial block is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,7 +260,7 @@ impl Client {
 }
 
 /// Adds a mask of the same length to data.
-fn under(mask: &[u8], data: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn under(mask: &[u8], data: &[u8]) -> Result<Vec<u8>> {
     if mask.len() != data.len() {
         return Err(Error::Answers(format!("{} bytes where {} were due", mask.len(), data.len())));
     }

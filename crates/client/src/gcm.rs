@@ -1,4 +1,4 @@
-//! Single GCM messages in the plain format: nonce of 12 bytes, ciphertext, tag of 16 bytes.
+//! Single GCM messages in the plain format: nonce, ciphertext, tag.
 //!
 //! Decryption reads the input twice: the nodes give keystream only for an authenticated ciphertext, and store nothing of its size.
 
@@ -7,14 +7,15 @@ use std::io::{Read, Seek, SeekFrom, Write};
 
 use polyclave_transport::wire::{CHUNK, Operation, Step, Use};
 
+use crate::aead::{AeadDecryption, AeadEncryption};
 use crate::client::Client;
 use crate::conversation::Conversation;
 use crate::counter::add_keystream;
 use crate::pieces::{Piece, Pieces};
 use crate::{Error, Result};
 
+/// Bytes of a nonce of the nodes.
 const NONCE: usize = 12;
-const TAG: usize = 16;
 /// The most pieces in progress.
 const WINDOW: usize = 2;
 
@@ -28,18 +29,22 @@ impl Client {
     pub fn encrypt_gcm(
         &self,
         key: &str,
-        additional: &[u8],
+        how: &AeadEncryption<'_>,
         input: &mut dyn Read,
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let how = Use::GcmEncrypt { additional: additional.to_vec() };
-        let operation = Operation::Use { key: key.into(), id: None, how };
+        if !(12..=16).contains(&how.tag_bytes) {
+            return Err(Error::Misuse(format!("gcm has tags of 12 to 16 bytes, not {}", how.tag_bytes)));
+        }
+        let (nonce, additional) = (how.nonce.map(<[u8]>::to_vec), how.additional.to_vec());
+        let operation =
+            Operation::Use { key: key.into(), id: None, how: Use::GcmEncrypt { additional, nonce } };
         let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
-        if accepted.start.len() != NONCE {
+        if how.nonce.is_none() && accepted.start.len() != NONCE {
             return Err(Error::Answers("they gave no nonce".into()));
         }
-        output.write_all(&accepted.start).map_err(Error::writing)?;
+        output.write_all(how.nonce.unwrap_or(&accepted.start)).map_err(Error::writing)?;
         let mut pieces = Pieces::new(input, CHUNK)?;
         let mut awaited = VecDeque::new();
         let (mut open, mut done) = (0, 0);
@@ -69,7 +74,7 @@ impl Client {
         }
         conversation.step(&Step::Tag)?;
         let tag = conversation.tag()?;
-        output.write_all(&tag).and_then(|()| output.flush()).map_err(Error::writing)?;
+        output.write_all(&tag[..how.tag_bytes]).and_then(|()| output.flush()).map_err(Error::writing)?;
         conversation.finish()?;
         Ok(done)
     }
@@ -78,23 +83,26 @@ impl Client {
     pub fn decrypt_gcm(
         &self,
         key: &str,
-        additional: &[u8],
+        how: &AeadDecryption<'_>,
         input: &mut (impl Read + Seek),
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let began = input.stream_position().map_err(Error::reading)?;
         let end = input.seek(SeekFrom::End(0)).map_err(Error::reading)?;
-        let short = || Error::Unauthentic("the input is shorter than a nonce and a tag".into());
-        let len = (end - began).checked_sub((NONCE + TAG) as u64).ok_or_else(short)?;
-        let (mut nonce, mut tag) = ([0; NONCE], [0; TAG]);
-        input.seek(SeekFrom::Start(end - TAG as u64)).map_err(Error::reading)?;
+        let len = how.ciphertext_bytes(end - began)?;
+        let (mut nonce, mut tag) = (vec![0; how.nonce_bytes], vec![0; how.tag_bytes]);
+        input.seek(SeekFrom::Start(end - how.tag_bytes as u64)).map_err(Error::reading)?;
         input.read_exact(&mut tag).map_err(Error::reading)?;
         input.seek(SeekFrom::Start(began)).map_err(Error::reading)?;
         input.read_exact(&mut nonce).map_err(Error::reading)?;
 
-        let how = Use::GcmDecrypt { nonce, additional: additional.to_vec() };
-        let operation = Operation::Use { key: key.into(), id: None, how };
+        let nonce_bytes = nonce.len() as u64;
+        let operation = Operation::Use {
+            key: key.into(),
+            id: None,
+            how: Use::GcmDecrypt { nonce, additional: how.additional.to_vec() },
+        };
         let (mut conversation, _) = Conversation::begin(self, &operation, None)?;
         let mut ciphertext = input.by_ref().take(len);
         let mut pieces = Pieces::new(&mut ciphertext, CHUNK)?;
@@ -113,7 +121,7 @@ impl Client {
             conversation.nothing()?;
         }
 
-        input.seek(SeekFrom::Start(began + NONCE as u64)).map_err(Error::reading)?;
+        input.seek(SeekFrom::Start(began + nonce_bytes)).map_err(Error::reading)?;
         let mut same = Same { input: &mut input.by_ref().take(len), hashes, piece: Vec::new(), at: 0 };
         add_keystream(conversation, &mut same, output, progress)
     }

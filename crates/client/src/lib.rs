@@ -1,7 +1,7 @@
 //! A client: it sends requests to the nodes and combines their answers.
 //!
 //! ```text
-//! sealed.rs, envelope.rs, gcm.rs, counter.rs, blocks.rs (what is asked), keys.rs, listing.rs
+//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs (what is asked), keys.rs, listing.rs
 //!          |
 //! conversation.rs (one request: the same to every node, their answers combined into one)
 //!          |
@@ -27,8 +27,10 @@
 //! # }
 //! ```
 
+mod aead;
 mod approval;
 mod blocks;
+mod chained;
 mod client;
 mod conversation;
 mod counter;
@@ -44,6 +46,7 @@ mod sealed;
 mod strategy;
 mod versions;
 
+pub use aead::{AeadDecryption, AeadEncryption};
 pub use blocks::Padding;
 pub use client::Client;
 pub use counter::OnStart;

@@ -44,7 +44,7 @@ fn known(cluster: &TestCluster, name: &str) -> (Client, Identity) {
 /// A request that has begun at all nodes, or waits to begin.
 fn begin(cluster: &TestCluster, identity: &Identity) -> Raw {
     let mut raw = Raw::call_as(cluster, identity);
-    let how = Use::GcmEncrypt { additional: vec![] };
+    let how = Use::GcmEncrypt { additional: vec![], nonce: None };
     raw.tell_all(&request(Operation::Use { key: "k".into(), id: None, how }, None));
     raw
 }

@@ -1,7 +1,7 @@
 //! What nodes do for clients, and what clients make of it: every node here plays the client too. What goes to a client, and what it
 //! makes of it, stays secret; what it sends under a mask is public.
 
-use polyclave_cipher::{Builder, Circuit, Matrix, Table, compile};
+use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Table, compile};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::Result;
 use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession};
@@ -9,7 +9,7 @@ use polyclave_protocol::catalog;
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, ProtocolConfig};
-use polyclave_protocol::service::{ELEMENT_BYTES, ServiceConfig, ServiceSession};
+use polyclave_protocol::service::{ELEMENT_BYTES, Elements, ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::Preprocessing;
 use polyclave_protocol::tinytable::ServedConfig;
@@ -92,6 +92,29 @@ fn one_client(
     let message = protocol.reveal_elements(&products, net)?;
     let messages = client_hears(&message, net)?;
     config.combine_elements(net.members(), &slices(&messages))?;
+    beginning_of_an_element(protocol, &sum, net)
+}
+
+/// What a short tag of GCM, and its secret counters, go through: an element becomes a block under a mask, and the block's first bytes are
+/// compared.
+fn beginning_of_an_element(
+    protocol: &mut AnyServiceSession,
+    element: &Elements,
+    net: &mut Watched,
+) -> Result<()> {
+    let aes = protocol.form(polyclave_cipher::catalog::find("aes-128").expect("the catalog has it"));
+    let compiled = compile(&polyclave_cipher::modes::beginning(&aes, 12), protocol);
+    let (mask, _) = protocol.mask_input(ELEMENT_BYTES, net)?;
+    let masked = element.add(&protocol.mask_elements(&mask));
+    let opened = protocol.arithmetic().open_elements(&masked, net)?;
+    let block = protocol.unmask(&mask, 0, opened.as_flattened(), &compiled.inputs()[0])?;
+    let port = &compiled.inputs()[1];
+    let tag = Cells::from_blocks(port.cells.len(), port.bits, &[7; ELEMENT_BYTES]).expect("a block");
+    let batch = prepare(protocol, &compiled, 1, net)?;
+    let inputs = [Input::Shared(&block), Input::Public(&tag)];
+    let difference = evaluate(protocol, &compiled, 1, &inputs, batch, net)?.remove(0);
+    let difference = protocol.elements(&difference, net)?;
+    assert!(!protocol.arithmetic().is_zero(&difference, net)?, "a guessed tag");
     Ok(())
 }
 

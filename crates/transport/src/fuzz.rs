@@ -56,7 +56,7 @@ fn steps() -> Vec<Step> {
         Step::Open { ciphertext: vec![6; 40], tag: [9; 16], last: false },
         Step::Absorb { ciphertext: vec![7; 16] },
         Step::Tag,
-        Step::Check { tag: [3; 16] },
+        Step::Check { tag: vec![3; 16] },
         Step::Masked { data: vec![8; 32], next: 32, end: End::Filled },
         Step::Blocks { ciphertext: vec![1; 16] },
         Step::Chi { chi: [2; 16] },
@@ -73,8 +73,8 @@ fn requests() -> Vec<Request> {
     let uses = [
         Use::Seal,
         Use::Open { file: [1; 32] },
-        Use::GcmEncrypt { additional: additional.clone() },
-        Use::GcmDecrypt { nonce: [2; 12], additional },
+        Use::GcmEncrypt { additional: additional.clone(), nonce: Some(vec![8; 12]) },
+        Use::GcmDecrypt { nonce: vec![2; 12], additional: additional.clone() },
         Use::CtrDecrypt { counter: vec![3; 16] },
         Use::CbcEncrypt { mask: 1024 },
         Use::Cmac { mask: 16 },
@@ -82,6 +82,10 @@ fn requests() -> Vec<Request> {
         Use::EnvelopeOpen { envelope, file: [1; 32] },
         Use::SealBound { additional: [2; 32] },
         Use::OpenBound { file: [1; 32], additional: [2; 32] },
+        Use::CcmEncrypt { nonce: None, additional: additional.clone(), bytes: 40, tag: 16, mask: 48 },
+        Use::CcmDecrypt { nonce: vec![2; 13], additional: additional.clone(), bytes: 40, tag: 8 },
+        Use::SivEncrypt { additional: vec![additional.clone(), Vec::new()], bytes: 40, mask: 48 },
+        Use::SivDecrypt { additional: vec![additional], bytes: 40, tag: [5; 16] },
     ];
     let used = uses.map(|how| Operation::Use { key: key.clone(), id: Some([4; 16]), how });
     let others = [

@@ -45,7 +45,7 @@ pub const MOST_MESSAGE: usize = 2 * CHUNK + (64 << 10);
 /// The most keys on one page of a list.
 pub const KEYS: usize = 1000;
 
-/// The most additional data of one GCM message.
+/// The most additional data of one message.
 pub const MOST_ADDITIONAL_DATA: usize = 32 << 10;
 
 /// The most bytes of what a client says about a file in an envelope.
@@ -56,6 +56,19 @@ pub const FILE_KEY: usize = 32;
 
 /// The most random bytes of one request.
 pub const MOST_RANDOM: usize = 64 << 10;
+
+/// The most bytes of a step whose blocks are computed one after the other: each takes as long as a whole chunk of a parallel mode, and
+/// peers wait.
+pub const CHAINED: usize = 2048;
+
+/// The most bytes of a message of CCM or SIV, and of one of GCM whose nonce has not 12 bytes.
+pub const MOST_CHAINED: usize = 64 << 10;
+
+/// The most bytes of a nonce.
+pub const MOST_NONCE: usize = 1 << 10;
+
+/// The most strings of additional data of one message of SIV.
+pub const MOST_STRINGS: usize = 16;
 
 /// What a client may be allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -344,11 +357,13 @@ pub enum Use {
     GcmEncrypt {
         /// Authenticated with it.
         additional: Vec<u8>,
+        /// The client's nonce, 1 to [`MOST_NONCE`] bytes, for a key that takes one; `None` for a nonce of the nodes.
+        nonce: Option<Vec<u8>>,
     },
     /// One GCM message (`Absorb` for each piece, then `Check`, then `Keystream` for each piece).
     GcmDecrypt {
-        /// 12 bytes.
-        nonce: [u8; 12],
+        /// 1 to [`MOST_NONCE`] bytes. A message whose nonce has not 12 bytes has at most [`MOST_CHAINED`] bytes.
+        nonce: Vec<u8>,
         /// Authenticated with it.
         additional: Vec<u8>,
     },
@@ -406,6 +421,48 @@ pub enum Use {
         /// Digest of the additional data.
         additional: [u8; 32],
     },
+    /// One message with CCM (`Masked` for each piece, whose answer is its keystream, then `Tag`).
+    CcmEncrypt {
+        /// The client's nonce, 7 to 13 bytes, for a key that takes one; `None` for a nonce of the nodes.
+        nonce: Option<Vec<u8>>,
+        /// Authenticated with it.
+        additional: Vec<u8>,
+        /// Bytes of the message, at most [`MOST_CHAINED`].
+        bytes: u32,
+        /// Bytes of the tag: 8, 10, 12, 14 or 16.
+        tag: u8,
+        /// Bytes of the first step's mask; 0 for an empty message.
+        mask: u32,
+    },
+    /// One message with CCM (`Absorb` for each piece, then `Check`, then `Keystream` for each piece).
+    CcmDecrypt {
+        /// 7 to 13 bytes.
+        nonce: Vec<u8>,
+        /// Authenticated with it.
+        additional: Vec<u8>,
+        /// Bytes of the message, at most [`MOST_CHAINED`].
+        bytes: u32,
+        /// Bytes of the tag.
+        tag: u8,
+    },
+    /// One message with SIV (`Masked` for each piece; the answer to the last is the tag; then `Keystream` for each piece).
+    SivEncrypt {
+        /// Strings that are authenticated with it, in their order.
+        additional: Vec<Vec<u8>>,
+        /// Bytes of the message, at most [`MOST_CHAINED`].
+        bytes: u32,
+        /// Bytes of the first step's mask.
+        mask: u32,
+    },
+    /// One message with SIV (`Absorb` for each piece, then `Check`, then `Keystream` for each piece).
+    SivDecrypt {
+        /// As for encryption.
+        additional: Vec<Vec<u8>>,
+        /// Bytes of the message, at most [`MOST_CHAINED`].
+        bytes: u32,
+        /// The synthetic initial vector: counters come from it before it is compared.
+        tag: [u8; 16],
+    },
 }
 
 /// What the key of a file in an envelope depends on, besides the file's id. None of it is secret.
@@ -446,18 +503,19 @@ pub enum Step {
         /// Whether the file ends here.
         last: bool,
     },
-    /// The next piece of a GCM message's ciphertext. All but the last are whole blocks.
+    /// The next piece of a message's ciphertext. All but the last are whole blocks.
     Absorb {
-        /// At most [`CHUNK`] bytes.
+        /// At most [`CHUNK`] bytes; where blocks are chained at most [`CHAINED`].
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
     },
-    /// The tag of the GCM message.
+    /// The tag of the message.
     Tag,
-    /// Compare the tag of the GCM message.
+    /// Compare the tag of the message.
     Check {
-        /// As the client has it.
-        tag: [u8; 16],
+        /// As the client has it: its first bytes, if it was cut. For GCM 12 to 16.
+        #[serde(with = "serde_bytes")]
+        tag: Vec<u8>,
     },
     /// A client's secret under the mask it was given.
     Masked {

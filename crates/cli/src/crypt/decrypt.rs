@@ -4,10 +4,10 @@ use std::io::{Cursor, ErrorKind, Read};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use polyclave_client::{Client, ENVELOPE_MAGIC};
-use polyclave_transport::wire::Mode;
+use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC};
+use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
-use super::{Common, envelope, initial_bytes, outcome};
+use super::{Common, envelope, initial_bytes, outcome, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -21,7 +21,7 @@ use crate::source::Source;
     polyclave decrypt --key backups - - < photos.tar.sealed | tar x\n  \
     polyclave decrypt --key invoices --raw --key-version 1 message.gcm message\n  \
     polyclave decrypt --key old --mode cbc --raw --iv 000102030405060708090a0b0c0d0e0f cipher.bin plain.txt\n\n\
-    OUT appears only when all of IN has been decrypted (and, with gcm, authenticated). On standard output a sealed file appears \
+    OUT appears only when all of IN has been decrypted (and, with gcm, siv and ccm, authenticated). On standard output a sealed file appears \
     chunk by chunk, each authenticated; that it is complete shows in the exit code. A file in an envelope is recognised, and appears only \
     when all of it is verified; on its way to standard output it waits in TMPDIR, encrypted. CTR, CBC and ECB authenticate nothing: what \
     comes out may be what somebody else wanted you to see.")]
@@ -34,6 +34,11 @@ pub struct Arguments {
     #[arg(long, value_name = "N", requires = "raw")]
     key_version: Option<u32>,
 
+    /// Bytes of the nonce that IN begins with (gcm with --raw, and ccm) [default: 12]. With gcm and another length than 12, messages have at
+    /// most 64 KiB
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    nonce_bytes: Option<u16>,
+
     #[command(flatten)]
     common: Common,
 }
@@ -45,11 +50,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     ensure!(arguments.iv.is_none() || common.has_initial_block(), "--iv is for ctr and cbc");
     let given = arguments.iv.as_deref().map(|text| hexadecimal("--iv", text)).transpose()?;
     let additional = common.additional()?;
+    common.check_nonce("--nonce-bytes", arguments.nonce_bytes.is_some())?;
     let client = common.client.open()?;
     warn(common.mode.unwrap_or(Mode::Gcm));
     let source = Source::new(&common.input);
     let again = || source.can_begin_anew() && can_be_taken_back();
-    persist(&client, again, || attempt(arguments, &source, &client, given.as_deref(), additional.as_deref()))
+    persist(&client, again, || attempt(arguments, &source, &client, given.as_deref(), &additional))
 }
 
 fn attempt(
@@ -57,7 +63,7 @@ fn attempt(
     source: &Source,
     client: &Client,
     given: Option<&[u8]>,
-    additional: Option<&[u8]>,
+    additional: &[Vec<u8>],
 ) -> Result<ExitCode> {
     let common = &arguments.common;
     let key = &match arguments.key_version {
@@ -97,6 +103,11 @@ fn attempt(
         }
     };
     let tweak = common.first_tweak()?;
+    let how = AeadDecryption {
+        additional: additional.first().map_or(&[], Vec::as_slice),
+        nonce_bytes: usize::from(arguments.nonce_bytes.unwrap_or(12)),
+        tag_bytes: usize::from(common.tag_bytes),
+    };
     let bar = progress(input.len());
     let mut tell = |done| bar.set_position(done);
     let to = &mut output;
@@ -104,12 +115,15 @@ fn attempt(
     let done = match mode {
         Mode::Gcm if !common.raw => {
             let mut whole = Cursor::new(beginning).chain(input);
-            client.open_bound(key, additional, &mut whole, to, &mut tell)
+            client.open_bound(key, additional.first().map(Vec::as_slice), &mut whole, to, &mut tell)
         }
-        Mode::Gcm => {
-            let additional = additional.unwrap_or_default();
-            client.decrypt_gcm(key, additional, &mut input.seekable()?, to, &mut tell)
-        }
+        Mode::Gcm => client.decrypt_gcm(key, &how, &mut input.seekable()?, to, &mut tell),
+        Mode::Ccm => client
+            .decrypt_ccm(key, &how, &whole(&mut input, MOST_CHAINED + how.nonce_bytes + how.tag_bytes)?)
+            .and_then(|message| written(to, &message)),
+        Mode::Siv => client
+            .decrypt_siv(key, additional, &whole(&mut input, MOST_CHAINED + how.tag_bytes)?)
+            .and_then(|message| written(to, &message)),
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
         Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),
         Mode::Ecb => client.decrypt_ecb(key, &tweak, common.padding(), &mut input, to, &mut tell),

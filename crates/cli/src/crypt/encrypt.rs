@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
-use polyclave_client::Client;
+use polyclave_client::{AeadEncryption, Client};
 use polyclave_config::private::Draft;
-use polyclave_transport::wire::Mode;
+use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
-use super::{Common, envelope, outcome};
+use super::{Common, envelope, outcome, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
+use crate::options::hexadecimal;
 use crate::source::Source;
 
 /// Options and arguments of the command.
@@ -21,10 +22,13 @@ use crate::source::Source;
     polyclave encrypt --key invoices report.pdf report.pdf.sealed\n  \
     tar c photos | polyclave encrypt --key backups - - > photos.tar.sealed\n  \
     polyclave encrypt --key old --mode cbc --raw --iv-out iv.hex plain.txt cipher.bin\n    \
-    openssl enc -d -aes-128-cbc -K $KEY -iv $(cat iv.hex) -in cipher.bin\n\n\
+    openssl enc -d -aes-128-cbc -K $KEY -iv $(cat iv.hex) -in cipher.bin\n  \
+    polyclave encrypt --key names --mode siv --aad 0001 name.txt name.siv\n\n\
     Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size. Under a key made for envelope: a file \
     that this program encrypts by itself, fast, under a key of its own that the nodes derive (docs/envelope.md).\n\
-    With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes); ctr and cbc are the initial block and the ciphertext (or \
+    With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes); ccm is the same for messages of at most 64 KiB; siv is \
+    tag (16 bytes) and ciphertext, also of at most 64 KiB, and needs no nonce: equal messages have equal ciphertexts. Both are \
+    written so without --raw, too. ctr and cbc are the initial block and the ciphertext (or \
     with --iv-out the ciphertext alone); ecb is the ciphertext. \
     With ciphers that take a tweak ctr counts the tweak, and begins with the first tweak and a block; ecb takes --tweak. CTR, CBC and ECB authenticate nothing: who can change the \
     ciphertext can change the data.")]
@@ -32,6 +36,11 @@ pub struct Arguments {
     /// Write the initial block to this file, in hexadecimal, and only the ciphertext to OUT (ctr and cbc)
     #[arg(long, value_name = "FILE")]
     iv_out: Option<PathBuf>,
+
+    /// Encrypt under this nonce, in hexadecimal, instead of one of the nodes (gcm with --raw, and ccm). The key must have been made with
+    /// --caller-nonces. A nonce that is used twice gives the messages away, and lets others forge
+    #[arg(long, value_name = "HEX")]
+    nonce: Option<String>,
 
     /// A text about the file that is stored beside it, readable by all, also by the nodes, which log its hash (envelope)
     #[arg(long, value_name = "TEXT")]
@@ -54,9 +63,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         );
     }
     let additional = common.additional()?;
+    common.check_nonce("--nonce", arguments.nonce.is_some())?;
+    let nonce = arguments.nonce.as_deref().map(|text| hexadecimal("--nonce", text)).transpose()?;
     let client = common.client.open()?;
     let source = Source::new(&common.input);
     let again = || source.can_begin_anew() && can_be_taken_back();
+    let additional = (&additional[..], nonce.as_deref());
     let mode = match common.mode {
         Some(mode) => mode,
         None if common.raw || common.has_additional() => Mode::Gcm,
@@ -70,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let header = arguments.header.as_deref().unwrap_or_default();
     persist(&client, again, || match mode {
         Mode::Envelope => envelope::write(common, header, &source, &client),
-        _ => attempt(arguments, mode, &source, &client, additional.as_deref()),
+        _ => attempt(arguments, mode, &source, &client, additional),
     })
 }
 
@@ -85,7 +97,7 @@ fn attempt(
     mode: Mode,
     source: &Source,
     client: &Client,
-    additional: Option<&[u8]>,
+    (additional, nonce): (&[Vec<u8>], Option<&[u8]>),
 ) -> Result<ExitCode> {
     let common = &arguments.common;
     let (key, apart) = (&common.key, arguments.iv_out.is_some());
@@ -93,6 +105,11 @@ fn attempt(
     let mut output = Output::begin(common.output.as_deref(), Readers::All, common.force)?;
     let tweak = common.first_tweak()?;
     let bar = progress(input.len());
+    let how = AeadEncryption {
+        additional: additional.first().map_or(&[], Vec::as_slice),
+        nonce,
+        tag_bytes: usize::from(common.tag_bytes),
+    };
     let mut initial = Vec::new();
     let mut start = |block: &[u8], output: &mut dyn Write| {
         initial = block.to_vec();
@@ -101,8 +118,16 @@ fn attempt(
     let mut tell = |done| bar.set_position(done);
     let (from, to) = (&mut input, &mut output);
     let done = match mode {
-        Mode::Gcm if !common.raw => client.seal_bound(key, additional, from, to, &mut tell),
-        Mode::Gcm => client.encrypt_gcm(key, additional.unwrap_or_default(), from, to, &mut tell),
+        Mode::Gcm if !common.raw => {
+            client.seal_bound(key, additional.first().map(Vec::as_slice), from, to, &mut tell)
+        }
+        Mode::Gcm => client.encrypt_gcm(key, &how, from, to, &mut tell),
+        Mode::Ccm => client
+            .encrypt_ccm(key, &how, &whole(from, MOST_CHAINED)?)
+            .and_then(|message| written(to, &message)),
+        Mode::Siv => client
+            .encrypt_siv(key, additional, &whole(from, MOST_CHAINED)?)
+            .and_then(|message| written(to, &message)),
         Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
         Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
         Mode::Ecb => client.encrypt_ecb(key, &tweak, common.padding(), from, to, &mut tell),

@@ -22,6 +22,7 @@ const MOST_DIGITS: u64 = 4096;
     polyclave key import old --cipher aes-128 --modes cbc --key-file old.hex\n  \
     some-program | polyclave key import old --cipher 3des-ede3 --modes cbc --key-file -\n  \
     polyclave key import zone-master --modes tr31 --component 2 --of 3 --kcv 1a2b3c4d5e --key-file component-2.hex\n\n\
+    A key for siv is the key for the tag and then the one for the ciphertext, as RFC 5297 writes it: 32, 48 or 64 bytes.\n\n\
     The key is never given on the command line, which other users of this host can see. An imported key was in one place: \
     whoever had it there can use it without the nodes. Nothing that the nodes do makes that undone. With --component each of several \
     people brings a part, with a certificate of its own, and `polyclave key combine` makes the key, which nobody sees. The nodes keep a component for a week; \
@@ -59,7 +60,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (new, cipher) = arguments.properties.check()?;
-    let mut key = read(&arguments.key_file, cipher.key_bytes)?;
+    let mut key = read(&arguments.key_file, new.parts() * cipher.key_bytes)?;
     arguments.parity.apply(&cipher, &mut key)?;
     let expected = arguments.check.expected()?;
     let client = arguments.client.open()?;
@@ -104,7 +105,7 @@ fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
     let digits = text.trim_ascii();
     ensure!(
         digits.len() == 2 * bytes,
-        "the key has {} characters; this cipher takes {} hexadecimal digits",
+        "the key has {} characters; a key of this cipher and mode has {} hexadecimal digits",
         digits.len(),
         2 * bytes
     );

@@ -22,8 +22,9 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// The modes it is for: gcm, ctr, cbc, cmac, ecb, envelope, or tr31 for a key that protects key blocks. Use one mode for each key if you can,
-    /// since some modes undo others; cbc with gcm or cmac, and envelope with any other, is refused [default: gcm, or what --usage needs]
+    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac, ecb, envelope, or tr31 for a key that protects key blocks. Use one mode for each key if
+    /// you can, since some modes undo others; cbc with gcm, ccm or cmac is refused, and envelope and siv are always alone [default: gcm, or what
+    /// --usage needs]
     #[arg(long, value_name = "M,..")]
     modes: Option<String>,
 
@@ -34,6 +35,11 @@ pub struct Properties {
     /// Let it leave the nodes, wrapped under another key of theirs. Fixed for ever: without this it never leaves them
     #[arg(long)]
     wrappable: bool,
+
+    /// Let clients choose the nonces under which they encrypt (gcm and ccm). Fixed for ever. Who encrypts under a nonce twice gives both
+    /// messages away, and who may encrypt can then decrypt: take siv instead if you can
+    #[arg(long)]
+    caller_nonces: bool,
 
     /// What people call it: at most 128 bytes
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -56,13 +62,8 @@ impl Properties {
         let small = cipher.block_bytes < 16;
         let budget_blocks = self.budget.unwrap_or(if small { MOST_SMALL_BLOCKS } else { MOST_BLOCKS });
         let new = NewKey::for_modes(&self.name, &cipher.name, &modes, budget_blocks);
-        let key = NewKey {
-            usage,
-            wrappable: self.wrappable,
-            label: self.label.clone(),
-            expires: self.expires,
-            ..new
-        };
+        let (wrappable, caller_nonces, label) = (self.wrappable, self.caller_nonces, self.label.clone());
+        let key = NewKey { usage, wrappable, caller_nonces, label, expires: self.expires, ..new };
         if let Err(wrong) = check_new_key(&key, &cipher) {
             bail!("{wrong}");
         }
@@ -78,6 +79,12 @@ impl Properties {
         }
         for mode in &key.modes {
             warn(*mode);
+        }
+        if caller_nonces {
+            eprintln!(
+                "warning: with nonces of its own a client that may encrypt can also decrypt, and a nonce that is used twice gives both \
+                 messages away."
+            );
         }
         if small {
             let legacy = if cipher.name.contains("des") { "is legacy, with" } else { "has" };
@@ -112,7 +119,7 @@ pub fn warn(mode: Mode) {
         Mode::Ecb => eprintln!(
             "warning: ecb authenticates nothing, and shows which blocks are equal: do not encrypt data with it."
         ),
-        Mode::Gcm | Mode::Cmac | Mode::Envelope | Mode::Tr31 => {}
+        Mode::Gcm | Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Siv | Mode::Ccm => {}
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod active_service;
 mod approvals;
+mod authenticated_modes;
 mod changes;
 mod common;
 mod demo;

@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Write};
 
-use polyclave_client::{Client, Padding, Result};
+use polyclave_client::{AeadDecryption, AeadEncryption, Client, Padding, Result};
 
 use super::nothing;
 
@@ -21,13 +21,18 @@ pub fn open(client: &Client, key: &str, sealed: &[u8]) -> Result<Vec<u8>> {
 /// Nonce, ciphertext and tag.
 pub fn gcm(client: &Client, key: &str, additional: &[u8], data: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    client.encrypt_gcm(key, additional, &mut &data[..], &mut out, &mut nothing)?;
+    let how = AeadEncryption { additional, ..AeadEncryption::default() };
+    client.encrypt_gcm(key, &how, &mut &data[..], &mut out, &mut nothing)?;
     Ok(out)
 }
 
 pub fn ungcm(client: &Client, key: &str, additional: &[u8], message: &[u8]) -> Result<Vec<u8>> {
+    ungcm_as(client, key, &AeadDecryption { additional, ..AeadDecryption::default() }, message)
+}
+
+pub fn ungcm_as(client: &Client, key: &str, how: &AeadDecryption<'_>, message: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    let outcome = client.decrypt_gcm(key, additional, &mut Cursor::new(message), &mut out, &mut nothing);
+    let outcome = client.decrypt_gcm(key, how, &mut Cursor::new(message), &mut out, &mut nothing);
     assert!(outcome.is_ok() || out.is_empty(), "something was written that has not authenticated");
     outcome.map(|_| out)
 }

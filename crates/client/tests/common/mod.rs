@@ -8,6 +8,7 @@ pub mod messages;
 pub mod oracle;
 pub mod raw;
 pub mod tr31;
+pub mod vectors;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -200,8 +201,7 @@ pub fn name_for(name: &str, mode: Mode) -> String {
     match mode {
         Mode::Gcm | Mode::Cmac | Mode::Tr31 => name.into(),
         Mode::Ctr | Mode::Cbc => format!("{name}-stream"),
-        Mode::Ecb => format!("{name}-ecb"),
-        Mode::Envelope => format!("{name}-envelope"),
+        Mode::Ecb | Mode::Envelope | Mode::Siv | Mode::Ccm => format!("{name}-{mode}"),
     }
 }
 

@@ -133,6 +133,8 @@ pub fn use_of(name: &str, how: Use) -> Operation {
     let mode = match how {
         Use::CtrEncrypt | Use::CtrDecrypt { .. } | Use::CbcEncrypt { .. } | Use::CbcDecrypt => Mode::Ctr,
         Use::EcbEncrypt { .. } | Use::EcbDecrypt { .. } => Mode::Ecb,
+        Use::SivEncrypt { .. } | Use::SivDecrypt { .. } => Mode::Siv,
+        Use::CcmEncrypt { .. } | Use::CcmDecrypt { .. } => Mode::Ccm,
         _ => Mode::Gcm,
     };
     Operation::Use { key: name_for(name, mode), id: None, how }

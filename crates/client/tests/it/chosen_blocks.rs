@@ -1,7 +1,7 @@
 //! A client that plays CBC encryption as an oracle for E_K of blocks that it chooses. For that it has to know what is chained to a
 //! block before it fixes the block; the nodes tell it afterwards.
 
-use crate::common::messages::{cbc, uncbc};
+use crate::common::messages::{cbc, cmac, gcm, uncbc};
 use crate::common::oracle::Oracle;
 use crate::common::raw::{Raw, request};
 use crate::common::{TestCluster, data, key};
@@ -10,7 +10,7 @@ use polyclave_node::store::StoredKey;
 use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
-use polyclave_transport::wire::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use};
+use polyclave_transport::wire::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use, warnings};
 
 const KEY: [u8; 16] = [0x2b; 16];
 /// Of which the attacker wants E_K.
@@ -97,6 +97,23 @@ fn initial_blocks_differ_and_messages_of_many_steps_come_back() {
         assert!(!initials.contains(&initial), "the same initial block twice");
         initials.push(initial);
     }
+}
+
+/// Why a key for both gives a warning: the code of a block is that of a counter block and the block plus its keystream.
+#[test]
+fn whoever_knows_a_message_of_gcm_makes_a_second_code_of_cmac_from_one() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let both = [Mode::Gcm, Mode::Cmac];
+    client.generate(key("gcm-and-cmac", "aes-128", &both)).expect("a key");
+    assert!(warnings(&both, &[]).iter().any(|told| told.starts_with("gcm undoes cmac")));
+    let known = data(16);
+    let message = gcm(&client, "gcm-and-cmac", b"", &known).expect("encrypted");
+    let counter = [&message[..12], &[0, 0, 0, 2]].concat();
+    let keystream = xor(&message[12..28], &known);
+    let code = cmac(&client, "gcm-and-cmac", &TARGET).expect("a code");
+    let second = [counter, xor(&TARGET, &keystream)].concat();
+    assert_eq!(cmac(&client, "gcm-and-cmac", &second).expect("a code"), code);
 }
 
 /// A key from before such keys were refused: put into the stores while the nodes are stopped.

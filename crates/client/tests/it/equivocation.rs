@@ -39,7 +39,7 @@ fn assert_different(what: &str, endings: &[Ending]) {
 #[test]
 fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
     let cluster = TestCluster::shared_with_keys(&["k", "l"]);
-    let gcm = |additional: &[u8]| using(Use::GcmEncrypt { additional: additional.to_vec() });
+    let gcm = |additional: &[u8]| using(Use::GcmEncrypt { additional: additional.to_vec(), nonce: None });
     let keystream = |bytes| Some(Step::Keystream { bytes });
     let opened = |file, tag, last| {
         let step = Step::Open { ciphertext: data(16), tag: [tag; 16], last };
@@ -54,7 +54,7 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
         let mut nonce = [0; 12];
         nonce[11] = last;
         request(
-            using(Use::GcmDecrypt { nonce, additional: vec![] }),
+            using(Use::GcmDecrypt { nonce: nonce.to_vec(), additional: vec![] }),
             Some(Step::Absorb { ciphertext: data(16) }),
         )
     };
@@ -161,9 +161,9 @@ fn a_node_that_is_told_another_step_stops_all_before_it_is_computed() {
         ),
         (
             "tag",
-            using(Use::GcmDecrypt { nonce: [1; 12], additional: vec![] }),
-            Step::Check { tag: [1; 16] },
-            Step::Check { tag: [2; 16] },
+            using(Use::GcmDecrypt { nonce: vec![1; 12], additional: vec![] }),
+            Step::Check { tag: vec![1; 16] },
+            Step::Check { tag: vec![2; 16] },
         ),
     ];
     for (turn, (what, operation, honest, other)) in pairs.into_iter().enumerate() {

@@ -7,6 +7,7 @@ mod common;
 mod active;
 mod active_faults;
 mod approvals;
+mod authenticated_modes;
 mod budgets;
 mod chosen_blocks;
 mod ciphers;

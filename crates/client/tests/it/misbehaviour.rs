@@ -49,8 +49,8 @@ fn steps_out_of_order_are_refused_by_all() {
     let absorb = |len| Step::Absorb { ciphertext: data(len) };
     let seal = |len, last| Step::Seal { ciphertext: data(len), last };
     let masked = |len, next, end| Step::Masked { data: data(len), next, end };
-    let encrypt = || using(Use::GcmEncrypt { additional: vec![] });
-    let decrypt = || using(Use::GcmDecrypt { nonce: [0; 12], additional: vec![] });
+    let encrypt = || using(Use::GcmEncrypt { additional: vec![], nonce: None });
+    let decrypt = || using(Use::GcmDecrypt { nonce: vec![0; 12], additional: vec![] });
     let refused = |what: &str, request, steps: &[Step]| {
         last_step_is_refused(&cluster, what, request, steps, steps.len() - 1);
     };
@@ -88,6 +88,64 @@ fn steps_out_of_order_are_refused_by_all() {
 }
 
 #[test]
+fn steps_of_siv_and_ccm_out_of_order_are_refused_by_all() {
+    let cluster = TestCluster::shared_with_keys(&["k"]);
+    for mode in [Mode::Siv, Mode::Ccm] {
+        cluster.client().generate(key(&format!("k-{mode}"), "aes-128", &[mode])).expect("a key");
+    }
+    let keystream = |bytes| Step::Keystream { bytes };
+    let absorb = |len| Step::Absorb { ciphertext: data(len) };
+    let masked = |len, next| Step::Masked { data: data(len), next, end: End::No };
+    let check = |len| Step::Check { tag: vec![1; len] };
+    let siv = |bytes, mask| using(Use::SivEncrypt { additional: vec![], bytes, mask });
+    let unsiv = |bytes| using(Use::SivDecrypt { additional: vec![], bytes, tag: [1; 16] });
+    let ccm = |bytes, mask| using(Use::CcmEncrypt { nonce: None, additional: vec![], bytes, tag: 16, mask });
+    let unccm = |bytes| using(Use::CcmDecrypt { nonce: vec![0; 12], additional: vec![], bytes, tag: 16 });
+    let refused = |what: &str, request, steps: &[Step]| {
+        last_step_is_refused(&cluster, what, request, steps, steps.len() - 1);
+    };
+    for encrypt in [siv, ccm] {
+        refused("keystream before the message", encrypt(16, 16), &[keystream(16)]);
+        refused("more than the message", encrypt(16, 16), &[masked(16, 0), masked(16, 0)]);
+        refused("less than the message", encrypt(20, 16), &[masked(16, 0)]);
+        refused("more under the mask than the message", encrypt(16, 32), &[masked(32, 0)]);
+        refused("a mask for after the end", encrypt(16, 16), &[masked(16, 16)]);
+        refused("an end", encrypt(16, 16), &[Step::Masked { data: data(16), next: 0, end: End::Whole }]);
+    }
+    refused("more keystream than the message", siv(16, 16), &[masked(16, 0), keystream(17)]);
+    refused("a tag of siv", siv(16, 16), &[masked(16, 0), Step::Tag]);
+    refused("the tag before the message", ccm(16, 16), &[Step::Tag]);
+    refused("two tags", ccm(0, 0), &[Step::Tag, Step::Tag]);
+    for decrypt in [unsiv, unccm] {
+        refused("keystream before the check", decrypt(20), &[absorb(20), keystream(20)]);
+        refused("the check before the end", decrypt(20), &[absorb(16), check(16)]);
+        refused("a short tag", decrypt(16), &[absorb(16), check(15)]);
+        refused("more than the message", decrypt(16), &[absorb(17)]);
+        refused("a long piece", decrypt(4096), &[absorb(2064)]);
+        refused("a part of a block in the middle", decrypt(40), &[absorb(5)]);
+        refused("the tag", decrypt(16), &[absorb(16), Step::Tag]);
+    }
+    refused("another tag", unsiv(16), &[absorb(16), Step::Check { tag: vec![2; 16] }]);
+    for (what, request) in [
+        ("a message that is too long", siv(65_537, 16)),
+        ("a message that is too long", unsiv(u32::MAX)),
+        ("a message that is too long", ccm(65_537, 16)),
+        ("a message that is too long", unccm(u32::MAX)),
+        ("a mask for nothing", ccm(0, 16)),
+        ("no mask", ccm(16, 0)),
+        ("no mask", siv(16, 0)),
+        ("no mask", siv(0, 0)),
+    ] {
+        let mut raw = Raw::call(&cluster);
+        raw.tell_all(&request);
+        for ending in raw.endings() {
+            assert!(ending.told().starts_with("Malformed"), "{what}: {ending:?}");
+        }
+    }
+    assert_serving(&cluster, "wrong steps of siv and ccm");
+}
+
+#[test]
 fn lengths_that_are_not_allowed_are_refused_by_all() {
     let cluster = TestCluster::shared_with_keys(&["k"]);
     let masked = |len, next| Step::Masked { data: data(len), next, end: End::No };
@@ -99,7 +157,10 @@ fn lengths_that_are_not_allowed_are_refused_by_all() {
     for mask in [0, 8, CHUNK as u32 + 16, u32::MAX] {
         at_once.push(("a first mask", using(Use::EcbEncrypt { mask, tweak: Vec::new() })));
     }
-    at_once.push(("additional data", using(Use::GcmEncrypt { additional: vec![0; (32 << 10) + 1] })));
+    at_once.push((
+        "additional data",
+        using(Use::GcmEncrypt { additional: vec![0; (32 << 10) + 1], nonce: None }),
+    ));
     for bytes in [0, CHUNK as u32 + 1, u32::MAX] {
         at_once
             .push(("a piece", Request { first: Some(Step::Keystream { bytes }), ..using(Use::CtrEncrypt) }));

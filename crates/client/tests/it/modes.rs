@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
+use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm, ungcm_as};
 use crate::common::oracle::{Oracle, filled};
+use crate::common::vectors::{MODES, each_vector};
 use crate::common::{TestCluster, data, key};
 use aes_gcm::aead::consts::U12;
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, KeyInit};
-use polyclave_client::{Client, Error, HEAD, Padding};
+use polyclave_client::{AeadDecryption, Error, HEAD, Padding};
 use polyclave_transport::wire::Mode;
 
 /// Around blocks, steps and chunks.
@@ -160,32 +161,25 @@ fn cmac_of_3des_and_of_long_messages_is_what_another_program_makes() {
 
 #[test]
 fn published_vectors_of_gcm_authenticate_and_changed_tags_do_not() {
-    let skipped = AtomicUsize::new(0);
-    let run = each_vector("-GCM", &[Mode::Gcm], &|client, name, v| {
-        if v.bytes("nonce").len() != 12 {
-            // Nodes take nonces of 12 bytes only: docs of crates/node/src/computation/modes/gcm.rs.
-            skipped.fetch_add(1, Relaxed);
-            return;
-        }
-        let additional = v.bytes("ad");
+    let others = AtomicUsize::new(0);
+    let run = each_vector(MODES, "-GCM", &[Mode::Gcm], &|client, name, v| {
+        let (additional, nonce_bytes) = (v.bytes("ad"), v.bytes("nonce").len());
+        others.fetch_add(usize::from(nonce_bytes != 12), Relaxed);
+        let how = AeadDecryption { additional: &additional, nonce_bytes, ..AeadDecryption::default() };
         let mut message = [v.bytes("nonce"), v.bytes("ciphertext"), v.bytes("tag")].concat();
-        assert_eq!(
-            ungcm(client, name, &additional, &message).expect("authentic"),
-            v.bytes("plaintext"),
-            "{v:?}"
-        );
+        assert_eq!(ungcm_as(client, name, &how, &message).expect("authentic"), v.bytes("plaintext"), "{v:?}");
         let bit = message.len() * 31 % 128;
         let tag = message.len() - 16;
         message[tag + bit / 8] ^= 1 << (bit % 8);
-        let refused = ungcm(client, name, &additional, &message);
+        let refused = ungcm_as(client, name, &how, &message);
         assert!(matches!(refused, Err(Error::Unauthentic(_))), "{refused:?} {v:?}");
     });
-    assert_eq!((run, skipped.into_inner()), (267, 151));
+    assert_eq!((run, others.into_inner()), (267, 151));
 }
 
 #[test]
 fn published_vectors_of_cmac_come_out() {
-    let run = each_vector("-CMAC", &[Mode::Cmac], &|client, name, v| {
+    let run = each_vector(MODES, "-CMAC", &[Mode::Cmac], &|client, name, v| {
         assert_eq!(
             cmac(client, name, &v.bytes("plaintext")).expect("a code"),
             v.bytes("ciphertext"),
@@ -197,56 +191,15 @@ fn published_vectors_of_cmac_come_out() {
 
 #[test]
 fn published_vectors_of_cbc_and_counter_mode_decrypt() {
-    let cbc = each_vector("-CBC", &[Mode::Cbc], &|client, name, v| {
+    let cbc = each_vector(MODES, "-CBC", &[Mode::Cbc], &|client, name, v| {
         let back = uncbc(client, name, Padding::None, &v.bytes("iv"), &v.bytes("ciphertext"));
         assert_eq!(back.expect("decrypted"), v.bytes("plaintext"), "{v:?}");
     });
-    let ctr = each_vector("-CTR", &[Mode::Ctr], &|client, name, v| {
+    let ctr = each_vector(MODES, "-CTR", &[Mode::Ctr], &|client, name, v| {
         let back = unctr(client, name, &v.bytes("iv"), &v.bytes("ciphertext")).expect("decrypted");
         assert_eq!(back, v.bytes("plaintext"), "{v:?}");
     });
     assert_eq!((cbc, ctr), (3, 3));
-}
-
-/// One entry of `vectors/modes.json`.
-#[derive(Debug)]
-struct Vector(serde_json::Value);
-
-impl Vector {
-    fn text(&self, field: &str) -> &str {
-        self.0[field].as_str().expect("a text")
-    }
-
-    fn bytes(&self, field: &str) -> Vec<u8> {
-        hex::decode(self.text(field)).expect("hex")
-    }
-}
-
-/// Imports the key of every vector of a kind, once each, and runs it; how many there were.
-fn each_vector(kind: &str, modes: &[Mode], run: &(dyn Fn(&Client, &str, &Vector) + Sync)) -> usize {
-    let all: Vec<serde_json::Value> =
-        serde_json::from_str(include_str!("../../../../vectors/modes.json")).expect("a list");
-    let mut vectors: Vec<Vector> = all.into_iter().map(Vector).collect();
-    vectors.retain(|v| v.text("cipher").ends_with(kind));
-    vectors.sort_by_key(|v| v.text("key").to_owned());
-    let cluster = TestCluster::shared();
-    let of_one_key: Vec<&[Vector]> = vectors.chunk_by(|a, b| a.text("key") == b.text("key")).collect();
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let client = cluster.client();
-                while let Some(vectors) = of_one_key.get(next.fetch_add(1, Relaxed)) {
-                    let first = &vectors[0];
-                    let cipher = first.text("cipher").trim_end_matches(kind).to_ascii_lowercase();
-                    let name = format!("{cipher}{kind}-{}", &first.text("key")[..24]);
-                    client.import(key(&name, &cipher, modes), &first.bytes("key")).expect("a key");
-                    vectors.iter().for_each(|v| run(&client, &name, v));
-                }
-            });
-        }
-    });
-    vectors.len()
 }
 
 fn secret_key(cipher: &str) -> Vec<u8> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::Result;
+use crate::computation::block_circuits::BlockCircuits;
 use crate::computation::key_circuits::{KeyCircuits, key_port};
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, Port, compile_with_views};
 use polyclave_cipher::{catalog, compile, modes};
@@ -31,6 +32,8 @@ pub(crate) struct Circuits {
     pub(crate) key: CompiledPort,
     /// Circuits between keys of this cipher and others.
     pub(crate) keys: KeyCircuits,
+    /// Circuits of single blocks, for AES.
+    pub(crate) blocks_of_aes: BlockCircuits,
 }
 
 /// Circuits of the modes that chain blocks: CBC, CMAC, and the hash key of GCM.
@@ -73,8 +76,8 @@ impl Circuits {
         let round_keys = union(users.map(|c| c.inputs().last().map(CompiledPort::views).unwrap_or_default()));
         let key_schedule = compile_with_views(&cipher.key_schedule, maps, |_| round_keys.clone());
         let key = key_port(&cipher, &key_schedule, maps);
-        let keys = KeyCircuits::default();
-        Circuits { cipher, key_schedule, encrypt, decrypt, chained, check_value, key, keys }
+        let (keys, blocks_of_aes) = (KeyCircuits::default(), BlockCircuits::default());
+        Circuits { cipher, key_schedule, encrypt, decrypt, chained, check_value, key, keys, blocks_of_aes }
     }
 
     /// A block of zeros in the cells of this cipher.

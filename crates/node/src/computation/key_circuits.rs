@@ -31,7 +31,7 @@ pub(crate) struct KeyCircuits {
 }
 
 /// Circuits by what they are for.
-struct Cached<K, C>(Mutex<HashMap<K, Arc<C>>>);
+pub(super) struct Cached<K, C>(Mutex<HashMap<K, Arc<C>>>);
 
 impl<K, C> Default for Cached<K, C> {
     fn default() -> Self {
@@ -40,7 +40,7 @@ impl<K, C> Default for Cached<K, C> {
 }
 
 impl<K: Hash + Eq, C> Cached<K, C> {
-    fn get(&self, key: K, make: impl FnOnce() -> Result<C>) -> Result<Arc<C>> {
+    pub(super) fn get(&self, key: K, make: impl FnOnce() -> Result<C>) -> Result<Arc<C>> {
         let mut known = self.0.lock();
         if let Some(circuits) = known.get(&key) {
             return Ok(circuits.clone());

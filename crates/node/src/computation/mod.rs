@@ -1,5 +1,7 @@
 //! What a use of a key computes: [`modes`] of operation over [`circuits`] of ciphers, in [`pieces`] that fit into memory.
 
+pub(crate) mod block_circuits;
+pub(crate) mod blocks;
 pub(crate) mod circuits;
 pub(crate) mod cmac;
 pub(crate) mod key_circuits;
@@ -55,10 +57,20 @@ impl Computation<'_> {
         lanes: usize,
         inputs: &[Input<'_, AnyShared>],
     ) -> Result<AnyShared> {
-        let round_keys = Input::Shared(&self.key.round_keys);
+        self.one_under(&self.key.round_keys, circuit, lanes, inputs)
+    }
+
+    /// The same under other round keys.
+    pub(crate) fn one_under(
+        &mut self,
+        round_keys: &AnyShared,
+        circuit: &Compiled,
+        lanes: usize,
+        inputs: &[Input<'_, AnyShared>],
+    ) -> Result<AnyShared> {
         let mut all: Vec<Input<'_, AnyShared>> = Vec::with_capacity(inputs.len() + 1);
         all.extend(inputs.iter().map(reborrow));
-        all.push(round_keys);
+        all.push(Input::Shared(round_keys));
         let within = (self.memory, self.progress);
         Ok(evaluate_within(&mut self.protocol, self.net, circuit, lanes, &all, within)?.remove(0))
     }

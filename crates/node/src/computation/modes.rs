@@ -4,19 +4,23 @@
 //! runs. If all nodes refuse in [`Mode::run`] for the same reason (a wrong tag), they remain in step.
 
 mod blocks;
+mod ccm;
 mod chain;
+mod code;
 mod counter;
 pub(crate) mod envelope;
 mod gcm;
 pub(crate) mod kdf;
 pub(crate) mod key_block;
+mod nonce;
 mod numbers;
 mod sealed;
+mod siv;
 pub(crate) mod wrap;
 
 use polyclave_cipher::Cipher;
 use polyclave_protocol::Error;
-use polyclave_transport::wire::{self, Reason, Refusal, Right, Step, Use};
+use polyclave_transport::wire::{self, MOST_ADDITIONAL_DATA, Reason, Refusal, Right, Step, Use};
 
 use crate::computation::Computation;
 use crate::computation::modes::numbers::Tweaks;
@@ -84,6 +88,10 @@ pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
         Use::EnvelopeOpen { .. } => (wire::Mode::Envelope, Right::Decrypt),
         Use::SealBound { .. } => (wire::Mode::Gcm, Right::Encrypt),
         Use::OpenBound { .. } => (wire::Mode::Gcm, Right::Decrypt),
+        Use::CcmEncrypt { .. } => (wire::Mode::Ccm, Right::Encrypt),
+        Use::CcmDecrypt { .. } => (wire::Mode::Ccm, Right::Decrypt),
+        Use::SivEncrypt { .. } => (wire::Mode::Siv, Right::Encrypt),
+        Use::SivDecrypt { .. } => (wire::Mode::Siv, Right::Decrypt),
     }
 }
 
@@ -93,8 +101,10 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
     Ok(match how {
         Use::Seal => Box::new(sealed::Seal::new(key_id)),
         Use::Open { file } => Box::new(sealed::Open::new(key_id, *file)),
-        Use::GcmEncrypt { additional } => Box::new(gcm::Encrypt::new(additional)?),
-        Use::GcmDecrypt { nonce, additional } => Box::new(gcm::Decrypt::new(*nonce, additional)?),
+        Use::GcmEncrypt { additional, nonce } => {
+            Box::new(gcm::Encrypt::new(nonce.as_deref(), additional, cipher)?)
+        }
+        Use::GcmDecrypt { nonce, additional } => Box::new(gcm::Decrypt::new(nonce, additional, cipher)?),
         Use::CtrEncrypt => Box::new(counter::Counter::fresh(block, tweak)),
         Use::CtrDecrypt { counter } => Box::new(counter::Counter::from(block, tweak, counter)?),
         Use::CbcEncrypt { mask } => Box::new(chain::Chain::cbc(block, *mask)?),
@@ -108,6 +118,16 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         Use::EnvelopeOpen { envelope, file } => Box::new(envelope::FileKey::open(envelope, *file)?),
         Use::SealBound { additional } => Box::new(sealed::Seal::bound(key_id, *additional)),
         Use::OpenBound { file, additional } => Box::new(sealed::Open::bound(key_id, *file, *additional)),
+        Use::CcmEncrypt { nonce, additional, bytes, tag, mask } => {
+            Box::new(ccm::Encrypt::new(nonce.as_deref(), additional, (*bytes, *tag), *mask)?)
+        }
+        Use::CcmDecrypt { nonce, additional, bytes, tag } => {
+            Box::new(ccm::Decrypt::new(nonce, additional, (*bytes, *tag))?)
+        }
+        Use::SivEncrypt { additional, bytes, mask } => {
+            Box::new(siv::Encrypt::new(additional, *bytes, *mask)?)
+        }
+        Use::SivDecrypt { additional, bytes, tag } => Box::new(siv::Decrypt::new(additional, *bytes, *tag)?),
     })
 }
 
@@ -147,6 +167,15 @@ pub(crate) fn whole_blocks(bytes: usize, block: usize, most: usize) -> Result<u6
 pub(crate) fn piece(bytes: usize) -> Result<(), Refusal> {
     if bytes == 0 || bytes > wire::CHUNK {
         let told = format!("a piece of {bytes} bytes; 1 to {} are allowed", wire::CHUNK);
+        return Err(Refusal::new(Reason::Malformed, told));
+    }
+    Ok(())
+}
+
+/// Refuses more additional data than one message may have.
+fn refuse_long_additional(bytes: usize) -> Result<(), Refusal> {
+    if bytes > MOST_ADDITIONAL_DATA {
+        let told = format!("{bytes} bytes of additional data; {MOST_ADDITIONAL_DATA} are allowed");
         return Err(Refusal::new(Reason::Malformed, told));
     }
     Ok(())

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 pub(crate) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 pub(crate) const ROUND_KEYS: &str = "round keys";
+pub(crate) const SECOND: &str = "second round keys";
 const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
 const RAW: &str = "key";
 pub(crate) const HASH_KEY: &str = "powers of the hash key";
@@ -22,7 +23,9 @@ pub(crate) const HASH_KEY: &str = "powers of the hash key";
 /// Shares ready for computing.
 pub(crate) struct ExpandedKey {
     pub(crate) round_keys: AnyShared,
-    /// For keys made for CMAC, `envelope` or key blocks, or to derive others or bytes.
+    /// Of the second key, for a mode that takes two.
+    pub(crate) second: Option<AnyShared>,
+    /// For keys made for a mode with CMAC, `envelope` and key blocks among them, or to derive others or bytes.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
     pub(crate) hash_key: Option<GhashKey>,
@@ -37,6 +40,10 @@ impl ExpandedKey {
         let subkey = |part: &str| protocol.restore(stored(part)?);
         Ok(ExpandedKey {
             round_keys: protocol.restore(stored(ROUND_KEYS)?)?,
+            second: match info.properties.parts() {
+                1 => None,
+                _ => Some(protocol.restore(stored(SECOND)?)?),
+            },
             subkeys: match needs_subkeys(&info.properties) {
                 true => Some((subkey(SUBKEYS[0])?, subkey(SUBKEYS[1])?)),
                 false => None,
@@ -55,6 +62,9 @@ impl ExpandedKey {
             shares.insert(RAW.into(), protocol.save(key));
         }
         shares.insert(ROUND_KEYS.into(), protocol.save(&self.round_keys));
+        if let Some(second) = &self.second {
+            shares.insert(SECOND.into(), protocol.save(second));
+        }
         if let Some((k1, k2)) = &self.subkeys {
             shares.insert(SUBKEYS[0].into(), protocol.save(k1));
             shares.insert(SUBKEYS[1].into(), protocol.save(k2));
@@ -79,7 +89,7 @@ pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession)
 /// Whether a key has subkeys of CMAC.
 pub(crate) fn needs_subkeys(key: &NewKey) -> bool {
     let computes_codes = |usage: &Usage| matches!(usage, Usage::Derive | Usage::Kdf);
-    let needs = |mode: &Mode| matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31);
+    let needs = |mode: &Mode| matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Siv);
     key.modes.iter().any(needs) || key.usage.iter().any(computes_codes)
 }
 

@@ -63,7 +63,8 @@ impl BlockKeys {
         let inputs = [Input::Public(&zero), Input::Shared(&round_keys)];
         let mut values = run(protocol, net, &of_kek.chained()?.subkeys, 1, &inputs)?;
         let (k2, k1) = (values.remove(2), values.remove(1));
-        let authentication = ExpandedKey { round_keys, subkeys: Some((k1, k2)), hash_key: None };
+        let authentication =
+            ExpandedKey { round_keys, second: None, subkeys: Some((k1, k2)), hash_key: None };
         Ok(BlockKeys { encryption, authentication })
     }
 

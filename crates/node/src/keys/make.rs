@@ -106,7 +106,9 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
             Mode::Tr31 if key.modes.len() > 1 || !key.usage.iter().all(wraps) => {
                 return Err("a key for tr31 has no other mode, and no usage except wrap and unwrap".into());
             }
-            Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb | Mode::Envelope if !encrypts => {
+            Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb | Mode::Envelope | Mode::Siv | Mode::Ccm
+                if !encrypts =>
+            {
                 return Err(format!("a key for {mode} needs the usage encrypt or decrypt"));
             }
             _ => {}
@@ -114,17 +116,30 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     if encrypts && key.modes.iter().all(|mode| *mode == Mode::Cmac) {
         return Err(
-            "a key that encrypts or decrypts needs a mode for it: gcm, ctr, cbc, ecb or envelope".into()
+            "a key that encrypts or decrypts needs a mode for it: gcm, siv, ccm, ctr, cbc, ecb or envelope"
+                .into(),
         );
     }
     if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
         return Err("a key that computes codes needs the mode cmac".into());
     }
-    if key.caller_nonces && !(is_for(Usage::Encrypt) && key.modes.contains(&Mode::Gcm)) {
-        return Err("a client chooses nonces only for keys that encrypt in gcm".into());
+    let has_nonces = key.modes.iter().any(|mode| matches!(mode, Mode::Gcm | Mode::Ccm));
+    if key.caller_nonces && !(is_for(Usage::Encrypt) && has_nonces) {
+        return Err("a client chooses nonces only for keys that encrypt in gcm or ccm".into());
     }
     let name = &cipher.name;
     let is_aes = name.starts_with("aes-");
+    if let Some(mode) = key.modes.iter().find(|mode| !is_aes && matches!(mode, Mode::Siv | Mode::Ccm)) {
+        return Err(format!("{mode} is for keys of AES, not of {name}"));
+    }
+    if key.parts() > 1
+        && (key.modes.len() > 1 || !key.usage.iter().all(|u| matches!(u, Usage::Encrypt | Usage::Decrypt)))
+    {
+        return Err("a key for siv is two keys, for that mode alone: it only encrypts and decrypts".into());
+    }
+    if key.parts() > 1 && key.wrappable {
+        return Err("a key for siv is two keys, and cannot be wrapped".into());
+    }
     if key.modes.contains(&Mode::Envelope) {
         if !is_aes {
             return Err(format!("a key for envelope is a key of AES, not of {name}"));
@@ -186,21 +201,31 @@ pub(crate) fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
     b.finish()
 }
 
-/// Expands a shared key: round keys, what its modes and usages need of E(0), and its check value, which is the only value that is opened.
+/// Expands a shared key, or the two keys of a mode that takes two: round keys, what its modes and usages need of E(0), and its check value,
+/// which is the only value that is opened. That of two keys is both of theirs. With those bytes of the CMAC of zeros under the first key 88
+/// bits of the beginning of SIV's code are still unknown, and no code of a message equals it.
 pub(crate) fn expand(
-    key: &AnyShared,
+    keys: &[AnyShared],
     new: &NewKey,
     protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
     circuits: &Circuits,
 ) -> Result<(ExpandedKey, Vec<u8>)> {
-    let round_keys = run(protocol, net, &circuits.key_schedule, 1, &[Input::Shared(key)])?.remove(0);
     let zero = circuits.zero();
+    let (mut all_round_keys, mut check_value) = (Vec::new(), Vec::new());
+    for key in keys {
+        let round_keys = run(protocol, net, &circuits.key_schedule, 1, &[Input::Shared(key)])?.remove(0);
+        let inputs = [Input::Public(&zero), Input::Shared(&round_keys)];
+        let check = run(protocol, net, &circuits.check_value, 1, &inputs)?.remove(0);
+        let check = release(protocol, &check, Owner::All, net)?;
+        let unopened = || Error::System("the check value was not opened".into());
+        check_value.extend(check.ok_or_else(unopened)?.accept().to_blocks());
+        all_round_keys.push(round_keys);
+    }
+    let mut all_round_keys = all_round_keys.into_iter();
+    let round_keys = all_round_keys.next().ok_or_else(|| Error::misuse("a key without a part"))?;
+    let second = all_round_keys.next();
     let inputs = || [Input::Public(&zero), Input::Shared(&round_keys)];
-    let check = run(protocol, net, &circuits.check_value, 1, &inputs())?.remove(0);
-    let check = release(protocol, &check, Owner::All, net)?;
-    let check =
-        check.ok_or_else(|| Error::System("the check value was not opened".into()))?.accept().to_blocks();
 
     let (mut subkeys, mut hash_key) = (None, None);
     let hashes = new.modes.contains(&Mode::Gcm);
@@ -216,7 +241,7 @@ pub(crate) fn expand(
     }
     // Before any of it is stored: otherwise an error here would appear under every later use.
     protocol.check(net)?;
-    Ok((ExpandedKey { round_keys, subkeys, hash_key }, check))
+    Ok((ExpandedKey { round_keys, second, subkeys, hash_key }, check_value))
 }
 
 #[cfg(test)]
@@ -302,8 +327,10 @@ mod tests {
             |len: usize| NewKey { attributes: vec![1; len], ..NewKey::for_modes("k", "aes-128", &[Gcm], 1) };
         let nonces =
             |modes: &[Mode]| NewKey { caller_nonces: true, ..NewKey::for_modes("k", "aes-128", modes, 1) };
-        assert_eq!(check_new_key(&nonces(&[Gcm]), &cipher), Ok(()));
-        for modes in [&[Mode::Ctr][..], &[Cmac]] {
+        for mode in [Gcm, Mode::Ccm] {
+            assert_eq!(check_new_key(&nonces(&[mode]), &cipher), Ok(()));
+        }
+        for modes in [&[Mode::Ctr][..], &[Cmac], &[Mode::Siv]] {
             let told = check_new_key(&nonces(modes), &cipher).expect_err("refused");
             assert!(told.contains("chooses nonces only"), "{told}");
         }

@@ -165,32 +165,35 @@ impl<'a> Serving<'a, '_> {
                 self.complete(&base.info, base.state)?;
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let key = self.derive(&mut protocol, &base, &circuits, &how)?;
-                self.keep(protocol, &key, new, Origin::Derived, &circuits)
+                self.keep(protocol, &[key], new, Origin::Derived, &circuits)
             }
             Task::Unwrap { kek, new, cipher, wrapped, how, .. } => {
                 self.complete(&kek.info, kek.state)?;
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let key = self.unwrap(&mut protocol, &kek, &circuits, (&wrapped, how))?;
-                self.keep(protocol, &key, new, Origin::Unwrapped, &circuits)
+                self.keep(protocol, &[key], new, Origin::Unwrapped, &circuits)
             }
             Task::UnwrapBlock(task) => {
                 let UnwrappedBlock { kek, new, cipher, block, .. } = *task;
                 self.complete(&kek.info, kek.state)?;
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let key = self.unwrap_block(&mut protocol, &kek, &circuits, &block)?;
-                self.keep(protocol, &key, new, Origin::Unwrapped, &circuits)
+                self.keep(protocol, &[key], new, Origin::Unwrapped, &circuits)
             }
             Task::Generate { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
-                let key = generate(&mut protocol, &mut self.partners()?, &circuits);
-                self.faults = protocol.faults();
-                let key = key?;
-                self.keep(protocol, &key, new, Origin::Generated, &circuits)
+                let mut keys = Vec::new();
+                for _ in 0..new.parts() {
+                    let key = generate(&mut protocol, &mut self.partners()?, &circuits);
+                    self.faults = protocol.faults();
+                    keys.push(key?);
+                }
+                self.keep(protocol, &keys, new, Origin::Generated, &circuits)
             }
             Task::Import { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
-                let key = self.import(&mut protocol, &circuits)?;
-                self.keep(protocol, &key, new, Origin::Imported, &circuits)
+                let keys = self.import(&mut protocol, new.parts(), &circuits)?;
+                self.keep(protocol, &keys, new, Origin::Imported, &circuits)
             }
             Task::ImportComponent(given) => {
                 let circuits = self.circuits(&given.cipher.name, &protocol)?;
@@ -283,14 +286,18 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
             | Use::CbcEncrypt { .. }
             | Use::EcbEncrypt { .. }
             | Use::EnvelopeWrite(_)
-            | Use::SealBound { .. } => "encrypt",
+            | Use::SealBound { .. }
+            | Use::CcmEncrypt { .. }
+            | Use::SivEncrypt { .. } => "encrypt",
             Use::Open { .. }
             | Use::GcmDecrypt { .. }
             | Use::CtrDecrypt { .. }
             | Use::CbcDecrypt
             | Use::EcbDecrypt { .. }
             | Use::EnvelopeOpen { .. }
-            | Use::OpenBound { .. } => "decrypt",
+            | Use::OpenBound { .. }
+            | Use::CcmDecrypt { .. }
+            | Use::SivDecrypt { .. } => "decrypt",
             Use::Cmac { .. } => "mac",
         },
     }

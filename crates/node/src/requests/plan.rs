@@ -173,6 +173,7 @@ impl Plan {
                 Task::Import { cipher, new: new.clone() }
             }
             Operation::ImportComponent { new, number, of, expected } => {
+                refuse_two_keys(new)?;
                 let which = (new, *number, *of);
                 let given = components::give(service, client, which, expected.as_ref(), &mut taken)?;
                 Task::ImportComponent(Box::new(given))
@@ -239,6 +240,7 @@ impl Plan {
                 refuse_other_usage(&info, right)?;
                 refuse_undoing(&info, wanted, right)?;
                 refuse_state(service, client, &info, right)?;
+                refuse_chosen_nonce(&info, how)?;
                 refuse_unchecked(service, &[wanted])?;
                 if let Use::EnvelopeWrite(envelope) = how {
                     envelope::owns(envelope, &client.name)?;
@@ -248,6 +250,7 @@ impl Plan {
             }
             Operation::Derive { base, new, how } => {
                 let cipher = new_key(service, new, &mut taken)?;
+                refuse_two_keys(new)?;
                 let base = key_for((service, client), Right::Derive, base)?;
                 let of_base = service.library.cipher(&base.info.properties.cipher)?;
                 let blocks = derive::blocks(how, &of_base, &cipher).map_err(key_refusal)?;
@@ -279,6 +282,7 @@ impl Plan {
             }
             Operation::UnwrapBlock { unwrapping, block, new } => {
                 let cipher = new_key(service, new, &mut taken)?;
+                refuse_two_keys(new)?;
                 let kek = key_for((service, client), Right::Unwrap, unwrapping)?;
                 let of_kek = service.library.cipher(&kek.info.properties.cipher)?;
                 let block = KeyBlock::parse(block).map_err(malformed)?;
@@ -295,6 +299,7 @@ impl Plan {
             }
             Operation::Unwrap { unwrapping, wrapped, how, new } => {
                 let cipher = new_key(service, new, &mut taken)?;
+                refuse_two_keys(new)?;
                 let kek = key_for((service, client), Right::Unwrap, unwrapping)?;
                 refuse_key_of_blocks(&kek.info)?;
                 refuse_unfit(*how, &cipher)?;
@@ -434,6 +439,16 @@ fn refuse_unfit(how: Wrapping, cipher: &Cipher) -> Result<(), Refusal> {
     )))
 }
 
+/// Refuses to make a key for a mode that takes two from the bytes of one.
+fn refuse_two_keys(new: &NewKey) -> Result<(), Refusal> {
+    match new.parts() {
+        1 => Ok(()),
+        _ => Err(key_refusal(
+            "a key for siv is two keys: it is generated or imported whole, not derived, unwrapped or combined".into(),
+        )),
+    }
+}
+
 /// Refuses to use a key for what it was not made for.
 fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Refusal> {
     let (name, usage) = (&info.properties.name, &info.properties.usage);
@@ -447,6 +462,19 @@ fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Refusal> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a nonce of a client under a key that does not take one.
+fn refuse_chosen_nonce(info: &KeyInfo, how: &Use) -> Result<(), Refusal> {
+    let is_chosen =
+        matches!(how, Use::GcmEncrypt { nonce: Some(_), .. } | Use::CcmEncrypt { nonce: Some(_), .. });
+    if !is_chosen || info.properties.caller_nonces {
+        return Ok(());
+    }
+    let name = &info.properties.name;
+    Err(key_refusal(format!(
+        "the key '{name}' takes no nonces of its clients: it was not made with --caller-nonces"
+    )))
 }
 
 /// For keys made before it was refused to allow CBC together with a mode that undoes it. Nothing more is encrypted under them in CBC; what

@@ -25,7 +25,7 @@ use super::offers::{Common, CommonKeys, stored};
 use crate::Result;
 use crate::computation::pieces::run;
 use crate::error::system;
-use crate::keys::key::{ROUND_KEYS, Shares};
+use crate::keys::key::{ROUND_KEYS, SECOND, Shares};
 use crate::store::MovedKey;
 
 /// How many keys move together: these are in memory.
@@ -231,9 +231,11 @@ impl NewSide {
             self.circuits.insert(form.cipher.to_owned(), circuit);
         }
         let circuit = self.circuits.get(form.cipher).ok_or_else(unknown)?;
-        let parts = group.iter().map(|key| protocol.restore(round_keys(key)?)).collect::<Result<Vec<_>>>()?;
+        let stored = group.iter().map(|key| all_round_keys(key)).collect::<Result<Vec<_>>>()?;
+        let parts = stored.iter().flatten().map(|bytes| protocol.restore(bytes));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
         let round_keys = protocol.join_lanes(&parts.iter().collect::<Vec<_>>());
-        let (zero, lanes) = (&circuit.inputs()[0], group.len());
+        let (zero, lanes) = (&circuit.inputs()[0], parts.len());
         let zeros = Cells::zero(zero.cells.len(), zero.bits, lanes);
         let inputs = [Input::Public(&zeros), Input::Shared(&round_keys)];
         let values = run(protocol, net, circuit, lanes, &inputs)?.remove(0);
@@ -242,7 +244,11 @@ impl NewSide {
             .ok_or_else(|| Error::System("the check values were not opened".into()))?
             .accept()
             .to_blocks();
-        Ok(values.chunks(values.len() / lanes).map(<[u8]>::to_vec).collect())
+        let mut values = values.chunks(values.len() / lanes);
+        Ok(stored
+            .iter()
+            .map(|parts| values.by_ref().take(parts.len()).flatten().copied().collect())
+            .collect())
     }
 }
 
@@ -262,4 +268,10 @@ impl<'k> Form<'k> {
 fn round_keys(key: &MovedKey) -> Result<&[u8]> {
     let missing = || Error::System(format!("the key {} has no round keys", key.info.properties.name));
     key.shares.get(ROUND_KEYS).map(|bytes| &bytes[..]).ok_or_else(missing)
+}
+
+/// The round keys of a key, and those of the second key for a mode that takes two, whose check values stand behind each other.
+fn all_round_keys(key: &MovedKey) -> Result<Vec<&[u8]>> {
+    let second = key.shares.get(SECOND).map(|bytes| &bytes[..]);
+    Ok([round_keys(key)?].into_iter().chain(second).collect())
 }

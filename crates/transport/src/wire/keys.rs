@@ -34,6 +34,22 @@ pub enum Mode {
     Envelope,
     /// Key blocks of TR-31; encrypts nothing else.
     Tr31,
+    /// Synthetic initial vector (RFC 5297): also authenticates, and needs no nonce. A key of two halves, for this mode alone.
+    Siv,
+    /// Counter mode with CBC-MAC (SP 800-38C): also authenticates.
+    Ccm,
+}
+
+impl Mode {
+    /// Whether a key for this mode is two keys of its cipher, which the mode uses for different purposes.
+    pub fn takes_two_keys(self) -> bool {
+        self == Mode::Siv
+    }
+
+    /// Whether it authenticates what it encrypts.
+    pub fn authenticates(self) -> bool {
+        matches!(self, Mode::Gcm | Mode::Envelope | Mode::Siv | Mode::Ccm)
+    }
 }
 
 /// What a key is for. Fixed when it is made. A client needs the right for it, too.
@@ -99,6 +115,11 @@ pub struct NewKey {
 }
 
 impl NewKey {
+    /// Of how many keys of its cipher this key consists.
+    pub fn parts(&self) -> usize {
+        if self.modes.iter().any(|mode| mode.takes_two_keys()) { 2 } else { 1 }
+    }
+
     /// A key for everything that its modes can do. It never leaves the nodes.
     pub fn for_modes(name: &str, cipher: &str, modes: &[Mode], budget_blocks: u64) -> NewKey {
         NewKey {
@@ -253,6 +274,8 @@ impl std::fmt::Display for Mode {
             Mode::Ecb => "ecb",
             Mode::Envelope => "envelope",
             Mode::Tr31 => "tr31",
+            Mode::Siv => "siv",
+            Mode::Ccm => "ccm",
         })
     }
 }

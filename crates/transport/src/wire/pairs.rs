@@ -6,19 +6,23 @@
 //! * E_K(0) is the hash key of GCM, with which tags can be forged, and the subkeys of CMAC follow from it. E_K of a counter block is
 //!   keystream of GCM and of CTR, where a right to encrypt is no right to decrypt.
 //! * D_K of a CMAC of one block is that block plus the subkey.
+//! * E_K of the first block of a code of CCM, or of one of its counter blocks, gives codes, keystream and what covers tags.
+//! * Keystream of GCM and CCM is E_K of counter blocks, and who knows a message knows it. With it one code of CMAC gives another: if C is the
+//!   code of a block M, it is also that of the counter block followed by M plus its keystream. (Our own observation. EAX, which has counter
+//!   mode and CMAC under one key, puts a block in front of every message of CMAC that no counter block equals.)
 //! * The right to encrypt in CBC does not give E_K of a block that the client chose (`modes/chain.rs` of a node). CBC is still kept
-//!   apart from GCM, so that GCM does not depend on that alone.
+//!   apart from GCM and CCM, so that they do not depend on that alone.
 //!
 //! * The keys of files of the mode `envelope` are codes of CMAC: who may compute codes, or single blocks, computes them.
 //!
-//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM or CMAC, and `envelope` with everything. CTR and ECB give E_K(anything) by definition.
+//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC, and `envelope` with everything. CTR and ECB give E_K(anything) by definition.
 //! Programs written for an HSM use one key in them and in other modes, so a client that makes such a key is **warned** and gets it.
 //!
 //! A key that wraps, unwraps or derives should have no mode: with one, a client is warned of what the mode undoes.
 //!
+//! A key for SIV has no other mode: it is two keys, and a node refuses more (`keys/make.rs`).
+//!
 //! These pairs undo nothing:
-//! * GCM with CMAC. CMAC shows E_K under a secret subkey or chain only, and neither shows E_K(0), as long as fewer than 2^(n/2) blocks
-//!   of n bits are computed (our own argument, as in EAX, which has counter mode and CMAC under one key).
 //! * CTR with CBC, because a client that may decrypt may do so in both.
 //! * CBC with ECB, except that the right to encrypt in ECB confirms guesses of CBC's blocks.
 
@@ -71,7 +75,7 @@ fn undoing_usage(mode: Mode, usage: Usage) -> Option<&'static str> {
         (Mode::Ecb | Mode::Ctr, Usage::Derive) => {
             Some("who may encrypt in ecb or decrypt in ctr can compute the derived keys")
         }
-        (Mode::Gcm, Usage::Derive) => {
+        (Mode::Gcm | Mode::Ccm, Usage::Derive) => {
             Some("who knows a message knows blocks of keystream, and keys can be derived that equal them")
         }
         (Mode::Cmac, Usage::Derive) => {
@@ -82,6 +86,9 @@ fn undoing_usage(mode: Mode, usage: Usage) -> Option<&'static str> {
         }
         (Mode::Cbc, Usage::Kdf) => Some(
             "who may decrypt single blocks gets the subkeys of cmac, with which the derived bytes are computed",
+        ),
+        (Mode::Gcm | Mode::Ccm, Usage::Kdf) => Some(
+            "who knows a message knows blocks of keystream, and gets with them other derived bytes from some",
         ),
         (Mode::Cmac, Usage::Kdf) => {
             Some("who may compute codes can compute the derived bytes, and these are codes of messages")
@@ -105,6 +112,18 @@ fn undoing(mode: Mode, other: Mode) -> Option<&'static str> {
         (Mode::Ctr, Mode::Gcm) => {
             Some("who may decrypt in ctr gets the encryption of any block, and so the key of gcm's tags")
         }
+        (Mode::Ctr, Mode::Ccm) => Some(
+            "who may decrypt in ctr gets the encryption of any block, and so can decrypt and forge in ccm",
+        ),
+        (Mode::Ecb, Mode::Ccm) => Some(
+            "who may encrypt in ecb gets the encryption of any block, and so can decrypt and forge in ccm",
+        ),
+        (Mode::Gcm | Mode::Ccm, Mode::Cmac) => {
+            Some("who knows a message knows blocks of keystream, and gets with them a second code from one")
+        }
+        (Mode::Gcm, Mode::Ccm) => {
+            Some("with a nonce that a client chose, keystream of one is a block of the other")
+        }
         (Mode::Ctr, Mode::Cmac) => {
             Some("who may decrypt in ctr gets the encryption of any block, and so the subkeys of cmac")
         }
@@ -117,8 +136,8 @@ fn undoing(mode: Mode, other: Mode) -> Option<&'static str> {
         (Mode::Cbc | Mode::Ecb, Mode::Cmac) => {
             Some("who may decrypt single blocks gets the subkeys of cmac from one code")
         }
-        (Mode::Cbc, Mode::Gcm) => {
-            Some("who may use it sees single blocks encrypted and decrypted, and gcm must show none")
+        (Mode::Cbc, Mode::Gcm | Mode::Ccm) => {
+            Some("who may use it sees single blocks encrypted and decrypted, and the other must show none")
         }
         _ => None,
     }
@@ -129,9 +148,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cbc_is_for_no_key_of_gcm_or_cmac_and_other_pairs_that_undo_each_other_are_warned_of() {
-        use Mode::{Cbc, Cmac, Ctr, Ecb, Gcm};
-        let all = [Gcm, Ctr, Cbc, Cmac, Ecb];
+    fn cbc_is_for_no_key_of_gcm_ccm_or_cmac_and_other_pairs_that_undo_each_other_are_warned_of() {
+        use Mode::{Cbc, Ccm, Cmac, Ctr, Ecb, Gcm};
+        let all = [Gcm, Ctr, Cbc, Cmac, Ecb, Ccm];
         for other in all {
             let told = why_apart(&[other, Mode::Envelope]).expect("refused");
             assert!(told.starts_with(&format!("envelope undoes {other}")), "{told}");
@@ -139,9 +158,11 @@ mod tests {
         assert_eq!(why_apart(&[Mode::Envelope]), None);
         let pairs = || all.iter().flat_map(|a| all.iter().map(move |b| [*a, *b])).filter(|[a, b]| a < b);
         let apart: Vec<_> = pairs().filter(|pair| why_apart(pair).is_some()).collect();
-        assert_eq!(apart, [[Gcm, Cbc], [Cbc, Cmac]]);
+        assert_eq!(apart, [[Gcm, Cbc], [Cbc, Cmac], [Cbc, Ccm]]);
         let warned: Vec<_> = pairs().filter(|pair| !warnings(pair, &[]).is_empty()).collect();
-        assert_eq!(warned, [[Gcm, Ctr], [Gcm, Ecb], [Ctr, Cmac], [Ctr, Ecb], [Cmac, Ecb]]);
+        let of_gcm = [[Gcm, Ctr], [Gcm, Cmac], [Gcm, Ecb], [Gcm, Ccm]];
+        let of_others = [[Ctr, Cmac], [Ctr, Ecb], [Ctr, Ccm], [Cmac, Ecb], [Cmac, Ccm], [Ecb, Ccm]];
+        assert_eq!(warned, [&of_gcm[..], &of_others].concat());
         assert!(all.iter().all(|mode| why_apart(&[*mode]).is_none() && warnings(&[*mode], &[]).is_empty()));
         let told = why_apart(&[Gcm, Cbc, Cmac]).expect("refused");
         assert!(
@@ -160,13 +181,16 @@ mod tests {
 
     #[test]
     fn who_makes_a_key_that_wraps_or_derives_and_has_a_mode_is_warned_of_what_undoes_it() {
-        use Mode::{Cbc, Cmac, Ctr, Ecb, Gcm};
+        use Mode::{Cbc, Ccm, Cmac, Ctr, Ecb, Gcm};
         let warned = |usage: Usage| -> Vec<Mode> {
-            [Gcm, Ctr, Cbc, Cmac, Ecb].into_iter().filter(|m| !warnings(&[*m], &[usage]).is_empty()).collect()
+            [Gcm, Ctr, Cbc, Cmac, Ecb, Ccm]
+                .into_iter()
+                .filter(|m| !warnings(&[*m], &[usage]).is_empty())
+                .collect()
         };
         assert_eq!((warned(Usage::Wrap), warned(Usage::Unwrap)), (vec![Ctr, Cbc, Ecb], vec![Ctr, Cbc, Ecb]));
-        assert_eq!(warned(Usage::Derive), [Gcm, Ctr, Cmac, Ecb]);
-        assert_eq!(warned(Usage::Kdf), [Ctr, Cbc, Cmac, Ecb]);
+        assert_eq!(warned(Usage::Derive), [Gcm, Ctr, Cmac, Ecb, Ccm]);
+        assert_eq!(warned(Usage::Kdf), [Gcm, Ctr, Cbc, Cmac, Ecb, Ccm]);
         assert!(
             [Usage::Encrypt, Usage::Decrypt, Usage::Mac].into_iter().all(|usage| warned(usage).is_empty())
         );

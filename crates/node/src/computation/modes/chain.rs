@@ -19,14 +19,11 @@ use polyclave_cipher::Cells;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{End, Reason, Refusal, Step};
+use polyclave_transport::wire::{CHAINED, End, Reason, Refusal, Step};
 
 use super::blocks::Masks;
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
-
-/// The most bytes of one step: each block takes as long as a whole chunk of a parallel mode, and peers wait.
-const MOST: usize = 2048;
 
 /// The mode that is computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +64,7 @@ impl Chain {
     }
 
     fn new(kind: Kind, block: usize, mask: u32) -> Result<Self, Refusal> {
-        let masks = Masks::new(block, MOST, mask)?;
+        let masks = Masks::new(block, CHAINED, mask)?;
         Ok(Chain { kind, block, masks, link: None, ended: false, initial: Vec::new(), held: None })
     }
 

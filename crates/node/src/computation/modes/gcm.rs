@@ -5,19 +5,31 @@
 //! the tags. The client gets keystream only if it was zero, and only for what was authenticated. (The client keeps or re-reads the
 //! ciphertext in between, so nodes hold nothing of its size.)
 //!
-//! Nonces have 12 bytes. For any other length J0 is a hash under H, which the nodes would have to keep shared, or to open, and that would
-//! give an equation for H. On encryption the nodes derive the nonce from the session id.
+//! On encryption the nodes derive the nonce from the session id, unless the key was made for nonces of its clients. Nonces of another length
+//! than 12 bytes cost more: [`nonce`](super::nonce).
+//!
+//! # Short tags
+//!
+//! A client may cut tags to 12 bytes and more. Then the nodes compare only the bytes that are there, and must not open the others: the
+//! difference of a message's tag and the right one is linear in powers of H, and whoever learns its last bytes for chosen messages learns H.
+//! A random multiple of the whole difference would say "wrong" of a tag whose first bytes are right. And cutting an element is not linear
+//! over GF(2^128). So the nodes turn the tag into shares of bytes ([`as_blocks`](Computation::as_blocks): all that is opened is uniform), set
+//! the bytes that are not compared to zero on shares, and open a random multiple of what is left.
 
+use polyclave_cipher::Cipher;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::service::{Element, Elements, ServiceSession};
-use polyclave_transport::wire::{MOST_ADDITIONAL_DATA, Reason, Refusal, Step};
+use polyclave_transport::wire::{MOST_CHAINED, Reason, Refusal, Step};
 
-use super::{Answer, Mode, StepError, misplaced, piece, unauthentic};
+use super::nonce::{Nonce, PLAIN};
+use super::{Answer, Mode, StepError, misplaced, piece, refuse_long_additional, unauthentic};
 use crate::computation::Computation;
+use crate::computation::block_circuits::BlockCircuit;
+pub(super) use crate::computation::blocks::BLOCK;
 
-/// Bytes of a block.
-pub(super) const BLOCK: usize = 16;
+/// The least bytes of a tag.
+const LEAST_TAG: usize = 12;
 /// The most blocks of a message: the counter has 32 bits and starts at 2 (section 5.2.1.1).
 const MOST_BLOCKS: u64 = (1 << 32) - 2;
 /// Blocks that the hash takes in one call.
@@ -76,10 +88,31 @@ pub(super) fn fits(
     Ok(arithmetic.is_zero(&difference, at.net)?)
 }
 
+/// The same for the first bytes of a tag.
+fn begins_so(
+    hash: &Elements,
+    cover: &Elements,
+    tag: &[u8],
+    at: &mut Computation<'_>,
+) -> Result<bool, StepError> {
+    if let Ok(whole) = Element::try_from(tag) {
+        return fits(hash, cover, &whole, at);
+    }
+    let circuit = at.block_circuit(BlockCircuit::Beginning(tag.len()))?;
+    let block = at.as_blocks(&hash.add(cover), &circuit.inputs()[0])?;
+    Ok(at.begins_with(&block, tag)?)
+}
+
+fn only_for_aes(what: &str) -> Refusal {
+    Refusal::new(Reason::Malformed, format!("{what} are for keys of AES"))
+}
+
 /// One message: its nonce, its hash so far, and the keystream that was given out.
 struct Message {
     additional: Vec<u8>,
-    nonce: [u8; 12],
+    nonce: Nonce,
+    /// Whether the nodes have the circuits of single blocks.
+    is_aes: bool,
     hash: Option<Elements>,
     cover: Option<Elements>,
     /// Bytes hashed.
@@ -89,19 +122,21 @@ struct Message {
 }
 
 impl Message {
-    fn new(nonce: [u8; 12], additional: &[u8]) -> Result<Self, Refusal> {
-        if additional.len() > MOST_ADDITIONAL_DATA {
-            let told =
-                format!("{} bytes of additional data; {MOST_ADDITIONAL_DATA} are allowed", additional.len());
-            return Err(Refusal::new(Reason::Malformed, told));
+    fn new(nonce: &[u8], additional: &[u8], cipher: &Cipher) -> Result<Self, Refusal> {
+        refuse_long_additional(additional.len())?;
+        let nonce = Nonce::new(nonce)?;
+        let is_aes = cipher.name.starts_with("aes-");
+        if !nonce.is_plain() && !is_aes {
+            return Err(only_for_aes("nonces of another length than 12 bytes"));
         }
         let additional = additional.to_vec();
-        Ok(Message { additional, nonce, hash: None, cover: None, absorbed: 0, given: 0 })
+        Ok(Message { additional, nonce, is_aes, hash: None, cover: None, absorbed: 0, given: 0 })
     }
 
     /// E(J0) and the hash of the additional data.
     fn begin(&mut self, at: &mut Computation<'_>) -> Result<(), StepError> {
-        let first = at.encrypt(&counters(&self.nonce, 1, 1), &[])?;
+        self.nonce.begin(at)?;
+        let first = self.nonce.encrypted(0, 1, at)?;
         self.cover = Some(cover(&first, at)?);
         self.hash(&padded(&self.additional.clone()), at)
     }
@@ -121,10 +156,22 @@ impl Message {
             return Err(Refusal::new(Reason::Malformed, "the message ended with a part of a block"));
         }
         self.absorbed += len as u64;
-        if self.absorbed.div_ceil(BLOCK as u64) > MOST_BLOCKS {
+        self.refuse_long(self.absorbed)?;
+        Ok(0)
+    }
+
+    /// Refuses a message that is longer than the counters allow.
+    fn refuse_long(&self, bytes: u64) -> Result<(), Refusal> {
+        if !self.nonce.is_plain() && bytes > MOST_CHAINED as u64 {
+            let told = format!(
+                "a message with a nonce of another length than 12 bytes has at most {MOST_CHAINED} bytes, because its counters are secret"
+            );
+            return Err(Refusal::new(Reason::Malformed, told));
+        }
+        if bytes.div_ceil(BLOCK as u64) > MOST_BLOCKS {
             return Err(Refusal::new(Reason::Malformed, "the message is longer than gcm allows"));
         }
-        Ok(0)
+        Ok(())
     }
 
     fn admit_keystream(&mut self, bytes: u32, most: u64) -> Result<u64, Refusal> {
@@ -139,6 +186,7 @@ impl Message {
                 format!("keystream of {after} bytes where {most} are allowed"),
             ));
         }
+        self.refuse_long(after)?;
         self.given = after;
         Ok(u64::from(bytes).div_ceil(BLOCK as u64))
     }
@@ -147,7 +195,7 @@ impl Message {
     fn keystream(&mut self, bytes: u32, at: &mut Computation<'_>) -> Result<Answer, StepError> {
         let before = (self.given - u64::from(bytes)) / BLOCK as u64;
         let count = u64::from(bytes).div_ceil(BLOCK as u64);
-        let keystream = at.encrypt(&counters(&self.nonce, 2 + before, count), &[])?;
+        let keystream = self.nonce.encrypted(1 + before, count, at)?;
         Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes as usize, at.net)?))
     }
 
@@ -168,12 +216,17 @@ pub(super) fn hash_key<'k>(at: &Computation<'k>) -> Result<&'k GhashKey, StepErr
 /// Encrypts one message.
 pub(crate) struct Encrypt {
     message: Message,
+    /// Whether the client gave the nonce.
+    has_nonce: bool,
     closed: bool,
 }
 
 impl Encrypt {
-    pub(crate) fn new(additional: &[u8]) -> Result<Self, Refusal> {
-        Ok(Encrypt { message: Message::new([0; 12], additional)?, closed: false })
+    /// With the nonce of a client whose key takes one, or with one of the nodes.
+    pub(crate) fn new(nonce: Option<&[u8]>, additional: &[u8], cipher: &Cipher) -> Result<Self, Refusal> {
+        let nonce_of_nodes = [0; PLAIN];
+        let message = Message::new(nonce.unwrap_or(&nonce_of_nodes), additional, cipher)?;
+        Ok(Encrypt { message, has_nonce: nonce.is_some(), closed: false })
     }
 }
 
@@ -183,9 +236,14 @@ impl Mode for Encrypt {
     }
 
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
-        self.message.nonce = at.derived("polyclave 2026 gcm nonce");
+        let mut of_nodes = Vec::new();
+        if !self.has_nonce {
+            let nonce: [u8; PLAIN] = at.derived("polyclave 2026 gcm nonce");
+            self.message.nonce = Nonce::Plain(nonce);
+            of_nodes = nonce.to_vec();
+        }
         self.message.begin(at)?;
-        Ok((self.message.nonce.to_vec(), Vec::new()))
+        Ok((of_nodes, Vec::new()))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -230,8 +288,8 @@ pub(crate) struct Decrypt {
 }
 
 impl Decrypt {
-    pub(crate) fn new(nonce: [u8; 12], additional: &[u8]) -> Result<Self, Refusal> {
-        Ok(Decrypt { message: Message::new(nonce, additional)?, checked: false })
+    pub(crate) fn new(nonce: &[u8], additional: &[u8], cipher: &Cipher) -> Result<Self, Refusal> {
+        Ok(Decrypt { message: Message::new(nonce, additional, cipher)?, checked: false })
     }
 }
 
@@ -249,7 +307,15 @@ impl Mode for Decrypt {
         let message = &mut self.message;
         match step {
             Step::Absorb { ciphertext } if !self.checked => message.admit_absorb(ciphertext.len()),
-            Step::Check { .. } if !self.checked => {
+            Step::Check { tag } if !self.checked => {
+                if tag.len() < LEAST_TAG || tag.len() > BLOCK {
+                    let told =
+                        format!("a tag of {} bytes; gcm has tags of {LEAST_TAG} to {BLOCK}", tag.len());
+                    return Err(Refusal::new(Reason::Malformed, told));
+                }
+                if tag.len() < BLOCK && !message.is_aes {
+                    return Err(only_for_aes("short tags"));
+                }
                 self.checked = true;
                 Ok(0)
             }
@@ -266,7 +332,7 @@ impl Mode for Decrypt {
             }
             Step::Check { tag } => {
                 let (hash, cover) = self.message.close(at)?;
-                match fits(&hash, &cover, &tag, at)? {
+                match begins_so(&hash, &cover, &tag, at)? {
                     true => Ok(Answer::data(Vec::new())),
                     false => Err(StepError::Refused(unauthentic())),
                 }

@@ -29,9 +29,10 @@ impl Serving<'_, '_> {
         circuits: &Circuits,
     ) -> Result<(), StepError> {
         let GivenComponent { new, component, expected, replaces, .. } = given;
-        let key = self.import(&mut protocol, circuits)?;
+        let keys = self.import(&mut protocol, 1, circuits)?;
+        let key = keys.first().ok_or_else(|| Error::misuse("a component without a part"))?;
         let bare = NewKey { modes: Vec::new(), usage: Vec::new(), ..new.clone() };
-        let expanded = expand(&key, &bare, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand(&keys, &bare, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
         self.compare(&mut protocol, &material.round_keys, &check_value, (expected.as_ref(), circuits))?;
@@ -40,7 +41,7 @@ impl Serving<'_, '_> {
         }
         let made = self.made(new, Origin::Imported, check_value)?;
         let info = KeyInfo { component: Some(component), ..made };
-        self.store_everywhere(info, only_itself(&key, &protocol), &[])
+        self.store_everywhere(info, only_itself(key, &protocol), &[])
     }
 
     /// Makes a key of its components, which are deleted.
@@ -59,7 +60,7 @@ impl Serving<'_, '_> {
         let key = self.sum(&mut protocol, &parts, parity, circuits)?;
         let used: Vec<String> =
             components.iter().map(|component| component.info.properties.name.clone()).collect();
-        self.keep_if(protocol, &key, (new, Origin::Combined), (expected.as_ref(), circuits), &used)
+        self.keep_if(protocol, &[key], (new, Origin::Combined), (expected.as_ref(), circuits), &used)
     }
 
     fn sum(

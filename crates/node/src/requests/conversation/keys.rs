@@ -41,13 +41,15 @@ impl Serving<'_, '_> {
         Ok(self.service.strategy.is_announced(here, self.net()?)?)
     }
 
-    /// Takes a key from the client, under a mask that the client has checked.
+    /// Takes a key of so many parts from the client, under a mask that the client has checked.
     pub(super) fn import(
         &mut self,
         protocol: &mut AnyServiceSession,
+        parts: usize,
         circuits: &Circuits,
-    ) -> Result<AnyShared, StepError> {
-        let bytes = circuits.cipher.key_bytes;
+    ) -> Result<Vec<AnyShared>, StepError> {
+        let of_part = circuits.cipher.key_bytes;
+        let bytes = parts * of_part;
         let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
         let (blind, mut of_blind) = protocol.arithmetic().random_for_client(&mut self.partners()?)?;
         self.service.conduct.spoil([&mut of_mask, &mut of_blind]);
@@ -68,36 +70,39 @@ impl Serving<'_, '_> {
         };
         let step = self.step(admit, None)?;
         let Step::Masked { data, .. } = &step else { return Err(StepError::Refused(misplaced(&step))) };
-        Ok(protocol.unmask(&mask, 0, data, &circuits.key)?)
+        let parts = data.chunks(of_part).enumerate();
+        Ok(parts
+            .map(|(i, part)| protocol.unmask(&mask, i * of_part, part, &circuits.key))
+            .collect::<Result<_>>()?)
     }
 
     /// Expands a new key and stores it as the first version of its name.
     pub(super) fn keep(
         &mut self,
         protocol: AnyServiceSession,
-        key: &AnyShared,
+        keys: &[AnyShared],
         new: NewKey,
         origin: Origin,
         circuits: &Circuits,
     ) -> Result<(), StepError> {
-        self.keep_if(protocol, key, (new, origin), (None, circuits), &[])
+        self.keep_if(protocol, keys, (new, origin), (None, circuits), &[])
     }
 
     /// The same, if the key has the check value that is expected. Its components are deleted as soon as it is there.
     pub(super) fn keep_if(
         &mut self,
         mut protocol: AnyServiceSession,
-        key: &AnyShared,
+        keys: &[AnyShared],
         (new, origin): (NewKey, Origin),
         (expected, circuits): (Option<&KeyCheck>, &Circuits),
         components: &[String],
     ) -> Result<(), StepError> {
-        let expanded = expand(key, &new, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand(keys, &new, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
         self.compare(&mut protocol, &material.round_keys, &check_value, (expected, circuits))?;
         let info = self.made(new, origin, check_value)?;
-        let raw = info.properties.wrappable.then_some(key);
+        let raw = keys.first().filter(|_| info.properties.wrappable);
         let shares = material.save(raw, &protocol);
         self.store_everywhere(info, shares, components)
     }
