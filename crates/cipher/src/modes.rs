@@ -54,11 +54,24 @@ pub fn subkeys(cipher: &Cipher) -> Circuit {
 /// key of GCM and what CMAC's subkeys come from; and not more bytes, which would be a forged CMAC. A cipher that takes a tweak has
 /// one of zeros there; tweaks have the shape of a block.
 pub fn check_value(cipher: &Cipher) -> Circuit {
+    check_value_with(cipher, "check-value", |b, cells, bits| b.uniform_input("round_keys", cells, bits))
+}
+
+/// The check values of many keys, one a lane: [`check_value`] with other `round_keys` in each lane.
+pub fn check_values(cipher: &Cipher) -> Circuit {
+    check_value_with(cipher, "check-values", |b, cells, bits| b.input("round_keys", cells, bits))
+}
+
+fn check_value_with(
+    cipher: &Cipher,
+    name: &str,
+    round_keys: impl FnOnce(&mut Builder, usize, u8) -> Vec<Wire>,
+) -> Circuit {
     let (block, keys) =
         (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[cipher.encrypt.inputs().len() - 1]);
-    let mut b = Builder::new(&format!("{}-check-value", cipher.name));
+    let mut b = Builder::new(&format!("{}-{name}", cipher.name));
     let zero = b.input("zero", block.cells.len(), block.bits);
-    let round_keys = b.uniform_input("round_keys", keys.cells.len(), keys.bits);
+    let round_keys = round_keys(&mut b, keys.cells.len(), keys.bits);
     let encrypted = |b: &mut Builder, block: &[Wire]| match cipher.tweak_bytes {
         0 => b.call(&cipher.encrypt, &[block, &round_keys]).remove(0),
         _ => b.call(&cipher.encrypt, &[block, &zero, &round_keys]).remove(0),

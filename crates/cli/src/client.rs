@@ -12,10 +12,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use polyclave_client::{Client, Error};
-use polyclave_config::ClientDir;
+use polyclave_config::{ClientDir, Moment, load_approval, save_approval};
 use polyclave_protocol::Party;
+use polyclave_transport::wire::{Approval, Statement};
 
+use crate::approval::show;
 use crate::files::show_work;
+use crate::say;
 
 /// The subcommands for clients.
 #[derive(Subcommand)]
@@ -46,6 +49,33 @@ pub struct ClientOption {
     /// The client's directory
     #[arg(long = "client", value_name = "DIR", env = "POLYCLAVE_CLIENT")]
     dir: PathBuf,
+
+    /// Ask with the approval in this file (`polyclave approval`)
+    #[arg(long, value_name = "FILE", help_heading = "Approval", conflicts_with = "ask_approval")]
+    approval: Option<PathBuf>,
+
+    /// Ask for nothing, and write what would be asked for into this file, to be approved
+    #[arg(long, value_name = "FILE", help_heading = "Approval")]
+    ask_approval: Option<PathBuf>,
+}
+
+/// What a request for approval says besides the operation.
+#[derive(clap::Args)]
+pub struct ApprovalRequest {
+    /// Hours until the request ends
+    #[arg(long, value_name = "H", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=744))]
+    pub hours: u32,
+
+    /// What it is for, for the approvers to read
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub purpose: String,
+}
+
+impl ApprovalRequest {
+    /// Seconds since 1970.
+    pub fn not_after(&self) -> u64 {
+        Moment::now().seconds() + u64::from(self.hours) * 3600
+    }
 }
 
 impl ClientOption {
@@ -56,6 +86,30 @@ impl ClientOption {
 
     /// Opens the client of that directory.
     pub fn open(&self) -> Result<Client> {
+        if let Some(file) = &self.ask_approval {
+            return self.open_drafting(file, &ApprovalRequest { hours: 24, purpose: String::new() });
+        }
+        let client = self.open_plain()?;
+        match &self.approval {
+            Some(file) => Ok(client.with_approval(load_approval(file)?.0)),
+            None => Ok(client),
+        }
+    }
+
+    /// The same, for a client that writes a request for approval into a file and asks for nothing.
+    pub fn open_drafting(&self, file: &Path, request: &ApprovalRequest) -> Result<Client> {
+        let file = file.to_path_buf();
+        let write = move |statement: Statement| {
+            let approval = Approval::new(&statement)?;
+            save_approval(&approval, &file).map_err(|e| Error::Misuse(e.to_string()))?;
+            show::tell(&approval, &statement);
+            say!("the request is in {}; nothing was asked of the nodes", file.display());
+            Ok(())
+        };
+        Ok(self.open_plain()?.drafting(request.not_after(), &request.purpose, write))
+    }
+
+    fn open_plain(&self) -> Result<Client> {
         let client = Client::open(&open(&self.dir)?)?;
         Ok(client.on_remark(|remark| eprintln!("warning: {remark}")).on_work(show_work))
     }

@@ -4,6 +4,8 @@ mod bench;
 mod define;
 mod new;
 mod refresh;
+mod reshape;
+mod reshare;
 mod run;
 mod show;
 mod update;
@@ -31,6 +33,10 @@ pub enum Command {
     Run(run::Arguments),
     /// Give all stored keys fresh shares, at all nodes of this host
     Refresh(refresh::Arguments),
+    /// Make the file of a cluster that takes over the keys of another: with other nodes, or another threshold
+    Reshape(reshape::Arguments),
+    /// Move all keys to other nodes of this host, which are not running
+    Reshare(reshare::Arguments),
     /// Measure a running cluster from a client: single blocks, many at once, a long stream
     Bench(bench::Arguments),
 }
@@ -44,6 +50,8 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Show(arguments) => show::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Refresh(arguments) => refresh::run(arguments),
+        Command::Reshape(arguments) => reshape::run(arguments),
+        Command::Reshare(arguments) => reshare::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
     }
 }

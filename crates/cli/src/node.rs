@@ -10,6 +10,7 @@ mod passphrase;
 mod policy;
 mod readmit;
 mod refresh;
+mod reshare;
 mod rotate;
 pub mod run;
 mod seal;
@@ -44,6 +45,8 @@ pub enum Command {
     Status(status::Arguments),
     /// Give all stored keys fresh shares, once the operators of all nodes have ordered it
     Refresh(refresh::Arguments),
+    /// Take part in moving all keys to another set of nodes: to replace a lost node, to add or remove some
+    Reshare(reshare::Arguments),
     /// Change the node's identity (certificate), in two steps
     Rotate(rotate::Arguments),
     /// Accept another node again that was restored from a backup
@@ -73,6 +76,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Run(arguments) => run::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Refresh(arguments) => refresh::run(arguments),
+        Command::Reshare(arguments) => reshare::run(arguments),
         Command::Rotate(arguments) => rotate::run(arguments),
         Command::Readmit(arguments) => readmit::run(arguments),
         Command::Backup(arguments) => backup::backup(arguments),

@@ -10,8 +10,9 @@ use polyclave_protocol::catalog;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply};
-use polyclave_transport::{Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
+use polyclave_transport::{CertificateDer, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
 
+use crate::approval::Approvals;
 use crate::conversation::replies::{LATE, receive, send_to_each};
 use crate::strategy::{self, Strategy};
 use crate::{Error, Result};
@@ -47,6 +48,8 @@ pub struct Client {
     left_out: Mutex<HashSet<(u16, Reason)>>,
     /// Receives remarks that a person should read although nothing failed.
     remarks: Box<dyn Fn(&str) + Send + Sync>,
+    /// What happens to its requests.
+    pub(crate) approvals: Approvals,
     /// Receives the progress of the nodes.
     work: Box<dyn Fn(u64, u64) + Send + Sync>,
 }
@@ -85,6 +88,7 @@ impl Client {
             suspected,
             left_out,
             remarks,
+            approvals: Approvals::None,
             work,
         })
     }
@@ -120,6 +124,11 @@ impl Client {
     /// How many nodes a request can do without.
     pub fn spare_nodes(&self) -> usize {
         self.cluster.nodes() - self.config.quorum()
+    }
+
+    /// The certificate by which nodes know it.
+    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
+        self.identity.certificate()
     }
 
     /// Its own name.
@@ -172,7 +181,7 @@ impl Client {
         }
         let mut awaited: PartySet = lines.iter().map(|(party, _)| *party).collect();
         let (mut net, mut settled) = (self.net(lines), PartySet::default());
-        let sent = crate::conversation::request(operation.clone(), which, None)
+        let sent = crate::conversation::request(operation.clone(), which, None, None)
             .and_then(|request| Ok(send_to_each(&mut net, awaited, &wire::encode(&request)?)?));
         let mut until = Instant::now() + if sent.is_ok() { ALONE } else { Duration::ZERO };
         while !awaited.is_empty() {

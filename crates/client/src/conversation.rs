@@ -9,7 +9,7 @@ use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceConfig};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Request, Step, VERSION};
+use polyclave_transport::wire::{self, Approval, KeyInfo, Operation, Refusal, Reply, Request, Step, VERSION};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
@@ -63,10 +63,15 @@ struct Parts<'r> {
 }
 
 /// A request with a fresh id.
-pub(crate) fn request(operation: Operation, serving: PartySet, first: Option<Step>) -> Result<Request> {
+pub(crate) fn request(
+    operation: Operation,
+    serving: PartySet,
+    first: Option<Step>,
+    approval: Option<Approval>,
+) -> Result<Request> {
     let mut id = [0; 16];
     random_bytes(&mut id)?;
-    Ok(Request { version: VERSION, id, serving, operation, first })
+    Ok(Request { version: VERSION, id, serving, operation, first, approval })
 }
 
 /// The data of an answer, and the next mask.
@@ -79,7 +84,9 @@ impl<'c> Conversation<'c> {
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        if operation.only_uses() {
+        client.draft(operation)?;
+        // All nodes serve an approved request, so that its approval is used once.
+        if operation.only_uses() && client.approval().is_none() {
             return client.strategy.begin(client, operation, first);
         }
         let mut conversation = Conversation::call_all(client)?;
@@ -122,7 +129,7 @@ impl<'c> Conversation<'c> {
     }
 
     pub(crate) fn ask(&mut self, operation: &Operation, first: Option<&Step>) -> Result<Accepted> {
-        self.send(&request(operation.clone(), self.serving, first.cloned())?)?;
+        self.send(&request(operation.clone(), self.serving, first.cloned(), self.client.approval())?)?;
         let accepted = self.accepted()?;
         self.has_begun = true;
         Ok(accepted)
@@ -141,8 +148,9 @@ impl<'c> Conversation<'c> {
 
     /// Asks all nodes for something that they confirm when it is done.
     pub(crate) fn ask_all(client: &'c Client, operation: &Operation) -> Result<Conversation<'c>> {
+        client.draft(operation)?;
         let mut conversation = Conversation::call_all(client)?;
-        conversation.send(&request(operation.clone(), conversation.serving, None)?)?;
+        conversation.send(&request(operation.clone(), conversation.serving, None, client.approval())?)?;
         Ok(conversation)
     }
 

@@ -38,6 +38,9 @@ pub enum Error {
         /// The node at the other end, if known.
         peer: Option<Party>,
     },
+    /// The client only writes down what it would ask for ([`Client::drafting`](crate::Client::drafting)), and has done so.
+    #[error("nothing was asked of the nodes: the request for approval is written")]
+    Drafted,
     /// A node's operator has not allowed this client anything.
     #[error("this client is not admitted by {node}: {ASK_TO_BE_ALLOWED}")]
     NotAdmitted {

@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+mod approval;
 mod blocks;
 mod client;
 mod conversation;

@@ -127,7 +127,16 @@ impl ClientDir {
         // Whoever wants another cluster need not be able to read the file of the one before.
         let before = if consent == Consent::Cluster { None } else { self.cluster()? };
         if let Some(before) = before {
-            if before.lasting_digest() != cluster.lasting_digest() {
+            let succeeds = consent >= Consent::Certificates && cluster.is_successor_of(&before);
+            if cluster.is_successor_of(&before) && !succeeds {
+                return Err(Error::misuse(format!(
+                    "the file is of a cluster that says that it took over the keys of the one that {} uses; nothing was changed. Compare \
+                     its fingerprint with the operators of the nodes, and give it with --expect:\n  {}",
+                    self.settings.name,
+                    cluster.fingerprint()
+                )));
+            }
+            if before.lasting_digest() != cluster.lasting_digest() && !succeeds {
                 return Err(Error::misuse(format!(
                     "{} uses another cluster; nothing was changed. Make a directory of its own for this one with `client init`, or \
                      give --replace, after which the keys of the other cluster are out of its reach",
@@ -200,6 +209,28 @@ mod tests {
         let cluster = Cluster::define("shamir", 1, vec![card("a", 1), card("b", 2)]).expect("it fits");
         client.set_cluster(&cluster, Consent::None).expect("saved");
         assert_eq!(client.cluster().expect("read"), Some(cluster));
+    }
+
+    #[test]
+    fn a_client_follows_its_cluster_to_new_nodes_once_a_person_has_compared_the_fingerprint() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("alice");
+        ClientDir::init(&path, "alice", &identity(1).certificate, &identity(1).key).expect("made");
+        let client = ClientDir::open(&path).expect("opened");
+        let first = Cluster::define("shamir", 1, vec![card("a", 1), card("b", 2)]).expect("it fits");
+        client.set_cluster(&first, Consent::None).expect("the first");
+        let change =
+            crate::Change { lost: vec!["b".into()], added: vec![card("b", 3)], ..Default::default() };
+        let second = first.reshaped(&change).expect("it fits");
+        let told = client.set_cluster(&second, Consent::None).expect_err("in silence").to_string();
+        assert!(told.contains("--expect") && told.contains(&second.fingerprint().to_string()), "{told}");
+        client.set_cluster(&second, Consent::Certificates).expect("compared");
+        let third = second.reshaped(&crate::Change::default()).expect("it fits");
+        let fourth = third.reshaped(&crate::Change::default()).expect("it fits");
+        assert!(
+            client.set_cluster(&fourth, Consent::Certificates).is_err(),
+            "of a cluster that it does not know"
+        );
     }
 
     #[test]

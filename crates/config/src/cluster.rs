@@ -7,7 +7,7 @@ use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
 
-use crate::{Card, Error, Fingerprint, Result, private, text};
+use crate::{Card, Error, Fingerprint, Result, check_name, private, text};
 
 /// A cluster of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,8 +17,38 @@ pub struct Cluster {
     id: [u8; 16],
     protocol: String,
     threshold: usize,
+    /// The cluster whose keys move to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replaces: Option<Replaced>,
     #[serde(rename = "node")]
     cards: Vec<Card>,
+}
+
+/// The cluster that another one replaces: all its keys move to the new one (`polyclave node reshare`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replaced {
+    /// The id of the old cluster.
+    #[serde(with = "hex::serde")]
+    pub id: [u8; 16],
+    /// The fingerprint of the old cluster's file.
+    pub fingerprint: String,
+    /// The old nodes that are gone. They take no part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+}
+
+/// What is to change in a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// Old nodes that are gone: they take no part any more.
+    pub lost: Vec<String>,
+    /// Old nodes that hand their shares over and leave.
+    pub removed: Vec<String>,
+    /// New nodes.
+    pub added: Vec<Card>,
+    /// The new threshold; the old one if absent.
+    pub threshold: Option<usize>,
 }
 
 /// What the person who gives a directory a cluster file has confirmed.
@@ -38,9 +68,41 @@ impl Cluster {
     pub fn define(protocol: &str, threshold: usize, cards: Vec<Card>) -> Result<Cluster> {
         let mut id = [0; 16];
         random_bytes(&mut id).map_err(|e| Error::misuse(e.to_string()))?;
-        let cluster = Cluster { id, protocol: protocol.into(), threshold, cards };
+        let cluster = Cluster { id, protocol: protocol.into(), threshold, replaces: None, cards };
         cluster.check()?;
         Ok(cluster)
+    }
+
+    /// A new cluster that takes the keys of this one over. Nodes that stay keep their order, and new ones follow.
+    pub fn reshaped(&self, change: &Change) -> Result<Cluster> {
+        let gone: Vec<&String> = change.lost.iter().chain(&change.removed).collect();
+        for (i, name) in gone.iter().enumerate() {
+            if self.card_named(name).is_none() {
+                return Err(Error::Misuse(format!("the cluster has no node {name}, which is to leave it")));
+            }
+            if gone[..i].contains(name) {
+                return Err(Error::Misuse(format!(
+                    "{name} is named twice; a node is lost, or it is removed"
+                )));
+            }
+        }
+        let stays = |card: &&Card| !gone.contains(&&card.name);
+        let cards: Vec<Card> = self.cards.iter().filter(stays).chain(&change.added).cloned().collect();
+        let mut cluster = Cluster::define(&self.protocol, change.threshold.unwrap_or(self.threshold), cards)?;
+        let fingerprint = self.fingerprint().to_string();
+        cluster.replaces = Some(Replaced { id: self.id, fingerprint, lost: change.lost.clone() });
+        cluster.check()?;
+        Ok(cluster)
+    }
+
+    /// The cluster that this one replaces.
+    pub fn replaces(&self) -> Option<&Replaced> {
+        self.replaces.as_ref()
+    }
+
+    /// Whether this cluster takes the keys of the other one over.
+    pub fn is_successor_of(&self, other: &Cluster) -> bool {
+        self.replaces.as_ref().is_some_and(|replaced| replaced.id == other.id)
     }
 
     /// Reads a cluster file.
@@ -190,6 +252,15 @@ impl Cluster {
                 n - 1
             )));
         }
+        if let Some(replaced) = &self.replaces {
+            replaced.lost.iter().try_for_each(|name| check_name("node", name))?;
+            let digits = replaced.fingerprint.bytes().all(|b| b.is_ascii_hexdigit());
+            if replaced.fingerprint.len() != 64 || !digits || replaced.lost.len() > PartySet::MOST {
+                return Err(Error::misuse(
+                    "what the cluster file says of the cluster that it replaces is not what `cluster reshape` writes",
+                ));
+            }
+        }
         if self.protocol.is_empty() {
             return Err(Error::misuse("the cluster names no protocol"));
         }
@@ -282,6 +353,39 @@ mod tests {
         assert!(!same(&|c| c.threshold += 1));
         assert!(!same(&|c| c.cards.swap(0, 1)));
         assert!(!same(&|c| drop(c.cards.pop())));
+    }
+
+    #[test]
+    fn a_reshaped_cluster_is_another_one_that_names_the_one_before() {
+        let before = cluster();
+        let change = |change: Change| before.reshaped(&change);
+        let after = change(Change {
+            lost: vec!["b".into()],
+            removed: vec!["a".into()],
+            added: vec![card("b", 7), card("d", 4)],
+            ..Change::default()
+        });
+        let after = after.expect("it fits");
+        let names: Vec<&str> = after.cards().iter().map(|card| card.name.as_str()).collect();
+        assert_eq!((names, after.threshold(), after.protocol()), (vec!["c", "b", "d"], 1, "shamir"));
+        assert!(
+            after.id() != before.id() && after.is_successor_of(&before) && !before.is_successor_of(&after)
+        );
+        let replaced = after.replaces().expect("it names it");
+        assert_eq!((replaced.lost.clone(), replaced.id), (vec!["b".to_owned()], before.id()));
+        before.fingerprint().check(&replaced.fingerprint).expect("of the file before");
+        assert_eq!(Cluster::parse(&after.to_text()).expect("parsed"), after);
+        for (lost, removed) in [(vec!["x"], vec![]), (vec!["a"], vec!["a"]), (vec![], vec!["a", "a"])] {
+            let names = |of: Vec<&str>| of.into_iter().map(String::from).collect();
+            assert!(
+                change(Change { lost: names(lost), removed: names(removed), ..Change::default() }).is_err()
+            );
+        }
+        let twice = Change { added: vec![card("b", 7)], ..Change::default() };
+        assert!(change(twice).expect_err("b is still there").to_string().contains("called b"));
+        let mut spoilt = after.clone();
+        spoilt.replaces.as_mut().expect("there").fingerprint.pop();
+        assert!(Cluster::parse(&spoilt.to_text()).is_err());
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod words;
 
 use std::fmt;
 
-use crate::{Card, Cluster, Error, Result};
+use crate::{Card, Cluster, Error, Replaced, Result};
 use words::WORDS;
 
 /// The number of words in the short form, one for each byte.
@@ -43,6 +43,13 @@ impl Fingerprint {
             }
             fields.number(certificates.len());
             certificates.iter().for_each(|certificate| fields.bytes(certificate));
+        }
+        // Nothing for a cluster that replaces none. Everything before is of known length here, so no two files meet.
+        if let Some(Replaced { id, fingerprint, lost }) = cluster.replaces() {
+            fields.bytes(id);
+            fields.bytes(fingerprint.as_bytes());
+            fields.number(lost.len());
+            lost.iter().for_each(|name| fields.bytes(name.as_bytes()));
         }
         Fingerprint(*fields.0.finalize().as_bytes())
     }
@@ -195,6 +202,27 @@ mod tests {
             let after: Cluster = toml::from_str(&text).expect("the same fields");
             assert_ne!(after, before, "{text}");
             assert!(!seen.contains(&after.fingerprint()), "{text}");
+            seen.push(after.fingerprint());
+        }
+    }
+
+    #[test]
+    fn what_a_file_says_of_the_cluster_before_is_in_the_fingerprint() {
+        let change =
+            crate::Change { lost: vec!["a".into()], added: vec![card("d", 4)], ..Default::default() };
+        let before = cluster().reshaped(&change).expect("it fits");
+        let file: toml::Value = toml::from_str(&before.to_text()).expect("it is TOML");
+        let replaced = &file["replaces"];
+        let all = changed(replaced);
+        // Id, fingerprint, the lost node changed and left out.
+        assert_eq!(all.len(), 2 + 2);
+        let mut seen = vec![before.fingerprint()];
+        for other in all {
+            let mut file = file.clone();
+            file["replaces"] = other;
+            let after: Cluster =
+                toml::from_str(&toml::to_string(&file).expect("TOML")).expect("the same fields");
+            assert!(!seen.contains(&after.fingerprint()));
             seen.push(after.fingerprint());
         }
     }

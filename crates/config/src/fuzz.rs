@@ -2,7 +2,7 @@
 //! fingerprints, and texts that name parties.
 
 use polyclave_harness::{fuzz, within_memory};
-use polyclave_transport::wire::{Mode, Right};
+use polyclave_transport::wire::{Approval, ApprovalSignature, Mode, Right, Statement, Subject, VERSION};
 
 use crate::card::tests::{card, certificate};
 use crate::identity::tests::identity;
@@ -43,7 +43,11 @@ const WORDS: [&str; 28] = [
 ];
 
 /// The same of rules.
-const RULE_WORDS: [&str; 13] = [
+const RULE_WORDS: [&str; 17] = [
+    "[[approver]]\n",
+    "[[approval]]\n",
+    "need = ",
+    "node = ",
     "owners = ",
     "[[group]]\n",
     "[[rule]]\n",
@@ -159,6 +163,17 @@ fn no_rules_panic_and_what_is_read_comes_back() {
         ..Rule::default()
     };
     policy.set_rule(rule).expect("it fits");
+    policy.set_approver(&ClientCard { name: "ann".into(), certificate: certificate(7) }).expect("it fits");
+    let approval = ApprovalRule {
+        name: "a".into(),
+        rights: vec![Right::Delete],
+        keys: vec!["*".into()],
+        node: vec![NodeOperation::Policy],
+        need: 1,
+        of: vec!["ann".into()],
+        ..ApprovalRule::default()
+    };
+    policy.set_approval(approval).expect("it fits");
     let valid = vec![plain, policy.to_text().into_bytes(), ClientPolicy::default().to_text().into_bytes()];
     let words: Vec<&str> = WORDS.into_iter().chain(RULE_WORDS).collect();
     fuzz!("policies", &words, valid, |bytes: &[u8]| {
@@ -172,6 +187,28 @@ fn no_rules_panic_and_what_is_read_comes_back() {
             let judged = |c: &ClientRule| policy.judge(&c.certificate, &asked, now).is_allowed();
             assert!(policy.clients().iter().all(|c| policy.allows(&c.certificate, &asked, now) == judged(c)));
         }
+    });
+}
+
+#[test]
+fn no_file_of_an_approval_panics_and_what_is_read_comes_back() {
+    let statement = Statement {
+        version: VERSION,
+        cluster: [1; 16],
+        subject: Subject::Policy { digest: [2; 32] },
+        keys: Vec::new(),
+        not_after: 1_800_000_000,
+        nonce: [3; 32],
+        purpose: "ticket".into(),
+    };
+    let mut approval = Approval::new(&statement).expect("it is small");
+    let signature = ApprovalSignature { certificate: vec![0x30; 9], signature: vec![7; 64] };
+    let unsigned = approval_to_text(&approval).into_bytes();
+    approval.signatures = vec![signature.clone(), signature];
+    let valid = vec![unsigned, approval_to_text(&approval).into_bytes()];
+    let words = ["statement = ", "[[signature]]\n", "certificate = ", "signature = ", "\"", "=", "AAAA"];
+    fuzz!("approval-files", &words, valid, |bytes: &[u8]| {
+        comes_back(bytes, parse_approval, |(approval, _)| approval_to_text(approval));
     });
 }
 

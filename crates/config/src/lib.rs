@@ -36,6 +36,7 @@
 //! # }
 //! ```
 
+mod approval_file;
 mod audit;
 mod card;
 mod client;
@@ -57,18 +58,21 @@ mod settings;
 mod succession;
 mod text;
 
+pub use approval_file::{approval_to_text, load_approval, parse_approval, save_approval};
 pub use audit::{AuditSettings, WhenUnwritable};
 pub use card::{Card, ClientCard, certificate_fingerprint};
 pub use client::ClientDir;
-pub use cluster::{Cluster, Consent};
+pub use cluster::{Change, Cluster, Consent, Replaced};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;
 pub use name::check_name;
+pub use names::in_names;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use policy::{
-    Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement, Moment, Rule, patterns_overlap,
+    ApprovalRule, Approver, Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement, Moment,
+    NodeOperation, Rule, patterns_overlap,
 };
 pub use sealed_secret::Passphrase;
 pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};

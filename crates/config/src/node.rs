@@ -8,16 +8,18 @@
 //! | `secret.key`, or `secret.sealed` | yes | seals the store; in the clear, or under a passphrase. Neither, if the service manager keeps it |
 //! | `cluster.toml` | | [`Cluster`], once the node has joined one |
 //! | `clients.toml` | | [`ClientPolicy`] |
+//! | `clients.approval` | | the approval of it, if it needed one |
 //! | `store.redb` | yes | shares of keys, sealed |
 //! | `audit.log` | yes | who did what, lately; earlier files are `audit-NUMBER.log`, after their last record |
 
 use std::path::{Path, PathBuf};
 
 use polyclave_transport::CertificateDer;
+use polyclave_transport::wire::Approval;
 
 use crate::{
     Card, ClientPolicy, Cluster, Consent, Error, NodeSettings, Result, StoredIdentity,
-    certificate_fingerprint, private, rotation, text,
+    certificate_fingerprint, load_approval, private, rotation, save_approval, text,
 };
 
 mod secret;
@@ -28,6 +30,7 @@ pub use secret::{AskPassphrase, SecretPlace};
 const SETTINGS: &str = "node.toml";
 const CLUSTER: &str = "cluster.toml";
 const POLICY: &str = "clients.toml";
+const POLICY_APPROVAL: &str = "clients.approval";
 const STORE: &str = "store.redb";
 const AUDIT: &str = "audit.log";
 
@@ -200,6 +203,24 @@ impl NodeDir {
         cluster.save(&self.file(CLUSTER))
     }
 
+    /// Refuses a cluster that does not contain this node as it is.
+    pub fn check_member(&self, cluster: &Cluster) -> Result<()> {
+        let name = &self.settings.name;
+        let listed =
+            cluster.card_named(name).filter(|card| card.certificates.contains(&self.identity.certificate));
+        let unknown = || {
+            Error::Misuse(format!("the cluster has no node {name} with this certificate; update its card"))
+        };
+        self.check_listed(listed.ok_or_else(unknown)?)
+    }
+
+    /// Goes over to the cluster that has taken the keys of this node's one over, or joins it with a new node. The caller has made sure that
+    /// the node's store belongs to it.
+    pub fn follow_cluster(&self, cluster: &Cluster) -> Result<()> {
+        self.check_member(cluster)?;
+        cluster.save(&self.file(CLUSTER))
+    }
+
     /// Each node checks its own card. So if all nodes have a file with the same fingerprint, no card in it was changed before the cluster
     /// was defined.
     fn check_listed(&self, listed: &Card) -> Result<()> {
@@ -235,12 +256,21 @@ impl NodeDir {
         policy.save(&self.file(POLICY))
     }
 
-    /// Replaces what clients may do here by a file, as it is, if it is in order.
-    pub fn replace_policy(&self, file: &Path) -> Result<ClientPolicy> {
+    /// Replaces what clients may do here by a file, as it is, if it is in order. Its approval is there before it is.
+    pub fn replace_policy(&self, file: &Path, approval: Option<&Approval>) -> Result<ClientPolicy> {
         let text = private::read_public(file)?;
         let policy = ClientPolicy::parse(&text).map_err(|e| e.in_file(file))?;
+        if let Some(approval) = approval {
+            save_approval(approval, &self.file(POLICY_APPROVAL))?;
+        }
         private::write_public(&self.file(POLICY), text.as_bytes())?;
         Ok(policy)
+    }
+
+    /// The approval of the policy, if one was left beside it.
+    pub fn policy_approval(&self) -> Result<Option<Approval>> {
+        let path = self.file(POLICY_APPROVAL);
+        path.exists().then(|| load_approval(&path).map(|(approval, _)| approval)).transpose()
     }
 
     /// Where the policy is, to see whether it has changed.

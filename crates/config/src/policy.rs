@@ -3,6 +3,7 @@
 //! A `[[client]]` has a certificate, and what it may do at any time. A `[[rule]]` allows some clients or groups more, under conditions (modes,
 //! times, limits of requests and blocks), or forbids something. The file of a version without rules means what it meant.
 
+mod approval;
 mod check;
 mod judge;
 mod pattern;
@@ -23,6 +24,7 @@ use check::{Kind, Wrong};
 
 use crate::{ClientCard, Error, Result, certificate_fingerprint, private, text};
 
+pub use approval::{ApprovalRule, Approver, NodeOperation};
 pub use judge::{Asked, Grant, Judgement, patterns_overlap};
 pub use rule::{ClientRule, Group, Rule};
 pub use times::{Day, Hours, Moment};
@@ -36,6 +38,10 @@ pub struct ClientPolicy {
     groups: Vec<Group>,
     #[serde(rename = "rule", skip_serializing_if = "Vec::is_empty")]
     rules: Vec<Rule>,
+    #[serde(rename = "approver", skip_serializing_if = "Vec::is_empty")]
+    approvers: Vec<Approver>,
+    #[serde(rename = "approval", skip_serializing_if = "Vec::is_empty")]
+    approvals: Vec<ApprovalRule>,
 }
 
 /// The file, with the place of each entry.
@@ -45,6 +51,8 @@ struct Text {
     client: Vec<Spanned<ClientRule>>,
     group: Vec<Spanned<Group>>,
     rule: Vec<Spanned<Rule>>,
+    approver: Vec<Spanned<Approver>>,
+    approval: Vec<Spanned<ApprovalRule>>,
 }
 
 impl ClientPolicy {
@@ -56,6 +64,8 @@ impl ClientPolicy {
             clients: placed(entries.client, Kind::Client, &mut starts),
             groups: placed(entries.group, Kind::Group, &mut starts),
             rules: placed(entries.rule, Kind::Rule, &mut starts),
+            approvers: placed(entries.approver, Kind::Approver, &mut starts),
+            approvals: placed(entries.approval, Kind::Approval, &mut starts),
         };
         policy.check().map_err(|(kind, number, error)| {
             let start =
@@ -95,6 +105,21 @@ impl ClientPolicy {
     /// All rules with conditions.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// Everybody who can approve.
+    pub fn approvers(&self) -> &[Approver] {
+        &self.approvers
+    }
+
+    /// What needs approval.
+    pub fn approvals(&self) -> &[ApprovalRule] {
+        &self.approvals
+    }
+
+    /// A digest of the rules, which does not depend on how their file is laid out.
+    pub fn digest(&self) -> [u8; 32] {
+        blake3::derive_key("polyclave 2026 rules for clients", self.to_text().as_bytes())
     }
 
     /// The name of the client with this certificate.
@@ -163,6 +188,23 @@ impl ClientPolicy {
             Some(known) if known.clients.iter().any(|name| name == client) => {}
             Some(known) => known.clients.push(client.into()),
             None => policy.groups.push(Group { name: group.into(), clients: vec![client.into()] }),
+        })
+    }
+
+    /// Adds an approver, or gives a known one another certificate.
+    pub fn set_approver(&mut self, card: &ClientCard) -> Result<()> {
+        let approver = Approver { name: card.name.clone(), certificate: card.certificate.clone() };
+        self.change(|policy| match policy.approvers.iter_mut().find(|old| old.name == approver.name) {
+            Some(old) => *old = approver,
+            None => policy.approvers.push(approver),
+        })
+    }
+
+    /// Adds what needs approval, or replaces the entry of this name.
+    pub fn set_approval(&mut self, rule: ApprovalRule) -> Result<()> {
+        self.change(|policy| match policy.approvals.iter_mut().find(|old| old.name == rule.name) {
+            Some(old) => *old = rule,
+            None => policy.approvals.push(rule),
         })
     }
 

@@ -16,6 +16,7 @@ mod net;
 mod planted;
 mod protocols;
 mod refresh;
+mod reshare;
 mod secrets;
 
 use std::process::ExitCode;
@@ -45,8 +46,14 @@ fn main() -> ExitCode {
 
 /// All subjects, or those whose names begin with a word that is given.
 fn all_are_clean(words: &[String]) -> ExitCode {
-    let groups =
-        [kernels::SUBJECTS, fields::SUBJECTS, protocols::SUBJECTS, clients::SUBJECTS, refresh::SUBJECTS];
+    let groups = [
+        kernels::SUBJECTS,
+        fields::SUBJECTS,
+        protocols::SUBJECTS,
+        clients::SUBJECTS,
+        refresh::SUBJECTS,
+        reshare::SUBJECTS,
+    ];
     let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.starts_with(word.as_str()));
     let subjects: Vec<Subject> = groups.concat().into_iter().filter(|(name, _)| wanted(name)).collect();
     if subjects.is_empty() {

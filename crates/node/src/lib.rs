@@ -12,6 +12,7 @@
 //! peers        control streams among the nodes: which nodes are connected, and what nodes tell each other
 //! store        the node's database
 //! operator     orders of the operator, health, counts, the audit log
+//! reshare      all keys move to another set of nodes, while the nodes do not serve
 //! ```
 //!
 //! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node. `control.rs` carries out the orders of other nodes.
@@ -36,6 +37,7 @@ mod node;
 mod operator;
 mod peers;
 mod requests;
+pub mod reshare;
 pub mod store;
 mod strategy;
 mod threads;

@@ -77,6 +77,28 @@ pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Res
     Ok(Local { nodes: paths, client })
 }
 
+/// Makes directories for more nodes of a cluster on one host, with the limits, stock and rules for clients of one of its nodes. Returns
+/// their cards.
+pub fn add_nodes(dir: &Path, count: usize, like: &str) -> Result<Vec<Card>> {
+    let model = NodeDir::open(&dir.join(like)).map_err(system)?;
+    let policy = model.policy().map_err(system)?;
+    let names = (1..).map(|number| format!("node-{number}")).filter(|name| !dir.join(name).exists());
+    let ports = free_ports(3 * count)?;
+    let mut cards = Vec::new();
+    for (name, ports) in names.take(count).collect::<Vec<_>>().into_iter().zip(ports.chunks(3)) {
+        let at = |port: u16| format!("127.0.0.1:{port}");
+        let mut settings = NodeSettings::new(&name, &at(ports[0]), &at(ports[1]));
+        settings.http_listen = Some(at(ports[2]));
+        (settings.limits, settings.stock) = (model.settings().limits.clone(), model.settings().stock.clone());
+        let identity = Identity::generate_named(&name, VALID_DAYS)?;
+        let path = dir.join(&name);
+        let card = NodeDir::init(&path, &settings, &identity.certificate(), &identity.reveal_private_key());
+        cards.push(card.map_err(system)?);
+        NodeDir::open(&path).and_then(|node| node.save_policy(&policy)).map_err(system)?;
+    }
+    Ok(cards)
+}
+
 /// Ports on which no process listens now. They lie below the range that systems use for outgoing connections, so that a node that is down
 /// for a while finds its own ports free again. This process never returns the same port twice.
 fn free_ports(count: usize) -> Result<Vec<u16>> {

@@ -19,6 +19,7 @@ use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Addres
 use crate::clients::limits::Clients;
 use crate::clients::reception::receive_clients;
 use crate::clients::rules::Rules;
+use crate::clients::taking;
 use crate::control::{give_orders, take_orders};
 use crate::core::Core;
 use crate::error::system;
@@ -42,7 +43,7 @@ use crate::requests::service::Service;
 use crate::store::{Quarantine, Secret, Store};
 use crate::strategy::Strategy;
 use crate::threads::Threads;
-use crate::{Conduct, Result};
+use crate::{Conduct, Result, reshare};
 
 /// How long a stopping node waits for its threads to notice the stop and end.
 const LAST_THREADS: Duration = Duration::from_secs(15);
@@ -79,8 +80,10 @@ impl Running {
                  and give its file to each (`polyclave node join`)",
             )
         })?;
+        let store = open_store(&dir)?;
+        let cluster = reshare::settle(&dir, cluster, &store)?;
         catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())
-            .and_then(|config| start(dir, cluster.clone(), config, conduct))
+            .and_then(|config| start((dir, store), cluster.clone(), config, conduct))
             .map_err(|e| named(e, &cluster))
     }
 
@@ -88,7 +91,8 @@ impl Running {
     #[cfg(test)]
     pub(crate) fn start_with(dir: NodeDir, config: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
-        start(dir, cluster, config, conduct)
+        let store = open_store(&dir)?;
+        start((dir, store), cluster, config, conduct)
     }
 
     /// The address at which clients reach the node.
@@ -145,24 +149,23 @@ impl Drop for Running {
 }
 
 /// Starts a node under the protocol of its cluster.
-fn start(dir: NodeDir, cluster: Cluster, config: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
+fn start(
+    (dir, store): (NodeDir, Arc<Store>),
+    cluster: Cluster,
+    config: AnyServiceConfig,
+    conduct: Conduct,
+) -> Result<Running> {
     let settings = dir.settings().clone();
     let me = cluster.party_named(&settings.name).ok_or_else(|| {
         Error::misuse(format!("the cluster has no node '{}'; update its file", settings.name))
     })?;
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
     let dates = Dates::of(&cluster, me, &identity.certificate())?;
-    let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
-    let store = match dir.store_path().exists() {
-        true => Store::open(&dir.store_path(), &secret),
-        false => Store::create(&dir.store_path(), &secret),
-    };
-    let store = Arc::new(store.map_err(system)?);
     let socket = Socket::bind(dir.path())?;
     let incarnation = store.begin_incarnation().map_err(system)?;
     let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
     let logbook = Arc::new(Logbook::new(audit, store.clone()));
-    let rules = Rules::new(dir.policy().map_err(system)?);
+    let rules = Rules::new(taking::at_start(&dir, &store, cluster.id())?);
     let files = files::share(&settings.limits, cluster.nodes());
     let limits = Limits::default();
     let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();
@@ -274,6 +277,16 @@ fn start(dir: NodeDir, cluster: Cluster, config: AnyServiceConfig, conduct: Cond
         client_addr,
         adversary,
     })
+}
+
+/// The store of a node, which is made at its first start.
+pub(crate) fn open_store(dir: &NodeDir) -> Result<Arc<Store>> {
+    let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
+    let store = match dir.store_path().exists() {
+        true => Store::open(&dir.store_path(), &secret),
+        false => Store::create(&dir.store_path(), &secret),
+    };
+    Ok(Arc::new(store.map_err(system)?))
 }
 
 /// The levels of the stock: those of the node's settings, or else those that the protocol usually has.

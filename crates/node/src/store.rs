@@ -13,6 +13,7 @@
 //! again, or until the file is rewritten after a refresh (`erase.rs`). A stolen disk does not reveal them as long as the secret is kept
 //! elsewhere.
 
+mod approvals;
 mod audit_head;
 mod backup;
 mod budget;
@@ -35,6 +36,7 @@ mod lots;
 mod mark;
 mod policy;
 mod quarantine;
+mod reshare;
 mod rotation;
 mod seal;
 mod secret;
@@ -58,6 +60,7 @@ pub use incarnation::{Incarnation, Start};
 pub use keys::{KeyState, StoredKey};
 pub use mark::{Mark, Past};
 pub use quarantine::Quarantine;
+pub use reshare::{MovedKey, Reshared, Stage};
 pub use rotation::{CarriedKey, HeldKey};
 pub use secret::Secret;
 pub use setup::StoredSetup;

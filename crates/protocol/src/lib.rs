@@ -46,6 +46,7 @@
 
 #![warn(missing_docs)]
 
+pub mod among;
 pub mod any;
 mod byte_shares;
 pub mod catalog;

@@ -19,6 +19,7 @@ pub use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
 use crate::net::Net;
 use crate::protocol::{Faults, ProtocolConfig, Session};
 use crate::session::Stream;
+use crate::shamir::reshare::Sharing;
 use crate::stock::{Kind, Stock};
 use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
@@ -107,6 +108,11 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         _net: &mut dyn Net,
     ) -> Result<Carried> {
         Err(nothing(self, "carried over to other keys"))
+    }
+
+    /// How the nodes share what they store, if it can be moved to other nodes as it is ([`reshare`](crate::shamir::reshare)).
+    fn sharing(&self) -> Option<Sharing> {
+        None
     }
 
     /// At a client: combines the messages of the `serving` nodes about a value of bytes ([`ServiceSession::mask_input`],

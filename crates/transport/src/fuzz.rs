@@ -144,8 +144,28 @@ fn requests() -> Vec<Request> {
         serving: PartySet::all(3),
         operation,
         first,
+        approval: None,
     };
-    operations.map(request).collect()
+    let mut requests: Vec<Request> = operations.map(request).collect();
+    let mut approval = Approval::new(&statement()).expect("it is small");
+    approval.signatures.push(ApprovalSignature { certificate: vec![0x30; 9], signature: vec![7; 64] });
+    requests[0].approval = Some(approval);
+    requests
+}
+
+fn statement() -> Statement {
+    Statement {
+        version: VERSION,
+        cluster: [1; 16],
+        subject: Subject::Operation {
+            requester: vec![0x30; 20],
+            operation: Box::new(Operation::Delete { key: "payroll".into() }),
+        },
+        keys: vec![NamedKey { name: "payroll".into(), id: [2; 16] }],
+        not_after: 1_800_000_000,
+        nonce: [3; 32],
+        purpose: "ticket".into(),
+    }
 }
 
 fn replies() -> Vec<Reply> {
@@ -180,6 +200,20 @@ fn replies() -> Vec<Reply> {
 #[test]
 fn no_request_of_a_client_panics_or_takes_memory_on_its_word() {
     fuzz!("requests", &[], encoded(&requests()), |bytes: &[u8]| is_read_with_limits::<Request>(bytes));
+}
+
+/// What is read has one encoding, so nobody can show another content than the one that is signed.
+#[test]
+fn no_statement_of_an_approval_panics_and_what_is_read_has_one_encoding() {
+    let policy = Statement { subject: Subject::Policy { digest: [4; 32] }, keys: Vec::new(), ..statement() };
+    let valid = [statement(), policy].map(|statement| statement.encode().expect("it is small"));
+    fuzz!("statements", &["payroll"], valid.to_vec(), |bytes: &[u8]| {
+        within_memory(room(bytes), || {
+            if let Ok(statement) = Statement::decode(bytes) {
+                assert_eq!(statement.encode().expect("it was read"), bytes);
+            }
+        });
+    });
 }
 
 #[test]

@@ -48,6 +48,7 @@ mod session;
 mod shape;
 mod shaped;
 mod side;
+mod signature;
 mod socket;
 mod stream;
 mod switchboard;

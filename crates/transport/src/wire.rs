@@ -5,6 +5,7 @@
 //! gets the same. Every node answers each of them with one [`Reply`], and says meanwhile that it is working. The nodes compare digests
 //! of the request and of each step with each other before they use them.
 
+mod approval;
 mod codec;
 mod components;
 pub mod key_block;
@@ -14,6 +15,7 @@ mod pairs;
 use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
 
+pub use approval::{Approval, ApprovalSignature, MOST_PURPOSE, NamedKey, Statement, Subject};
 pub use codec::{decode, encode, receive_bytes, send, version_of};
 pub use components::{
     COMPONENT_SECONDS, CheckKind, Component, KeyCheck, MOST_COMPONENTS, Parity, component_name,
@@ -119,6 +121,8 @@ pub struct Request {
     pub operation: Operation,
     /// The first step, if there is one already. This saves a round trip.
     pub first: Option<Step>,
+    /// The approval of several people, if the client has one.
+    pub approval: Option<Approval>,
 }
 
 /// What to do.
@@ -244,6 +248,30 @@ impl Operation {
     pub fn only_uses(&self) -> bool {
         use Operation::{Kdf, Use, Wrap, WrapBlock};
         matches!(self, Use { .. } | Wrap { .. } | WrapBlock { .. } | Kdf { .. })
+    }
+}
+
+impl Operation {
+    /// The names of the keys that it uses or deletes, which must exist.
+    pub fn existing_keys(&self) -> Vec<&str> {
+        match self {
+            Operation::Status
+            | Operation::List { .. }
+            | Operation::Show { .. }
+            | Operation::Random { .. }
+            | Operation::Generate(_)
+            | Operation::Import(_)
+            | Operation::ImportComponent { .. }
+            | Operation::Combine { .. } => Vec::new(),
+            Operation::Delete { key } | Operation::Use { key, .. } | Operation::Kdf { key, .. } => vec![key],
+            Operation::Derive { base, .. } => vec![base],
+            Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
+                vec![wrapping, key]
+            }
+            Operation::Unwrap { unwrapping, .. } | Operation::UnwrapBlock { unwrapping, .. } => {
+                vec![unwrapping]
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use polyclave_config::{
     ClientCard, ClientPolicy, ClientSuccession, Day, Hours, Moment, Rule, certificate_fingerprint,
 };
 
+use super::policy::refuse_unapproved;
 use crate::names::{parse_days, parse_modes, parse_rights, words};
 use crate::say;
 
@@ -130,6 +131,7 @@ pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     let succession = ClientSuccession::load(&arguments.card)?;
     let card = succession.card();
     let mut policy = dir.policy()?;
+    refuse_unapproved(&policy)?;
     let node = &dir.settings().name;
     let keeps = arguments.rights.is_none() && arguments.group.is_none();
     take_certificates(&succession, keeps && !arguments.replace, &mut policy)?;
@@ -256,6 +258,7 @@ impl Conditions {
 pub fn revoke(arguments: &RevokeArguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
     let mut policy = dir.policy()?;
+    refuse_unapproved(&policy)?;
     policy.revoke(&arguments.client)?;
     dir.save_policy(&policy)?;
     let node = &dir.settings().name;

@@ -1,5 +1,6 @@
 //! `node policy`: tries, lists and replaces the rules for clients.
 
+mod approval;
 mod check;
 mod list;
 mod set;
@@ -7,9 +8,9 @@ mod set;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Subcommand;
-use polyclave_config::ClientPolicy;
+use polyclave_config::{ClientPolicy, NodeOperation};
 
 /// The subcommands for rules.
 #[derive(Subcommand)]
@@ -18,6 +19,10 @@ pub enum Command {
     Check(check::Arguments),
     /// List who may do what
     List(list::Arguments),
+    /// Let somebody approve operations
+    Approver(approval::ApproverArguments),
+    /// Let operations need the approval of several people
+    Approval(approval::ApprovalArguments),
     /// Replace all rules with those of a file, if they are in order
     Set(set::Arguments),
 }
@@ -46,11 +51,26 @@ impl Source {
     }
 }
 
+/// Refuses to change rules that want approval for that.
+pub fn refuse_unapproved(policy: &ClientPolicy) -> Result<()> {
+    if let Some(rule) = policy.approvals_for_node(NodeOperation::Policy).first() {
+        bail!(
+            "a change of these rules needs approval: {} (approval {}); nothing was changed. Write the new rules to a file, and then: polyclave \
+             approval request policy FILE --node DIR --out OUT; polyclave approval sign OUT; polyclave node policy set DIR FILE --approval OUT",
+            rule.told(),
+            rule.name
+        );
+    }
+    Ok(())
+}
+
 /// Runs the command.
 pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Check(arguments) => check::run(arguments),
         Command::List(arguments) => list::run(arguments),
+        Command::Approver(arguments) => approval::approver(arguments),
+        Command::Approval(arguments) => approval::approval(arguments),
         Command::Set(arguments) => set::run(arguments),
     }
 }

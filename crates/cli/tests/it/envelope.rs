@@ -52,7 +52,7 @@ fn files_in_envelopes_come_back_from_files_and_pipes_and_altered_ones_leave_noth
     }
 
     let log = String::from_utf8(place.read("try/node-1/audit.log")).expect("it is text");
-    let header = format!("header=blake3:{}", blake3_of("accounts"));
+    let header = format!("owner=client header=blake3:{}", blake3_of("accounts"));
     let begun = |line: &&str| line.contains(&header) && line.contains("\"begun\"");
     assert!(log.lines().filter(begun).count() >= 5, "{log}");
     assert!(log.contains("\"operation\":\"decrypt\",\"key\":\"files\""), "{log}");

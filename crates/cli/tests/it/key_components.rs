@@ -21,7 +21,7 @@ fn two_people_bring_a_key_in_and_wrong_check_values_keep_nothing() {
             place.run(&format!("node allow try/node-{node} {name}/card.toml {rights}"));
         }
         place.until("the rights are taken", || {
-            place.output(&format!("key list --client {name}")).status.success()
+            place.output(&format!("client status --client {name}")).status.success()
         });
     }
     let give = |i: usize, client: &str, kcv: &str| {

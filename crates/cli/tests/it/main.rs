@@ -1,6 +1,7 @@
 //! The program `polyclave` as a person runs it.
 
 mod active_service;
+mod approvals;
 mod changes;
 mod common;
 mod demo;
@@ -12,6 +13,7 @@ mod kills;
 mod operating;
 mod policy;
 mod refresh;
+mod reshare;
 mod sealed_secret;
 mod service;
 mod shipped;

@@ -22,16 +22,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const ROUNDS: usize = 6;
 
 /// A cluster whose nodes are processes, with a known key and a sealed message.
-struct Trial {
-    place: Place,
-    nodes: usize,
+pub struct Trial {
+    pub place: Place,
+    pub nodes: usize,
     sealed: Vec<u8>,
     /// The known key under one that wraps.
     wrapped: Vec<u8>,
 }
 
 impl Trial {
-    fn begin(protocol: &str) -> (Trial, Vec<Running>) {
+    pub fn begin(protocol: &str) -> (Trial, Vec<Running>) {
         let place = Place::new();
         place.run(&format!("cluster new try --protocol {protocol}"));
         let nodes = place.names_in("try").iter().filter(|name| name.starts_with("node-")).count();
@@ -56,7 +56,7 @@ impl Trial {
         (trial, running)
     }
 
-    fn start_one(&self, node: usize) -> Running {
+    pub fn start_one(&self, node: usize) -> Running {
         self.place.start(&format!("node run try/node-{node} --log error"))
     }
 
@@ -66,11 +66,11 @@ impl Trial {
         nodes
     }
 
-    fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         Client::open(&ClientDir::open(&self.place.path("try/client")).expect("there")).expect("a client")
     }
 
-    fn status(&self, node: usize) -> Value {
+    pub fn status(&self, node: usize) -> Value {
         let said = self.place.output(&format!("node status try/node-{node} --json")).stdout;
         serde_json::from_slice(&said).expect("it is JSON")
     }
@@ -80,7 +80,7 @@ impl Trial {
     }
 
     /// All keys are what they were.
-    fn verify(&self) {
+    pub fn verify(&self) {
         let code = insist("the known key", || self.client().cmac("known", &mut &message()[..], &mut |_| ()));
         assert_eq!(hex::encode(code), CODE);
         let opened = insist("what was sealed", || {
@@ -94,7 +94,7 @@ impl Trial {
     }
 }
 
-fn new_key(name: &str, mode: Mode) -> NewKey {
+pub fn new_key(name: &str, mode: Mode) -> NewKey {
     NewKey::for_modes(name, "aes-128", &[mode], 1 << 32)
 }
 
@@ -103,7 +103,7 @@ fn message() -> Vec<u8> {
 }
 
 /// Does something that has to be possible again soon, and never fails as it would with a wrong key.
-fn insist<T>(what: &str, mut attempt: impl FnMut() -> polyclave_client::Result<T>) -> T {
+pub fn insist<T>(what: &str, mut attempt: impl FnMut() -> polyclave_client::Result<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
         match attempt() {

@@ -142,5 +142,5 @@ pub fn use_of(name: &str, how: Use) -> Operation {
 pub fn request(operation: Operation, first: Option<Step>) -> Request {
     let mut id = [0; 16];
     random_bytes(&mut id).expect("random bytes");
-    Request { version: wire::VERSION, id, serving: PartySet::all(3), operation, first }
+    Request { version: wire::VERSION, id, serving: PartySet::all(3), operation, first, approval: None }
 }

@@ -174,6 +174,7 @@ fn a_writer_is_never_given_the_key_of_a_file_that_is_there(cluster: &TestCluster
             serving: PartySet::all(2),
             operation: operation.clone(),
             first: Some(Step::FileKey),
+            approval: None,
         });
         for reply in raw.replies() {
             let Reply::Accepted { start, .. } = reply else { panic!("{reply:?}") };

@@ -6,6 +6,7 @@ mod common;
 
 mod active;
 mod active_faults;
+mod approvals;
 mod budgets;
 mod chosen_blocks;
 mod ciphers;

@@ -9,6 +9,8 @@ use crate::{Error, Result, check_name};
 const MOST_CLIENTS: usize = 10_000;
 const MOST_RULES: usize = 1_000;
 const MOST_ITEMS: usize = 1_000;
+/// The most approvers: for each one who signed, a signature is verified.
+const MOST_APPROVERS: usize = 100;
 
 /// A kind of entries in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub(super) enum Kind {
     Client,
     Group,
     Rule,
+    Approver,
+    Approval,
 }
 
 /// An entry that cannot stand: its kind, its number from 0 on, and why.
@@ -28,7 +32,8 @@ impl ClientPolicy {
         self.check_counts()?;
         let names = self.check_clients()?;
         let groups = self.check_groups(&names)?;
-        self.check_rules(&names, &groups)
+        self.check_rules(&names, &groups)?;
+        self.check_approvals()
     }
 
     fn check_counts(&self) -> Checked<()> {
@@ -36,6 +41,8 @@ impl ClientPolicy {
             (Kind::Client, "clients", self.clients.len(), MOST_CLIENTS),
             (Kind::Group, "groups", self.groups.len(), MOST_RULES),
             (Kind::Rule, "rules", self.rules.len(), MOST_RULES),
+            (Kind::Approver, "approvers", self.approvers.len(), MOST_APPROVERS),
+            (Kind::Approval, "approvals", self.approvals.len(), MOST_APPROVERS),
         ];
         for (kind, what, count, most) in counts {
             if count > most {
@@ -123,12 +130,55 @@ impl ClientPolicy {
         Ok(())
     }
 
+    fn check_approvals(&self) -> Checked<()> {
+        let (mut names, mut certificates) = (HashSet::new(), HashSet::new());
+        for (i, approver) in self.approvers.iter().enumerate() {
+            let wrong = |error| (Kind::Approver, i, error);
+            check_name("approver", &approver.name).map_err(wrong)?;
+            if !names.insert(approver.name.as_str()) || !certificates.insert(approver.certificate.as_ref()) {
+                let told =
+                    "another approver has this name or this certificate; one person must not count twice";
+                return Err(wrong(Error::misuse(told)));
+            }
+        }
+        let mut rules = HashSet::new();
+        for (i, rule) in self.approvals.iter().enumerate() {
+            let wrong = |error| (Kind::Approval, i, error);
+            let misuse = |told: String| wrong(Error::misuse(told));
+            check_name("approval", &rule.name).map_err(wrong)?;
+            check_patterns(&rule.keys).map_err(wrong)?;
+            check_items(rule.rights.len()).map_err(wrong)?;
+            check_items(rule.of.len()).map_err(wrong)?;
+            known("approver", &rule.of, &names).map_err(wrong)?;
+            if !rules.insert(rule.name.as_str()) {
+                return Err(misuse("two approvals have this name; give each its own".into()));
+            }
+            let of: HashSet<&String> = rule.of.iter().collect();
+            if rule.need == 0 || rule.need > of.len() || of.len() < rule.of.len() {
+                let (need, of) = (rule.need, rule.of.len());
+                return Err(misuse(format!(
+                    "it needs {need} of {of} approvers; take 1 to all of them, each once"
+                )));
+            }
+            if rule.rights.is_empty() != rule.keys.is_empty()
+                || (rule.rights.is_empty() && rule.node.is_empty())
+            {
+                return Err(misuse(
+                    "it needs rights and keys, or operations at the node (node = [..])".into(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The name of an entry, for errors.
     pub(super) fn name_of(&self, kind: Kind, number: usize) -> String {
         let name = match kind {
             Kind::Client => self.clients.get(number).map(|entry| ("client", &entry.name)),
             Kind::Group => self.groups.get(number).map(|entry| ("group", &entry.name)),
             Kind::Rule => self.rules.get(number).map(|entry| ("rule", &entry.name)),
+            Kind::Approver => self.approvers.get(number).map(|entry| ("approver", &entry.name)),
+            Kind::Approval => self.approvals.get(number).map(|entry| ("approval", &entry.name)),
         };
         // A name that does not fit is shown by its own error.
         let fits = |name: &str| check_name("rule", name).is_ok();

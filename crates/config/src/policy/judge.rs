@@ -95,9 +95,12 @@ impl ClientPolicy {
         }
         let entry = (!client.rights.is_empty()).then_some(Grant::Entry(client));
         let all = entry.into_iter().chain(rules().filter(|rule| !rule.deny).map(Grant::Rule));
-        Judgement::NotAllowed(
-            all.map(|grant| (grant, grant.lacks(asked, at))).min_by_key(|(_, lacks)| lacks.len()),
-        )
+        Judgement::NotAllowed(all.map(|grant| (grant, grant.lacks(asked, at))).min_by_key(
+            |(grant, lacks)| {
+                // A rule about something else is farther away than one that lacks modes or times.
+                lacks.len() + if grant.rights().contains(&asked.right) { 0 } else { 3 }
+            },
+        ))
     }
 
     /// The same, yes or no.
@@ -160,14 +163,21 @@ impl Rule {
 }
 
 impl Grant<'_> {
+    fn rights(&self) -> &[Right] {
+        match self {
+            Grant::Entry(client) => &client.rights,
+            Grant::Rule(rule) => &rule.rights,
+        }
+    }
+
     /// What the rule lacks so that it would allow something.
     fn lacks(&self, asked: &Asked, at: Moment) -> Vec<String> {
-        let (rights, keys) = match self {
-            Grant::Entry(client) => (&client.rights, &client.keys),
-            Grant::Rule(rule) => (&rule.rights, &rule.keys),
+        let keys = match self {
+            Grant::Entry(client) => &client.keys,
+            Grant::Rule(rule) => &rule.keys,
         };
         let mut lacks = Vec::new();
-        if !rights.contains(&asked.right) {
+        if !self.rights().contains(&asked.right) {
             lacks.push(format!("it does not allow to {}", asked.right));
         }
         if asked.right.is_about_keys() && !fits(keys, &asked.key) {

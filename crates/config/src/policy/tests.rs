@@ -343,6 +343,78 @@ fn a_rule_and_a_group_are_added_for_a_client() {
     assert!(may(&policy, &certificate(9), Right::Encrypt, "exact"), "her rights stay");
 }
 
+/// Added to the rules: three approvers, and what needs them.
+const APPROVALS: &str = r#"
+[[approver]]
+name = "ann"
+certificate = "MIIAAgcH"
+
+[[approver]]
+name = "ben"
+certificate = "MIIAAggI"
+
+[[approval]]
+name = "two"
+rights = ["delete", "wrap"]
+keys = ["pay*"]
+need = 2
+of = ["ann", "ben"]
+
+[[approval]]
+name = "rules"
+node = ["policy"]
+need = 1
+of = ["ben"]
+"#;
+
+#[test]
+fn what_needs_approval_is_found_by_right_and_key_and_comes_back() {
+    let policy = ClientPolicy::parse(&format!("{RULES}{APPROVALS}")).expect("rules");
+    assert_eq!(ClientPolicy::parse(&policy.to_text()).expect("it was written here"), policy);
+    let needs = |right, key: &str| policy.approvals_for(&[Asked::of(right, key)]).len();
+    assert_eq!(
+        (needs(Right::Delete, "payroll"), needs(Right::Delete, "other"), needs(Right::Mac, "payroll")),
+        (1, 0, 0)
+    );
+    assert_eq!(
+        policy.approvals_for(&[Asked::of(Right::Wrap, "kek"), Asked::of(Right::Wrap, "payroll")]).len(),
+        1
+    );
+    assert_eq!(policy.approvals_for_node(NodeOperation::Policy).len(), 1);
+    let spaced = policy.to_text().replace(" = ", "  =  ");
+    assert_eq!(ClientPolicy::parse(&spaced).expect("the same").digest(), policy.digest());
+    assert_ne!(rules().digest(), policy.digest());
+}
+
+#[test]
+fn approvals_that_nobody_could_give_or_one_person_alone_are_refused() {
+    let all = format!("{RULES}{APPROVALS}");
+    for (from, to, told) in [
+        ("need = 2", "need = 3", "approval two: it needs 3 of 2 approvers"),
+        ("need = 2", "need = 0", "it needs 0 of 2"),
+        (
+            "of = [\"ann\", \"ben\"]",
+            "of = [\"ann\", \"ann\"]",
+            "it needs 2 of 2 approvers; take 1 to all of them, each once",
+        ),
+        ("of = [\"ann\", \"ben\"]", "of = [\"ann\", \"cy\"]", "there is no approver \"cy\""),
+        ("MIIAAggI", "MIIAAgcH", "approver ben: another approver has this name or this certificate"),
+        ("name = \"ben\"", "name = \"ann\"", "approver ann: another approver has this name"),
+        ("node = [\"policy\"]", "node = [\"coffee\"]", "unknown variant `coffee`"),
+        ("node = [\"policy\"]", "", "approval rules: it needs rights and keys, or operations at the node"),
+        ("name = \"rules\"", "name = \"two\"", "two approvals have this name"),
+    ] {
+        let text = match from.starts_with("name = \"ben") || from.starts_with("name = \"rules") {
+            // The clients have such names, too.
+            true => format!("{RULES}{}", APPROVALS.replacen(from, to, 1)),
+            false => all.replacen(from, to, 1),
+        };
+        assert_ne!(text, all, "{from}");
+        let error = ClientPolicy::parse(&text).expect_err(to).to_string();
+        assert!(error.contains(told) && error.contains("line"), "{from} -> {to}: {error}");
+    }
+}
+
 #[test]
 fn a_rule_for_owners_is_about_files_in_envelopes_that_they_wrote_and_nothing_else() {
     let owned = "\n[[rule]]\nname = \"own\"\nclients = [\"carol\"]\nrights = [\"decrypt\"]\nkeys = [\"files\"]\nowners = [\"carol\", \"team-*\"]\n";

@@ -1,6 +1,6 @@
 //! How two sets of rules differ, for the audit log: a line for each client, group and rule.
 
-use polyclave_config::{ClientPolicy, ClientRule, Group, Rule};
+use polyclave_config::{ApprovalRule, Approver, ClientPolicy, ClientRule, Group, Rule};
 
 /// What has changed for one client, group or rule.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +22,12 @@ pub(super) fn changes(before: &ClientPolicy, after: &ClientPolicy) -> Vec<Change
     let mut all = differences("", clients(before), clients(after));
     all.extend(differences("group", groups(before), groups(after)));
     all.extend(differences("rule", rules(before), rules(after)));
+    let approvers =
+        |p: &ClientPolicy| p.approvers().iter().map(|a| (a.name.clone(), of_approver(a))).collect();
+    let approvals =
+        |p: &ClientPolicy| p.approvals().iter().map(|a| (a.name.clone(), of_approval(a))).collect();
+    all.extend(differences("approver", approvers(before), approvers(after)));
+    all.extend(differences("approval", approvals(before), approvals(after)));
     all
 }
 
@@ -79,6 +85,21 @@ fn of_client(client: &ClientRule) -> Fields {
     let next = client.next.as_ref().map(|next| ("next-certificate", hash(next)));
     let fields = [("certificate", hash(&client.certificate))].into_iter().chain(next);
     fields.chain([("rights", list(&client.rights)), ("keys", list(&client.keys))]).collect()
+}
+
+fn of_approver(approver: &Approver) -> Fields {
+    vec![("certificate", format!("blake3:{}", blake3::hash(&approver.certificate).to_hex()))]
+}
+
+fn of_approval(rule: &ApprovalRule) -> Fields {
+    vec![
+        ("rights", list(&rule.rights)),
+        ("keys", list(&rule.keys)),
+        ("node", list(&rule.node)),
+        ("need", rule.need.to_string()),
+        ("of", list(&rule.of)),
+        ("requester-counts", rule.requester_counts.to_string()),
+    ]
 }
 
 fn of_group(group: &Group) -> Fields {

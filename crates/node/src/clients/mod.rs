@@ -1,9 +1,11 @@
 //! Clients: their connections ([`reception`]), the limits of each ([`limits`]), and the operator's rules for them
 //! ([`rules`]; how much of their limits is used up: [`rates`]; how they have changed: [`changes`]).
 
+pub(crate) mod approvals;
 mod changes;
 pub(crate) mod limits;
 pub(crate) mod random;
 mod rates;
 pub(crate) mod reception;
 pub(crate) mod rules;
+pub(crate) mod taking;

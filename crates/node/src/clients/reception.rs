@@ -123,20 +123,14 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     };
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
-    let detail = described(&request.operation);
+    let mut detail = described(&request.operation);
     let ticket = ticket(client, &request.id);
-    let event = Event {
-        client: &client.name,
-        operation: kind,
-        key: &key,
-        detail: &detail,
-        request: request.id,
-        ..Event::default()
-    };
-    let begun = || core.logbook.admit(&Event { outcome: BEGUN, ..event });
+    let id = request.id;
+    let event = Event { client: &client.name, operation: kind, key: &key, request: id, ..Event::default() };
+    let begun = |detail: &str| core.logbook.admit(&Event { outcome: BEGUN, detail, ..event });
     let (blocks, result) = match &request.operation {
         Operation::Random { bytes } => {
-            (0, tell(core, begun().and_then(|()| draw(core, client, *bytes)), net))
+            (0, tell(core, begun(&detail).and_then(|()| draw(core, client, *bytes)), net))
         }
         // Always answered, so that a client can learn why other requests are refused.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
@@ -144,11 +138,12 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
             let shown = || {
                 Ok(Reply::Keys { keys: vec![core.service.keys.show(&core.rules, client, key)?], more: false })
             };
-            (0, tell(core, begun().and_then(|()| shown()), net))
+            (0, tell(core, begun(&detail).and_then(|()| shown()), net))
         }
-        Operation::List { after } => {
-            (0, tell(core, begun().and_then(|()| core.service.keys.list(&core.rules, client, after)), net))
-        }
+        Operation::List { after } => (
+            0,
+            tell(core, begun(&detail).and_then(|()| core.service.keys.list(&core.rules, client, after)), net),
+        ),
         _ => {
             let held = core.service.clients.request(&client.name);
             let only_uses = request.operation.only_uses();
@@ -156,10 +151,14 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
                 let held_off = core.material.hold_off_rotation(only_uses)?;
                 Ok((held, held_off, Plan::make(&core.service, client, request, bytes)?))
             });
-            match planned.and_then(|planned| begun().map(|()| planned)) {
+            if let Ok((.., Plan { approved: Some(approved), .. })) = &planned {
+                let by = approved.by.join(",");
+                detail = format!("{detail} approved-by={by}").trim_start().to_owned();
+            }
+            match planned.and_then(|planned| begun(&detail).map(|()| planned)) {
                 Ok((_held, held_off, plan)) => {
                     let outcome = serve(&core.service, client, plan, held_off, net);
-                    core.seen.note(&client.name, kind, &key, event.request, outcome.faults);
+                    core.seen.note(&client.name, kind, &key, id, outcome.faults);
                     (outcome.blocks, outcome.result)
                 }
                 Err(refusal) => {
@@ -176,7 +175,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
         .record(began.elapsed().as_secs_f64());
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
-    core.logbook.note(&Event { outcome, blocks, ..event });
+    core.logbook.note(&Event { outcome, blocks, detail: &detail, ..event });
     result.is_ok()
 }
 
@@ -216,7 +215,11 @@ fn described(operation: &Operation) -> String {
         Operation::Use { how: Use::EnvelopeWrite(envelope) | Use::EnvelopeOpen { envelope, .. }, .. } => {
             let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex();
             let (header, commitment) = (hash(&envelope.header), hex::encode(envelope.commitment));
-            format!("owner={:?} header=blake3:{header} commitment={commitment}", envelope.owner)
+            // In an opening it is whatever the client says.
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            let owner = Some(&envelope.owner).filter(|owner| owner.chars().all(is_name));
+            let owner = owner.map_or("?", String::as_str);
+            format!("owner={owner} header=blake3:{header} commitment={commitment}")
         }
         Operation::Random { bytes } => format!("bytes={bytes}"),
         Operation::Derive { base, .. } => format!("from={base}"),

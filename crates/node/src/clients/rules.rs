@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 use polyclave_config::{Asked, ClientPolicy, ClientRule, Grant, Judgement, Moment};
 use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::{Reason, Refusal, Right};
@@ -34,6 +34,11 @@ struct InForce {
 impl Rules {
     pub(crate) fn new(policy: ClientPolicy) -> Rules {
         Rules(Arc::new(InForce { policy: RwLock::new(policy), rates: Rates::default() }))
+    }
+
+    /// The rules themselves.
+    pub(crate) fn policy(&self) -> RwLockReadGuard<'_, ClientPolicy> {
+        self.0.policy.read()
     }
 
     /// The name of the client with a certificate.

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 /// Shares by name, as they are stored.
 pub(crate) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
-const ROUND_KEYS: &str = "round keys";
+pub(crate) const ROUND_KEYS: &str = "round keys";
 const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
 const RAW: &str = "key";
 pub(crate) const HASH_KEY: &str = "powers of the hash key";

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use polyclave_config::NodeDir;
 
+use crate::clients::taking;
 use crate::core::Core;
 use crate::material::rotation;
 use crate::material::set_up::Leader;
@@ -34,7 +35,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             policy_of = modified();
             certificates.look_again();
             match dir.policy() {
-                Ok(policy) => core.rules.take(policy),
+                Ok(policy) => taking::take(core, dir, policy),
                 Err(e) => {
                     tracing::error!(error = %e, "the policy cannot be read; the previous one stays in force")
                 }

@@ -19,6 +19,7 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, Operation, Origin, Reason, Refusal, Step};
 
+use crate::clients::approvals::Approved;
 use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{StepError, misplaced};
@@ -26,6 +27,7 @@ use crate::computation::progress::Progress;
 use crate::keys::make::generate;
 use crate::material::epoch::SessionContext;
 use crate::material::rotation::HeldOff;
+use crate::requests::agreement::agree;
 use crate::requests::begin::begin;
 use crate::requests::lending::Channel;
 use crate::requests::plan::{Plan, Task, UnwrappedBlock};
@@ -105,7 +107,11 @@ fn try_serve(
         progress: Arc::new(Progress::new(service.computed.clone())),
         faults: Faults::default(),
     };
-    let outcome = serving.run(plan.task, first, session);
+    let spent = match plan.request.approval {
+        Some(_) => serving.spend_approval(plan.approved.as_ref(), plan.digest),
+        None => Ok(()),
+    };
+    let outcome = spent.and_then(|()| serving.run(plan.task, first, session));
     (*blocks, *faults) = (serving.blocks, serving.faults);
     let ending = Ending { outcome, gone: serving.line.gone };
     service.strategy.end(&service.material, &mut channel, ending, faults)
@@ -194,6 +200,17 @@ impl<'a> Serving<'a, '_> {
             }
             Task::Delete { key } => self.delete(&key),
         }
+    }
+
+    /// Spends the approval where this node's rules want one, and begins only if all serving nodes say that they have done so. All nodes come
+    /// here, because they have compared the request with its approval.
+    fn spend_approval(&mut self, approved: Option<&Approved>, digest: [u8; 32]) -> Result<(), StepError> {
+        let serving = self.net()?.members();
+        let service = self.service;
+        let spent = approved.map_or(Ok(()), |approved| {
+            service.approvals().spend(approved).and_then(|()| service.marks.protect(serving))
+        });
+        agree(spent.map(|()| digest), self.net()?)?.map_err(StepError::Refused)
     }
 
     fn net(&mut self) -> Result<&mut TlsNet, Error> {

@@ -14,6 +14,7 @@ use polyclave_transport::wire::{
     key_of_component, why_apart,
 };
 
+use crate::clients::approvals::Approved;
 use crate::clients::rules::Client;
 use crate::computation::key_circuits::padding;
 use crate::computation::modes::envelope;
@@ -44,6 +45,8 @@ pub(crate) struct Plan {
     pub(super) client: String,
     /// What it asks of the rules.
     pub(super) asked: Vec<Asked>,
+    /// The approval that this node's rules want for it.
+    pub(crate) approved: Option<Approved>,
     /// The name of the key that the request makes or deletes.
     _taken: Option<Taken>,
 }
@@ -134,6 +137,8 @@ impl Plan {
         }
         let asked = components::asked_of_giver(service, client, asked(&request.operation))?;
         asked.iter().try_for_each(|asked| service.rules.allow(client, asked))?;
+        let desk = service.approvals();
+        let approved = desk.check(client, &request, &asked, serving.len() == service.members.nodes)?;
         let mut taken = None;
         let task = match &request.operation {
             Operation::Generate(new) => {
@@ -251,7 +256,16 @@ impl Plan {
         hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate).update(bytes);
         let (ticket, digest) = (ticket(client, &request.id), hasher.finalize().into());
         asked.iter().try_for_each(|asked| service.rules.charge(client, asked, [1, 0]))?;
-        Ok(Plan { ticket, request, digest, task, client: client.name.clone(), asked, _taken: taken })
+        Ok(Plan {
+            ticket,
+            request,
+            digest,
+            task,
+            client: client.name.clone(),
+            asked,
+            approved,
+            _taken: taken,
+        })
     }
 
     /// A digest of the keys that the request uses, which the nodes compare.

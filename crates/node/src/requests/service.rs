@@ -9,6 +9,7 @@ use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_transport::wire::{KeyInfo, Refusal};
 
 use crate::Conduct;
+use crate::clients::approvals::Desk;
 use crate::clients::limits::Clients;
 use crate::clients::rules::{Client, Rules};
 use crate::computation::circuits::Library;
@@ -48,6 +49,11 @@ pub(crate) struct Service {
 }
 
 impl Service {
+    /// Where approvals are checked and spent.
+    pub(crate) fn approvals(&self) -> Desk<'_> {
+        Desk { rules: &self.rules, store: &self.store, cluster: self.members.cluster.id() }
+    }
+
     /// Pays for blocks from what the rules allow to the client and from the key's budget, and has the others that serve remember the latter,
     /// before they are computed.
     pub(crate) fn pay(

@@ -40,6 +40,11 @@ impl Budgets {
         self.keys.lock().entry(id).or_default().clone()
     }
 
+    /// Forgets all that was read: the records have been replaced. Nothing is being spent.
+    pub(super) fn clear(&self) {
+        self.keys.lock().clear();
+    }
+
     /// Notes that a key was deleted.
     pub(super) fn forget(&self, id: [u8; 16]) {
         let meter = self.keys.lock().remove(&id);

@@ -108,6 +108,9 @@ pub enum StoreError {
         "no fresh common secrets were prepared that fit what is here; order the rotation again at every node"
     )]
     NoRotation,
+    /// No reshare was prepared under this id.
+    #[error("no reshare was prepared that fits what is here; run the reshare again at every node")]
+    NoReshare,
     /// A private file could not be used.
     #[error(transparent)]
     File(#[from] polyclave_config::Error),

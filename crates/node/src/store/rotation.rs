@@ -16,7 +16,7 @@ use super::setup::{AGREED, PROPOSED, load, save};
 use super::{KeyState, Result, Store, StoreError};
 
 /// The id of the common secrets that the operator wants replaced.
-const WANTED: &[u8] = b"rotation wanted";
+pub(super) const WANTED: &[u8] = b"rotation wanted";
 /// Fresh common secrets.
 const PREPARED: &[u8] = b"rotation setup";
 /// The keys that were carried over to them; of the first piece. The others have their number behind it.
@@ -24,7 +24,7 @@ const CARRIED: &[u8] = b"rotation keys";
 /// The shares of each of these keys, by its id.
 const SHARES: &[u8] = b"rotation shares ";
 /// The time since which the common secrets are in use, in seconds since 1970.
-const SINCE: &[u8] = b"secrets since";
+pub(super) const SINCE: &[u8] = b"secrets since";
 
 /// A key as this node holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ fn carried(records: &impl Records) -> Result<Vec<(String, [u8; 16])>> {
     Ok(all)
 }
 
-fn clear(changes: &Changes) -> Result<()> {
+pub(super) fn clear(changes: &Changes) -> Result<()> {
     for (_, id) in carried(changes)? {
         changes.remove(Table::Meta, &shares_of(id))?;
     }

@@ -11,6 +11,7 @@ use crate::net::Net;
 use crate::protocol::{Adversary, ProtocolConfig};
 use crate::service::{Carried, Element, ServiceConfig, Stored};
 use crate::session::{HandshakeParameters, Stream};
+use crate::shamir::reshare::Sharing;
 use crate::stock::{Kind, Stock};
 use crate::{Party, PartySet, Result};
 
@@ -58,6 +59,7 @@ trait ErasedServiceConfig: ErasedConfig {
         stored: &[Stored<'_>],
         net: &mut dyn Net,
     ) -> Result<Carried>;
+    fn sharing(&self) -> Option<Sharing>;
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
 }
@@ -121,6 +123,10 @@ impl<S: ServiceConfig<Setup: 'static, Session: ErasableService>> ErasedServiceCo
         net: &mut dyn Net,
     ) -> Result<Carried> {
         ServiceConfig::carry_over(self, old.of(), new.of(), stream, stored, net)
+    }
+
+    fn sharing(&self) -> Option<Sharing> {
+        ServiceConfig::sharing(self)
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
@@ -228,6 +234,10 @@ impl ServiceConfig for AnyServiceConfig {
         net: &mut dyn Net,
     ) -> Result<Carried> {
         self.0.carry_over(old, new, stream, stored, net)
+    }
+
+    fn sharing(&self) -> Option<Sharing> {
+        self.0.sharing()
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

@@ -34,6 +34,7 @@ mod product;
 mod prss;
 mod refresh;
 mod registers;
+pub mod reshare;
 mod runs;
 mod security;
 mod service;

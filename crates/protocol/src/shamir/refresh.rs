@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
 
 use polyclave_field::{Gf128, Gf256};
 use polyclave_kernels::aes_prg::AesPrg;
-use polyclave_kernels::affine::{Map, combine};
+use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::gf128::{scale_add, weighted_sums};
 use polyclave_kernels::gf256::multiply;
 use zeroize::Zeroizing;
@@ -59,9 +59,9 @@ use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
 /// Combinations of bytes, each of which errs with probability 2^-8.
-const CHECKS: usize = 16;
+pub(super) const CHECKS: usize = 16;
 /// What a party publishes for each dealer: the combinations of bytes, and that of elements.
-const PUBLISHED: usize = CHECKS + ELEMENT_BYTES;
+pub(super) const PUBLISHED: usize = CHECKS + ELEMENT_BYTES;
 
 /// Fresh shares of what is stored, in the same form.
 pub(super) fn refresh<S: AdversaryModel>(
@@ -119,23 +119,23 @@ impl Part {
 
 /// How many bytes of either kind of sharing, without the zeros that mask the check.
 #[derive(Clone, Copy, Default)]
-struct Lens {
-    bytes: usize,
-    elements: usize,
+pub(super) struct Lens {
+    pub(super) bytes: usize,
+    pub(super) elements: usize,
 }
 
 impl Lens {
-    fn and(self, other: Lens) -> Lens {
+    pub(super) fn and(self, other: Lens) -> Lens {
         Lens { bytes: self.bytes + other.bytes, elements: self.elements + other.elements }
     }
 
     /// What a dealer sends to one party: bytes, zeros for their check, elements, a zero for theirs.
-    fn message(self) -> usize {
+    pub(super) fn message(self) -> usize {
         self.bytes + CHECKS + self.elements + ELEMENT_BYTES
     }
 
     /// The bytes and the elements of such a message; the masks of the check are behind either.
-    fn split(self, message: &[u8]) -> (&[u8], &[u8]) {
+    pub(super) fn split(self, message: &[u8]) -> (&[u8], &[u8]) {
         message.split_at(self.bytes + CHECKS)
     }
 }
@@ -176,16 +176,32 @@ impl<S: AdversaryModel> Arithmetic<S> {
 
 /// Sharings of zeros, by the party that a share is for: x^k times a random coefficient, for k = 1 .. t.
 fn deal(structure: Structure, lens: Lens, random: &mut AesPrg) -> Vec<Zeroizing<Vec<u8>>> {
+    let zeros = Zeroizing::new(vec![0; lens.message()]);
+    deal_secrets(structure, lens, &zeros, random)
+}
+
+/// Sharings of these values, by the party that a share is for: the value, and x^k times a random coefficient, for k = 1 .. t.
+pub(super) fn deal_secrets(
+    structure: Structure,
+    lens: Lens,
+    secrets: &[u8],
+    random: &mut AesPrg,
+) -> Vec<Zeroizing<Vec<u8>>> {
     let len = lens.message();
     let mut coefficients = Zeroizing::new(vec![0; structure.threshold() * len]);
     random.fill(&mut coefficients);
     let powers = 1..=structure.threshold() as u32;
+    let (secret_bytes, secret_elements) = lens.split(secrets);
+    let identity = Map::identity();
     let to = |p: Party| {
         let mut message = Zeroizing::new(vec![0; len]);
         let (bytes, elements) = message.split_at_mut(lens.bytes + CHECKS);
         let maps: Vec<Map> = powers.clone().map(|k| scalar(point(p).pow(k))).collect();
         let of_bytes = coefficients.chunks(len).map(|row| &row[..bytes.len()]).collect();
-        combine(bytes, &terms(of_bytes, &maps), 0);
+        let mut sum = terms(of_bytes, &maps);
+        sum.push(Term { src: secret_bytes, map: &identity });
+        combine(bytes, &sum, 0);
+        elements.copy_from_slice(secret_elements);
         for (row, k) in coefficients.chunks(len).zip(powers.clone()) {
             scale_add(elements, &row[bytes.len()..], &Gf128::embed(point(p).pow(k)).to_bytes());
         }
@@ -195,7 +211,7 @@ fn deal(structure: Structure, lens: Lens, random: &mut AesPrg) -> Vec<Zeroizing<
 }
 
 /// What a party publishes of the shares that it has from each dealer, in their order.
-fn combinations(lens: Lens, dealt: &[Zeroizing<Vec<u8>>], seed: &[u8; 32]) -> Vec<u8> {
+pub(super) fn combinations(lens: Lens, dealt: &[Zeroizing<Vec<u8>>], seed: &[u8; 32]) -> Vec<u8> {
     let mut published = vec![0; PUBLISHED * dealt.len()];
     let chi = |domain: u64| {
         let mut key = [0; 16];

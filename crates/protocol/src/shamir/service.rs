@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
 use super::refresh::refresh;
+use super::reshare::Sharing;
 use super::security::AdversaryModel;
 use super::{Mask, Passive, Setup, Shamir, ShamirConfig, Shared, Tables, client, memory, storage};
 use crate::net::Net;
@@ -48,6 +49,10 @@ impl ServiceConfig for ShamirConfig {
         Ok(Carried { stored, faults: session.faults() })
     }
 
+    fn sharing(&self) -> Option<Sharing> {
+        Some(Sharing::passive(self))
+    }
+
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
         client::combine_shares::<Passive>(self.structure, serving, messages)
     }
@@ -79,7 +84,8 @@ where
             true => usize::MAX,
             false => {
                 let parties = self.arithmetic.structure.parties();
-                (bytes / memory::bytes_per_lane(compiled, parties, self.tables)).max(1)
+                // A circuit without lanes of its own takes nothing for each of them.
+                (bytes / memory::bytes_per_lane(compiled, parties, self.tables).max(1)).max(1)
             }
         }
     }
@@ -134,5 +140,33 @@ where
 
     fn restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
         Elements::restore(Reader::bare(bytes, storage::PROTOCOL), false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_cipher::{Builder, compile};
+
+    use super::super::{Inversion, Structure};
+    use super::*;
+    use crate::mesh::run_parties;
+    use crate::session::{HandshakeParameters, hello};
+
+    #[test]
+    fn a_circuit_with_nothing_of_its_own_in_a_lane_has_as_many_lanes_as_wanted() {
+        let structure = Structure::new(3, 1).expect("it is valid");
+        let (inversion, tables) = (Inversion::CarriedSquares, Tables::ByLanes);
+        let config = ShamirConfig { structure, inversion, tables };
+        let outcomes = run_parties(3, |net| {
+            let setup = config.set_up(net)?;
+            let stream = hello(&HandshakeParameters::new(3), net)?.stream();
+            let protocol = config.join(&setup, stream, net.members())?;
+            let mut b = Builder::new("sum of keys");
+            let [x, y] = ["x", "y"].map(|name| b.uniform_input(name, 1, 8)[0]);
+            let sum = b.xor(&[x, y]);
+            b.output("sum", &[sum]);
+            Ok(protocol.lanes_within(&compile(&b.finish(), &protocol), 1000))
+        });
+        assert!(outcomes.into_iter().all(|lanes| lanes.is_ok_and(|lanes| lanes >= 1000)));
     }
 }

@@ -72,6 +72,7 @@ mod tests {
             serving: PartySet::all(3),
             operation: Operation::Use { key: "k".into(), id: None, how: Use::Seal },
             first: Some(Step::Keystream { bytes: 16 }),
+            approval: None,
         };
         let bytes = encode(&request).expect("it is small");
         assert_eq!(decode::<Request>(&bytes[4..], Party(0)), Ok(request));

@@ -61,6 +61,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let judgement = policy.judge(&client.certificate, &asked, at);
     let allowed = judgement.is_allowed();
+    let needs = policy.approvals_for(std::slice::from_ref(&asked));
+    let needs: Vec<String> = needs
+        .iter()
+        .filter(|_| allowed)
+        .map(|rule| format!("{} (approval {})", rule.told(), rule.name))
+        .collect();
     if arguments.json {
         let (rules, lacks) = match &judgement {
             Judgement::Allowed(grants) => (grants.iter().map(|grant| grant.told()).collect(), Vec::new()),
@@ -70,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         };
         let denied = matches!(judgement, Judgement::Denied(_));
         let document = serde_json::json!({
-            "allowed": allowed, "denied": denied, "rules": rules, "lacks": lacks, "at": at.to_string(),
+            "allowed": allowed, "denied": denied, "rules": rules, "lacks": lacks, "needs_approval": needs, "at": at.to_string(),
         });
         say!("{}", serde_json::to_string_pretty(&document)?);
     } else {
@@ -87,6 +93,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             }
             Judgement::NotAllowed(None) | Judgement::Unknown => say!("  no rule is for {name}"),
         }
+    }
+    if !arguments.json {
+        needs.iter().for_each(|needed| say!("  needs approval: {needed}"));
     }
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }

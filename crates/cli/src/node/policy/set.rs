@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use polyclave_config::load_approval;
 
 use crate::say;
 
@@ -21,16 +22,26 @@ pub struct Arguments {
 
     /// The file with the new rules
     file: PathBuf,
+
+    /// The approval of these rules, if those in force want one
+    #[arg(long, value_name = "FILE")]
+    approval: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let dir = super::super::open(&arguments.dir)?;
-    let policy = dir.replace_policy(&arguments.file)?;
+    let approval = arguments.approval.as_ref().map(|file| load_approval(file)).transpose()?;
+    let approval = approval.as_ref().map(|(approval, _)| approval);
+    if approval.is_none() {
+        super::refuse_unapproved(&dir.policy()?)?;
+    }
+    let policy = dir.replace_policy(&arguments.file, approval)?;
     let (clients, groups, rules) = (policy.clients().len(), policy.groups().len(), policy.rules().len());
     let node = &dir.settings().name;
+    let if_approved = if approval.is_some() { ", if they are approved: its log says why if not" } else { "" };
     say!(
-        "{node} has new rules for clients: {clients} clients, {groups} groups, {rules} rules; a running node takes them within a second"
+        "{node} has new rules for clients: {clients} clients, {groups} groups, {rules} rules; a running node takes them within a second{if_approved}"
     );
     Ok(ExitCode::SUCCESS)
 }

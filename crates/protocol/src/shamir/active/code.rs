@@ -28,7 +28,7 @@ use crate::{Party, PartySet};
 
 /// What a share is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Symbol {
+pub(in super::super) enum Symbol {
     /// An element of GF(2^8).
     Byte,
     /// An element of GF(2^128), shared at the images of the points.
@@ -36,7 +36,7 @@ pub(super) enum Symbol {
 }
 
 /// The shares that one party sent.
-pub(super) type Word<'a> = (Party, &'a [u8]);
+pub(in super::super) type Word<'a> = (Party, &'a [u8]);
 
 /// Shares are compared piece by piece, near the processor.
 const PIECE: usize = 4096;
@@ -45,7 +45,7 @@ static SCALARS: LazyLock<Vec<Map>> = LazyLock::new(|| (0..=255).map(|c| scalar(G
 
 /// The values behind shares of degree t, corrected: right as long as no more than t parties cheat. Returns who was outvoted;
 /// `None` if no 2t + 1 shares agree, so that more of them are needed. This party is suspected last.
-pub(super) fn decode(
+pub(in super::super) fn decode(
     symbol: Symbol,
     threshold: usize,
     me: Option<Party>,
@@ -67,7 +67,12 @@ pub(super) fn decode(
 
 /// The values at 0 of polynomials of this degree, if all the shares lie on them. With no more shares than determine the
 /// polynomials there is nothing to check.
-pub(super) fn interpolate(symbol: Symbol, degree: usize, words: &[Word<'_>], values: &mut [u8]) -> bool {
+pub(in super::super) fn interpolate(
+    symbol: Symbol,
+    degree: usize,
+    words: &[Word<'_>],
+    values: &mut [u8],
+) -> bool {
     let Some((base, rest)) = words.split_at_checked(degree + 1) else { return false };
     let points: Vec<Gf256> = base.iter().map(|(p, _)| point(*p)).collect();
     let checks: Vec<Vec<Gf256>> = rest.iter().map(|(p, _)| Gf256::lagrange(&points, point(*p))).collect();

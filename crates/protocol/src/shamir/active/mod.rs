@@ -29,7 +29,7 @@
 //! are accepted as soon as they agree, and not only when all have arrived.
 
 mod agreement;
-mod code;
+pub(super) mod code;
 mod config;
 mod conviction;
 mod dealt;

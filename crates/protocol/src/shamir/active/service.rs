@@ -18,6 +18,7 @@ use super::super::masked_powers::EXPONENTS;
 use super::super::masked_table;
 use super::super::power::Powers;
 use super::super::refresh::refresh;
+use super::super::reshare::Sharing;
 use super::super::setup::{Setup, Structure};
 use super::super::tables::STOCKED_BITS;
 use super::super::{Batch, Inversion, Shamir};
@@ -213,6 +214,10 @@ impl ServiceConfig for ShamirActiveConfig {
         let mut session = self.join(new, stream, PartySet::all(self.parties()))?;
         let stored = refresh(&mut session.arithmetic, stored, net)?;
         Ok(Carried { stored, faults: session.faults() })
+    }
+
+    fn sharing(&self) -> Option<Sharing> {
+        Some(Sharing::active(self))
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

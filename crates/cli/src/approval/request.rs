@@ -1,0 +1,125 @@
+//! `approval request`: writes down what is to be approved. Every command that asks nodes for something can do that, with `--ask-approval`; here
+//! are the usual ones, and those that operators need.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Subcommand;
+use polyclave_client::Error;
+use polyclave_config::{ClientPolicy, NodeDir, save_approval};
+use polyclave_protocol::session::random_bytes;
+use polyclave_transport::wire::{Approval, Statement, Subject, VERSION, Wrapping};
+
+use crate::client::{ApprovalRequest, ClientOption};
+use crate::say;
+
+/// Options and arguments of the command.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave approval request delete payroll --out delete.approval --purpose 'ticket 4711'\n  \
+    polyclave key delete payroll --yes --ask-approval delete.approval           (the same)\n  \
+    polyclave approval sign delete.approval --client DIR                        (each approver)\n  \
+    polyclave key delete payroll --yes --approval delete.approval\n\n\
+    Every command that asks nodes for something takes --ask-approval FILE, which writes the request and asks for nothing, and --approval FILE. \
+    The request has the operation with all its options, the client that will ask, the id of the key, and a time limit. It can be used once.")]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// To delete a key
+    Delete {
+        /// The key's name
+        key: String,
+        #[command(flatten)]
+        out: Out,
+        #[command(flatten)]
+        client: ClientOption,
+    },
+    /// To wrap a key under another
+    Wrap {
+        /// The key's name
+        key: String,
+        /// The name of the key that wraps it
+        #[arg(long, value_name = "KEK")]
+        under: String,
+        /// How: kw or kwp
+        #[arg(long, default_value = "kwp", value_parser = ["kw", "kwp"])]
+        how: String,
+        #[command(flatten)]
+        out: Out,
+        #[command(flatten)]
+        client: ClientOption,
+    },
+    /// To put new rules for clients into use (`node policy set`)
+    Policy {
+        /// The file with the new rules
+        file: PathBuf,
+        /// A node's directory, of the cluster that it is for
+        #[arg(long, value_name = "DIR")]
+        node: PathBuf,
+        #[command(flatten)]
+        out: Out,
+    },
+}
+
+/// Where the request goes, and what it says.
+#[derive(clap::Args)]
+struct Out {
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    #[command(flatten)]
+    request: ApprovalRequest,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match &arguments.what {
+        What::Delete { key, out, client } => {
+            let client = client.open_drafting(&out.out, &out.request)?;
+            drafted(client.delete(key))
+        }
+        What::Wrap { key, under, how, out, client } => {
+            let client = client.open_drafting(&out.out, &out.request)?;
+            let how = if how == "kw" { Wrapping::Kw } else { Wrapping::Kwp };
+            drafted(client.wrap(under, key, how))
+        }
+        What::Policy { file, node, out } => {
+            let digest = ClientPolicy::load(file)?.digest();
+            of_node(node, Subject::Policy { digest }, out)
+        }
+    }
+}
+
+fn drafted<T>(outcome: polyclave_client::Result<T>) -> Result<ExitCode> {
+    match outcome {
+        Err(Error::Drafted) => Ok(ExitCode::SUCCESS),
+        Err(e) => Err(e.into()),
+        Ok(_) => Err(anyhow!("the operation was done, and no request was written")),
+    }
+}
+
+/// Writes a request for what an operator does at nodes.
+fn of_node(dir: &Path, subject: Subject, out: &Out) -> Result<ExitCode> {
+    let dir = NodeDir::open(dir).context("this is no node's directory that can be used")?;
+    let cluster = dir.cluster()?.ok_or_else(|| anyhow!("this node has no cluster file yet"))?;
+    let mut nonce = [0; 32];
+    random_bytes(&mut nonce)?;
+    let statement = Statement {
+        version: VERSION,
+        cluster: cluster.id(),
+        subject,
+        keys: Vec::new(),
+        not_after: out.request.not_after(),
+        nonce,
+        purpose: out.request.purpose.clone(),
+    };
+    save_approval(&Approval::new(&statement)?, &out.out)?;
+    super::show::tell(&Approval::new(&statement)?, &statement);
+    say!("the request is in {}", out.out.display());
+    Ok(ExitCode::SUCCESS)
+}

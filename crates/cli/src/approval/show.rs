@@ -1,0 +1,122 @@
+//! `approval show`: says what is approved, from the bytes that are signed.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use polyclave_config::{Moment, certificate_fingerprint, load_approval};
+use polyclave_transport::CertificateDer;
+use polyclave_transport::wire::{Approval, Operation, Statement, Subject, Use};
+
+use crate::say;
+
+/// Options and arguments of the command.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Everything is read from the bytes that are signed; the file has no other text. The purpose is what whoever made the \
+    request says, and no node reads it."
+)]
+pub struct Arguments {
+    /// The file of the request
+    file: PathBuf,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let (approval, statement) = load_approval(&arguments.file)?;
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&json(&approval, &statement))?);
+    } else {
+        tell(&approval, &statement);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what a request is for, and who has signed it.
+pub fn tell(approval: &Approval, statement: &Statement) {
+    say!("what:      {}", what(statement));
+    for key in &statement.keys {
+        say!("key:       '{}' with the id {}", key.name, hex::encode(key.id));
+    }
+    if let Subject::Operation { requester, operation } = &statement.subject {
+        say!("asked by:  the client with the certificate {}", fingerprint(requester));
+        say!("in full:   {operation:?}");
+    }
+    say!("cluster:   {}", hex::encode(statement.cluster));
+    let end = Moment::from_seconds(statement.not_after);
+    let over = if Moment::now() > end { " (over by this machine's clock)" } else { "" };
+    say!("until:     {end}{over}");
+    say!("purpose:   {:?} (as the one who asks says)", statement.purpose);
+    say!("digest:    {}", hex::encode(approval.digest()));
+    if approval.signatures.is_empty() {
+        say!("signed by: nobody yet");
+    }
+    for (certificate, verifies) in signers(approval) {
+        let not = if verifies { "" } else { " (THIS SIGNATURE DOES NOT VERIFY)" };
+        say!("signed by: {certificate}{not}");
+    }
+}
+
+fn json(approval: &Approval, statement: &Statement) -> serde_json::Value {
+    let signers = signers(approval).into_iter();
+    let signers = signers
+        .map(|(certificate, verifies)| serde_json::json!({"certificate": certificate, "verifies": verifies}));
+    let keys =
+        statement.keys.iter().map(|key| serde_json::json!({"name": key.name, "id": hex::encode(key.id)}));
+    serde_json::json!({
+        "what": what(statement),
+        "keys": keys.collect::<Vec<_>>(),
+        "cluster": hex::encode(statement.cluster),
+        "until": Moment::from_seconds(statement.not_after).to_string(),
+        "purpose": statement.purpose,
+        "digest": hex::encode(approval.digest()),
+        "signatures": signers.collect::<Vec<_>>(),
+    })
+}
+
+/// The certificates of all signatures, and whether they verify.
+fn signers(approval: &Approval) -> Vec<(String, bool)> {
+    let of = |s: &polyclave_transport::wire::ApprovalSignature| {
+        let verifies = approval.is_signed_by(&CertificateDer::from(s.certificate.as_slice()));
+        (fingerprint(&s.certificate), verifies)
+    };
+    approval.signatures.iter().map(of).collect()
+}
+
+fn fingerprint(certificate: &[u8]) -> String {
+    certificate_fingerprint(&CertificateDer::from(certificate))
+}
+
+/// What will be done, in words. Names are shown with quotes and escapes: a foreign file can have any bytes in them.
+fn what(statement: &Statement) -> String {
+    match &statement.subject {
+        Subject::Policy { digest } => {
+            format!("put the rules for clients with the digest {} into use", hex::encode(digest))
+        }
+        Subject::Operation { operation, .. } => match &**operation {
+            Operation::Delete { key } => format!("delete the key {key:?} at all nodes, for ever"),
+            Operation::Wrap { wrapping, key, how } => {
+                format!("let the key {key:?} leave the nodes, wrapped under {wrapping:?} ({how:?})")
+            }
+            Operation::Unwrap { unwrapping, new, .. } => {
+                format!("unwrap a key under {unwrapping:?} into the new key {:?}", new.name)
+            }
+            Operation::Derive { base, new, .. } => format!("derive the new key {:?} from {base:?}", new.name),
+            Operation::Generate(new) => format!("generate the key {:?} ({})", new.name, new.cipher),
+            Operation::Import(new) => format!("import the key {:?} ({})", new.name, new.cipher),
+            Operation::Use { key, how, .. } => format!("use the key {key:?} once: {}", used(how)),
+            // Whatever it is, it is shown in full below.
+            _ => "the operation that is shown in full below".into(),
+        },
+    }
+}
+
+fn used(how: &Use) -> String {
+    let debug = format!("{how:?}");
+    let name: String = debug.chars().take_while(char::is_ascii_alphanumeric).collect();
+    format!("{name} (of data that the approval does not fix)")
+}

@@ -1,0 +1,331 @@
+//! All keys move to other nodes, as operators do it: lost nodes are replaced, nodes come and go, the threshold changes. Keys, and what was
+//! encrypted under them, stay, whatever is killed meanwhile.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::session::random_bytes;
+use polyclave_transport::wire::Mode;
+use serde_json::Value;
+
+use crate::common::{Place, Running, free_ports};
+use crate::refresh::{Trial, insist, new_key};
+
+/// Rounds in which nodes are killed, where nobody asks for more with `POLYCLAVE_KILL_ROUNDS`.
+const ROUNDS: usize = 3;
+/// Whatever the nodes can do they do in this time, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A cluster with keys, one of them deleted, whose nodes have ended.
+fn at_rest(protocol: &str) -> Trial {
+    let (trial, nodes) = Trial::begin(protocol);
+    insist("a key", || trial.client().generate(new_key("gone", Mode::Cmac)));
+    insist("deleted", || trial.client().delete("gone"));
+    nodes.into_iter().for_each(Running::end);
+    trial
+}
+
+/// Runs these nodes until they can serve.
+fn started(trial: &Trial, nodes: &[usize]) -> Vec<Running> {
+    let running: Vec<Running> = nodes.iter().map(|node| trial.start_one(*node)).collect();
+    running.iter().for_each(|node| drop(node.wait_for("is ready")));
+    running
+}
+
+fn reshare(trial: &Trial, options: &str) -> Value {
+    let told = trial.place.run(&format!("cluster reshare try {options} --json"));
+    serde_json::from_str(&told).expect("one JSON document")
+}
+
+/// Keys are what they were, and are made and deleted as before.
+fn serves(trial: &Trial) {
+    trial.verify();
+    insist("another key", || trial.client().generate(new_key("another", Mode::Cmac)));
+    insist("deleted", || trial.client().delete("another"));
+}
+
+#[test]
+fn a_lost_node_of_shamir_is_replaced_without_a_backup_and_keys_are_made_again() {
+    let trial = at_rest("shamir");
+    std::fs::remove_dir_all(trial.place.path("try/node-2")).expect("its disk is lost");
+    let told = reshare(&trial, "--lost node-2 --add 1");
+    // The free name is taken again, by another node.
+    assert_eq!(told["nodes"], serde_json::json!(["node-1", "node-3", "node-2"]));
+    assert_eq!((&told["keys"], &told["left"]), (&3.into(), &serde_json::json!([])));
+    let nodes = started(&trial, &[1, 2, 3]);
+    serves(&trial);
+    let log = trial.place.run("node audit show try/node-1");
+    assert!(log.contains("reshare"), "{log}");
+    // And once more, from the cluster that was moved to.
+    nodes.into_iter().for_each(Running::end);
+    reshare(&trial, "--lost node-1 --add 1");
+    let _nodes = started(&trial, &[2, 3, 4]);
+    serves(&trial);
+}
+
+#[test]
+fn nodes_of_shamir_come_and_go_and_the_threshold_changes() {
+    let trial = at_rest("shamir");
+    let told = reshare(&trial, "--add 2 --threshold 2");
+    assert_eq!(told["nodes"].as_array().map(Vec::len), Some(5));
+    let nodes = started(&trial, &[1, 2, 3, 4, 5]);
+    serves(&trial);
+    nodes.into_iter().for_each(Running::end);
+    let told = reshare(&trial, "--remove node-1 --remove node-2 --remove node-3 --add 1 --threshold 1");
+    assert_eq!(told["left"], serde_json::json!(["node-1", "node-2", "node-3"]));
+    let _nodes = started(&trial, &[4, 5, 6]);
+    serves(&trial);
+    let told = trial.place.fails("node run try/node-1");
+    assert!(told.contains("has left its cluster") && told.contains("destroyed"), "{told}");
+}
+
+#[test]
+fn a_lost_node_of_shamir_active_is_replaced_without_a_backup() {
+    let trial = at_rest("shamir-active");
+    std::fs::remove_dir_all(trial.place.path("try/node-4")).expect("its disk is lost");
+    let told = reshare(&trial, "--lost node-4 --add 1");
+    assert_eq!(told["keys"], 3);
+    let _nodes = started(&trial, &[1, 2, 3, 4]);
+    serves(&trial);
+}
+
+/// A new node, made by its operator.
+fn init(trial: &Trial, node: usize) {
+    let ports = free_ports(3);
+    let [peers, clients, http] = [0, 1, 2].map(|i| format!("127.0.0.1:{}", ports[i]));
+    let addresses = format!("--address {peers} --client-address {clients} --http {http}");
+    trial.place.run(&format!("node init try/node-{node} --name node-{node} {addresses}"));
+}
+
+/// The command of each operator, as a process.
+fn at_each_node(trial: &Trial, nodes: &[usize], expected: &str) -> Vec<Running> {
+    let command = |node: &usize| {
+        let from = "--from try/cluster.toml";
+        trial
+            .place
+            .start(&format!("node reshare try/node-{node} new.toml {from} --expect {expected} --wait 50"))
+    };
+    nodes.iter().map(command).collect()
+}
+
+fn fingerprint(trial: &Trial, file: &str) -> String {
+    let told = trial.place.run(&format!("cluster show {file}"));
+    let line = told.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
+    line.split_whitespace().last().expect("64 digits").to_owned()
+}
+
+#[test]
+fn each_operator_reshares_at_their_node_and_clients_follow_once_they_have_compared_the_fingerprint() {
+    let trial = at_rest("shamir");
+    let place = &trial.place;
+    init(&trial, 4);
+    place.run("cluster reshape try/cluster.toml --lost node-3 --add try/node-4/card.toml --out new.toml");
+    let expected = fingerprint(&trial, "new.toml");
+    let told = place.fails(&format!("node reshare try/node-4 new.toml --expect {expected}"));
+    assert!(told.contains("--from"), "{told}");
+    let told = place.fails(&format!("node reshare try/node-1 new.toml --expect {}", "0".repeat(64)));
+    assert!(told.contains("another fingerprint than was expected"), "{told}");
+    place.run("node join try/node-4 new.toml");
+    let told = place.fails("node run try/node-4");
+    assert!(told.contains("have not moved to this one yet"), "{told}");
+    for node in at_each_node(&trial, &[1, 2, 4], &expected) {
+        assert!(node.finish(), "it is done");
+    }
+    place.write("try/node-4/clients.toml", &place.read("try/node-1/clients.toml"));
+    let told = place.fails("client join try/client new.toml");
+    assert!(told.contains("--expect"), "{told}");
+    place.run(&format!("client join try/client new.toml --expect {expected}"));
+    let _nodes = started(&trial, &[1, 2, 4]);
+    serves(&trial);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_reason_and_nothing_changes() {
+    let trial = at_rest("shamir");
+    let place = &trial.place;
+    let refused = |command: &str, why: &str| {
+        let told = place.fails(command);
+        assert!(told.contains(why), "{command}: {told}");
+    };
+    place.run("cluster new other --parties 3");
+    init(&trial, 4);
+    init(&trial, 5);
+    let reshape = |old: &str, options: &str| format!("cluster reshape {old}/cluster.toml {options}");
+    // Thresholds and numbers that do not fit.
+    refused(&reshape("try", "--threshold 2"), "below half");
+    refused(
+        &reshape("try", "--lost node-1 --lost node-2 --add try/node-4/card.toml --threshold 1"),
+        "3 to 9",
+    );
+    let two_lost = "--lost node-1 --lost node-2 --add try/node-4/card.toml --add try/node-5/card.toml";
+    refused(&reshape("try", two_lost), "2 are needed");
+    refused(&reshape("try", "--lost node-9"), "no node node-9");
+    // A file of another cluster, and nodes that are in neither.
+    place.run(&reshape("other", "--add try/node-4/card.toml --add try/node-5/card.toml --out of-other.toml"));
+    let of_other = fingerprint(&trial, "of-other.toml");
+    refused(&format!("node reshare try/node-1 of-other.toml --expect {of_other}"), "is of another cluster");
+    place.run(&reshape("try", "--remove node-3 --add try/node-4/card.toml --out new.toml"));
+    let expected = fingerprint(&trial, "new.toml");
+    let from_try = format!("new.toml --from try/cluster.toml --expect {expected}");
+    refused(&format!("node reshare try/node-5 {from_try}"), "is in neither cluster");
+    refused("node reshare try/node-1 try/cluster.toml --expect 00", "takes all 64");
+    let of_try = fingerprint(&trial, "try/cluster.toml");
+    refused(&format!("node reshare try/node-1 try/cluster.toml --expect {of_try}"), "is no reshare file");
+    // Nodes with different files.
+    place.run(&reshape("try", "--remove node-3 --add try/node-4/card.toml --out same.toml"));
+    let same = fingerprint(&trial, "same.toml");
+    let one = place.start(&format!(
+        "node reshare try/node-4 same.toml --from try/cluster.toml --expect {same} --wait 60"
+    ));
+    refused(
+        &format!("node reshare try/node-1 {from_try} --wait 60"),
+        "node-4 was given another reshare file",
+    );
+    drop(one);
+    refused("node reshare try/node-1 --abandon", "has prepared no reshare");
+    let _nodes = started(&trial, &[1, 2, 3]);
+    refused(&format!("node reshare try/node-1 {from_try}"), "is the node already running?");
+    serves(&trial);
+}
+
+#[test]
+fn a_node_on_a_disk_from_before_a_refresh_is_refused_by_name() {
+    let (trial, nodes) = Trial::begin("shamir");
+    nodes.into_iter().for_each(Running::end);
+    let place = &trial.place;
+    let before = place.read("try/node-3/store.redb");
+    let nodes = started(&trial, &[1, 2, 3]);
+    place.run("cluster refresh try");
+    nodes.into_iter().for_each(Running::end);
+    place.write("try/node-3/store.redb", &before);
+    let told = place.fails("cluster reshare try --add 2 --threshold 2 --wait 60");
+    assert!(told.contains("node-3 has other common secrets than the other old nodes"), "{told}");
+    // Without it, the others are enough.
+    std::fs::remove_file(place.path("try/reshare.toml")).expect("given up");
+    reshare(&trial, "--lost node-3 --add 1");
+    let _nodes = started(&trial, &[1, 2, 6]);
+    serves(&trial);
+}
+
+#[test]
+fn what_cannot_move_soundly_is_refused_before_anything_begins() {
+    let place = Place::new();
+    place.run("cluster new try --protocol spdz-lt");
+    let told = place.fails("cluster reshare try --add 1");
+    assert!(told.contains("under spdz-lt they do not"), "{told}");
+    let nodes = place.names_in("try").into_iter().filter(|name| name.starts_with("node-"));
+    assert_eq!(nodes.collect::<Vec<_>>(), ["node-1", "node-2"]);
+    assert!(!place.path("try/reshare.toml").exists());
+}
+
+/// All nodes, or one, are killed at a random moment. The same command, again, finishes it.
+fn survives_kills(protocol: &str, longest: u64) {
+    let mut seed = [0; 32];
+    random_bytes(&mut seed).expect("randomness");
+    println!("{protocol}: seed {}", hex::encode(seed));
+    let mut random = blake3::Hasher::new_keyed(&seed).finalize_xof();
+    let mut below = |bound: u64| {
+        let mut bytes = [0; 8];
+        random.fill(&mut bytes);
+        u64::from_le_bytes(bytes) % bound
+    };
+    let rounds = std::env::var("POLYCLAVE_KILL_ROUNDS")
+        .map_or(ROUNDS, |rounds| rounds.parse().expect("POLYCLAVE_KILL_ROUNDS is a number"));
+    let trial = at_rest(protocol);
+    let place = &trial.place;
+    let mut current: Vec<usize> = (1..=trial.nodes).collect();
+    for round in 1..=rounds {
+        // The first of them leaves, and another one comes.
+        let next = current.last().expect("several") + 1;
+        init(&trial, next);
+        place.write(&format!("try/node-{next}/clients.toml"), &place.read("try/node-2/clients.toml"));
+        let stock = String::from_utf8(place.read("try/node-2/node.toml")).expect("text");
+        if stock.contains("aes_blocks = 256") {
+            place.set_stock(next, 256, 0);
+        }
+        std::fs::remove_file(place.path("new.toml")).ok();
+        let (leaves, card) = (current[0], format!("try/node-{next}/card.toml"));
+        place.run(&format!(
+            "cluster reshape try/cluster.toml --remove node-{leaves} --add {card} --out new.toml"
+        ));
+        let expected = fingerprint(&trial, "new.toml");
+        let all: Vec<usize> = current.iter().copied().chain([next]).collect();
+        let mut running = at_each_node(&trial, &all, &expected);
+        let moment = Duration::from_millis(below(longest));
+        std::thread::sleep(moment);
+        let victims: Vec<usize> = match below(2) {
+            0 => (0..all.len()).collect(),
+            _ => vec![below(all.len() as u64) as usize],
+        };
+        for victim in &victims {
+            running[*victim].kill();
+            running[*victim].wait_until_gone();
+        }
+        // Whoever is prepared serves nothing, in either cluster. Those that were not killed wait for the others.
+        for victim in &victims {
+            running[*victim] = at_each_node(&trial, &[all[*victim]], &expected).remove(0);
+        }
+        let began = Instant::now();
+        let done: Vec<bool> = running.into_iter().map(Running::finish).collect();
+        println!("{round}/{rounds}: {victims:?} after {moment:?}, {done:?} after {:?}", began.elapsed());
+        if done.contains(&false) {
+            // Some were done and gone before the others came back.
+            assert!(
+                at_each_node(&trial, &all, &expected).into_iter().all(Running::finish),
+                "the same command again"
+            );
+        }
+        assert!(began.elapsed() < 3 * PATIENCE);
+        current = all[1..].to_vec();
+        place.write("try/cluster.toml", &place.read("new.toml"));
+        place.run(&format!("client join try/client new.toml --expect {expected}"));
+        let nodes = started(&trial, &current);
+        serves(&trial);
+        assert!(place.fails(&format!("node run try/node-{leaves}")).contains("has left its cluster"));
+        nodes.into_iter().for_each(Running::end);
+    }
+}
+
+#[test]
+fn a_reshare_of_shamir_survives_kills() {
+    survives_kills("shamir", 700);
+}
+
+#[test]
+fn a_reshare_of_shamir_active_survives_kills() {
+    survives_kills("shamir-active", 1200);
+}
+
+/// Measures one reshare of many keys: `cargo test --release -p polyclave-cli --test it -- --ignored --nocapture move_in_less`. The variable
+/// `POLYCLAVE_RESHARE_KEYS` has another number.
+#[test]
+#[ignore = "it takes minutes to make the keys"]
+fn ten_thousand_keys_of_shamir_move_in_less_than_five_minutes() {
+    let keys = std::env::var("POLYCLAVE_RESHARE_KEYS")
+        .map_or(10_000, |keys| keys.parse::<usize>().expect("POLYCLAVE_RESHARE_KEYS is a number"));
+    let (trial, nodes) = Trial::begin("shamir");
+    let next = AtomicUsize::new(3);
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let client = trial.client();
+                loop {
+                    let number = next.fetch_add(1, Relaxed);
+                    if number >= keys {
+                        break;
+                    }
+                    insist("a key", || client.generate(new_key(&format!("k{number}"), Mode::Gcm)));
+                }
+            });
+        }
+    });
+    println!("{keys} keys were made in {:?}", began.elapsed());
+    nodes.into_iter().for_each(Running::end);
+    let told = reshare(&trial, "--lost node-2 --add 1");
+    println!("{told}");
+    assert_eq!(told["keys"], keys);
+    let _nodes = started(&trial, &[1, 3, 4]);
+    trial.verify();
+    assert!(told["seconds"].as_f64().expect("a number") < 300.0);
+}

@@ -1,0 +1,79 @@
+//! Operations that need the approval of several people: a draft for them to sign, and the request with their signatures.
+
+use polyclave_protocol::session::random_bytes;
+use polyclave_transport::wire::{Approval, NamedKey, Operation, Statement, Subject, VERSION};
+
+use crate::client::Client;
+use crate::{Error, Result};
+
+/// What happens to the client's requests.
+#[derive(Default)]
+pub(crate) enum Approvals {
+    /// They are sent without an approval.
+    #[default]
+    None,
+    /// They are sent with this one.
+    With(Approval),
+    /// They are not sent: the first becomes a statement to be approved.
+    Draft(Draft),
+}
+
+/// A statement that is being written.
+pub(crate) struct Draft {
+    not_after: u64,
+    purpose: String,
+    take: Box<dyn Fn(Statement) -> Result<()> + Send + Sync>,
+}
+
+impl Client {
+    /// Sends an approval with every request from now on.
+    pub fn with_approval(mut self, approval: Approval) -> Client {
+        self.approvals = Approvals::With(approval);
+        self
+    }
+
+    /// Asks nothing of the nodes from now on except which keys there are. The first operation that would need a right goes to `take` as a
+    /// statement to be approved, and ends with [`Error::Drafted`]. It may be done until `not_after` (seconds since 1970).
+    pub fn drafting(
+        mut self,
+        not_after: u64,
+        purpose: &str,
+        take: impl Fn(Statement) -> Result<()> + Send + Sync + 'static,
+    ) -> Client {
+        let draft = Draft { not_after, purpose: purpose.into(), take: Box::new(take) };
+        self.approvals = Approvals::Draft(draft);
+        self
+    }
+
+    /// The approval that goes with a request.
+    pub(crate) fn approval(&self) -> Option<Approval> {
+        match &self.approvals {
+            Approvals::With(approval) => Some(approval.clone()),
+            Approvals::None | Approvals::Draft(_) => None,
+        }
+    }
+
+    /// Writes an operation down in the place of asking for it, if that is wanted.
+    pub(crate) fn draft(&self, operation: &Operation) -> Result<()> {
+        let Approvals::Draft(draft) = &self.approvals else { return Ok(()) };
+        let mut keys = Vec::new();
+        for name in operation.existing_keys() {
+            keys.push(NamedKey { name: name.into(), id: self.info(name)?.id });
+        }
+        let mut nonce = [0; 32];
+        random_bytes(&mut nonce)?;
+        (draft.take)(Statement {
+            version: VERSION,
+            cluster: self.cluster().id(),
+            subject: Subject::Operation {
+                requester: self.certificate().to_vec(),
+                operation: Box::new(operation.clone()),
+            },
+            keys,
+            not_after: draft.not_after,
+            nonce,
+            purpose: draft.purpose.clone(),
+        })?;
+        Err(Error::Drafted)
+    }
+}

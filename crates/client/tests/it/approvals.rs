@@ -1,0 +1,282 @@
+//! Operations that several people approve, at running nodes: every node checks by itself, and an approval works once.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use polyclave_client::{Client, Error};
+use polyclave_config::{ApprovalRule, ClientCard, ClientDir, ClientPolicy, Moment, NodeDir};
+use polyclave_transport::Identity;
+use polyclave_transport::wire::{
+    Approval, Mode, NewKey, Operation, Reason, Right, Statement, Subject, Usage, Wrapping,
+};
+
+use crate::common::{TestCluster, key};
+
+/// Three people, and who they are.
+struct Approvers([Identity; 3]);
+
+const NAMES: [&str; 3] = ["ann", "ben", "cy"];
+
+impl Approvers {
+    fn new() -> Approvers {
+        Approvers(NAMES.map(|name| Identity::generate_named(name, 1).expect("an identity")))
+    }
+
+    fn card(&self, number: usize) -> ClientCard {
+        ClientCard { name: NAMES[number].into(), certificate: self.0[number].certificate() }
+    }
+
+    /// Two of the three must approve that keys named `k..` are deleted or wrapped.
+    fn rule() -> ApprovalRule {
+        ApprovalRule {
+            name: "two".into(),
+            rights: vec![Right::Delete, Right::Wrap],
+            keys: vec!["k*".into()],
+            need: 2,
+            of: NAMES.map(str::to_owned).to_vec(),
+            ..ApprovalRule::default()
+        }
+    }
+
+    fn signed(&self, statement: &Statement, by: &[usize]) -> Approval {
+        let mut approval = Approval::new(statement).expect("encoded");
+        by.iter().for_each(|number| approval.sign(&self.0[*number]).expect("signed"));
+        approval
+    }
+}
+
+fn change_policy(cluster: &TestCluster, node: usize, change: impl Fn(&mut ClientPolicy)) {
+    let dir = NodeDir::open(&cluster.local.nodes[node]).expect("its directory");
+    let mut policy = dir.policy().expect("its policy");
+    change(&mut policy);
+    dir.save_policy(&policy).expect("saved");
+}
+
+/// Nodes of which some want approval from the start, and the people.
+fn start(who_want: &[usize]) -> (TestCluster, Approvers) {
+    let (mut cluster, approvers) = (TestCluster::define(3, 1), Approvers::new());
+    for node in who_want {
+        change_policy(&cluster, *node, |policy| {
+            (0..3).for_each(|n| policy.set_approver(&approvers.card(n)).expect("it fits"));
+            policy.set_approval(Approvers::rule()).expect("it fits");
+        });
+    }
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    (cluster, approvers)
+}
+
+/// What a client would ask for, as a statement that holds for an hour.
+fn draft<T>(client: Client, ask: impl Fn(&Client) -> Result<T, Error>) -> Statement {
+    let taken = Arc::new(Mutex::new(None));
+    let take = taken.clone();
+    let drafting = client.drafting(Moment::now().seconds() + 3600, "a test", move |statement| {
+        *take.lock() = Some(statement);
+        Ok(())
+    });
+    assert!(matches!(ask(&drafting), Err(Error::Drafted)));
+    let statement = taken.lock().take();
+    statement.expect("it was drafted")
+}
+
+fn refused<T>(outcome: Result<T, Error>) -> (String, String) {
+    match outcome {
+        Err(Error::Refused { node, refusal }) => {
+            assert_eq!(refusal.reason, Reason::Denied, "{refusal}");
+            (node, refusal.message)
+        }
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was done"),
+    }
+}
+
+fn plain(name: &str) -> NewKey {
+    key(name, "aes-128", &[Mode::Gcm])
+}
+
+#[test]
+fn what_needs_approval_is_done_with_it_once_and_refused_with_anything_else() {
+    let (cluster, approvers) = start(&[0, 1, 2]);
+    let client = || cluster.client();
+    for name in ["k", "k2", "free"] {
+        client().generate(plain(name)).expect("a key");
+    }
+    client().delete("free").expect("no approval is needed");
+    let (_, told) = refused(client().delete("k"));
+    assert!(told.contains("needs approval: 2 of ann, ben, cy must approve (approval two)"), "{told}");
+
+    let statement = draft(client(), |c| c.delete("k"));
+    assert_eq!(statement.keys.len(), 1);
+    let good = approvers.signed(&statement, &[0, 1]);
+    let altered = |change: &dyn Fn(&mut Statement)| {
+        let mut other = statement.clone();
+        change(&mut other);
+        approvers.signed(&other, &[0, 1])
+    };
+    let mut twice = approvers.signed(&statement, &[0]);
+    twice.signatures.push(twice.signatures[0].clone());
+    let mut forged = good.clone();
+    forged.signatures[1].signature[5] ^= 1;
+    let mut changed_after = good.clone();
+    changed_after.statement = altered(&|s| s.purpose = "another".into()).statement;
+    let mut stranger = approvers.signed(&statement, &[0]);
+    // Another certificate with the name of an approver.
+    stranger.sign(&Identity::generate_named("ben", 1).expect("an identity")).expect("signed");
+    let other_operation = draft(client(), |c| c.delete("k2"));
+    let mut unreadable = good.clone();
+    unreadable.statement.truncate(9);
+    let bad = [
+        ("nobody", approvers.signed(&statement, &[]), "nobody has signed"),
+        (
+            "too few",
+            approvers.signed(&statement, &[2]),
+            "2 of ann, ben, cy must approve (approval two), and cy has signed",
+        ),
+        ("the same twice", twice, "and ann has signed; 1 further signatures do not count"),
+        ("an altered signature", forged, "and ann has signed; 1 further"),
+        ("altered after it was signed", changed_after, "nobody has signed; 2 further"),
+        ("an unknown certificate", stranger, "and ann has signed; 1 further"),
+        ("another operation", approvers.signed(&other_operation, &[0, 1]), "of another operation"),
+        ("another cluster", altered(&|s| s.cluster = [9; 16]), "of another cluster"),
+        ("expired", altered(&|s| s.not_after = Moment::now().seconds() - 1), "this approval ended at"),
+        ("too long", altered(&|s| s.not_after += 40 * 24 * 3600), "31 days from now are the most"),
+        (
+            "another key of the name",
+            altered(&|s| s.keys[0].id = [1; 16]),
+            "another key than the one that is named 'k'",
+        ),
+        ("no key", altered(&|s| s.keys.clear()), "another key than the one that is named 'k'"),
+        (
+            "another client",
+            altered(&|s| {
+                let operation = Box::new(Operation::Delete { key: "k".into() });
+                s.subject = Subject::Operation { requester: vec![0x30, 1], operation };
+            }),
+            "for another client than client",
+        ),
+        (
+            "of an operator",
+            altered(&|s| s.subject = Subject::Policy { digest: [0; 32] }),
+            "something that an operator does",
+        ),
+    ];
+    for (what, approval, expected) in bad {
+        let (_, told) = refused(client().with_approval(approval).delete("k"));
+        assert!(told.contains(expected), "{what}: {told}");
+        client().info("k").unwrap_or_else(|e| panic!("{what}: {e}"));
+    }
+    let outcome = client().with_approval(unreadable).delete("k");
+    assert!(
+        matches!(&outcome, Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Malformed),
+        "{outcome:?}"
+    );
+
+    client().with_approval(good.clone()).delete("k").expect("approved").expect("it was there");
+    client().generate(plain("k")).expect("another one");
+    let (_, told) = refused(client().with_approval(good).delete("k"));
+    assert!(told.contains("this approval was used at"), "{told}");
+    let log =
+        std::fs::read_to_string(NodeDir::open(&cluster.local.nodes[1]).expect("its directory").audit_path());
+    assert!(log.expect("read").contains("approved-by=ann,ben"), "the audit log names them");
+}
+
+/// A key that wraps, and one that may be wrapped.
+fn wrapping_keys(client: &Client) {
+    let kek = NewKey { usage: vec![Usage::Wrap, Usage::Unwrap], modes: Vec::new(), ..plain("kek") };
+    client.generate(kek).expect("a key");
+    client.generate(NewKey { wrappable: true, ..plain("leaving") }).expect("a key");
+}
+
+/// Wrapping changes nothing at the nodes, so only the spent approval keeps it from being repeated.
+#[test]
+fn a_spent_approval_stays_spent_after_all_nodes_started_anew() {
+    let (mut cluster, approvers) = start(&[0, 1, 2]);
+    wrapping_keys(&cluster.client());
+    let wrap = |client: &Client| client.wrap("kek", "leaving", Wrapping::Kwp);
+    let statement = draft(cluster.client(), wrap);
+    assert_eq!(statement.keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["kek", "leaving"]);
+    let approval = approvers.signed(&statement, &[1, 2]);
+    assert!(refused(wrap(&cluster.client())).1.contains("needs approval"));
+    wrap(&cluster.client().with_approval(approval.clone())).expect("approved");
+    assert!(refused(wrap(&cluster.client().with_approval(approval.clone()))).1.contains("was used at"));
+    (0..3).for_each(|node| cluster.stop(node));
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    assert!(refused(wrap(&cluster.client().with_approval(approval))).1.contains("was used at"));
+}
+
+#[test]
+fn nodes_with_other_rules_are_named_and_who_was_removed_or_replaced_does_not_count() {
+    let (cluster, approvers) = start(&[1]);
+    let client = || cluster.client();
+    client().generate(plain("k")).expect("a key");
+    let (node, told) = refused(client().delete("k"));
+    assert!(node == "node-2" && told.contains("needs approval"), "{node}: {told}");
+    let statement = draft(client(), |c| c.delete("k"));
+    // Since the approval was signed, ann has got another certificate; then she has her own again, and is removed; then she is back.
+    let of = |names: &[&str]| {
+        let of = names.iter().map(|name| (*name).to_owned()).collect();
+        ApprovalRule { of, ..Approvers::rule() }
+    };
+    let changes: [&dyn Fn(&mut ClientPolicy); 3] = [
+        &|policy| {
+            let certificate = Identity::generate_named("ann", 1).expect("an identity").certificate();
+            policy.set_approver(&ClientCard { name: "ann".into(), certificate }).expect("it fits");
+        },
+        &|policy| {
+            policy.set_approver(&approvers.card(0)).expect("it fits");
+            policy.set_approval(of(&["ben", "cy"])).expect("it fits");
+        },
+        &|policy| policy.set_approval(of(&NAMES)).expect("it fits"),
+    ];
+    let expected = [
+        "2 of ann, ben, cy must approve (approval two), and ben has signed; 1 further",
+        "2 of ben, cy must approve (approval two), and ben has signed; 1 further",
+        "",
+    ];
+    for (change, told) in changes.iter().zip(expected) {
+        change_policy(&cluster, 1, change);
+        let approval = approvers.signed(&statement, &[0, 1]);
+        cluster.wait_until(|| match client().with_approval(approval.clone()).delete("k") {
+            Ok(_) => told.is_empty(),
+            Err(Error::Refused { refusal, .. }) if !told.is_empty() => refusal.message.contains(told),
+            Err(_) => false,
+        });
+    }
+}
+
+#[test]
+fn who_asks_does_not_approve_unless_the_rule_says_so() {
+    let (mut cluster, approvers) = (TestCluster::define(3, 1), Approvers::new());
+    let dir = ClientDir::open(&cluster.local.client).expect("its directory");
+    let asking = ClientCard { name: "ann".into(), certificate: dir.card().certificate };
+    let identity = cluster.identity();
+    for node in 0..3 {
+        change_policy(&cluster, node, |policy| {
+            policy.set_approver(&asking).expect("it fits");
+            policy.set_approver(&approvers.card(1)).expect("it fits");
+            let of = vec!["ann".to_owned(), "ben".to_owned()];
+            let rule = ApprovalRule { of, ..Approvers::rule() };
+            policy.set_approval(ApprovalRule { keys: vec!["k1".into()], ..rule.clone() }).expect("it fits");
+            let counts = ApprovalRule {
+                name: "counts".into(),
+                keys: vec!["k2".into()],
+                requester_counts: true,
+                ..rule
+            };
+            policy.set_approval(counts).expect("it fits");
+        });
+    }
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    for name in ["k1", "k2"] {
+        cluster.client().generate(plain(name)).expect("a key");
+    }
+    let approved = |name: &str| {
+        let mut approval = approvers.signed(&draft(cluster.client(), |c| c.delete(name)), &[1]);
+        approval.sign(&identity).expect("signed");
+        cluster.client().with_approval(approval)
+    };
+    assert!(refused(approved("k1").delete("k1")).1.contains("and ben has signed; 1 further"));
+    approved("k2").delete("k2").expect("the rule counts it").expect("it was there");
+}

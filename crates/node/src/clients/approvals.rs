@@ -1,0 +1,174 @@
+//! Approvals: this node checks by itself whether enough of the approvers in its own rules have signed what a client asks.
+//!
+//! # What holds
+//!
+//! A node that needs approval for an operation runs it only if it holds signatures of enough approvers, by its own rules and its own clock, over
+//! exactly this operation, this client, this cluster and these keys (by id). The nonce is spent before the operation: durably, at every node that
+//! needs approval, and remembered by peers. Then all serving nodes tell each other that they have spent it, and only then does any of them begin.
+//! So an approval has an effect at most once. If a node dies after that, the operation may be done only in part or not at all, and the approval is
+//! spent: it has to be approved again.
+//!
+//! All nodes serve such a request, also one that a quorum could serve. Otherwise a client could use one approval with several sets of nodes
+//! that have no node in common.
+//!
+//! Approvals protect against clients and against too few approvers. A node that does not follow the protocol can ignore its rules, like every
+//! other rule: what it can do alone is what the protocol among the nodes lets it.
+
+use polyclave_config::{Asked, Moment, NodeOperation};
+use polyclave_transport::CertificateDer;
+use polyclave_transport::wire::{Approval, Reason, Refusal, Request, Statement, Subject};
+
+use crate::clients::rules::{Client, Rules};
+use crate::error::of_store;
+use crate::store::Store;
+
+/// How far in the future an approval may end, in seconds.
+const LONGEST: u64 = 31 * 24 * 60 * 60;
+
+/// An approval that a node has checked, and not yet spent.
+#[derive(Debug)]
+pub(crate) struct Approved {
+    nonce: [u8; 32],
+    digest: [u8; 32],
+    /// Who has signed, by this node's rules, for the audit log.
+    pub(crate) by: Vec<String>,
+}
+
+/// Where approvals are checked.
+pub(crate) struct Desk<'n> {
+    pub(crate) rules: &'n Rules,
+    pub(crate) store: &'n Store,
+    pub(crate) cluster: [u8; 16],
+}
+
+fn denied(told: String) -> Refusal {
+    Refusal::new(Reason::Denied, told)
+}
+
+impl Desk<'_> {
+    /// Checks the approval of a request, if the rules want one for what it asks. It spends nothing.
+    pub(crate) fn check(
+        &self,
+        client: &Client,
+        request: &Request,
+        asked: &[Asked],
+        all_serve: bool,
+    ) -> Result<Option<Approved>, Refusal> {
+        let policy = self.rules.policy();
+        let rules = policy.approvals_for(asked);
+        let Some(first) = rules.first() else { return Ok(None) };
+        let Some(approval) = &request.approval else {
+            return Err(denied(format!(
+                "this needs approval: {} (approval {}). Make a request for approval with --ask-approval FILE, have it signed with \
+                 `polyclave approval sign`, and ask with --approval FILE",
+                first.told(),
+                first.name
+            )));
+        };
+        let statement = self.read(approval)?;
+        let Subject::Operation { requester, operation } = &statement.subject else {
+            return Err(denied(
+                "this approval is of something that an operator does, not of a client's request".into(),
+            ));
+        };
+        if requester.as_slice() != client.certificate.as_ref() {
+            return Err(denied(format!("this approval is for another client than {}", client.name)));
+        }
+        if **operation != request.operation {
+            return Err(denied(
+                "this approval is of another operation than the one that is asked for".into(),
+            ));
+        }
+        for asked in asked {
+            let here = self.store.info(&asked.key).map_err(of_store)?;
+            let approved =
+                |id: [u8; 16]| statement.keys.iter().any(|key| key.name == asked.key && key.id == id);
+            if here.is_some_and(|here| !approved(here.id)) {
+                return Err(denied(format!(
+                    "this approval is for another key than the one that is named '{}' now",
+                    asked.key
+                )));
+            }
+        }
+        let requester = CertificateDer::from(requester.as_slice());
+        let by = policy.approvers_of(approval, &rules, Some(&requester)).map_err(denied)?;
+        if !all_serve {
+            let told = "an approved operation is served by all nodes, so that its approval is used once; ask all of them";
+            return Err(Refusal::new(Reason::Unavailable, told));
+        }
+        let by = by.into_iter().map(str::to_owned).collect();
+        Ok(Some(Approved { nonce: statement.nonce, digest: approval.digest(), by }))
+    }
+
+    /// Checks the approval of what an operator does at a node, if the rules in force want one. `digest` is what has to be approved.
+    pub(crate) fn check_node(
+        &self,
+        operation: NodeOperation,
+        digest: [u8; 32],
+        approval: Option<&Approval>,
+    ) -> Result<Option<Approved>, Refusal> {
+        let policy = self.rules.policy();
+        let rules = policy.approvals_for_node(operation);
+        let Some(first) = rules.first() else { return Ok(None) };
+        let Some(approval) = approval else {
+            return Err(denied(format!("this needs approval: {} (approval {})", first.told(), first.name)));
+        };
+        let statement = self.read(approval)?;
+        let fits = match (operation, &statement.subject) {
+            (NodeOperation::Policy, Subject::Policy { digest: approved }) => *approved == digest,
+            _ => false,
+        };
+        if !fits {
+            return Err(denied(format!("this approval is not of this {operation}: its digest is another")));
+        }
+        let by = policy.approvers_of(approval, &rules, None).map_err(denied)?;
+        let by = by.into_iter().map(str::to_owned).collect();
+        Ok(Some(Approved { nonce: statement.nonce, digest: approval.digest(), by }))
+    }
+
+    /// Reads a statement that is of this cluster, within its time, and not spent.
+    fn read(&self, approval: &Approval) -> Result<Statement, Refusal> {
+        let malformed = |e: polyclave_protocol::Error| Refusal::new(Reason::Malformed, e.to_string());
+        approval.check_size().map_err(malformed)?;
+        let statement = Statement::decode(&approval.statement).map_err(malformed)?;
+        if statement.cluster != self.cluster {
+            return Err(denied("this approval is of another cluster".into()));
+        }
+        let (now, end) = (Moment::now(), Moment::from_seconds(statement.not_after));
+        if now > end {
+            return Err(denied(format!(
+                "this approval ended at {end}; by this node's clock it is {now}. Ask for a new one"
+            )));
+        }
+        if statement.not_after - now.seconds() > LONGEST {
+            return Err(denied(format!(
+                "this approval would hold until {end}, and 31 days from now are the most"
+            )));
+        }
+        if let Some(at) = self.store.approval_spent(statement.nonce).map_err(of_store)? {
+            return Err(spent(at));
+        }
+        Ok(statement)
+    }
+
+    /// Spends an approval, durably. The operation may run only after that.
+    pub(crate) fn spend(&self, approved: &Approved) -> Result<(), Refusal> {
+        let spent_before =
+            self.store.spend_approval(approved.nonce, approved.digest, Moment::now().seconds());
+        spent_before.map_err(of_store)?.map_or(Ok(()), |at| Err(spent(at)))
+    }
+
+    /// Spends the approval of new rules, and remembers in the same write that these rules are approved.
+    pub(crate) fn spend_for_policy(&self, approved: &Approved, policy: [u8; 32]) -> Result<(), Refusal> {
+        let now = Moment::now().seconds();
+        let spent_before = self.store.spend_for_policy(approved.nonce, approved.digest, now, policy);
+        spent_before.map_err(of_store)?.map_or(Ok(()), |at| Err(spent(at)))
+    }
+}
+
+fn spent(at: u64) -> Refusal {
+    let at = Moment::from_seconds(at);
+    denied(format!(
+        "this approval was used at {at}, and counts once, also if the operation was not completed; ask for a new one"
+    ))
+}

@@ -1,0 +1,251 @@
+//! Which keys the old nodes hold, as they tell all others: properties, what is public of the stored shares, and what each has spent of the
+//! budgets.
+//!
+//! **Budgets.** Under a budget of B blocks each of n nodes pays for at most B q / n, where q is the quorum, and every block is paid for at q nodes
+//! at least. So if l nodes are lost, the others together have paid q - l times for each of the T blocks that were computed: T is at most
+//! the sum of what they spent, divided by q - l. Each of the n' new nodes then begins with T q' / n' spent, and the new nodes together
+//! compute at most B - T blocks. A node that cheats can understate its own part of the sum.
+
+use std::collections::BTreeMap;
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::service::{ServiceConfig, Stored};
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::wire::KeyInfo;
+use serde::{Deserialize, Serialize};
+
+use super::plan::Plan;
+use crate::Result;
+use crate::error::system;
+use crate::keys::key::HASH_KEY;
+use crate::peers::exchange::tell_all;
+use crate::store::{KeyState, Store};
+
+/// The most bytes of what one node tells.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// A key as an old node tells of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Offer {
+    pub(crate) id: [u8; 16],
+    state: State,
+    /// Its properties; none for a deleted key.
+    info: Option<KeyInfo>,
+    /// What is public of each stored part, by its name.
+    pub(crate) parts: BTreeMap<String, Vec<u8>>,
+    spent: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum State {
+    Pending,
+    Announced,
+    Deleted,
+}
+
+/// A key that all old nodes that take part hold.
+pub(crate) struct Common {
+    pub(crate) info: KeyInfo,
+    pub(crate) parts: BTreeMap<String, Vec<u8>>,
+    /// How many blocks count as spent at each new node.
+    pub(crate) spent: u64,
+}
+
+/// What all nodes conclude from what the old ones hold.
+pub(crate) struct CommonKeys {
+    /// In the order of their ids.
+    pub(crate) keys: Vec<Common>,
+    pub(crate) deleted: Vec<[u8; 16]>,
+}
+
+impl Common {
+    /// The public parts, in order.
+    pub(crate) fn public(&self) -> impl Iterator<Item = Stored<'_>> {
+        self.parts.iter().map(|(part, bytes)| stored(part, bytes))
+    }
+}
+
+/// Whether what is stored under a name are cells or elements.
+pub(crate) fn stored<'a>(part: &str, bytes: &'a [u8]) -> Stored<'a> {
+    if part == HASH_KEY { Stored::Elements(bytes) } else { Stored::Value(bytes) }
+}
+
+/// What a node that takes part as an old one holds, as it tells the others.
+pub(crate) fn of(store: &Store, plan: &Plan, me: Party) -> Result<Vec<u8>> {
+    let sharing = plan.from.sharing().ok_or_else(|| Error::misuse("its keys cannot move"))?;
+    let mut offers = Vec::new();
+    for held in store.held_keys().map_err(system)? {
+        let state = match held.state {
+            KeyState::Pending => State::Pending,
+            KeyState::Announced => State::Announced,
+            KeyState::Deleted => State::Deleted,
+        };
+        let mut offer =
+            Offer { id: held.id, state, info: held.info.clone(), parts: BTreeMap::new(), spent: 0 };
+        if held.state != KeyState::Deleted {
+            offer.spent = store.spent(held.id).map_err(system)?;
+            for (part, bytes) in store.shares_of(held.id).map_err(system)? {
+                let public = sharing.public_part(me, stored(&part, &bytes))?;
+                offer.parts.insert(part, public);
+            }
+        }
+        offers.push(offer);
+    }
+    postcard::to_stdvec(&offers).map_err(system)
+}
+
+/// What each old node holds, by its number in the old cluster; and all of it as it was told, for comparison.
+pub(crate) type Heard = (Vec<(Party, Vec<Offer>)>, Vec<u8>);
+
+/// All old nodes tell all others what they hold.
+pub(crate) fn exchange(mine: Option<&[u8]>, plan: &Plan, net: &mut dyn Net) -> Result<Heard> {
+    let (me, mine) = (net.me(), mine.unwrap_or_default());
+    let mut buffers: Vec<Vec<u8>> = vec![Vec::new(); net.parties()];
+    for (peer, len) in tell_all(&(mine.len() as u64).to_le_bytes(), net)? {
+        let len = u64::from_le_bytes(len);
+        if len > MOST_BYTES {
+            return Err(Error::System(format!("{peer} tells of more keys than a node can hold")));
+        }
+        buffers[peer.index()] = vec![0; len as usize];
+    }
+    let out: Vec<&[u8]> = Party::all(net.parties()).map(|p| if p == me { &[][..] } else { mine }).collect();
+    net.exchange(&out, &mut buffers.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
+    buffers[me.index()] = mine.to_vec();
+    let mut offers = Vec::new();
+    for (place, role) in plan.roles() {
+        let told = &buffers[place.index()];
+        match role.old {
+            Some(old) => {
+                offers.push((old, decode(told).map_err(|why| Error::System(format!("{place} {why}")))?))
+            }
+            None if told.is_empty() => {}
+            None => return Err(Error::System(format!("{place} tells of keys, and is no old node"))),
+        }
+    }
+    Ok((offers, buffers.concat()))
+}
+
+/// What a node tells, read. The error goes on after the node's name.
+pub(super) fn decode(told: &[u8]) -> Result<Vec<Offer>, String> {
+    let (offers, rest): (Vec<Offer>, &[u8]) = postcard::take_from_bytes(told)
+        .map_err(|_| "tells of keys in a form that this version does not know".to_owned())?;
+    if !rest.is_empty() || !offers.is_sorted_by(|a, b| a.id < b.id) {
+        return Err("lists a key twice, or sends more than a list".into());
+    }
+    Ok(offers)
+}
+
+/// The keys that all old nodes hold, and the deleted ones. The same at all nodes, since all have heard the same. No node's word deletes a key.
+pub(crate) fn common(offers: &[(Party, Vec<Offer>)], plan: &Plan) -> Result<CommonKeys> {
+    let mut entries: BTreeMap<[u8; 16], Vec<(Party, &Offer)>> = BTreeMap::new();
+    for (party, offer) in offers.iter().flat_map(|(party, offers)| offers.iter().map(|offer| (*party, offer)))
+    {
+        entries.entry(offer.id).or_default().push((party, offer));
+    }
+    let mut common = CommonKeys { keys: Vec::new(), deleted: Vec::new() };
+    for (id, entries) in entries {
+        let is = |state: State| entries.iter().any(|(_, offer)| offer.state == state);
+        let (_, first) = entries[0];
+        let alike = |(_, offer): &(Party, &Offer)| offer.info == first.info && offer.parts == first.parts;
+        match () {
+            () if entries.len() == offers.len() && entries.iter().all(alike) && !is(State::Deleted) => {
+                common.keys.push(key(first, &entries, plan)?);
+            }
+            () if is(State::Announced) => {
+                let holders: PartySet = entries
+                    .iter()
+                    .filter(|(_, offer)| offer.state != State::Deleted)
+                    .map(|(p, _)| *p)
+                    .collect();
+                return Err(Error::System(format!(
+                    "not all old nodes hold the key with the id {}, but {} does. Restore the backups of the others, or leave them out \
+                     (--lost) if enough remain",
+                    hex::encode(id),
+                    plan.old_names(holders)
+                )));
+            }
+            () if is(State::Deleted) => common.deleted.push(id),
+            // Its making was never completed.
+            () => {}
+        }
+    }
+    Ok(common)
+}
+
+fn key(offer: &Offer, entries: &[(Party, &Offer)], plan: &Plan) -> Result<Common> {
+    let senseless = || {
+        Error::System(format!(
+            "the properties of the key with the id {} make no sense",
+            hex::encode(offer.id)
+        ))
+    };
+    let info = offer.info.clone().filter(|info| info.id == offer.id).ok_or_else(senseless)?;
+    let claims: Vec<u64> = entries.iter().map(|(_, offer)| offer.spent).collect();
+    let old = (plan.from.quorum(), plan.old.nodes() - entries.len());
+    let new = (plan.to.quorum(), plan.new.nodes());
+    let spent = carried_spent(&claims, old, new, info.properties.budget_blocks);
+    Ok(Common { info, parts: offer.parts.clone(), spent })
+}
+
+/// What counts as spent at each new node: see the head of this file.
+fn carried_spent(
+    claims: &[u64],
+    (quorum, lost): (usize, usize),
+    (new_quorum, new_nodes): (usize, usize),
+    budget: u64,
+) -> u64 {
+    let sum: u128 = claims.iter().map(|claim| u128::from(*claim)).sum();
+    let computed = sum.div_ceil(quorum.saturating_sub(lost).max(1) as u128).min(u128::from(budget));
+    (computed * new_quorum as u128).div_ceil(new_nodes.max(1) as u128) as u64
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn offer(id: u8) -> Offer {
+        Offer {
+            id: [id; 16],
+            state: State::Announced,
+            info: None,
+            parts: [("round keys".to_owned(), vec![2; 20])].into_iter().collect(),
+            spent: 3,
+        }
+    }
+
+    #[test]
+    fn budgets_are_not_exceeded_by_the_old_and_the_new_nodes_together() {
+        // Three nodes that all serve; one is lost; five new ones, of which three serve.
+        assert_eq!(carried_spent(&[100, 100], (3, 1), (3, 3), 1000), 100);
+        assert_eq!(carried_spent(&[100, 100, 100], (3, 0), (3, 5), 1000), 60);
+        // Of five old nodes any three served, so all of the budget can have been spent.
+        let each = 1000 * 3 / 5;
+        assert_eq!(carried_spent(&[each; 5], (3, 0), (3, 3), 1000), 1000);
+        assert_eq!(carried_spent(&[u64::MAX; 9], (3, 2), (9, 9), 1000), 1000, "never more than all");
+        assert_eq!(carried_spent(&[0, 0], (3, 1), (3, 3), 1000), 0);
+        for (claims, old, new) in
+            [([7, 9], (3, 1), (3, 5)), ([1, 0], (3, 1), (5, 9)), ([599, 600], (3, 1), (3, 7))]
+        {
+            let budget = 1000;
+            let computed = (claims.iter().sum::<u64>()).div_ceil((old.0 - old.1) as u64);
+            let spent = carried_spent(&claims, old, new, budget);
+            let left = budget * new.0 as u64 / new.1 as u64 - spent;
+            assert!(left * new.1 as u64 / new.0 as u64 + computed <= budget, "{claims:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_cut_or_names_a_key_twice_is_refused() {
+        let encode = |offers: &[Offer]| postcard::to_stdvec(offers).expect("encoded");
+        let good = encode(&[offer(1), offer(2)]);
+        assert_eq!(decode(&good).expect("read").len(), 2);
+        for bad in [
+            &encode(&[offer(1), offer(1)]),
+            &encode(&[offer(2), offer(1)]),
+            &[good.clone(), vec![0]].concat(),
+        ] {
+            assert!(decode(bad).is_err());
+        }
+        assert!((0..good.len()).all(|len| decode(&good[..len]).is_err()));
+    }
+}

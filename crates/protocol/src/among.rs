@@ -1,0 +1,185 @@
+//! A network as some of its parties see it, with numbers of their own: two sets of parties that have members in common meet on one network, and
+//! each of the sets runs protocols among itself.
+
+use crate::net::{Gathered, Net, Patience};
+use crate::{Error, Party, PartySet, Result};
+
+/// Some parties of a network. Party k of theirs is the k-th of a list.
+pub struct Among<N> {
+    net: N,
+    parties: Vec<Party>,
+    me: Party,
+}
+
+/// What is sent, and where what is received goes.
+type Spread<'a> = (Vec<&'a [u8]>, Vec<&'a mut [u8]>);
+
+impl<N: Net> Among<N> {
+    /// These parties of a network, this one included, by their numbers there.
+    pub fn new(net: N, parties: &[Party]) -> Result<Self> {
+        let me = parties.iter().zip(0..).find(|(party, _)| **party == net.me());
+        let (_, number) = me.ok_or_else(|| Error::misuse("this party is none of those that meet"))?;
+        if parties.iter().any(|party| party.index() >= net.parties()) {
+            return Err(Error::misuse("the network has no such party"));
+        }
+        Ok(Among { net, parties: parties.to_vec(), me: Party(number) })
+    }
+
+    /// The number in the network.
+    fn outer(&self, party: Party) -> Result<Party> {
+        let unknown = || Error::Misuse(format!("there is no {party} among {}", self.parties.len()));
+        self.parties.get(party.index()).copied().ok_or_else(unknown)
+    }
+
+    fn inner_set(&self, set: PartySet) -> PartySet {
+        self.parties
+            .iter()
+            .zip(0..)
+            .filter(|(outer, _)| set.contains(**outer))
+            .map(|(_, k)| Party(k))
+            .collect()
+    }
+
+    /// What is sent and received, by the numbers in the network.
+    fn spread<'a>(&self, out: &[&'a [u8]], into: &'a mut [&mut [u8]]) -> Result<Spread<'a>> {
+        let n = self.parties.len();
+        if out.len() != n || into.len() != n {
+            let told = format!("{} and {} messages among {n} parties", out.len(), into.len());
+            return Err(Error::Misuse(told));
+        }
+        let mut outer_out: Vec<&[u8]> = vec![&[]; self.net.parties()];
+        let mut outer_into: Vec<&mut [u8]> = (0..self.net.parties()).map(|_| &mut [][..]).collect();
+        for ((party, message), buffer) in self.parties.iter().zip(out).zip(into) {
+            outer_out[party.index()] = message;
+            outer_into[party.index()] = buffer;
+        }
+        Ok((outer_out, outer_into))
+    }
+
+    /// An error of the network, with the numbers that the parties have here.
+    fn renumbered(&self, error: Error) -> Error {
+        let here = |peer: Party| {
+            let found = self.parties.iter().zip(0..).find(|(outer, _)| **outer == peer);
+            found.map_or(peer, |(_, number)| Party(number))
+        };
+        match error {
+            Error::Closed { peer, detail } => Error::Closed { peer: here(peer), detail },
+            Error::Timeout { peer, waited } => Error::Timeout { peer: here(peer), waited },
+            Error::Peer { peer, detail } => Error::Peer { peer: here(peer), detail },
+            other => other,
+        }
+    }
+}
+
+/// An error of some parties among themselves, with the numbers that they have in the network.
+pub fn in_network(parties: &[Party], error: Error) -> Error {
+    let there = |peer: Party| parties.get(peer.index()).copied().unwrap_or(peer);
+    match error {
+        Error::Closed { peer, detail } => Error::Closed { peer: there(peer), detail },
+        Error::Timeout { peer, waited } => Error::Timeout { peer: there(peer), waited },
+        Error::Peer { peer, detail } => Error::Peer { peer: there(peer), detail },
+        Error::Disagreement { peer, field } => Error::Disagreement { peer: there(peer), field },
+        Error::Unanswered { peer, detail } => Error::Unanswered { peer: there(peer), detail },
+        other => other,
+    }
+}
+
+impl<N: Net> Net for Among<N> {
+    fn me(&self) -> Party {
+        self.me
+    }
+
+    fn parties(&self) -> usize {
+        self.parties.len()
+    }
+
+    fn members(&self) -> PartySet {
+        self.inner_set(self.net.members())
+    }
+
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        let to = self.outer(to)?;
+        self.net.send(to, message).map_err(|e| self.renumbered(e))
+    }
+
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        let from = self.outer(from)?;
+        self.net.recv(from, into).map_err(|e| self.renumbered(e))
+    }
+
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let (out, mut into) = self.spread(out, into)?;
+        self.net.exchange(&out, &mut into).map_err(|e| self.renumbered(e))
+    }
+
+    /// The closure is asked with the buffers when all peers have arrived or are lost, and not before.
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: Patience,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        let (out, mut outer_into) = self.spread(out, into)?;
+        let gathered = self.net.gather(&out, &mut outer_into, patience, &mut |_, _| false);
+        let gathered = gathered.map_err(|e| self.renumbered(e))?;
+        let arrived = self.inner_set(gathered.arrived);
+        enough(arrived, into);
+        Ok(Gathered { arrived, lost: self.inner_set(gathered.lost) })
+    }
+
+    fn lost(&self) -> PartySet {
+        self.inner_set(self.net.lost())
+    }
+
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        let net = self.net.fork()?;
+        Ok(Box::new(Among { net, parties: self.parties.clone(), me: self.me }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::run_parties;
+
+    #[test]
+    fn two_sets_with_a_member_in_common_exchange_among_themselves() {
+        let sets = [[Party(3), Party(0), Party(1)], [Party(1), Party(2), Party(4)]];
+        let outcomes = run_parties(5, |net| {
+            let mut heard = Vec::new();
+            let outer = net.me().0;
+            for set in sets.iter().filter(|set| set.contains(&Party(outer))) {
+                let mut among = Among::new(&mut *net, set)?;
+                assert_eq!((among.parties(), among.members()), (3, PartySet::all(3)));
+                let mut theirs = [[9]; 3];
+                let me = among.me();
+                let out: Vec<&[u8]> = Party::all(3)
+                    .map(|p| if p == me { &[][..] } else { std::slice::from_ref(&outer) })
+                    .collect();
+                let mut into: Vec<&mut [u8]> = theirs
+                    .iter_mut()
+                    .zip(Party::all(3))
+                    .map(|(buffer, p)| if p == me { &mut [][..] } else { &mut buffer[..] })
+                    .collect();
+                among.exchange(&out, &mut into)?;
+                heard.extend(theirs.as_flattened().iter().filter(|byte| **byte != 9));
+            }
+            Ok(heard)
+        });
+        let heard: Vec<Vec<u8>> = outcomes.into_iter().map(|o| o.expect("all are there")).collect();
+        assert_eq!(heard, [vec![3, 1], vec![3, 0, 2, 4], vec![1, 4], vec![0, 1], vec![1, 2]]);
+    }
+
+    #[test]
+    fn who_is_not_among_them_is_told_so() {
+        let outcomes = run_parties(2, |net| {
+            let me = net.me();
+            let others = [Party(1 - me.0)];
+            assert!(matches!(Among::new(&mut *net, &others), Err(Error::Misuse(_))));
+            assert!(matches!(Among::new(&mut *net, &[me, Party(7)]), Err(Error::Misuse(_))));
+            Ok(())
+        });
+        assert!(outcomes.iter().all(Result::is_ok));
+    }
+}

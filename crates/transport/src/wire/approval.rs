@@ -1,0 +1,222 @@
+//! What approvers sign before an operation is done: the whole operation, who will ask for it, and until when.
+//!
+//! A statement is signed and compared in its encoding, which is the only one that its content has ([`Statement::decode`]). So nobody can show one
+//! content to an approver and another to a node.
+
+use polyclave_protocol::{Error, Party, Result};
+use serde::{Deserialize, Serialize};
+
+use super::{Operation, VERSION, codec};
+use crate::CertificateDer;
+
+/// The most bytes of a statement's encoding, of its purpose and of a certificate, and the most signatures.
+const MOST_STATEMENT: usize = 16 << 10;
+/// The most bytes of the purpose.
+pub const MOST_PURPOSE: usize = 256;
+const MOST_CERTIFICATE: usize = 4 << 10;
+const MOST_SIGNATURES: usize = 32;
+
+/// What is approved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statement {
+    /// [`VERSION`]: with another one the same bytes could mean another operation.
+    pub version: u16,
+    /// The cluster's id.
+    pub cluster: [u8; 16],
+    /// What will be done.
+    pub subject: Subject,
+    /// The keys that exist and that the operation names. A node refuses if it has another key of such a name.
+    pub keys: Vec<NamedKey>,
+    /// The last second, since 1970, in which it may be done.
+    pub not_after: u64,
+    /// Drawn at random. Every node takes it once.
+    pub nonce: [u8; 32],
+    /// Why, as whoever asks for approval says. Nodes do not read it.
+    pub purpose: String,
+}
+
+/// What will be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Subject {
+    /// A request of a client.
+    Operation {
+        /// The certificate of the client that will ask.
+        #[serde(with = "serde_bytes")]
+        requester: Vec<u8>,
+        /// Everything that it will ask for. The steps that follow are not part of it.
+        operation: Box<Operation>,
+    },
+    /// New rules for clients take the place of old ones at a node.
+    Policy {
+        /// The digest of the new rules.
+        digest: [u8; 32],
+    },
+}
+
+/// A key that exists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedKey {
+    /// Its name.
+    pub name: String,
+    /// Its id, which distinguishes it from others that had or will have its name.
+    pub id: [u8; 16],
+}
+
+/// A statement with signatures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The encoding of a [`Statement`].
+    #[serde(with = "serde_bytes")]
+    pub statement: Vec<u8>,
+    /// By whom it is approved so far.
+    pub signatures: Vec<ApprovalSignature>,
+}
+
+/// One approver's signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalSignature {
+    /// The approver's certificate.
+    #[serde(with = "serde_bytes")]
+    pub certificate: Vec<u8>,
+    /// Of the digest ([`Approval::digest`]).
+    #[serde(with = "serde_bytes")]
+    pub signature: Vec<u8>,
+}
+
+impl Statement {
+    /// The bytes that are signed.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let bytes = codec::encode(self)?.split_off(4);
+        check(&bytes, self)?;
+        Ok(bytes)
+    }
+
+    /// Reads a statement. Bytes that would not be written again in the same way are refused.
+    pub fn decode(bytes: &[u8]) -> Result<Statement> {
+        let version = codec::version_of(bytes);
+        if let Some(version) = version.filter(|version| *version != VERSION) {
+            return Err(Error::misuse(format!(
+                "this approval is of version {version}, and this program speaks version {VERSION}: make a new one"
+            )));
+        }
+        let wrong = |_| Error::misuse("this is no statement of an approval");
+        let statement: Statement = codec::decode(bytes, Party(0)).map_err(wrong)?;
+        check(bytes, &statement)?;
+        if codec::encode(&statement)?.get(4..) != Some(bytes) {
+            return Err(Error::misuse(
+                "this statement of an approval has another encoding than it must have",
+            ));
+        }
+        Ok(statement)
+    }
+}
+
+fn check(bytes: &[u8], statement: &Statement) -> Result<()> {
+    if bytes.len() > MOST_STATEMENT || statement.purpose.len() > MOST_PURPOSE {
+        let (len, purpose) = (bytes.len(), statement.purpose.len());
+        return Err(Error::misuse(format!(
+            "a statement of {len} bytes with a purpose of {purpose}; {MOST_STATEMENT} and {MOST_PURPOSE} are allowed"
+        )));
+    }
+    Ok(())
+}
+
+impl Approval {
+    /// A statement that nobody has signed yet.
+    pub fn new(statement: &Statement) -> Result<Approval> {
+        Ok(Approval { statement: statement.encode()?, signatures: Vec::new() })
+    }
+
+    /// What every approver signs: a digest of the statement's encoding.
+    pub fn digest(&self) -> [u8; 32] {
+        blake3::derive_key("polyclave 2026 statement of an approval", &self.statement)
+    }
+
+    /// Whether it has no more bytes than it may have.
+    pub fn check_size(&self) -> Result<()> {
+        let fits = |s: &ApprovalSignature| s.certificate.len() <= MOST_CERTIFICATE && s.signature.len() <= 64;
+        if self.statement.len() > MOST_STATEMENT
+            || self.signatures.len() > MOST_SIGNATURES
+            || !self.signatures.iter().all(fits)
+        {
+            return Err(Error::misuse(format!(
+                "this approval is too large: at most {MOST_SIGNATURES} signatures, and {MOST_STATEMENT} bytes that are signed"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Adds a signature. An older one under the same certificate is replaced.
+    pub fn sign(&mut self, approver: &crate::Identity) -> Result<()> {
+        let certificate = approver.certificate().to_vec();
+        let signature = approver.sign_approval(&self.digest())?;
+        self.signatures.retain(|old| old.certificate != certificate);
+        self.signatures.push(ApprovalSignature { certificate, signature });
+        self.check_size()
+    }
+
+    /// Whether it has a signature under a certificate that verifies.
+    pub fn is_signed_by(&self, certificate: &CertificateDer<'_>) -> bool {
+        let of_it = self.signatures.iter().filter(|s| s.certificate == certificate.as_ref());
+        of_it.take(1).any(|s| crate::signature::verify(certificate, &self.digest(), &s.signature))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Identity;
+
+    fn statement() -> Statement {
+        Statement {
+            version: VERSION,
+            cluster: [1; 16],
+            subject: Subject::Operation {
+                requester: vec![0x30, 1],
+                operation: Box::new(Operation::Delete { key: "k".into() }),
+            },
+            keys: vec![NamedKey { name: "k".into(), id: [2; 16] }],
+            not_after: 1_800_000_000,
+            nonce: [3; 32],
+            purpose: "the year is over".into(),
+        }
+    }
+
+    #[test]
+    fn a_statement_comes_back_and_has_one_encoding() {
+        let bytes = statement().encode().expect("encoded");
+        assert_eq!(Statement::decode(&bytes).expect("decoded"), statement());
+        assert!(Statement::decode(&bytes[..bytes.len() - 1]).is_err());
+        assert!(Statement::decode(&[&bytes[..], &[0]].concat()).is_err());
+        // A number may be written with zeros in front, which is another encoding of the same.
+        let mut longer = bytes.clone();
+        assert_eq!(longer[0], VERSION as u8);
+        longer[0] |= 0x80;
+        longer.insert(1, 0);
+        assert!(Statement::decode(&longer).is_err());
+        let other = Statement { version: VERSION + 1, ..statement() }.encode().expect("encoded");
+        let error = Statement::decode(&other).expect_err("another version").to_string();
+        assert!(error.contains("make a new one"), "{error}");
+        assert!(Statement { purpose: "x".repeat(MOST_PURPOSE + 1), ..statement() }.encode().is_err());
+    }
+
+    #[test]
+    fn an_altered_statement_is_signed_by_nobody() {
+        let [ann, ben] = ["ann", "ben"].map(|name| Identity::generate_named(name, 1).expect("an identity"));
+        let mut approval = Approval::new(&statement()).expect("encoded");
+        approval.sign(&ann).expect("signed");
+        approval.sign(&ann).expect("signed");
+        approval.sign(&ben).expect("signed");
+        assert_eq!(approval.signatures.len(), 2);
+        let signed = |approval: &Approval| [&ann, &ben].map(|who| approval.is_signed_by(&who.certificate()));
+        assert_eq!(signed(&approval), [true, true]);
+        let mut swapped = approval.clone();
+        swapped.signatures[0].signature = approval.signatures[1].signature.clone();
+        assert_eq!(signed(&swapped), [false, true]);
+        for byte in 0..approval.statement.len() {
+            let mut altered = approval.clone();
+            altered.statement[byte] ^= 1;
+            assert_eq!(signed(&altered), [false, false], "byte {byte}");
+        }
+    }
+}
