@@ -29,6 +29,14 @@ const QUESTIONS: [&str; 8] = [
     "curl ",
 ];
 
+/// A command that goes on beside others.
+struct GoesOn {
+    text: String,
+    child: Child,
+    /// Whether it ends by itself.
+    ends: bool,
+}
+
 /// The machines of a page, each made when it is named first.
 pub struct Machines {
     root: tempfile::TempDir,
@@ -59,8 +67,7 @@ impl Machines {
                 })
             })
         });
-        going_on.into_iter().for_each(|(_, child)| end(child));
-        outcome
+        going_on.into_iter().fold(outcome, |outcome, child| outcome.and(self.finish(child)))
     }
 
     /// The ends of what the nodes logged.
@@ -81,7 +88,7 @@ impl Machines {
         &mut self,
         machine: &str,
         command: &Command,
-        going_on: &mut Vec<(String, Child)>,
+        going_on: &mut Vec<GoesOn>,
     ) -> Result<(), String> {
         let home = self.home(machine);
         for directory in DIRECTORIES {
@@ -91,12 +98,14 @@ impl Machines {
         match &words[..] {
             ["systemctl", order, "polyclave-node"] => return self.service(machine, order),
             ["scp", from, to] => return self.copy(machine, from, to),
-            ["wait"] => return self.wait(machine, going_on),
             _ => {}
         }
         let text = self.replaced(machine, &command.text);
         if let Some(text) = text.strip_suffix('&') {
-            return self.start(machine, text, command).map(|child| going_on.push((machine.into(), child)));
+            let ends = command.prints.is_empty();
+            return self
+                .start(machine, text, command)
+                .map(|child| going_on.push(GoesOn { text: command.text.clone(), child, ends }));
         }
         let asks = QUESTIONS.iter().any(|question| command.text.contains(question));
         let until = Instant::now() + if asks { self.patience } else { Duration::ZERO };
@@ -143,22 +152,19 @@ impl Machines {
         }
     }
 
-    /// Waits until what goes on at a machine has ended in success.
-    fn wait(&self, machine: &str, going_on: &mut [(String, Child)]) -> Result<(), String> {
+    /// Ends what goes on, or waits until it has ended by itself in success.
+    fn finish(&self, GoesOn { text, mut child, ends }: GoesOn) -> Result<(), String> {
         let until = Instant::now() + self.patience;
-        for (_, child) in going_on.iter_mut().filter(|(of, _)| of == machine) {
-            let status = loop {
-                match child.try_wait().map_err(|e| e.to_string())? {
-                    Some(status) => break status,
-                    None if Instant::now() > until => return Err("it does not end".into()),
-                    None => std::thread::sleep(Duration::from_millis(50)),
-                }
-            };
-            if !status.success() {
-                return Err(format!("a command that went on has failed: {status}"));
+        while ends {
+            match child.try_wait().map_err(|e| e.to_string())? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(format!("{text}: it has failed: {status}")),
+                None if Instant::now() > until => break,
+                None => std::thread::sleep(Duration::from_millis(50)),
             }
         }
-        Ok(())
+        end(child);
+        if ends { Err(format!("{text}: it does not end")) } else { Ok(()) }
     }
 
     /// As the unit does it.
