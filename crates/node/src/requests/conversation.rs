@@ -25,7 +25,6 @@ use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{StepError, misplaced};
 use crate::computation::progress::Progress;
-use crate::keys::make::generate;
 use crate::material::epoch::SessionContext;
 use crate::material::rotation::HeldOff;
 use crate::requests::agreement::agree;
@@ -182,12 +181,7 @@ impl<'a> Serving<'a, '_> {
             }
             Task::Generate { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
-                let mut keys = Vec::new();
-                for _ in 0..new.parts() {
-                    let key = generate(&mut protocol, &mut self.partners()?, &circuits);
-                    self.faults = protocol.faults();
-                    keys.push(key?);
-                }
+                let keys = self.generate(&mut protocol, new.parts(), &circuits)?;
                 self.keep(protocol, &keys, new, Origin::Generated, &circuits)
             }
             Task::Import { new, cipher } => {

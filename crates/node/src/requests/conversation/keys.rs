@@ -15,7 +15,7 @@ use crate::computation::circuits::Circuits;
 use crate::computation::modes::{StepError, misplaced};
 use crate::error::system;
 use crate::keys::key::Shares;
-use crate::keys::make::expand;
+use crate::keys::make::{expand, generate};
 use crate::operator::clock::now;
 use crate::requests::agreement::agree;
 use crate::store::KeyState;
@@ -76,6 +76,18 @@ impl Serving<'_, '_> {
             .collect::<Result<_>>()?)
     }
 
+    /// The keys that a new one consists of: two for a mode that takes two.
+    pub(super) fn generate(
+        &mut self,
+        protocol: &mut AnyServiceSession,
+        parts: usize,
+        circuits: &Circuits,
+    ) -> Result<Vec<AnyShared>, StepError> {
+        let keys = (0..parts).map(|_| Ok(generate(protocol, &mut self.partners()?, circuits)?)).collect();
+        self.faults = protocol.faults();
+        keys
+    }
+
     /// Expands a new key and stores it as the first version of its name.
     pub(super) fn keep(
         &mut self,
@@ -112,18 +124,18 @@ impl Serving<'_, '_> {
     pub(super) fn keep_version(
         &mut self,
         mut protocol: AnyServiceSession,
-        key: &AnyShared,
+        keys: &[AnyShared],
         (next, expires): (KeyInfo, impl FnOnce(u64) -> Option<u64>),
         circuits: &Circuits,
     ) -> Result<(), StepError> {
-        let expanded = expand(key, &next.properties, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand(keys, &next.properties, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
         let made = self.made(next.properties.clone(), next.origin, check_value)?;
         let KeyInfo { version, least_version, deletable, .. } = next;
         let mut info = KeyInfo { version, least_version, deletable, ..made };
         info.properties.expires = expires(info.made);
-        let raw = info.properties.wrappable.then_some(key);
+        let raw = keys.first().filter(|_| info.properties.wrappable);
         let shares = material.save(raw, &protocol);
         self.store_everywhere(info, shares, &[])
     }

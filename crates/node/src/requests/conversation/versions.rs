@@ -14,7 +14,6 @@ use polyclave_transport::wire::{KeyInfo, NewKey, Origin, Reason, Refusal, Reply}
 use super::Serving;
 use crate::computation::modes::StepError;
 use crate::keys::held::no_key;
-use crate::keys::make::generate;
 use crate::peers::exchange::tell_all;
 use crate::requests::agreement::agree;
 use polyclave_protocol::Party;
@@ -86,9 +85,7 @@ impl Serving<'_, '_> {
         let before = self.settle_newest(name)?;
         self.service.keys.refuse_too_many().map_err(StepError::Refused)?;
         let circuits = self.circuits(&before.properties.cipher, &protocol)?;
-        let key = generate(&mut protocol, &mut self.partners()?, &circuits);
-        self.faults = protocol.faults();
-        let key = key?;
+        let keys = self.generate(&mut protocol, before.properties.parts(), &circuits)?;
         // It lives as long as its predecessor was to live.
         let lifetime = before.properties.expires.map(|expires| expires.saturating_sub(before.made));
         let expires = move |made: u64| lifetime.map(|lifetime| made.saturating_add(lifetime));
@@ -98,7 +95,7 @@ impl Serving<'_, '_> {
             deletable: before.deletable,
             ..KeyInfo::first(before.properties, [0; 16], Origin::Generated, 0, Vec::new())
         };
-        self.keep_version(protocol, &key, (next, expires), &circuits)
+        self.keep_version(protocol, &keys, (next, expires), &circuits)
     }
 
     /// Has all nodes come to the same current version, and returns it.
