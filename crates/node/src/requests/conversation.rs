@@ -14,7 +14,7 @@ use std::sync::Arc;
 use polyclave_config::Asked;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Faults, Session};
+use polyclave_protocol::protocol::Faults;
 use polyclave_protocol::session::AgreedSession;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;

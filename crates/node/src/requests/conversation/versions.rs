@@ -19,7 +19,6 @@ use crate::requests::agreement::agree;
 use polyclave_protocol::Party;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::Session;
 
 /// The number and the id of a version.
 type Named = (u32, [u8; 16]);
