@@ -154,17 +154,22 @@ impl Machines {
 
     /// Ends what goes on, or waits until it has ended by itself in success.
     fn finish(&self, GoesOn { text, mut child, ends }: GoesOn) -> Result<(), String> {
+        if !ends {
+            end(child);
+            return Ok(());
+        }
         let until = Instant::now() + self.patience;
-        while ends {
+        loop {
             match child.try_wait().map_err(|e| e.to_string())? {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => return Err(format!("{text}: it has failed: {status}")),
-                None if Instant::now() > until => break,
+                None if Instant::now() > until => {
+                    end(child);
+                    return Err(format!("{text}: it does not end"));
+                }
                 None => std::thread::sleep(Duration::from_millis(50)),
             }
         }
-        end(child);
-        if ends { Err(format!("{text}: it does not end")) } else { Ok(()) }
     }
 
     /// As the unit does it.
