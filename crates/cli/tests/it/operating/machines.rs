@@ -17,10 +17,11 @@ const FIRST: u16 = 7000;
 const DIRECTORIES: [&str; 5] = ["/var/lib/", "/srv/", "/etc/", "/media/", "/root/"];
 /// What stands on the page for a fingerprint.
 const FINGERPRINT: &str = "'acorn zigzag ..'";
-/// Commands that only ask. What they answer may need a moment.
-const QUESTIONS: [&str; 8] = [
+/// Commands that only ask, or that change nothing as long as a node has not read what its operator wrote. What they answer may need a moment.
+const QUESTIONS: [&str; 9] = [
     "node status",
     "client status",
+    "client rotate ~/.polyclave --finish",
     "key list",
     "key show",
     "cluster show",
