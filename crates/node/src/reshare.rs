@@ -9,7 +9,7 @@
 //!     +------------- all are here, none is done, some lack it --------+
 //! ```
 //!
-//! 1. Old nodes tell all others which keys they hold ([`offers`]), and deal their shares to the new nodes ([`moving`]; the protocol and its
+//! 1. Old nodes tell all others which keys they hold (`reshare/offers.rs`), and deal their shares to the new nodes (`reshare/moving.rs`; the protocol and its
 //!    security are in `protocol/src/shamir/reshare.rs`). The new nodes agree on fresh common secrets.
 //! 2. The new nodes compute the check value of every key from the new shares, and compare it with the one that was stored.
 //! 3. Each new node stores its shares and common secrets beside what it has in use. Each node that leaves notes that it is about to. From
@@ -20,7 +20,7 @@
 //! **No key is lost, and no two sets of nodes can use a key.** A node takes the new shares into use, or destroys the old ones, only
 //! after all have said that they prepared them. So if a node is done, all others are prepared or done, and a rerun completes them. If none is, and
 //! all are here, nobody has taken anything into use, and they begin anew. An old node that is prepared does not run, and the old nodes that
-//! take no part are fewer than a quorum ([`plan`]). So once any new node can serve, the old cluster cannot.
+//! take no part are fewer than a quorum (`reshare/plan.rs`). So once any new node can serve, the old cluster cannot.
 //!
 //! An operator who gives a prepared move up for good ([`abandon`]) has to know that no other node is done.
 //!
@@ -28,7 +28,7 @@
 //! or deleted at others stops the move, as it stops a refresh. Ids of deleted keys move, too, so that they stay deleted.
 //!
 //! **Adversary**: that of the protocol. Whoever cheats under `shamir-active` can stop the move, and is named where that can be known. It
-//! can understate what it has spent of a key's budget ([`offers`]), by its own part.
+//! can understate what it has spent of a key's budget (`reshare/offers.rs`), by its own part.
 
 mod course;
 #[cfg(test)]
