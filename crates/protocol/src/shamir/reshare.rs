@@ -17,7 +17,7 @@
 //!
 //! **The check.** When a new party has all that was dealt, it takes part in tossing coins chi. For every dealer i the new parties open 16
 //! combinations of the dealt bytes, sum chi_j g_i,j + m_i over GF(2^8), and one of the elements. What i deals ends with its shares m_i of
-//! random values of the old parties' pseudorandom sharing ([`super::prss`]) that nothing else uses. So the old parties need not talk to
+//! random values of the old parties' pseudorandom sharing (`shamir/prss.rs`) that nothing else uses. So the old parties need not talk to
 //! each other, and the combinations reveal nothing: m is a polynomial of degree t that t parties do not know. Two things have to hold:
 //!
 //! 1. What the new parties opened for a dealer lies on one polynomial of degree t'. If the shares that honest new parties have from it do
