@@ -94,11 +94,11 @@ mod tests {
     /// Of values in cells of 1, 4 and 8 bits, for every cipher with a key.
     #[test]
     fn the_key_has_the_leading_bytes_of_the_parts_whatever_the_widths() {
-        let bytes: Vec<u8> = (0..48).map(|i| (i as u8).wrapping_mul(91) ^ 0x3c).collect();
+        let bytes: Vec<u8> = (0..64).map(|i| (i as u8).wrapping_mul(91) ^ 0x3c).collect();
         for cipher in catalog::all().into_iter().filter(|c| c.key_bytes > 0) {
             for (bits, skip) in [(1u8, 0), (4, 2), (8, 0), (8, 2)] {
                 let count = 128 / usize::from(bits);
-                let circuit = compile(&key_of(&cipher, 3, (count, bits), skip), &AnyMap);
+                let circuit = compile(&key_of(&cipher, 4, (count, bits), skip), &AnyMap);
                 let parts: Vec<Cells> = bytes
                     .chunks(16)
                     .map(|part| Cells::from_blocks(count, bits, part).expect("whole"))
