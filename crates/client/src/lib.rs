@@ -56,3 +56,4 @@ pub use error::{Error, Result};
 pub use listing::{Listed, Listing};
 pub use padding::{fill as pad, unfilled as unpadded};
 pub use sealed::{HEAD, MAGIC, MAGIC_BOUND};
+pub use versions::Withdrawal;
