@@ -4,9 +4,8 @@
 //! Programs written for an HSM give their own initial blocks and counters:
 //!
 //! * **CTR** with a caller's counter is decryption, for encryption too, and takes the right to decrypt.
-//! * **CBC** with a caller's initial block is encryption of single blocks, one after the other, and takes a key of ECB: who chooses what a
-//!   block is chained to gets E_K of any block (the first block zero, say). The nodes' own CBC does not give that
-//!   (`crates/node/src/computation/modes/chain.rs`).
+//! * **CBC** with a caller's initial block takes a key that was made for that (`caller_nonces`), or one for ECB: then the client chains single
+//!   blocks. Both give who may encrypt E_K of any block: the initial block, with a first block of zeros.
 
 use polyclave_cipher::{Cipher, catalog};
 use polyclave_transport::wire::{CHAINED, CHUNK, End, KeyInfo, MASKED, Mode, Operation, Step, Use};
@@ -29,14 +28,39 @@ impl Client {
         self.encrypt_masked(key, data, MASKED, |_, _| ())
     }
 
-    /// Encrypts whole blocks in CBC from the caller's initial block on, one after the other. The key is one for ECB.
+    /// Encrypts whole blocks in CBC from the caller's initial block on, one after the other.
     pub fn encrypt_known_cbc(&self, key: &KeyInfo, initial: &[u8], data: &[u8]) -> Result<Vec<u8>> {
         let block = cipher_of(key)?.block_bytes;
         if initial.len() != block {
             return Err(Error::Misuse(format!("an initial block of {} bytes, not {block}", initial.len())));
         }
+        if key.properties.modes.contains(&Mode::Cbc) {
+            return self.encrypt_chained(key, initial, data);
+        }
         let chain = |before: Option<&[u8]>, piece: &mut [u8]| add(piece, before.unwrap_or(initial));
         self.encrypt_masked(key, data, block, chain)
+    }
+
+    /// The nodes chain the blocks. They give the last block of a step with the answer to the next one.
+    fn encrypt_chained(&self, key: &KeyInfo, initial: &[u8], data: &[u8]) -> Result<Vec<u8>> {
+        whole_blocks(key, data)?;
+        let pieces: Vec<&[u8]> = data.chunks(CHAINED).collect();
+        let Some(first) = pieces.first() else { return Ok(Vec::new()) };
+        let how = Use::CbcEncrypt { mask: first.len() as u32, initial: Some(initial.to_vec()) };
+        let (mut conversation, accepted) = self.begin_known(key, how, None)?;
+        let (mut mask, mut out, mut owed) = (accepted.mask, Vec::with_capacity(data.len()), 0);
+        for (i, piece) in pieces.iter().enumerate() {
+            let next = pieces.get(i + 1).map_or(0, |next| next.len());
+            let data = under(&mask, piece)?;
+            conversation.step(&Step::Masked { data, next: next as u32, end: End::No })?;
+            let held = if next > 0 { initial.len() } else { 0 };
+            let due = owed + piece.len() - held;
+            let (answer, of_next) = conversation.bytes_and_mask((due > 0).then_some(due), next)?;
+            out.extend_from_slice(&answer);
+            (mask, owed) = (of_next, held);
+        }
+        conversation.finish()?;
+        Ok(out)
     }
 
     /// In pieces of so many bytes, each changed before by what was encrypted last.

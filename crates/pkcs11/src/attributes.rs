@@ -1,7 +1,7 @@
 //! What an object says about itself: the table of the truth about keys of the nodes.
 
 use cryptoki_sys::*;
-use polyclave_transport::wire::{KeyInfo, Mode, Origin, Usage};
+use polyclave_transport::wire::{KeyInfo, Mode, Origin};
 
 use crate::mechanism::{Family, TABLE, family_of, key_bytes};
 use crate::rv::{Result, Rv};
@@ -61,7 +61,7 @@ impl Object {
             CKA_VALUE_LEN if family_of(&properties.cipher) == Some(Family::Aes) => {
                 number(key_bytes(&properties.cipher) as CK_ULONG)
             }
-            CKA_TOKEN => flag(self.session.is_none()),
+            CKA_TOKEN => flag(!self.info.is_of_session()),
             CKA_PRIVATE => flag(!self.stored.is_public),
             CKA_MODIFIABLE => flag(!self.stored.is_fixed),
             CKA_COPYABLE => flag(false),
@@ -98,9 +98,10 @@ impl Object {
     }
 
     /// Whether CBC encryption with a program's initial block is possible.
-    pub(crate) fn encrypts_single_blocks(&self) -> bool {
+    pub(crate) fn takes_initial_blocks(&self) -> bool {
         let properties = &self.info.properties;
-        properties.modes.contains(&Mode::Ecb) && properties.usage.contains(&Usage::Encrypt)
+        let chains = properties.modes.contains(&Mode::Cbc) && properties.caller_nonces;
+        chains || properties.modes.contains(&Mode::Ecb)
     }
 }
 

@@ -79,8 +79,9 @@ impl Encryption {
         let mode = match &mechanism.parameter {
             Parameter::None => Mode::Ecb,
             Parameter::Initial(initial) => {
-                if direction == Direction::Encrypt && !key.encrypts_single_blocks() {
-                    let why = "CBC with the program's initial block takes a key made for ecb; this one is for the nodes' own cbc";
+                if direction == Direction::Encrypt && !key.takes_initial_blocks() {
+                    let why =
+                        "the nodes draw the initial blocks of this key: it was not made with --caller-nonces";
                     return Err(because(CKR_KEY_FUNCTION_NOT_PERMITTED, why));
                 }
                 let is_padded = matches!(mechanism.kind, CKM_AES_CBC_PAD | CKM_DES3_CBC_PAD);
@@ -88,10 +89,9 @@ impl Encryption {
             }
             Parameter::Counter { bits, block } => {
                 let counter = u128::from_be_bytes(*block);
-                let left = match bits {
-                    128 => (u128::MAX - counter).saturating_add(1),
-                    bits => (1 << bits) - counter % (1 << bits),
-                };
+                // Nodes have no block with the highest number of all.
+                let until_wrapped = if *bits < 128 { (1 << bits) - counter % (1 << bits) } else { u128::MAX };
+                let left = until_wrapped.min(u128::MAX - counter);
                 Mode::Ctr { counter, blocks_left: left, keystream: Zeroizing::default() }
             }
             Parameter::Gcm { iv, additional, tag_bits } => Mode::Gcm {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use polyclave_transport::wire::{Derivation, KeyInfo, NewKey, Wrapping};
+use polyclave_client::Withdrawal;
+use polyclave_transport::wire::{Derivation, KeyInfo, NewKey, Usage, Wrapping};
 
 use crate::attributes::Object;
 use crate::mechanism::{KdfPart, Mechanism, Parameter, entry_for, family_of, key_bytes};
 use crate::rv::{Doing, Result, Rv, because, of_client};
 use crate::session::Session;
 use crate::stored::Stored;
-use crate::template::{Described, Making, Template, date, name_for, readable};
+use crate::template::{Described, Making, Template, USES, date, name_for, readable};
 use crate::token::Token;
 
 /// Names of session objects: `prefix` + this + hexadecimal digits.
@@ -141,8 +142,8 @@ pub(crate) fn destroy(session: &Session, handle: CK_OBJECT_HANDLE) -> Result<()>
     Ok(())
 }
 
-/// Deletes the session objects of a session that has ended, or of all sessions of a token. What cannot be deleted now stays at the nodes,
-/// and the log says so.
+/// Deletes the session objects of a session that has ended, or of all sessions of a token. What cannot be deleted now ends by itself within a
+/// day, and the log says so.
 pub(crate) fn end_session_objects(token: &Token, session: Option<CK_SESSION_HANDLE>) {
     for (handle, object) in token.session_objects(session) {
         let name = &object.info.properties.name;
@@ -150,7 +151,7 @@ pub(crate) fn end_session_objects(token: &Token, session: Option<CK_SESSION_HAND
             token.client().and_then(|client| client.delete(name).map_err(|e| of_client(&e, Doing::Managing)));
         if deleted.is_err() {
             crate::log::line(&format!(
-                "the session key {name} could not be deleted; delete it with `polyclave key delete`"
+                "the session key {name} could not be deleted; it ends by itself within a day"
             ));
         }
         token.forget(handle);
@@ -166,7 +167,7 @@ pub(crate) fn set(session: &Session, handle: CK_OBJECT_HANDLE, template: &Templa
     if object.stored.is_fixed {
         return Err(Rv(CKR_ACTION_PROHIBITED));
     }
-    let mut stored = object.stored.clone();
+    let (mut stored, mut withdrawn) = (object.stored.clone(), Withdrawal::default());
     for (kind, value) in &template.0 {
         match *kind {
             CKA_LABEL => stored.label = value.to_vec(),
@@ -175,12 +176,25 @@ pub(crate) fn set(session: &Session, handle: CK_OBJECT_HANDLE, template: &Templa
             CKA_END_DATE => stored.end_date = date(Some(value))?,
             CKA_ENCRYPT | CKA_DECRYPT | CKA_SIGN | CKA_VERIFY | CKA_WRAP | CKA_UNWRAP | CKA_DERIVE => {
                 match (template.flag(*kind)?, object.is_for(*kind)) {
-                    (Some(false), true) => stored.off.push(*kind),
+                    (Some(false), true) => {
+                        stored.off.push(*kind);
+                        // Nodes know no difference between signing and verifying.
+                        let usage = USES.iter().find(|(of, _)| of == kind).map(|(_, usage)| *usage);
+                        let is_over = |usage: &Usage| {
+                            USES.iter().all(|(kind, of)| {
+                                of != usage || stored.off.contains(kind) || !object.is_for(*kind)
+                            })
+                        };
+                        withdrawn.usage.extend(usage.filter(is_over));
+                    }
                     (Some(true), false) => {
                         return Err(because(CKR_ATTRIBUTE_READ_ONLY, "a use that is off stays off"));
                     }
                     _ => {}
                 }
+            }
+            CKA_EXTRACTABLE if template.flag(CKA_EXTRACTABLE)? == Some(false) => {
+                withdrawn.wrappable = object.info.properties.wrappable;
             }
             kind => match object.value(kind) {
                 Ok(same) if same == **value => {}
@@ -189,22 +203,29 @@ pub(crate) fn set(session: &Session, handle: CK_OBJECT_HANDLE, template: &Templa
             },
         }
     }
-    describe(session, &object, stored)
+    withdrawn.usage.sort();
+    describe(session, &object, stored, &withdrawn)
 }
 
-/// Writes the attributes of a key at the nodes.
-fn describe(session: &Session, object: &Arc<Object>, stored: Stored) -> Result<()> {
+/// Writes the attributes of a key at the nodes, and withdraws uses there: of all its versions.
+fn describe(session: &Session, object: &Arc<Object>, stored: Stored, withdrawn: &Withdrawal) -> Result<()> {
     let (token, client) = (&session.token, session.token.client()?);
     let too_long =
         || because(CKR_ATTRIBUTE_VALUE_INVALID, "the attributes of the key are longer than nodes keep");
     let attributes = stored.to_bytes().ok_or_else(too_long)?;
     let (name, id) = (&object.info.properties.name, object.info.id);
     let versions = token.ask(&client, Doing::Using, || client.versions(name))?;
-    let revision = versions.iter().filter(|other| other.id == id).map(|other| other.revision).max();
-    let revision = revision.ok_or(Rv(CKR_OBJECT_HANDLE_INVALID))?;
+    let shown = versions.into_iter().filter(|other| other.id == id).max_by_key(|other| other.revision);
+    let mut info = shown.ok_or(Rv(CKR_OBJECT_HANDLE_INVALID))?;
+    if *withdrawn != Withdrawal::default() {
+        let as_now = (info.least_version, info.deletable);
+        token.ask(&client, Doing::Managing, || client.withdraw(name, as_now, withdrawn))?;
+        info.properties.usage.retain(|usage| !withdrawn.usage.contains(usage));
+        info.properties.wrappable &= !withdrawn.wrappable;
+    }
+    let revision = info.revision;
     let label = readable(&stored.label);
     token.ask(&client, Doing::Managing, || client.describe((name, id), revision, &label, &attributes))?;
-    let mut info = object.info.clone();
     (info.properties.label, info.properties.attributes) = (label, attributes);
     token.handle_of(Object { info, stored, session: object.session });
     Ok(())

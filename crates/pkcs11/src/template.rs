@@ -2,7 +2,7 @@
 
 use cryptoki_sys::*;
 use polyclave_config::check_name;
-use polyclave_transport::wire::{Mode, NewKey, Usage};
+use polyclave_transport::wire::{Lifetime, MOST_SESSION, Mode, NewKey, Usage, why_apart};
 use zeroize::Zeroizing;
 
 use crate::configuration::{GcmNonce, TokenMode, TokenSettings, VisibleTemplates};
@@ -150,7 +150,9 @@ impl Template {
         let attributes = stored.to_bytes().ok_or_else(|| {
             because(CKR_ATTRIBUTE_VALUE_INVALID, "the attributes of the key are longer than nodes keep")
         })?;
-        let caller_nonces = modes.contains(&Mode::Gcm) && token.gcm_nonce == GcmNonce::Caller;
+        let of_program = modes.contains(&Mode::Gcm) && token.gcm_nonce == GcmNonce::Caller;
+        let caller_nonces = of_program || modes.contains(&Mode::Cbc);
+        let is_session = !self.flag(CKA_TOKEN)?.unwrap_or(false);
         let new = NewKey {
             name: String::new(),
             budget_blocks: if block_of(&cipher) == 8 { BUDGET.1 } else { BUDGET.0 },
@@ -162,8 +164,9 @@ impl Template {
             caller_nonces,
             label: readable(&stored.label),
             expires: None,
+            lifetime: if is_session { Lifetime::Session { seconds: MOST_SESSION } } else { Lifetime::Stored },
         };
-        Ok(Described { new, stored, is_session: !self.flag(CKA_TOKEN)?.unwrap_or(false) })
+        Ok(Described { new, stored, is_session })
     }
 
     /// Keys of the nodes can never be read: a program that asks for one that can is told so.
@@ -261,15 +264,13 @@ fn modes_for(token: &TokenSettings, cipher: &str, usage: &[Usage], mechanisms: O
     let mut modes = Vec::new();
     let is_for_data = usage.contains(&Usage::Encrypt) || usage.contains(&Usage::Decrypt);
     match mechanisms {
-        Some(list) => {
-            // A key for CBC with a program's initial block is one for single blocks.
-            modes.extend(list.iter().filter_map(|kind| entry(*kind).ok()?.modes.first().copied()));
-        }
+        Some(list) => modes.extend(list.iter().filter_map(|kind| entry(*kind).ok()?.modes.first().copied())),
         None => {
             let of = |mode: &TokenMode| match mode {
                 TokenMode::Gcm => Mode::Gcm,
                 TokenMode::Ctr => Mode::Ctr,
-                TokenMode::Cbc | TokenMode::Ecb => Mode::Ecb,
+                TokenMode::Cbc => Mode::Cbc,
+                TokenMode::Ecb => Mode::Ecb,
             };
             if is_for_data {
                 modes.extend(token.modes.iter().map(of));
@@ -280,12 +281,16 @@ fn modes_for(token: &TokenSettings, cipher: &str, usage: &[Usage], mechanisms: O
         }
     }
     if family_of(cipher) == Some(Family::Des) {
-        modes.retain(|mode| matches!(mode, Mode::Ecb | Mode::Cmac));
-        if is_for_data && modes.is_empty() {
+        modes.retain(|mode| matches!(mode, Mode::Ecb | Mode::Cbc | Mode::Cmac));
+        if is_for_data && modes.iter().all(|mode| *mode == Mode::Cmac) {
             modes.push(Mode::Ecb);
         }
     }
     modes.retain(|mode| if *mode == Mode::Cmac { usage.contains(&Usage::Mac) } else { is_for_data });
+    // Nodes refuse CBC beside some modes. A key for single blocks serves it, too.
+    if why_apart(&modes).is_some() {
+        modes.iter_mut().filter(|mode| **mode == Mode::Cbc).for_each(|mode| *mode = Mode::Ecb);
+    }
     modes.sort();
     modes.dedup();
     modes

@@ -226,7 +226,7 @@ fn messages_of_3_0_have_nonces_of_the_nodes_or_of_the_program() {
             CKR_OK
         );
         assert_eq!(back, text);
-        tag[3] ^= 1;
+        unsafe { *parameter.pTag.add(3) ^= 1 };
         let told =
             call!(session.module, C_DecryptMessage(handle, at, size, of_aad, 6, from, 40, to, &mut len));
         assert_eq!(told, CKR_AEAD_DECRYPT_FAILED);

@@ -62,7 +62,7 @@ fn initialization_takes_the_locks_of_the_system_only() {
         flags: 0,
         pReserved: ptr::null_mut(),
     };
-    let mut told =
+    let told =
         |arguments: &mut CK_C_INITIALIZE_ARGS| call!(module, C_Initialize(ptr::from_mut(arguments).cast()));
     assert_eq!(told(&mut arguments), CKR_CANT_LOCK);
     arguments.LockMutex = None;

@@ -64,7 +64,7 @@ fn templates_that_contradict_themselves_or_ask_too_much_make_no_key() {
     refused(vec![aes(), number(CKA_ALLOWED_MECHANISMS, CKM_RSA_PKCS)], CKR_TEMPLATE_INCONSISTENT);
     assert_eq!(session.import("short", CKK_AES, &data(15), vec![]), Err(CKR_KEY_SIZE_RANGE));
     assert_eq!(session.import("other", CKK_RSA, &data(16), vec![]), Err(CKR_TEMPLATE_INCONSISTENT));
-    assert_eq!(session.find(vec![]), []);
+    assert!(session.find(vec![]).is_empty());
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn keys_are_found_by_what_they_are_and_handles_stay() {
     assert_eq!(session.find(label("one")).len(), 2);
     assert_eq!(session.find(vec![(CKA_ID, vec![1])]), [one]);
     assert_eq!(session.find(vec![number(CKA_KEY_TYPE, CKK_DES3)]), [odd]);
-    assert_eq!(session.find(vec![number(CKA_CLASS, CKO_PUBLIC_KEY)]), []);
-    assert_eq!(session.find(vec![flag(CKA_EXTRACTABLE, true)]), []);
-    assert_eq!(session.find(vec![(CKA_VALUE, data(16))]), [], "no key tells its value");
+    assert!(session.find(vec![number(CKA_CLASS, CKO_PUBLIC_KEY)]).is_empty());
+    assert!(session.find(vec![flag(CKA_EXTRACTABLE, true)]).is_empty());
+    assert!(session.find(vec![(CKA_VALUE, data(16))]).is_empty(), "no key tells its value");
     assert_eq!(session.destroy(one), CKR_OK);
     assert_eq!(session.destroy(one), CKR_OBJECT_HANDLE_INVALID);
     assert_eq!(session.attribute(one, CKA_LABEL), Err(CKR_OBJECT_HANDLE_INVALID));
@@ -94,7 +94,7 @@ fn keys_are_found_by_what_they_are_and_handles_stay() {
     assert!(![one, two, odd, twice].contains(&again), "no handle is used twice");
     // Another token of the same client has another prefix.
     let other = crate::common::session();
-    assert_eq!(other.find(vec![]), []);
+    assert!(other.find(vec![]).is_empty());
     assert_eq!(other.attribute(two, CKA_LABEL), Err(CKR_OBJECT_HANDLE_INVALID));
 }
 
@@ -136,7 +136,7 @@ fn a_session_key_ends_with_its_session() {
     assert_eq!(session.find(vec![flag(CKA_TOKEN, false)]), [key]);
     assert!(session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16)).is_ok());
     assert_eq!(short.close(), CKR_OK);
-    assert_eq!(session.find(vec![]), []);
+    assert!(session.find(vec![]).is_empty());
     assert_eq!(session.init(Does::Encrypt, &mut plain(CKM_AES_ECB), key), CKR_KEY_HANDLE_INVALID);
 }
 
