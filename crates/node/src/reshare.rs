@@ -9,8 +9,9 @@
 //!     +------------- all are here, none is done, some lack it --------+
 //! ```
 //!
-//! 1. Old nodes tell all others which keys they hold (`reshare/offers.rs`), and deal their shares to the new nodes (`reshare/moving.rs`; the protocol and its
-//!    security are in `protocol/src/shamir/reshare.rs`). The new nodes agree on fresh common secrets.
+//! 1. Old nodes tell all others which keys they hold (`reshare/offers.rs`). The new nodes agree on fresh common secrets. Then keys move in one of
+//!    two ways (`reshare/moving.rs`). Under Shamir sharing, the old nodes deal their shares to the new ones (`reshare/shares.rs`, `protocol/src/shamir/reshare.rs`).
+//!    Under protocols with MACs, and from one protocol to another, keys are opened under masks that the new nodes share (`reshare/masks.rs`, `protocol/src/handover.rs`).
 //! 2. The new nodes compute the check value of every key from the new shares, and compare it with the one that was stored.
 //! 3. Each new node stores its shares and common secrets beside what it has in use. Each node that leaves notes that it is about to. From
 //!    then on the node refuses to run (`node.rs`). Then all nodes tell each other that they have stored it.
@@ -27,15 +28,17 @@
 //! **Which keys**: all that every old node that takes part holds, pending or announced. A key that is announced at some of them and missing
 //! or deleted at others stops the move, as it stops a refresh. Ids of deleted keys move, too, so that they stay deleted.
 //!
-//! **Adversary**: that of the protocol. Whoever cheats under `shamir-active` can stop the move, and is named where that can be known. It
+//! **Adversary**: that of the protocol, and of the weaker one if there are two. Whoever cheats under one that bears it can stop the move, and is named where that can be known. It
 //! can understate what it has spent of a key's budget (`reshare/offers.rs`), by its own part.
 
 mod course;
 #[cfg(test)]
 mod fuzz;
+mod masks;
 mod moving;
 mod offers;
 mod plan;
+mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -47,7 +50,6 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_transport::{Identity, Limits, Mesh, TlsNet};
 
-use crate::Result;
 use crate::error::system;
 use crate::node::open_store;
 use crate::operator::audit::Event;
@@ -55,6 +57,7 @@ use crate::operator::clock::now;
 use crate::operator::logbook::{Logbook, open_log};
 use crate::peers::exchange::tell_all;
 use crate::store::{Reshared, Secret, Stage, Store};
+use crate::{Conduct, Result};
 use course::{Course, Standing, course};
 use plan::Plan;
 
@@ -86,6 +89,28 @@ pub fn reshare(
     wait: Duration,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Done> {
+    take_part(dir, new, from, (wait, Conduct::HONEST), tell)
+}
+
+/// [`reshare`] at a node that cheats.
+#[cfg(feature = "cheats")]
+pub fn reshare_and_cheat(
+    dir: &NodeDir,
+    new: &Cluster,
+    from: Option<&Cluster>,
+    (wait, cheat): (Duration, crate::Cheat),
+    tell: &mut dyn FnMut(&str),
+) -> Result<Done> {
+    take_part(dir, new, from, (wait, cheat.into()), tell)
+}
+
+fn take_part(
+    dir: &NodeDir,
+    new: &Cluster,
+    from: Option<&Cluster>,
+    (wait, conduct): (Duration, Conduct),
+    tell: &mut dyn FnMut(&str),
+) -> Result<Done> {
     let store = open_store(dir)?;
     let before = store.reshared().map_err(system)?;
     let old = old_cluster(dir, new, from, before.as_ref())?;
@@ -104,7 +129,7 @@ pub fn reshare(
     }
     let audit = dir.settings().audit.enabled.then(|| open_log(dir, &store)).transpose()?;
     let logbook = Logbook::new(audit, store.clone());
-    let mut node = Node { plan: &plan, me, dir, store: &store, logbook: &logbook, tell };
+    let mut node = Node { plan: &plan, me, dir, store: &store, logbook: &logbook, tell, conduct };
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
     let (nodes, listen) = (plan.addresses(), dir.settings().listen.as_str());
     let limits = Limits { idle: IDLE, ..Limits::default() };
@@ -245,6 +270,7 @@ struct Node<'n> {
     store: &'n Store,
     logbook: &'n Logbook,
     tell: &'n mut dyn FnMut(&str),
+    conduct: Conduct,
 }
 
 impl Node<'_> {
