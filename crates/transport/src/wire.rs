@@ -23,14 +23,14 @@ pub use components::{
 };
 pub use key_block::BlockHeader;
 pub use keys::{
-    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL, Mode, NewKey,
-    Origin, Usage, VersionState, Wrapping, usage_of,
+    Derivation, KeyInfo, Lifetime, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL,
+    MOST_SESSION, MOST_SESSION_KEYS, Mode, NewKey, Origin, Usage, VersionState, Wrapping, usage_of,
 };
 pub use pairs::{warnings, why_apart, why_usages_apart};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
@@ -280,7 +280,7 @@ pub enum Operation {
         /// Its state from now on.
         state: VersionState,
     },
-    /// Set which versions of a key compute, and whether it may be deleted. All nodes must take part.
+    /// Set which versions of a key compute, and whether it may be deleted, and withdraw what it was for. All nodes must take part.
     Configure {
         /// Its name.
         key: String,
@@ -288,6 +288,10 @@ pub enum Operation {
         least_version: u32,
         /// Whether clients may delete it.
         deletable: bool,
+        /// Whether it may not be wrapped any more, for ever.
+        withdraw_wrappable: bool,
+        /// What it may not be used for any more, for ever: in order, without repeats.
+        withdraw_usage: Vec<Usage>,
     },
     /// Replace what is written down beside a version. All nodes must take part.
     Describe {
@@ -295,7 +299,7 @@ pub enum Operation {
         key: String,
         /// The id of the version.
         id: [u8; 16],
-        /// The latest revision that the client has seen, at any node. Refused if a node has a later one.
+        /// The latest revision at any node. Refused if it is another one.
         revision: u64,
         /// The label.
         label: String,
@@ -313,9 +317,20 @@ impl Operation {
     }
 }
 
+/// Which version of a key an operation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The current one, or all of them.
+    Current,
+    /// The one with this number.
+    Version(u32),
+    /// The one with this id.
+    Id([u8; 16]),
+}
+
 impl Operation {
-    /// The names of the keys that it uses, changes or deletes, which must exist.
-    pub fn existing_keys(&self) -> Vec<&str> {
+    /// The keys that it uses, changes or deletes, which must exist: their names, and which version of each.
+    pub fn existing_keys(&self) -> Vec<(&str, About)> {
         match self {
             Operation::Status
             | Operation::List { .. }
@@ -325,19 +340,23 @@ impl Operation {
             | Operation::Import(_)
             | Operation::ImportComponent { .. }
             | Operation::Combine { .. } => Vec::new(),
-            Operation::Delete { key, .. }
+            Operation::Delete { key, version: Some(version) } | Operation::Retire { key, version, .. } => {
+                vec![(key, About::Version(*version))]
+            }
+            Operation::Use { key, id: Some(id), .. } | Operation::Describe { key, id, .. } => {
+                vec![(key, About::Id(*id))]
+            }
+            Operation::Delete { key, version: None }
             | Operation::Rotate { key }
-            | Operation::Retire { key, .. }
             | Operation::Configure { key, .. }
-            | Operation::Describe { key, .. }
-            | Operation::Use { key, .. }
-            | Operation::Kdf { key, .. } => vec![key],
-            Operation::Derive { base, .. } => vec![base],
+            | Operation::Use { key, id: None, .. }
+            | Operation::Kdf { key, .. } => vec![(key, About::Current)],
+            Operation::Derive { base, .. } => vec![(base, About::Current)],
             Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
-                vec![wrapping, key]
+                vec![(wrapping, About::Current), (key, About::Current)]
             }
             Operation::Unwrap { unwrapping, .. } | Operation::UnwrapBlock { unwrapping, .. } => {
-                vec![unwrapping]
+                vec![(unwrapping, About::Current)]
             }
         }
     }
@@ -379,6 +398,8 @@ pub enum Use {
     CbcEncrypt {
         /// Bytes of the first step's mask.
         mask: u32,
+        /// The client's initial block, for a key that takes one; `None` for one of the nodes.
+        initial: Option<Vec<u8>>,
     },
     /// Cipher block chaining (`Blocks`); the client adds the chain.
     CbcDecrypt,

@@ -31,6 +31,7 @@ mod refusals;
 mod reshare;
 mod rollback;
 mod sealed_bound;
+mod session_keys;
 mod tampering;
 mod versions;
 mod words;

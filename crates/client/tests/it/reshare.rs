@@ -53,7 +53,7 @@ impl Trial {
                 Some((cheats, how)) if cheats == node => {
                     reshare_and_cheat(&dir, &self.new, None, (WAIT, how), &mut tell)
                 }
-                _ => reshare(&dir, &self.new, None, WAIT, &mut tell),
+                _ => reshare(&dir, &self.new, None, None, WAIT, &mut tell),
             };
             done.map_err(|e| e.to_string())
         };

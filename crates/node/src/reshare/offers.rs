@@ -1,8 +1,8 @@
 //! Which keys the old nodes hold, as they tell all others: properties, what is public of the stored shares, and what each has spent of the
 //! budgets.
 //!
-//! **What may change in a key's life**: its label and attributes, its state, the least version, and whether it may be deleted. Of a change
-//! that was interrupted some nodes may not know. The key moves with what most old nodes have, and if there are equally many, with what is
+//! **What may change in a key's life**: its label and attributes, its state, the least version, whether it may be deleted, and what was
+//! withdrawn of its uses. Of a change that was interrupted some nodes may not know. The key moves with what most old nodes have, and if there are equally many, with what is
 //! stricter or newer. So where honest nodes agree and are a majority, no others can change it.
 //!
 //! **Budgets.** Under a budget of B blocks each of n nodes pays for at most B q / n, where q is the quorum, and every block is paid for at q nodes
@@ -81,6 +81,10 @@ pub(crate) fn stored<'a>(part: &str, bytes: &'a [u8]) -> Stored<'a> {
 pub(crate) fn of(store: &Store, plan: &Plan, me: Party) -> Result<Vec<u8>> {
     let mut offers = Vec::new();
     for held in store.held_keys().map_err(system)? {
+        // A session key ends with the nodes that have it.
+        if held.info.as_ref().is_some_and(KeyInfo::is_of_session) {
+            continue;
+        }
         let state = match held.state {
             KeyState::Pending => State::Pending,
             KeyState::Announced => State::Announced,
@@ -209,8 +213,9 @@ fn key(offer: &Offer, entries: &[(Party, &Offer)], plan: &Plan) -> Result<Common
 fn usual<'i>(infos: &[&'i KeyInfo]) -> Option<&'i KeyInfo> {
     let rank = |info: &&&KeyInfo| {
         let same = infos.iter().filter(|other| other == info).count();
-        let NewKey { label, attributes, .. } = &info.properties;
-        let strict = (info.state, info.least_version, !info.deletable);
+        let NewKey { label, attributes, wrappable, usage, .. } = &info.properties;
+        let strict =
+            (info.state, info.least_version, !info.deletable, !wrappable, std::cmp::Reverse(usage.len()));
         (same, strict, info.revision, label.clone(), attributes.clone())
     };
     infos.iter().max_by_key(rank).copied()
@@ -278,8 +283,12 @@ pub(super) mod tests {
         assert_eq!(usual(&[&after, &before, &after]), Some(&after));
         assert_eq!(usual(&[&before, &after]), Some(&after));
         assert_eq!(usual(&[&before, &retired, &after]), Some(&retired));
+        let mut withdrawn = before.clone();
+        withdrawn.properties.usage.pop();
+        assert_eq!(usual(&[&withdrawn, &before]), Some(&withdrawn));
+        assert_eq!(usual(&[&withdrawn, &before, &before]), Some(&before));
         assert_eq!(usual(&[]), None);
-        assert!([&after, &retired].iter().all(|other| other.identity() == before.identity()));
+        assert!([&after, &retired, &withdrawn].iter().all(|other| other.identity() == before.identity()));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use polyclave_transport::wire::KeyInfo;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
+use super::approvals::forget_approved_reshare;
 use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::erase::ERASE;
@@ -163,6 +164,12 @@ impl Store {
         })
     }
 
+    /// The same, and the move has to be approved again if it needs approval.
+    pub fn abandon_reshare(&self) -> Result<()> {
+        self.discard_reshare()?;
+        self.change(forget_approved_reshare)
+    }
+
     /// Takes what was prepared into use in the place of everything else, at the time `now`, or destroys everything if the node leaves.
     /// Repeating this has no effect.
     pub fn commit_reshare(&self, id: [u8; 32], now: u64) -> Result<()> {
@@ -191,10 +198,12 @@ impl Store {
             }
             changes.put(Table::Meta, STAGE, &reshared)?;
             changes.put(Table::Meta, ERASE, &())?;
+            forget_approved_reshare(changes)?;
             clear(changes)
         })?;
         self.cache.clear();
         self.budgets.clear();
+        self.sessions.forget();
         Ok(())
     }
 }
@@ -212,7 +221,7 @@ fn put_keys(changes: &Changes) -> Result<u64> {
             let room = borrowed.iter().map(|(of, share)| of.len() + share.len() + 20).sum::<usize>() + 10;
             changes.put_bytes(Table::Shares, &id, encode(&borrowed, room)?)?;
             encoded.values_mut().for_each(Zeroize::zeroize);
-            changes.put(Table::Keys, &record, &Entry { info, state: KeyState::Announced })?;
+            changes.put(Table::Keys, &record, &Entry { info, state: KeyState::Announced, maker: None })?;
             if spent > 0 {
                 changes.put(Table::Spent, &id, &spent)?;
             }

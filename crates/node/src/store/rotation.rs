@@ -2,16 +2,18 @@
 //! taken into use. Keys are prepared in pieces, a transaction each, and count once the common secrets are prepared, too. All is taken into
 //! use in one transaction. [`crate::material::rotation`] describes how the nodes do this together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use polyclave_transport::wire::KeyInfo;
 use zeroize::Zeroizing;
 
+use super::checks;
 use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::erase::ERASE;
-use super::keys::{COUNT, count, encode_shares};
+use super::keys::{change_count, encode_shares};
 use super::quarantine::QUARANTINE;
+use super::sessions;
 use super::setup::{AGREED, PROPOSED, load, save};
 use super::versions::{Which, find};
 use super::{KeyState, Result, Store, StoreError};
@@ -51,10 +53,12 @@ pub struct CarriedKey {
 impl Store {
     /// Remembers that the operator wants the common secrets in use replaced.
     pub fn want_rotation(&self) -> Result<()> {
-        self.change(|changes| {
-            let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
-            changes.put(Table::Meta, WANTED, &agreed.id)
-        })
+        self.change(|changes| want(changes, false))
+    }
+
+    /// The same, although more checks have failed than a node accepts.
+    pub fn want_rotation_despite_guesses(&self) -> Result<()> {
+        self.change(|changes| want(changes, true))
     }
 
     /// Whether the common secrets in use are to be replaced.
@@ -75,7 +79,7 @@ impl Store {
     pub fn held_keys(&self) -> Result<Vec<HeldKey>> {
         let mut held = self.engine.read(|records| {
             let mut held = Vec::new();
-            records.each(Table::Keys, |_, Entry { info, state }| {
+            records.each(Table::Keys, |_, Entry { info, state, .. }| {
                 held.push(HeldKey { id: info.id, state, info: Some(info) });
                 Ok(())
             })?;
@@ -137,7 +141,7 @@ impl Store {
     }
 
     /// Takes what was prepared into use: the common secrets and every key under them, all at once, at the time `now`. This also ends a
-    /// quarantine. Repeating this has no effect.
+    /// quarantine, and session keys that were not carried over. Repeating this has no effect.
     pub fn commit_rotation(&self, id: [u8; 32], now: u64) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|agreed| agreed.id == id) {
@@ -145,16 +149,23 @@ impl Store {
             }
             let prepared = load(changes, PREPARED)?.filter(|prepared| prepared.id == id);
             let prepared = prepared.ok_or(StoreError::NoRotation)?;
-            for (name, id) in carried(changes)? {
+            let carried = carried(changes)?;
+            let ids: BTreeSet<[u8; 16]> = carried.iter().map(|(_, id)| *id).collect();
+            sessions::end(changes, |info| ids.contains(&info.id))?;
+            for (name, id) in carried {
                 let found = find(changes, &name, Which::Id(id))?;
-                let (record, mut entry) = found.ok_or(StoreError::NoRotation)?;
+                let (record, mut entry) = match found {
+                    Some(found) => found,
+                    // A session key, of which a restored backup has nothing.
+                    None => continue,
+                };
                 let shares = changes.bytes(Table::Meta, &shares_of(id))?.ok_or(StoreError::NoRotation)?;
                 changes.put_bytes(Table::Shares, &id, shares)?;
                 // All nodes hold it.
                 if entry.state == KeyState::Pending {
                     entry.state = KeyState::Announced;
                     changes.put(Table::Keys, &record, &entry)?;
-                    changes.put(Table::Meta, COUNT, &(count(changes)? + 1))?;
+                    change_count(changes, &entry.info, 1)?;
                 }
             }
             save(changes, AGREED, id, prepared.epoch, &prepared.bytes)?;
@@ -166,8 +177,18 @@ impl Store {
                 .try_for_each(|record| changes.remove(Table::Meta, record))
         })?;
         self.cache.clear();
+        self.sessions.forget();
         Ok(())
     }
+}
+
+/// The operator wants the common secrets in use replaced; if `accepted`, although more checks have failed than a node accepts.
+pub(super) fn want(changes: &Changes, accepted: bool) -> Result<()> {
+    let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
+    if accepted {
+        checks::accept(changes)?;
+    }
+    changes.put(Table::Meta, WANTED, &agreed.id)
 }
 
 /// The names and ids of the keys of all pieces.
