@@ -75,8 +75,8 @@ pub use names::in_names;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use pins::{MOST_WRONG_PINS, PinError, PinOwner, SealedClient};
 pub use policy::{
-    ApprovalRule, Approver, Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement, Moment,
-    NodeOperation, Rule, patterns_overlap,
+    ApprovalRule, Approver, ApproverGroup, Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours,
+    Judgement, Moment, NodeOperation, Quorum, Rule, patterns_overlap,
 };
 pub use sealed_secret::Passphrase;
 pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};
