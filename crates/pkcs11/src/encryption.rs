@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use cryptoki_sys::*;
 use polyclave_client::{AeadDecryption, AeadEncryption, Client, pad, unpadded};
+use polyclave_transport::wire::{MOST_CHAINED, MOST_NONCE};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -22,7 +23,7 @@ use crate::token::Token;
 
 /// The most bytes of a message that is gathered.
 pub(crate) const MOST_GATHERED: usize = 64 << 20;
-/// Bytes of a nonce of GCM.
+/// Bytes of a nonce of the nodes.
 const NONCE: usize = 12;
 
 /// Which of the two.
@@ -212,6 +213,12 @@ impl Encryption {
         let is_whole = total.is_multiple_of(self.block);
         match (&self.mode, self.direction) {
             _ if total > MOST_GATHERED + 64 => Err(self.length_error()),
+            // The nodes compute the blocks of such a message one after the other.
+            (Mode::Gcm { nonce: Nonce::Given(nonce), tag_bytes, .. }, _)
+                if nonce.len() != NONCE && total > MOST_CHAINED + tag_bytes =>
+            {
+                Err(self.length_error())
+            }
             (Mode::Ctr { .. }, _) => Ok(total),
             (Mode::Gcm { nonce, tag_bytes, .. }, Direction::Encrypt) => {
                 let nonce = if matches!(nonce, Nonce::Appended) { NONCE } else { 0 };
@@ -284,7 +291,7 @@ impl Encryption {
                 let gcm = Gcm { token, client, key, additional, tag_bytes: *tag_bytes };
                 match (&*nonce, encrypts) {
                     (Nonce::Given(nonce), true) => {
-                        Ok(Zeroizing::new(gcm.encrypt(Some(nonce), data)?.split_off(NONCE)))
+                        Ok(Zeroizing::new(gcm.encrypt(Some(nonce), data)?.split_off(nonce.len())))
                     }
                     (Nonce::Appended, true) => {
                         let mut made = gcm.encrypt(None, data)?;
@@ -339,12 +346,12 @@ fn nonce(session: &Session, key: &Object, iv: &[u8], direction: Direction) -> Re
     let by_nodes = session.token.settings.gcm_nonce != GcmNonce::Caller || !key.takes_nonces();
     match iv.len() {
         0 if by_nodes => Ok(Nonce::Appended),
-        NONCE if direction == Direction::Decrypt || !by_nodes => Ok(Nonce::Given(iv.to_vec())),
+        1..=MOST_NONCE if direction == Direction::Decrypt || !by_nodes => Ok(Nonce::Given(iv.to_vec())),
         NONCE => {
             let why = "the nodes draw the nonces of this key: give no IV, and it follows the tag; or use C_EncryptMessage";
             Err(because(CKR_MECHANISM_PARAM_INVALID, why))
         }
-        other => Err(because(CKR_MECHANISM_PARAM_INVALID, format!("an IV of {other} bytes; GCM takes 12"))),
+        other => Err(because(CKR_MECHANISM_PARAM_INVALID, format!("GCM takes no IV of {other} bytes here"))),
     }
 }
 

@@ -35,9 +35,7 @@ func main() {
 	aead, err := key.NewGCM()
 	check(err)
 	roundtrip(aead, []byte("a secret of go"))
-	cbc, err := key.NewCBC(crypto11.PaddingPKCS)
-	check(err)
-	roundtrip(cbc, []byte("another one"))
+	blocks(key)
 	fmt.Println("go: the secrets came back")
 }
 
@@ -50,6 +48,25 @@ func roundtrip(aead cipher.AEAD, secret []byte) {
 	check(err)
 	if !bytes.Equal(opened, secret) {
 		log.Fatal("another text came back")
+	}
+}
+
+func blocks(key *crypto11.SecretKey) {
+	iv, secret := make([]byte, 16), []byte("whole blocks of 16 bytes, two..")
+	_, err := rand.Read(iv)
+	check(err)
+	encrypter, err := key.NewCBCEncrypterCloser(iv)
+	check(err)
+	sealed := make([]byte, len(secret))
+	encrypter.CryptBlocks(sealed, secret)
+	encrypter.Close()
+	decrypter, err := key.NewCBCDecrypterCloser(iv)
+	check(err)
+	opened := make([]byte, len(secret))
+	decrypter.CryptBlocks(opened, sealed)
+	decrypter.Close()
+	if !bytes.Equal(opened, secret) {
+		log.Fatal("other blocks came back")
 	}
 }
 

@@ -168,7 +168,7 @@ fn sequence(module: &Module, bytes: &[u8]) {
                 module,
                 C_OpenSession(
                     0,
-                    CKF_SERIAL_SESSION | CKF_RW_SESSION * some,
+                    CKF_SERIAL_SESSION | (CKF_RW_SESSION * some),
                     ptr::null_mut(),
                     None,
                     &mut sessions[0]

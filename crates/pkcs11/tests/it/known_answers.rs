@@ -1,6 +1,8 @@
 //! Every mode, in one part and in several, is what another program computes.
 
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
+use aes_gcm::AesGcm;
+use aes_gcm::aead::consts::U16;
 use aes_gcm::aead::{Aead, Payload};
 use cmac::{Cmac, Mac};
 use cryptoki_sys::*;
@@ -181,6 +183,20 @@ fn gcm_is_what_another_program_computes_with_tags_of_all_lengths() {
             }
         }
     }
+}
+
+#[test]
+fn gcm_takes_initial_vectors_of_other_lengths() {
+    let session = session();
+    let secret = aes_key(16);
+    let key = session.import("gcm-iv", CKK_AES, &secret, vec![]).expect("imported");
+    let cipher = AesGcm::<aes::Aes128, U16>::new_from_slice(&secret).expect("a key");
+    let text = data(50);
+    let of = Array::from([6; 16]);
+    let expected = cipher.encrypt(&of, Payload { msg: &text, aad: b"header" }).expect("encrypted");
+    let mut how = gcm(&[6; 16], b"header", 128);
+    assert_eq!(session.run(Does::Encrypt, &mut how, key, &text), Ok(expected.clone()));
+    assert_eq!(session.run(Does::Decrypt, &mut how, key, &expected), Ok(text));
 }
 
 #[test]

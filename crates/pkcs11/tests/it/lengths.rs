@@ -70,6 +70,8 @@ fn lengths_that_a_mode_does_not_have_end_the_operation() {
     assert_eq!(session.run(Does::Decrypt, &mut how, key, &data(32)), Err(CKR_ENCRYPTED_DATA_INVALID));
     let mut how = gcm(&[1; 12], b"", 128);
     assert_eq!(session.run(Does::Decrypt, &mut how, key, &data(15)), Err(CKR_ENCRYPTED_DATA_LEN_RANGE));
+    let mut how = gcm(&[1; 16], b"", 128);
+    assert_eq!(session.run(Does::Encrypt, &mut how, key, &data(70_000)), Err(CKR_DATA_LEN_RANGE));
 }
 
 #[test]
@@ -97,7 +99,7 @@ fn broken_parameters_of_mechanisms_are_called_that() {
     bad(session.init(encrypts, &mut with(CKM_AES_CBC, [0u8; 15]), key));
     bad(session.init(encrypts, &mut plain(CKM_AES_CBC), key));
     bad(session.init(encrypts, &mut plain(CKM_AES_GCM), key));
-    bad(session.init(encrypts, &mut gcm(&[0; 11], b"", 128), key));
+    bad(session.init(encrypts, &mut gcm(&[0; 1025], b"", 128), key));
     bad(session.init(encrypts, &mut gcm(&[], b"", 128), key));
     for bits in [0, 64, 100, 129, u64::MAX] {
         bad(session.init(encrypts, &mut gcm(&[0; 12], b"", bits), key));
