@@ -293,6 +293,15 @@ pub enum Operation {
         /// What it may not be used for any more, for ever: in order, without repeats.
         withdraw_usage: Vec<Usage>,
     },
+    /// Put a version of a key under a second name and id, for the same or less. All nodes must take part.
+    Copy {
+        /// Its name.
+        key: String,
+        /// The id of the version.
+        id: [u8; 16],
+        /// The key that is made. What it is for, and how long, is at most what the other one is for.
+        new: NewKey,
+    },
     /// Replace what is written down beside a version. All nodes must take part.
     Describe {
         /// The key's name.
@@ -334,6 +343,7 @@ impl Operation {
             | Operation::Retire { key, .. }
             | Operation::Configure { key, .. }
             | Operation::Describe { key, .. }
+            | Operation::Copy { key, .. }
             | Operation::Use { key, .. }
             | Operation::Kdf { key, .. } => vec![key],
             Operation::Derive { base, .. } => vec![base],
