@@ -9,7 +9,7 @@ mod join;
 mod passphrase;
 mod policy;
 mod readmit;
-mod refresh;
+pub mod refresh;
 mod reshare;
 mod rotate;
 pub mod run;

@@ -1,7 +1,7 @@
 //! Operations that need the approval of several people: a draft for them to sign, and the request with their signatures.
 
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{Approval, NamedKey, Operation, Statement, Subject, VERSION};
+use polyclave_transport::wire::{About, Approval, NamedKey, Operation, Statement, Subject, VERSION};
 
 use crate::client::Client;
 use crate::{Error, Result};
@@ -57,8 +57,13 @@ impl Client {
     pub(crate) fn draft(&self, operation: &Operation) -> Result<()> {
         let Approvals::Draft(draft) = &self.approvals else { return Ok(()) };
         let mut keys = Vec::new();
-        for name in operation.existing_keys() {
-            keys.push(NamedKey { name: name.into(), id: self.info(name)?.id });
+        for (name, about) in operation.existing_keys() {
+            let info = match about {
+                About::Current => self.info(name)?,
+                About::Version(version) => self.version(name, version)?,
+                About::Id(id) => self.version_with_id(name, id)?,
+            };
+            keys.push(NamedKey { name: name.into(), version: info.version, id: info.id });
         }
         let mut nonce = [0; 32];
         random_bytes(&mut nonce)?;

@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::strategy::PutTogether;
+use crate::versions::with_id;
 use crate::{Error, Result};
 use replies::Replies;
 
@@ -84,6 +85,7 @@ impl<'c> Conversation<'c> {
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
+        let operation = &with_id(client, operation)?;
         client.draft(operation)?;
         // All nodes serve an approved request, so that its approval is used once.
         if operation.only_uses() && client.approval().is_none() {

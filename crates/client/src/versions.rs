@@ -11,7 +11,17 @@ use crate::client::Client;
 use crate::conversation::{Accepted, Conversation};
 use crate::{Error, Result};
 
-/// Begins the use of a key, or of one of its versions.
+/// The same operation, with the id of the version in the place of its number, if the caller names one.
+pub(crate) fn with_id(client: &Client, operation: &Operation) -> Result<Operation> {
+    let Operation::Use { key, id: None, how } = operation else { return Ok(operation.clone()) };
+    let Some((name, version)) = key.split_once('@') else { return Ok(operation.clone()) };
+    let version =
+        version.parse().map_err(|_| Error::Misuse(format!("'{version}' is no version of a key")))?;
+    let id = client.version(name, version)?.id;
+    Ok(Operation::Use { key: name.into(), id: Some(id), how: how.clone() })
+}
+
+/// Begins the use of the current version of a key.
 ///
 /// A node that was killed while a version was made can have it pending where others announced it. Then the nodes disagree about which
 /// version is current, until a request names its id.
@@ -22,11 +32,6 @@ pub(crate) fn begin_use<'c>(
     first: Option<&Step>,
 ) -> Result<(Conversation<'c>, Accepted)> {
     let of = |name: &str, id| Operation::Use { key: name.into(), id, how: how.clone() };
-    if let Some((name, version)) = key.split_once('@') {
-        let version =
-            version.parse().map_err(|_| Error::Misuse(format!("'{version}' is no version of a key")))?;
-        return client.strategy.begin(client, &of(name, Some(client.version(name, version)?.id)), first);
-    }
     match client.strategy.begin(client, &of(key, None), first) {
         Err(e) if e.is_disagreement() => match client.newest(key) {
             Some(id) => client.strategy.begin(client, &of(key, Some(id)), first),
@@ -145,6 +150,13 @@ impl Client {
             Error::Misuse(format!(
                 "version {version} of the key '{key}' {what}; the current one is version {newest}"
             ))
+        })
+    }
+
+    /// The version of a key with an id.
+    pub(crate) fn version_with_id(&self, key: &str, id: [u8; 16]) -> Result<KeyInfo> {
+        self.versions(key)?.into_iter().find(|info| info.id == id).ok_or_else(|| {
+            Error::Misuse(format!("the key '{key}' has no version with the id {}", hex::encode(id)))
         })
     }
 

@@ -54,6 +54,11 @@ impl Fingerprint {
         Fingerprint(*fields.0.finalize().as_bytes())
     }
 
+    /// The digest itself.
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
     /// The short form, to be read aloud: 16 words, 128 bits.
     pub fn words(&self) -> String {
         self.0[..SPOKEN].iter().map(|byte| WORDS[usize::from(*byte)]).collect::<Vec<_>>().join(" ")

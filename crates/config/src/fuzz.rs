@@ -43,9 +43,11 @@ const WORDS: [&str; 28] = [
 ];
 
 /// The same of rules.
-const RULE_WORDS: [&str; 17] = [
+const RULE_WORDS: [&str; 19] = [
     "[[approver]]\n",
     "[[approval]]\n",
+    "[[approver_group]]\n",
+    "and = [{ need = 1, of = [\"@",
     "need = ",
     "node = ",
     "owners = ",
@@ -164,13 +166,15 @@ fn no_rules_panic_and_what_is_read_comes_back() {
     };
     policy.set_rule(rule).expect("it fits");
     policy.set_approver(&ClientCard { name: "ann".into(), certificate: certificate(7) }).expect("it fits");
+    policy.join_approvers("custodians", "ann").expect("it fits");
     let approval = ApprovalRule {
         name: "a".into(),
         rights: vec![Right::Delete],
         keys: vec!["*".into()],
         node: vec![NodeOperation::Policy],
         need: 1,
-        of: vec!["ann".into()],
+        of: vec!["ann".into(), "@custodians".into()],
+        and: vec![Quorum { need: 1, of: vec!["ann".into()] }],
         ..ApprovalRule::default()
     };
     policy.set_approval(approval).expect("it fits");

@@ -71,8 +71,8 @@ pub use name::check_name;
 pub use names::in_names;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use policy::{
-    ApprovalRule, Approver, Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement, Moment,
-    NodeOperation, Rule, patterns_overlap,
+    ApprovalRule, Approver, ApproverGroup, Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours,
+    Judgement, Moment, NodeOperation, Quorum, Rule, patterns_overlap,
 };
 pub use sealed_secret::Passphrase;
 pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};

@@ -24,7 +24,7 @@ use check::{Kind, Wrong};
 
 use crate::{ClientCard, Error, Result, certificate_fingerprint, private, text};
 
-pub use approval::{ApprovalRule, Approver, NodeOperation};
+pub use approval::{ApprovalRule, Approver, ApproverGroup, NodeOperation, Quorum};
 pub use judge::{Asked, Grant, Judgement, patterns_overlap};
 pub use rule::{ClientRule, Group, Rule};
 pub use times::{Day, Hours, Moment};
@@ -40,6 +40,8 @@ pub struct ClientPolicy {
     rules: Vec<Rule>,
     #[serde(rename = "approver", skip_serializing_if = "Vec::is_empty")]
     approvers: Vec<Approver>,
+    #[serde(rename = "approver_group", skip_serializing_if = "Vec::is_empty")]
+    approver_groups: Vec<ApproverGroup>,
     #[serde(rename = "approval", skip_serializing_if = "Vec::is_empty")]
     approvals: Vec<ApprovalRule>,
 }
@@ -52,6 +54,7 @@ struct Text {
     group: Vec<Spanned<Group>>,
     rule: Vec<Spanned<Rule>>,
     approver: Vec<Spanned<Approver>>,
+    approver_group: Vec<Spanned<ApproverGroup>>,
     approval: Vec<Spanned<ApprovalRule>>,
 }
 
@@ -65,6 +68,7 @@ impl ClientPolicy {
             groups: placed(entries.group, Kind::Group, &mut starts),
             rules: placed(entries.rule, Kind::Rule, &mut starts),
             approvers: placed(entries.approver, Kind::Approver, &mut starts),
+            approver_groups: placed(entries.approver_group, Kind::ApproverGroup, &mut starts),
             approvals: placed(entries.approval, Kind::Approval, &mut starts),
         };
         policy.check().map_err(|(kind, number, error)| {
@@ -110,6 +114,11 @@ impl ClientPolicy {
     /// Everybody who can approve.
     pub fn approvers(&self) -> &[Approver] {
         &self.approvers
+    }
+
+    /// All groups of approvers.
+    pub fn approver_groups(&self) -> &[ApproverGroup] {
+        &self.approver_groups
     }
 
     /// What needs approval.
@@ -197,6 +206,17 @@ impl ClientPolicy {
         self.change(|policy| match policy.approvers.iter_mut().find(|old| old.name == approver.name) {
             Some(old) => *old = approver,
             None => policy.approvers.push(approver),
+        })
+    }
+
+    /// Puts an approver into a group, which is made if there is none of this name.
+    pub fn join_approvers(&mut self, group: &str, approver: &str) -> Result<()> {
+        self.change(|policy| match policy.approver_groups.iter_mut().find(|known| known.name == group) {
+            Some(known) if known.approvers.iter().any(|name| name == approver) => {}
+            Some(known) => known.approvers.push(approver.into()),
+            None => policy
+                .approver_groups
+                .push(ApproverGroup { name: group.into(), approvers: vec![approver.into()] }),
         })
     }
 

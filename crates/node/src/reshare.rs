@@ -22,6 +22,9 @@
 //! all are here, nobody has taken anything into use, and they begin anew. An old node that is prepared does not run, and the old nodes that
 //! take no part are fewer than a quorum (`reshare/plan.rs`). So once any new node can serve, the old cluster cannot.
 //!
+//! If the rules of a node want approval of a reshare, it takes part only with one for exactly these two cluster files ([`approve`]). A node that
+//! has prepared the move may complete it without.
+//!
 //! An operator who gives a prepared move up for good ([`abandon`]) has to know that no other node is done.
 //!
 //! **Which keys**: all that every old node that takes part holds, pending or announced. A key that is announced at some of them and missing
@@ -41,13 +44,17 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-use polyclave_config::{Cluster, NodeDir};
+use polyclave_config::{Cluster, NodeDir, NodeOperation};
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
+use polyclave_transport::wire::{Approval, Refusal, Subject};
 use polyclave_transport::{Identity, Limits, Mesh, TlsNet};
 
 use crate::Result;
+use crate::clients::approvals::Desk;
+use crate::clients::rules::Rules;
+use crate::clients::taking;
 use crate::error::system;
 use crate::node::open_store;
 use crate::operator::audit::Event;
@@ -83,6 +90,7 @@ pub fn reshare(
     dir: &NodeDir,
     new: &Cluster,
     from: Option<&Cluster>,
+    approval: Option<&Approval>,
     wait: Duration,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Done> {
@@ -104,6 +112,9 @@ pub fn reshare(
     }
     let audit = dir.settings().audit.enabled.then(|| open_log(dir, &store)).transpose()?;
     let logbook = Logbook::new(audit, store.clone());
+    if !is_of(before.as_ref(), new) {
+        approve((dir, &store, &logbook), &plan, approval)?;
+    }
     let mut node = Node { plan: &plan, me, dir, store: &store, logbook: &logbook, tell };
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
     let (nodes, listen) = (plan.addresses(), dir.settings().listen.as_str());
@@ -137,6 +148,36 @@ pub fn reshare(
     })
 }
 
+/// Refuses to take part without approval, if the rules with which the node would start want one. It is spent before the node takes part, and
+/// holds from then on for every attempt of the same move, until its time is over.
+fn approve(
+    (dir, store, logbook): (&NodeDir, &Store, &Logbook),
+    plan: &Plan,
+    approval: Option<&Approval>,
+) -> Result<()> {
+    let cluster = plan.old.id();
+    let rules = Rules::new(taking::at_start(dir, store, cluster)?);
+    let (from, to) = (plan.old.fingerprint().bytes(), plan.new.fingerprint().bytes());
+    let approved = store.approved_reshare().map_err(system)?;
+    if approved.is_some_and(|approved| (approved.from, approved.to) == (from, to) && now() <= approved.until)
+    {
+        return Ok(());
+    }
+    let desk = Desk { rules: &rules, store, cluster };
+    let refused = |refusal: Refusal| {
+        logbook.note(&Event::of_node("reshare", "refused"));
+        Error::Misuse(refusal.message)
+    };
+    let subject = Subject::Reshare { from, to };
+    let Some(approved) = desk.check_node(NodeOperation::Reshare, &subject, approval).map_err(refused)? else {
+        return Ok(());
+    };
+    desk.spend_for_reshare(&approved, (from, to)).map_err(refused)?;
+    let detail = format!("approved-by={}", approved.by.join(","));
+    logbook.note(&Event { detail: &detail, ..Event::of_node("reshare", "approved") });
+    Ok(())
+}
+
 /// Checks that a cluster can take the keys of another over. The error says why it cannot.
 pub fn check(old: &Cluster, new: &Cluster) -> Result<()> {
     Plan::new(old.clone(), new.clone()).map(drop)
@@ -147,7 +188,7 @@ pub fn abandon(dir: &NodeDir) -> Result<()> {
     let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
     let store = Store::open(&dir.store_path(), &secret).map_err(system)?;
     match store.reshared().map_err(system)?.map(|reshared| reshared.stage) {
-        Some(Stage::Prepared) => store.discard_reshare().map_err(system),
+        Some(Stage::Prepared) => store.abandon_reshare().map_err(system),
         Some(Stage::Done | Stage::Left) => {
             Err(Error::misuse("this node is done with the reshare; it cannot go back"))
         }

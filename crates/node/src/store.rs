@@ -57,6 +57,7 @@ use std::sync::Arc;
 use polyclave_config::private;
 use redb::{Database, DatabaseError, StorageBackend};
 
+pub use approvals::ApprovedReshare;
 pub use backup::restore;
 pub use error::StoreError;
 pub use incarnation::{Incarnation, Start};

@@ -191,7 +191,7 @@ fn statement() -> Statement {
             requester: vec![0x30; 20],
             operation: Box::new(Operation::Delete { key: "payroll".into(), version: None }),
         },
-        keys: vec![NamedKey { name: "payroll".into(), id: [2; 16] }],
+        keys: vec![NamedKey { name: "payroll".into(), version: 1, id: [2; 16] }],
         not_after: 1_800_000_000,
         nonce: [3; 32],
         purpose: "ticket".into(),

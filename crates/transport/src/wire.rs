@@ -326,9 +326,20 @@ impl Operation {
     }
 }
 
+/// Which version of a key an operation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The current one, or all of them.
+    Current,
+    /// The one with this number.
+    Version(u32),
+    /// The one with this id.
+    Id([u8; 16]),
+}
+
 impl Operation {
-    /// The names of the keys that it uses, changes or deletes, which must exist.
-    pub fn existing_keys(&self) -> Vec<&str> {
+    /// The keys that it uses, changes or deletes, which must exist: their names, and which version of each.
+    pub fn existing_keys(&self) -> Vec<(&str, About)> {
         match self {
             Operation::Status
             | Operation::List { .. }
@@ -338,20 +349,25 @@ impl Operation {
             | Operation::Import(_)
             | Operation::ImportComponent { .. }
             | Operation::Combine { .. } => Vec::new(),
-            Operation::Delete { key, .. }
+            Operation::Delete { key, version: Some(version) } | Operation::Retire { key, version, .. } => {
+                vec![(key, About::Version(*version))]
+            }
+            Operation::Use { key, id: Some(id), .. }
+            | Operation::Describe { key, id, .. }
+            | Operation::Copy { key, id, .. } => {
+                vec![(key, About::Id(*id))]
+            }
+            Operation::Delete { key, version: None }
             | Operation::Rotate { key }
-            | Operation::Retire { key, .. }
             | Operation::Configure { key, .. }
-            | Operation::Describe { key, .. }
-            | Operation::Copy { key, .. }
-            | Operation::Use { key, .. }
-            | Operation::Kdf { key, .. } => vec![key],
-            Operation::Derive { base, .. } => vec![base],
+            | Operation::Use { key, id: None, .. }
+            | Operation::Kdf { key, .. } => vec![(key, About::Current)],
+            Operation::Derive { base, .. } => vec![(base, About::Current)],
             Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
-                vec![wrapping, key]
+                vec![(wrapping, About::Current), (key, About::Current)]
             }
             Operation::Unwrap { unwrapping, .. } | Operation::UnwrapBlock { unwrapping, .. } => {
-                vec![unwrapping]
+                vec![(unwrapping, About::Current)]
             }
         }
     }

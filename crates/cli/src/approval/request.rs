@@ -4,10 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use polyclave_client::Error;
-use polyclave_config::{ClientPolicy, NodeDir, save_approval};
+use polyclave_config::{ClientPolicy, Cluster, NodeDir, save_approval};
+use polyclave_node::admin::{Answer, Instruction, order};
+use polyclave_node::reshare;
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::{Approval, Statement, Subject, VERSION, Wrapping};
 
@@ -20,7 +22,9 @@ use crate::say;
     polyclave approval request delete payroll --out delete.approval --purpose 'ticket 4711'\n  \
     polyclave key delete payroll --yes --ask-approval delete.approval           (the same)\n  \
     polyclave approval sign delete.approval --client DIR                        (each approver)\n  \
-    polyclave key delete payroll --yes --approval delete.approval\n\n\
+    polyclave key delete payroll --yes --approval delete.approval\n  \
+    polyclave approval request reshare reshare.toml --node DIR --out reshare.approval   (then node reshare --approval)\n  \
+    polyclave approval request refresh --node DIR --out refresh.approval                (then node refresh --approval)\n\n\
     Every command that asks nodes for something takes --ask-approval FILE, which writes the request and asks for nothing, and --approval FILE. \
     The request has the operation with all its options, the client that will ask, the id of the key, and a time limit. It can be used once.")]
 pub struct Arguments {
@@ -64,6 +68,27 @@ enum What {
         #[command(flatten)]
         out: Out,
     },
+    /// To move all keys to other nodes (`node reshare`)
+    Reshare {
+        /// The file that `cluster reshape` has made
+        file: PathBuf,
+        /// The directory of a node of the cluster from before
+        #[arg(long, value_name = "DIR")]
+        node: PathBuf,
+        #[command(flatten)]
+        out: Out,
+    },
+    /// To give all keys fresh shares (`node refresh`)
+    Refresh {
+        /// The directory of a node that runs
+        #[arg(long, value_name = "DIR")]
+        node: PathBuf,
+        /// Also if more checks have failed than a node accepts
+        #[arg(long)]
+        despite_failed_checks: bool,
+        #[command(flatten)]
+        out: Out,
+    },
 }
 
 /// Where the request goes, and what it says.
@@ -90,9 +115,40 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         What::Policy { file, node, out } => {
             let digest = ClientPolicy::load(file)?.digest();
-            of_node(node, Subject::Policy { digest }, out)
+            of_node(node, |_, _| Ok(Subject::Policy { digest }), out)
+        }
+        What::Reshare { file, node, out } => {
+            let new = Cluster::load(file)?;
+            let subject = |_: &NodeDir, old: &Cluster| {
+                reshare::check(old, &new)?;
+                Ok(Subject::Reshare { from: old.fingerprint().bytes(), to: new.fingerprint().bytes() })
+            };
+            of_node(node, subject, out)
+        }
+        What::Refresh { node, despite_failed_checks: despite_failures, out } => {
+            let subject = |dir: &NodeDir, _: &Cluster| {
+                let secrets = secrets_in_use(dir)?;
+                Ok(Subject::Refresh { secrets, despite_failures: *despite_failures })
+            };
+            of_node(node, subject, out)
         }
     }
+}
+
+/// The id of the common secrets that a running node uses.
+fn secrets_in_use(dir: &NodeDir) -> Result<[u8; 32]> {
+    let name = &dir.settings().name;
+    let Some(Answer::Status(status)) = order(dir, &Instruction::Status)? else {
+        bail!(
+            "{name} is not running, and only a running node says which common secrets are in use; start it"
+        );
+    };
+    let secrets =
+        status.secrets.ok_or_else(|| anyhow!("{name} has no common secrets with the others yet"))?;
+    let mut id = [0; 32];
+    hex::decode_to_slice(&secrets, &mut id)
+        .context("the node answered something else; is it of another version?")?;
+    Ok(id)
 }
 
 fn drafted<T>(outcome: polyclave_client::Result<T>) -> Result<ExitCode> {
@@ -104,9 +160,14 @@ fn drafted<T>(outcome: polyclave_client::Result<T>) -> Result<ExitCode> {
 }
 
 /// Writes a request for what an operator does at nodes.
-fn of_node(dir: &Path, subject: Subject, out: &Out) -> Result<ExitCode> {
+fn of_node(
+    dir: &Path,
+    subject: impl FnOnce(&NodeDir, &Cluster) -> Result<Subject>,
+    out: &Out,
+) -> Result<ExitCode> {
     let dir = NodeDir::open(dir).context("this is no node's directory that can be used")?;
     let cluster = dir.cluster()?.ok_or_else(|| anyhow!("this node has no cluster file yet"))?;
+    let subject = subject(&dir, &cluster)?;
     let mut nonce = [0; 32];
     random_bytes(&mut nonce)?;
     let statement = Statement {

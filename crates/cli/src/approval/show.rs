@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 pub fn tell(approval: &Approval, statement: &Statement) {
     say!("what:      {}", what(statement));
     for key in &statement.keys {
-        say!("key:       '{}' with the id {}", key.name, hex::encode(key.id));
+        say!("key:       '{}', version {}, with the id {}", key.name, key.version, hex::encode(key.id));
     }
     if let Subject::Operation { requester, operation } = &statement.subject {
         say!("asked by:  the client with the certificate {}", fingerprint(requester));
@@ -65,8 +65,10 @@ fn json(approval: &Approval, statement: &Statement) -> serde_json::Value {
     let signers = signers(approval).into_iter();
     let signers = signers
         .map(|(certificate, verifies)| serde_json::json!({"certificate": certificate, "verifies": verifies}));
-    let keys =
-        statement.keys.iter().map(|key| serde_json::json!({"name": key.name, "id": hex::encode(key.id)}));
+    let keys = statement
+        .keys
+        .iter()
+        .map(|key| serde_json::json!({"name": key.name, "version": key.version, "id": hex::encode(key.id)}));
     serde_json::json!({
         "what": what(statement),
         "keys": keys.collect::<Vec<_>>(),
@@ -97,6 +99,16 @@ fn what(statement: &Statement) -> String {
         Subject::Policy { digest } => {
             format!("put the rules for clients with the digest {} into use", hex::encode(digest))
         }
+        Subject::Reshare { from, to } => format!(
+            "move all keys from the nodes of the cluster file with the fingerprint {} to those of the one with {}",
+            hex::encode(from),
+            hex::encode(to)
+        ),
+        Subject::Refresh { secrets, despite_failures } => format!(
+            "give all keys fresh shares, in the place of those under the common secrets {}{}",
+            hex::encode(secrets),
+            if *despite_failures { ", DESPITE MORE FAILED CHECKS THAN A NODE ACCEPTS" } else { "" }
+        ),
         Subject::Operation { operation, .. } => match &**operation {
             Operation::Delete { key, version: None } => {
                 format!("delete the key {key:?} at all nodes, for ever")

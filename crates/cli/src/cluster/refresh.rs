@@ -9,6 +9,7 @@ use polyclave_config::{Cluster, NodeDir};
 use polyclave_node::admin::{Answer, Instruction, Status, order};
 use serde::Serialize;
 
+use crate::node::refresh::Order;
 use crate::say;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -23,6 +24,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Arguments {
     /// The directory that `cluster new` has made
     dir: PathBuf,
+
+    #[command(flatten)]
+    order: Order,
 
     /// Seconds to wait for the end
     #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -58,8 +62,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         );
     }
     let began = Instant::now();
+    let instruction = arguments.order.instruction()?;
     for dir in &dirs {
-        order(dir, &Instruction::Rotate)?;
+        order(dir, &instruction)?;
     }
     let until = began + Duration::from_secs(arguments.wait);
     let mut told = String::new();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use polyclave_config::{Change, ClientDir, Cluster, Consent, NodeDir};
+use polyclave_config::{Change, ClientDir, Cluster, Consent, NodeDir, load_approval};
 use polyclave_node::local::add_nodes;
 use polyclave_node::reshare::{self, Done};
 use serde::Serialize;
@@ -40,6 +40,11 @@ pub struct Arguments {
     /// How many nodes together learn nothing; as before if absent
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
+
+    /// The approval of this reshare, if the rules of nodes want one. It is for a file that exists: run this once without, so that it
+    /// writes reshare.toml, and then again
+    #[arg(long, value_name = "FILE")]
+    approval: Option<PathBuf>,
 
     /// Seconds that nodes wait for each other
     #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -142,6 +147,8 @@ fn all_nodes(arguments: &Arguments, current: &Cluster, new: &Cluster) -> Result<
         current.cards().iter().chain(new.cards()).map(|card| card.name.clone()).filter(takes_part).collect();
     names.sort();
     names.dedup();
+    let approval = arguments.approval.as_ref().map(|file| load_approval(file)).transpose()?;
+    let approval = approval.as_ref().map(|(approval, _)| approval);
     let run = |name: &String| -> Result<(String, Done)> {
         let dir = NodeDir::open(&arguments.dir.join(name))
             .context(format!("cannot use the directory of {name}"))?;
@@ -151,7 +158,7 @@ fn all_nodes(arguments: &Arguments, current: &Cluster, new: &Cluster) -> Result<
             }
         };
         let wait = Duration::from_secs(arguments.wait);
-        let done = reshare::reshare(&dir, new, Some(current), wait, &mut tell);
+        let done = reshare::reshare(&dir, new, Some(current), approval, wait, &mut tell);
         Ok((name.clone(), done.with_context(|| format!("{name} cannot go on"))?))
     };
     std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_config::NodeDir;
+use polyclave_config::{NodeDir, approval_to_text, load_approval};
 use polyclave_node::admin::{Instruction, order};
 
 use crate::say;
@@ -27,28 +27,44 @@ pub struct Arguments {
     dir: PathBuf,
 
     #[command(flatten)]
-    risk: Risk,
+    order: Order,
 }
 
-/// What an operator may accept.
+/// What an operator may accept, and give with the order.
 #[derive(clap::Args)]
-pub struct Risk {
+pub struct Order {
     /// Refresh even though more checks have failed under the MAC keys in use than a node accepts (the node says so when the refresh is
     /// ordered). A cheater may then know enough of these keys to change stored keys while they are carried over. Take that risk only if the
     /// alternative is to lose the keys, and only after the machine that made checks fail was removed
     #[arg(long)]
     pub despite_failed_checks: bool,
+
+    /// The approval of this refresh, if the node's rules want one (`polyclave approval request refresh`)
+    #[arg(long, value_name = "FILE")]
+    pub approval: Option<PathBuf>,
+}
+
+impl Order {
+    /// The order, as the node takes it.
+    pub fn instruction(&self) -> Result<Instruction> {
+        let approval = self.approval.as_ref().map(|file| load_approval(file)).transpose()?;
+        let approval = approval.map(|(approval, _)| approval_to_text(&approval));
+        Ok(match self.despite_failed_checks {
+            true => Instruction::RotateDespiteFailures { approval },
+            false => Instruction::Rotate { approval },
+        })
+    }
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    order_at(&arguments.dir, arguments.risk.despite_failed_checks)
+    order_at(&arguments.dir, &arguments.order)
 }
 
 /// Orders a refresh at one node, and says what happens next.
-pub(super) fn order_at(path: &Path, despite: bool) -> Result<ExitCode> {
+pub(super) fn order_at(path: &Path, what: &Order) -> Result<ExitCode> {
     let dir: NodeDir = super::open(path)?;
-    order(&dir, if despite { &Instruction::RotateDespiteFailures } else { &Instruction::Rotate })?;
+    order(&dir, &what.instruction()?)?;
     say!(
         "{} wants all keys to have fresh shares. The nodes make them when the operators of all nodes have ordered it and all nodes run.\n\
          See the progress: polyclave node status {}\n\

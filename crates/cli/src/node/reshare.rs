@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use polyclave_config::Cluster;
+use polyclave_config::{Cluster, load_approval};
 use polyclave_node::reshare::{self, Done};
 
 use super::passphrase;
@@ -38,6 +38,10 @@ pub struct Arguments {
     /// The old cluster's file, at a new node
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
+
+    /// The approval of this reshare, if the node's rules want one (`polyclave approval request reshare`)
+    #[arg(long, value_name = "FILE")]
+    approval: Option<PathBuf>,
 
     /// Seconds to wait for the other nodes
     #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -73,8 +77,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let from = arguments.from.as_ref().map(|path| Cluster::load(path)).transpose()?;
     fingerprint::show(&new);
     let wait = Duration::from_secs(arguments.wait);
+    let approval = arguments.approval.as_ref().map(|file| load_approval(file)).transpose()?;
+    let approval = approval.as_ref().map(|(approval, _)| approval);
     let Done { left, keys, all } =
-        reshare::reshare(&dir, &new, from.as_ref(), wait, &mut |told| say!("{name} {told}"))?;
+        reshare::reshare(&dir, &new, from.as_ref(), approval, wait, &mut |told| say!("{name} {told}"))?;
     match left {
         true => say!("{name} has left the cluster: it has handed its keys over, and destroyed its shares"),
         false => say!("{name} is a node of the new cluster, with {keys} keys"),

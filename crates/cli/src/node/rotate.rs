@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use polyclave_transport::Identity;
 
-use super::refresh::{Risk, order_at};
+use super::refresh::{Order, order_at};
 use crate::say;
 
 /// Options and arguments of the command.
@@ -32,7 +32,7 @@ pub struct Arguments {
     secrets: bool,
 
     #[command(flatten)]
-    risk: Risk,
+    order: Order,
 
     /// Days for which the next certificate is valid
     #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
@@ -41,11 +41,12 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let despite = arguments.risk.despite_failed_checks;
+    let order = &arguments.order;
     if arguments.secrets {
-        return order_at(&arguments.dir, despite);
+        return order_at(&arguments.dir, order);
     }
-    ensure!(!despite, "--despite-failed-checks is for `node refresh`");
+    ensure!(!order.despite_failed_checks, "--despite-failed-checks is for `node refresh`");
+    ensure!(order.approval.is_none(), "--approval is for `node refresh`");
     let mut dir = super::open(&arguments.dir)?;
     let card = if arguments.finish {
         dir.finish_rotation()?

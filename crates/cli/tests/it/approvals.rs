@@ -1,5 +1,9 @@
 //! Approvals as people give them, with the program's commands.
 
+use polyclave_config::{ClientDir, Moment, approval_to_text, load_approval};
+use polyclave_transport::Identity;
+use polyclave_transport::wire::{Approval, Statement};
+
 use super::common::{Place, Running};
 
 /// Keys for two approvers, whom the rules of all nodes name. `entries` are added to the rules.
@@ -190,4 +194,162 @@ fn an_approval_whose_operation_had_an_effect_before_the_nodes_were_killed_is_spe
             assert_eq!(held(&place), 0);
         }
     }
+}
+
+const MOVES: &str = "\n[[approver_group]]\nname = \"custodians\"\napprovers = [\"ann\", \"ben\"]\n\n[[approval]]\nname = \"moves\"\nnode = [\"refresh\", \"reshare\"]\nneed = 2\nof = [\"@custodians\"]\n";
+
+fn sign(place: &Place, file: &str, names: &[&str]) {
+    for name in names {
+        place.run(&format!("approval sign {file} --client {name}"));
+    }
+}
+
+/// The same request with something changed, signed by both.
+fn altered(place: &Place, from: &str, to: &str, change: impl Fn(&mut Statement)) {
+    let (_, mut statement) = load_approval(&place.path(from)).expect("a request");
+    change(&mut statement);
+    let mut approval = Approval::new(&statement).expect("encoded");
+    for name in ["ann", "ben"] {
+        let dir = ClientDir::open(&place.path(name)).expect("an approver");
+        let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key);
+        approval.sign(&identity.expect("an identity")).expect("signed");
+    }
+    place.write(to, approval_to_text(&approval).as_bytes());
+}
+
+/// What every node says to an order with these files, none of which approves it.
+fn no_approval_of(place: &Place, command: &str, good: &str) {
+    altered(place, good, "expired.approval", |s| s.not_after = Moment::now().seconds() - 1);
+    altered(place, good, "foreign.approval", |s| s.cluster = [9; 16]);
+    place.run("approval request policy try/node-1/clients.toml --node try/node-1 --out other.approval");
+    sign(place, "other.approval", &["ann", "ben"]);
+    for (file, told) in [
+        (None, "needs approval: 2 of @custodians must approve (approval moves)"),
+        (Some("expired.approval"), "this approval ended at"),
+        (Some("foreign.approval"), "of another cluster"),
+        (Some("other.approval"), "this approval is of something else"),
+    ] {
+        let with = file.map_or(String::new(), |file| format!(" --approval {file}"));
+        let error = place.fails(&format!("{command}{with}"));
+        assert!(error.contains(told), "{file:?}: {error}");
+    }
+}
+
+#[test]
+fn a_refresh_that_needs_approval_is_ordered_at_every_node_with_it_and_once() {
+    let place = Place::new();
+    place.run("cluster new try --parties 3 --threshold 1");
+    approvers(&place, MOVES);
+    let cluster = place.cluster_again();
+    place.run("key generate k");
+    let request = |out: &str| place.run(&format!("approval request refresh --node try/node-1 --out {out}"));
+    let told = request("r.approval");
+    assert!(told.contains("give all keys fresh shares, in the place of those under"), "{told}");
+    no_approval_of(&place, "node refresh try/node-1", "r.approval");
+    sign(&place, "r.approval", &["ann"]);
+    let error = place.fails("node refresh try/node-1 --approval r.approval");
+    assert!(error.contains("and ann has signed"), "{error}");
+    altered(&place, "r.approval", "despite.approval", |s| {
+        if let polyclave_transport::wire::Subject::Refresh { despite_failures, .. } = &mut s.subject {
+            *despite_failures = true;
+        }
+    });
+    let error = place.fails("node refresh try/node-1 --approval despite.approval");
+    assert!(error.contains("with --despite-failed-checks"), "{error}");
+    sign(&place, "r.approval", &["ben"]);
+    place.run("node refresh try/node-1 --approval r.approval");
+    place.run("node refresh try/node-1 --approval r.approval");
+    // Another approval of the same refresh, for a node that does not run.
+    request("second.approval");
+    sign(&place, "second.approval", &["ann", "ben"]);
+    cluster.end();
+    assert!(place.fails("node refresh try/node-2").contains("needs approval"));
+    place.run("node refresh try/node-2 --approval second.approval");
+    let cluster = place.cluster_again();
+    let status = |node: u8| {
+        let told = place.run(&format!("node status try/node-{node} --json"));
+        serde_json::from_str::<serde_json::Value>(&told).expect("JSON")
+    };
+    let before = status(1)["secrets"].clone();
+    place.run("node refresh try/node-3 --approval r.approval");
+    place.until("all have fresh shares", || (1..=3).all(|node| status(node)["secrets"] != before));
+    for node in 1..=3 {
+        let log = String::from_utf8_lossy(&place.read(&format!("try/node-{node}/audit.log"))).into_owned();
+        assert!(log.contains("approved-by=ann,ben"), "node-{node}: {log}");
+    }
+    // Neither of them is of the next refresh.
+    for file in ["r.approval", "second.approval"] {
+        let error = place.fails(&format!("node refresh try/node-2 --approval {file}"));
+        assert!(error.contains("there was a refresh since") || error.contains("was used at"), "{error}");
+    }
+    // All nodes of a host at once; and who has left the group since does not count.
+    request("third.approval");
+    sign(&place, "third.approval", &["ann", "ben"]);
+    place.run("cluster refresh try --approval third.approval");
+    request("fourth.approval");
+    sign(&place, "fourth.approval", &["ann", "ben"]);
+    let rules = String::from_utf8(place.read("try/node-2/clients.toml")).expect("text");
+    let fewer = rules.replace("[\"ann\", \"ben\"]", "[\"ann\"]").replace("need = 2", "need = 1");
+    let without_ann = fewer.replace("[\"ann\"]", "[\"ben\"]");
+    assert_ne!(without_ann, fewer);
+    place.write("try/node-2/clients.toml", without_ann.as_bytes());
+    altered(&place, "fourth.approval", "of-ann.approval", |_| ());
+    let (mut of_ann, _) = load_approval(&place.path("of-ann.approval")).expect("signed");
+    of_ann.signatures.truncate(1);
+    place.write("of-ann.approval", approval_to_text(&of_ann).as_bytes());
+    place.until("the rules are taken", || {
+        place.fails("node refresh try/node-2 --approval of-ann.approval").contains("1 of @custodians")
+    });
+    let error = place.fails("node refresh try/node-2 --approval of-ann.approval");
+    assert!(error.contains("and nobody has signed; 1 further"), "{error}");
+    cluster.end();
+}
+
+#[test]
+fn a_reshare_that_needs_approval_is_made_with_one_for_its_two_files_and_goes_on_with_it_when_interrupted() {
+    let place = Place::new();
+    place.run("cluster new try --parties 3 --threshold 1");
+    approvers(&place, MOVES);
+    let cluster = place.cluster_again();
+    place.run("key generate k");
+    place.write("plain", b"to whom it may concern");
+    place.run("encrypt --key k plain sealed");
+    place.run("approval request refresh --node try/node-1 --out refresh.approval");
+    sign(&place, "refresh.approval", &["ann", "ben"]);
+    cluster.end();
+    let error = place.fails("cluster reshare try --lost node-2 --add 1");
+    assert!(error.contains("needs approval: 2 of @custodians"), "{error}");
+    let told = place.run("approval request reshare try/reshare.toml --node try/node-1 --out r.approval");
+    assert!(told.contains("move all keys from the nodes of the cluster file"), "{told}");
+    no_approval_of(&place, "cluster reshare try", "r.approval");
+    assert!(place.fails("cluster reshare try --approval refresh.approval").contains("of something else"));
+    // Of the same cluster, and to another one.
+    place.run("node init other --name other --address other.example:7000");
+    place.run("cluster reshape try/cluster.toml --lost node-3 --add other/card.toml --out other.toml");
+    place.run("approval request reshare other.toml --node try/node-1 --out wrong.approval");
+    sign(&place, "wrong.approval", &["ann", "ben"]);
+    let error = place.fails("cluster reshare try --approval wrong.approval");
+    assert!(error.contains("between other cluster files"), "{error}");
+
+    // One node spends it and then waits in vain. It may begin again, also without the file; the others need it.
+    sign(&place, "r.approval", &["ann", "ben"]);
+    let shown = place.run("cluster show try/reshare.toml");
+    let line = shown.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
+    let expected = line.split_whitespace().last().expect("64 digits").to_owned();
+    let alone = format!("node reshare try/node-1 try/reshare.toml --expect {expected} --wait 1");
+    assert!(!place.fails(&format!("{alone} --approval r.approval")).contains("approv"));
+    assert!(!place.fails(&alone).contains("approv"));
+    let other = alone.replace("node-1", "node-3");
+    assert!(place.fails(&other).contains("needs approval"), "each node wants it");
+    place.run("cluster reshare try --approval r.approval");
+    for node in [1, 3] {
+        let log = String::from_utf8_lossy(&place.read(&format!("try/node-{node}/audit.log"))).into_owned();
+        assert!(log.contains("approved-by=ann,ben"), "node-{node}: {log}");
+    }
+    let error = place.fails("cluster reshare try --lost node-1 --add 1 --approval r.approval");
+    assert!(error.contains("of another cluster"), "{error}");
+    std::fs::remove_file(place.path("try/reshare.toml")).expect("nobody has prepared it");
+    let _cluster = place.cluster_again();
+    place.run("decrypt --key k sealed copy");
+    assert_eq!(place.read("copy"), b"to whom it may concern");
 }

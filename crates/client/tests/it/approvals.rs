@@ -1,15 +1,17 @@
 //! Operations that several people approve, at running nodes: every node checks by itself, and an approval works once.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use polyclave_client::{Client, Error};
-use polyclave_config::{ApprovalRule, ClientCard, ClientDir, ClientPolicy, Moment, NodeDir};
+use polyclave_config::{ApprovalRule, ClientCard, ClientDir, ClientPolicy, Moment, NodeDir, Quorum};
 use polyclave_transport::Identity;
 use polyclave_transport::wire::{
     Approval, Mode, NewKey, Operation, Reason, Right, Statement, Subject, Usage, Wrapping,
 };
 
+use crate::common::messages::{gcm, ungcm};
 use crate::common::{TestCluster, key};
 
 /// Three people, and who they are.
@@ -54,14 +56,20 @@ fn change_policy(cluster: &TestCluster, node: usize, change: impl Fn(&mut Client
 
 /// Nodes of which some want approval from the start, and the people.
 fn start(who_want: &[usize]) -> (TestCluster, Approvers) {
-    let (mut cluster, approvers) = (TestCluster::define(3, 1), Approvers::new());
+    start_with(TestCluster::define(3, 1), who_want, &Approvers::rule())
+}
+
+fn start_with(mut cluster: TestCluster, who_want: &[usize], rule: &ApprovalRule) -> (TestCluster, Approvers) {
+    let approvers = Approvers::new();
     for node in who_want {
         change_policy(&cluster, *node, |policy| {
             (0..3).for_each(|n| policy.set_approver(&approvers.card(n)).expect("it fits"));
-            policy.set_approval(Approvers::rule()).expect("it fits");
+            policy.join_approvers("custodians", "ann").expect("it fits");
+            policy.join_approvers("custodians", "ben").expect("it fits");
+            policy.set_approval(rule.clone()).expect("it fits");
         });
     }
-    (0..3).for_each(|node| cluster.restart(node));
+    (0..cluster.local.nodes.len()).for_each(|node| cluster.restart(node));
     cluster.wait_until_ready();
     (cluster, approvers)
 }
@@ -288,4 +296,140 @@ fn who_asks_does_not_approve_unless_the_rule_says_so() {
     };
     assert!(refused(approved("k1").delete("k1")).1.contains("and ben has signed; 1 further"));
     approved("k2").delete("k2").expect("the rule counts it").expect("it was there");
+}
+
+/// Somebody of a group, and cy besides: 1 of @custodians and 1 of cy.
+#[test]
+fn a_rule_with_groups_needs_somebody_of_each_part_who_is_in_the_group_now() {
+    let rule = ApprovalRule {
+        need: 1,
+        of: vec!["@custodians".into()],
+        and: vec![Quorum { need: 1, of: vec!["cy".into()] }],
+        ..Approvers::rule()
+    };
+    let (cluster, approvers) = start_with(TestCluster::define(3, 1), &[1], &rule);
+    let client = || cluster.client();
+    client().generate(plain("k")).expect("a key");
+    let statement = draft(client(), |c| c.delete("k"));
+    let asked =
+        |by: &[usize]| refused(client().with_approval(approvers.signed(&statement, by)).delete("k")).1;
+    let needs = "1 of @custodians and 1 of cy must approve (approval two)";
+    assert!(refused(client().delete("k")).1.contains(needs));
+    assert!(asked(&[2]).contains(&format!("{needs}, and nobody has signed; 1 further")));
+    assert!(asked(&[0, 1]).contains(&format!("{needs}, and nobody has signed; 2 further")));
+    // Ben has signed, and is taken out of the group since.
+    let group = |members: &'static str| {
+        change_policy(&cluster, 1, move |policy| {
+            let text = policy.to_text().replace("approvers = [\"ann\", \"ben\"]", members);
+            let text = text.replace("approvers = [\n    \"ann\",\n    \"ben\",\n]", members);
+            assert!(text.contains(members), "{text}");
+            *policy = ClientPolicy::parse(&text).expect("it fits");
+        });
+    };
+    group("approvers = [\"ann\"]");
+    cluster.wait_until(|| asked(&[1]).contains("and nobody has signed; 1 further"));
+    assert!(asked(&[1, 2]).contains("and nobody has signed; 2 further"));
+    let approval = approvers.signed(&statement, &[0, 2]);
+    client().with_approval(approval).delete("k").expect("approved").expect("it was there");
+}
+
+/// A rule for the use of keys.
+fn of_use() -> ApprovalRule {
+    ApprovalRule { rights: vec![Right::Decrypt, Right::Delete, Right::Generate], ..Approvers::rule() }
+}
+
+#[test]
+fn an_approval_names_the_version_and_one_of_the_current_version_ends_with_a_rotation() {
+    let (cluster, approvers) = start_with(TestCluster::define(3, 1), &[0, 1, 2], &of_use());
+    let client = || cluster.client();
+    let approved = |statement: &Statement| client().with_approval(approvers.signed(statement, &[0, 2]));
+    let rotate = || {
+        let statement = draft(client(), |c| c.rotate("k"));
+        approved(&statement).rotate("k").expect("approved").version
+    };
+    let made = draft(client(), |c| c.generate(plain("k")));
+    let first = approved(&made).generate(plain("k")).expect("approved");
+    let sealed = gcm(&client(), "k", b"", b"old").expect("encryption needs no approval");
+    assert_eq!(rotate(), 2);
+    assert!(refused(ungcm(&client(), "k@1", b"", &sealed)).1.contains("needs approval"));
+
+    let named = |statement: &Statement| {
+        statement.keys.iter().map(|key| (key.name.clone(), key.version, key.id)).collect::<Vec<_>>()
+    };
+    let of_one = draft(client(), |c| ungcm(c, "k@1", b"", &sealed));
+    assert_eq!(named(&of_one), [("k".to_owned(), 1, first.id)]);
+    let destroyed = draft(client(), |c| c.delete_version("k", 1));
+    assert_eq!(named(&destroyed), named(&of_one));
+    let of_current = draft(client(), |c| ungcm(c, "k", b"", &sealed));
+    let deleted = draft(client(), |c| c.delete("k"));
+    let again = draft(client(), |c| c.rotate("k"));
+    assert_eq!(named(&of_current), named(&deleted));
+    assert_eq!(named(&deleted)[0].1, 2);
+
+    // The key is rotated while all these wait for their signatures.
+    assert_eq!(rotate(), 3);
+    let why = "this approval is for version 2 of the key 'k', which has version 3 now; ask for a new one";
+    for told in [
+        refused(ungcm(&approved(&of_current), "k", b"", &sealed)).1,
+        refused(approved(&deleted).delete("k")).1,
+        refused(approved(&again).rotate("k")).1,
+    ] {
+        assert!(told.contains(why), "{told}");
+    }
+    // What names its version means it still, and nothing else.
+    let told = refused(ungcm(&approved(&of_one), "k@2", b"", &sealed)).1;
+    assert!(told.contains("of another operation"), "{told}");
+    assert_eq!(ungcm(&approved(&of_one), "k@1", b"", &sealed).expect("approved"), b"old");
+    assert!(refused(ungcm(&approved(&of_one), "k@1", b"", &sealed)).1.contains("was used at"));
+    approved(&destroyed).delete_version("k", 1).expect("approved").expect("it was there");
+    assert_eq!(client().versions("k").expect("shown").len(), 2);
+}
+
+/// Does something that has to be possible soon, each time with an approval of its own: one whose operation fails is spent.
+fn insist<T>(what: &str, attempt: &dyn Fn() -> Result<T, Error>) -> T {
+    let until = Instant::now() + Duration::from_secs(120);
+    loop {
+        match attempt() {
+            Ok(done) => return done,
+            Err(e) => assert!(e.may_pass() && Instant::now() < until, "{what}: {e}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn approvals_are_wanted_and_work_once_under_every_protocol_with_active_security() {
+    for (protocol, nodes, threshold) in
+        [("shamir-active", 4, 1), ("spdz-lt", 2, 1), ("tinytable-linear64", 2, 1)]
+    {
+        let cluster = TestCluster::define_with(protocol, nodes, threshold);
+        cluster.set_stock(256, 0);
+        let everywhere: Vec<usize> = (0..nodes).collect();
+        let rule = ApprovalRule { rights: vec![Right::Decrypt, Right::Delete], ..Approvers::rule() };
+        let (cluster, approvers) = start_with(cluster, &everywhere, &rule);
+        let client = || cluster.client();
+        let mut spent = Vec::new();
+        let keep = Mutex::new(&mut spent);
+        let approved = |statement: Statement| {
+            let approval = approvers.signed(&statement, &[0, 1]);
+            keep.lock().push(approval.clone());
+            client().with_approval(approval)
+        };
+        insist("a key", &|| client().generate(plain("k")));
+        let sealed = insist("encrypted", &|| gcm(&client(), "k", b"", b"old"));
+        insist("rotated", &|| client().rotate("k"));
+        let told = ungcm(&client(), "k@1", b"", &sealed).expect_err("it needs approval").to_string();
+        assert!(told.contains("needs approval"), "{protocol}: {told}");
+        let opened = insist("decrypted", &|| {
+            let statement = draft(client(), |c| ungcm(c, "k@1", b"", &sealed));
+            ungcm(&approved(statement), "k@1", b"", &sealed)
+        });
+        assert_eq!(opened, b"old", "{protocol}");
+        let of_delete = draft(client(), |c| c.delete("k"));
+        approved(of_delete).delete("k").expect("approved").expect("it was there");
+        insist("a key", &|| client().generate(plain("k")));
+        let told = client().with_approval(spent.pop().expect("of the deletion")).delete("k");
+        let told = told.expect_err("it is spent").to_string();
+        assert!(told.contains("was used at"), "{protocol}: {told}");
+    }
 }

@@ -1,7 +1,9 @@
 //! Which operations need the approval of several people, and whether they have it.
 //!
 //! Every node decides by its own rules. It counts approvers, not signatures: each `[[approver]]` once, by the certificate that the rules name
-//! now. So who was removed, or has another certificate since, does not count.
+//! now. So who was removed, from the rules or from a group, or has another certificate since, does not count.
+
+use std::collections::BTreeSet;
 
 use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::{Approval, Right};
@@ -22,18 +24,40 @@ pub struct Approver {
     pub certificate: CertificateDer<'static>,
 }
 
+/// Several approvers under one name (`[[approver_group]]`), which rules write with an `@` before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApproverGroup {
+    /// Its name.
+    pub name: String,
+    /// The names of the approvers.
+    pub approvers: Vec<String>,
+}
+
 /// What an operator does at a node's own directory, and what can need approval there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeOperation {
     /// A running node takes changed rules.
     Policy,
+    /// All keys get fresh shares.
+    Refresh,
+    /// All keys move to other nodes.
+    Reshare,
+}
+
+impl NodeOperation {
+    /// All of them.
+    pub const ALL: [NodeOperation; 3] =
+        [NodeOperation::Policy, NodeOperation::Refresh, NodeOperation::Reshare];
 }
 
 impl std::fmt::Display for NodeOperation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             NodeOperation::Policy => "policy",
+            NodeOperation::Refresh => "refresh",
+            NodeOperation::Reshare => "reshare",
         })
     }
 }
@@ -55,11 +79,24 @@ pub struct ApprovalRule {
     pub node: Vec<NodeOperation>,
     /// How many approvers it takes.
     pub need: usize,
-    /// Which approvers count.
+    /// Which approvers count: names, or groups with an `@`.
     pub of: Vec<String>,
     /// Whether the client that asks counts if it is one of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requester_counts: bool,
+    /// Whom it takes besides. Who is named in several parts counts in each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub and: Vec<Quorum>,
+}
+
+/// A number of approvers out of some.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quorum {
+    /// How many it takes.
+    pub need: usize,
+    /// Out of which: names, or groups with an `@`.
+    pub of: Vec<String>,
 }
 
 impl ClientPolicy {
@@ -87,12 +124,14 @@ impl ClientPolicy {
             self.approvers.iter().filter(|approver| approval.is_signed_by(&approver.certificate)).collect();
         let is_requester = |approver: &Approver| requester.is_some_and(|r| *r == approver.certificate);
         let mut all: Vec<&str> = Vec::new();
-        for rule in rules {
+        let parts = rules.iter().flat_map(|rule| rule.quorums().into_iter().map(move |part| (rule, part)));
+        for (rule, part) in parts {
+            let named = self.named(&part.of);
             let may = |approver: &&&Approver| {
-                rule.of.contains(&approver.name) && (rule.requester_counts || !is_requester(approver))
+                named.contains(approver.name.as_str()) && (rule.requester_counts || !is_requester(approver))
             };
             let names: Vec<&str> = signed.iter().filter(may).map(|approver| approver.name.as_str()).collect();
-            if names.len() < rule.need {
+            if names.len() < part.need {
                 let have = if names.is_empty() { "nobody".into() } else { names.join(", ") };
                 let not_counted = approval.signatures.len().saturating_sub(names.len());
                 let others = match not_counted {
@@ -113,11 +152,28 @@ impl ClientPolicy {
         all.dedup();
         Ok(all)
     }
+
+    /// The approvers whom a list names, each once.
+    pub(super) fn named<'p>(&'p self, of: &'p [String]) -> BTreeSet<&'p str> {
+        let group = |name: &str| self.approver_groups.iter().find(|group| group.name == name);
+        let members = |name: &'p String| match name.strip_prefix('@') {
+            Some(name) => group(name).map_or(&[][..], |group| &group.approvers[..]),
+            None => std::slice::from_ref(name),
+        };
+        of.iter().flat_map(members).map(String::as_str).collect()
+    }
 }
 
 impl ApprovalRule {
+    /// What it takes: each part has to be there.
+    pub fn quorums(&self) -> Vec<Quorum> {
+        let first = Quorum { need: self.need, of: self.of.clone() };
+        [first].into_iter().chain(self.and.iter().cloned()).collect()
+    }
+
     /// What it takes, for people.
     pub fn told(&self) -> String {
-        format!("{} of {} must approve", self.need, self.of.join(", "))
+        let part = |part: Quorum| format!("{} of {}", part.need, part.of.join(", "));
+        format!("{} must approve", self.quorums().into_iter().map(part).collect::<Vec<_>>().join(" and "))
     }
 }

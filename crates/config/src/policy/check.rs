@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{ClientPolicy, pattern};
+use super::{ClientPolicy, Quorum, pattern};
 use crate::{Error, Result, check_name};
 
 /// The most entries of each kind, and the most items of a list in an entry. Judging a request takes time in proportion to the rules.
@@ -19,6 +19,7 @@ pub(super) enum Kind {
     Group,
     Rule,
     Approver,
+    ApproverGroup,
     Approval,
 }
 
@@ -42,6 +43,7 @@ impl ClientPolicy {
             (Kind::Group, "groups", self.groups.len(), MOST_RULES),
             (Kind::Rule, "rules", self.rules.len(), MOST_RULES),
             (Kind::Approver, "approvers", self.approvers.len(), MOST_APPROVERS),
+            (Kind::ApproverGroup, "groups of approvers", self.approver_groups.len(), MOST_APPROVERS),
             (Kind::Approval, "approvals", self.approvals.len(), MOST_APPROVERS),
         ];
         for (kind, what, count, most) in counts {
@@ -141,24 +143,48 @@ impl ClientPolicy {
                 return Err(wrong(Error::misuse(told)));
             }
         }
+        let mut groups = HashSet::new();
+        for (i, group) in self.approver_groups.iter().enumerate() {
+            let wrong = |error| (Kind::ApproverGroup, i, error);
+            check_name("group of approvers", &group.name).map_err(wrong)?;
+            check_items(group.approvers.len()).map_err(wrong)?;
+            known("approver", &group.approvers, &names).map_err(wrong)?;
+            if !groups.insert(group.name.as_str()) {
+                return Err(wrong(Error::misuse(
+                    "two groups of approvers have this name; give each its own",
+                )));
+            }
+        }
+        self.check_approval_rules(&names, &groups)
+    }
+
+    fn check_approval_rules(&self, names: &HashSet<&str>, groups: &HashSet<&str>) -> Checked<()> {
         let mut rules = HashSet::new();
         for (i, rule) in self.approvals.iter().enumerate() {
             let wrong = |error| (Kind::Approval, i, error);
             let misuse = |told: String| wrong(Error::misuse(told));
             check_name("approval", &rule.name).map_err(wrong)?;
             check_patterns(&rule.keys).map_err(wrong)?;
-            check_items(rule.rights.len()).map_err(wrong)?;
-            check_items(rule.of.len()).map_err(wrong)?;
-            known("approver", &rule.of, &names).map_err(wrong)?;
+            [rule.rights.len(), rule.node.len(), rule.and.len()]
+                .into_iter()
+                .try_for_each(check_items)
+                .map_err(wrong)?;
             if !rules.insert(rule.name.as_str()) {
                 return Err(misuse("two approvals have this name; give each its own".into()));
             }
-            let of: HashSet<&String> = rule.of.iter().collect();
-            if rule.need == 0 || rule.need > of.len() || of.len() < rule.of.len() {
-                let (need, of) = (rule.need, rule.of.len());
-                return Err(misuse(format!(
-                    "it needs {need} of {of} approvers; take 1 to all of them, each once"
-                )));
+            for Quorum { need, of } in rule.quorums() {
+                check_items(of.len()).map_err(wrong)?;
+                let (in_groups, single): (Vec<String>, Vec<String>) =
+                    of.iter().cloned().partition(|name| name.starts_with('@'));
+                known("approver", &single, names).map_err(wrong)?;
+                let in_groups: Vec<String> = in_groups.iter().map(|name| name[1..].to_owned()).collect();
+                known("group of approvers", &in_groups, groups).map_err(wrong)?;
+                let (each, people) = (of.iter().collect::<HashSet<_>>().len(), self.named(&of).len());
+                if need == 0 || need > people || each < of.len() {
+                    return Err(misuse(format!(
+                        "it needs {need} of {people} approvers; take 1 to all of them, each named once"
+                    )));
+                }
             }
             if rule.rights.is_empty() != rule.keys.is_empty()
                 || (rule.rights.is_empty() && rule.node.is_empty())
@@ -178,6 +204,9 @@ impl ClientPolicy {
             Kind::Group => self.groups.get(number).map(|entry| ("group", &entry.name)),
             Kind::Rule => self.rules.get(number).map(|entry| ("rule", &entry.name)),
             Kind::Approver => self.approvers.get(number).map(|entry| ("approver", &entry.name)),
+            Kind::ApproverGroup => {
+                self.approver_groups.get(number).map(|entry| ("group of approvers", &entry.name))
+            }
             Kind::Approval => self.approvals.get(number).map(|entry| ("approval", &entry.name)),
         };
         // A name that does not fit is shown by its own error.

@@ -395,7 +395,7 @@ fn approvals_that_nobody_could_give_or_one_person_alone_are_refused() {
         (
             "of = [\"ann\", \"ben\"]",
             "of = [\"ann\", \"ann\"]",
-            "it needs 2 of 2 approvers; take 1 to all of them, each once",
+            "it needs 2 of 1 approvers; take 1 to all of them, each named once",
         ),
         ("of = [\"ann\", \"ben\"]", "of = [\"ann\", \"cy\"]", "there is no approver \"cy\""),
         ("MIIAAggI", "MIIAAgcH", "approver ben: another approver has this name or this certificate"),
@@ -403,6 +403,12 @@ fn approvals_that_nobody_could_give_or_one_person_alone_are_refused() {
         ("node = [\"policy\"]", "node = [\"coffee\"]", "unknown variant `coffee`"),
         ("node = [\"policy\"]", "", "approval rules: it needs rights and keys, or operations at the node"),
         ("name = \"rules\"", "name = \"two\"", "two approvals have this name"),
+        ("of = [\"ben\"]", "of = [\"@custodians\"]", "there is no group of approvers \"custodians\""),
+        (
+            "of = [\"ben\"]",
+            "of = [\"ben\"]\nand = [{ need = 0, of = [\"ann\"] }]",
+            "it needs 0 of 1 approvers",
+        ),
     ] {
         let text = match from.starts_with("name = \"ben") || from.starts_with("name = \"rules") {
             // The clients have such names, too.
@@ -412,6 +418,56 @@ fn approvals_that_nobody_could_give_or_one_person_alone_are_refused() {
         assert_ne!(text, all, "{from}");
         let error = ClientPolicy::parse(&text).expect_err(to).to_string();
         assert!(error.contains(told) && error.contains("line"), "{from} -> {to}: {error}");
+    }
+}
+
+/// Groups, and a rule that needs somebody of each; ben is in both.
+const GROUPED: &str = r#"
+[[approver]]
+name = "cy"
+certificate = "MIIAAgkJ"
+
+[[approver_group]]
+name = "custodians"
+approvers = ["ann", "ben"]
+
+[[approver_group]]
+name = "auditors"
+approvers = ["ben", "cy"]
+
+[[approval]]
+name = "move"
+node = ["reshare", "refresh"]
+need = 2
+of = ["@custodians", "@auditors"]
+and = [{ need = 1, of = ["@auditors"] }]
+"#;
+
+#[test]
+fn groups_of_approvers_stand_for_who_is_in_them_and_nobody_counts_twice_in_a_part() {
+    let policy = ClientPolicy::parse(&format!("{RULES}{APPROVALS}{GROUPED}")).expect("rules");
+    assert_eq!(ClientPolicy::parse(&policy.to_text()).expect("it was written here"), policy);
+    let [rule] = policy.approvals_for_node(NodeOperation::Reshare)[..] else { panic!("one rule") };
+    assert_eq!(policy.approvals_for_node(NodeOperation::Refresh), [rule]);
+    assert_eq!(rule.told(), "2 of @custodians, @auditors and 1 of @auditors must approve");
+    let named: Vec<&str> = policy.named(&rule.of).into_iter().collect();
+    assert_eq!(named, ["ann", "ben", "cy"]);
+
+    for (from, to, told) in [
+        ("need = 2\nof = [\"@c", "need = 4\nof = [\"@c", "approval move: it needs 4 of 3 approvers"),
+        ("[\"ann\", \"ben\"]\n\n[[approver_group]]", "[]\n\n[[approver_group]]", ""),
+        ("[\"ben\", \"cy\"]", "[]", "approval move: it needs 1 of 0 approvers"),
+        ("[\"ben\", \"cy\"]", "[\"dan\"]", "group of approvers auditors: there is no approver \"dan\""),
+        ("\"auditors\"\n", "\"custodians\"\n", "two groups of approvers have this name"),
+        ("[\"reshare\", ", "[\"reshape\", ", "unknown variant `reshape`"),
+    ] {
+        let text = format!("{RULES}{APPROVALS}{}", GROUPED.replacen(from, to, 1));
+        assert!(!text.contains(GROUPED), "{from}");
+        let outcome = ClientPolicy::parse(&text).map_err(|e| e.to_string());
+        match told {
+            "" => assert!(outcome.is_ok(), "{outcome:?}"),
+            told => assert!(outcome.as_ref().is_err_and(|e| e.contains(told)), "{from} -> {to}: {outcome:?}"),
+        }
     }
 }
 

@@ -16,11 +16,13 @@
 
 use polyclave_config::{Asked, Moment, NodeOperation};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{Approval, Reason, Refusal, Request, Statement, Subject};
+use polyclave_transport::wire::{
+    About, Approval, NamedKey, Operation, Reason, Refusal, Request, Statement, Subject,
+};
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
-use crate::store::Store;
+use crate::store::{ApprovedReshare, KeyState, Store};
 
 /// How far in the future an approval may end, in seconds.
 const LONGEST: u64 = 31 * 24 * 60 * 60;
@@ -30,6 +32,8 @@ const LONGEST: u64 = 31 * 24 * 60 * 60;
 pub(crate) struct Approved {
     nonce: [u8; 32],
     digest: [u8; 32],
+    /// The last second in which it holds.
+    not_after: u64,
     /// Who has signed, by this node's rules, for the audit log.
     pub(crate) by: Vec<String>,
 }
@@ -79,17 +83,7 @@ impl Desk<'_> {
                 "this approval is of another operation than the one that is asked for".into(),
             ));
         }
-        for asked in asked {
-            let here = self.store.info(&asked.key).map_err(of_store)?;
-            let approved =
-                |id: [u8; 16]| statement.keys.iter().any(|key| key.name == asked.key && key.id == id);
-            if here.is_some_and(|here| !approved(here.id)) {
-                return Err(denied(format!(
-                    "this approval is for another key than the one that is named '{}' now",
-                    asked.key
-                )));
-            }
-        }
+        self.compare_keys(operation, &statement.keys)?;
         let requester = CertificateDer::from(requester.as_slice());
         let by = policy.approvers_of(approval, &rules, Some(&requester)).map_err(denied)?;
         if !all_serve {
@@ -97,33 +91,65 @@ impl Desk<'_> {
             return Err(Refusal::new(Reason::Unavailable, told));
         }
         let by = by.into_iter().map(str::to_owned).collect();
-        Ok(Some(Approved { nonce: statement.nonce, digest: approval.digest(), by }))
+        Ok(Some(Approved::of(&statement, approval, by)))
     }
 
-    /// Checks the approval of what an operator does at a node, if the rules in force want one. `digest` is what has to be approved.
+    /// Refuses an approval of other keys, or of other versions, than this node has where the operation names them. So an operation on the
+    /// current version is not done once the key has a newer one, which the approvers have not seen.
+    fn compare_keys(&self, operation: &Operation, approved: &[NamedKey]) -> Result<(), Refusal> {
+        for (name, about) in operation.existing_keys() {
+            let versions =
+                self.store.versions(name).and_then(|all| all.into_iter().collect::<Result<Vec<_>, _>>());
+            let versions = versions.map_err(of_store)?;
+            let is_it = |version: u32, id: [u8; 16]| match about {
+                About::Version(number) => version == number,
+                About::Id(wanted) => id == wanted,
+                About::Current => true,
+            };
+            let mut fitting = versions.iter().filter(|(info, _)| is_it(info.version, info.id));
+            let announced = fitting.clone().find(|(_, state)| *state == KeyState::Announced);
+            let Some((here, _)) = announced.or_else(|| fitting.next()) else { continue };
+            if approved.iter().any(|key| key.name == name && key.id == here.id) {
+                continue;
+            }
+            let is_older =
+                |key: &&NamedKey| key.name == name && versions.iter().any(|(info, _)| info.id == key.id);
+            return Err(denied(match approved.iter().find(is_older) {
+                Some(key) => format!(
+                    "this approval is for version {} of the key '{name}', which has version {} now; ask for a new one",
+                    key.version, here.version
+                ),
+                None => format!("this approval is for another key than the one that is named '{name}' now"),
+            }));
+        }
+        Ok(())
+    }
+
+    /// Checks the approval of what an operator does at a node, if the rules in force want one. `subject` is what has to be approved.
     pub(crate) fn check_node(
         &self,
         operation: NodeOperation,
-        digest: [u8; 32],
+        subject: &Subject,
         approval: Option<&Approval>,
     ) -> Result<Option<Approved>, Refusal> {
         let policy = self.rules.policy();
         let rules = policy.approvals_for_node(operation);
         let Some(first) = rules.first() else { return Ok(None) };
         let Some(approval) = approval else {
-            return Err(denied(format!("this needs approval: {} (approval {})", first.told(), first.name)));
+            return Err(denied(format!(
+                "this needs approval: {} (approval {}). Make a request with `polyclave approval request {operation}`, have it signed with \
+                 `polyclave approval sign`, and give it with --approval FILE",
+                first.told(),
+                first.name
+            )));
         };
         let statement = self.read(approval)?;
-        let fits = match (operation, &statement.subject) {
-            (NodeOperation::Policy, Subject::Policy { digest: approved }) => *approved == digest,
-            _ => false,
-        };
-        if !fits {
-            return Err(denied(format!("this approval is not of this {operation}: its digest is another")));
+        if let Some(why) = why_of_another(&statement.subject, subject) {
+            return Err(denied(why));
         }
         let by = policy.approvers_of(approval, &rules, None).map_err(denied)?;
         let by = by.into_iter().map(str::to_owned).collect();
-        Ok(Some(Approved { nonce: statement.nonce, digest: approval.digest(), by }))
+        Ok(Some(Approved::of(&statement, approval, by)))
     }
 
     /// Reads a statement that is of this cluster, within its time, and not spent.
@@ -158,12 +184,67 @@ impl Desk<'_> {
         spent_before.map_err(of_store)?.map_or(Ok(()), |at| Err(spent(at)))
     }
 
+    /// Spends the approval of a refresh, and orders it in the same write.
+    pub(crate) fn spend_for_refresh(
+        &self,
+        approved: &Approved,
+        despite_failures: bool,
+    ) -> Result<(), Refusal> {
+        let now = Moment::now().seconds();
+        let spent_before =
+            self.store.spend_for_rotation(approved.nonce, approved.digest, now, despite_failures);
+        spent_before.map_err(of_store)?.map_or(Ok(()), |at| Err(spent(at)))
+    }
+
+    /// Spends the approval of a move of all keys, and remembers in the same write that this move is approved, as long as the approval holds:
+    /// it may have to be begun several times until all nodes have taken part.
+    pub(crate) fn spend_for_reshare(
+        &self,
+        approved: &Approved,
+        (from, to): ([u8; 32], [u8; 32]),
+    ) -> Result<(), Refusal> {
+        let (now, reshare) =
+            (Moment::now().seconds(), ApprovedReshare { from, to, until: approved.not_after });
+        let spent_before = self.store.spend_for_reshare(approved.nonce, approved.digest, now, &reshare);
+        spent_before.map_err(of_store)?.map_or(Ok(()), |at| Err(spent(at)))
+    }
+
     /// Spends the approval of new rules, and remembers in the same write that these rules are approved.
     pub(crate) fn spend_for_policy(&self, approved: &Approved, policy: [u8; 32]) -> Result<(), Refusal> {
         let now = Moment::now().seconds();
         let spent_before = self.store.spend_for_policy(approved.nonce, approved.digest, now, policy);
         spent_before.map_err(of_store)?.map_or(Ok(()), |at| Err(spent(at)))
     }
+}
+
+impl Approved {
+    fn of(statement: &Statement, approval: &Approval, by: Vec<String>) -> Approved {
+        Approved { nonce: statement.nonce, digest: approval.digest(), not_after: statement.not_after, by }
+    }
+}
+
+/// Why what is approved is not what an operator wants to do; `None` if it is.
+fn why_of_another(approved: &Subject, wanted: &Subject) -> Option<String> {
+    let told = match (approved, wanted) {
+        _ if approved == wanted => return None,
+        (Subject::Policy { .. }, Subject::Policy { .. }) => {
+            "this approval is of other rules: their digest is another"
+        }
+        (Subject::Reshare { .. }, Subject::Reshare { .. }) => {
+            "this approval is of a reshare between other cluster files: compare their fingerprints with `polyclave approval show`"
+        }
+        (Subject::Refresh { secrets: of, .. }, Subject::Refresh { secrets, .. }) if of != secrets => {
+            "this approval is of a refresh of other common secrets than those in use: there was a refresh since, or it is of another cluster"
+        }
+        (Subject::Refresh { .. }, Subject::Refresh { despite_failures: true, .. }) => {
+            "this approval is of a refresh without --despite-failed-checks"
+        }
+        (Subject::Refresh { .. }, Subject::Refresh { .. }) => {
+            "this approval is of a refresh with --despite-failed-checks; order it so, or have one approved without"
+        }
+        _ => "this approval is of something else",
+    };
+    Some(told.into())
 }
 
 fn spent(at: u64) -> Refusal {

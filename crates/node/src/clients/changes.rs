@@ -1,6 +1,6 @@
 //! How two sets of rules differ, for the audit log: a line for each client, group and rule.
 
-use polyclave_config::{ApprovalRule, Approver, ClientPolicy, ClientRule, Group, Rule};
+use polyclave_config::{ApprovalRule, Approver, ApproverGroup, ClientPolicy, ClientRule, Group, Rule};
 
 /// What has changed for one client, group or rule.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,9 +24,13 @@ pub(super) fn changes(before: &ClientPolicy, after: &ClientPolicy) -> Vec<Change
     all.extend(differences("rule", rules(before), rules(after)));
     let approvers =
         |p: &ClientPolicy| p.approvers().iter().map(|a| (a.name.clone(), of_approver(a))).collect();
+    let approver_groups = |p: &ClientPolicy| {
+        p.approver_groups().iter().map(|g| (g.name.clone(), of_approver_group(g))).collect()
+    };
     let approvals =
         |p: &ClientPolicy| p.approvals().iter().map(|a| (a.name.clone(), of_approval(a))).collect();
     all.extend(differences("approver", approvers(before), approvers(after)));
+    all.extend(differences("approver-group", approver_groups(before), approver_groups(after)));
     all.extend(differences("approval", approvals(before), approvals(after)));
     all
 }
@@ -99,7 +103,12 @@ fn of_approval(rule: &ApprovalRule) -> Fields {
         ("need", rule.need.to_string()),
         ("of", list(&rule.of)),
         ("requester-counts", rule.requester_counts.to_string()),
+        ("and", list(&rule.and.iter().map(|q| format!("{}:{}", q.need, q.of.join("+"))).collect::<Vec<_>>())),
     ]
+}
+
+fn of_approver_group(group: &ApproverGroup) -> Fields {
+    vec![("approvers", list(&group.approvers))]
 }
 
 fn of_group(group: &Group) -> Fields {

@@ -4,6 +4,7 @@
 //! who can write the node's directory and nothing else; see SECURITY.md.
 
 use polyclave_config::{ClientPolicy, NodeDir, NodeOperation};
+use polyclave_transport::wire::Subject;
 
 use crate::Result;
 use crate::clients::approvals::{Approved, Desk};
@@ -66,7 +67,8 @@ fn approve(desk: &Desk<'_>, dir: &NodeDir, policy: &ClientPolicy) -> Result<Opti
         return Ok(None);
     }
     let approval = dir.policy_approval().map_err(|e| e.to_string())?;
-    let checked = desk.check_node(NodeOperation::Policy, policy.digest(), approval.as_ref());
+    let subject = Subject::Policy { digest: policy.digest() };
+    let checked = desk.check_node(NodeOperation::Policy, &subject, approval.as_ref());
     let Some(approved) = checked.map_err(|refusal| refusal.message)? else { return Ok(None) };
     desk.spend_for_policy(&approved, policy.digest()).map_err(|refusal| refusal.message)?;
     let Approved { by, .. } = approved;

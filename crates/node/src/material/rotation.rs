@@ -176,8 +176,12 @@ pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
 }
 
 /// Orders a rotation by itself if the common secrets are so many days old, and returns whether it has. A node that does not know how old they
-/// are counts from now on.
-pub(crate) fn order_if_due(material: &Material, every_days: Option<u32>) -> Result<bool> {
+/// are counts from now on. If a rotation needs approval, which is what `needs` says, it only tells the operator that one is due.
+pub(crate) fn order_if_due(
+    material: &Material,
+    every_days: Option<u32>,
+    needs: Option<&str>,
+) -> Result<bool> {
     if material.set_up().is_err() {
         return Ok(false);
     }
@@ -188,6 +192,10 @@ pub(crate) fn order_if_due(material: &Material, every_days: Option<u32>) -> Resu
     };
     let age = Duration::from_secs(now.saturating_sub(since));
     if every_days.is_none_or(|days| age < DAY * days) || material.rotation.wanted.load(Relaxed) {
+        return Ok(false);
+    }
+    if let Some(needs) = needs {
+        material.note_trouble(&Error::misuse(format!("a refresh is due, and it needs approval: {needs}")));
         return Ok(false);
     }
     refuse_guessed(&material.store)?;

@@ -10,14 +10,18 @@ mod status;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polyclave_config::NodeDir;
+use polyclave_config::{Cluster, NodeDir, NodeOperation, parse_approval};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_transport::wire::{Refusal, Subject};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::clients::approvals::Desk;
+use crate::clients::rules::Rules;
+use crate::clients::taking;
 use crate::core::Core;
 use crate::error::system;
 use crate::material::quarantine::refuse_guessed;
@@ -26,7 +30,7 @@ use crate::material::strategy::MaterialStrategy;
 use crate::operator::audit::{BEGUN, Event, Gap};
 pub use crate::operator::logbook::renew_audit;
 use crate::operator::logbook::{note_end, open_log};
-use crate::store::{Secret, Store};
+use crate::store::{Secret, Store, StoreError};
 use crate::strategy::Strategy;
 pub(crate) use socket::Socket;
 use socket::ask;
@@ -51,16 +55,24 @@ pub enum Instruction {
         node: String,
     },
     /// Give all stored keys fresh shares under fresh common secrets, once the operators of all nodes have ordered it.
-    Rotate,
+    Rotate {
+        /// The approval, in the form of its file, if the rules want one.
+        #[serde(default)]
+        approval: Option<String>,
+    },
     /// The same, although so many checks have failed under the MAC key in use that a cheater may know it: the operator accepts the risk.
-    RotateDespiteFailures,
+    RotateDespiteFailures {
+        /// As for `Rotate`.
+        #[serde(default)]
+        approval: Option<String>,
+    },
     /// Report where the audit log ends, as the store has it.
     AuditHead,
 }
 
 impl Instruction {
     fn is_rotation(&self) -> bool {
-        matches!(self, Instruction::Rotate | Instruction::RotateDespiteFailures)
+        matches!(self, Instruction::Rotate { .. } | Instruction::RotateDespiteFailures { .. })
     }
 }
 
@@ -98,25 +110,28 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
     if *order == Instruction::Status {
         return Ok(None);
     }
-    if *order == Instruction::RotateDespiteFailures {
-        let cluster = dir.cluster().map_err(system)?;
-        let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
+    let cluster = dir.cluster().map_err(system)?;
+    if matches!(order, Instruction::RotateDespiteFailures { .. }) {
+        let cluster = cluster.as_ref().ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
         let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
         refuse_without_mac_key(&config, &*Strategy::of(&config).material)?;
     }
     let store =
         Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
     let party = |name: &str| {
-        let cluster = dir.cluster().map_err(system)?;
-        cluster.and_then(|cluster| cluster.party_named(name)).ok_or_else(|| unknown(name))
+        cluster.as_ref().and_then(|cluster| cluster.party_named(name)).ok_or_else(|| unknown(name))
     };
+    // The rules with which the node would start.
+    let id = cluster.as_ref().map(Cluster::id).unwrap_or_default();
+    let rules =
+        Rules::new(if order.is_rotation() { taking::at_start(dir, &store, id)? } else { Default::default() });
+    let desk = Desk { rules: &rules, store: &store, cluster: id };
     let Some(operation) = operation(order).filter(|_| dir.settings().audit.enabled) else {
-        return carry_out(&store, dir, order, party).map(Some);
+        return carry_out(&desk, dir, order, party).map(|(done, _)| Some(done));
     };
     // Logged before the order is carried out, so that nothing happens without a line in the log.
     let log = open_log(dir, &store)?;
-    let done = carry_out(&store, dir, order, party)?;
-    let detail = described(order);
+    let (done, detail) = carry_out(&desk, dir, order, party)?;
     log.append(&Event { detail: &detail, ..Event::of_node(operation, "done") }).map_err(system)?;
     note_end(&log, &store)?;
     Ok(Some(done))
@@ -128,8 +143,8 @@ fn operation(order: &Instruction) -> Option<&'static str> {
         Instruction::Status | Instruction::AuditHead => None,
         Instruction::Backup { .. } => Some("backup"),
         Instruction::Readmit { .. } => Some("readmit"),
-        Instruction::Rotate => Some("rotate"),
-        Instruction::RotateDespiteFailures => Some("rotate-despite-failures"),
+        Instruction::Rotate { .. } => Some("rotate"),
+        Instruction::RotateDespiteFailures { .. } => Some("rotate-despite-failures"),
     }
 }
 
@@ -142,13 +157,14 @@ fn unknown(name: &str) -> Error {
     Error::misuse(format!("the cluster has no node '{name}'"))
 }
 
-/// Carries out the orders that need only the store.
+/// Carries out the orders that need only the store and the rules. Returns also the detail for the audit log.
 fn carry_out(
-    store: &Store,
+    desk: &Desk<'_>,
     dir: &NodeDir,
     order: &Instruction,
     party: impl Fn(&str) -> Result<polyclave_protocol::Party>,
-) -> Result<Answer> {
+) -> Result<(Answer, String)> {
+    let store = desk.store;
     match order {
         Instruction::Status => return Err(Error::System("this node has no status".into())),
         Instruction::Backup { file, key_file } => {
@@ -156,19 +172,50 @@ fn carry_out(
             store.backup(dir, file, &key).map_err(system)?;
         }
         Instruction::Readmit { node } => store.readmit(party(node)?).map_err(system)?,
-        Instruction::Rotate => {
+        Instruction::Rotate { approval } => {
             refuse_guessed(store)?;
-            store.want_rotation().map_err(system)?;
+            return want_refresh(desk, approval.as_deref(), false);
         }
-        Instruction::RotateDespiteFailures => {
-            store.accept_guesses().and_then(|()| store.want_rotation()).map_err(system)?;
+        Instruction::RotateDespiteFailures { approval } => {
+            return want_refresh(desk, approval.as_deref(), true);
         }
         Instruction::AuditHead => {
             let (head, gap) = (store.audit_head().map_err(system)?, store.audit_gap().map_err(system)?);
-            return Ok(Answer::AuditHead { head, gap });
+            return Ok((Answer::AuditHead { head, gap }, String::new()));
         }
     }
-    Ok(Answer::Done)
+    Ok((Answer::Done, described(order)))
+}
+
+/// Remembers that the operator wants a refresh. If the rules want approval of it, it is of exactly these common secrets, and is spent in the
+/// same write. An order that stands already needs none again.
+fn want_refresh(desk: &Desk<'_>, approval: Option<&str>, despite: bool) -> Result<(Answer, String)> {
+    let store = desk.store;
+    let stands =
+        store.rotation_wanted().map_err(system)? && (!despite || store.guesses_accepted().map_err(system)?);
+    if stands {
+        return Ok((Answer::Done, String::new()));
+    }
+    let setup = store.setup().map_err(system)?.filter(|setup| setup.agreed);
+    let secrets = setup.ok_or_else(|| system(StoreError::NoSetup))?.id;
+    let approval = approval.map(parse_approval).transpose().map_err(system)?;
+    let approval = approval.as_ref().map(|(approval, _)| approval);
+    let subject = Subject::Refresh { secrets, despite_failures: despite };
+    let told = |refusal: Refusal| Error::System(refusal.message);
+    match desk.check_node(NodeOperation::Refresh, &subject, approval).map_err(told)? {
+        Some(approved) => {
+            desk.spend_for_refresh(&approved, despite).map_err(told)?;
+            Ok((Answer::Done, format!("approved-by={}", approved.by.join(","))))
+        }
+        None if despite => {
+            store.want_rotation_despite_guesses().map_err(system)?;
+            Ok((Answer::Done, String::new()))
+        }
+        None => {
+            store.want_rotation().map_err(system)?;
+            Ok((Answer::Done, String::new()))
+        }
+    }
 }
 
 /// An error if the protocol has no MAC key at which checks could fail.
@@ -191,7 +238,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
         }
         order => operation(order),
     };
-    if *order == Instruction::RotateDespiteFailures {
+    if matches!(order, Instruction::RotateDespiteFailures { .. }) {
         refuse_without_mac_key(&core.service.config, &*core.material.strategy)?;
     }
     let detail = described(order);
@@ -201,16 +248,18 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
         core.logbook.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }
     let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
-    let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&core.store, &dir, order, party));
+    let desk = core.service.approvals();
+    let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&desk, &dir, order, party));
     if order.is_rotation() && done.is_ok() {
         rotation::load(&core.material)?;
     }
     if let Some(operation) = logged {
         let outcome = if done.is_ok() { "done" } else { "failed" };
         tracing::info!(operation, outcome, "an order of the operator");
-        core.logbook.note(&Event { outcome, ..event });
+        let detail = done.as_ref().map_or(&detail, |(_, detail)| detail);
+        core.logbook.note(&Event { outcome, detail, ..event });
     }
-    done
+    done.map(|(answer, _)| answer)
 }
 
 #[cfg(test)]
@@ -222,7 +271,7 @@ mod tests {
         let order: Instruction = serde_json::from_str(r#"{"order":"readmit","node":"a"}"#).expect("an order");
         assert_eq!(order, Instruction::Readmit { node: "a".into() });
         let order: Instruction = serde_json::from_str(r#"{"order":"rotate"}"#).expect("an order");
-        assert_eq!(order, Instruction::Rotate);
+        assert_eq!(order, Instruction::Rotate { approval: None });
         for wrong in
             [r#"{"order":"readmit"}"#, r#"{"order":"stop"}"#, r#"{"order":"readmit","node":"a","x":1}"#]
         {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use polyclave_config::NodeDir;
+use polyclave_config::{NodeDir, NodeOperation};
 
 use crate::clients::taking;
 use crate::core::Core;
@@ -82,7 +82,9 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
 /// Orders a refresh if one is due by the settings, and tells how it stands. Without a number of days none is ordered; the time since the last
 /// one is kept all the same.
 fn refresh(core: &Core, every_days: Option<u32>) {
-    match rotation::order_if_due(&core.material, every_days) {
+    let needs =
+        core.rules.policy().approvals_for_node(NodeOperation::Refresh).first().map(|rule| rule.told());
+    match rotation::order_if_due(&core.material, every_days, needs.as_deref()) {
         Ok(false) => {}
         Ok(true) => {
             tracing::info!("a refresh is ordered, as node.toml has it; it begins when all nodes want it");

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Changes, Records, Table};
+use super::rotation;
 use super::{Result, Store};
 
 const APPROVED_POLICY: &[u8] = b"approved policy";
+const APPROVED_RESHARE: &[u8] = b"approved reshare";
 
 /// A spent approval.
 #[derive(Debug, Serialize, Deserialize)]
@@ -14,6 +16,17 @@ struct Spent {
     at: u64,
     /// Of what was approved.
     digest: [u8; 32],
+}
+
+/// A move of all keys that is approved, and may be begun again while the approval holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovedReshare {
+    /// The fingerprint of the cluster file from before.
+    pub from: [u8; 32],
+    /// The fingerprint of the cluster file that takes over.
+    pub to: [u8; 32],
+    /// The last second, since 1970, in which it may be begun.
+    pub until: u64,
 }
 
 fn record(nonce: [u8; 32]) -> Vec<u8> {
@@ -43,6 +56,45 @@ impl Store {
         })
     }
 
+    /// The same, and in one write with it the operator's wish for fresh common secrets; if `accepted`, despite failed checks.
+    pub fn spend_for_rotation(
+        &self,
+        nonce: [u8; 32],
+        digest: [u8; 32],
+        now: u64,
+        accepted: bool,
+    ) -> Result<Option<u64>> {
+        self.change(|changes| {
+            let before = spend(changes, nonce, Spent { at: now, digest })?;
+            if before.is_none() {
+                rotation::want(changes, accepted)?;
+            }
+            Ok(before)
+        })
+    }
+
+    /// The same, and remembers in one write with it that a move of all keys is approved.
+    pub fn spend_for_reshare(
+        &self,
+        nonce: [u8; 32],
+        digest: [u8; 32],
+        now: u64,
+        approved: &ApprovedReshare,
+    ) -> Result<Option<u64>> {
+        self.change(|changes| {
+            let before = spend(changes, nonce, Spent { at: now, digest })?;
+            if before.is_none() {
+                changes.put(Table::Meta, APPROVED_RESHARE, approved)?;
+            }
+            Ok(before)
+        })
+    }
+
+    /// The move of all keys that is approved, and neither done nor given up.
+    pub fn approved_reshare(&self) -> Result<Option<ApprovedReshare>> {
+        self.engine.read(|records| records.get(Table::Meta, APPROVED_RESHARE))
+    }
+
     /// Since when an approval is spent.
     pub fn approval_spent(&self, nonce: [u8; 32]) -> Result<Option<u64>> {
         let spent = self.engine.read(|records| records.get::<Spent>(Table::Meta, &record(nonce)))?;
@@ -69,9 +121,15 @@ pub(super) fn forget_approved_policy(changes: &Changes) -> Result<()> {
     changes.remove(Table::Meta, APPROVED_POLICY)
 }
 
+/// A move of all keys is done or given up: another one has to be approved again.
+pub(super) fn forget_approved_reshare(changes: &Changes) -> Result<()> {
+    changes.remove(Table::Meta, APPROVED_RESHARE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::*;
+    use super::*;
 
     #[test]
     fn an_approval_is_spent_once_and_a_crash_gives_none_back() {
@@ -83,6 +141,47 @@ mod tests {
         assert_eq!(reopened.approval_spent([1; 32]).expect("read"), Some(5));
         assert_eq!(reopened.spend_approval([1; 32], [2; 32], 6).expect("read"), Some(5));
         assert_eq!(reopened.approval_spent([3; 32]).expect("read"), None);
+    }
+
+    #[test]
+    fn a_spent_approval_of_a_refresh_leaves_the_wish_for_it_whenever_the_node_dies() {
+        let (store, disk) = in_memory();
+        store.put_setup([7; 32], 1, b"secrets", true).expect("put");
+        disk.record();
+        assert_eq!(store.spend_for_rotation([1; 32], [2; 32], 5, false).expect("written"), None);
+        let mut seen = [0; 2];
+        for bytes in disk.history() {
+            let crashed = reopen(&Disk::from_bytes(bytes));
+            let spent = crashed.approval_spent([1; 32]).expect("read").is_some();
+            assert_eq!(crashed.rotation_wanted().expect("read"), spent);
+            seen[usize::from(spent)] += 1;
+        }
+        assert!(seen.iter().all(|times| *times > 0), "{seen:?}");
+        store.forget_rotation().expect("given up");
+        assert_eq!(store.spend_for_rotation([1; 32], [2; 32], 6, false).expect("read"), Some(5));
+        assert!(!store.rotation_wanted().expect("read"), "a spent approval orders nothing");
+    }
+
+    #[test]
+    fn an_approved_move_is_known_until_it_is_done_or_given_up() {
+        let approved = ApprovedReshare { from: [3; 32], to: [4; 32], until: 9 };
+        let approve = |store: &Store, nonce: u8| {
+            let spent = store.spend_for_reshare([nonce; 32], [2; 32], 5, &approved).expect("written");
+            assert_eq!(spent, None);
+        };
+        let (store, disk) = in_memory();
+        approve(&store, 1);
+        let store = reopen(&disk.copy());
+        assert_eq!(store.approved_reshare().expect("read"), Some(approved.clone()));
+        store.discard_reshare().expect("begun anew");
+        assert_eq!(store.approved_reshare().expect("read"), Some(approved.clone()));
+        store.abandon_reshare().expect("given up");
+        assert_eq!(store.approved_reshare().expect("read"), None);
+        approve(&store, 6);
+        store.prepare_reshare(([8; 32], "new", "old"), None, &[]).expect("prepared");
+        store.commit_reshare([8; 32], 7).expect("done");
+        assert_eq!(store.approved_reshare().expect("read"), None);
+        assert_eq!(store.approval_spent([1; 32]).expect("read"), Some(5), "it stays spent");
     }
 
     #[test]

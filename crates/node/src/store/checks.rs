@@ -4,7 +4,7 @@
 use polyclave_protocol::spdz::Guesses;
 use serde::{Deserialize, Serialize};
 
-use super::engine::{Records, Table};
+use super::engine::{Changes, Records, Table};
 use super::setup::{AGREED, load};
 use super::{Result, Store};
 
@@ -39,18 +39,16 @@ impl Store {
         })
     }
 
-    /// Notes that the operator accepts the risk of all failures so far, and of no further failure.
-    pub fn accept_guesses(&self) -> Result<()> {
-        self.engine.write(|changes| {
-            let counted = counted(changes)?;
-            changes.put(Table::Meta, CHECKS, &Counted { accepted: counted.failed, ..counted })
-        })
-    }
-
     /// Whether the operator has accepted the risk of all failures.
     pub fn guesses_accepted(&self) -> Result<bool> {
         self.engine.read(|records| counted(records).map(|counted| counted.accepted >= counted.failed))
     }
+}
+
+/// The operator accepts the risk of all failures so far.
+pub(super) fn accept(changes: &Changes) -> Result<()> {
+    let counted = counted(changes)?;
+    changes.put(Table::Meta, CHECKS, &Counted { accepted: counted.failed, ..counted })
 }
 
 fn counted(records: &impl Records) -> Result<Counted> {
@@ -75,7 +73,7 @@ mod tests {
         assert_eq!(store.guesses().expect("read"), Guesses { failed: 2, unanswered: 3 });
 
         assert!(!store.guesses_accepted().expect("read"));
-        store.accept_guesses().expect("accepted");
+        store.want_rotation_despite_guesses().expect("accepted");
         assert!(store.guesses_accepted().expect("read"));
         store.count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");
         assert!(!store.guesses_accepted().expect("read"), "not of what fails later");

@@ -10,6 +10,7 @@ use polyclave_transport::wire::KeyInfo;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
+use super::approvals::forget_approved_reshare;
 use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::erase::ERASE;
@@ -163,6 +164,12 @@ impl Store {
         })
     }
 
+    /// The same, and the move has to be approved again if it needs approval.
+    pub fn abandon_reshare(&self) -> Result<()> {
+        self.discard_reshare()?;
+        self.change(forget_approved_reshare)
+    }
+
     /// Takes what was prepared into use in the place of everything else, at the time `now`, or destroys everything if the node leaves.
     /// Repeating this has no effect.
     pub fn commit_reshare(&self, id: [u8; 32], now: u64) -> Result<()> {
@@ -192,6 +199,7 @@ impl Store {
             }
             changes.put(Table::Meta, STAGE, &reshared)?;
             changes.put(Table::Meta, ERASE, &())?;
+            forget_approved_reshare(changes)?;
             clear(changes)
         })?;
         self.cache.clear();

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use polyclave_transport::wire::KeyInfo;
 use zeroize::Zeroizing;
 
+use super::checks;
 use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::erase::ERASE;
@@ -52,10 +53,12 @@ pub struct CarriedKey {
 impl Store {
     /// Remembers that the operator wants the common secrets in use replaced.
     pub fn want_rotation(&self) -> Result<()> {
-        self.change(|changes| {
-            let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
-            changes.put(Table::Meta, WANTED, &agreed.id)
-        })
+        self.change(|changes| want(changes, false))
+    }
+
+    /// The same, although more checks have failed than a node accepts.
+    pub fn want_rotation_despite_guesses(&self) -> Result<()> {
+        self.change(|changes| want(changes, true))
     }
 
     /// Whether the common secrets in use are to be replaced.
@@ -177,6 +180,15 @@ impl Store {
         self.sessions.forget();
         Ok(())
     }
+}
+
+/// The operator wants the common secrets in use replaced; if `accepted`, although more checks have failed than a node accepts.
+pub(super) fn want(changes: &Changes, accepted: bool) -> Result<()> {
+    let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
+    if accepted {
+        checks::accept(changes)?;
+    }
+    changes.put(Table::Meta, WANTED, &agreed.id)
 }
 
 /// The names and ids of the keys of all pieces.

@@ -25,7 +25,7 @@ pub struct Statement {
     pub cluster: [u8; 16],
     /// What will be done.
     pub subject: Subject,
-    /// The keys that exist and that the operation names. A node refuses if it has another key of such a name.
+    /// The keys that exist and that the operation names. A node refuses if what it has in such a place is another key, or another version.
     pub keys: Vec<NamedKey>,
     /// The last second, since 1970, in which it may be done.
     pub not_after: u64,
@@ -51,13 +51,29 @@ pub enum Subject {
         /// The digest of the new rules.
         digest: [u8; 32],
     },
+    /// All keys move to the nodes of another cluster.
+    Reshare {
+        /// The fingerprint of the cluster file from before.
+        from: [u8; 32],
+        /// The fingerprint of the cluster file that takes over.
+        to: [u8; 32],
+    },
+    /// All keys get fresh shares under fresh common secrets.
+    Refresh {
+        /// The id of the common secrets that are replaced.
+        secrets: [u8; 32],
+        /// Also if more checks have failed than a node accepts.
+        despite_failures: bool,
+    },
 }
 
-/// A key that exists.
+/// A version of a key that exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedKey {
     /// Its name.
     pub name: String,
+    /// The number of the version, for people.
+    pub version: u32,
     /// Its id, which distinguishes it from others that had or will have its name.
     pub id: [u8; 16],
 }
@@ -175,7 +191,7 @@ mod tests {
                 requester: vec![0x30, 1],
                 operation: Box::new(Operation::Delete { key: "k".into(), version: None }),
             },
-            keys: vec![NamedKey { name: "k".into(), id: [2; 16] }],
+            keys: vec![NamedKey { name: "k".into(), version: 1, id: [2; 16] }],
             not_after: 1_800_000_000,
             nonce: [3; 32],
             purpose: "the year is over".into(),

@@ -20,8 +20,8 @@ use crate::core::Core;
 const SOCKET: &str = "admin.sock";
 /// The longest path of a socket on the supported systems, including the zero byte at the end.
 const LONGEST_PATH: usize = 104;
-/// The most bytes of an order or answer.
-const MOST_LINE: u64 = 64 << 10;
+/// The most bytes of an order or answer. An approval with all the signatures that it can have takes most.
+const MOST_LINE: u64 = 256 << 10;
 /// The time limit for the caller to send its order, and to receive the answer.
 const TALK: Duration = Duration::from_secs(5);
 /// How long the caller waits for the answer: a backup reads the whole store.
