@@ -29,6 +29,7 @@ mod nodes;
 mod policy;
 mod random;
 mod refusals;
+mod reshare;
 mod rollback;
 mod sealed_bound;
 mod session_keys;

@@ -17,7 +17,7 @@ pub(crate) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 pub(crate) const ROUND_KEYS: &str = "round keys";
 pub(crate) const SECOND: &str = "second round keys";
 const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
-const RAW: &str = "key";
+pub(crate) const RAW: &str = "key";
 pub(crate) const HASH_KEY: &str = "powers of the hash key";
 
 /// Shares ready for computing.
