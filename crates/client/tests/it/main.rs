@@ -16,6 +16,7 @@ mod envelope;
 mod equivocation;
 mod kdf;
 mod key_blocks;
+mod key_copy;
 mod key_derive;
 mod key_wrap;
 mod left_out;
