@@ -64,7 +64,7 @@ impl Object {
             CKA_TOKEN => flag(!self.info.is_of_session()),
             CKA_PRIVATE => flag(!self.stored.is_public),
             CKA_MODIFIABLE => flag(!self.stored.is_fixed),
-            CKA_COPYABLE => flag(false),
+            CKA_COPYABLE => flag(true),
             CKA_DESTROYABLE => flag(self.info.deletable),
             CKA_SENSITIVE => flag(true),
             CKA_ALWAYS_SENSITIVE | CKA_NEVER_EXTRACTABLE => flag(was_never_outside),

@@ -65,10 +65,8 @@ pub(crate) enum GcmNonce {
     /// The program, and it must never use one twice.
     #[default]
     Caller,
-    /// The nodes. They write over 12 zero bytes, or add the nonce to the ciphertext if the program leaves no place for it.
+    /// The nodes. The nonce follows the tag, and programs give none.
     Nodes,
-    /// The nodes, over whatever the program gave.
-    Overwrite,
 }
 
 /// What happens to templates of keys that could be read.

@@ -11,7 +11,7 @@ use crate::mechanism::{KdfPart, Mechanism, Parameter, entry_for, family_of, key_
 use crate::rv::{Doing, Result, Rv, because, of_client};
 use crate::session::Session;
 use crate::stored::Stored;
-use crate::template::{Described, Making, Template, USES, date, name_for, readable};
+use crate::template::{Described, Making, Template, USES, date, lifetime, name_for, readable};
 use crate::token::Token;
 
 /// Names of session objects: `prefix` + this + hexadecimal digits.
@@ -167,6 +167,12 @@ pub(crate) fn set(session: &Session, handle: CK_OBJECT_HANDLE, template: &Templa
     if object.stored.is_fixed {
         return Err(Rv(CKR_ACTION_PROHIBITED));
     }
+    let (stored, withdrawn) = changed(&object, template)?;
+    describe(session, &object, stored, &withdrawn)
+}
+
+/// What an object becomes by a template: what programs set, and what it is not for any more.
+fn changed(object: &Object, template: &Template) -> Result<(Stored, Withdrawal)> {
     let (mut stored, mut withdrawn) = (object.stored.clone(), Withdrawal::default());
     for (kind, value) in &template.0 {
         match *kind {
@@ -204,7 +210,32 @@ pub(crate) fn set(session: &Session, handle: CK_OBJECT_HANDLE, template: &Templa
         }
     }
     withdrawn.usage.sort();
-    describe(session, &object, stored, &withdrawn)
+    Ok((stored, withdrawn))
+}
+
+/// Puts a key under a second name and handle. The copy is for no more than the key, and both pay from one budget.
+pub(crate) fn copy(
+    session: &Session,
+    handle: CK_OBJECT_HANDLE,
+    template: &Template,
+) -> Result<CK_OBJECT_HANDLE> {
+    let object = session.object(handle)?;
+    let of_place = |kind: CK_ATTRIBUTE_TYPE| [CKA_TOKEN, CKA_PRIVATE, CKA_MODIFIABLE].contains(&kind);
+    let others = template.0.iter().filter(|(kind, _)| !of_place(*kind)).cloned().collect();
+    let (mut stored, withdrawn) = changed(&object, &Template(others))?;
+    let is_session = template.flag(CKA_TOKEN)?.map_or(object.info.is_of_session(), |token| !token);
+    stored.is_public = template.flag(CKA_PRIVATE)?.map_or(stored.is_public, |is_private| !is_private);
+    stored.is_fixed = template.flag(CKA_MODIFIABLE)?.map_or(stored.is_fixed, |is_open| !is_open);
+    let too_long =
+        || because(CKR_ATTRIBUTE_VALUE_INVALID, "the attributes of the key are longer than nodes keep");
+    let mut new = object.info.properties.clone();
+    new.attributes = stored.to_bytes().ok_or_else(too_long)?;
+    new.label = readable(&stored.label);
+    new.usage.retain(|usage| !withdrawn.usage.contains(usage));
+    new.wrappable &= !withdrawn.wrappable;
+    new.lifetime = lifetime(is_session);
+    let (name, id) = (object.info.properties.name.clone(), object.info.id);
+    make(session, Described { new, stored, is_session }, |client, new| client.copy(&name, id, new))
 }
 
 /// Writes the attributes of a key at the nodes, and withdraws uses there: of all its versions.

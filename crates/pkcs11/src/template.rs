@@ -164,7 +164,7 @@ impl Template {
             caller_nonces,
             label: readable(&stored.label),
             expires: None,
-            lifetime: if is_session { Lifetime::Session { seconds: MOST_SESSION } } else { Lifetime::Stored },
+            lifetime: lifetime(is_session),
         };
         Ok(Described { new, stored, is_session })
     }
@@ -307,6 +307,11 @@ pub(crate) fn name_for(prefix: &str, label: &[u8], is_taken: impl Fn(&str) -> bo
     let mut drawn = [0; 8];
     getrandom::fill(&mut drawn).map_err(|_| Rv(CKR_FUNCTION_FAILED))?;
     Ok(format!("{prefix}p11-{}", hex::encode(drawn)))
+}
+
+/// How long nodes keep a key: one of a session for a day at most.
+pub(crate) fn lifetime(is_session: bool) -> Lifetime {
+    if is_session { Lifetime::Session { seconds: MOST_SESSION } } else { Lifetime::Stored }
 }
 
 /// A label as nodes show it to people, if they take it.

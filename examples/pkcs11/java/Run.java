@@ -13,7 +13,6 @@ import javax.crypto.KeyGenerator;
 import javax.crypto.SecretKey;
 import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.IvParameterSpec;
-import javax.crypto.spec.SecretKeySpec;
 
 public class Run {
     public static void main(String[] args) throws Exception {
@@ -54,11 +53,9 @@ public class Run {
             if (!Arrays.equals(cipher.doFinal(sealed), secret)) throw new AssertionError(mode);
         }
 
-        // A key that stays, in the key store: an imported one, because the module copies no keys.
+        // A key that stays: the key store copies it.
         String alias = "java-" + Long.toHexString(new SecureRandom().nextLong());
-        byte[] value = new byte[16];
-        new SecureRandom().nextBytes(value);
-        store.setEntry(alias, new KeyStore.SecretKeyEntry(new SecretKeySpec(value, "AES")), new KeyStore.PasswordProtection(null));
+        store.setEntry(alias, new KeyStore.SecretKeyEntry(key), new KeyStore.PasswordProtection(null));
         SecretKey stored = (SecretKey) store.getKey(alias, null);
         if (stored == null || stored.getEncoded() != null) throw new AssertionError("the key store gives " + stored);
         store.deleteEntry(alias);

@@ -31,6 +31,20 @@ pub(super) unsafe extern "C" fn create_object(
     })
 }
 
+pub(super) unsafe extern "C" fn copy_object(
+    of: CK_SESSION_HANDLE,
+    object: CK_OBJECT_HANDLE,
+    from: *mut CK_ATTRIBUTE,
+    count: CK_ULONG,
+    to: *mut CK_OBJECT_HANDLE,
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let template = unsafe { template(from, count) }?;
+        unsafe { handle(to, || objects::copy(&session, object, &template)) }
+    })
+}
+
 pub(super) unsafe extern "C" fn destroy_object(of: CK_SESSION_HANDLE, object: CK_OBJECT_HANDLE) -> CK_RV {
     entry(|| objects::destroy(&*session(of)?, object))
 }

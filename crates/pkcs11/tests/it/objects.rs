@@ -128,6 +128,36 @@ fn allowed_mechanisms_are_all_that_a_key_serves() {
 }
 
 #[test]
+fn a_copy_is_the_same_key_for_no_more_and_outlives_it() {
+    let session = session();
+    let key = session
+        .generate(CKM_AES_KEY_GEN, vec![number(CKA_VALUE_LEN, 16), text(CKA_LABEL, "first")])
+        .expect("made");
+    let copy = |more: Vec<Attribute>| {
+        let (mut attributes, mut handle) = (more, 0);
+        let mut template = template(&mut attributes);
+        let (at, count) = (template.as_mut_ptr(), template.len() as CK_ULONG);
+        match call!(session.module, C_CopyObject(session.handle, key, at, count, &mut handle)) {
+            CKR_OK => Ok(handle),
+            rv => Err(rv),
+        }
+    };
+    let stays = vec![flag(CKA_TOKEN, true), text(CKA_LABEL, "second"), flag(CKA_DECRYPT, false)];
+    let second = copy(stays).expect("copied");
+    assert!(
+        session.is(second, CKA_TOKEN) && !session.is(second, CKA_DECRYPT) && !session.is(second, CKA_LOCAL)
+    );
+    let encrypt =
+        |key| session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16)).expect("encrypted");
+    let expected = encrypt(key);
+    assert_eq!(encrypt(second), expected);
+    assert_eq!(copy(vec![flag(CKA_SENSITIVE, false)]), Err(CKR_ATTRIBUTE_READ_ONLY));
+    assert_eq!(copy(vec![flag(CKA_EXTRACTABLE, true)]), Err(CKR_ATTRIBUTE_READ_ONLY));
+    assert_eq!(session.destroy(key), CKR_OK);
+    assert_eq!(encrypt(second), expected);
+}
+
+#[test]
 fn a_session_key_ends_with_its_session() {
     let session = session();
     let short = Session::open_with(session.module, slot_of(&session), CKF_SERIAL_SESSION).expect("opened");
