@@ -16,6 +16,14 @@ use crate::padding::{fill, garbage, unfilled};
 use crate::pieces::Pieces;
 use crate::{Error, Result};
 
+/// Where the initial block of a chain comes from.
+enum Beginning<'s, 'f> {
+    /// The nodes draw it, and whoever is given here receives it.
+    OfNodes(&'s mut OnStart<'f>),
+    /// The caller gave it.
+    Given,
+}
+
 /// How a last, partial block is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
@@ -38,8 +46,25 @@ impl Client {
         start: &mut OnStart<'_>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let how = |mask| Use::CbcEncrypt { mask };
-        self.encrypt_blocks(key, padding, CHAINED, how, input, output, Some(start), progress)
+        let how = |mask| Use::CbcEncrypt { mask, initial: None };
+        let chain = Some(Beginning::OfNodes(start));
+        self.encrypt_blocks(key, padding, CHAINED, how, input, output, chain, progress)
+    }
+
+    /// Encrypts in CBC under an initial block of the caller, which the key must have been made for (`caller_nonces`). The caller answers for
+    /// it: it must be unpredictable, and new for every message. A message can be cut into several requests: the initial block of each is the
+    /// last block of the one before. An empty stream without padding is nothing to encrypt, and nobody is asked.
+    pub fn encrypt_cbc_under(
+        &self,
+        key: &str,
+        padding: Padding,
+        initial: &[u8],
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let how = |mask| Use::CbcEncrypt { mask, initial: Some(initial.to_vec()) };
+        self.encrypt_blocks(key, padding, CHAINED, how, input, output, Some(Beginning::Given), progress)
     }
 
     /// Encrypts every block independently, under a key made for ECB. `tweak` is the tweak of the first block if the key's cipher takes one:
@@ -58,8 +83,8 @@ impl Client {
         self.encrypt_blocks(key, padding, MASKED, how, input, output, None, progress)
     }
 
-    /// With `start` the blocks are chained: the last block of a step arrives only once the next block is fixed.
-    #[expect(clippy::too_many_arguments, reason = "the two public functions above are its callers")]
+    /// With a beginning the blocks are chained: the last block of a step arrives only once the next block is fixed.
+    #[expect(clippy::too_many_arguments, reason = "the public functions above are its callers")]
     fn encrypt_blocks(
         &self,
         key: &str,
@@ -68,10 +93,14 @@ impl Client {
         how: impl Fn(u32) -> Use,
         input: &mut dyn Read,
         output: &mut dyn Write,
-        mut start: Option<&mut OnStart<'_>>,
+        chain: Option<Beginning<'_, '_>>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let (block, is_chained) = (self.block_bytes(key)?, start.is_some());
+        let (block, is_chained) = (self.block_bytes(key)?, chain.is_some());
+        let mut start = match chain {
+            Some(Beginning::OfNodes(start)) => Some(start),
+            Some(Beginning::Given) | None => None,
+        };
         // Padding may add a block to the last piece.
         let mut pieces = Pieces::new(input, most - block)?;
         let mut next = filled(&mut pieces, padding, block)?;

@@ -54,3 +54,4 @@ pub use envelope::{ENVELOPE_MAGIC, EnvelopeHead, Spool};
 pub use error::{Error, Result};
 pub use listing::{Listed, Listing};
 pub use sealed::{HEAD, MAGIC, MAGIC_BOUND};
+pub use versions::Withdrawal;

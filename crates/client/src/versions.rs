@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclave_transport::wire::{KeyInfo, Operation, Reply, Step, Use, VersionState};
+use polyclave_transport::wire::{KeyInfo, Operation, Reply, Step, Usage, Use, VersionState};
 
 use crate::client::Client;
 use crate::conversation::{Accepted, Conversation};
@@ -41,6 +41,15 @@ pub(crate) fn begin_use<'c>(
     }
 }
 
+/// What a key is not for any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// To leave the nodes, wrapped under another key.
+    pub wrappable: bool,
+    /// To be used in these ways; what the key was not for is no error.
+    pub usage: Vec<Usage>,
+}
+
 /// The name of a key without a version.
 pub(crate) fn name_of(key: &str) -> &str {
     key.split_once('@').map_or(key, |(name, _)| name)
@@ -59,7 +68,21 @@ impl Client {
 
     /// Sets the oldest version of a key that computes anything, and whether it may be deleted. All nodes take part.
     pub fn configure(&self, key: &str, least_version: u32, deletable: bool) -> Result<()> {
-        self.told(&Operation::Configure { key: key.into(), least_version, deletable }).map(drop)
+        self.withdraw(key, (least_version, deletable), &Withdrawal::default())
+    }
+
+    /// The same, and withdraws for ever what all versions of the key, and those to come, are for.
+    pub fn withdraw(
+        &self,
+        key: &str,
+        (least_version, deletable): (u32, bool),
+        what: &Withdrawal,
+    ) -> Result<()> {
+        let Withdrawal { wrappable: withdraw_wrappable, usage } = what;
+        let (withdraw_wrappable, withdraw_usage) = (*withdraw_wrappable, usage.clone());
+        let key = key.into();
+        self.told(&Operation::Configure { key, least_version, deletable, withdraw_wrappable, withdraw_usage })
+            .map(drop)
     }
 
     /// Replaces the label and the attributes of a version of a key. Refused if `revision` is not the latest at any node. All nodes take

@@ -1,10 +1,11 @@
 //! What nodes do for clients, and what clients make of it: every node here plays the client too. What goes to a client, and what it
 //! makes of it, stays secret; what it sends under a mask is public.
 
-use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Table, compile};
+use polyclave_cipher::key_wrap::{self, Padding};
+use polyclave_cipher::{Builder, Cells, Circuit, Compiled, Matrix, Table, compile, compile_with_views};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::Result;
-use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession};
+use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession, AnyShared};
 use polyclave_protocol::catalog;
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
@@ -24,21 +25,33 @@ const BITS: u8 = 1;
 pub const SUBJECTS: &[Subject] = &[
     ("client: shamir", || served("shamir", 3, true)),
     ("client: shamir-active", || served("shamir-active", 4, true)),
+    ("client: shamir, a key wrapped and unwrapped", || {
+        serve(&of("shamir", 3), true, &wrapped_and_unwrapped);
+    }),
     // Its set-up is of oblivious transfers, which are watched as subjects of their own.
     ("client: spdz, material from mascot", || served("spdz-lt", 2, false)),
     ("client: tinytable, material dealt", || {
         let config = ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid");
-        serve(&AnyServiceConfig::new(config), true, BITS);
+        serve(&AnyServiceConfig::new(config), true, &|config, protocol, net| {
+            one_client(config, protocol, BITS, net)
+        });
     }),
 ];
 
 fn served(protocol: &str, parties: usize, private: bool) {
-    let descriptor = catalog::find(protocol).expect("it is listed");
-    let threshold = descriptor.threshold.most(parties);
-    serve(&descriptor.service(parties, threshold).expect("it serves"), private, BYTES);
+    serve(&of(protocol, parties), private, &|config, protocol, net| one_client(config, protocol, BYTES, net));
 }
 
-fn serve(config: &AnyServiceConfig, private: bool, bits: u8) {
+fn of(protocol: &str, parties: usize) -> AnyServiceConfig {
+    let descriptor = catalog::find(protocol).expect("it is listed");
+    let threshold = descriptor.threshold.most(parties);
+    descriptor.service(parties, threshold).expect("it serves")
+}
+
+/// What a node does in a session.
+type Work<'w> = &'w (dyn Fn(&AnyServiceConfig, &mut AnyServiceSession, &mut Watched) -> Result<()> + Sync);
+
+fn serve(config: &AnyServiceConfig, private: bool, work: Work<'_>) {
     run_parties(config.parties(), |net| {
         net.in_private = private;
         let setup = config.set_up(net)?;
@@ -49,7 +62,7 @@ fn serve(config: &AnyServiceConfig, private: bool, bits: u8) {
         config.restore_setup(net.me(), &stored)?;
         let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
         let mut protocol = config.join(&setup, session.stream(), net.members())?;
-        one_client(config, &mut protocol, bits, net)
+        work(config, &mut protocol, net)
     });
 }
 
@@ -116,6 +129,51 @@ fn beginning_of_an_element(
     let difference = protocol.elements(&difference, net)?;
     assert!(!protocol.arithmetic().is_zero(&difference, net)?, "a guessed tag");
     Ok(())
+}
+
+/// One key under another by RFC 3394, and back, as keys that nobody holds leave one cluster and enter another.
+fn wrapped_and_unwrapped(
+    config: &AnyServiceConfig,
+    protocol: &mut AnyServiceSession,
+    net: &mut Watched,
+) -> Result<()> {
+    let aes = protocol.form(polyclave_cipher::catalog::find("aes-128").expect("the catalog has it"));
+    let port = &aes.key_schedule.inputs()[0];
+    let shape = (port.cells.len(), port.bits);
+    let wrap = compile(&key_wrap::wrap(&aes, Padding::None, aes.key_bytes, shape), protocol);
+    let unwrap = key_wrap::unwrap(&aes, Padding::None, aes.key_bytes).expect("AES decrypts");
+    let unwrap = compile(&unwrap, protocol);
+    let mut views = wrap.inputs()[1].views();
+    views.extend(unwrap.inputs()[1].views());
+    let schedule = compile_with_views(&aes.key_schedule, protocol, |_| views.clone());
+
+    // Masks are shared values that nobody knows: two keys.
+    let (mask, _) = protocol.mask_input(2 * aes.key_bytes, net)?;
+    let nothing = vec![0; aes.key_bytes];
+    let kek = protocol.unmask(&mask, 0, &nothing, &schedule.inputs()[0])?;
+    let key = protocol.unmask(&mask, aes.key_bytes, &nothing, &wrap.inputs()[0])?;
+    let round_keys = one(protocol, &schedule, &[Input::Shared(&kek)], net)?.remove(0);
+    let wrapped = one(protocol, &wrap, &[Input::Shared(&key), Input::Shared(&round_keys)], net)?.remove(0);
+    let message = protocol.reveal_to_client(&wrapped, net)?;
+    let wrapped = config.combine(net.members(), &slices(&client_hears(&message, net)?))?;
+    // It goes to another cluster.
+    mark_public(&wrapped);
+    let port = &unwrap.inputs()[0];
+    let wrapped = Cells::from_blocks(port.cells.len(), port.bits, &wrapped).expect("a wrapped key");
+    let mut unwrapped = one(protocol, &unwrap, &[Input::Public(&wrapped), Input::Shared(&round_keys)], net)?;
+    let check = protocol.elements(&unwrapped.remove(0), net)?;
+    assert!(protocol.arithmetic().is_zero(&check, net)?, "the key comes back");
+    Ok(())
+}
+
+fn one(
+    protocol: &mut AnyServiceSession,
+    circuit: &Compiled,
+    inputs: &[Input<'_, AnyShared>],
+    net: &mut Watched,
+) -> Result<Vec<AnyShared>> {
+    let batch = prepare(protocol, circuit, 1, net)?;
+    evaluate(protocol, circuit, 1, inputs, batch, net)
 }
 
 /// All nodes' messages to a client, each over a channel of its own.

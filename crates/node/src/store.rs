@@ -41,6 +41,7 @@ mod rotation;
 mod seal;
 mod secret;
 mod seen;
+mod sessions;
 mod setup;
 mod stream;
 #[cfg(test)]
@@ -73,6 +74,7 @@ use cache::Cache;
 use damage::Damage;
 use engine::{Engine, Records, Table};
 use seal::Seal;
+use sessions::Sessions;
 
 /// The result of a fallible function of the store.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -95,6 +97,7 @@ pub struct Store {
     cache: Cache,
     budgets: Budgets,
     damage: Damage,
+    sessions: Sessions,
     latest: mark::Latest,
 }
 
@@ -162,7 +165,8 @@ impl Store {
     ) -> Result<Store> {
         let engine = Engine::new(database, reopen, path, Arc::new(Seal::new(secret)));
         let (cache, budgets, damage) = (Cache::new(CACHED_KEYS), Budgets::default(), Damage::default());
-        Ok(Store { secret: secret.clone(), engine, cache, budgets, damage, latest: Default::default() })
+        let (sessions, latest) = (Sessions::default(), Default::default());
+        Ok(Store { secret: secret.clone(), engine, cache, budgets, damage, sessions, latest })
     }
 
     fn write_marker(&self) -> Result<()> {

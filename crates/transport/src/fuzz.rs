@@ -41,7 +41,16 @@ fn encoded<T: Serialize>(messages: &[T]) -> Vec<Vec<u8>> {
 fn new_key() -> NewKey {
     let wrapping = NewKey::for_modes("payroll", "aes-128", &[Mode::Gcm, Mode::Ctr], 1 << 40);
     let (label, expires) = ("pay roll".into(), Some(1_900_000_000));
-    NewKey { wrappable: true, attributes: vec![9; 20], caller_nonces: true, label, expires, ..wrapping }
+    let lifetime = Lifetime::Session { seconds: MOST_SESSION };
+    NewKey {
+        wrappable: true,
+        attributes: vec![9; 20],
+        caller_nonces: true,
+        label,
+        expires,
+        lifetime,
+        ..wrapping
+    }
 }
 
 fn info() -> KeyInfo {
@@ -76,7 +85,7 @@ fn requests() -> Vec<Request> {
         Use::GcmEncrypt { additional: additional.clone(), nonce: Some(vec![8; 12]) },
         Use::GcmDecrypt { nonce: vec![2; 12], additional: additional.clone() },
         Use::CtrDecrypt { counter: vec![3; 16] },
-        Use::CbcEncrypt { mask: 1024 },
+        Use::CbcEncrypt { mask: 1024, initial: Some(vec![4; 16]) },
         Use::Cmac { mask: 16 },
         Use::EnvelopeWrite(envelope.clone()),
         Use::EnvelopeOpen { envelope, file: [1; 32] },
@@ -95,7 +104,13 @@ fn requests() -> Vec<Request> {
         Operation::Import(new_key()),
         Operation::Rotate { key: key.clone() },
         Operation::Retire { key: key.clone(), version: 2, state: VersionState::Deactivated },
-        Operation::Configure { key: key.clone(), least_version: 2, deletable: false },
+        Operation::Configure {
+            key: key.clone(),
+            least_version: 2,
+            deletable: false,
+            withdraw_wrappable: true,
+            withdraw_usage: vec![Usage::Encrypt, Usage::Kdf],
+        },
         Operation::Describe {
             key: key.clone(),
             id: [4; 16],

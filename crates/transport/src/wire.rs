@@ -23,8 +23,8 @@ pub use components::{
 };
 pub use key_block::BlockHeader;
 pub use keys::{
-    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL, Mode, NewKey,
-    Origin, Usage, VersionState, Wrapping, usage_of,
+    Derivation, KeyInfo, Lifetime, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL,
+    MOST_SESSION, MOST_SESSION_KEYS, Mode, NewKey, Origin, Usage, VersionState, Wrapping, usage_of,
 };
 pub use pairs::{warnings, why_apart, why_usages_apart};
 
@@ -280,7 +280,7 @@ pub enum Operation {
         /// Its state from now on.
         state: VersionState,
     },
-    /// Set which versions of a key compute, and whether it may be deleted. All nodes must take part.
+    /// Set which versions of a key compute, and whether it may be deleted, and withdraw what it was for. All nodes must take part.
     Configure {
         /// Its name.
         key: String,
@@ -288,6 +288,10 @@ pub enum Operation {
         least_version: u32,
         /// Whether clients may delete it.
         deletable: bool,
+        /// Whether it may not be wrapped any more, for ever.
+        withdraw_wrappable: bool,
+        /// What it may not be used for any more, for ever: in order, without repeats.
+        withdraw_usage: Vec<Usage>,
     },
     /// Replace what is written down beside a version. All nodes must take part.
     Describe {
@@ -295,7 +299,7 @@ pub enum Operation {
         key: String,
         /// The id of the version.
         id: [u8; 16],
-        /// The latest revision that the client has seen, at any node. Refused if a node has a later one.
+        /// The latest revision at any node. Refused if it is another one.
         revision: u64,
         /// The label.
         label: String,
@@ -394,6 +398,8 @@ pub enum Use {
     CbcEncrypt {
         /// Bytes of the first step's mask.
         mask: u32,
+        /// The client's initial block, for a key that takes one; `None` for one of the nodes.
+        initial: Option<Vec<u8>>,
     },
     /// Cipher block chaining (`Blocks`); the client adds the chain.
     CbcDecrypt,

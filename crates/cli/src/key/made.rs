@@ -3,13 +3,13 @@
 use anyhow::{Result, anyhow, bail};
 use polyclave_cipher::Cipher;
 use polyclave_node::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Usage, VersionState, usage_of, warnings};
+use polyclave_transport::wire::{KeyInfo, Lifetime, Mode, NewKey, Usage, VersionState, usage_of, warnings};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::names::{parse_modes, parse_usage, words};
-use crate::options::cipher;
+use crate::options::{cipher, hexadecimal};
 use crate::say;
 
 /// Options and arguments of the command.
@@ -28,16 +28,18 @@ pub struct Properties {
     #[arg(long, value_name = "M,..")]
     modes: Option<String>,
 
-    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive, kdf. Fixed for ever [default: all that its modes can do]
+    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive, kdf. It can be withdrawn (`key configure`), and never added [default: all
+    /// that its modes can do]
     #[arg(long, value_name = "U,..")]
     usage: Option<String>,
 
-    /// Let it leave the nodes, wrapped under another key of theirs. Fixed for ever: without this it never leaves them
+    /// Let it leave the nodes, wrapped under another key of theirs. It can be withdrawn (`key configure`), and without this it never leaves them
     #[arg(long)]
     wrappable: bool,
 
-    /// Let clients choose the nonces under which they encrypt (gcm and ccm). Fixed for ever. Who encrypts under a nonce twice gives both
-    /// messages away, and who may encrypt can then decrypt: take siv instead if you can
+    /// Let clients choose the nonces under which they encrypt (gcm and ccm), and the initial blocks of cbc. Fixed for ever. Who encrypts under
+    /// a nonce twice gives both messages away, and who may encrypt can then decrypt, or with cbc have any block encrypted: take siv instead
+    /// if you can
     #[arg(long)]
     caller_nonces: bool,
 
@@ -48,6 +50,14 @@ pub struct Properties {
     /// The time, or day (UTC), from which on it only decrypts, verifies and unwraps, such as 2027-12-31
     #[arg(long, value_name = "TIME", value_parser = parse_date)]
     expires: Option<u64>,
+
+    /// Make a session key: it lives for so many seconds, at most 86400, and then nothing is left of it. It is in no backup
+    #[arg(long, value_name = "SECONDS")]
+    session: Option<u32>,
+
+    /// What programs keep beside it, in hexadecimal: at most 4096 bytes
+    #[arg(long, value_name = "HEX")]
+    attributes: Option<String>,
 
     /// The most blocks that may ever be computed under the key [default: 2^32; 2^20 for blocks of 8 bytes]
     #[arg(long, value_name = "BLOCKS")]
@@ -63,7 +73,11 @@ impl Properties {
         let budget_blocks = self.budget.unwrap_or(if small { MOST_SMALL_BLOCKS } else { MOST_BLOCKS });
         let new = NewKey::for_modes(&self.name, &cipher.name, &modes, budget_blocks);
         let (wrappable, caller_nonces, label) = (self.wrappable, self.caller_nonces, self.label.clone());
-        let key = NewKey { usage, wrappable, caller_nonces, label, expires: self.expires, ..new };
+        let attributes = self.attributes.as_deref().map(|text| hexadecimal("--attributes", text));
+        let attributes = attributes.transpose()?.unwrap_or_default();
+        let lifetime = self.session.map_or(Lifetime::Stored, |seconds| Lifetime::Session { seconds });
+        let key = NewKey { usage, wrappable, caller_nonces, label, attributes, lifetime, ..new };
+        let key = NewKey { expires: self.expires, ..key };
         if let Err(wrong) = check_new_key(&key, &cipher) {
             bail!("{wrong}");
         }
@@ -83,7 +97,7 @@ impl Properties {
         if caller_nonces {
             eprintln!(
                 "warning: with nonces of its own a client that may encrypt can also decrypt, and a nonce that is used twice gives both \
-                 messages away."
+                 messages away; with initial blocks of cbc it can have any block encrypted."
             );
         }
         if small {
@@ -137,6 +151,7 @@ pub fn json(info: &KeyInfo) -> serde_json::Value {
         "caller_nonces": properties.caller_nonces,
         "label": properties.label,
         "expires": properties.expires,
+        "ends": info.ends(),
         "origin": info.origin,
         "budget_blocks": properties.budget_blocks,
         "component": info.component.as_ref().map(|c| serde_json::json!({ "number": c.number, "of": c.of })),
@@ -147,6 +162,7 @@ pub fn json(info: &KeyInfo) -> serde_json::Value {
         "least_version": info.least_version,
         "deletable": info.deletable,
         "revision": info.revision,
+        "account": hex::encode(info.account),
     })
 }
 
@@ -161,6 +177,9 @@ pub fn tell(info: &KeyInfo) {
     say!("  made         {}", date(info.made));
     if let Some(expires) = properties.expires {
         say!("  expires      {}", date(expires));
+    }
+    if let Some(ends) = info.ends() {
+        say!("  ends         {} (a session key)", date(ends));
     }
     if let Some(part) = &info.component {
         say!(
@@ -178,7 +197,7 @@ pub fn tell(info: &KeyInfo) {
         if properties.wrappable { "wrapped under another key (wrappable)" } else { "never" }
     );
     if properties.caller_nonces {
-        say!("  nonces       clients may choose them");
+        say!("  nonces       clients may choose them, or initial blocks");
     }
     if !properties.attributes.is_empty() {
         say!("  attributes   {} bytes", properties.attributes.len());

@@ -54,7 +54,7 @@ fn nothing_that_is_chained_to_a_block_is_told_before_the_block_is_fixed() {
     let wanted = oracle.encrypted(&TARGET);
 
     let mut raw = Raw::call(&cluster);
-    let how = Use::CbcEncrypt { mask: 16 };
+    let how = Use::CbcEncrypt { mask: 16, initial: None };
     raw.tell_all(&request(Operation::Use { key: "chosen".into(), id: None, how }, None));
     let (mut known, mut masks) = (TARGET.to_vec(), Vec::new());
     for reply in raw.replies() {
@@ -134,7 +134,7 @@ fn under_a_key_for_cbc_and_cmac_nothing_more_is_encrypted_in_cbc_and_the_old_can
             let round_keys = shares["round keys"].clone();
             shares.insert(part.into(), round_keys);
         }
-        store.put_pending(&StoredKey { info, state: new.state, shares }).expect("put");
+        store.put_pending(&StoredKey { info, state: new.state, shares, maker: None }).expect("put");
         store.announce("old", [7; 16]).expect("announced");
         drop(store);
         cluster.restart(node);

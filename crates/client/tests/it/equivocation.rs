@@ -86,8 +86,8 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
         ("another tag", opened(1, 1, true), opened(1, 2, true)),
         (
             "another end",
-            request(using(Use::CbcEncrypt { mask: 16 }), None),
-            request(using(Use::CbcEncrypt { mask: 32 }), None),
+            request(using(Use::CbcEncrypt { mask: 16, initial: None }), None),
+            request(using(Use::CbcEncrypt { mask: 32, initial: None }), None),
         ),
         ("another new key", request(new("n1", 10), None), request(new("n2", 10), None)),
         ("another budget", request(new("n", 10), None), request(new("n", 11), None)),
@@ -145,7 +145,12 @@ fn a_node_that_is_told_another_step_stops_all_before_it_is_computed() {
     let pairs: [(&str, Operation, Step, Step); 7] = [
         ("count", using(Use::CtrEncrypt), Step::Keystream { bytes: 16 }, Step::Keystream { bytes: 32 }),
         ("finish", using(Use::CtrEncrypt), Step::Keystream { bytes: 16 }, Step::Finish),
-        ("masked data", using(Use::CbcEncrypt { mask: 16 }), masked(1, 0, End::No), masked(2, 0, End::No)),
+        (
+            "masked data",
+            using(Use::CbcEncrypt { mask: 16, initial: None }),
+            masked(1, 0, End::No),
+            masked(2, 0, End::No),
+        ),
         (
             "next mask",
             using(Use::EcbEncrypt { mask: 16, tweak: Vec::new() }),

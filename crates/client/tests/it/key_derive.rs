@@ -177,7 +177,7 @@ type Step<'s> = &'s dyn Fn(&Client, usize);
 /// No speed is asserted: `cargo test --release -p polyclave-client --test it medians -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
-fn medians_of_wrapping_unwrapping_and_deriving() {
+fn medians_of_rotating_wrapping_unwrapping_and_deriving() {
     let cluster = TestCluster::start(3, 1);
     let client = cluster.client();
     client.generate(kek("kek", 16)).expect("a key");
@@ -192,8 +192,10 @@ fn medians_of_wrapping_unwrapping_and_deriving() {
     let header = BlockHeader::of(&client.info("k").expect("there").properties).expect("it fits");
     let block = client.wrap_block("kbpk", "k", header.clone()).expect("wrapped");
     let new_of_block = |i: usize| key(&format!("from-block-{i}"), "aes-128", &[Mode::Gcm]);
-    let what: [(&str, Step<'_>); 7] = [
+    client.generate(key("turning", "aes-128", &[Mode::Ctr])).expect("a key");
+    let what: [(&str, Step<'_>); 8] = [
         ("generate", &|client, i| drop(client.generate(new("made", i)).expect("made"))),
+        ("rotate", &|client, _| drop(client.rotate("turning").expect("rotated"))),
         ("wrap", &|client, _| drop(client.wrap("kek", "k", Wrapping::Kw).expect("wrapped"))),
         ("unwrap", &|client, i| {
             drop(client.unwrap("kek", &wrapped, Wrapping::Kw, new("back", i)).expect("unwrapped"))

@@ -30,6 +30,7 @@ mod random;
 mod refusals;
 mod rollback;
 mod sealed_bound;
+mod session_keys;
 mod tampering;
 mod versions;
 mod words;

@@ -69,7 +69,11 @@ fn steps_out_of_order_are_refused_by_all() {
     refused("a step of another mode", using(Use::CtrEncrypt), &[masked(16, 0, End::No)]);
     refused("chi of no import", using(Use::CtrEncrypt), &[Step::Chi { chi: [0; 16] }]);
     refused("keystream after its end", using(Use::CtrEncrypt), &[keystream(5), keystream(16)]);
-    refused("an end in cbc", using(Use::CbcEncrypt { mask: 16 }), &[masked(16, 0, End::Whole)]);
+    refused(
+        "an end in cbc",
+        using(Use::CbcEncrypt { mask: 16, initial: None }),
+        &[masked(16, 0, End::Whole)],
+    );
     refused(
         "more after the end",
         using(Use::Cmac { mask: 16 }),
@@ -151,7 +155,7 @@ fn lengths_that_are_not_allowed_are_refused_by_all() {
     let masked = |len, next| Step::Masked { data: data(len), next, end: End::No };
     let mut at_once = Vec::new();
     for mask in [0, 1, 17, 2064, CHUNK as u32, u32::MAX] {
-        at_once.push(("a first mask", using(Use::CbcEncrypt { mask })));
+        at_once.push(("a first mask", using(Use::CbcEncrypt { mask, initial: None })));
         at_once.push(("a first mask", using(Use::Cmac { mask })));
     }
     for mask in [0, 8, CHUNK as u32 + 16, u32::MAX] {
@@ -186,7 +190,7 @@ fn lengths_that_are_not_allowed_are_refused_by_all() {
         ("a next mask that is too long", masked(32, 2064)),
         ("a next mask that is no block", masked(32, 5)),
     ] {
-        last_step_is_refused(&cluster, what, using(Use::CbcEncrypt { mask: 32 }), &[step], 0);
+        last_step_is_refused(&cluster, what, using(Use::CbcEncrypt { mask: 32, initial: None }), &[step], 0);
     }
 }
 

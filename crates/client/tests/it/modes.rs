@@ -10,7 +10,7 @@ use aes_gcm::aead::consts::U12;
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, KeyInit};
 use polyclave_client::{AeadDecryption, Error, HEAD, Padding};
-use polyclave_transport::wire::Mode;
+use polyclave_transport::wire::{Mode, NewKey};
 
 /// Around blocks, steps and chunks.
 const LENGTHS: [usize; 9] = [0, 1, 15, 16, 17, 4096, 262_143, 262_144, 262_145];
@@ -65,6 +65,45 @@ fn counter_mode_is_what_another_program_makes() {
             assert!(unctr(&client, &name, &first, &ciphertext).expect("decrypted") == data(*len), "{len}");
         }
     }
+}
+
+#[test]
+fn cbc_under_an_initial_block_of_the_caller_is_what_another_program_makes_also_in_several_requests() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    for cipher in ["aes-128", "3des-ede3"] {
+        let (name, secret) = (format!("cbc-chosen-{cipher}"), secret_key(cipher));
+        let oracle = Oracle::new(cipher, &secret);
+        let (block, initial) = (oracle.block, data(oracle.block));
+        let new = NewKey { caller_nonces: true, ..key(&name, cipher, &[Mode::Cbc]) };
+        client.import(new, &secret).expect("a key");
+        let encrypt = |padding, initial: &[u8], data: &[u8]| {
+            let mut out = Vec::new();
+            client
+                .encrypt_cbc_under(&name, padding, initial, &mut &data[..], &mut out, &mut |_| ())
+                .map(|_| out)
+        };
+        for len in [0, 1, block, 3 * block + 1, 2048 - block, 2048, 2049] {
+            let encrypted = encrypt(Padding::Pkcs7, &initial, &data(len)).expect("encrypted");
+            assert!(encrypted == oracle.cbc(&initial, &filled(&data(len), block)), "{cipher} {len}");
+        }
+        let whole = data(6 * block);
+        let first = encrypt(Padding::None, &initial, &whole[..2 * block]).expect("encrypted");
+        let rest = encrypt(Padding::None, &first[block..], &whole[2 * block..]).expect("encrypted");
+        assert!([first, rest].concat() == oracle.cbc(&initial, &whole), "{cipher}");
+        for wrong in [0, block - 1, block + 1] {
+            let told = encrypt(Padding::None, &data(wrong), &whole).expect_err("refused").to_string();
+            assert!(told.contains("initial block"), "{told}");
+        }
+        client.delete(&name).expect("deleted");
+    }
+    client.generate(key("cbc-not-chosen", "aes-128", &[Mode::Cbc])).expect("a key");
+    let mut out = Vec::new();
+    let (padding, nothing) = (Padding::Pkcs7, &mut |_| ());
+    let chosen =
+        client.encrypt_cbc_under("cbc-not-chosen", padding, &[1; 16], &mut &b"x"[..], &mut out, nothing);
+    let told = chosen.expect_err("the key takes none").to_string();
+    assert!(told.contains("--caller-nonces") && out.is_empty(), "{told}");
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, key, nothing};
-use polyclave_client::{Error, Result};
+use polyclave_client::{Error, Result, Withdrawal};
 use polyclave_node::store::{KeyState, StoredKey, Which};
-use polyclave_transport::wire::{Mode, NewKey, Origin, Reason, Right, VersionState};
+use polyclave_transport::wire::{Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
 
 /// The refusal of nodes that a request met.
 fn refused<T: std::fmt::Debug>(outcome: Result<T>, why: &str) {
@@ -212,10 +212,121 @@ fn a_description_is_replaced_by_who_has_seen_the_latest() {
     refused(client.describe(named, 1, "third", &[1; 4097]), "at most 4096 bytes");
     refused(client.describe(named, 1, &"l".repeat(129), &[]), "label");
     refused(client.describe(("described", [9; 16]), 1, "third", &[]), "another key");
-    client.describe(named, u64::MAX, "third", &[]).expect_err("there is no revision after it");
+    for ahead in [2, 3, u64::MAX - 1, u64::MAX] {
+        refused(client.describe(named, ahead, "third", &[]), "is at revision 1, not");
+    }
+    assert_eq!(client.info("described").expect("shown"), info, "nothing has changed");
     seal(&client, "described", b"x").expect("it is the same key");
     assert_eq!(client.rotate("described").expect("rotated").properties.label, "second");
     client.delete("described").expect("deleted");
+}
+
+/// A node was killed during a change, another one was put back to an old backup: the next change is made at all of them, by who has seen the
+/// latest revision, which only one node has.
+#[test]
+fn nodes_at_other_revisions_catch_up_with_the_next_description() {
+    let mut cluster = TestCluster::start(3, 1);
+    let client = cluster.client();
+    let made = client.generate(key("k", "aes-128", &[Mode::Gcm])).expect("a key");
+    for (node, revision) in [7, 6, 2].into_iter().enumerate() {
+        cluster.stop(node);
+        let store = cluster.store_of(node);
+        let describe = |info: &mut polyclave_transport::wire::KeyInfo| {
+            (info.revision, info.properties.label) = (revision, format!("label {revision}"));
+        };
+        store.amend("k", describe).expect("changed");
+        drop(store);
+        cluster.restart(node);
+    }
+    cluster.wait_until_ready();
+    let (client, named) = (cluster.client(), ("k", made.id));
+    let change = |revision, label: &str| insist_or_refuse(&|| client.describe(named, revision, label, &[]));
+    for (wrong, at) in [(2, 6), (6, 7), (8, 7)] {
+        let told = change(wrong, "other").expect_err("refused").to_string();
+        assert!(told.contains("is at revision"), "{wrong} {at}: {told}");
+    }
+    change(6, "label 7").expect("the change that was interrupted is repeated");
+    change(7, "label 8").expect("the next one");
+    change(7, "label 8").expect("a repetition");
+    let versions = client.versions("k").expect("shown");
+    assert_eq!(versions.len(), 1, "all nodes show the same: {versions:?}");
+    assert_eq!((versions[0].revision, versions[0].properties.label.as_str()), (8, "label 8"));
+}
+
+/// Does something until it succeeds, or is refused for good.
+fn insist_or_refuse<T>(attempt: &dyn Fn() -> Result<T>) -> Result<T> {
+    let until = Instant::now() + Duration::from_secs(120);
+    loop {
+        match attempt() {
+            Err(e) if e.may_pass() && Instant::now() < until => std::thread::sleep(Duration::from_millis(50)),
+            outcome => return outcome,
+        }
+    }
+}
+
+#[test]
+fn what_is_withdrawn_is_gone_for_all_versions_and_never_granted_again() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let new = NewKey { wrappable: true, ..key("withdrawn", "aes-128", &[Mode::Gcm, Mode::Cmac]) };
+    client.generate(new).expect("a key");
+    let kek = NewKey { usage: vec![Usage::Wrap, Usage::Unwrap], ..key("withdrawn-kek", "aes-128", &[]) };
+    client.generate(kek).expect("a key");
+    let sealed = seal(&client, "withdrawn", b"old").expect("sealed");
+    client.rotate("withdrawn").expect("rotated");
+    let wrap = || client.wrap("withdrawn-kek", "withdrawn", Wrapping::Kw);
+    wrap().expect("it may leave");
+
+    let user = cluster.client_with("no-configurer", &[Right::Encrypt], &["withdrawn"]);
+    let wrappable = Withdrawal { wrappable: true, usage: Vec::new() };
+    let denied = user.withdraw("withdrawn", (1, true), &wrappable).expect_err("no right").to_string();
+    assert!(denied.contains("configure"), "{denied}");
+    for _ in 0..2 {
+        client.withdraw("withdrawn", (1, true), &wrappable).expect("withdrawn, and twice is once");
+    }
+    refused(wrap(), "that was withdrawn");
+    client.configure("withdrawn", 1, true).expect("this grants nothing");
+    refused(wrap(), "that was withdrawn");
+
+    let encrypt = Withdrawal { usage: vec![Usage::Encrypt, Usage::Derive], ..Withdrawal::default() };
+    client.withdraw("withdrawn", (1, true), &encrypt).expect("withdrawn");
+    for name in ["withdrawn", "withdrawn@1"] {
+        refused(gcm(&client, name, b"", b"x"), "is for the usage decrypt, mac, not encrypt");
+    }
+    assert_eq!(open(&client, "withdrawn", &sealed).expect("it decrypts"), b"old");
+    client.cmac("withdrawn", &mut &b"x"[..], &mut nothing).expect("it computes codes");
+    let all = Withdrawal { usage: vec![Usage::Decrypt, Usage::Mac], ..Withdrawal::default() };
+    refused(client.withdraw("withdrawn", (1, true), &all), "nothing would be left");
+
+    let next = client.rotate("withdrawn").expect("rotated");
+    assert!(!next.properties.wrappable && next.properties.usage == [Usage::Decrypt, Usage::Mac]);
+    refused(gcm(&client, "withdrawn", b"", b"x"), "not encrypt");
+    client.delete("withdrawn").expect("deleted");
+}
+
+/// One node does not know yet that something was withdrawn, because it was killed: nothing is done without the others, who do, and what is
+/// still allowed goes on. The repetition brings them together.
+#[test]
+fn a_withdrawal_that_was_interrupted_is_enforced_by_who_knows_it_and_completed_when_repeated() {
+    let mut cluster = TestCluster::start(3, 1);
+    let client = cluster.client();
+    client.generate(key("half", "aes-128", &[Mode::Gcm])).expect("a key");
+    let sealed = seal(&client, "half", b"old").expect("sealed");
+    for node in 0..2 {
+        cluster.stop(node);
+        let store = cluster.store_of(node);
+        store.amend("half", |info| info.properties.usage = vec![Usage::Decrypt]).expect("changed");
+        drop(store);
+        cluster.restart(node);
+    }
+    cluster.wait_until_ready();
+    let client = cluster.client();
+    insist_or_refuse(&|| gcm(&client, "half", b"", b"x")).expect_err("two of three refuse");
+    assert_eq!(insist("opened", &|| open(&client, "half", &sealed)), b"old");
+    let what = Withdrawal { usage: vec![Usage::Encrypt], ..Withdrawal::default() };
+    insist("repeated", &|| client.withdraw("half", (1, true), &what));
+    let shown = client.versions("half").expect("shown");
+    assert_eq!((shown.len(), shown[0].properties.usage.as_slice()), (1, &[Usage::Decrypt][..]));
 }
 
 #[test]
@@ -317,7 +428,8 @@ fn a_version_that_was_interrupted_is_completed_or_made_anew() {
             info.properties.name = name.into();
             info.id = [name.as_bytes()[0] + version as u8; 16];
             let id = info.id;
-            let stored = StoredKey { info, state: KeyState::Pending, shares: model.shares.clone() };
+            let stored =
+                StoredKey { info, state: KeyState::Pending, shares: model.shares.clone(), maker: None };
             store.put_pending(&stored).expect("put");
             if is_announced {
                 store.announce(name, id).expect("announced");

@@ -234,8 +234,13 @@ fn described(operation: &Operation) -> String {
         }
         Operation::Delete { version: Some(version), .. } => format!("version={version}"),
         Operation::Retire { version, state, .. } => format!("version={version} state={state}"),
-        Operation::Configure { least_version, deletable, .. } => {
-            format!("least_version={least_version} deletable={deletable}")
+        Operation::Configure { least_version, deletable, withdraw_wrappable, withdraw_usage, .. } => {
+            let mut told = format!("least_version={least_version} deletable={deletable}");
+            if *withdraw_wrappable {
+                told += " withdrawn=wrappable";
+            }
+            withdraw_usage.iter().for_each(|usage| told += &format!(" withdrawn={usage}"));
+            told
         }
         Operation::Describe { id, .. } => format!("id={}", hex::encode(id)),
         _ => String::new(),

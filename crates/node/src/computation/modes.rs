@@ -107,7 +107,7 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         Use::GcmDecrypt { nonce, additional } => Box::new(gcm::Decrypt::new(nonce, additional, cipher)?),
         Use::CtrEncrypt => Box::new(counter::Counter::fresh(block, tweak)),
         Use::CtrDecrypt { counter } => Box::new(counter::Counter::from(block, tweak, counter)?),
-        Use::CbcEncrypt { mask } => Box::new(chain::Chain::cbc(block, *mask)?),
+        Use::CbcEncrypt { mask, initial } => Box::new(chain::Chain::cbc(block, *mask, initial.as_deref())?),
         Use::CbcDecrypt => Box::new(blocks::Decrypt::new(block, Tweaks::new(tweak, &[])?)),
         Use::EcbEncrypt { mask, tweak: first } => {
             Box::new(blocks::Encrypt::new(block, Tweaks::new(tweak, first)?, *mask)?)

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use polyclave_config::Asked;
-use polyclave_transport::wire::{CHUNK, KEYS, KeyInfo, Reason, Refusal, Reply, Right, key_of_component};
+use polyclave_transport::wire::{
+    CHUNK, KEYS, KeyInfo, Lifetime, MOST_SESSION_KEYS, NewKey, Reason, Refusal, Reply, Right,
+    key_of_component,
+};
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
@@ -169,9 +172,10 @@ impl Keys {
         self.store.spend(info.id, blocks, own_part).map_err(of_store)
     }
 
-    /// Stores a key that is not yet announced.
-    pub(crate) fn store_pending(&self, info: &KeyInfo, shares: Shares) -> Result<(), Refusal> {
-        let key = StoredKey { info: info.clone(), state: KeyState::Pending, shares };
+    /// Stores a key that is not yet announced, for the client that makes it.
+    pub(crate) fn store_pending(&self, info: &KeyInfo, shares: Shares, client: &str) -> Result<(), Refusal> {
+        let maker = info.is_of_session().then(|| client.to_owned());
+        let key = StoredKey { info: info.clone(), state: KeyState::Pending, shares, maker };
         self.store.put_pending(&key).map_err(of_store)
     }
 
@@ -203,6 +207,20 @@ impl Keys {
         });
         keys.sort_by(|a, b| place(a).cmp(&place(b)));
         Ok(page(keys))
+    }
+
+    /// The same for a key that a client makes. Of session keys each client has so many at most, and they are gone after a day.
+    pub(crate) fn refuse_too_many_of(&self, new: &NewKey, client: &str) -> Result<(), Refusal> {
+        if new.lifetime == Lifetime::Stored {
+            return self.refuse_too_many();
+        }
+        if self.store.session_keys_of(client).map_err(of_store)? < MOST_SESSION_KEYS {
+            return Ok(());
+        }
+        let told = format!(
+            "this client has {MOST_SESSION_KEYS} session keys, which is the limit: delete some, or wait until they have ended"
+        );
+        Err(Refusal::new(Reason::Key, told))
     }
 
     /// Refuses another key if there are as many as the operator allows. Otherwise a client that may make keys could fill the disk.
@@ -251,5 +269,30 @@ impl Keys {
     /// The names of the keys of which a record cannot be read.
     pub(crate) fn damaged(&self) -> Vec<String> {
         self.store.damaged()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_transport::wire::Mode;
+
+    use super::*;
+    use crate::store::testing::in_memory;
+
+    #[test]
+    fn a_client_has_so_many_session_keys_and_they_do_not_count_among_the_others() {
+        let (store, _) = in_memory();
+        let store = Arc::new(store);
+        let keys = Keys::new(store.clone(), (2, 3), 1);
+        let stored = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1);
+        let session = NewKey { lifetime: Lifetime::Session { seconds: 60 }, ..stored.clone() };
+        store.put_session_keys("alice", MOST_SESSION_KEYS - 1);
+        store.put_session_keys("bob", MOST_SESSION_KEYS);
+        keys.refuse_too_many_of(&session, "alice").expect("one more");
+        let refused = keys.refuse_too_many_of(&session, "bob").expect_err("no more");
+        assert!(refused.reason == Reason::Key && refused.message.contains("10000 session keys"), "{refused}");
+        keys.refuse_too_many_of(&stored, "bob").expect("a stored key is another matter");
+        store.end_session_keys(61).expect("ended");
+        keys.refuse_too_many_of(&session, "bob").expect("they have ended");
     }
 }

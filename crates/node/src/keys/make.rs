@@ -17,7 +17,7 @@ use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::key_block::Version;
 use polyclave_transport::wire::{
-    MOST_ATTRIBUTES, MOST_LABEL, Mode, NewKey, Usage, why_apart, why_usages_apart,
+    Lifetime, MOST_ATTRIBUTES, MOST_LABEL, MOST_SESSION, Mode, NewKey, Usage, why_apart, why_usages_apart,
 };
 use zeroize::Zeroizing;
 
@@ -47,6 +47,11 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     check_usage(key, cipher)?;
     check_description(&key.label, &key.attributes)?;
+    if let Lifetime::Session { seconds } = key.lifetime
+        && !(1..=MOST_SESSION).contains(&seconds)
+    {
+        return Err(format!("a session key lives for 1 to {MOST_SESSION} seconds, not {seconds}"));
+    }
     if let Some(why) = why_apart(&key.modes) {
         return Err(why);
     }
@@ -123,9 +128,16 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
         return Err("a key that computes codes needs the mode cmac".into());
     }
-    let has_nonces = key.modes.iter().any(|mode| matches!(mode, Mode::Gcm | Mode::Ccm));
+    let has_nonces = key.modes.iter().any(|mode| matches!(mode, Mode::Gcm | Mode::Ccm | Mode::Cbc));
     if key.caller_nonces && !(is_for(Usage::Encrypt) && has_nonces) {
-        return Err("a client chooses nonces only for keys that encrypt in gcm or ccm".into());
+        return Err("a client chooses nonces only for keys that encrypt in gcm, ccm or cbc".into());
+    }
+    // With an initial block of its own a client has any block encrypted.
+    let takes_blocks = key.caller_nonces && key.modes.contains(&Mode::Cbc);
+    if let Some(usage) = without_mode.iter().find(|usage| takes_blocks && is_for(**usage)) {
+        return Err(format!(
+            "a key for cbc with initial blocks of its clients encrypts any single block for them, which undoes {usage}"
+        ));
     }
     let name = &cipher.name;
     let is_aes = name.starts_with("aes-");
@@ -327,8 +339,23 @@ mod tests {
             |len: usize| NewKey { attributes: vec![1; len], ..NewKey::for_modes("k", "aes-128", &[Gcm], 1) };
         let nonces =
             |modes: &[Mode]| NewKey { caller_nonces: true, ..NewKey::for_modes("k", "aes-128", modes, 1) };
-        for mode in [Gcm, Mode::Ccm] {
+        for mode in [Gcm, Mode::Ccm, Mode::Cbc] {
             assert_eq!(check_new_key(&nonces(&[mode]), &cipher), Ok(()));
+        }
+        for usage in [Wrap, Unwrap, Derive, Kdf] {
+            let key = NewKey { usage: vec![Encrypt, usage], ..nonces(&[Mode::Cbc]) };
+            let told = check_new_key(&key, &cipher).expect_err("refused");
+            assert!(told.ends_with(&format!("undoes {usage}")), "{told}");
+        }
+        let session = |seconds| NewKey {
+            lifetime: Lifetime::Session { seconds },
+            ..NewKey::for_modes("k", "aes-128", &[Gcm], 1)
+        };
+        for seconds in [1, 86_400] {
+            assert_eq!(check_new_key(&session(seconds), &cipher), Ok(()));
+        }
+        for seconds in [0, 86_401, u32::MAX] {
+            assert!(check_new_key(&session(seconds), &cipher).expect_err("refused").contains("1 to 86400"));
         }
         for modes in [&[Mode::Ctr][..], &[Cmac], &[Mode::Siv]] {
             let told = check_new_key(&nonces(modes), &cipher).expect_err("refused");

@@ -5,7 +5,7 @@
 //! | active | all uses | all uses |
 //! | deactivated, or expired | decrypts, unwraps | also computes codes, to verify old ones |
 //! | compromised | nothing | decrypts, unwraps, computes codes |
-//! | older than the least version | nothing | nothing |
+//! | older than the least version, or a session key whose time has ended | nothing | nothing |
 //!
 //! Nodes cannot tell a code that is computed to verify another from a new one, so they take `mac` for a use that protects. Each node reads
 //! its own clock. While the nodes' clocks disagree about an expiry, those that have passed it refuse, and a request succeeds as long as
@@ -28,6 +28,9 @@ pub(crate) fn refuse_retired(
 ) -> Result<(), Refusal> {
     let (name, version) = (&info.properties.name, info.version);
     let refused = |told: String| Err(Refusal::new(Reason::Key, told));
+    if info.ends().is_some_and(|ends| ends <= now) {
+        return refused(format!("the time of the session key '{name}' has ended"));
+    }
     if version < info.least_version {
         let least = info.least_version;
         return refused(format!(
@@ -68,7 +71,7 @@ pub(crate) fn refuse_return(info: &KeyInfo, state: VersionState) -> Result<(), R
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::{Mode, NewKey, Origin};
+    use polyclave_transport::wire::{Lifetime, Mode, NewKey, Origin};
 
     use super::*;
     use VersionState::{Active, Compromised, Deactivated};
@@ -100,6 +103,17 @@ mod tests {
             (KeyInfo { least_version: 3, ..version(Active) }, &[], &[]),
         ] {
             assert_eq!((&allowed(&info, false)[..], &allowed(&info, true)[..]), (plain, configuring));
+        }
+    }
+
+    #[test]
+    fn a_session_key_does_nothing_from_its_end_on() {
+        let mut info = version(Active);
+        (info.made, info.properties.lifetime) = (NOW, Lifetime::Session { seconds: 60 });
+        for right in [Right::Encrypt, Right::Decrypt, Right::Wrap] {
+            assert!(refuse_retired(&info, right, true, NOW + 59).is_ok());
+            let told = refuse_retired(&info, right, true, NOW + 60).expect_err("it has ended");
+            assert!(told.message.contains("has ended"), "{told}");
         }
     }
 

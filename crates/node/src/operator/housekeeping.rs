@@ -14,6 +14,7 @@ use crate::material::rotation;
 use crate::material::set_up::Leader;
 use crate::operator::audit::Event;
 use crate::operator::certificates::Watch;
+use crate::operator::clock::now;
 use crate::requests::channels::PING_EVERY;
 use crate::store::Store;
 use crate::threads::POLL_INTERVAL;
@@ -21,13 +22,14 @@ use crate::threads::POLL_INTERVAL;
 /// The pause before something is tried again for which the disk may lack room.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, orders a
+/// Ends session keys, reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, orders a
 /// refresh if one is due, writes the audit log.
 pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit, mut not_erased) = (None, Leader::default(), None, None);
     let mut certificates = Watch::default();
+    end_session_keys(core);
     look_over_keys(&core.store);
     while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
@@ -51,6 +53,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
+            end_session_keys(core);
             if let Err(e) = core.rules.log(&core.logbook, &core.store) {
                 tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
             }
@@ -97,6 +100,16 @@ fn refresh(core: &Core, every_days: Option<u32>) {
     metrics::gauge!("polyclave_refresh_running").set(f64::from(u8::from(progress.running)));
     if let Ok(Some(since)) = core.store.secrets_since() {
         metrics::gauge!("polyclave_refreshed_timestamp_seconds").set(since as f64);
+    }
+}
+
+/// Removes the session keys whose time has ended, unless a refresh is under way, which carries over what it has found.
+fn end_session_keys(core: &Core) {
+    let Ok(_held_off) = core.material.hold_off_rotation(false) else { return };
+    match core.store.end_session_keys(now()) {
+        Ok(0) => {}
+        Ok(ended) => tracing::debug!(ended, "session keys have ended"),
+        Err(e) => tracing::error!(error = %e, "session keys whose time has ended could not be removed"),
     }
 }
 

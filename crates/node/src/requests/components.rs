@@ -8,8 +8,8 @@ use std::sync::Arc;
 use polyclave_cipher::{Cipher, modes, parity};
 use polyclave_config::Asked;
 use polyclave_transport::wire::{
-    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, MOST_COMPONENTS, NewKey, Parity, Reason, Refusal,
-    Right, component_name, key_of_component, why_no_zeros,
+    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MOST_COMPONENTS, NewKey, Parity, Reason,
+    Refusal, Right, component_name, key_of_component, why_no_zeros,
 };
 
 use crate::clients::rules::Client;
@@ -74,6 +74,9 @@ pub(super) fn give(
 ) -> Result<GivenComponent, Refusal> {
     let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(refusal)?;
+    if new.lifetime != Lifetime::Stored {
+        return Err(refusal("a key that several people put together is no session key"));
+    }
     if !(2..=MOST_COMPONENTS).contains(&of) || !(1..=of).contains(&number) {
         return Err(refusal(format!(
             "a key has 2 to {MOST_COMPONENTS} components, counted from 1; this is number {number} of {of}"

@@ -207,13 +207,16 @@ impl<'a> Serving<'a, '_> {
                 };
                 self.change(&key, retire, None)
             }
-            Task::Configure { key, least_version, deletable } => {
+            Task::Configure { key, least_version, deletable, withdraw_wrappable, withdraw_usage } => {
                 let configure = |info: &mut KeyInfo| {
                     (info.least_version, info.deletable) = (least_version, deletable);
+                    info.properties.wrappable &= !withdraw_wrappable;
+                    info.properties.usage.retain(|usage| !withdraw_usage.contains(usage));
                 };
                 self.change(&key, configure, None)
             }
             Task::Describe { key, description } => {
+                self.agree_on_revision(&key, &description)?;
                 self.change(&key, |info| description.write(info), Some(description.id))
             }
         }

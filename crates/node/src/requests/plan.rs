@@ -82,6 +82,8 @@ pub(crate) enum Task {
         key: String,
         least_version: u32,
         deletable: bool,
+        withdraw_wrappable: bool,
+        withdraw_usage: Vec<Usage>,
     },
     Describe {
         key: String,
@@ -165,11 +167,11 @@ impl Plan {
         let mut taken = None;
         let task = match &request.operation {
             Operation::Generate(new) => {
-                let cipher = new_key(service, new, &mut taken)?;
+                let cipher = new_key((service, client), new, &mut taken)?;
                 Task::Generate { cipher, new: new.clone() }
             }
             Operation::Import(new) => {
-                let cipher = new_key(service, new, &mut taken)?;
+                let cipher = new_key((service, client), new, &mut taken)?;
                 Task::Import { cipher, new: new.clone() }
             }
             Operation::ImportComponent { new, number, of, expected } => {
@@ -192,6 +194,11 @@ impl Plan {
                 taken = Some(service.keys.take_name(key)?);
                 let (current, _) = service.keys.get(key)?;
                 service.library.cipher(&current.properties.cipher)?;
+                if current.is_of_session() {
+                    return Err(key_refusal(format!(
+                        "the key '{key}' is a session key, which has one version"
+                    )));
+                }
                 if current.version == u32::MAX {
                     return Err(key_refusal(format!(
                         "the key '{key}' has no more versions: make another key"
@@ -205,7 +212,7 @@ impl Plan {
                 refuse_return(&service.keys.version(key, *version)?, *state)?;
                 Task::Retire { key: key.clone(), version: *version, state: *state }
             }
-            Operation::Configure { key, least_version, deletable } => {
+            Operation::Configure { key, least_version, deletable, withdraw_wrappable, withdraw_usage } => {
                 taken = Some(service.keys.take_name(key)?);
                 let (current, _) = service.keys.get(key)?;
                 if !(1..=current.version).contains(least_version) {
@@ -214,7 +221,18 @@ impl Plan {
                         current.version
                     )));
                 }
-                Task::Configure { key: key.clone(), least_version: *least_version, deletable: *deletable }
+                if current.properties.usage.iter().all(|usage| withdraw_usage.contains(usage)) {
+                    return Err(key_refusal(format!(
+                        "nothing would be left of the usage of the key '{key}': delete it instead"
+                    )));
+                }
+                Task::Configure {
+                    key: key.clone(),
+                    least_version: *least_version,
+                    deletable: *deletable,
+                    withdraw_wrappable: *withdraw_wrappable,
+                    withdraw_usage: withdraw_usage.clone(),
+                }
             }
             Operation::Describe { key, id, revision, label, attributes } => {
                 taken = Some(service.keys.take_name(key)?);
@@ -249,7 +267,7 @@ impl Plan {
                 Task::Use { info, key: stored, mode, wrapped: None }
             }
             Operation::Derive { base, new, how } => {
-                let cipher = new_key(service, new, &mut taken)?;
+                let cipher = new_key((service, client), new, &mut taken)?;
                 refuse_two_keys(new)?;
                 let base = key_for((service, client), Right::Derive, base)?;
                 let of_base = service.library.cipher(&base.info.properties.cipher)?;
@@ -281,7 +299,7 @@ impl Plan {
                 Task::Use { info: kek.info.clone(), key: kek, mode, wrapped: Some(wrapped) }
             }
             Operation::UnwrapBlock { unwrapping, block, new } => {
-                let cipher = new_key(service, new, &mut taken)?;
+                let cipher = new_key((service, client), new, &mut taken)?;
                 refuse_two_keys(new)?;
                 let kek = key_for((service, client), Right::Unwrap, unwrapping)?;
                 let of_kek = service.library.cipher(&kek.info.properties.cipher)?;
@@ -298,7 +316,7 @@ impl Plan {
                 Task::Use { info: stored.info.clone(), key: stored, mode, wrapped: None }
             }
             Operation::Unwrap { unwrapping, wrapped, how, new } => {
-                let cipher = new_key(service, new, &mut taken)?;
+                let cipher = new_key((service, client), new, &mut taken)?;
                 refuse_two_keys(new)?;
                 let kek = key_for((service, client), Right::Unwrap, unwrapping)?;
                 refuse_key_of_blocks(&kek.info)?;
@@ -409,7 +427,7 @@ fn to_wrap(
     refuse_state(service, client, &info, Right::Wrap)?;
     if !info.properties.wrappable {
         return Err(key_refusal(format!(
-            "the key '{key}' never leaves the nodes: it was not made wrappable"
+            "the key '{key}' never leaves the nodes: it was not made wrappable, or that was withdrawn"
         )));
     }
     if info.id == kek.info.id {
@@ -455,10 +473,7 @@ fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Refusal> {
     match right.usage() {
         Some(wanted) if !usage.contains(&wanted) => {
             let usage: Vec<String> = usage.iter().map(Usage::to_string).collect();
-            Err(key_refusal(format!(
-                "the key '{name}' was made for the usage {}, not {wanted}",
-                usage.join(", ")
-            )))
+            Err(key_refusal(format!("the key '{name}' is for the usage {}, not {wanted}", usage.join(", "))))
         }
         _ => Ok(()),
     }
@@ -466,14 +481,18 @@ fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Refusal> {
 
 /// Refuses a nonce of a client under a key that does not take one.
 fn refuse_chosen_nonce(info: &KeyInfo, how: &Use) -> Result<(), Refusal> {
-    let is_chosen =
-        matches!(how, Use::GcmEncrypt { nonce: Some(_), .. } | Use::CcmEncrypt { nonce: Some(_), .. });
+    let is_chosen = matches!(
+        how,
+        Use::GcmEncrypt { nonce: Some(_), .. }
+            | Use::CcmEncrypt { nonce: Some(_), .. }
+            | Use::CbcEncrypt { initial: Some(_), .. }
+    );
     if !is_chosen || info.properties.caller_nonces {
         return Ok(());
     }
     let name = &info.properties.name;
     Err(key_refusal(format!(
-        "the key '{name}' takes no nonces of its clients: it was not made with --caller-nonces"
+        "the key '{name}' takes no nonces or initial blocks of its clients: it was not made with --caller-nonces"
     )))
 }
 
@@ -513,7 +532,11 @@ pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
     ticket.update(id).update(&client.certificate).finalize().into()
 }
 
-fn new_key(service: &Service, new: &NewKey, taken: &mut Option<Taken>) -> Result<Cipher, Refusal> {
+fn new_key(
+    (service, client): (&Service, &Client),
+    new: &NewKey,
+    taken: &mut Option<Taken>,
+) -> Result<Cipher, Refusal> {
     if key_of_component(&new.name).is_some() {
         let told = format!("'{}' is how a component of a key is called; choose another name", new.name);
         return Err(key_refusal(told));
@@ -531,6 +554,6 @@ fn new_key(service: &Service, new: &NewKey, taken: &mut Option<Taken>) -> Result
             new.name
         )));
     }
-    service.keys.refuse_too_many()?;
+    service.keys.refuse_too_many_of(new, &client.name)?;
     Ok(cipher)
 }

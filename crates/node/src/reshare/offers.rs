@@ -75,6 +75,10 @@ pub(crate) fn of(store: &Store, plan: &Plan, me: Party) -> Result<Vec<u8>> {
     let sharing = plan.from.sharing().ok_or_else(|| Error::misuse("its keys cannot move"))?;
     let mut offers = Vec::new();
     for held in store.held_keys().map_err(system)? {
+        // A session key ends with the nodes that have it.
+        if held.info.as_ref().is_some_and(KeyInfo::is_of_session) {
+            continue;
+        }
         let state = match held.state {
             KeyState::Pending => State::Pending,
             KeyState::Announced => State::Announced,

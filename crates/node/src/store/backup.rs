@@ -1,8 +1,8 @@
 //! Backups: one sealed file with everything in a node's directory.
 //!
 //! It contains frames (four bytes of length and a postcard encoding): the files as they are, and the node's secret in the clear, wherever the
-//! node keeps it; then the records of the store, sealed as they
-//! are in it, then the number of frames. All records are from the same moment. The store can be used during a backup.
+//! node keeps it; then the records of the store, sealed as they are in it, except those of session keys; then the number of frames. All
+//! records are from the same moment. The store can be used during a backup.
 //!
 //! A backup contains the node's identity and its shares: with its key it is worth as much as the node's disk. A restored node has no past
 //! that its peers know ([`Store::past`]), so they refuse it until they readmit it. Only the other nodes know what was spent of budgets
@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::engine::{Table, encode};
+use super::sessions::OfSessions;
 use super::stream::Sealing;
 use super::{Result, Secret, Store, StoreError};
 pub use restore::restore;
@@ -61,9 +62,13 @@ impl Store {
                 }
                 .map_err(io)?;
             }
+            let of_sessions = OfSessions::read(records)?;
             for table in Table::ALL {
                 frames.put(&Frame::Table(table.name())).map_err(io)?;
                 records.each_sealed(table, |record, sealed| {
+                    if of_sessions.holds(table, record) {
+                        return Ok(());
+                    }
                     frames.put(&Frame::Record(record, sealed)).map_err(io)
                 })?;
             }

@@ -54,7 +54,7 @@ impl Store {
             let mut infos = Vec::new();
             records.each_readable(Table::Keys, |name, entry: Result<Entry>| {
                 match entry {
-                    Ok(Entry { info, state: KeyState::Announced }) => infos.push(info),
+                    Ok(Entry { info, state: KeyState::Announced, .. }) => infos.push(info),
                     Ok(_) => {}
                     damaged => self.damage.note(&label_of(name), &damaged),
                 }

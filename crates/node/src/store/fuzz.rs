@@ -50,7 +50,7 @@ fn no_record_of_the_store_panics_and_what_is_read_comes_back() {
     let key = key("payroll", 7);
     let past = Past { number: 3, recent: vec![[1; 16]], starts: vec![Start { first: 1, boot: [2; 16] }] };
     let valid = vec![
-        record(0, &entry::Entry { info: key.info, state: KeyState::Announced }),
+        record(0, &entry::Entry { info: key.info, state: KeyState::Announced, maker: Some("alice".into()) }),
         record(1, &BTreeMap::from([("round keys", vec![5u8; 40]), ("hash key", vec![6; 16])])),
         record(2, &[("payroll", [7u8; 16]), ("other", [8; 16])].to_vec()),
         record(3, &([1u8; 32], 7u64, vec![9u8; 20])),

@@ -7,7 +7,7 @@ use polyclave_transport::wire::KeyInfo;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::engine::{Records, Table, encode};
+use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::versions::{Which, find, of_name, record_of};
 use super::{Result, Store, StoreError};
@@ -38,6 +38,8 @@ pub struct StoredKey {
     pub state: KeyState,
     /// This node's shares, by the name of the secret that they belong to.
     pub shares: BTreeMap<String, Zeroizing<Vec<u8>>>,
+    /// The client that made it, as this node's rules name it, if it is a session key.
+    pub maker: Option<String>,
 }
 
 impl std::fmt::Debug for StoredKey {
@@ -54,23 +56,26 @@ impl Store {
     pub fn put_pending(&self, key: &StoredKey) -> Result<()> {
         let (name, id) = (&key.info.properties.name, key.info.id);
         let record = record_of(name, key.info.version);
-        self.change(|changes| {
+        let replaced = self.change(|changes| {
             refuse_deleted(changes, id)?;
             let old: Option<Entry> = changes.get(Table::Keys, &record)?;
+            let replaced = old.as_ref().map(|old| old.info.id);
             let taken = || StoreError::Taken { name: name.clone() };
             match &old {
                 Some(old) if old.state == KeyState::Announced => return Err(taken()),
-                Some(old) => changes.remove(Table::Shares, &old.info.id)?,
+                Some(old) => remove(changes, &record, &old.info)?,
                 None => {}
             }
             if changes.sealed(Table::Shares, &id)?.is_some() {
                 return Err(taken());
             }
             changes.put_bytes(Table::Shares, &id, encode_shares(&key.shares)?)?;
-            let entry = Entry { info: key.info.clone(), state: KeyState::Pending };
-            changes.put(Table::Keys, &record, &entry)
+            let (info, state, maker) = (key.info.clone(), KeyState::Pending, key.maker.clone());
+            changes.put(Table::Keys, &record, &Entry { info, state, maker })?;
+            Ok(replaced)
         })?;
         self.cache.forget(name);
+        self.sessions.put(key, replaced);
         Ok(())
     }
 
@@ -86,7 +91,7 @@ impl Store {
             }
             entry.state = KeyState::Announced;
             changes.put(Table::Keys, &record, &entry)?;
-            changes.put(Table::Meta, COUNT, &(count(changes)? + 1))
+            change_count(changes, &entry.info, 1)
         })?;
         self.cache.forget(name);
         Ok(())
@@ -116,7 +121,7 @@ impl Store {
         self.infos(KeyState::Pending)
     }
 
-    /// Number of announced keys; every version counts.
+    /// Number of announced keys; every version counts, and session keys do not.
     pub fn count(&self) -> Result<u64> {
         self.engine.read(|records| count(records))
     }
@@ -132,7 +137,7 @@ impl Store {
     }
 
     /// Deletes a version of a key, pending or announced, so that its id is never accepted again. With its last version the name becomes
-    /// free. Repeating this has no effect.
+    /// free. Repeating this has no effect. A session key leaves nothing behind.
     pub fn delete(&self, name: &str, id: [u8; 16]) -> Result<()> {
         self.change(|changes| {
             if changes.holds(Table::Tombstones, &id)? {
@@ -141,18 +146,19 @@ impl Store {
             let Some((record, entry)) = find(changes, name, Which::Id(id))? else {
                 return Err(StoreError::NoKey { name: name.into() });
             };
-            changes.remove(Table::Keys, &record)?;
-            changes.remove(Table::Shares, &id)?;
-            changes.remove(Table::Spent, &id)?;
-            changes.put(Table::Tombstones, &id, &())?;
+            remove(changes, &record, &entry.info)?;
+            if !entry.info.is_of_session() {
+                changes.put(Table::Tombstones, &id, &())?;
+            }
             if entry.state == KeyState::Announced {
-                changes.put(Table::Meta, COUNT, &count(changes)?.saturating_sub(1))?;
+                change_count(changes, &entry.info, -1)?;
             }
             Ok(())
         })?;
         self.cache.forget(name);
         self.damage.forget(name);
         self.budgets.forget(id);
+        self.sessions.remove(id);
         Ok(())
     }
 
@@ -178,6 +184,21 @@ pub(super) fn refuse_deleted(records: &impl Records, id: [u8; 16]) -> Result<()>
 
 pub(super) fn count(records: &impl Records) -> Result<u64> {
     Ok(records.get(Table::Meta, COUNT)?.unwrap_or(0))
+}
+
+/// Notes in the number of announced keys that there is one more, or one less.
+pub(super) fn change_count(changes: &Changes, info: &KeyInfo, by: i64) -> Result<()> {
+    match info.is_of_session() {
+        true => Ok(()),
+        false => changes.put(Table::Meta, COUNT, &count(changes)?.saturating_add_signed(by)),
+    }
+}
+
+/// Removes the records of a version.
+pub(super) fn remove(changes: &Changes, record: &[u8], info: &KeyInfo) -> Result<()> {
+    changes.remove(Table::Keys, record)?;
+    changes.remove(Table::Shares, &info.id)?;
+    changes.remove(Table::Spent, &info.id)
 }
 
 pub(super) fn encode_shares(shares: &BTreeMap<String, Zeroizing<Vec<u8>>>) -> Result<Zeroizing<Vec<u8>>> {

@@ -203,6 +203,7 @@ impl Store {
         })?;
         self.cache.clear();
         self.budgets.clear();
+        self.sessions.forget();
         Ok(())
     }
 }
@@ -220,7 +221,7 @@ fn put_keys(changes: &Changes) -> Result<u64> {
             let room = borrowed.iter().map(|(of, share)| of.len() + share.len() + 20).sum::<usize>() + 10;
             changes.put_bytes(Table::Shares, &id, encode(&borrowed, room)?)?;
             encoded.values_mut().for_each(Zeroize::zeroize);
-            changes.put(Table::Keys, &record, &Entry { info, state: KeyState::Announced })?;
+            changes.put(Table::Keys, &record, &Entry { info, state: KeyState::Announced, maker: None })?;
             if spent > 0 {
                 changes.put(Table::Spent, &id, &spent)?;
             }

@@ -2,7 +2,7 @@
 //! taken into use. Keys are prepared in pieces, a transaction each, and count once the common secrets are prepared, too. All is taken into
 //! use in one transaction. [`crate::material::rotation`] describes how the nodes do this together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use polyclave_transport::wire::KeyInfo;
 use zeroize::Zeroizing;
@@ -11,8 +11,9 @@ use super::checks;
 use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::erase::ERASE;
-use super::keys::{COUNT, count, encode_shares};
+use super::keys::{change_count, encode_shares};
 use super::quarantine::QUARANTINE;
+use super::sessions;
 use super::setup::{AGREED, PROPOSED, load, save};
 use super::versions::{Which, find};
 use super::{KeyState, Result, Store, StoreError};
@@ -78,7 +79,7 @@ impl Store {
     pub fn held_keys(&self) -> Result<Vec<HeldKey>> {
         let mut held = self.engine.read(|records| {
             let mut held = Vec::new();
-            records.each(Table::Keys, |_, Entry { info, state }| {
+            records.each(Table::Keys, |_, Entry { info, state, .. }| {
                 held.push(HeldKey { id: info.id, state, info: Some(info) });
                 Ok(())
             })?;
@@ -140,7 +141,7 @@ impl Store {
     }
 
     /// Takes what was prepared into use: the common secrets and every key under them, all at once, at the time `now`. This also ends a
-    /// quarantine. Repeating this has no effect.
+    /// quarantine, and session keys that were not carried over. Repeating this has no effect.
     pub fn commit_rotation(&self, id: [u8; 32], now: u64) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|agreed| agreed.id == id) {
@@ -148,16 +149,23 @@ impl Store {
             }
             let prepared = load(changes, PREPARED)?.filter(|prepared| prepared.id == id);
             let prepared = prepared.ok_or(StoreError::NoRotation)?;
-            for (name, id) in carried(changes)? {
+            let carried = carried(changes)?;
+            let ids: BTreeSet<[u8; 16]> = carried.iter().map(|(_, id)| *id).collect();
+            sessions::end(changes, |info| ids.contains(&info.id))?;
+            for (name, id) in carried {
                 let found = find(changes, &name, Which::Id(id))?;
-                let (record, mut entry) = found.ok_or(StoreError::NoRotation)?;
+                let (record, mut entry) = match found {
+                    Some(found) => found,
+                    // A session key, of which a restored backup has nothing.
+                    None => continue,
+                };
                 let shares = changes.bytes(Table::Meta, &shares_of(id))?.ok_or(StoreError::NoRotation)?;
                 changes.put_bytes(Table::Shares, &id, shares)?;
                 // All nodes hold it.
                 if entry.state == KeyState::Pending {
                     entry.state = KeyState::Announced;
                     changes.put(Table::Keys, &record, &entry)?;
-                    changes.put(Table::Meta, COUNT, &(count(changes)? + 1))?;
+                    change_count(changes, &entry.info, 1)?;
                 }
             }
             save(changes, AGREED, id, prepared.epoch, &prepared.bytes)?;
@@ -169,6 +177,7 @@ impl Store {
                 .try_for_each(|record| changes.remove(Table::Meta, record))
         })?;
         self.cache.clear();
+        self.sessions.forget();
         Ok(())
     }
 }

@@ -5,10 +5,12 @@ use std::io;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin};
+use polyclave_transport::wire::{KeyInfo, Lifetime, Mode, NewKey, Origin};
 use redb::StorageBackend;
 use zeroize::Zeroizing;
 
+use super::engine::Table;
+use super::entry::Entry;
 use super::{KeyState, Secret, Store, StoredKey};
 
 /// Clones are the same disk.
@@ -188,6 +190,25 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Stores many session keys of a client, in one transaction.
+    pub(crate) fn put_session_keys(&self, maker: &str, count: usize) {
+        let put = self.engine.write(|changes| {
+            (0..count).try_for_each(|number| {
+                let mut info = key(&format!("{maker}-{number}"), 0).info;
+                info.id[..8].copy_from_slice(&(number as u64).to_le_bytes());
+                info.id[8..].copy_from_slice(&blake3::hash(maker.as_bytes()).as_bytes()[..8]);
+                info.properties.lifetime = Lifetime::Session { seconds: 60 };
+                let record = info.properties.name.clone();
+                let entry = Entry { info, state: KeyState::Announced, maker: Some(maker.into()) };
+                changes.put(Table::Keys, record.as_bytes(), &entry)
+            })
+        });
+        put.expect("written");
+        self.sessions.forget();
+    }
+}
+
 /// A pending key; its id and its shares follow from the seed.
 pub(crate) fn key(name: &str, seed: u8) -> StoredKey {
     let properties = NewKey::for_modes(name, "aes-128", &[Mode::Gcm], 1 << 20);
@@ -196,5 +217,5 @@ pub(crate) fn key(name: &str, seed: u8) -> StoredKey {
         ("key".to_owned(), Zeroizing::new(vec![seed; 16])),
         ("round keys".to_owned(), Zeroizing::new(vec![seed ^ 0xff; 176])),
     ]);
-    StoredKey { info, state: KeyState::Pending, shares }
+    StoredKey { info, state: KeyState::Pending, shares, maker: None }
 }

@@ -151,13 +151,13 @@ impl Store {
                 label = label_of(&record);
                 e
             })?;
-            let Some((record, Entry { info, state })) = found else { return Ok(None) };
+            let Some((record, Entry { info, state, maker })) = found else { return Ok(None) };
             label = label_of(&record);
             let broken = || StoreError::corrupt(format!("the key {label}"));
             let shares: BTreeMap<String, Vec<u8>> =
                 records.get(Table::Shares, &info.id)?.ok_or_else(broken)?;
             let shares: Shares = shares.into_iter().map(|(of, share)| (of, Zeroizing::new(share))).collect();
-            Ok(Some(StoredKey { info, state, shares }))
+            Ok(Some(StoredKey { info, state, shares, maker }))
         });
         // That a version is not there says nothing of the others.
         if !matches!(read, Ok(None)) {

@@ -59,8 +59,8 @@ mod tests {
     use polyclave_protocol::PartySet;
 
     use super::super::{
-        CHUNK, KEYS, KeyInfo, MASKED, MOST_LABEL, Mode, NewKey, Operation, Origin, Reply, Request, Step, Use,
-        VERSION,
+        CHUNK, KEYS, KeyInfo, Lifetime, MASKED, MOST_LABEL, Mode, NewKey, Operation, Origin, Reply, Request,
+        Step, Use, VERSION,
     };
     use super::*;
 
@@ -90,9 +90,11 @@ mod tests {
         ] {
             assert!(encode(&Reply::Data { data, mask, initial }).is_ok());
         }
-        let modes = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb, Mode::Envelope];
+        use Mode::{Cbc, Ccm, Cmac, Ctr, Ecb, Envelope, Gcm, Siv, Tr31};
+        let modes = [Gcm, Ctr, Cbc, Cmac, Ecb, Envelope, Tr31, Siv, Ccm];
         let mut properties = NewKey::for_modes(&"n".repeat(64), &"c".repeat(64), &modes, u64::MAX);
         (properties.label, properties.expires) = ("l".repeat(MOST_LABEL), Some(u64::MAX));
+        properties.lifetime = Lifetime::Session { seconds: u32::MAX };
         let (id, check_value) = ([0xff; 16], vec![0xff; 16]);
         let first = KeyInfo::first(properties, id, Origin::Imported, u64::MAX, check_value);
         let (version, least_version, revision) = (u32::MAX, u32::MAX, u64::MAX);

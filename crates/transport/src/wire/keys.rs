@@ -7,6 +7,12 @@ use super::Component;
 /// The most bytes of a key's attributes.
 pub const MOST_ATTRIBUTES: usize = 4 << 10;
 
+/// The longest life of a session key, in seconds.
+pub const MOST_SESSION: u32 = 86_400;
+
+/// The most session keys of one client.
+pub const MOST_SESSION_KEYS: usize = 10_000;
+
 /// The most bytes of a key's label.
 pub const MOST_LABEL: usize = 128;
 
@@ -86,9 +92,25 @@ pub enum Origin {
     Derived,
     /// It is the sum of components that clients imported. All of them together know it.
     Combined,
+    /// It is another key of the nodes under a second name and id.
+    Copied,
 }
 
-/// The properties of a key that are fixed when it is made.
+/// How long a key is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lifetime {
+    /// Until it is deleted.
+    Stored,
+    /// For so many seconds after it was made, by each node's own clock, at most [`MOST_SESSION`]. Then nothing is left of it. It is in no
+    /// backup, and does not move to other nodes.
+    Session {
+        /// How many.
+        seconds: u32,
+    },
+}
+
+/// The properties of a key. They are fixed when it is made, except that `wrappable` and `usage` can be withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewKey {
     /// 1 to 64 letters, digits, `-`, `_` or `.`.
@@ -106,12 +128,14 @@ pub struct NewKey {
     /// What its maker writes down beside it, for programs; at most [`MOST_ATTRIBUTES`] bytes. Nodes do not read them.
     #[serde(with = "serde_bytes")]
     pub attributes: Vec<u8>,
-    /// Whether a client may choose the nonces under which it encrypts. For keys of a mode that authenticates with a nonce only.
+    /// Whether a client may choose the nonces and initial blocks under which it encrypts. For keys for gcm, ccm or cbc only.
     pub caller_nonces: bool,
     /// What people call it; at most [`MOST_LABEL`] bytes, no control characters. Nodes do not read it.
     pub label: String,
     /// Seconds since 1970 from which on it only decrypts and verifies, by each node's own clock; `None` if it does not expire.
     pub expires: Option<u64>,
+    /// How long it is kept.
+    pub lifetime: Lifetime,
 }
 
 impl NewKey {
@@ -133,6 +157,7 @@ impl NewKey {
             caller_nonces: false,
             label: String::new(),
             expires: None,
+            lifetime: Lifetime::Stored,
         }
     }
 }
@@ -177,6 +202,8 @@ pub struct KeyInfo {
     pub revision: u64,
     /// If it is no key but a component of one.
     pub component: Option<Component>,
+    /// Whose budget it spends: its own id, or that of the key of which it is a copy, or of which that one was.
+    pub account: [u8; 16],
 }
 
 impl KeyInfo {
@@ -200,14 +227,36 @@ impl KeyInfo {
             deletable: true,
             revision: 0,
             component: None,
+            account: id,
         }
     }
 
-    /// The same without what may change in a key's life. Nodes compare this: of a change that was interrupted some nodes may not know.
+    /// The same without what may change in a key's life. Nodes compare this: of a change that was interrupted some nodes may not know. What
+    /// a key may be used for each node judges by its own record, so whoever has withdrawn something refuses it.
     pub fn identity(&self) -> KeyInfo {
-        let properties = NewKey { label: String::new(), attributes: Vec::new(), ..self.properties.clone() };
+        let properties = NewKey {
+            label: String::new(),
+            attributes: Vec::new(),
+            usage: Vec::new(),
+            wrappable: false,
+            ..self.properties.clone()
+        };
         let first = KeyInfo::first(properties, self.id, self.origin, self.made, self.check_value.clone());
-        KeyInfo { version: self.version, component: self.component.clone(), ..first }
+        let (version, account) = (self.version, self.account);
+        KeyInfo { version, account, component: self.component.clone(), ..first }
+    }
+
+    /// Whether it is kept for a while only.
+    pub fn is_of_session(&self) -> bool {
+        self.properties.lifetime != Lifetime::Stored
+    }
+
+    /// When it ends, in seconds since 1970, if it is a session key.
+    pub fn ends(&self) -> Option<u64> {
+        match self.properties.lifetime {
+            Lifetime::Stored => None,
+            Lifetime::Session { seconds } => Some(self.made.saturating_add(seconds.into())),
+        }
     }
 }
 
@@ -312,6 +361,7 @@ impl std::fmt::Display for Origin {
             Origin::Unwrapped => "unwrapped",
             Origin::Derived => "derived",
             Origin::Combined => "combined",
+            Origin::Copied => "copied",
         })
     }
 }

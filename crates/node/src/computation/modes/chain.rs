@@ -12,6 +12,9 @@
 //!   if the client asked for no further mask, since then no block can follow. This is delayed CBC (Fouque, Martinet and Poupard, Practical
 //!   symmetric on-line encryption, FSE 2003, cited from memory), which they prove secure against adversaries that choose block by block.
 //!
+//! Under a key that takes initial blocks of its clients none of this holds for the first block: there the right to encrypt is the right to
+//! E_K(x). Such a key must be made so ([`crate::keys::make::check_new_key`] refuses the usages that this undoes).
+//!
 //! A client that works together with t nodes knows no more: the chain is shared. With more nodes, or with a node that departs from a
 //! passive protocol, the key is lost anyway. CBC authenticates nothing.
 
@@ -48,6 +51,8 @@ pub(crate) struct Chain {
     masks: Masks,
     link: Option<Link<AnyShared>>,
     ended: bool,
+    /// CBC: the client's initial block, if it has chosen one.
+    chosen: Option<Vec<u8>>,
     /// CBC: this node's part of the initial block, until the first answer.
     initial: Vec<u8>,
     /// CBC: the last block of the step before, which the client does not have yet.
@@ -55,8 +60,12 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    pub(crate) fn cbc(block: usize, mask: u32) -> Result<Self, Refusal> {
-        Self::new(Kind::Cbc, block, mask)
+    pub(crate) fn cbc(block: usize, mask: u32, chosen: Option<&[u8]>) -> Result<Self, Refusal> {
+        if let Some(given) = chosen.map(<[u8]>::len).filter(|given| *given != block) {
+            let told = format!("an initial block of {given} bytes; this key takes {block}");
+            return Err(Refusal::new(Reason::Malformed, told));
+        }
+        Ok(Chain { chosen: chosen.map(<[u8]>::to_vec), ..Self::new(Kind::Cbc, block, mask)? })
     }
 
     pub(crate) fn cmac(block: usize, mask: u32) -> Result<Self, Refusal> {
@@ -65,7 +74,8 @@ impl Chain {
 
     fn new(kind: Kind, block: usize, mask: u32) -> Result<Self, Refusal> {
         let masks = Masks::new(block, CHAINED, mask)?;
-        Ok(Chain { kind, block, masks, link: None, ended: false, initial: Vec::new(), held: None })
+        let (chosen, initial) = (None, Vec::new());
+        Ok(Chain { kind, block, masks, link: None, ended: false, chosen, initial, held: None })
     }
 
     /// Computes one block of the chain.
@@ -100,8 +110,9 @@ impl Chain {
 impl Mode for Chain {
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         let zero = vec![0; self.block];
-        self.link = Some(match self.kind {
-            Kind::Cbc => {
+        self.link = Some(match (self.kind, &self.chosen) {
+            (Kind::Cbc, Some(chosen)) => Link::Public(at.circuits.blocks(chosen)?),
+            (Kind::Cbc, None) => {
                 let (random, initial) = at.protocol.mask_input(self.block, at.net)?;
                 self.initial = initial;
                 Link::Shared(at.protocol.unmask(
@@ -111,7 +122,7 @@ impl Mode for Chain {
                     &at.circuits.chained()?.chain.inputs()[1],
                 )?)
             }
-            Kind::Cmac => Link::Public(at.circuits.blocks(&zero)?),
+            (Kind::Cmac, _) => Link::Public(at.circuits.blocks(&zero)?),
         });
         Ok((Vec::new(), self.masks.draw(&mut at.protocol, at.net)?))
     }

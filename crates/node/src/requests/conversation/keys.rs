@@ -166,7 +166,7 @@ impl Serving<'_, '_> {
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Either all nodes have stored the key, or no node announces it.
         let serving = self.net()?.members();
-        let stored = self.service.keys.store_pending(&info, shares);
+        let stored = self.service.keys.store_pending(&info, shares, &self.client.name);
         // A node could forget the key again if it is put back to an old copy of its disk. The others then know that it had stored something
         // since.
         let stored = stored.and_then(|()| self.service.marks.protect(serving));

@@ -8,6 +8,11 @@
 //!
 //! **A change** says what is to be, not what is to be changed, and only moves on. Every node has judged it for itself before the hello
 //! round compared that all accept it. A node that was killed before it had written the change makes it when the client repeats it.
+//!
+//! **A description** has a revision that goes up by one with each change, and a change names the revision before it. The nodes tell each other
+//! theirs and compare what each has heard: the latest at any node counts, and it has to be the one that the client names, or the next one if
+//! the nodes that have it hold this very change. So nobody overwrites what they have not read, no number is left out, and a node that was
+//! killed during a change, or that was restored from a backup, catches up with the next one.
 
 use polyclave_transport::wire::{KeyInfo, NewKey, Origin, Reason, Refusal, Reply};
 
@@ -127,6 +132,29 @@ impl Serving<'_, '_> {
         Ok(held)
     }
 
+    /// Refuses a description unless its client has seen the latest revision at any node.
+    pub(super) fn agree_on_revision(
+        &mut self,
+        name: &str,
+        description: &Description,
+    ) -> Result<(), StepError> {
+        let found = self.service.keys.with_id(name, description.id).map(|(info, _)| info.revision);
+        let mine = found.as_ref().copied().unwrap_or_default();
+        let net = self.net()?;
+        let me = net.me();
+        let mut all: Vec<(Party, u64)> = tell_all(&mine.to_le_bytes(), net)?
+            .into_iter()
+            .map(|(party, told)| (party, u64::from_le_bytes(told)))
+            .collect();
+        all.push((me, mine));
+        all.sort_by_key(|(party, _)| *party);
+        let told: Vec<u8> = all.iter().flat_map(|(_, revision)| revision.to_le_bytes()).collect();
+        let digest = blake3::derive_key("polyclave 2026 revisions of a key", &told);
+        agree(found.map(|_| digest), net)?.map_err(StepError::Refused)?;
+        let latest = all.iter().map(|(_, revision)| *revision).max().unwrap_or_default();
+        description.refuse_other(name, latest).map_err(StepError::Refused)
+    }
+
     /// Changes what may change of a key's versions, and returns what `shown` finds of it then.
     pub(super) fn change(
         &mut self,
@@ -158,21 +186,34 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// Refuses one whose client has not seen the latest. Repeating the latest change is no error.
+    /// Refuses one whose client has not seen what is here. Repeating the latest change is no error. What other nodes have is compared
+    /// later ([`Serving::agree_on_revision`]).
     pub(crate) fn refuse_stale(&self, info: &KeyInfo) -> Result<(), Refusal> {
         let NewKey { name, label, attributes, .. } = &info.properties;
-        let is_repeated = info.revision == self.revision.saturating_add(1)
+        let is_repeated = Some(info.revision) == self.revision.checked_add(1)
             && (label, attributes) == (&self.label, &self.attributes);
-        if is_repeated || (self.revision >= info.revision && self.revision < u64::MAX) {
-            return Ok(());
+        match is_repeated || info.revision <= self.revision {
+            true => Ok(()),
+            false => Err(self.not_next_after(name, info.revision)),
         }
-        Err(Refusal::new(
-            Reason::Key,
-            format!(
-                "the description of the key '{name}' has changed: it is at revision {}, not {}; read it again, then repeat the change",
-                info.revision, self.revision
-            ),
-        ))
+    }
+
+    /// Refuses one that is not the next after the latest revision. One that is the latest is a repetition: a node that holds it has compared
+    /// its content.
+    fn refuse_other(&self, name: &str, latest: u64) -> Result<(), Refusal> {
+        let next = self.revision.checked_add(1);
+        match next.is_some() && (latest == self.revision || Some(latest) == next) {
+            true => Ok(()),
+            false => Err(self.not_next_after(name, latest)),
+        }
+    }
+
+    fn not_next_after(&self, name: &str, latest: u64) -> Refusal {
+        let told = format!(
+            "the description of the key '{name}' is at revision {latest}, not {}: read it again, then repeat the change",
+            self.revision
+        );
+        Refusal::new(Reason::Key, told)
     }
 
     pub(crate) fn write(&self, info: &mut KeyInfo) {

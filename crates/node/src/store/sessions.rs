@@ -1,0 +1,290 @@
+//! Session keys: they live until their time has ended, and then nothing is left of them.
+//!
+//! Their records lie among those of other keys. What differs: they leave no tombstone, since the id of a key is never drawn again; they are in
+//! no backup; they do not count among the keys; and each has a maker, because every client may have only so many. Which there are is known
+//! in memory, too, so that neither a count nor the search for those that have ended reads all keys.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parking_lot::Mutex;
+use polyclave_transport::wire::KeyInfo;
+
+use super::engine::{Changes, Records, Table, View, decode};
+use super::entry::Entry;
+use super::keys::remove;
+use super::versions::{Which, find};
+use super::{Result, Store, StoredKey};
+
+/// The session keys of a node by their ids; `None` until they are read.
+#[derive(Debug, Default)]
+pub(super) struct Sessions(Mutex<Option<BTreeMap<[u8; 16], Session>>>);
+
+#[derive(Clone, Debug)]
+struct Session {
+    name: String,
+    maker: Option<String>,
+    ends: u64,
+}
+
+impl Session {
+    fn of(info: &KeyInfo, maker: &Option<String>) -> Option<Session> {
+        let (name, maker) = (info.properties.name.clone(), maker.clone());
+        info.ends().map(|ends| Session { name, maker, ends })
+    }
+}
+
+impl Sessions {
+    /// Notes a key that was stored in the place of another one.
+    pub(super) fn put(&self, key: &StoredKey, replaced: Option<[u8; 16]>) {
+        let mut known = self.0.lock();
+        let Some(known) = known.as_mut() else { return };
+        replaced.and_then(|id| known.remove(&id));
+        if let Some(session) = Session::of(&key.info, &key.maker) {
+            known.insert(key.info.id, session);
+        }
+    }
+
+    /// Notes that a key is gone.
+    pub(super) fn remove(&self, id: [u8; 16]) {
+        self.0.lock().as_mut().map(|known| known.remove(&id));
+    }
+
+    /// Forgets what was read: many records have been replaced.
+    pub(super) fn forget(&self) {
+        *self.0.lock() = None;
+    }
+
+    fn with<T>(&self, store: &Store, look: impl FnOnce(&BTreeMap<[u8; 16], Session>) -> T) -> Result<T> {
+        let mut known = self.0.lock();
+        let sessions = match known.take() {
+            Some(sessions) => sessions,
+            None => store.engine.read(read)?,
+        };
+        Ok(look(known.insert(sessions)))
+    }
+}
+
+fn read(records: &View<'_>) -> Result<BTreeMap<[u8; 16], Session>> {
+    let mut sessions = BTreeMap::new();
+    records.each_readable(Table::Keys, |_, entry: Result<Entry>| {
+        if let Ok(Entry { info, maker, .. }) = entry
+            && let Some(session) = Session::of(&info, &maker)
+        {
+            sessions.insert(info.id, session);
+        }
+        Ok(())
+    })?;
+    Ok(sessions)
+}
+
+impl Store {
+    /// How many session keys a client has made that have not ended.
+    pub fn session_keys_of(&self, client: &str) -> Result<usize> {
+        self.sessions.with(self, |sessions| {
+            sessions.values().filter(|session| session.maker.as_deref() == Some(client)).count()
+        })
+    }
+
+    /// Removes the session keys whose time has ended by `now`. Returns how many.
+    pub fn end_session_keys(&self, now: u64) -> Result<usize> {
+        let ended: Vec<([u8; 16], String)> = self.sessions.with(self, |sessions| {
+            let ended = sessions.iter().filter(|(_, session)| session.ends <= now);
+            ended.map(|(id, session)| (*id, session.name.clone())).collect()
+        })?;
+        if ended.is_empty() {
+            return Ok(0);
+        }
+        self.engine.write(|changes| {
+            ended.iter().try_for_each(|(id, name)| match find(changes, name, Which::Id(*id))? {
+                Some((record, entry)) => remove(changes, &record, &entry.info),
+                None => Ok(()),
+            })
+        })?;
+        for (id, name) in &ended {
+            self.cache.forget(name);
+            self.budgets.forget(*id);
+            self.sessions.remove(*id);
+        }
+        Ok(ended.len())
+    }
+}
+
+/// Removes all session keys that are not to be kept.
+pub(super) fn end(changes: &Changes<'_>, keep: impl Fn(&KeyInfo) -> bool) -> Result<()> {
+    for (record, sealed) in changes.between(Table::Keys, &[], &[0xff])? {
+        let opened = changes.seal().open(Table::Keys.name(), &record, &sealed);
+        let entry: Result<Entry> = opened.and_then(|bytes| decode(Table::Keys, &bytes));
+        if let Ok(Entry { info, .. }) = entry
+            && info.is_of_session()
+            && !keep(&info)
+        {
+            remove(changes, &record, &info)?;
+        }
+    }
+    Ok(())
+}
+
+/// The records that belong to session keys, by table.
+pub(super) struct OfSessions {
+    keys: BTreeSet<Vec<u8>>,
+    ids: BTreeSet<[u8; 16]>,
+}
+
+impl OfSessions {
+    pub(super) fn read(records: &View<'_>) -> Result<OfSessions> {
+        let (mut keys, mut ids) = (BTreeSet::new(), BTreeSet::new());
+        records.each_readable(Table::Keys, |record, entry: Result<Entry>| {
+            if let Ok(Entry { info, .. }) = entry
+                && info.is_of_session()
+            {
+                keys.insert(record.to_vec());
+                ids.insert(info.id);
+            }
+            Ok(())
+        })?;
+        Ok(OfSessions { keys, ids })
+    }
+
+    pub(super) fn holds(&self, table: Table, record: &[u8]) -> bool {
+        match table {
+            Table::Keys => self.keys.contains(record),
+            // What a refresh has prepared of a key ends with its id.
+            Table::Shares | Table::Spent | Table::Meta => {
+                record.last_chunk().is_some_and(|id| self.ids.contains(id))
+            }
+            Table::Tombstones | Table::Peers | Table::Lots => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_transport::wire::Lifetime;
+
+    use super::super::testing::{Disk, in_memory, key, reopen};
+    use super::super::{KeyState, StoreError};
+    use super::*;
+
+    /// A session key that is made at 1000 and lives for so many seconds.
+    fn session(name: &str, seed: u8, maker: &str, seconds: u32) -> StoredKey {
+        let mut key = key(name, seed);
+        (key.info.made, key.info.properties.lifetime) = (1000, Lifetime::Session { seconds });
+        key.maker = Some(maker.into());
+        key
+    }
+
+    fn put(store: &Store, key: &StoredKey) {
+        store.put_pending(key).expect("put");
+        store.announce(&key.info.properties.name, key.info.id).expect("announced");
+    }
+
+    #[test]
+    fn a_session_key_is_gone_after_its_time_also_across_restarts_and_others_stay() {
+        let (store, disk) = in_memory();
+        put(&store, &key("stored", 1));
+        put(&store, &session("short", 2, "alice", 10));
+        put(&store, &session("long", 3, "alice", 500));
+        store.put_pending(&session("half made", 4, "bob", 10)).expect("put");
+        store.spend([2; 16], 5, 100).expect("in the budget");
+        assert_eq!(store.end_session_keys(1009).expect("read"), 0);
+        assert_eq!(store.count().expect("read"), 1, "session keys do not count");
+        for store in [&store, &reopen(&disk.copy())] {
+            assert_eq!(
+                (store.session_keys_of("alice").expect("read"), store.session_keys_of("bob").expect("read")),
+                (2, 1)
+            );
+            store.key("short").expect("read").expect("it is in memory now");
+            assert_eq!(store.end_session_keys(1010).expect("ended"), 2);
+            assert_eq!(store.key("short").expect("read"), None);
+            assert_eq!(store.state("short", [2; 16]).expect("read"), None, "no tombstone");
+            assert!(store.shares_of([2; 16]).is_err() && store.shares_of([4; 16]).is_err());
+            assert_eq!(store.spent([2; 16]).expect("read"), 0);
+            assert_eq!(
+                (store.session_keys_of("alice").expect("read"), store.session_keys_of("bob").expect("read")),
+                (1, 0)
+            );
+            for name in ["stored", "long"] {
+                store.key(name).expect("read").expect("it stays");
+            }
+            assert_eq!(store.count().expect("read"), 1);
+        }
+        drop(store);
+        let store = reopen(&disk);
+        assert_eq!(store.key("short").expect("read"), None);
+        put(&store, &key("short", 9));
+    }
+
+    #[test]
+    fn a_session_key_is_deleted_without_a_tombstone() {
+        let (store, _) = in_memory();
+        put(&store, &session("k", 2, "alice", 10));
+        assert_eq!(store.session_keys_of("alice").expect("read"), 1);
+        store.delete("k", [2; 16]).expect("deleted");
+        assert_eq!(store.session_keys_of("alice").expect("read"), 0);
+        assert!(store.held_keys().expect("read").is_empty());
+        assert!(matches!(store.delete("k", [2; 16]), Err(StoreError::NoKey { .. })));
+    }
+
+    #[test]
+    fn a_pending_session_key_that_is_replaced_does_not_count_any_more() {
+        let (store, _) = in_memory();
+        assert_eq!(store.session_keys_of("alice").expect("read"), 0);
+        for seed in 1..=3 {
+            store.put_pending(&session("k", seed, "alice", 10)).expect("put");
+        }
+        assert_eq!(store.session_keys_of("alice").expect("read"), 1);
+        store.put_pending(&key("k", 9)).expect("put");
+        assert_eq!(store.session_keys_of("alice").expect("read"), 0);
+    }
+
+    #[test]
+    fn a_refresh_ends_the_session_keys_that_not_all_nodes_have() {
+        let (store, disk) = in_memory();
+        store.put_setup([1; 32], 1, b"old", true).expect("put");
+        put(&store, &key("stored", 1));
+        put(&store, &session("at all", 2, "alice", 10));
+        put(&store, &session("here only", 3, "alice", 10));
+        assert_eq!(store.session_keys_of("alice").expect("read"), 2);
+        let fresh = |name: &str, seed| super::super::CarriedKey {
+            name: name.into(),
+            id: [seed; 16],
+            shares: [("key".to_owned(), zeroize::Zeroizing::new(vec![9; 4]))].into_iter().collect(),
+        };
+        disk.record();
+        store.prepare_keys(0, &[fresh("stored", 1), fresh("at all", 2)]).expect("prepared");
+        store.prepare_rotation([2; 32], b"new").expect("prepared");
+        store.commit_rotation([2; 32], 1005).expect("committed");
+        for bytes in disk.history() {
+            let store = reopen(&Disk::from_bytes(bytes));
+            let is_new = store.setup().expect("read").is_some_and(|setup| setup.id == [2; 32]);
+            assert_eq!(store.key("here only").expect("read").is_none(), is_new);
+            let kept = store.key("at all").expect("read").expect("it stays");
+            assert_eq!(kept.shares.len(), if is_new { 1 } else { 2 });
+        }
+        assert_eq!(store.session_keys_of("alice").expect("read"), 1);
+        assert_eq!(store.state("at all", [2; 16]).expect("read"), Some(KeyState::Announced));
+    }
+
+    /// After a crash at any sync while session keys end, each is there with its shares, or gone.
+    #[test]
+    fn keys_end_whole_or_not_at_all_whenever_this_is_interrupted() {
+        let (store, disk) = in_memory();
+        for seed in 1..=3 {
+            put(&store, &session(&format!("k{seed}"), seed, "alice", 10));
+        }
+        disk.record();
+        assert_eq!(store.end_session_keys(2000).expect("ended"), 3);
+        let history = disk.history();
+        assert!(!history.is_empty());
+        for bytes in history {
+            let store = reopen(&Disk::from_bytes(bytes));
+            for seed in 1..=3 {
+                if let Some(key) = store.key(&format!("k{seed}")).expect("read") {
+                    assert_eq!(key.shares, super::super::testing::key("k", seed).shares);
+                }
+            }
+            store.end_session_keys(2000).expect("ended");
+            assert!(store.held_keys().expect("read").is_empty());
+        }
+    }
+}
