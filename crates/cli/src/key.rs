@@ -13,6 +13,7 @@ mod list;
 mod made;
 mod retire;
 mod rotate;
+mod sealed;
 mod unwrap;
 mod wrap;
 
@@ -31,6 +32,10 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Import a key that exists already; all nodes take part
     Import(import::Arguments),
+    /// Seal a key to the nodes of a cluster, on a machine without a network
+    SealImport(sealed::SealArguments),
+    /// Import a key that was sealed to the nodes; all nodes take part
+    ImportSealed(sealed::ImportArguments),
     /// Make a key of the components that several people gave; all nodes take part
     Combine(combine::Arguments),
     /// Derive a key from another one of the nodes; all nodes take part
@@ -64,6 +69,8 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Generate(arguments) => generate::run(arguments),
         Command::Import(arguments) => import::run(arguments),
+        Command::SealImport(arguments) => sealed::seal(arguments),
+        Command::ImportSealed(arguments) => sealed::import(arguments),
         Command::Combine(arguments) => combine::run(arguments),
         Command::Derive(arguments) => derive::run(arguments),
         Command::Kdf(arguments) => kdf::run(arguments),

@@ -140,6 +140,15 @@ fn requests() -> Vec<Request> {
             of: 3,
             expected: Some(KeyCheck { kind: CheckKind::Zeros, value: vec![1, 2, 3] }),
         },
+        Operation::ImportSealed(Box::new(SealedImport {
+            version: VERSION,
+            cluster: [4; 32],
+            new: new_key(),
+            check: vec![1; 5],
+            not_after: 1_800_000_000,
+            nonce: [5; 32],
+            parts: vec![SealedPart { encapsulated: [6; 32], ciphertext: vec![7; 32] }; 3],
+        })),
         Operation::Combine { key: "payroll".into(), expected: None, parity: Parity::Set },
         Operation::WrapBlock {
             wrapping: "kbpk".into(),

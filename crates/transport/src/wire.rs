@@ -11,6 +11,7 @@ mod components;
 pub mod key_block;
 mod keys;
 mod pairs;
+mod sealed_import;
 
 use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ pub use keys::{
     MOST_SESSION, MOST_SESSION_KEYS, Mode, NewKey, Origin, Usage, VersionState, Wrapping, usage_of,
 };
 pub use pairs::{warnings, why_apart, why_usages_apart};
+pub use sealed_import::{SealedImport, SealedPart};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
@@ -307,6 +309,8 @@ pub enum Operation {
         #[serde(with = "serde_bytes")]
         attributes: Vec<u8>,
     },
+    /// Import a key that was sealed to the nodes. All nodes must take part.
+    ImportSealed(Box<SealedImport>),
 }
 
 impl Operation {
@@ -339,6 +343,7 @@ impl Operation {
             | Operation::Generate(_)
             | Operation::Import(_)
             | Operation::ImportComponent { .. }
+            | Operation::ImportSealed(_)
             | Operation::Combine { .. } => Vec::new(),
             Operation::Delete { key, version: Some(version) } | Operation::Retire { key, version, .. } => {
                 vec![(key, About::Version(*version))]

@@ -30,6 +30,7 @@ mod random;
 mod refusals;
 mod rollback;
 mod sealed_bound;
+mod sealed_keys;
 mod session_keys;
 mod tampering;
 mod versions;

@@ -193,6 +193,7 @@ fn key_of(operation: &Operation) -> &str {
         Operation::Generate(new) | Operation::Import(new) | Operation::ImportComponent { new, .. } => {
             &new.name
         }
+        Operation::ImportSealed(sealed) => &sealed.new.name,
         Operation::Derive { new, .. }
         | Operation::Unwrap { new, .. }
         | Operation::UnwrapBlock { new, .. } => &new.name,
@@ -226,6 +227,7 @@ fn described(operation: &Operation) -> String {
         Operation::Random { bytes } => format!("bytes={bytes}"),
         Operation::Derive { base, .. } => format!("from={base}"),
         Operation::ImportComponent { number, of, .. } => format!("component={number}/{of}"),
+        Operation::ImportSealed(sealed) => format!("sealed={}", hex::encode(sealed.nonce)),
         Operation::Wrap { wrapping, .. } | Operation::WrapBlock { wrapping, .. } => {
             format!("under={wrapping}")
         }

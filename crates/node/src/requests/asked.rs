@@ -15,6 +15,7 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
         Operation::Import(new) | Operation::ImportComponent { new, .. } => {
             vec![Asked::of(Right::Import, &new.name)]
         }
+        Operation::ImportSealed(sealed) => vec![Asked::of(Right::Import, &sealed.new.name)],
         Operation::Combine { key, .. } => vec![Asked::of(Right::Import, key)],
         Operation::Delete { key, .. } => vec![Asked::of(Right::Delete, key)],
         Operation::Rotate { key } => vec![Asked::of(Right::Generate, key)],

@@ -5,6 +5,7 @@ mod components;
 mod from_keys;
 mod keys;
 mod line;
+mod sealed;
 mod steps;
 mod use_key;
 mod versions;
@@ -193,6 +194,10 @@ impl<'a> Serving<'a, '_> {
                 let circuits = self.circuits(&given.cipher.name, &protocol)?;
                 self.take_component(protocol, *given, &circuits)
             }
+            Task::ImportSealed(sealed) => {
+                let circuits = self.circuits(&sealed.cipher.name, &protocol)?;
+                self.take_sealed(protocol, *sealed, &circuits)
+            }
             Task::Combine(combination) => {
                 let circuits = self.circuits(&combination.cipher.name, &protocol)?;
                 self.combine(protocol, *combination, &circuits)
@@ -264,7 +269,7 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::List { .. } => "list",
         Operation::Show { .. } => "show",
         Operation::Generate(_) => "generate",
-        Operation::Import(_) | Operation::ImportComponent { .. } => "import",
+        Operation::Import(_) | Operation::ImportComponent { .. } | Operation::ImportSealed(_) => "import",
         Operation::Combine { .. } => "combine",
         Operation::Delete { .. } => "delete",
         Operation::Derive { .. } => "derive",

@@ -34,6 +34,7 @@ use crate::requests::asked::asked;
 use crate::requests::components::{self, Combination, GivenComponent};
 use crate::requests::conversation::Description;
 use crate::requests::pending::Ticket;
+use crate::requests::sealed::{self, SealedKey};
 use crate::requests::service::Service;
 use crate::store::StoredKey;
 
@@ -113,6 +114,7 @@ pub(crate) enum Task {
     },
     UnwrapBlock(Box<UnwrappedBlock>),
     ImportComponent(Box<GivenComponent>),
+    ImportSealed(Box<SealedKey>),
     Combine(Box<Combination>),
 }
 
@@ -179,6 +181,11 @@ impl Plan {
                 let which = (new, *number, *of);
                 let given = components::give(service, client, which, expected.as_ref(), &mut taken)?;
                 Task::ImportComponent(Box::new(given))
+            }
+            Operation::ImportSealed(sealed) => {
+                refuse_two_keys(&sealed.new)?;
+                let cipher = new_key(service, &sealed.new, &mut taken)?;
+                Task::ImportSealed(Box::new(sealed::open(service, sealed, cipher)?))
             }
             Operation::Combine { key, expected, parity } => {
                 let expected = (expected.as_ref(), *parity);
@@ -371,6 +378,7 @@ impl Plan {
             }
             Task::Generate { .. }
             | Task::Import { .. }
+            | Task::ImportSealed(_)
             | Task::Delete { .. }
             | Task::Retire { .. }
             | Task::Configure { .. }
