@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use polyclave_cipher::{AnyMap, Cells, Cipher, cleartext, compile, modes};
 use polyclave_config::{Cluster, Moment, load_sealed_key, save_sealed_key};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::SealedImport;
+use polyclave_transport::wire::{Lifetime, SealedImport};
 
 use super::import::read;
 use super::kcv::ParityOption;
@@ -79,6 +79,7 @@ pub fn seal(arguments: &SealArguments) -> Result<ExitCode> {
         .with_context(|| format!("{} is refused", arguments.cluster.display()))?;
     let (new, cipher) = arguments.properties.check()?;
     ensure!(new.parts() == 1, "a key for siv is two keys, and cannot be sealed; import it with `key import`");
+    ensure!(new.lifetime == Lifetime::Stored, "a session key cannot be sealed; leave out --session");
     let mut key = read(&arguments.key_file, cipher.key_bytes)?;
     arguments.parity.apply(&cipher, &mut key)?;
     let check = check_value(&cipher, &key)?;

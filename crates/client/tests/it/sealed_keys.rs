@@ -48,18 +48,16 @@ fn a_sealed_key_is_the_key_that_was_sealed_under_every_protocol_and_its_file_cou
         let info = client.import_sealed(sealed.clone()).unwrap_or_else(|e| panic!("{protocol}: {e}"));
         assert_eq!((info.origin, &info.check_value), (Origin::Imported, &check_value("aes-128", &KEY)));
         let message = data(40);
-        let mut computed = None;
-        cluster.wait_until(|| {
-            computed = match cmac(&client, "k", &message) {
-                Ok(code) => Some(code),
-                Err(e) => {
-                    assert!(e.may_pass(), "{protocol}: {e}");
-                    None
-                }
-            };
-            computed.is_some()
+        cluster.wait_until(|| match cmac(&client, "k", &message) {
+            Ok(computed) => {
+                assert_eq!(computed, code("aes-128", &KEY, &message), "{protocol}");
+                true
+            }
+            Err(e) => {
+                assert!(e.may_pass(), "{protocol}: {e}");
+                false
+            }
         });
-        assert_eq!(computed.expect("computed"), code("aes-128", &KEY, &message), "{protocol}");
 
         assert!(refused(client.import_sealed(sealed.clone())).contains("there is a key 'k' already"));
         client.delete("k").expect("deleted").expect("it was there");

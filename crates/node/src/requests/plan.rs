@@ -184,7 +184,7 @@ impl Plan {
             }
             Operation::ImportSealed(sealed) => {
                 refuse_two_keys(&sealed.new)?;
-                let cipher = new_key(service, &sealed.new, &mut taken)?;
+                let cipher = new_key((service, client), &sealed.new, &mut taken)?;
                 Task::ImportSealed(Box::new(sealed::open(service, sealed, cipher)?))
             }
             Operation::Combine { key, expected, parity } => {

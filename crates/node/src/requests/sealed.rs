@@ -15,7 +15,7 @@
 
 use polyclave_cipher::{Cipher, modes};
 use polyclave_config::Moment;
-use polyclave_transport::wire::{CheckKind, KeyCheck, NewKey, Reason, Refusal, SealedImport};
+use polyclave_transport::wire::{CheckKind, KeyCheck, Lifetime, NewKey, Reason, Refusal, SealedImport};
 use zeroize::Zeroizing;
 
 use crate::error::of_store;
@@ -43,6 +43,9 @@ fn refusal(told: impl Into<String>) -> Refusal {
 pub(super) fn open(service: &Service, sealed: &SealedImport, cipher: Cipher) -> Result<SealedKey, Refusal> {
     let malformed = |e: polyclave_protocol::Error| Refusal::new(Reason::Malformed, e.to_string());
     sealed.check_size().map_err(malformed)?;
+    if sealed.new.lifetime != Lifetime::Stored {
+        return Err(refusal("a sealed key is no session key, of which nodes forget that they had it"));
+    }
     let here = service.members.cluster.fingerprint();
     if sealed.cluster != here.bytes() {
         return Err(refusal(format!(

@@ -1,7 +1,7 @@
 //! A key that was sealed to the nodes: they share their parts, add them, and keep the key if its check value is right.
 
 use polyclave_protocol::any::AnyServiceSession;
-use polyclave_protocol::service::ServiceSession;
+use polyclave_protocol::protocol::Session;
 use polyclave_transport::wire::Origin;
 
 use super::Serving;
