@@ -96,7 +96,7 @@ fn nothing_is_kept_of_a_file_that_is_altered_expired_of_another_cluster_or_of_an
         ("an altered key of a part", altered(&|s| s.parts[0].encapsulated[3] ^= 1), cannot),
         ("a longer time", altered(&|s| s.not_after += 9), cannot),
         ("another name", altered(&|s| s.new.name = "sealed-other".into()), cannot),
-        ("other modes", altered(&|s| s.new.modes = vec![Mode::Ccm, Mode::Cmac]), cannot),
+        ("another budget", altered(&|s| s.new.budget_blocks -= 1), cannot),
         ("another check value", altered(&|s| s.check[0] ^= 1), cannot),
         ("a part of another file", mixed, "node-2 cannot open"),
         ("a shorter part", altered(&|s| drop(s.parts[0].ciphertext.pop())), cannot),
