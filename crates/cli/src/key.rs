@@ -2,6 +2,7 @@
 
 mod combine;
 mod configure;
+mod copy;
 mod delete;
 mod derive;
 mod describe;
@@ -38,6 +39,8 @@ pub enum Command {
     ImportSealed(sealed::ImportArguments),
     /// Make a key of the components that several people gave; all nodes take part
     Combine(combine::Arguments),
+    /// Put a key under a second name, for the same or less; all nodes take part
+    Copy(copy::Arguments),
     /// Derive a key from another one of the nodes; all nodes take part
     Derive(derive::Arguments),
     /// Have bytes derived from a key, which only this client learns
@@ -72,6 +75,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::SealImport(arguments) => sealed::seal(arguments),
         Command::ImportSealed(arguments) => sealed::import(arguments),
         Command::Combine(arguments) => combine::run(arguments),
+        Command::Copy(arguments) => copy::run(arguments),
         Command::Derive(arguments) => derive::run(arguments),
         Command::Kdf(arguments) => kdf::run(arguments),
         Command::Wrap(arguments) => wrap::run(arguments),

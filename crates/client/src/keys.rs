@@ -88,6 +88,13 @@ impl Client {
         conversation.done()?.ok_or_else(|| Error::Answers("they derived a key and did not say which".into()))
     }
 
+    /// Puts a version of a key under a second name and id. All nodes take part. Nothing is computed: they store their shares again. What the
+    /// copy is for is at most what the key is for, and both pay from one account.
+    pub fn copy(&self, key: &str, id: [u8; 16], new: NewKey) -> Result<KeyInfo> {
+        let conversation = Conversation::ask_all(self, &Operation::Copy { key: key.into(), id, new })?;
+        conversation.done()?.ok_or_else(|| Error::Answers("they copied a key and did not say which".into()))
+    }
+
     /// Bytes derived from a key that is for it: SP 800-108 in counter mode with CMAC ([`Derivation::CmacCounter`]). The nodes do not see
     /// them.
     pub fn kdf(&self, key: &str, how: Derivation, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {

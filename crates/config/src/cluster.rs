@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use polyclave_protocol::descriptor::Threshold;
 use polyclave_protocol::session::random_bytes;
-use polyclave_protocol::{Party, PartySet};
+use polyclave_protocol::{Party, PartySet, catalog};
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +48,10 @@ pub struct Change {
     pub removed: Vec<String>,
     /// New nodes.
     pub added: Vec<Card>,
-    /// The new threshold; the old one if absent.
+    /// The new threshold; the old one if absent, or the nearest that the protocol allows if there is another protocol or no choice.
     pub threshold: Option<usize>,
+    /// The new protocol; the old one if absent.
+    pub protocol: Option<String>,
 }
 
 /// What the person who gives a directory a cluster file has confirmed.
@@ -88,11 +91,23 @@ impl Cluster {
         }
         let stays = |card: &&Card| !gone.contains(&&card.name);
         let cards: Vec<Card> = self.cards.iter().filter(stays).chain(&change.added).cloned().collect();
-        let mut cluster = Cluster::define(&self.protocol, change.threshold.unwrap_or(self.threshold), cards)?;
+        let protocol = change.protocol.as_deref().unwrap_or(&self.protocol);
+        let threshold = change.threshold.unwrap_or_else(|| self.threshold_under(protocol, cards.len()));
+        let mut cluster = Cluster::define(protocol, threshold, cards)?;
         let fingerprint = self.fingerprint().to_string();
         cluster.replaces = Some(Replaced { id: self.id, fingerprint, lost: change.lost.clone() });
         cluster.check()?;
         Ok(cluster)
+    }
+
+    /// The threshold of a successor for which nobody has chosen one.
+    fn threshold_under(&self, protocol: &str, nodes: usize) -> usize {
+        let threshold = catalog::find(protocol).map(|descriptor| descriptor.threshold);
+        match threshold {
+            Some(Threshold::AllButOne) => Threshold::AllButOne.most(nodes),
+            Some(threshold) if protocol != self.protocol => self.threshold.min(threshold.most(nodes)),
+            _ => self.threshold,
+        }
     }
 
     /// The cluster that this one replaces.
@@ -386,6 +401,26 @@ mod tests {
         let mut spoilt = after.clone();
         spoilt.replaces.as_mut().expect("there").fingerprint.pop();
         assert!(Cluster::parse(&spoilt.to_text()).is_err());
+    }
+
+    #[test]
+    fn a_successor_with_another_protocol_or_number_of_nodes_has_a_threshold_that_fits() {
+        let successor = |protocol: &str, threshold: usize, nodes: u8, to: Option<&str>, more: u8| {
+            let cards = |from: u8, to: u8| (from..to).map(|i| card(&format!("n{i}"), i)).collect();
+            let change = Change {
+                added: cards(nodes, nodes + more),
+                protocol: to.map(String::from),
+                ..Change::default()
+            };
+            let old = Cluster::define(protocol, threshold, cards(0, nodes)).expect("it fits");
+            let new = old.reshaped(&change).expect("it fits");
+            (new.protocol().to_owned(), new.threshold())
+        };
+        assert_eq!(successor("spdz-lt", 1, 2, None, 1), ("spdz-lt".into(), 2));
+        assert_eq!(successor("shamir", 1, 3, Some("spdz-lt"), 0), ("spdz-lt".into(), 2));
+        assert_eq!(successor("spdz-lt", 4, 5, Some("shamir"), 0), ("shamir".into(), 2));
+        assert_eq!(successor("shamir", 1, 5, Some("shamir-active"), 2), ("shamir-active".into(), 1));
+        assert_eq!(successor("shamir", 1, 3, None, 2), ("shamir".into(), 1), "nobody has chosen another");
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub enum Cheat {
     HoldsNothing,
     /// Leaves the hello of a request without opening its nonce once it can know the others' nonces, and waits for them to begin again.
     LeavesHellos,
+    /// Deals other values than its shares, or other masks to the new nodes than to the old ones, when keys move to other nodes.
+    InReshare,
+    /// Uses other shares than it has stored, when keys are opened under masks to move to other nodes.
+    WithOtherShares,
 }
 
 /// Counts the hellos that were left this way.
@@ -43,6 +47,9 @@ const FOR_EVER: Duration = Duration::from_secs(70);
 const LATE_GREETING: Duration = Duration::from_secs(4);
 /// The delay of an answer to a client.
 const LATE_ANSWER: Duration = Duration::from_millis(4500);
+
+/// More bytes than a stored value has before its shares.
+const HEAD_OF_STORED: usize = 128;
 
 /// More than a client reads before it has the others' answers.
 const CLAIMS: usize = 10_000;
@@ -101,6 +108,20 @@ impl Conduct {
     pub(crate) fn spoil<const N: usize>(self, answers: [&mut Vec<u8>; N]) {
         if self.0 == Some(Cheat::InAnswers) {
             answers.into_iter().for_each(|bytes| wrong(bytes));
+        }
+    }
+
+    /// Changes what the node deals when keys move to other nodes: a constant is added to its first value, so that it is a sharing still.
+    pub(crate) fn spoil_dealt<'m>(self, messages: impl IntoIterator<Item = &'m mut [u8]>) {
+        if self.0 == Some(Cheat::InReshare) {
+            messages.into_iter().filter(|message| !message.is_empty()).for_each(|message| message[0] ^= 0x5a);
+        }
+    }
+
+    /// Changes shares that the node has read from its disk, and their MACs. What stands before them is left as it is.
+    pub(crate) fn spoil_stored(self, stored: &mut [u8]) {
+        if self.0 == Some(Cheat::WithOtherShares) {
+            wrong(stored.get_mut(HEAD_OF_STORED..).unwrap_or_default());
         }
     }
 }

@@ -34,4 +34,8 @@ impl Conduct {
     pub(crate) fn delay(self) {}
 
     pub(crate) fn spoil<const N: usize>(self, _answers: [&mut Vec<u8>; N]) {}
+
+    pub(crate) fn spoil_dealt<'m>(self, _messages: impl IntoIterator<Item = &'m mut [u8]>) {}
+
+    pub(crate) fn spoil_stored(self, _share: &mut [u8]) {}
 }

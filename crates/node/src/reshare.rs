@@ -9,8 +9,9 @@
 //!     +------------- all are here, none is done, some lack it --------+
 //! ```
 //!
-//! 1. Old nodes tell all others which keys they hold (`reshare/offers.rs`), and deal their shares to the new nodes (`reshare/moving.rs`; the protocol and its
-//!    security are in `protocol/src/shamir/reshare.rs`). The new nodes agree on fresh common secrets.
+//! 1. Old nodes tell all others which keys they hold (`reshare/offers.rs`). The new nodes agree on fresh common secrets. Then keys move in one of
+//!    two ways (`reshare/moving.rs`). Under Shamir sharing, the old nodes deal their shares to the new ones (`reshare/shares.rs`, `protocol/src/shamir/reshare.rs`).
+//!    Under protocols with MACs, and from one protocol to another, keys are opened under masks that the new nodes share (`reshare/masks.rs`, `protocol/src/handover.rs`).
 //! 2. The new nodes compute the check value of every key from the new shares, and compare it with the one that was stored.
 //! 3. Each new node stores its shares and common secrets beside what it has in use. Each node that leaves notes that it is about to. From
 //!    then on the node refuses to run (`node.rs`). Then all nodes tell each other that they have stored it.
@@ -30,15 +31,17 @@
 //! **Which keys**: all that every old node that takes part holds, pending or announced. A key that is announced at some of them and missing
 //! or deleted at others stops the move, as it stops a refresh. Ids of deleted keys move, too, so that they stay deleted.
 //!
-//! **Adversary**: that of the protocol. Whoever cheats under `shamir-active` can stop the move, and is named where that can be known. It
+//! **Adversary**: that of the protocol, and of the weaker one if there are two. Whoever cheats under one that bears it can stop the move, and is named where that can be known. It
 //! can understate what it has spent of a key's budget (`reshare/offers.rs`), by its own part.
 
 mod course;
 #[cfg(test)]
 mod fuzz;
+mod masks;
 mod moving;
 mod offers;
 mod plan;
+mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -51,7 +54,6 @@ use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_transport::wire::{Approval, Refusal, Subject};
 use polyclave_transport::{Identity, Limits, Mesh, TlsNet};
 
-use crate::Result;
 use crate::clients::approvals::Desk;
 use crate::clients::rules::Rules;
 use crate::clients::taking;
@@ -62,6 +64,7 @@ use crate::operator::clock::now;
 use crate::operator::logbook::{Logbook, open_log};
 use crate::peers::exchange::tell_all;
 use crate::store::{Reshared, Secret, Stage, Store};
+use crate::{Conduct, Result};
 use course::{Course, Standing, course};
 use plan::Plan;
 
@@ -94,6 +97,27 @@ pub fn reshare(
     wait: Duration,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Done> {
+    take_part(dir, (new, from, approval), (wait, Conduct::HONEST), tell)
+}
+
+/// [`reshare`] at a node that cheats.
+#[cfg(feature = "cheats")]
+pub fn reshare_and_cheat(
+    dir: &NodeDir,
+    new: &Cluster,
+    from: Option<&Cluster>,
+    (wait, cheat): (Duration, crate::Cheat),
+    tell: &mut dyn FnMut(&str),
+) -> Result<Done> {
+    take_part(dir, (new, from, None), (wait, cheat.into()), tell)
+}
+
+fn take_part(
+    dir: &NodeDir,
+    (new, from, approval): (&Cluster, Option<&Cluster>, Option<&Approval>),
+    (wait, conduct): (Duration, Conduct),
+    tell: &mut dyn FnMut(&str),
+) -> Result<Done> {
     let store = open_store(dir)?;
     let before = store.reshared().map_err(system)?;
     let old = old_cluster(dir, new, from, before.as_ref())?;
@@ -115,7 +139,7 @@ pub fn reshare(
     if !is_of(before.as_ref(), new) {
         approve((dir, &store, &logbook), &plan, approval)?;
     }
-    let mut node = Node { plan: &plan, me, dir, store: &store, logbook: &logbook, tell };
+    let mut node = Node { plan: &plan, me, dir, store: &store, logbook: &logbook, tell, conduct };
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
     let (nodes, listen) = (plan.addresses(), dir.settings().listen.as_str());
     let limits = Limits { idle: IDLE, ..Limits::default() };
@@ -286,6 +310,7 @@ struct Node<'n> {
     store: &'n Store,
     logbook: &'n Logbook,
     tell: &'n mut dyn FnMut(&str),
+    conduct: Conduct,
 }
 
 impl Node<'_> {

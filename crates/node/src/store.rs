@@ -13,6 +13,7 @@
 //! again, or until the file is rewritten after a refresh (`erase.rs`). A stolen disk does not reveal them as long as the secret is kept
 //! elsewhere.
 
+mod accounts;
 mod approvals;
 mod audit_head;
 mod backup;

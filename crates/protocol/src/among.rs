@@ -7,7 +7,8 @@ use crate::{Error, Party, PartySet, Result};
 /// Some parties of a network. Party k of theirs is the k-th of a list.
 pub struct Among<N> {
     net: N,
-    parties: Vec<Party>,
+    /// By number here, the number in the network, of those that are there.
+    parties: Vec<Option<Party>>,
     me: Party,
 }
 
@@ -17,9 +18,14 @@ type Spread<'a> = (Vec<&'a [u8]>, Vec<&'a mut [u8]>);
 impl<N: Net> Among<N> {
     /// These parties of a network, this one included, by their numbers there.
     pub fn new(net: N, parties: &[Party]) -> Result<Self> {
-        let me = parties.iter().zip(0..).find(|(party, _)| **party == net.me());
+        Among::with_absent(net, &parties.iter().copied().map(Some).collect::<Vec<_>>())
+    }
+
+    /// The same when some of the parties are not in the network: they are no members.
+    pub fn with_absent(net: N, parties: &[Option<Party>]) -> Result<Self> {
+        let me = parties.iter().zip(0..).find(|(party, _)| **party == Some(net.me()));
         let (_, number) = me.ok_or_else(|| Error::misuse("this party is none of those that meet"))?;
-        if parties.iter().any(|party| party.index() >= net.parties()) {
+        if parties.iter().flatten().any(|party| party.index() >= net.parties()) {
             return Err(Error::misuse("the network has no such party"));
         }
         Ok(Among { net, parties: parties.to_vec(), me: Party(number) })
@@ -28,16 +34,12 @@ impl<N: Net> Among<N> {
     /// The number in the network.
     fn outer(&self, party: Party) -> Result<Party> {
         let unknown = || Error::Misuse(format!("there is no {party} among {}", self.parties.len()));
-        self.parties.get(party.index()).copied().ok_or_else(unknown)
+        self.parties.get(party.index()).copied().flatten().ok_or_else(unknown)
     }
 
     fn inner_set(&self, set: PartySet) -> PartySet {
-        self.parties
-            .iter()
-            .zip(0..)
-            .filter(|(outer, _)| set.contains(**outer))
-            .map(|(_, k)| Party(k))
-            .collect()
+        let numbered = self.parties.iter().zip(0..);
+        numbered.filter(|(outer, _)| outer.is_some_and(|p| set.contains(p))).map(|(_, k)| Party(k)).collect()
     }
 
     /// What is sent and received, by the numbers in the network.
@@ -50,8 +52,10 @@ impl<N: Net> Among<N> {
         let mut outer_out: Vec<&[u8]> = vec![&[]; self.net.parties()];
         let mut outer_into: Vec<&mut [u8]> = (0..self.net.parties()).map(|_| &mut [][..]).collect();
         for ((party, message), buffer) in self.parties.iter().zip(out).zip(into) {
-            outer_out[party.index()] = message;
-            outer_into[party.index()] = buffer;
+            if let Some(party) = party {
+                outer_out[party.index()] = message;
+                outer_into[party.index()] = buffer;
+            }
         }
         Ok((outer_out, outer_into))
     }
@@ -59,7 +63,7 @@ impl<N: Net> Among<N> {
     /// An error of the network, with the numbers that the parties have here.
     fn renumbered(&self, error: Error) -> Error {
         let here = |peer: Party| {
-            let found = self.parties.iter().zip(0..).find(|(outer, _)| **outer == peer);
+            let found = self.parties.iter().zip(0..).find(|(outer, _)| **outer == Some(peer));
             found.map_or(peer, |(_, number)| Party(number))
         };
         match error {
@@ -73,7 +77,12 @@ impl<N: Net> Among<N> {
 
 /// An error of some parties among themselves, with the numbers that they have in the network.
 pub fn in_network(parties: &[Party], error: Error) -> Error {
-    let there = |peer: Party| parties.get(peer.index()).copied().unwrap_or(peer);
+    in_network_of(&parties.iter().copied().map(Some).collect::<Vec<_>>(), error)
+}
+
+/// The same when some of the parties are not in the network.
+pub fn in_network_of(parties: &[Option<Party>], error: Error) -> Error {
+    let there = |peer: Party| parties.get(peer.index()).copied().flatten().unwrap_or(peer);
     match error {
         Error::Closed { peer, detail } => Error::Closed { peer: there(peer), detail },
         Error::Timeout { peer, waited } => Error::Timeout { peer: there(peer), waited },
@@ -169,6 +178,19 @@ mod tests {
         });
         let heard: Vec<Vec<u8>> = outcomes.into_iter().map(|o| o.expect("all are there")).collect();
         assert_eq!(heard, [vec![3, 1], vec![3, 0, 2, 4], vec![1, 4], vec![0, 1], vec![1, 2]]);
+    }
+
+    #[test]
+    fn a_party_that_is_absent_is_no_member_and_is_sent_nothing() {
+        let set = [Some(Party(1)), None, Some(Party(0))];
+        let outcomes = run_parties(2, |net| {
+            let mut among = Among::with_absent(&mut *net, &set)?;
+            assert_eq!((among.parties(), among.members()), (3, PartySet::from_bits(0b101)));
+            assert!(matches!(among.send(Party(1), b"to nobody"), Err(Error::Misuse(_))));
+            crate::coins::toss(b"among those that are there", &mut among)
+        });
+        let coins: Vec<_> = outcomes.into_iter().map(|coin| coin.expect("two are there")).collect();
+        assert_eq!(coins[0], coins[1]);
     }
 
     #[test]

@@ -58,6 +58,7 @@ mod error;
 pub mod evaluate;
 pub mod garbled;
 pub mod ghash;
+pub mod handover;
 mod lanes;
 pub mod mascot;
 mod masking;

@@ -110,7 +110,8 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         Err(nothing(self, "carried over to other keys"))
     }
 
-    /// How the nodes share what they store, if it can be moved to other nodes as it is ([`reshare`](crate::shamir::reshare)).
+    /// How the nodes share what they store, if it can be moved to other nodes as it is ([`reshare`](crate::shamir::reshare)). Other values move
+    /// through masks ([`handover`](crate::handover)).
     fn sharing(&self) -> Option<Sharing> {
         None
     }

@@ -111,6 +111,7 @@ fn requests() -> Vec<Request> {
             withdraw_wrappable: true,
             withdraw_usage: vec![Usage::Encrypt, Usage::Kdf],
         },
+        Operation::Copy { key: key.clone(), id: [4; 16], new: new_key() },
         Operation::Describe {
             key: key.clone(),
             id: [4; 16],

@@ -295,6 +295,15 @@ pub enum Operation {
         /// What it may not be used for any more, for ever: in order, without repeats.
         withdraw_usage: Vec<Usage>,
     },
+    /// Put a version of a key under a second name and id, for the same or less. All nodes must take part.
+    Copy {
+        /// Its name.
+        key: String,
+        /// The id of the version.
+        id: [u8; 16],
+        /// The key that is made. What it is for, and how long, is at most what the other one is for.
+        new: NewKey,
+    },
     /// Replace what is written down beside a version. All nodes must take part.
     Describe {
         /// The key's name.
@@ -348,7 +357,9 @@ impl Operation {
             Operation::Delete { key, version: Some(version) } | Operation::Retire { key, version, .. } => {
                 vec![(key, About::Version(*version))]
             }
-            Operation::Use { key, id: Some(id), .. } | Operation::Describe { key, id, .. } => {
+            Operation::Use { key, id: Some(id), .. }
+            | Operation::Describe { key, id, .. }
+            | Operation::Copy { key, id, .. } => {
                 vec![(key, About::Id(*id))]
             }
             Operation::Delete { key, version: None }

@@ -17,7 +17,8 @@ use crate::say;
 #[command(after_help = "Examples:\n  \
     polyclave cluster reshape cluster.toml --lost beta --add delta.toml --out reshare.toml\n  \
     polyclave cluster reshape cluster.toml --add delta.toml --add epsilon.toml --threshold 2 --out reshare.toml\n  \
-    polyclave cluster reshape cluster.toml --remove gamma --out reshare.toml\n\n\
+    polyclave cluster reshape cluster.toml --remove gamma --out reshare.toml\n  \
+    polyclave cluster reshape cluster.toml --protocol shamir-active --add delta.toml --out reshare.toml\n\n\
     The file describes the new cluster, and names the old one with its fingerprint. Give it to all old nodes that are there, to all \
     new nodes and to all clients, and tell them its fingerprint over another way: who could replace it could have all keys moved to \
     machines of his own. Then every operator runs `polyclave node reshare`.")]
@@ -37,9 +38,13 @@ pub struct Arguments {
     #[arg(long, value_name = "CARD")]
     add: Vec<PathBuf>,
 
-    /// How many nodes together learn nothing; as before if absent
+    /// How many nodes together learn nothing; as before if absent, as far as the protocol allows it
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
+
+    /// The protocol of the new nodes; as before if absent
+    #[arg(long, value_name = "P")]
+    protocol: Option<String>,
 
     /// The file to write; it must not exist yet
     #[arg(long, value_name = "FILE", default_value = "reshare.toml")]
@@ -58,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         removed: arguments.remove.clone(),
         added: arguments.add.iter().map(|path| Card::load(path)).collect::<Result<_, _>>()?,
         threshold: arguments.threshold,
+        protocol: arguments.protocol.as_ref().map(|protocol| protocol.to_ascii_lowercase()),
     };
     let new = old.reshaped(&change)?;
     let adversary = adversary(new.protocol(), new.nodes(), new.threshold())?;

@@ -17,7 +17,8 @@ use crate::say;
 #[command(after_help = "Examples:\n  \
     polyclave cluster reshare try --lost node-2 --add 1\n  \
     polyclave cluster reshare try --add 2 --threshold 2\n  \
-    polyclave cluster reshare try --remove node-3 --remove node-4\n\n\
+    polyclave cluster reshare try --remove node-3 --remove node-4\n  \
+    polyclave cluster reshare try --remove node-3 --protocol spdz-tower\n\n\
     The nodes must not be running. This makes directories for new nodes, moves all keys, and gives the client the new file. If it is \
     interrupted, run it again without options: it goes on. Nodes with operators of their own: polyclave cluster reshape makes \
     the file, and each operator runs polyclave node reshare, whose --help says what a reshare does.")]
@@ -37,9 +38,13 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     add: usize,
 
-    /// How many nodes together learn nothing; as before if absent
+    /// How many nodes together learn nothing; as before if absent, as far as the protocol allows it
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
+
+    /// The protocol of the new nodes; as before if absent
+    #[arg(long, value_name = "P")]
+    protocol: Option<String>,
 
     /// The approval of this reshare, if the rules of nodes want one. It is for a file that exists: run this once without, so that it
     /// writes reshare.toml, and then again
@@ -105,7 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// A reshare that was interrupted.
 fn unfinished(arguments: &Arguments, file: &Path) -> Result<Cluster> {
     let asks = !arguments.lost.is_empty() || !arguments.remove.is_empty();
-    if asks || arguments.add > 0 || arguments.threshold.is_some() {
+    if asks || arguments.add > 0 || arguments.threshold.is_some() || arguments.protocol.is_some() {
         bail!(
             "{} is there: a reshare was interrupted. Run this again without options, so that it goes on; only then order another one",
             file.display()
@@ -120,6 +125,7 @@ fn begin(arguments: &Arguments, current: &Cluster, file: &Path) -> Result<Cluste
         removed: arguments.remove.clone(),
         added,
         threshold: arguments.threshold,
+        protocol: arguments.protocol.as_ref().map(|protocol| protocol.to_ascii_lowercase()),
     };
     let gone = |name: &String| arguments.lost.contains(name) || arguments.remove.contains(name);
     let staying = current.cards().iter().map(|card| &card.name).find(|name| !gone(name));

@@ -18,7 +18,7 @@ use crate::say;
     polyclave node reshare /var/lib/polyclave reshare.toml --expect 'acorn zigzag ..'\n  \
     polyclave node reshare /var/lib/polyclave reshare.toml --from cluster.toml --expect 'acorn zigzag ..'     (a new node)\n\n\
     All keys move from the nodes of one cluster to those of another: to replace a lost node, to add and remove nodes, to change the \
-    threshold. `polyclave cluster reshape` makes the file. The node must not be running. Each operator runs this at their node, old nodes \
+    threshold or the protocol. `polyclave cluster reshape` makes the file. The node must not be running. Each operator runs this at their node, old nodes \
     and new ones, at the same time; it waits for the others. Keys, names, ids and files that were sealed stay what they are.\n\n\
     Nothing changes before all nodes have verified and stored the new shares. If it is interrupted at any node, run the same command \
     again at all nodes: it goes on, or begins anew. Until it is done, the nodes that take part serve nothing.\n\n\

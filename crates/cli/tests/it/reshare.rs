@@ -212,11 +212,92 @@ fn a_node_on_a_disk_from_before_a_refresh_is_refused_by_name() {
 fn what_cannot_move_soundly_is_refused_before_anything_begins() {
     let place = Place::new();
     place.run("cluster new try --protocol spdz-lt");
-    let told = place.fails("cluster reshare try --add 1");
-    assert!(told.contains("under spdz-lt they do not"), "{told}");
-    let nodes = place.names_in("try").into_iter().filter(|name| name.starts_with("node-"));
-    assert_eq!(nodes.collect::<Vec<_>>(), ["node-1", "node-2"]);
+    place.run("cluster new other --protocol shamir");
+    let nodes = |dir: &str| {
+        let names = place.names_in(dir).into_iter().filter(|name| name.starts_with("node-"));
+        names.collect::<Vec<_>>()
+    };
+    for (command, why) in [
+        ("cluster reshare try --lost node-2 --add 1", "2 are needed under spdz-lt"),
+        ("cluster reshare try --protocol tinytable-linear64 --add 1", "tinytable-linear64"),
+        ("cluster reshare try --protocol spdz --add 1", "'spdz'"),
+        (
+            "cluster reshare other --lost node-2 --protocol spdz-lt",
+            "3 are needed to move keys from shamir to spdz-lt",
+        ),
+    ] {
+        let told = place.fails(command);
+        assert!(told.contains(why), "{command}: {told}");
+    }
+    assert_eq!((nodes("try").len(), nodes("other").len()), (2, 3), "nothing was made");
     assert!(!place.path("try/reshare.toml").exists());
+}
+
+/// A cluster at rest that has a key of two parts as well, and what it has sealed.
+fn at_rest_with_siv(protocol: &str) -> (Trial, Vec<u8>) {
+    let (trial, nodes) = Trial::begin(protocol);
+    insist("a key", || trial.client().generate(new_key("gone", Mode::Cmac)));
+    insist("deleted", || trial.client().delete("gone"));
+    insist("a key of two parts", || trial.client().generate(new_key("pair", Mode::Siv)));
+    let sealed = trial.place.pipe(&format!("encrypt {SIV}"), TEXT);
+    nodes.into_iter().for_each(Running::end);
+    (trial, sealed)
+}
+
+const SIV: &str = "--client try/client --key pair --mode siv --aad 00 -";
+const TEXT: &[u8] = b"what was sealed before the move";
+
+/// Moves all keys, and shows that these nodes serve with them.
+fn moved(trial: &Trial, sealed: &[u8], options: &str, nodes: &[usize], stock: usize) {
+    let told = reshare(trial, options);
+    assert_eq!(told["keys"], 5, "{options}");
+    for node in nodes {
+        set_stock(trial, *node, stock);
+    }
+    let running = started(trial, nodes);
+    serves(trial);
+    let opened = trial.place.pipe(&format!("decrypt {SIV}"), sealed);
+    assert_eq!(opened, TEXT, "{options}");
+    let told = trial.place.fails("encrypt --client try/client --key gone --raw -");
+    assert!(told.contains("gone"), "{told}");
+    running.into_iter().for_each(Running::end);
+}
+
+/// Whatever the node's file says of its stock.
+fn set_stock(trial: &Trial, node: usize, blocks: usize) {
+    let path = format!("try/node-{node}/node.toml");
+    let settings = String::from_utf8(trial.place.read(&path)).expect("text");
+    let others =
+        settings.lines().filter(|line| !line.starts_with("aes_blocks") && !line.starts_with("des_blocks"));
+    let settings: Vec<&str> = others.collect();
+    trial.place.write(&path, settings.join("\n").as_bytes());
+    trial.place.set_stock(node, blocks, 0);
+}
+
+#[test]
+fn keys_move_from_shamir_to_tinytable_and_back_and_to_shamir_active() {
+    let (trial, sealed) = at_rest_with_siv("shamir");
+    moved(&trial, &sealed, "--protocol tinytable-linear64 --remove node-2", &[1, 3], 32);
+    let told = trial.place.fails("node run try/node-2");
+    assert!(told.contains("has left its cluster"), "{told}");
+    moved(&trial, &sealed, "--protocol shamir --add 1", &[1, 3, 4], 32);
+    moved(&trial, &sealed, "--protocol shamir-active --add 1", &[1, 3, 4, 5], 256);
+}
+
+#[test]
+fn keys_of_spdz_lt_move_to_more_nodes_to_spdz_tower_and_to_shamir() {
+    let (trial, sealed) = at_rest_with_siv("spdz-lt");
+    moved(&trial, &sealed, "--add 1", &[1, 2, 3], 32);
+    moved(&trial, &sealed, "--protocol spdz-tower --remove node-1", &[2, 3], 32);
+    moved(&trial, &sealed, "--remove node-2 --add 1", &[3, 4], 32);
+    moved(&trial, &sealed, "--protocol shamir --add 1", &[3, 4, 5], 32);
+    moved(&trial, &sealed, "--protocol spdz-lt --remove node-3", &[4, 5], 32);
+}
+
+#[test]
+fn keys_of_tinytable_move_to_two_other_nodes() {
+    let (trial, sealed) = at_rest_with_siv("tinytable-linear64");
+    moved(&trial, &sealed, "--remove node-1 --remove node-2 --add 2", &[3, 4], 32);
 }
 
 /// All nodes, or one, are killed at a random moment. The same command, again, finishes it.
@@ -241,8 +322,9 @@ fn survives_kills(protocol: &str, longest: u64) {
         init(&trial, next);
         place.write(&format!("try/node-{next}/clients.toml"), &place.read("try/node-2/clients.toml"));
         let stock = String::from_utf8(place.read("try/node-2/node.toml")).expect("text");
-        if stock.contains("aes_blocks = 256") {
-            place.set_stock(next, 256, 0);
+        let levels = [32, 256].into_iter().find(|level| stock.contains(&format!("aes_blocks = {level}\n")));
+        if let Some(level) = levels {
+            place.set_stock(next, level, 0);
         }
         std::fs::remove_file(place.path("new.toml")).ok();
         let (leaves, card) = (current[0], format!("try/node-{next}/card.toml"));
@@ -295,6 +377,11 @@ fn a_reshare_of_shamir_survives_kills() {
 #[test]
 fn a_reshare_of_shamir_active_survives_kills() {
     survives_kills("shamir-active", 1200);
+}
+
+#[test]
+fn a_reshare_of_spdz_tower_survives_kills() {
+    survives_kills("spdz-tower", 4000);
 }
 
 /// Measures one reshare of many keys: `cargo test --release -p polyclave-cli --test it -- --ignored --nocapture move_in_less`. The variable

@@ -195,6 +195,7 @@ fn key_of(operation: &Operation) -> &str {
         }
         Operation::ImportSealed(sealed) => &sealed.new.name,
         Operation::Derive { new, .. }
+        | Operation::Copy { new, .. }
         | Operation::Unwrap { new, .. }
         | Operation::UnwrapBlock { new, .. } => &new.name,
         Operation::Show { key }
@@ -226,6 +227,7 @@ fn described(operation: &Operation) -> String {
         }
         Operation::Random { bytes } => format!("bytes={bytes}"),
         Operation::Derive { base, .. } => format!("from={base}"),
+        Operation::Copy { key, id, .. } => format!("of={key} id={}", hex::encode(id)),
         Operation::ImportComponent { number, of, .. } => format!("component={number}/{of}"),
         Operation::ImportSealed(sealed) => format!("sealed={}", hex::encode(sealed.nonce)),
         Operation::Wrap { wrapping, .. } | Operation::WrapBlock { wrapping, .. } => {

@@ -169,7 +169,7 @@ impl Keys {
     pub(crate) fn pay(&self, info: &KeyInfo, blocks: u64) -> Result<(), Refusal> {
         let (least, all) = (self.quorum as u128, self.nodes as u128);
         let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
-        self.store.spend(info.id, blocks, own_part).map_err(of_store)
+        self.store.spend((info.id, info.account), blocks, own_part).map_err(of_store)
     }
 
     /// Stores a key that is not yet announced, for the client that makes it.

@@ -17,7 +17,7 @@ pub(crate) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 pub(crate) const ROUND_KEYS: &str = "round keys";
 pub(crate) const SECOND: &str = "second round keys";
 const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
-const RAW: &str = "key";
+pub(crate) const RAW: &str = "key";
 pub(crate) const HASH_KEY: &str = "powers of the hash key";
 
 /// Shares ready for computing.
@@ -84,6 +84,19 @@ pub(crate) fn only_itself(key: &AnyShared, protocol: &AnyServiceSession) -> Shar
 /// A key itself, of which a node has shares if it may be wrapped.
 pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession) -> Result<AnyShared> {
     protocol.restore(stored(name, shares, RAW)?)
+}
+
+/// The parts that a node stores of a key.
+pub(crate) fn shares_for(key: &NewKey) -> Vec<&'static str> {
+    let parts = [
+        (key.wrappable, RAW),
+        (true, ROUND_KEYS),
+        (key.parts() > 1, SECOND),
+        (needs_subkeys(key), SUBKEYS[0]),
+        (needs_subkeys(key), SUBKEYS[1]),
+        (key.modes.contains(&Mode::Gcm), HASH_KEY),
+    ];
+    parts.into_iter().filter_map(|(is_there, part)| is_there.then_some(part)).collect()
 }
 
 /// Whether a key has subkeys of CMAC.

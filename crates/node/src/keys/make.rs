@@ -245,6 +245,21 @@ pub(crate) fn expand(
         check_value.extend(check.ok_or_else(unopened)?.accept().to_blocks());
         all_round_keys.push(round_keys);
     }
+    let expanded = complete(all_round_keys, new, protocol, net, circuits)?;
+    // Before any of it is stored: otherwise an error here would appear under every later use.
+    protocol.check(net)?;
+    Ok((expanded, check_value))
+}
+
+/// What a key's modes and usages need besides its round keys, or those of its two parts.
+pub(crate) fn complete(
+    all_round_keys: Vec<AnyShared>,
+    new: &NewKey,
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+    circuits: &Circuits,
+) -> Result<ExpandedKey> {
+    let zero = circuits.zero();
     let mut all_round_keys = all_round_keys.into_iter();
     let round_keys = all_round_keys.next().ok_or_else(|| Error::misuse("a key without a part"))?;
     let second = all_round_keys.next();
@@ -262,9 +277,7 @@ pub(crate) fn expand(
             subkeys = needs_subkeys(new).then_some((k1, k2));
         }
     }
-    // Before any of it is stored: otherwise an error here would appear under every later use.
-    protocol.check(net)?;
-    Ok((ExpandedKey { round_keys, second, subkeys, hash_key }, check_value))
+    Ok(ExpandedKey { round_keys, second, subkeys, hash_key })
 }
 
 #[cfg(test)]

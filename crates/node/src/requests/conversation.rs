@@ -26,6 +26,7 @@ use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{StepError, misplaced};
 use crate::computation::progress::Progress;
+use crate::keys::key_copy;
 use crate::material::epoch::SessionContext;
 use crate::material::rotation::HeldOff;
 use crate::requests::agreement::agree;
@@ -202,6 +203,13 @@ impl<'a> Serving<'a, '_> {
                 let circuits = self.circuits(&combination.cipher.name, &protocol)?;
                 self.combine(protocol, *combination, &circuits)
             }
+            Task::Copy { source, new } => {
+                self.complete(&source.info, source.state)?;
+                let shares = key_copy::shares(&source, &new).map_err(StepError::Own)?;
+                let made = self.made(new, Origin::Copied, source.info.check_value.clone())?;
+                let info = KeyInfo { account: source.info.account, ..made };
+                self.store_everywhere(info, shares, &[])
+            }
             Task::Delete { key, version } => self.delete(&key, version),
             Task::Rotate { key, .. } => self.rotate(protocol, &key),
             Task::Retire { key, version, state } => {
@@ -273,6 +281,7 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::Combine { .. } => "combine",
         Operation::Delete { .. } => "delete",
         Operation::Derive { .. } => "derive",
+        Operation::Copy { .. } => "copy",
         Operation::Wrap { .. } | Operation::WrapBlock { .. } => "wrap",
         Operation::Unwrap { .. } | Operation::UnwrapBlock { .. } => "unwrap",
         Operation::Kdf { .. } => "kdf",

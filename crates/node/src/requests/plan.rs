@@ -24,11 +24,11 @@ use crate::computation::modes::wrap::Wrap;
 use crate::computation::modes::{Mode, machine, needs};
 use crate::error::refuse_damaged;
 use crate::keys::derive;
-use crate::keys::key_block;
 use crate::keys::make::{check_description, check_new_key};
 use crate::keys::names::Taken;
 use crate::keys::states::{refuse_retired, refuse_return};
 use crate::keys::unwrap::unauthentic;
+use crate::keys::{key_block, key_copy};
 use crate::operator::clock::now;
 use crate::requests::asked::asked;
 use crate::requests::components::{self, Combination, GivenComponent};
@@ -96,6 +96,10 @@ pub(crate) enum Task {
         key: Arc<StoredKey>,
         mode: Box<dyn Mode>,
         wrapped: Option<Arc<StoredKey>>,
+    },
+    Copy {
+        source: Arc<StoredKey>,
+        new: NewKey,
     },
     Derive {
         base: Arc<StoredKey>,
@@ -273,6 +277,14 @@ impl Plan {
                 let mode = machine(how, &service.library.cipher(&info.properties.cipher)?, info.id)?;
                 Task::Use { info, key: stored, mode, wrapped: None }
             }
+            Operation::Copy { key, id, new } => {
+                new_key((service, client), new, &mut taken)?;
+                let (info, source) = service.keys.with_id(key, *id)?;
+                key_copy::may_be_made(&info, new).map_err(key_refusal)?;
+                let rights = asked.iter().filter(|asked| asked.key == *key).map(|asked| asked.right);
+                rights.into_iter().try_for_each(|right| refuse_state(service, client, &info, right))?;
+                Task::Copy { source, new: new.clone() }
+            }
             Operation::Derive { base, new, how } => {
                 let cipher = new_key((service, client), new, &mut taken)?;
                 refuse_two_keys(new)?;
@@ -367,7 +379,9 @@ impl Plan {
                 keys.extend(wrapped.iter().flat_map(|wrapped| encoded(&wrapped.info)));
                 keys
             }
-            Task::Derive { base: key, .. } | Task::Unwrap { kek: key, .. } => encoded(&key.info),
+            Task::Derive { base: key, .. }
+            | Task::Copy { source: key, .. }
+            | Task::Unwrap { kek: key, .. } => encoded(&key.info),
             Task::UnwrapBlock(task) => encoded(&task.kek.info),
             Task::ImportComponent(given) => wire::encode(&given.component).unwrap_or_default(),
             Task::Combine(task) => task.components.iter().flat_map(|key| encoded(&key.info)).collect(),

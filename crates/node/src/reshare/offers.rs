@@ -1,28 +1,36 @@
 //! Which keys the old nodes hold, as they tell all others: properties, what is public of the stored shares, and what each has spent of the
 //! budgets.
 //!
+//! **What may change in a key's life**: its label and attributes, its state, the least version, whether it may be deleted, and what was
+//! withdrawn of its uses. Of a change that was interrupted some nodes may not know. The key moves with what most old nodes have, and if there are equally many, with what is
+//! stricter or newer. So where honest nodes agree and are a majority, no others can change it.
+//!
 //! **Budgets.** Under a budget of B blocks each of n nodes pays for at most B q / n, where q is the quorum, and every block is paid for at q nodes
 //! at least. So if l nodes are lost, the others together have paid q - l times for each of the T blocks that were computed: T is at most
 //! the sum of what they spent, divided by q - l. Each of the n' new nodes then begins with T q' / n' spent, and the new nodes together
-//! compute at most B - T blocks. A node that cheats can understate its own part of the sum.
+//! compute at most B - T blocks. A node that cheats can understate its own part of the sum. A key and its copies pay from one account, and
+//! each tells what that has spent: the new nodes begin with the largest.
 
 use std::collections::BTreeMap;
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ServiceConfig, Stored};
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::wire::KeyInfo;
+use polyclave_transport::wire::{KeyInfo, NewKey};
 use serde::{Deserialize, Serialize};
 
-use super::plan::Plan;
+use super::plan::{Plan, Way};
 use crate::Result;
 use crate::error::system;
-use crate::keys::key::HASH_KEY;
+use crate::keys::key::{HASH_KEY, RAW, ROUND_KEYS, SECOND};
 use crate::peers::exchange::tell_all;
 use crate::store::{KeyState, Store};
 
 /// The most bytes of what one node tells.
 const MOST_BYTES: u64 = 256 << 20;
+
+/// What moves under masks. The other parts follow from these.
+pub(super) const MASKED: [&str; 3] = [RAW, ROUND_KEYS, SECOND];
 
 /// A key as an old node tells of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +80,6 @@ pub(crate) fn stored<'a>(part: &str, bytes: &'a [u8]) -> Stored<'a> {
 
 /// What a node that takes part as an old one holds, as it tells the others.
 pub(crate) fn of(store: &Store, plan: &Plan, me: Party) -> Result<Vec<u8>> {
-    let sharing = plan.from.sharing().ok_or_else(|| Error::misuse("its keys cannot move"))?;
     let mut offers = Vec::new();
     for held in store.held_keys().map_err(system)? {
         // A session key ends with the nodes that have it.
@@ -87,10 +94,20 @@ pub(crate) fn of(store: &Store, plan: &Plan, me: Party) -> Result<Vec<u8>> {
         let mut offer =
             Offer { id: held.id, state, info: held.info.clone(), parts: BTreeMap::new(), spent: 0 };
         if held.state != KeyState::Deleted {
-            offer.spent = store.spent(held.id).map_err(system)?;
+            let account = held.info.as_ref().map_or(held.id, |info| info.account);
+            offer.spent = store.spent(account).map_err(system)?;
             for (part, bytes) in store.shares_of(held.id).map_err(system)? {
-                let public = sharing.public_part(me, stored(&part, &bytes))?;
-                offer.parts.insert(part, public);
+                match &plan.way {
+                    Way::Shares(sharing, _) => {
+                        let public = sharing.public_part(me, stored(&part, &bytes))?;
+                        offer.parts.insert(part, public);
+                    }
+                    Way::Masks if MASKED.contains(&part.as_str()) => {
+                        offer.parts.insert(part, Vec::new());
+                    }
+                    // It is computed anew.
+                    Way::Masks => {}
+                }
             }
         }
         offers.push(offer);
@@ -150,7 +167,9 @@ pub(crate) fn common(offers: &[(Party, Vec<Offer>)], plan: &Plan) -> Result<Comm
     for (id, entries) in entries {
         let is = |state: State| entries.iter().any(|(_, offer)| offer.state == state);
         let (_, first) = entries[0];
-        let alike = |(_, offer): &(Party, &Offer)| offer.info == first.info && offer.parts == first.parts;
+        let identity = |offer: &Offer| offer.info.as_ref().map(KeyInfo::identity);
+        let alike =
+            |(_, offer): &(Party, &Offer)| identity(offer) == identity(first) && offer.parts == first.parts;
         match () {
             () if entries.len() == offers.len() && entries.iter().all(alike) && !is(State::Deleted) => {
                 common.keys.push(key(first, &entries, plan)?);
@@ -183,12 +202,25 @@ fn key(offer: &Offer, entries: &[(Party, &Offer)], plan: &Plan) -> Result<Common
             hex::encode(offer.id)
         ))
     };
-    let info = offer.info.clone().filter(|info| info.id == offer.id).ok_or_else(senseless)?;
+    let infos: Vec<&KeyInfo> = entries.iter().filter_map(|(_, offer)| offer.info.as_ref()).collect();
+    let info = usual(&infos).filter(|info| info.id == offer.id).cloned().ok_or_else(senseless)?;
     let claims: Vec<u64> = entries.iter().map(|(_, offer)| offer.spent).collect();
     let old = (plan.from.quorum(), plan.old.nodes() - entries.len());
     let new = (plan.to.quorum(), plan.new.nodes());
     let spent = carried_spent(&claims, old, new, info.properties.budget_blocks);
     Ok(Common { info, parts: offer.parts.clone(), spent })
+}
+
+/// What most nodes have of one key, see the head of this file.
+fn usual<'i>(infos: &[&'i KeyInfo]) -> Option<&'i KeyInfo> {
+    let rank = |info: &&&KeyInfo| {
+        let same = infos.iter().filter(|other| other == info).count();
+        let NewKey { label, attributes, wrappable, usage, .. } = &info.properties;
+        let strict =
+            (info.state, info.least_version, !info.deletable, !wrappable, std::cmp::Reverse(usage.len()));
+        (same, strict, info.revision, label.clone(), attributes.clone())
+    };
+    infos.iter().max_by_key(rank).copied()
 }
 
 /// What counts as spent at each new node: see the head of this file.
@@ -236,6 +268,29 @@ pub(super) mod tests {
             let left = budget * new.0 as u64 / new.1 as u64 - spent;
             assert!(left * new.1 as u64 / new.0 as u64 + computed <= budget, "{claims:?}");
         }
+    }
+
+    #[test]
+    fn a_label_or_state_that_changed_at_some_nodes_only_is_what_most_have_and_then_the_stricter() {
+        use polyclave_transport::wire::{Mode, Origin, VersionState};
+        let key = |label: &str, revision, state| {
+            let mut new = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1 << 20);
+            new.label = label.into();
+            KeyInfo { revision, state, ..KeyInfo::first(new, [7; 16], Origin::Generated, 1, vec![1; 5]) }
+        };
+        let before = key("before", 0, VersionState::Active);
+        let after = key("after", 1, VersionState::Active);
+        let retired = key("before", 0, VersionState::Deactivated);
+        assert_eq!(usual(&[&before, &before, &after]), Some(&before));
+        assert_eq!(usual(&[&after, &before, &after]), Some(&after));
+        assert_eq!(usual(&[&before, &after]), Some(&after));
+        assert_eq!(usual(&[&before, &retired, &after]), Some(&retired));
+        let mut withdrawn = before.clone();
+        withdrawn.properties.usage.pop();
+        assert_eq!(usual(&[&withdrawn, &before]), Some(&withdrawn));
+        assert_eq!(usual(&[&withdrawn, &before, &before]), Some(&before));
+        assert_eq!(usual(&[]), None);
+        assert!([&after, &retired, &withdrawn].iter().all(|other| other.identity() == before.identity()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use polyclave_config::{Card, Cluster, NodeDir, in_names};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::shamir::reshare::Move;
+use polyclave_protocol::shamir::reshare::{Move, Sharing};
 use polyclave_protocol::{Error, Party, PartySet, catalog};
 use polyclave_transport::Node as Address;
 
@@ -22,11 +22,18 @@ pub(crate) struct Plan {
     pub(crate) new: Cluster,
     pub(crate) from: AnyServiceConfig,
     pub(crate) to: AnyServiceConfig,
-    /// How shares move.
-    pub(crate) movement: Move,
+    pub(crate) way: Way,
     /// The old nodes that take part, by their numbers in the old cluster.
     pub(crate) dealers: PartySet,
     nodes: Vec<(Card, Role)>,
+}
+
+/// How keys move.
+pub(crate) enum Way {
+    /// Old nodes deal their shares to the new ones, which get shares of all that was stored.
+    Shares(Sharing, Move),
+    /// Keys and round keys are opened under masks that the new nodes share, and the new nodes compute the rest anew.
+    Masks,
 }
 
 /// A node's numbers in the two clusters.
@@ -57,19 +64,12 @@ impl Plan {
             )));
         }
         let from = catalog::service(old.protocol(), old.nodes(), old.threshold())?;
-        if from.sharing().is_none() {
-            return Err(Error::Misuse(format!(
-                "keys move under shamir and shamir-active; under {} they do not. Make new keys, and encrypt anew; a key that may be wrapped \
-                 can be wrapped and unwrapped",
-                from.name()
-            )));
-        }
         let to = catalog::service(new.protocol(), new.nodes(), new.threshold())?;
         let is_dealer = |(card, _): &(&Card, Party)| !replaced.lost.contains(&card.name);
         let dealing: Vec<(&Card, Party)> =
             old.cards().iter().zip(Party::all(old.nodes())).filter(is_dealer).collect();
         let dealers: PartySet = dealing.iter().map(|(_, party)| *party).collect();
-        let movement = movement(&from, &to, dealers)?;
+        let way = Way::of(&from, &to, dealers)?;
         let lost = old.nodes() - dealers.len();
         if lost >= from.quorum() {
             return Err(Error::Misuse(format!(
@@ -104,7 +104,7 @@ impl Plan {
                 "{all} nodes would take part, old and new ones together; {MOST} can. Move in two steps"
             )));
         }
-        Ok(Plan { old, new, from, to, movement, dealers, nodes })
+        Ok(Plan { old, new, from, to, way, dealers, nodes })
     }
 
     /// Which of the nodes a directory belongs to.
@@ -138,6 +138,12 @@ impl Plan {
             self.roles().filter_map(|(place, role)| Some((role.new?, place))).collect();
         places.sort();
         places.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// The old nodes' numbers on the common network, in the order of their numbers in the old cluster; none for a lost node.
+    pub(crate) fn old_places(&self) -> Vec<Option<Party>> {
+        let place = |number: Party| self.roles().find(|(_, role)| role.old == Some(number));
+        Party::all(self.old.nodes()).map(|number| place(number).map(|(place, _)| place)).collect()
     }
 
     pub(crate) fn everybody(&self) -> PartySet {
@@ -209,23 +215,29 @@ pub(crate) fn in_order<const N: usize>(
     theirs.into_iter().map(|(_, said)| said).collect()
 }
 
-fn movement(from: &AnyServiceConfig, to: &AnyServiceConfig, dealers: PartySet) -> Result<Move> {
-    let sharings = from.sharing().zip(to.sharing()).filter(|(one, other)| one.is_like(other));
-    let Some((one, other)) = sharings else {
-        return Err(Error::Misuse(format!(
-            "keys move between clusters of one protocol, not from {} to {}: they are stored in other forms. Make new keys, and encrypt \
-             anew; a key that may be wrapped can be wrapped and unwrapped",
-            from.name(),
-            to.name()
-        )));
-    };
-    let needed = one.dealers_needed();
-    if dealers.len() < needed {
-        return Err(Error::Misuse(format!(
-            "{} of the old nodes would take part, and {needed} are needed under {}. Restore the backup of a node that is lost",
-            dealers.len(),
-            from.name()
-        )));
+impl Way {
+    fn of(from: &AnyServiceConfig, to: &AnyServiceConfig, dealers: PartySet) -> Result<Way> {
+        let sharings = from.sharing().zip(to.sharing()).filter(|(one, other)| one.is_like(other));
+        let needed = sharings.map_or(from.quorum(), |(one, _)| one.dealers_needed());
+        let (there, name) = (dealers.len(), from.name());
+        match sharings {
+            _ if there >= needed => {}
+            None if from.sharing().is_some() => {
+                return Err(Error::Misuse(format!(
+                    "{there} of the old nodes would take part, and {needed} are needed to move keys from {name} to {}. Move them to other \
+                     nodes under {name} first, which takes fewer",
+                    to.name()
+                )));
+            }
+            _ => {
+                return Err(Error::Misuse(format!(
+                    "{there} of the old nodes would take part, and {needed} are needed under {name}. Restore the backup of a node that is lost"
+                )));
+            }
+        }
+        match sharings {
+            Some((one, other)) => Ok(Way::Shares(one, Move::new(one, other, dealers)?)),
+            None => Ok(Way::Masks),
+        }
     }
-    Move::new(one, other, dealers)
 }

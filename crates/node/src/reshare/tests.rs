@@ -1,8 +1,8 @@
 use polyclave_config::{Card, Change};
-use polyclave_protocol::{Party, PartySet};
+use polyclave_protocol::{Party, PartySet, catalog};
 use polyclave_transport::CertificateDer;
 
-use super::plan::Role;
+use super::plan::{Role, Way};
 use super::*;
 
 fn card(name: &str, seed: u8) -> Card {
@@ -34,7 +34,7 @@ fn old_nodes_that_take_part_come_first_and_new_ones_follow_in_the_order_of_eithe
         lost: names(&["n2"]),
         removed: names(&["n1"]),
         added: vec![card("n2", 7), card("n9", 9)],
-        threshold: None,
+        ..Change::default()
     };
     let plan = plan(&old, &change).expect("it can be done");
     let numbers = |old: Option<u8>, new: Option<u8>| Role { old: old.map(Party), new: new.map(Party) };
@@ -52,6 +52,35 @@ fn old_nodes_that_take_part_come_first_and_new_ones_follow_in_the_order_of_eithe
 }
 
 #[test]
+fn shares_move_among_nodes_that_store_them_alike_and_keys_under_masks_among_others() {
+    let protocols =
+        [("shamir", 3), ("shamir-active", 4), ("spdz-lt", 2), ("spdz-tower", 2), ("tinytable-linear64", 2)];
+    for (from, nodes) in protocols {
+        for (to, others) in protocols {
+            let threshold = catalog::find(from).expect("listed").threshold.most(usize::from(nodes));
+            let change = Change {
+                removed: (1..=nodes).map(|i| format!("n{i}")).collect(),
+                added: (0..others).map(|i| card(&format!("m{i}"), 50 + i)).collect(),
+                protocol: Some(to.into()),
+                ..Change::default()
+            };
+            let plan = plan(&old(from, nodes, threshold), &change).expect("it can be done");
+            let is_alike = from == to && from.starts_with("shamir");
+            assert_eq!(matches!(plan.way, Way::Shares(..)), is_alike, "{from} to {to}");
+        }
+    }
+    // A lost node has no place.
+    let change = Change {
+        lost: names(&["n2"]),
+        added: vec![card("m", 50)],
+        protocol: Some("spdz-lt".into()),
+        ..Change::default()
+    };
+    let plan = plan(&old("shamir-active", 4, 1), &change).expect("it can be done");
+    assert_eq!(plan.old_places(), [Some(Party(0)), None, Some(Party(1)), Some(Party(2))]);
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_with_the_reason() {
     let refused = |old: &Cluster, change: Change| plan(old, &change).err().expect("refused").to_string();
     let lost = |lost: &[&str]| Change {
@@ -62,7 +91,9 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     assert!(refused(&old("shamir", 3, 1), lost(&["n1", "n2"])).contains("2 are needed"));
     assert!(refused(&old("shamir-active", 4, 1), lost(&["n1", "n2"])).contains("3 are needed"));
     assert!(refused(&old("shamir", 9, 1), lost(&["n1", "n2", "n3"])).contains("3 can serve alone"));
-    assert!(refused(&old("spdz-lt", 3, 2), Change::default()).contains("under spdz-lt they do not"));
+    assert!(refused(&old("spdz-lt", 3, 2), lost(&["n1"])).contains("3 are needed under spdz-lt"));
+    let across = Change { protocol: Some("spdz-lt".into()), ..lost(&["n1"]) };
+    assert!(refused(&old("shamir", 3, 1), across).contains("first, which takes fewer"));
     let many =
         Change { added: (0..9).map(|i| card(&format!("m{i}"), 50 + i)).collect(), ..Default::default() };
     let removed = names(&["n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"]);

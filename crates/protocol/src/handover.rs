@@ -1,0 +1,463 @@
+//! Hands shared values over from one set of parties to another, which may run another protocol.
+//!
+//! Both sets are on one network, and may have members in common. Every old party is a *dealer*: it gets a random mask r_i from the old
+//! set and another one, m_i, from the new set, in the way in which clients get masks ([`ServiceSession::mask_input`]), and tells everybody
+//! delta_i = r_i ^ m_i. Then
+//!
+//! ```text
+//!   old set:  opens d = s ^ r_1 ^ .. ^ r_k                    (k dealers)
+//!   new set:  [s] = d ^ (delta_1 ^ [m_1]) ^ .. ^ (delta_k ^ [m_k])
+//! ```
+//!
+//! so nothing but masks and sums under masks is ever opened. What a protocol shares its values in (its field, its MACs, its images of
+//! cells) stays inside its set; what goes from one to the other is bytes in the order in which people write them.
+//!
+//! **Adversary**: static while values move. It controls parties of either set, as many as the protocol of that set bears, and does what
+//! the weaker one of the two protocols bears: under a passive protocol in either set it only looks on. A party in both sets counts for
+//! both.
+//!
+//! *Secrecy.* At least one dealer h is honest: the old set bears fewer corrupt parties than take part, for t < n/2 as for all but one. The old
+//! set's protocol hides r_h from the adversary, and the new set's hides m_h: these are the masks of an honest client. r_h and m_h are uniform
+//! and independent, so delta_h tells nothing of r_h. So d is uniform whatever s is. The check below opens sums under masks of its own.
+//! What the new set computes is as in any of its sessions.
+//!
+//! *Correctness* against active adversaries. Three things could go wrong.
+//! 1. *A dealer tells another delta_i.* After everybody has the same deltas (parties compare digests of all of them), all parties toss
+//!    chi in GF(2^128), uniform if one of them is honest. The old set opens rho_i = b_i + sum chi^j r_ij, the new one mu_i = c_i + sum
+//!    chi^j m_ij, for blinds b_i and c_i that only the dealer knows and of which it told b_i + c_i before. Everybody checks that rho_i + mu_i
+//!    is what the deltas say. For a wrong delta_i it is with probability L 2^-128 at most, where L is the number of elements
+//!    (Schwartz-Zippel), and the dealer is named. For an honest dealer rho_i is uniform because of b_i, and mu_i follows from it and
+//!    from what is public. A mask of which a cheater told the dealer something wrong fails in the same check, unless the protocol's
+//!    own check of what clients get has found it before; no protocol with active security lets it pass.
+//! 2. *The old set's openings are told wrongly.* Each of them is told by every old party to everybody, and all that was told has to be
+//!    the same. One of these parties is honest, and what it opened has passed its protocol's check (of MACs, or of codes).
+//! 3. *Parties of the new set are told different things*, which would give them a sharing of nothing, and under MACs a check that fails
+//!    depending on the key. Before the new set uses anything that was told, all parties compare digests of it.
+//!
+//! Any fault ends the handover, and [`Fault`] says whether the old set's own secrets may have been tested: a failed check in an old
+//! session counts as one of those that its MAC key bears (`spdz/guesses.rs`).
+//!
+//! **What it takes**: a quorum of the old parties, and all new ones.
+//!
+//! Cost for k dealers and L bytes: k masks of L bytes in each set, one opening of L bytes in the old one, 2 k openings of an element, and
+//! seven exchanges among all.
+
+#[cfg(test)]
+mod tests;
+
+use polyclave_cipher::{Builder, Cells, Circuit, Matrix, compile_with_views};
+use polyclave_field::Gf128;
+use zeroize::Zeroizing;
+
+use crate::among::{Among, in_network_of};
+use crate::any::{AnyMask, AnyServiceConfig, AnyServiceSession, AnyShared};
+use crate::coins;
+use crate::evaluate::{evaluate, prepare, release};
+use crate::masking::powers;
+use crate::net::Net;
+use crate::protocol::{Input, Owner};
+use crate::release::Released;
+use crate::service::{ELEMENT_BYTES, Element, Elements, ServiceConfig, ServiceSession};
+use crate::{Error, Party, PartySet, Result};
+
+/// The most bytes that are handed over together: what a party allocates for the others' messages follows from it.
+pub const MOST_BYTES: usize = 1 << 20;
+
+/// One of the two sets.
+#[derive(Clone, Copy)]
+pub struct Side<'s> {
+    /// What it runs.
+    pub config: &'s AnyServiceConfig,
+    /// By a party's number in the set, its number on the network, of those that take part.
+    pub places: &'s [Option<Party>],
+}
+
+impl Side<'_> {
+    fn members(&self) -> PartySet {
+        let numbered = (0..).map(Party).zip(self.places);
+        numbered.filter(|(_, place)| place.is_some()).map(|(number, _)| number).collect()
+    }
+
+    fn number_of(&self, place: Party) -> Option<Party> {
+        (0..).map(Party).zip(self.places).find(|(_, there)| **there == Some(place)).map(|(number, _)| number)
+    }
+}
+
+/// A handover of this many bytes from one set to the other.
+#[derive(Clone, Copy)]
+pub struct Handover<'s> {
+    /// The old set.
+    pub from: Side<'s>,
+    /// The new set.
+    pub to: Side<'s>,
+    /// How many bytes the blocks of all values have together.
+    pub len: usize,
+}
+
+/// This party's part in a session of the old set, of the new one, or of both.
+pub struct Sessions<'s> {
+    /// In the old set.
+    pub old: Option<&'s mut AnyServiceSession>,
+    /// In the new set.
+    pub new: Option<&'s mut AnyServiceSession>,
+}
+
+/// A value that moves, at an old party: cells of `bits` bits, one lane.
+pub struct Leaving<'v> {
+    /// This party's part.
+    pub value: &'v AnyShared,
+    /// Number of cells.
+    pub count: usize,
+    /// Width of a cell.
+    pub bits: u8,
+}
+
+/// What went wrong. Parties have the numbers that they have on the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// In a session of the old set, whose secrets stay in use if nothing moves.
+    Old(Error),
+    /// Anywhere else.
+    Elsewhere(Error),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault::Elsewhere(error)
+    }
+}
+
+/// Masks in one set, one for each dealer.
+#[derive(Default)]
+struct Masks {
+    masks: Vec<AnyMask>,
+    blinds: Vec<Elements>,
+}
+
+/// Masks that all dealers have, and what this one has to tell.
+pub struct Drawn {
+    old: Masks,
+    new: Masks,
+    /// What this party tells as a dealer: the differences of its masks, and last that of its blinds. Empty if it is none.
+    pub differences: Vec<u8>,
+}
+
+/// What the new set has been given, at one of its parties.
+pub struct Arrived {
+    masks: Vec<AnyMask>,
+    /// For each dealer, what its mask of the new set is to be added to.
+    masked: Vec<Vec<u8>>,
+}
+
+impl Handover<'_> {
+    fn dealers(&self) -> impl Iterator<Item = Party> + '_ {
+        self.from.places.iter().flatten().copied()
+    }
+
+    /// The dealers get their masks.
+    pub fn draw(&self, sessions: &mut Sessions<'_>, net: &mut dyn Net) -> std::result::Result<Drawn, Fault> {
+        if self.len == 0 || self.len > MOST_BYTES {
+            let len = self.len;
+            return Err(Error::Misuse(format!("{len} bytes cannot be handed over at once")).into());
+        }
+        let (old, of_old) = match sessions.old.as_deref_mut() {
+            Some(session) => self.masks(&self.from, session, net).map_err(Fault::Old)?,
+            None => Default::default(),
+        };
+        let (new, of_new) = match sessions.new.as_deref_mut() {
+            Some(session) => self.masks(&self.to, session, net)?,
+            None => Default::default(),
+        };
+        let heard = self.exchange(&of_old, &of_new, net)?;
+        let mut differences = Vec::new();
+        if self.from.number_of(net.me()).is_some() {
+            let [mine, theirs] = [self.known(&self.from, heard.old)?, self.known(&self.to, heard.new)?];
+            differences.extend(mine.iter().zip(theirs.iter()).map(|(r, m)| r ^ m));
+        }
+        Ok(Drawn { old, new, differences })
+    }
+
+    /// Masks of one set, and the messages about each of them for its dealer.
+    fn masks(
+        &self,
+        side: &Side<'_>,
+        session: &mut AnyServiceSession,
+        net: &mut dyn Net,
+    ) -> Result<(Masks, Vec<[Vec<u8>; 2]>)> {
+        let told = |e| in_network_of(side.places, e);
+        let mut among = Among::with_absent(net, side.places)?;
+        let (mut masks, mut messages) = (Masks::default(), Vec::new());
+        for _ in self.dealers() {
+            let (mask, of_mask) = session.mask_input(self.len, &mut among).map_err(told)?;
+            let (blind, of_blind) = session.arithmetic().random_for_client(&mut among).map_err(told)?;
+            masks.masks.push(mask);
+            masks.blinds.push(blind);
+            messages.push([of_mask, of_blind]);
+        }
+        Ok((masks, messages))
+    }
+
+    /// Each dealer gets the messages about its masks.
+    fn exchange(&self, of_old: &[[Vec<u8>; 2]], of_new: &[[Vec<u8>; 2]], net: &mut dyn Net) -> Result<Heard> {
+        let me = net.me();
+        // What a message of a protocol takes is known to its own set. The others hear it first.
+        let len = |messages: &[[Vec<u8>; 2]], k: usize| messages.first().map_or(0, |both| both[k].len());
+        let lens = [len(of_old, 0), len(of_old, 1), len(of_new, 0), len(of_new, 1)];
+        let mine = lens.map(|len| (len as u64).to_le_bytes()).concat();
+        let parties = net.parties();
+        let told = tell(&mine, &vec![mine.len(); parties], net)?;
+        let most = 4 * (self.len + 64);
+        let mut lens = Vec::with_capacity(parties);
+        for (place, told) in Party::all(parties).zip(&told) {
+            let words: Vec<u64> = told.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+            if words.iter().any(|len| *len > most as u64) {
+                return Err(Error::Peer { peer: place, detail: "longer messages than masks take".into() });
+            }
+            lens.push(words.into_iter().map(|len| len as usize).collect::<Vec<usize>>());
+        }
+        let joined = |dealer: usize| -> Zeroizing<Vec<u8>> {
+            let both = of_old.get(dealer).into_iter().chain(of_new.get(dealer));
+            Zeroizing::new(both.flatten().flatten().copied().collect())
+        };
+        let is_dealer = self.from.number_of(me).is_some();
+        let outgoing: Vec<(Party, Zeroizing<Vec<u8>>)> =
+            self.dealers().enumerate().map(|(dealer, place)| (place, joined(dealer))).collect();
+        let own = outgoing.iter().find(|(place, _)| *place == me).map(|(_, message)| message.clone());
+        let to = |place: Party| outgoing.iter().find(|(dealer, _)| *dealer == place && place != me);
+        let out: Vec<&[u8]> =
+            Party::all(parties).map(|place| to(place).map_or(&[][..], |(_, message)| message)).collect();
+        let due = |place: Party| match is_dealer && place != me {
+            true => lens[place.index()].iter().sum(),
+            false => 0,
+        };
+        let mut into: Vec<Zeroizing<Vec<u8>>> =
+            Party::all(parties).map(|place| Zeroizing::new(vec![0; due(place)])).collect();
+        net.exchange(&out, &mut into.iter_mut().map(|message| message.as_mut_slice()).collect::<Vec<_>>())?;
+        if let Some(own) = own {
+            into[me.index()] = own;
+        }
+        let mut heard = Heard::default();
+        for (message, lens) in into.iter().zip(&lens).filter(|_| is_dealer) {
+            let mut rest = &message[..];
+            let mut parts = lens.iter().map(|len| {
+                let (part, behind) = rest.split_at(*len);
+                rest = behind;
+                Zeroizing::new(part.to_vec())
+            });
+            heard.old.push([parts.next().unwrap_or_default(), parts.next().unwrap_or_default()]);
+            heard.new.push([parts.next().unwrap_or_default(), parts.next().unwrap_or_default()]);
+        }
+        Ok(heard)
+    }
+
+    /// At a dealer: its mask of one set, and behind it its blind, from what every party of the network has sent it.
+    fn known(&self, side: &Side<'_>, heard: Vec<[Zeroizing<Vec<u8>>; 2]>) -> Result<Zeroizing<Vec<u8>>> {
+        let members = side.members();
+        let of_members = |k: usize| -> Vec<&[u8]> {
+            let places = side.places.iter().flatten();
+            places.map(|place| heard.get(place.index()).map_or(&[][..], |both| &both[k][..])).collect()
+        };
+        let told = |e| in_network_of(side.places, e);
+        let mask = side.config.combine(members, &of_members(0)).map_err(told)?;
+        let blind = side.config.combine_elements(members, &of_members(1)).map_err(told)?;
+        if mask.len() != self.len || blind.len() != 1 {
+            return Err(Error::CheckFailed { what: "a mask of another length than was asked for" });
+        }
+        let mut known = Zeroizing::new(Vec::with_capacity(self.len + ELEMENT_BYTES));
+        known.extend_from_slice(&mask);
+        known.extend_from_slice(&blind[0]);
+        Ok(known)
+    }
+
+    /// Checks the masks, opens the values under them, and gives the new set what it needs. An old party names its values, one after
+    /// another, which have as many bytes as are handed over.
+    pub fn complete(
+        &self,
+        drawn: Drawn,
+        leaving: &[Leaving<'_>],
+        sessions: &mut Sessions<'_>,
+        net: &mut dyn Net,
+    ) -> std::result::Result<Arrived, Fault> {
+        let Drawn { mut old, new, differences } = drawn;
+        let places: Vec<Party> = self.dealers().collect();
+        let mut lens = vec![0; net.parties()];
+        places.iter().for_each(|place| lens[place.index()] = self.len + ELEMENT_BYTES);
+        let told = tell(&differences, &lens, net)?;
+        compare("differences of masks", &told.concat(), net)?;
+        let of_dealers: Vec<&Vec<u8>> = places.iter().map(|place| &told[place.index()]).collect();
+
+        let mut chi = [0; ELEMENT_BYTES];
+        chi.copy_from_slice(&coins::toss(b"check of masks in two sets of parties", net)?[..ELEMENT_BYTES]);
+        let rho = match sessions.old.as_deref_mut() {
+            Some(session) => opened(&self.from, session, &old, chi, net).map_err(Fault::Old)?,
+            None => Vec::new(),
+        };
+        let mu = match sessions.new.as_deref_mut() {
+            Some(session) => opened(&self.to, session, &new, chi, net)?,
+            None => Vec::new(),
+        };
+        let rho = unanimous(&self.from, rho.as_flattened(), ELEMENT_BYTES * places.len(), net)?;
+        let mu = unanimous(&self.to, mu.as_flattened(), ELEMENT_BYTES * places.len(), net)?;
+        for (number, (place, told)) in places.iter().zip(&of_dealers).enumerate() {
+            let at = ELEMENT_BYTES * number..ELEMENT_BYTES * (number + 1);
+            let sum: Vec<u8> = rho[at.clone()].iter().zip(&mu[at]).map(|(r, m)| r ^ m).collect();
+            if sum != combination(told, self.len, chi) {
+                let detail = "other masks to the new nodes than to the old ones".into();
+                return Err(Error::Peer { peer: *place, detail }.into());
+            }
+        }
+
+        let mine = match sessions.old.as_deref_mut() {
+            Some(session) => {
+                self.open(session, &std::mem::take(&mut old.masks), leaving, net).map_err(Fault::Old)?
+            }
+            None => Vec::new(),
+        };
+        let public = unanimous(&self.from, &mine, self.len, net)?;
+        let mut masked: Vec<Vec<u8>> = of_dealers.iter().map(|told| told[..self.len].to_vec()).collect();
+        masked[0].iter_mut().zip(&public).for_each(|(byte, d)| *byte ^= d);
+        Ok(Arrived { masks: new.masks, masked })
+    }
+
+    /// At an old party: the values under all masks.
+    fn open(
+        &self,
+        session: &mut AnyServiceSession,
+        masks: &[AnyMask],
+        leaving: &[Leaving<'_>],
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
+        let mut among = Among::with_absent(net, self.from.places)?;
+        let mut open = || -> Result<Vec<u8>> {
+            let mut public = Vec::with_capacity(self.len);
+            for Leaving { value, count, bits } in leaving {
+                let circuit = compile_with_views(&sum(1 + masks.len(), *count, *bits), session, |port| {
+                    vec![Matrix::identity(port.bits)]
+                });
+                let zeros = vec![0; Cells::block_bytes(*count, *bits)];
+                let unmasked = masks.iter().zip(&circuit.inputs()[1..]);
+                let unmasked: Vec<AnyShared> = unmasked
+                    .map(|(mask, port)| session.unmask(mask, public.len(), &zeros, port))
+                    .collect::<Result<_>>()?;
+                let inputs: Vec<_> = std::iter::once(*value).chain(&unmasked).map(Input::Shared).collect();
+                let batch = prepare(session, &circuit, 1, &mut among)?;
+                let sums = evaluate(session, &circuit, 1, &inputs, batch, &mut among)?;
+                let opened = release(session, &sums[0], Owner::All, &mut among)?;
+                let opened = opened.ok_or_else(|| Error::misuse("the value was not opened"))?;
+                public.extend(opened.accept().to_blocks());
+            }
+            match public.len() == self.len {
+                true => Ok(public),
+                false => Err(Error::misuse("the values have another length than is handed over")),
+            }
+        };
+        open().map_err(|e| in_network_of(self.from.places, e))
+    }
+}
+
+/// What a dealer was sent, by the sender's number on the network: about its mask, and about its blind.
+#[derive(Default)]
+struct Heard {
+    old: Vec<[Zeroizing<Vec<u8>>; 2]>,
+    new: Vec<[Zeroizing<Vec<u8>>; 2]>,
+}
+
+impl Arrived {
+    /// The value whose bytes begin at `at`, one lane of cells with these views, at a party of the new set.
+    pub fn value(
+        &self,
+        at: usize,
+        (count, bits): (usize, u8),
+        views: &[Matrix],
+        session: &mut AnyServiceSession,
+        net: &mut dyn Net,
+    ) -> Result<AnyShared> {
+        let circuit = compile_with_views(&sum(self.masks.len(), count, bits), session, |_| views.to_vec());
+        let end = at + Cells::block_bytes(count, bits);
+        let masked = self.masks.iter().zip(&self.masked).zip(circuit.inputs());
+        let terms: Vec<AnyShared> = masked
+            .map(|((mask, masked), port)| {
+                let bytes = masked.get(at..end).ok_or_else(|| Error::misuse("no value begins there"))?;
+                session.unmask(mask, at, bytes, port)
+            })
+            .collect::<Result<_>>()?;
+        let inputs: Vec<_> = terms.iter().map(Input::Shared).collect();
+        let batch = prepare(session, &circuit, 1, net)?;
+        Ok(evaluate(session, &circuit, 1, &inputs, batch, net)?.remove(0))
+    }
+}
+
+/// The sum of some values.
+fn sum(terms: usize, count: usize, bits: u8) -> Circuit {
+    let mut b = Builder::new("sum under masks");
+    let terms: Vec<_> = (0..terms).map(|i| b.input(&format!("term {i}"), count, bits)).collect();
+    let cells: Vec<_> =
+        (0..count).map(|cell| b.xor(&terms.iter().map(|term| term[cell]).collect::<Vec<_>>())).collect();
+    b.output("sum", &cells);
+    b.finish()
+}
+
+/// For every dealer the combination of its mask that the coins ask for, under its blind.
+fn opened(
+    side: &Side<'_>,
+    session: &mut AnyServiceSession,
+    masks: &Masks,
+    chi: Element,
+    net: &mut dyn Net,
+) -> Result<Vec<Element>> {
+    let mut among = Among::with_absent(net, side.places)?;
+    let of_dealers = masks.masks.iter().zip(&masks.blinds);
+    let opened = of_dealers.map(|(mask, blind)| session.open_mask_check(mask, blind, chi, &mut among));
+    opened.collect::<Result<_>>().map_err(|e| in_network_of(side.places, e))
+}
+
+/// What a dealer's differences say that the openings have to differ by.
+fn combination(told: &[u8], len: usize, chi: Element) -> Vec<u8> {
+    let (of_mask, of_blind) = told.split_at(len);
+    let element = |bytes: &[u8]| {
+        let mut element = [0; ELEMENT_BYTES];
+        element[..bytes.len()].copy_from_slice(bytes);
+        Gf128::from_bytes(element)
+    };
+    let elements = of_mask.chunks(ELEMENT_BYTES).map(element);
+    let powers = powers(chi, len.div_ceil(ELEMENT_BYTES)).into_iter().map(Gf128::from_bytes);
+    elements.zip(powers).fold(element(of_blind), |sum, (x, power)| sum + x * power).to_bytes().to_vec()
+}
+
+/// What every party of a set tells everybody, which has to be the same.
+fn unanimous(side: &Side<'_>, mine: &[u8], len: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+    let mut lens = vec![0; net.parties()];
+    side.places.iter().flatten().for_each(|place| lens[place.index()] = len);
+    let told = tell(mine, &lens, net)?;
+    let mut told = side.places.iter().flatten().map(|place| &told[place.index()]);
+    let first = told.next().cloned().unwrap_or_default();
+    if told.any(|other| *other != first) {
+        return Err(Error::Equivocation { what: "openings of a set of parties" });
+    }
+    compare("openings of a set of parties", &first, net)?;
+    Ok(first)
+}
+
+/// Every party tells all others something of the length that is due from it.
+fn tell(mine: &[u8], lens: &[usize], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
+    let me = net.me();
+    if lens[me.index()] != mine.len() {
+        return Err(Error::misuse("another length is due from this party"));
+    }
+    let out: Vec<&[u8]> = Party::all(lens.len()).map(|p| if p == me { &[][..] } else { mine }).collect();
+    let mut into: Vec<Vec<u8>> =
+        Party::all(lens.len()).zip(lens).map(|(p, len)| vec![0; if p == me { 0 } else { *len }]).collect();
+    net.exchange(&out, &mut into.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
+    into[me.index()] = mine.to_vec();
+    Ok(into)
+}
+
+/// All parties have heard the same, or none goes on.
+fn compare(what: &'static str, heard: &[u8], net: &mut dyn Net) -> Result<()> {
+    let digest = blake3::derive_key("polyclave 2026 what was told in a handover", heard);
+    let told = tell(&digest, &vec![digest.len(); net.parties()], net)?;
+    match told.iter().all(|theirs| *theirs == digest) {
+        true => Ok(()),
+        false => Err(Error::Equivocation { what }),
+    }
+}

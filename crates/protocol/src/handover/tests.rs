@@ -1,0 +1,237 @@
+use polyclave_cipher::compile;
+use polyclave_field::Gf2_64;
+
+use super::*;
+use crate::any::AnySetup;
+use crate::catalog;
+use crate::mesh::run_parties;
+use crate::protocol::{ProtocolConfig, Session};
+use crate::session::{HandshakeParameters, hello};
+use crate::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
+use crate::testkit::faults::{Promise, Sweep};
+
+/// What moves: cells of a byte, and of four bits.
+const BYTES: [u8; 20] = *b"sixteen bytes, fewer";
+const WIDE: usize = 16;
+
+/// Two sets on one network, by the numbers that their parties have there.
+#[derive(Clone)]
+struct Meeting {
+    from: fn() -> AnyServiceConfig,
+    to: fn() -> AnyServiceConfig,
+    old: Vec<Option<Party>>,
+    new: Vec<Option<Party>>,
+    /// The old party that has no place any more, and the place that it had when the common secrets were made.
+    lost: Option<(usize, Party)>,
+}
+
+fn places(numbers: &[u8]) -> Vec<Option<Party>> {
+    numbers.iter().map(|number| Some(Party(*number))).collect()
+}
+
+impl Meeting {
+    fn parties(&self) -> usize {
+        let all = self.old.iter().chain(&self.new).flatten().chain(self.lost.iter().map(|(_, place)| place));
+        all.map(|place| place.index() + 1).max().expect("some")
+    }
+
+    /// The whole, at one party: a member of the new set returns what the new set opens.
+    fn run(
+        &self,
+        spoil: impl Fn(Party, &mut Vec<u8>),
+        net: &mut dyn Net,
+    ) -> std::result::Result<Option<Vec<u8>>, Fault> {
+        let (from, to) = ((self.from)(), (self.to)());
+        let (old, new) = (Side { config: &from, places: &self.old }, Side { config: &to, places: &self.new });
+        // All parties know each other before anything is handed over.
+        hello(&HandshakeParameters::new(self.parties()), net)?;
+        let mut before = self.old.clone();
+        self.lost.iter().for_each(|(number, place)| before[*number] = Some(*place));
+        let mut old_session = joined(&old, &before, net).map_err(Fault::Old)?;
+        if self.lost.is_some_and(|(_, place)| place == net.me()) {
+            return Ok(None);
+        }
+        // The lost party is the last one.
+        let there: Vec<Party> =
+            Party::all(net.parties()).filter(|p| self.lost.is_none_or(|(_, place)| place != *p)).collect();
+        let net: &mut dyn Net = &mut Among::new(net, &there)?;
+        let values = match &mut old_session {
+            Some(session) => {
+                let told = |e| Fault::Old(in_network_of(&self.old, e));
+                shared(&old, session, net).map_err(told)?
+            }
+            None => Vec::new(),
+        };
+        let mut new_session = joined(&new, &self.new, net)?;
+        let handover = Handover { from: old, to: new, len: BYTES.len() };
+        let mut sessions = Sessions { old: old_session.as_mut(), new: new_session.as_mut() };
+        let mut drawn = handover.draw(&mut sessions, net)?;
+        spoil(net.me(), &mut drawn.differences);
+        let leaving: Vec<Leaving<'_>> =
+            values.iter().map(|(value, count, bits)| Leaving { value, count: *count, bits: *bits }).collect();
+        let arrived = handover.complete(drawn, &leaving, &mut sessions, net)?;
+        let Some(session) = new_session.as_mut() else { return Ok(None) };
+        let open = || -> Result<Vec<u8>> {
+            let mut among = Among::with_absent(net, &self.new)?;
+            let mut opened = Vec::new();
+            for (at, count, bits) in [(0, WIDE, 8), (WIDE, 2 * (BYTES.len() - WIDE), 4)] {
+                let views = [Matrix::identity(bits)];
+                let value = arrived.value(at, (count, bits), &views, session, &mut among)?;
+                let cells = release(session, &value, Owner::All, &mut among)?.expect("it is for all");
+                opened.extend(cells.accept().to_blocks());
+            }
+            Ok(opened)
+        };
+        Ok(Some(open().map_err(|e| in_network_of(&self.new, e))?))
+    }
+}
+
+fn joined(side: &Side<'_>, before: &[Option<Party>], net: &mut dyn Net) -> Result<Option<AnyServiceSession>> {
+    if !before.contains(&Some(net.me())) {
+        return Ok(None);
+    }
+    let told = |e| in_network_of(before, e);
+    let setup: AnySetup = side.config.set_up(&mut Among::with_absent(&mut *net, before)?).map_err(told)?;
+    if side.number_of(net.me()).is_none() {
+        return Ok(None);
+    }
+    let mut among = Among::with_absent(net, side.places)?;
+    let session = hello(&side.config.handshake(HandshakeParameters::new(side.places.len())), &mut among);
+    side.config.join(&setup, session.map_err(told)?.stream(), among.members()).map(Some)
+}
+
+/// The bytes, shared among the old set: the first of its members gives them.
+fn shared(
+    side: &Side<'_>,
+    session: &mut AnyServiceSession,
+    net: &mut dyn Net,
+) -> Result<Vec<(AnyShared, usize, u8)>> {
+    let mut among = Among::with_absent(net, side.places)?;
+    let giver = among.members().iter().next().expect("there are members");
+    let mut values = Vec::new();
+    for (bytes, count, bits) in [(&BYTES[..WIDE], WIDE, 8), (&BYTES[WIDE..], 2 * (BYTES.len() - WIDE), 4)] {
+        let cells = Cells::from_blocks(count, bits, bytes).expect("whole blocks");
+        let circuit = compile(&sum(1, count, bits), session);
+        let input = if among.me() == giver { Input::Mine(&cells) } else { Input::From(giver) };
+        let batch = prepare(session, &circuit, 1, &mut among)?;
+        let value = evaluate(session, &circuit, 1, &[input], batch, &mut among)?.remove(0);
+        values.push((value, count, bits));
+    }
+    session.check(&mut among)?;
+    Ok(values)
+}
+
+fn service(name: &str, parties: usize) -> AnyServiceConfig {
+    let descriptor = catalog::find(name).expect("it is listed");
+    descriptor.service(parties, descriptor.threshold.most(parties)).expect("it serves")
+}
+
+fn with_dealt_material() -> AnyServiceConfig {
+    let packing = Packing::of::<Gf2_64>(1).expect("it fits");
+    let dealer = Preprocessing::InsecureDealer;
+    let config = SpdzConfig::<Gf2_64>::new(2, LookupMethod::MaskedTables, dealer, packing);
+    AnyServiceConfig::new(config.expect("it fits"))
+}
+
+fn moves(meeting: &Meeting) {
+    let outcomes = run_parties(meeting.parties(), |net| Ok(meeting.run(|_, _| (), net)));
+    for (place, outcome) in Party::all(meeting.parties()).zip(outcomes) {
+        let outcome = outcome.expect("it ran").expect("all are honest");
+        let is_new = meeting.new.contains(&Some(place));
+        assert_eq!(outcome, is_new.then(|| BYTES.to_vec()), "{place}");
+    }
+}
+
+#[test]
+fn values_move_from_shamir_to_authenticated_sharing_and_a_lost_party_is_not_missed() {
+    moves(&Meeting {
+        from: || service("shamir-active", 4),
+        to: with_dealt_material,
+        old: vec![Some(Party(0)), None, Some(Party(1)), Some(Party(2))],
+        new: places(&[3, 1]),
+        lost: Some((1, Party(4))),
+    });
+}
+
+#[test]
+fn values_move_from_authenticated_sharing_to_shamir() {
+    moves(&Meeting {
+        from: with_dealt_material,
+        to: || service("shamir", 3),
+        old: places(&[0, 1]),
+        new: places(&[1, 0, 2]),
+        lost: None,
+    });
+}
+
+#[test]
+fn values_move_between_two_sets_that_have_nobody_in_common() {
+    moves(&Meeting {
+        from: || service("shamir", 3),
+        to: || service("shamir-active", 4),
+        old: places(&[0, 1, 2]),
+        new: places(&[3, 4, 5, 6]),
+        lost: None,
+    });
+}
+
+#[test]
+fn a_dealer_with_other_masks_for_the_new_set_is_named_by_everybody() {
+    for byte in [0, BYTES.len() - 1, BYTES.len() + 3] {
+        let meeting = Meeting {
+            from: || service("shamir-active", 4),
+            to: with_dealt_material,
+            old: places(&[0, 1, 2, 3]),
+            new: places(&[2, 4]),
+            lost: None,
+        };
+        let cheater = Party(1);
+        let spoil = |me: Party, differences: &mut Vec<u8>| {
+            if me == cheater {
+                differences[byte] ^= 1;
+            }
+        };
+        let outcomes = run_parties(meeting.parties(), |net| Ok(meeting.run(spoil, net)));
+        for outcome in outcomes {
+            let fault = outcome.expect("it ran").expect_err("no value arrives");
+            assert!(
+                matches!(&fault, Fault::Elsewhere(Error::Peer { peer, .. }) if *peer == cheater),
+                "{fault:?}"
+            );
+        }
+    }
+}
+
+/// Every message of one party is changed, cut, repeated and withheld: a member of the new set has the right value or an error, and no
+/// honest party accuses another.
+fn sweep(meeting: Meeting, cheater: Party) {
+    let sweep = Sweep { drop_every: 7, ..Sweep::new(meeting.parties(), cheater, Promise::RightOrAborted) };
+    let swept = sweep.run(move |net| {
+        meeting.run(|_, _| (), net).map_err(|fault| match fault {
+            Fault::Old(error) | Fault::Elsewhere(error) => error,
+        })
+    });
+    println!("{swept:?}");
+    assert!(swept.messages > 20 && swept.faults > 60, "{swept:?}");
+}
+
+#[test]
+fn no_message_of_a_party_in_both_sets_makes_authenticated_values_wrong() {
+    let (from, to) = (with_dealt_material, with_dealt_material);
+    sweep(Meeting { from, to, old: places(&[0, 1]), new: places(&[1, 2]), lost: None }, Party(1));
+}
+
+#[test]
+fn no_message_of_a_dealer_makes_values_wrong_that_move_to_shamir_active() {
+    let to = || service("shamir-active", 4);
+    sweep(
+        Meeting {
+            from: with_dealt_material,
+            to,
+            old: places(&[0, 1]),
+            new: places(&[1, 2, 3, 4]),
+            lost: None,
+        },
+        Party(0),
+    );
+}
