@@ -123,6 +123,15 @@ fn no_sealed_secret_panics_and_what_is_read_comes_back() {
 }
 
 #[test]
+fn no_key_under_pins_panics_and_what_is_read_comes_back() {
+    let to_text = |pins: &pins::Pins| text::render("x", pins);
+    let valid = vec![pins::tests::text().into_bytes()];
+    let words =
+        ["version = ", "memory_kib = ", "[user]", "[security_officer]", "salt = ", "nonce = ", "sealed = "];
+    fuzz!("pins", &words, valid, |bytes: &[u8]| comes_back(bytes, pins::parse, to_text));
+}
+
+#[test]
 fn no_cluster_file_panics_and_what_is_read_comes_back() {
     let valid = vec![cluster().to_text().into_bytes()];
     fuzz!("clusters", &WORDS, valid, |bytes: &[u8]| {
