@@ -73,6 +73,7 @@ fn steps() -> Vec<Step> {
         Step::Wrapped,
         Step::FileKey,
         Step::Derived,
+        Step::Rewrapped,
     ]
 }
 
@@ -173,10 +174,38 @@ fn requests() -> Vec<Request> {
             how: Wrapping::Kwp,
             new: new_key(),
         },
+        Operation::Rewrap {
+            key: "payroll".into(),
+            old: "payroll".into(),
+            id: Some([4; 16]),
+            what: Rewrapped::Gcm {
+                nonce: vec![2; 12],
+                additional: vec![3; 8],
+                ciphertext: vec![4; 40],
+                tag: vec![5; 16],
+            },
+        },
+        Operation::Rewrap {
+            key: "payroll".into(),
+            old: "other".into(),
+            id: None,
+            what: Rewrapped::Sealed {
+                file: [1; 32],
+                additional: Some([2; 32]),
+                ciphertext: vec![4; 40],
+                tag: [5; 16],
+            },
+        },
+        Operation::Rewrap {
+            key: "kek".into(),
+            old: "old-kek".into(),
+            id: None,
+            what: Rewrapped::Key { wrapped: vec![3; 24], how: Wrapping::Kw },
+        },
         Operation::Random { bytes: 32 },
     ];
     let operations =
-        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 20]));
+        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 40]));
     let request = |(operation, first)| Request {
         version: VERSION,
         id: [6; 16],

@@ -30,6 +30,7 @@ mod policy;
 mod random;
 mod refusals;
 mod reshare;
+mod rewrap;
 mod rollback;
 mod sealed_bound;
 mod sealed_keys;
