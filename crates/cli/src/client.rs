@@ -3,6 +3,7 @@
 mod init;
 mod join;
 mod rotate;
+mod seal;
 mod status;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,10 @@ pub enum Command {
     Rotate(rotate::Arguments),
     /// Ask every node for its status
     Status(status::Arguments),
+    /// Seal the client's key under PINs, for programs of PKCS#11; only they can use it then
+    Seal(seal::SealArguments),
+    /// Put the client's key into the clear again
+    Unseal(seal::UnsealArguments),
 }
 
 /// Runs the command.
@@ -40,6 +45,8 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Join(arguments) => join::run(arguments),
         Command::Rotate(arguments) => rotate::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Seal(arguments) => seal::seal(arguments),
+        Command::Unseal(arguments) => seal::unseal(arguments),
     }
 }
 

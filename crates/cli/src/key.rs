@@ -2,6 +2,7 @@
 
 mod combine;
 mod configure;
+mod copy;
 mod delete;
 mod derive;
 mod describe;
@@ -13,6 +14,7 @@ mod list;
 mod made;
 mod retire;
 mod rotate;
+mod sealed;
 mod unwrap;
 mod wrap;
 
@@ -31,8 +33,14 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Import a key that exists already; all nodes take part
     Import(import::Arguments),
+    /// Seal a key to the nodes of a cluster, on a machine without a network
+    SealImport(sealed::SealArguments),
+    /// Import a key that was sealed to the nodes; all nodes take part
+    ImportSealed(sealed::ImportArguments),
     /// Make a key of the components that several people gave; all nodes take part
     Combine(combine::Arguments),
+    /// Put a key under a second name, for the same or less; all nodes take part
+    Copy(copy::Arguments),
     /// Derive a key from another one of the nodes; all nodes take part
     Derive(derive::Arguments),
     /// Have bytes derived from a key, which only this client learns
@@ -64,7 +72,10 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Generate(arguments) => generate::run(arguments),
         Command::Import(arguments) => import::run(arguments),
+        Command::SealImport(arguments) => sealed::seal(arguments),
+        Command::ImportSealed(arguments) => sealed::import(arguments),
         Command::Combine(arguments) => combine::run(arguments),
+        Command::Copy(arguments) => copy::run(arguments),
         Command::Derive(arguments) => derive::run(arguments),
         Command::Kdf(arguments) => kdf::run(arguments),
         Command::Wrap(arguments) => wrap::run(arguments),

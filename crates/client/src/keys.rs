@@ -6,7 +6,8 @@ use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::key_block::{Version, algorithm};
 use polyclave_transport::wire::{
-    BlockHeader, Derivation, End, KeyCheck, KeyInfo, MOST_DERIVED, NewKey, Operation, Parity, Step, Wrapping,
+    BlockHeader, Derivation, End, KeyCheck, KeyInfo, MOST_DERIVED, NewKey, Operation, Parity, SealedImport,
+    Step, Wrapping,
 };
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -51,6 +52,12 @@ impl Client {
         conversation.done()?.ok_or_else(|| Error::Answers("they made a key and did not say which".into()))
     }
 
+    /// Imports a key that was sealed to the nodes. All nodes take part, each with its part of the key. This client learns nothing of it.
+    pub fn import_sealed(&self, sealed: SealedImport) -> Result<KeyInfo> {
+        let conversation = Conversation::ask_all(self, &Operation::ImportSealed(Box::new(sealed)))?;
+        conversation.done()?.ok_or_else(|| Error::Answers("they made a key and did not say which".into()))
+    }
+
     fn send_key(&self, operation: &Operation, key: &[u8]) -> Result<KeyInfo> {
         let (mut conversation, accepted) = Conversation::begin(self, operation, None)?;
         let mask = accepted.mask;
@@ -79,6 +86,13 @@ impl Client {
     pub fn derive(&self, base: &str, new: NewKey, how: Derivation) -> Result<KeyInfo> {
         let conversation = Conversation::ask_all(self, &Operation::Derive { base: base.into(), new, how })?;
         conversation.done()?.ok_or_else(|| Error::Answers("they derived a key and did not say which".into()))
+    }
+
+    /// Puts a version of a key under a second name and id. All nodes take part. Nothing is computed: they store their shares again. What the
+    /// copy is for is at most what the key is for, and both pay from one account.
+    pub fn copy(&self, key: &str, id: [u8; 16], new: NewKey) -> Result<KeyInfo> {
+        let conversation = Conversation::ask_all(self, &Operation::Copy { key: key.into(), id, new })?;
+        conversation.done()?.ok_or_else(|| Error::Answers("they copied a key and did not say which".into()))
     }
 
     /// Bytes derived from a key that is for it: SP 800-108 in counter mode with CMAC ([`Derivation::CmacCounter`]). The nodes do not see

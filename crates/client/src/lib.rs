@@ -1,7 +1,7 @@
 //! A client: it sends requests to the nodes and combines their answers.
 //!
 //! ```text
-//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs (what is asked), keys.rs, listing.rs
+//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs, known.rs (what is asked), keys.rs, listing.rs
 //!          |
 //! conversation.rs (one request: the same to every node, their answers combined into one)
 //!          |
@@ -38,10 +38,12 @@ mod envelope;
 mod error;
 mod gcm;
 mod keys;
+mod known;
 mod listing;
 mod padding;
 mod pieces;
 mod random;
+mod rewrap;
 mod sealed;
 mod strategy;
 mod versions;
@@ -53,5 +55,6 @@ pub use counter::OnStart;
 pub use envelope::{ENVELOPE_MAGIC, EnvelopeHead, Spool};
 pub use error::{Error, Result};
 pub use listing::{Listed, Listing};
+pub use padding::{fill as pad, unfilled as unpadded};
 pub use sealed::{HEAD, MAGIC, MAGIC_BOUND};
 pub use versions::Withdrawal;

@@ -5,13 +5,13 @@ use subtle::{Choice, ConstantTimeEq, ConstantTimeGreater};
 use crate::{Error, Result};
 
 /// Fills the last, partial (or missing) block.
-pub(crate) fn fill(data: &mut Vec<u8>, block: usize) {
+pub fn fill(data: &mut Vec<u8>, block: usize) {
     let count = block - data.len() % block;
     data.resize(data.len() + count, count as u8);
 }
 
 /// The length of a last block without its padding. One error covers every cause: a wrong key, a change, another mode.
-pub(crate) fn unfilled(last: &[u8]) -> Result<usize> {
+pub fn unfilled(last: &[u8]) -> Result<usize> {
     let count = last.last().copied().unwrap_or(0);
     let mut good = !count.ct_eq(&0) & !count.ct_gt(&(last.len() as u8));
     for (from_end, byte) in last.iter().rev().enumerate() {

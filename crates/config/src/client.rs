@@ -1,5 +1,5 @@
 //! The directory of a client: `client.toml` (its name), `identity.key`, `identity.crt` and, once it knows one,
-//! `cluster.toml`. While its certificate changes, also `identity-next.key` and `identity-next.crt`.
+//! `cluster.toml`. If its key is sealed under PINs, `identity.pins` takes the place of `identity.key`. While its certificate changes, also `identity-next.key` and `identity-next.crt`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use polyclave_transport::Identity;
 
 use crate::{
-    ClientCard, ClientSuccession, Cluster, Consent, Error, Result, StoredIdentity, check_name, private,
-    rotation, text,
+    ClientCard, ClientSuccession, Cluster, Consent, Error, Result, SealedClient, StoredIdentity, check_name,
+    private, rotation, text,
 };
 
 const SETTINGS: &str = "client.toml";
@@ -54,9 +54,20 @@ impl ClientDir {
             return Err(Error::malformed(path, detail));
         }
         let name = parse_settings(&private::read_public(&file)?).map_err(|e| e.in_file(&file))?;
+        if SealedClient::is_sealed(path) {
+            let detail = "has its key sealed under PINs, for PKCS#11; other programs can use it after `polyclave client unseal`";
+            return Err(Error::malformed(path, detail));
+        }
         let settings = ClientSettings { name };
         let (identity, next) = rotation::recover(path)?;
         Ok(ClientDir { path: path.into(), settings, identity, next })
+    }
+
+    /// The directory with an identity that is not in the clear in it.
+    pub(crate) fn with_identity(path: &Path, identity: StoredIdentity) -> Result<ClientDir> {
+        let file = path.join(SETTINGS);
+        let name = parse_settings(&private::read_public(&file)?).map_err(|e| e.in_file(&file))?;
+        Ok(ClientDir { path: path.into(), settings: ClientSettings { name }, identity, next: None })
     }
 
     /// The path of the directory.

@@ -7,6 +7,7 @@
 //! | [`NodeDir`] | one node | its settings, identity, secret at rest and store |
 //! | [`ClientPolicy`] (`clients.toml`) | one node | what which client may do there: [`Rule`]s with conditions |
 //! | [`ClientDir`] | one client | its name and identity |
+//! | [`SealedClient`] | one client of PKCS#11 | the same, with its key sealed under PINs |
 //! | [`Hosts`] (`hosts.toml`) | researchers, the same at each | the parties of the laboratory's sessions between machines |
 //!
 //! Text is TOML, and a field that is not known is an error. Everything is written to a temporary file, synced and
@@ -50,9 +51,12 @@ mod identity;
 mod name;
 mod names;
 mod node;
+mod passphrase_key;
+mod pins;
 mod policy;
 pub mod private;
 mod rotation;
+mod sealed_key_file;
 mod sealed_secret;
 mod settings;
 mod succession;
@@ -70,10 +74,12 @@ pub use identity::StoredIdentity;
 pub use name::check_name;
 pub use names::in_names;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
+pub use pins::{MOST_WRONG_PINS, PinError, PinOwner, SealedClient};
 pub use policy::{
     ApprovalRule, Approver, ApproverGroup, Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours,
     Judgement, Moment, NodeOperation, Quorum, Rule, patterns_overlap,
 };
+pub use sealed_key_file::{load_sealed_key, parse_sealed_key, save_sealed_key, sealed_key_to_text};
 pub use sealed_secret::Passphrase;
 pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};
 pub use succession::ClientSuccession;

@@ -5,13 +5,13 @@
 
 use std::path::Path;
 
-use argon2::{Algorithm, Argon2, Params, Version};
+use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::{Aead, Payload};
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
 use polyclave_protocol::session::random_bytes;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use crate::passphrase_key::Cost;
 use crate::{Error, Result, private, text};
 
 /// The version of the file.
@@ -20,8 +20,6 @@ const VERSION: u32 = 1;
 const LEAST_PASSPHRASE: usize = 12;
 /// What a guess costs: half a second and this much memory.
 const COST: Cost = Cost { memory_kib: 256 << 10, passes: 3 };
-/// The most that a file may ask for.
-const MOST: Cost = Cost { memory_kib: 4 << 20, passes: 64 };
 
 /// A passphrase, wiped when it is dropped.
 #[derive(Clone)]
@@ -53,12 +51,6 @@ impl std::fmt::Debug for Passphrase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Passphrase")
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Cost {
-    memory_kib: u32,
-    passes: u32,
 }
 
 /// The file.
@@ -135,12 +127,7 @@ impl SealedSecret {
                 file.version
             )));
         }
-        if file.memory_kib > MOST.memory_kib || file.passes > MOST.passes {
-            return Err(Error::misuse(format!(
-                "asks for {} KiB and {} passes, more than any node writes; restore it from a copy",
-                file.memory_kib, file.passes
-            )));
-        }
+        file.cost().refuse_excessive()?;
         Ok(file)
     }
 
@@ -150,14 +137,12 @@ impl SealedSecret {
         [b"polyclave sealed secret", &words.concat()[..], &self.salt].concat()
     }
 
+    fn cost(&self) -> Cost {
+        Cost { memory_kib: self.memory_kib, passes: self.passes }
+    }
+
     fn cipher(&self, passphrase: &Passphrase) -> Result<XChaCha20Poly1305> {
-        let costs = Params::new(self.memory_kib, self.passes, 1, Some(32));
-        let costs = costs.map_err(|e| Error::misuse(format!("has costs that do not fit: {e}")))?;
-        let mut key = Zeroizing::new([0; 32]);
-        Argon2::new(Algorithm::Argon2id, Version::V0x13, costs)
-            .hash_password_into(passphrase.0.as_bytes(), &self.salt, &mut *key)
-            .map_err(|e| Error::misuse(format!("no key could be made from the passphrase: {e}")))?;
-        Ok(XChaCha20Poly1305::new((&*key).into()))
+        self.cost().cipher(passphrase.0.as_bytes(), &self.salt)
     }
 }
 

@@ -13,6 +13,7 @@
 //! again, or until the file is rewritten after a refresh (`erase.rs`). A stolen disk does not reveal them as long as the secret is kept
 //! elsewhere.
 
+mod accounts;
 mod approvals;
 mod audit_head;
 mod backup;
@@ -39,6 +40,7 @@ mod quarantine;
 mod reshare;
 mod rotation;
 mod seal;
+mod sealed;
 mod secret;
 mod seen;
 mod sessions;
@@ -65,6 +67,7 @@ pub use mark::{Mark, Past};
 pub use quarantine::Quarantine;
 pub use reshare::{MovedKey, Reshared, Stage};
 pub use rotation::{CarriedKey, HeldKey};
+pub use sealed::SealedNote;
 pub use secret::Secret;
 pub use setup::StoredSetup;
 pub use versions::Which;

@@ -203,6 +203,9 @@ pub fn tell(info: &KeyInfo) {
         say!("  attributes   {} bytes", properties.attributes.len());
     }
     say!("  origin       {}", info.origin);
+    if info.account != info.id {
+        say!("  account      {} (spent together with the key of this id)", hex::encode(info.account));
+    }
     say!("  budget       {} blocks in its whole life", properties.budget_blocks);
     say!("  check value  {}", hex::encode(&info.check_value));
     say!("  id           {}", hex::encode(info.id));

@@ -169,7 +169,7 @@ impl Keys {
     pub(crate) fn pay(&self, info: &KeyInfo, blocks: u64) -> Result<(), Refusal> {
         let (least, all) = (self.quorum as u128, self.nodes as u128);
         let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
-        self.store.spend(info.id, blocks, own_part).map_err(of_store)
+        self.store.spend((info.id, info.account), blocks, own_part).map_err(of_store)
     }
 
     /// Stores a key that is not yet announced, for the client that makes it.
@@ -239,7 +239,8 @@ impl Keys {
     /// The versions of a key that a client may use in at least one way, the newest first.
     pub(crate) fn show(&self, rules: &Rules, client: &Client, key: &str) -> Result<Reply, Refusal> {
         let shows = |right: &Right| {
-            right.usage().is_some() || matches!(right, Right::List | Right::Delete | Right::Configure)
+            let others = [Right::List, Right::Delete, Right::Configure, Right::Rewrap];
+            right.usage().is_some() || others.contains(right)
         };
         if !ALL_RIGHTS.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
             rules.allow(client, &Asked::of(Right::List, key))?;

@@ -86,6 +86,19 @@ pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession)
     protocol.restore(stored(name, shares, RAW)?)
 }
 
+/// The parts that a node stores of a key.
+pub(crate) fn shares_for(key: &NewKey) -> Vec<&'static str> {
+    let parts = [
+        (key.wrappable, RAW),
+        (true, ROUND_KEYS),
+        (key.parts() > 1, SECOND),
+        (needs_subkeys(key), SUBKEYS[0]),
+        (needs_subkeys(key), SUBKEYS[1]),
+        (key.modes.contains(&Mode::Gcm), HASH_KEY),
+    ];
+    parts.into_iter().filter_map(|(is_there, part)| is_there.then_some(part)).collect()
+}
+
 /// Whether a key has subkeys of CMAC.
 pub(crate) fn needs_subkeys(key: &NewKey) -> bool {
     let computes_codes = |usage: &Usage| matches!(usage, Usage::Derive | Usage::Kdf);

@@ -1,9 +1,10 @@
 //! What an operation asks of the rules for clients: one place for all operations, so that none can forget a key.
 
 use polyclave_config::Asked;
-use polyclave_transport::wire::{Operation, Right, Use};
+use polyclave_transport::wire::{NewKey, Operation, Right, Use};
 
 use crate::computation::modes::needs;
+use crate::local::ALL_RIGHTS;
 
 /// The rights that an operation needs, all of them. The first is for the key whose blocks it computes.
 ///
@@ -15,6 +16,7 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
         Operation::Import(new) | Operation::ImportComponent { new, .. } => {
             vec![Asked::of(Right::Import, &new.name)]
         }
+        Operation::ImportSealed(sealed) => vec![Asked::of(Right::Import, &sealed.new.name)],
         Operation::Combine { key, .. } => vec![Asked::of(Right::Import, key)],
         Operation::Delete { key, .. } => vec![Asked::of(Right::Delete, key)],
         Operation::Rotate { key } => vec![Asked::of(Right::Generate, key)],
@@ -35,6 +37,8 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
         }
         Operation::Random { .. } => vec![Asked::of(Right::Random, "")],
         Operation::Derive { base, new, .. } => both(Right::Derive, base, &new.name),
+        Operation::Rewrap { key, old, .. } => both(Right::Rewrap, key, old),
+        Operation::Copy { key, new, .. } => rights_to_copy(key, new),
         Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
             both(Right::Wrap, wrapping, key)
         }
@@ -43,6 +47,26 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
         }
         Operation::Kdf { key, .. } => vec![Asked::of(Right::Kdf, key)],
     }
+}
+
+/// A copy can be used by whoever the rules allow it under its own name. So who makes one must be allowed all that it is for under the name of
+/// the key, in each of its modes.
+fn rights_to_copy(key: &str, new: &NewKey) -> Vec<Asked> {
+    let mut asked = vec![Asked::of(Right::Generate, &new.name)];
+    let rights = ALL_RIGHTS.into_iter().filter(|right| {
+        let is_usage = right.usage().is_some_and(|usage| new.usage.contains(&usage));
+        is_usage || *right == Right::Wrap && new.wrappable
+    });
+    for right in rights {
+        let by_mode = matches!(right, Right::Encrypt | Right::Decrypt | Right::Mac);
+        match new.modes.as_slice() {
+            modes if by_mode => {
+                asked.extend(modes.iter().map(|mode| Asked { mode: Some(*mode), ..Asked::of(right, key) }));
+            }
+            _ => asked.push(Asked::of(right, key)),
+        }
+    }
+    asked
 }
 
 fn both(right: Right, first: &str, second: &str) -> Vec<Asked> {

@@ -8,7 +8,8 @@
 //! **Budgets.** Under a budget of B blocks each of n nodes pays for at most B q / n, where q is the quorum, and every block is paid for at q nodes
 //! at least. So if l nodes are lost, the others together have paid q - l times for each of the T blocks that were computed: T is at most
 //! the sum of what they spent, divided by q - l. Each of the n' new nodes then begins with T q' / n' spent, and the new nodes together
-//! compute at most B - T blocks. A node that cheats can understate its own part of the sum.
+//! compute at most B - T blocks. A node that cheats can understate its own part of the sum. A key and its copies pay from one account, and
+//! each tells what that has spent: the new nodes begin with the largest.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +94,8 @@ pub(crate) fn of(store: &Store, plan: &Plan, me: Party) -> Result<Vec<u8>> {
         let mut offer =
             Offer { id: held.id, state, info: held.info.clone(), parts: BTreeMap::new(), spent: 0 };
         if held.state != KeyState::Deleted {
-            offer.spent = store.spent(held.id).map_err(system)?;
+            let account = held.info.as_ref().map_or(held.id, |info| info.account);
+            offer.spent = store.spent(account).map_err(system)?;
             for (part, bytes) in store.shares_of(held.id).map_err(system)? {
                 match &plan.way {
                     Way::Shares(sharing, _) => {

@@ -1,12 +1,14 @@
-//! How many blocks were computed under a key. They are reserved durably ahead: one synced write for a range of blocks.
+//! How many blocks were computed under a key and its copies, which have one account. They are reserved durably ahead: one synced write for a
+//! range of blocks.
 //!
 //! The disk never shows less than what was spent. After a crash the rest of a range counts as spent; after an orderly end it does not.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::accounts::Left;
 use super::engine::{Records, Table};
 use super::keys::refuse_deleted;
 use super::{Result, Store, StoreError};
@@ -14,18 +16,21 @@ use super::{Result, Store, StoreError};
 /// The most blocks reserved at once.
 const MOST_AHEAD: u64 = 1 << 20;
 
-/// How much is spent of the keys in use: some hundred bytes for each key used since the start.
+/// How much is spent of the accounts in use: some hundred bytes for each used since the start.
 #[derive(Debug, Default)]
 pub(super) struct Budgets {
-    keys: Mutex<HashMap<[u8; 16], Arc<Mutex<Meter>>>>,
+    accounts: Mutex<HashMap<[u8; 16], Arc<Mutex<Meter>>>>,
 }
 
-/// Blocks of one key.
+/// Blocks of one account.
 #[derive(Debug, Default)]
 struct Meter {
     /// `None` until it is read.
     known: Option<Range>,
-    deleted: bool,
+    /// Keys that paid from it and were deleted since the start, while others still pay from it.
+    deleted: BTreeSet<[u8; 16]>,
+    /// Nothing pays from it any more.
+    closed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,35 +41,41 @@ struct Range {
 }
 
 impl Budgets {
-    fn meter(&self, id: [u8; 16]) -> Arc<Mutex<Meter>> {
-        self.keys.lock().entry(id).or_default().clone()
+    fn meter(&self, account: [u8; 16]) -> Arc<Mutex<Meter>> {
+        self.accounts.lock().entry(account).or_default().clone()
     }
 
     /// Forgets all that was read: the records have been replaced. Nothing is being spent.
     pub(super) fn clear(&self) {
-        self.keys.lock().clear();
+        self.accounts.lock().clear();
     }
 
-    /// Notes that a key was deleted.
-    pub(super) fn forget(&self, id: [u8; 16]) {
-        let meter = self.keys.lock().remove(&id);
-        if let Some(meter) = meter {
-            meter.lock().deleted = true;
+    /// Notes that a key was deleted, and whether it was the last one of its account.
+    pub(super) fn forget(&self, id: [u8; 16], left: Left) {
+        match left.is_last {
+            true => {
+                let meter = self.accounts.lock().remove(&left.account);
+                meter.inspect(|meter| meter.lock().closed = true);
+            }
+            // A request under way may still hold the meter.
+            false => {
+                self.meter(left.account).lock().deleted.insert(id);
+            }
         }
     }
 }
 
 impl Store {
-    /// Spends blocks of a key, whose budget is `limit` blocks in total. All of them or none.
-    pub fn spend(&self, id: [u8; 16], blocks: u64, limit: u64) -> Result<()> {
-        let meter = self.budgets.meter(id);
+    /// Spends blocks of a key from its account, which may have spent `limit` blocks in total then. All of them or none.
+    pub fn spend(&self, (id, account): ([u8; 16], [u8; 16]), blocks: u64, limit: u64) -> Result<()> {
+        let meter = self.budgets.meter(account);
         let mut meter = meter.lock();
-        if meter.deleted {
+        if meter.closed || meter.deleted.contains(&id) {
             return Err(StoreError::Deleted { id: hex::encode(id) });
         }
         let range = match meter.known {
             Some(range) => range,
-            None => self.load_range(id)?,
+            None => self.load_range(id, account)?,
         };
         let range = *meter.known.insert(range);
         let left = limit.saturating_sub(range.spent);
@@ -78,37 +89,41 @@ impl Store {
             reserved = spent.max(reserved.saturating_add(ahead).min(limit));
             self.change(|changes| {
                 refuse_deleted(changes, id)?;
-                changes.put(Table::Spent, &id, &reserved)
+                changes.put(Table::Spent, &account, &reserved)
             })?;
         }
         meter.known = Some(Range { spent, reserved });
         Ok(())
     }
 
-    /// How many blocks of a key count as spent.
-    pub fn spent(&self, id: [u8; 16]) -> Result<u64> {
-        let known = self.budgets.keys.lock().get(&id).cloned();
+    /// How many blocks of an account count as spent. That of a key that was never copied is its own id.
+    pub fn spent(&self, account: [u8; 16]) -> Result<u64> {
+        let known = self.budgets.accounts.lock().get(&account).cloned();
         let known = known.and_then(|meter| meter.lock().known);
-        Ok(known.map_or_else(|| self.load_range(id), Ok)?.spent)
+        match known {
+            Some(range) => Ok(range.spent),
+            None => self.engine.read(|records| Ok(records.get(Table::Spent, &account)?.unwrap_or(0))),
+        }
     }
 
     /// Returns what was reserved and not spent. Done when the store is dropped, too.
     pub fn settle(&self) -> Result<()> {
         let mut meters: Vec<_> =
-            self.budgets.keys.lock().iter().map(|(id, meter)| (*id, meter.clone())).collect();
+            self.budgets.accounts.lock().iter().map(|(account, meter)| (*account, meter.clone())).collect();
         // Held until it is on the disk, so that nothing that is returned is spent meanwhile. Spending takes one of these locks and then the
         // database. This function takes several in a fixed order and then the database.
-        meters.sort_by_key(|(id, _)| *id);
-        let mut held: Vec<_> = meters.iter().map(|(id, meter)| (*id, meter.lock())).collect();
-        held.retain(|(_, m)| !m.deleted && m.known.is_some_and(|range| range.spent < range.reserved));
+        meters.sort_by_key(|(account, _)| *account);
+        let mut held: Vec<_> = meters.iter().map(|(account, meter)| (*account, meter.lock())).collect();
+        held.retain(|(_, m)| !m.closed && m.known.is_some_and(|range| range.spent < range.reserved));
         if held.is_empty() {
             return Ok(());
         }
         let exact = |range: Range| Range { reserved: range.spent, ..range };
         self.engine.write(|changes| {
-            held.iter().try_for_each(|(id, meter)| match meter.known {
-                Some(range) if !changes.holds(Table::Tombstones, id)? => {
-                    changes.put(Table::Spent, id, &range.spent)
+            held.iter().try_for_each(|(account, meter)| match meter.known {
+                // It is gone if nothing pays from it any more.
+                Some(range) if changes.holds(Table::Spent, account)? => {
+                    changes.put(Table::Spent, account, &range.spent)
                 }
                 _ => Ok(()),
             })
@@ -117,10 +132,10 @@ impl Store {
         Ok(())
     }
 
-    fn load_range(&self, id: [u8; 16]) -> Result<Range> {
+    fn load_range(&self, id: [u8; 16], account: [u8; 16]) -> Result<Range> {
         let spent = self.engine.read(|records| {
             refuse_deleted(records, id)?;
-            Ok(records.get(Table::Spent, &id)?.unwrap_or(0))
+            Ok(records.get(Table::Spent, &account)?.unwrap_or(0))
         })?;
         Ok(Range { spent, reserved: spent })
     }
@@ -132,6 +147,8 @@ mod tests {
     use super::*;
 
     const ID: [u8; 16] = [5; 16];
+    /// A key and its own account.
+    const BOTH: ([u8; 16], [u8; 16]) = (ID, ID);
 
     #[test]
     fn never_more_than_the_limit_passes_however_many_ask() {
@@ -142,7 +159,7 @@ mod tests {
                 move || {
                     (0..400)
                         .map(|i| 1 + (seed + i) % 7)
-                        .filter(|n| store.spend(ID, *n, 3000).is_ok())
+                        .filter(|n| store.spend(BOTH, *n, 3000).is_ok())
                         .sum::<u64>()
                 }
             };
@@ -152,62 +169,64 @@ mod tests {
         let spent = store.spent(ID).expect("read");
         assert_eq!(spent, passed);
         assert!((2994..=3000).contains(&spent), "{spent}");
-        assert!(matches!(store.spend(ID, 7, 3000), Err(StoreError::Spent { left }) if left == 3000 - spent));
+        assert!(
+            matches!(store.spend(BOTH, 7, 3000), Err(StoreError::Spent { left }) if left == 3000 - spent)
+        );
     }
 
     #[test]
     fn after_a_crash_the_rest_of_a_range_counts_as_spent() {
         let (store, disk) = in_memory();
-        store.spend(ID, 1, 6400).expect("in the budget");
+        store.spend(BOTH, 1, 6400).expect("in the budget");
         let crashed = reopen(&disk.copy());
         assert_eq!(crashed.spent(ID).expect("read"), 100);
-        assert!(matches!(crashed.spend(ID, 6301, 6400), Err(StoreError::Spent { left: 6300 })));
-        crashed.spend(ID, 6300, 6400).expect("all that is left");
-        assert!(matches!(crashed.spend(ID, 1, 6400), Err(StoreError::Spent { left: 0 })));
+        assert!(matches!(crashed.spend(BOTH, 6301, 6400), Err(StoreError::Spent { left: 6300 })));
+        crashed.spend(BOTH, 6300, 6400).expect("all that is left");
+        assert!(matches!(crashed.spend(BOTH, 1, 6400), Err(StoreError::Spent { left: 0 })));
     }
 
     #[test]
     fn after_an_orderly_end_only_what_was_spent_is_spent() {
         let (store, disk) = in_memory();
-        store.spend(ID, 7, 6400).expect("in the budget");
+        store.spend(BOTH, 7, 6400).expect("in the budget");
         drop(store);
         let store = reopen(&disk);
         assert_eq!(store.spent(ID).expect("read"), 7);
         store.settle().expect("settled");
-        store.spend(ID, 1, 6400).expect("in the budget");
+        store.spend(BOTH, 1, 6400).expect("in the budget");
         store.settle().expect("settled");
-        store.spend(ID, 1, 6400).expect("what was given back is reserved again first");
+        store.spend(BOTH, 1, 6400).expect("what was given back is reserved again first");
         assert!(reopen(&disk.copy()).spent(ID).expect("read") >= 9);
     }
 
     #[test]
     fn a_range_takes_one_synced_write() {
         let (store, disk) = in_memory();
-        store.spend(ID, 1, 64_000).expect("in the budget");
+        store.spend(BOTH, 1, 64_000).expect("in the budget");
         let before = disk.syncs();
-        (0..999).for_each(|_| store.spend(ID, 1, 64_000).expect("in the budget"));
+        (0..999).for_each(|_| store.spend(BOTH, 1, 64_000).expect("in the budget"));
         assert_eq!(disk.syncs(), before);
-        store.spend(ID, 1, 64_000).expect("in the budget");
+        store.spend(BOTH, 1, 64_000).expect("in the budget");
         assert!(disk.syncs() > before);
     }
 
     #[test]
     fn sums_that_would_overflow_are_refused() {
         let (store, _) = in_memory();
-        store.spend(ID, 1, u64::MAX).expect("in the budget");
-        assert!(matches!(store.spend(ID, u64::MAX, u64::MAX), Err(StoreError::Spent { .. })));
-        store.spend(ID, u64::MAX - 1, u64::MAX).expect("in the budget");
-        assert!(matches!(store.spend(ID, 1, u64::MAX), Err(StoreError::Spent { left: 0 })));
+        store.spend(BOTH, 1, u64::MAX).expect("in the budget");
+        assert!(matches!(store.spend(BOTH, u64::MAX, u64::MAX), Err(StoreError::Spent { .. })));
+        store.spend(BOTH, u64::MAX - 1, u64::MAX).expect("in the budget");
+        assert!(matches!(store.spend(BOTH, 1, u64::MAX), Err(StoreError::Spent { left: 0 })));
     }
 
     #[test]
     fn what_was_not_reserved_on_the_disk_is_not_spent() {
         let (store, disk) = in_memory();
         disk.fill_up();
-        assert!(matches!(store.spend(ID, 1, 10), Err(StoreError::Failed(_))));
+        assert!(matches!(store.spend(BOTH, 1, 10), Err(StoreError::Failed(_))));
         disk.make_room();
-        (0..10).for_each(|_| store.spend(ID, 1, 10).expect("in the budget"));
-        assert!(matches!(store.spend(ID, 1, 10), Err(StoreError::Spent { left: 0 })));
+        (0..10).for_each(|_| store.spend(BOTH, 1, 10).expect("in the budget"));
+        assert!(matches!(store.spend(BOTH, 1, 10), Err(StoreError::Spent { left: 0 })));
     }
 
     #[test]
@@ -215,8 +234,8 @@ mod tests {
         let (store, _) = in_memory();
         let key = key("k", 5);
         store.put_pending(&key).expect("put");
-        store.spend(key.info.id, 1, 100).expect("in the budget");
+        store.spend((key.info.id, key.info.id), 1, 100).expect("in the budget");
         store.delete("k", key.info.id).expect("deleted");
-        assert!(matches!(store.spend(key.info.id, 1, 100), Err(StoreError::Deleted { .. })));
+        assert!(matches!(store.spend((key.info.id, key.info.id), 1, 100), Err(StoreError::Deleted { .. })));
     }
 }

@@ -20,7 +20,7 @@ fn work(store: &Store) -> usize {
     let steps: [&dyn Fn() -> Result<()>; 5] = [
         &|| store.put_pending(&key("new", 9)),
         &|| store.announce("new", [9; 16]),
-        &|| store.spend([1; 16], 1, 64),
+        &|| store.spend(([1; 16], [1; 16]), 1, 64),
         &|| store.delete("old", [1; 16]),
         &|| store.note_audit_head(1, [1; 32]),
     ];
@@ -81,7 +81,7 @@ fn after_a_crash_at_any_sync_every_announced_key_is_there() {
         announced(&store, &format!("k{seed}"), seed);
         done.push((disk.history().len(), seed));
     }
-    store.spend([1; 16], 1, 6400).expect("in the budget");
+    store.spend(([1; 16], [1; 16]), 1, 6400).expect("in the budget");
     let spent_at = disk.history().len();
     store.delete("k2", [2; 16]).expect("deleted");
     let deleted_at = disk.history().len();
@@ -146,7 +146,7 @@ fn tamper(store: &Store, table: Table, record: &[u8], change: impl Fn(&mut Vec<u
 fn a_flipped_byte_in_any_record_is_noticed() {
     let (store, disk) = in_memory();
     announced(&store, "k", 1);
-    store.spend([1; 16], 1, 64).expect("in the budget");
+    store.spend(([1; 16], [1; 16]), 1, 64).expect("in the budget");
     store.put_setup([1; 32], 1, b"setup", true).expect("put");
     store.peer_seen(polyclave_protocol::Party(1), &peers_past(1)).expect("seen");
     let corrupt = |e: Option<StoreError>| matches!(e, Some(StoreError::Corrupt { .. }));
@@ -154,7 +154,7 @@ fn a_flipped_byte_in_any_record_is_noticed() {
     let records: [(Table, &[u8], Use); 5] = [
         (Table::Keys, b"k", |s| s.key("k").err()),
         (Table::Shares, &[1; 16], |s| s.key("k").err()),
-        (Table::Spent, &[1; 16], |s| s.spend([1; 16], 1, 64).err()),
+        (Table::Spent, &[1; 16], |s| s.spend(([1; 16], [1; 16]), 1, 64).err()),
         (Table::Meta, b"setup agreed", |s| s.setup().err()),
         (Table::Peers, &[1], |s| s.peer_seen(polyclave_protocol::Party(1), &peers_past(2)).err()),
     ];

@@ -14,7 +14,7 @@ fn use_all(store: &Store) -> bool {
             Ok(None) | Err(_) => failed = true,
         }
     }
-    failed |= store.spend([1; 16], 1, 64).is_err() | store.spent([2; 16]).is_err();
+    failed |= store.spend(([1; 16], [1; 16]), 1, 64).is_err() | store.spent([2; 16]).is_err();
     failed |= store.setup().is_err() | store.quarantined().is_err() | store.audit_head().is_err();
     failed |= store.put_pending(&key("new", 99)).is_err() | store.announce("new", [99; 16]).is_err();
     failed |= store.delete("k3", [3; 16]).is_err() | store.note_audit_head(7, [7; 32]).is_err();

@@ -10,7 +10,8 @@ use zeroize::Zeroizing;
 use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::versions::{Which, find, of_name, record_of};
-use super::{Result, Store, StoreError};
+use super::{Result, Store, StoreError, accounts};
+use accounts::Left;
 
 /// Shares by the name of the secret that they belong to.
 pub(super) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
@@ -63,13 +64,14 @@ impl Store {
             let taken = || StoreError::Taken { name: name.clone() };
             match &old {
                 Some(old) if old.state == KeyState::Announced => return Err(taken()),
-                Some(old) => remove(changes, &record, &old.info)?,
+                Some(old) => remove(changes, &record, &old.info).map(drop)?,
                 None => {}
             }
             if changes.sealed(Table::Shares, &id)?.is_some() {
                 return Err(taken());
             }
             changes.put_bytes(Table::Shares, &id, encode_shares(&key.shares)?)?;
+            accounts::join(changes, &key.info)?;
             let (info, state, maker) = (key.info.clone(), KeyState::Pending, key.maker.clone());
             changes.put(Table::Keys, &record, &Entry { info, state, maker })?;
             Ok(replaced)
@@ -139,25 +141,25 @@ impl Store {
     /// Deletes a version of a key, pending or announced, so that its id is never accepted again. With its last version the name becomes
     /// free. Repeating this has no effect. A session key leaves nothing behind.
     pub fn delete(&self, name: &str, id: [u8; 16]) -> Result<()> {
-        self.change(|changes| {
+        let left = self.change(|changes| {
             if changes.holds(Table::Tombstones, &id)? {
-                return Ok(());
+                return Ok(None);
             }
             let Some((record, entry)) = find(changes, name, Which::Id(id))? else {
                 return Err(StoreError::NoKey { name: name.into() });
             };
-            remove(changes, &record, &entry.info)?;
+            let left = remove(changes, &record, &entry.info)?;
             if !entry.info.is_of_session() {
                 changes.put(Table::Tombstones, &id, &())?;
             }
             if entry.state == KeyState::Announced {
                 change_count(changes, &entry.info, -1)?;
             }
-            Ok(())
+            Ok(Some(left))
         })?;
         self.cache.forget(name);
         self.damage.forget(name);
-        self.budgets.forget(id);
+        left.inspect(|left| self.budgets.forget(id, *left));
         self.sessions.remove(id);
         Ok(())
     }
@@ -194,11 +196,11 @@ pub(super) fn change_count(changes: &Changes, info: &KeyInfo, by: i64) -> Result
     }
 }
 
-/// Removes the records of a version.
-pub(super) fn remove(changes: &Changes, record: &[u8], info: &KeyInfo) -> Result<()> {
+/// Removes the records of a version, and what was spent of its account if nothing else pays from it.
+pub(super) fn remove(changes: &Changes, record: &[u8], info: &KeyInfo) -> Result<Left> {
     changes.remove(Table::Keys, record)?;
     changes.remove(Table::Shares, &info.id)?;
-    changes.remove(Table::Spent, &info.id)
+    accounts::leave(changes, info)
 }
 
 pub(super) fn encode_shares(shares: &BTreeMap<String, Zeroizing<Vec<u8>>>) -> Result<Zeroizing<Vec<u8>>> {

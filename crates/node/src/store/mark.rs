@@ -153,7 +153,9 @@ mod tests {
             ("a start", &|s| assert!(s.begin_incarnation().is_ok())),
             ("a key stored", &|s| s.put_pending(&one).expect("put")),
             ("a key announced", &|s| s.announce("one", one.info.id).expect("announced")),
-            ("a range of a budget", &|s| s.spend(one.info.id, 1, 6400).expect("in the budget")),
+            ("a range of a budget", &|s| {
+                s.spend((one.info.id, one.info.id), 1, 6400).expect("in the budget")
+            }),
             ("a key deleted", &|s| s.delete("one", one.info.id).expect("deleted")),
             ("common secrets", &|s| s.put_setup([1; 32], 1, b"one", true).expect("put")),
             ("a rotation", &|s| s.want_rotation().expect("wanted")),
@@ -163,8 +165,8 @@ mod tests {
         for (what, change) in changes {
             assert_eq!(moves(&store, change), 1, "{what}");
         }
-        store.spend([9; 16], 1, 6400).expect("in the budget");
-        let within = |s: &Store| s.spend([9; 16], 99, 6400).expect("in the range");
+        store.spend(([9; 16], [9; 16]), 1, 6400).expect("in the budget");
+        let within = |s: &Store| s.spend(([9; 16], [9; 16]), 99, 6400).expect("in the range");
         assert_eq!(moves(&store, within), 0, "one synced write for a range");
         assert_eq!(moves(&store, |s| s.note_audit_head(1, [1; 32]).expect("noted")), 0);
         assert_eq!(moves(&store, |s| s.settle().expect("settled")), 0);
@@ -185,7 +187,7 @@ mod tests {
     fn only_so_many_values_are_kept() {
         let (store, _) = in_memory();
         store.begin_incarnation().expect("counted");
-        (0..100).for_each(|n| store.spend([n; 16], 1, 64).expect("in the budget"));
+        (0..100).for_each(|n| store.spend(([n; 16], [n; 16]), 1, 64).expect("in the budget"));
         let past = store.past().expect("read");
         assert_eq!((past.number, past.recent.len(), past.starts.len()), (101, RECENT, 1));
     }

@@ -19,7 +19,7 @@ use super::quarantine::QUARANTINE;
 use super::rotation::{self, SINCE, WANTED};
 use super::setup::{AGREED, PROPOSED, load, save};
 use super::versions::record_of;
-use super::{KeyState, Result, Store, StoreError};
+use super::{KeyState, Result, Store, StoreError, accounts};
 
 /// How far the node is.
 const STAGE: &[u8] = b"reshare";
@@ -58,7 +58,7 @@ pub struct Reshared {
 pub struct MovedKey {
     /// Its properties.
     pub info: KeyInfo,
-    /// How many blocks count as spent at this node.
+    /// How many blocks of its account count as spent at this node.
     pub spent: u64,
     /// This node's shares of it.
     pub shares: BTreeMap<String, Zeroizing<Vec<u8>>>,
@@ -184,6 +184,7 @@ impl Store {
                 changes.clear(table)?;
             }
             rotation::clear(changes)?;
+            accounts::clear(changes)?;
             for record in [AGREED, PROPOSED, WANTED, QUARANTINE, SINCE, COUNT] {
                 changes.remove(Table::Meta, record)?;
             }
@@ -221,10 +222,14 @@ fn put_keys(changes: &Changes) -> Result<u64> {
             let room = borrowed.iter().map(|(of, share)| of.len() + share.len() + 20).sum::<usize>() + 10;
             changes.put_bytes(Table::Shares, &id, encode(&borrowed, room)?)?;
             encoded.values_mut().for_each(Zeroize::zeroize);
-            changes.put(Table::Keys, &record, &Entry { info, state: KeyState::Announced, maker: None })?;
-            if spent > 0 {
-                changes.put(Table::Spent, &id, &spent)?;
+            accounts::join(changes, &info)?;
+            // A key and its copies bring what their account has spent, each at most its own budget.
+            let account = info.account;
+            let before: u64 = changes.get(Table::Spent, &account)?.unwrap_or(0);
+            if spent > before {
+                changes.put(Table::Spent, &account, &spent)?;
             }
+            changes.put(Table::Keys, &record, &Entry { info, state: KeyState::Announced, maker: None })?;
             count += 1;
         }
     }
@@ -266,7 +271,7 @@ mod tests {
             store.put_pending(&key(name, seed)).expect("put");
             store.announce(name, [seed; 16]).expect("announced");
         }
-        store.spend([1; 16], 10, 6400).expect("in the budget");
+        store.spend(([1; 16], [1; 16]), 10, 6400).expect("in the budget");
         store.delete("gone", [3; 16]).expect("deleted");
         store.put_pending(&key("half", 4)).expect("put");
         store.want_rotation().expect("wanted");

@@ -118,7 +118,7 @@ mod tests {
     fn peer() -> (Store, Disk) {
         let (store, disk) = in_memory();
         store.begin_incarnation().expect("counted");
-        store.spend([1; 16], 1, 6400).expect("in the budget");
+        store.spend(([1; 16], [1; 16]), 1, 6400).expect("in the budget");
         (store, disk)
     }
 
@@ -145,7 +145,7 @@ mod tests {
         assert!(greets(&store, &peer));
         let copy = its_disk.copy();
         // Within the same start only the budget's range changes.
-        peer.spend([1; 16], 150, 6400).expect("in the budget");
+        peer.spend(([1; 16], [1; 16]), 150, 6400).expect("in the budget");
         let boot = peer.past().expect("read").starts[0].boot;
         store.peer_moved(PEER, boot, peer.mark().expect("read")).expect("it goes on");
         let store = reopen(&disk.copy());
@@ -153,7 +153,7 @@ mod tests {
         for _ in 0..5 {
             let back = started(&copy);
             assert!(!greets(&store, &back));
-            back.spend([2; 16], 1, 64).expect("in the budget");
+            back.spend(([2; 16], [2; 16]), 1, 64).expect("in the budget");
             assert!(!greets(&store, &back));
         }
         assert!(greets(&store, &started(&its_disk)), "the real one goes on");
@@ -173,7 +173,7 @@ mod tests {
         assert!(greets(&store, &started(&its_disk)));
         let second = started(&other);
         assert!(!greets(&store, &second));
-        (10..30).for_each(|n| second.spend([n; 16], 1, 64).expect("in the budget"));
+        (10..30).for_each(|n| second.spend(([n; 16], [n; 16]), 1, 64).expect("in the budget"));
         assert!(!greets(&store, &second), "nor does it get past the other");
     }
 
@@ -185,12 +185,12 @@ mod tests {
         let boot = peer.past().expect("read").starts[0].boot;
         let image = reopen(&its_disk.copy());
         assert!(greets(&store, &peer));
-        peer.spend([3; 16], 1, 64).expect("in the budget");
-        image.spend([4; 16], 1, 64).expect("in the budget");
+        peer.spend(([3; 16], [3; 16]), 1, 64).expect("in the budget");
+        image.spend(([4; 16], [4; 16]), 1, 64).expect("in the budget");
         store.peer_moved(PEER, boot, peer.mark().expect("read")).expect("it goes on");
         assert!(store.peer_moved(PEER, boot, image.mark().expect("read")).is_err(), "the same number");
         assert!(store.peer_seen(PEER, &image.past().expect("read")).is_err());
-        image.spend([5; 16], 1, 64).expect("in the budget");
+        image.spend(([5; 16], [5; 16]), 1, 64).expect("in the budget");
         assert!(store.peer_seen(PEER, &image.past().expect("read")).is_err(), "and when it is ahead");
     }
 
@@ -206,7 +206,7 @@ mod tests {
         tell(&its_disk);
         for seed in 1..5 {
             peer.put_pending(&key(&format!("k{seed}"), seed)).expect("put");
-            peer.spend([seed; 16], 1, 64).expect("in the budget");
+            peer.spend(([seed; 16], [seed; 16]), 1, 64).expect("in the budget");
             tell(&its_disk);
         }
         let history = its_disk.history();
@@ -226,7 +226,7 @@ mod tests {
         let (store, _) = in_memory();
         let (peer, its_disk) = peer();
         let (copy, earlier) = (its_disk.copy(), peer.past().expect("read"));
-        peer.spend([3; 16], 1, 64).expect("in the budget");
+        peer.spend(([3; 16], [3; 16]), 1, 64).expect("in the budget");
         store.peer_seen(PEER, &peer.past().expect("read")).expect("seen");
         store.peer_known(PEER, &earlier).expect("said a moment before");
         assert!(store.peer_seen(PEER, &earlier).is_err());

@@ -94,15 +94,16 @@ impl Store {
         if ended.is_empty() {
             return Ok(0);
         }
-        self.engine.write(|changes| {
-            ended.iter().try_for_each(|(id, name)| match find(changes, name, Which::Id(*id))? {
-                Some((record, entry)) => remove(changes, &record, &entry.info),
-                None => Ok(()),
-            })
+        let left = self.engine.write(|changes| {
+            let end = |(id, name): &([u8; 16], String)| match find(changes, name, Which::Id(*id))? {
+                Some((record, entry)) => remove(changes, &record, &entry.info).map(Some),
+                None => Ok(None),
+            };
+            ended.iter().map(end).collect::<Result<Vec<_>>>()
         })?;
-        for (id, name) in &ended {
+        for ((id, name), left) in ended.iter().zip(left) {
             self.cache.forget(name);
-            self.budgets.forget(*id);
+            left.inspect(|left| self.budgets.forget(*id, *left));
             self.sessions.remove(*id);
         }
         Ok(ended.len())
@@ -128,30 +129,35 @@ pub(super) fn end(changes: &Changes<'_>, keep: impl Fn(&KeyInfo) -> bool) -> Res
 pub(super) struct OfSessions {
     keys: BTreeSet<Vec<u8>>,
     ids: BTreeSet<[u8; 16]>,
+    /// From which nothing else pays.
+    accounts: BTreeSet<[u8; 16]>,
 }
 
 impl OfSessions {
     pub(super) fn read(records: &View<'_>) -> Result<OfSessions> {
         let (mut keys, mut ids) = (BTreeSet::new(), BTreeSet::new());
+        let (mut accounts, mut others) = (BTreeSet::new(), BTreeSet::new());
         records.each_readable(Table::Keys, |record, entry: Result<Entry>| {
-            if let Ok(Entry { info, .. }) = entry
-                && info.is_of_session()
-            {
+            let Ok(Entry { info, .. }) = entry else { return Ok(()) };
+            if info.is_of_session() {
                 keys.insert(record.to_vec());
                 ids.insert(info.id);
+                accounts.insert(info.account);
+            } else {
+                others.insert(info.account);
             }
             Ok(())
         })?;
-        Ok(OfSessions { keys, ids })
+        accounts.retain(|account| !others.contains(account));
+        Ok(OfSessions { keys, ids, accounts })
     }
 
     pub(super) fn holds(&self, table: Table, record: &[u8]) -> bool {
         match table {
             Table::Keys => self.keys.contains(record),
-            // What a refresh has prepared of a key ends with its id.
-            Table::Shares | Table::Spent | Table::Meta => {
-                record.last_chunk().is_some_and(|id| self.ids.contains(id))
-            }
+            // What a refresh has prepared of a key ends with its id, and so does the record of a copy.
+            Table::Shares | Table::Meta => record.last_chunk().is_some_and(|id| self.ids.contains(id)),
+            Table::Spent => record.last_chunk().is_some_and(|account| self.accounts.contains(account)),
             Table::Tombstones | Table::Peers | Table::Lots => false,
         }
     }
@@ -185,7 +191,7 @@ mod tests {
         put(&store, &session("short", 2, "alice", 10));
         put(&store, &session("long", 3, "alice", 500));
         store.put_pending(&session("half made", 4, "bob", 10)).expect("put");
-        store.spend([2; 16], 5, 100).expect("in the budget");
+        store.spend(([2; 16], [2; 16]), 5, 100).expect("in the budget");
         assert_eq!(store.end_session_keys(1009).expect("read"), 0);
         assert_eq!(store.count().expect("read"), 1, "session keys do not count");
         for store in [&store, &reopen(&disk.copy())] {

@@ -66,7 +66,7 @@ fn session_keys_are_in_no_backup() {
     session.info.properties.lifetime = polyclave_transport::wire::Lifetime::Session { seconds: 60 };
     made.store.put_pending(&session).expect("put");
     made.store.announce("session", [4; 16]).expect("announced");
-    made.store.spend([4; 16], 1, 100).expect("in the budget");
+    made.store.spend(([4; 16], [4; 16]), 1, 100).expect("in the budget");
     made.store.put_setup([1; 32], 1, b"secrets", true).expect("put");
     let carried = |name: &str, seed| {
         let shares = [("key".to_owned(), Zeroizing::new(vec![9; 4]))].into_iter().collect();

@@ -1,0 +1,375 @@
+//! A client's key under PINs, for PKCS#11: the file `identity.pins` in the place of `identity.key`.
+//!
+//! The key is sealed twice, under the PIN of the user and that of the security officer (SO): XChaCha20-Poly1305 under Argon2id of the PIN
+//! with a salt of its own. Either PIN opens it.
+//!
+//! # What this protects
+//!
+//! Whoever copies the directory has to guess a PIN, at 64 MiB and three passes a guess. A short PIN does not withstand that: it takes the
+//! length of a passphrase. Ten wrong PINs of the user lock it for programs, which keeps a program from trying further. The count is in
+//! the directory (`identity.tries`), so it binds nobody who can write there. It is raised durably before a PIN is tried. So a kill gives no
+//! further try. A process that has unsealed the key holds it in its memory.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use chacha20poly1305::aead::{Aead, Payload};
+use polyclave_protocol::session::random_bytes;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::passphrase_key::Cost;
+use crate::{ClientDir, Error, Result, StoredIdentity, private, rotation, text};
+
+const FILE: &str = "identity.pins";
+const TRIES: &str = "identity.tries";
+const LOCK: &str = "identity.lock";
+/// The version of the file.
+const VERSION: u32 = 1;
+/// What a guess costs.
+const COST: Cost = Cost { memory_kib: 64 << 10, passes: 3 };
+/// After so many wrong PINs of the user in a row it is locked.
+pub const MOST_WRONG_PINS: u32 = 10;
+
+/// Whose PIN it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PinOwner {
+    /// The user, who uses keys.
+    User,
+    /// The security officer, who gives the user a new PIN.
+    SecurityOfficer,
+}
+
+/// Why a PIN opens nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// It is wrong, or the file was changed.
+    #[error("the PIN is wrong, or the file {FILE} was changed")]
+    Wrong,
+    /// Too many wrong PINs were tried.
+    #[error(
+        "the user's PIN is locked after {MOST_WRONG_PINS} wrong ones; the security officer sets a new one"
+    )]
+    Locked,
+    /// There is no such PIN.
+    #[error("there is no such PIN yet; the security officer sets it")]
+    NotSet,
+    /// The files could not be used.
+    #[error(transparent)]
+    Files(#[from] Error),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pins {
+    version: u32,
+    memory_kib: u32,
+    passes: u32,
+    security_officer: SealedKey,
+    user: Option<SealedKey>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SealedKey {
+    #[serde(with = "hex::serde")]
+    salt: [u8; 16],
+    #[serde(with = "hex::serde")]
+    nonce: [u8; 24],
+    /// Key and certificate as in `identity.key`, and the tag.
+    #[serde(with = "hex::serde")]
+    sealed: Vec<u8>,
+}
+
+/// A client's directory whose key is sealed under PINs.
+#[derive(Clone, Debug)]
+pub struct SealedClient {
+    path: PathBuf,
+    cost: Cost,
+}
+
+impl SealedClient {
+    /// Whether the key in a client's directory is sealed. After a crash between sealing and removing, it is.
+    pub fn is_sealed(path: &Path) -> bool {
+        path.join(FILE).exists()
+    }
+
+    /// The directory, whether or not its key is sealed already.
+    pub fn at(path: &Path) -> SealedClient {
+        SealedClient { path: path.into(), cost: COST }
+    }
+
+    /// Seals the key of a client's directory, and removes it from there. It must be in the clear, or given by who has unsealed it.
+    pub fn seal(&self, identity: &StoredIdentity, officer: &[u8], user: Option<&[u8]>) -> Result<()> {
+        let _locked = self.lock()?;
+        let pins = Pins {
+            version: VERSION,
+            memory_kib: self.cost.memory_kib,
+            passes: self.cost.passes,
+            security_officer: self.sealed(identity, PinOwner::SecurityOfficer, officer)?,
+            user: user.map(|pin| self.sealed(identity, PinOwner::User, pin)).transpose()?,
+        };
+        self.count(0)?;
+        self.write(&pins)?;
+        self.remove_clear_key()
+    }
+
+    /// Sets the PIN of one of the two, for who has unsealed the key. The user's PIN is no longer locked then.
+    pub fn set_pin(&self, identity: &StoredIdentity, owner: PinOwner, pin: &[u8]) -> Result<()> {
+        let _locked = self.lock()?;
+        let mut pins = self.read()?;
+        let sealed = self.at_cost(&pins).sealed(identity, owner, pin)?;
+        match owner {
+            PinOwner::User => pins.user = Some(sealed),
+            PinOwner::SecurityOfficer => pins.security_officer = sealed,
+        }
+        self.write(&pins)?;
+        if owner == PinOwner::User { self.count(0) } else { Ok(()) }
+    }
+
+    /// Whether the user has a PIN.
+    pub fn has_user_pin(&self) -> Result<bool> {
+        Ok(self.read()?.user.is_some())
+    }
+
+    /// How many wrong PINs of the user were tried in a row.
+    pub fn wrong_pins(&self) -> Result<u32> {
+        let path = self.path.join(TRIES);
+        if !path.exists() {
+            return Ok(0);
+        }
+        let text = private::read(&path)?;
+        let count = str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
+        // Who cannot say how many were tried allows no more.
+        Ok(count.unwrap_or(MOST_WRONG_PINS))
+    }
+
+    /// Opens the directory with the key under a PIN.
+    pub fn unseal(&self, owner: PinOwner, pin: &[u8]) -> std::result::Result<ClientDir, PinError> {
+        // One try at a time, so that no try is uncounted.
+        let _locked = self.lock()?;
+        let pins = self.read()?;
+        let sealed = match owner {
+            PinOwner::SecurityOfficer => &pins.security_officer,
+            PinOwner::User => pins.user.as_ref().ok_or(PinError::NotSet)?,
+        };
+        let tried = if owner == PinOwner::User { self.wrong_pins()? } else { 0 };
+        if tried >= MOST_WRONG_PINS {
+            return Err(PinError::Locked);
+        }
+        if owner == PinOwner::User {
+            self.count(tried + 1)?;
+        }
+        let head = head(&pins, owner, &sealed.salt);
+        let payload = Payload { msg: &sealed.sealed, aad: &head };
+        let cipher = self.at_cost(&pins).cost.cipher(pin, &sealed.salt)?;
+        let opened = cipher.decrypt(&sealed.nonce.into(), payload).map(Zeroizing::new);
+        let pem = opened.map_err(|_| PinError::Wrong)?;
+        let identity = StoredIdentity::from_pem(&pem);
+        let identity = identity.map_err(|what| Error::malformed(&self.path.join(FILE), what))?;
+        if owner == PinOwner::User {
+            self.count(0)?;
+        }
+        Ok(ClientDir::with_identity(&self.path, identity)?)
+    }
+
+    /// Puts the key into the clear again.
+    pub fn unseal_for_good(&self, owner: PinOwner, pin: &[u8]) -> std::result::Result<(), PinError> {
+        let dir = self.unseal(owner, pin)?;
+        dir.identity().save_private(&self.path.join(rotation::KEY))?;
+        for file in [FILE, TRIES] {
+            remove(&self.path.join(file))?;
+        }
+        Ok(private::sync_dir(&self.path)?)
+    }
+
+    fn at_cost(&self, pins: &Pins) -> SealedClient {
+        let cost = Cost { memory_kib: pins.memory_kib, passes: pins.passes };
+        SealedClient { path: self.path.clone(), cost }
+    }
+
+    fn sealed(&self, identity: &StoredIdentity, owner: PinOwner, pin: &[u8]) -> Result<SealedKey> {
+        let (mut salt, mut nonce) = ([0; 16], [0; 24]);
+        for drawn in [&mut salt[..], &mut nonce[..]] {
+            random_bytes(drawn).map_err(|e| Error::misuse(e.to_string()))?;
+        }
+        let pem = identity.to_pem();
+        let head = head_at(self.cost, owner, &salt);
+        let payload = Payload { msg: pem.as_bytes(), aad: &head };
+        let sealed = self.cost.cipher(pin, &salt)?.encrypt(&nonce.into(), payload);
+        let sealed = sealed.map_err(|_| Error::misuse("the key could not be sealed"))?;
+        Ok(SealedKey { salt, nonce, sealed })
+    }
+
+    fn read(&self) -> Result<Pins> {
+        let path = self.path.join(FILE);
+        let bytes = private::read(&path)?;
+        let text = str::from_utf8(&bytes).map_err(|_| Error::malformed(&path, "is not text"))?;
+        parse(text).map_err(|e| e.in_file(&path))
+    }
+
+    fn write(&self, pins: &Pins) -> Result<()> {
+        let text = text::render("The key of a client of Polyclave, sealed under PINs.", pins);
+        private::write(&self.path.join(FILE), text.as_bytes())
+    }
+
+    fn count(&self, wrong: u32) -> Result<()> {
+        private::write(&self.path.join(TRIES), format!("{wrong}\n").as_bytes())
+    }
+
+    fn remove_clear_key(&self) -> Result<()> {
+        remove(&self.path.join(rotation::KEY))?;
+        private::sync_dir(&self.path)
+    }
+
+    /// Until it is dropped, no other process tries or changes a PIN.
+    fn lock(&self) -> Result<File> {
+        let path = self.path.join(LOCK);
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = file.map_err(Error::io(&path, "open"))?;
+        file.lock().map_err(Error::io(&path, "lock"))?;
+        Ok(file)
+    }
+}
+
+/// Reads the file. An error says what is wrong.
+pub(crate) fn parse(text: &str) -> Result<Pins> {
+    let pins: Pins = text::parse(text)?;
+    if pins.version != VERSION {
+        return Err(Error::misuse(format!(
+            "has version {}, and this program reads version {VERSION}; use the program that wrote it",
+            pins.version
+        )));
+    }
+    Cost { memory_kib: pins.memory_kib, passes: pins.passes }.refuse_excessive()?;
+    Ok(pins)
+}
+
+/// What is authenticated with the key.
+fn head(pins: &Pins, owner: PinOwner, salt: &[u8; 16]) -> Vec<u8> {
+    head_at(Cost { memory_kib: pins.memory_kib, passes: pins.passes }, owner, salt)
+}
+
+fn head_at(cost: Cost, owner: PinOwner, salt: &[u8; 16]) -> Vec<u8> {
+    let owner = match owner {
+        PinOwner::User => 0,
+        PinOwner::SecurityOfficer => 1,
+    };
+    let words = [VERSION, cost.memory_kib, cost.passes, owner].map(u32::to_le_bytes);
+    [b"polyclave client pins", &words.concat()[..], salt].concat()
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path, "remove")(e)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::identity::tests::identity;
+
+    /// A client's directory with these PINs, at little cost.
+    fn client(user: Option<&[u8]>) -> (tempfile::TempDir, SealedClient) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("alice");
+        ClientDir::init(&path, "alice", &identity(1).certificate, &identity(1).key).expect("made");
+        let client = SealedClient { path, cost: Cost { memory_kib: 8, passes: 1 } };
+        client.seal(&identity(1), b"officer", user).expect("sealed");
+        (dir, client)
+    }
+
+    /// A file as it is written.
+    pub(crate) fn text() -> String {
+        let (_dir, client) = client(Some(b"1234"));
+        fs::read_to_string(client.path.join(FILE)).expect("written")
+    }
+
+    #[test]
+    fn a_sealed_key_is_in_the_clear_nowhere_and_opens_under_either_pin_only() {
+        let (_dir, client) = client(Some(b"1234"));
+        assert!(!client.path.join("identity.key").exists());
+        let told = ClientDir::open(&client.path).expect_err("sealed").to_string();
+        assert!(told.contains("client unseal"), "{told}");
+        for (owner, pin) in [(PinOwner::User, &b"1234"[..]), (PinOwner::SecurityOfficer, b"officer")] {
+            let dir = client.unseal(owner, pin).expect("its PIN");
+            assert_eq!((dir.name(), dir.identity()), ("alice", &identity(1)));
+            for wrong in [&b""[..], b"12345", b"\xff\x00"] {
+                assert!(matches!(client.unseal(owner, wrong), Err(PinError::Wrong)));
+            }
+        }
+        assert!(matches!(client.unseal(PinOwner::User, b"officer"), Err(PinError::Wrong)));
+    }
+
+    #[test]
+    fn ten_wrong_pins_lock_it_until_a_new_one_is_set_and_a_right_one_forgets_them() {
+        let (_dir, client) = client(Some(b"1234"));
+        for _ in 0..9 {
+            assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
+        }
+        client.unseal(PinOwner::User, b"1234").expect("its PIN");
+        assert_eq!(client.wrong_pins().expect("counted"), 0);
+        for _ in 0..10 {
+            assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
+        }
+        for pin in [&b"1234"[..], b"0"] {
+            assert!(matches!(client.unseal(PinOwner::User, pin), Err(PinError::Locked)));
+        }
+        let dir = client.unseal(PinOwner::SecurityOfficer, b"officer").expect("not locked");
+        client.set_pin(dir.identity(), PinOwner::User, b"5678").expect("set");
+        client.unseal(PinOwner::User, b"5678").expect("the new one");
+        assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::Wrong)));
+    }
+
+    #[test]
+    fn a_count_of_tries_that_nobody_can_read_locks() {
+        let (_dir, client) = client(Some(b"1234"));
+        private::write(&client.path.join(TRIES), b"many").expect("written");
+        assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::Locked)));
+    }
+
+    #[test]
+    fn without_a_user_pin_the_officer_sets_it_and_changes_the_own_one() {
+        let (_dir, client) = client(None);
+        assert!(!client.has_user_pin().expect("read"));
+        assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::NotSet)));
+        let dir = client.unseal(PinOwner::SecurityOfficer, b"officer").expect("opened");
+        client.set_pin(dir.identity(), PinOwner::User, b"1234").expect("set");
+        client.set_pin(dir.identity(), PinOwner::SecurityOfficer, b"chief").expect("set");
+        client.unseal(PinOwner::User, b"1234").expect("opened");
+        client.unseal(PinOwner::SecurityOfficer, b"chief").expect("opened");
+        assert!(matches!(client.unseal(PinOwner::SecurityOfficer, b"officer"), Err(PinError::Wrong)));
+    }
+
+    #[test]
+    fn a_changed_file_opens_under_nothing() {
+        let (_dir, client) = client(Some(b"1234"));
+        let pins = client.read().expect("read");
+        let with = |change: &dyn Fn(&mut Pins)| {
+            let mut changed = pins.clone();
+            change(&mut changed);
+            client.write(&changed).expect("written");
+            client.count(0).expect("counted");
+            assert!(client.unseal(PinOwner::User, b"1234").is_err());
+        };
+        let user = |pins: &mut Pins| pins.user.clone().expect("there is one");
+        with(&|pins| pins.user = Some(SealedKey { salt: [0; 16], ..user(pins) }));
+        with(&|pins| pins.user = Some(SealedKey { nonce: [0; 24], ..user(pins) }));
+        with(&|pins| pins.user.as_mut().expect("there is one").sealed[5] ^= 1);
+        with(&|pins| pins.memory_kib += 8);
+        with(&|pins| pins.passes += 1);
+        with(&|pins| pins.user = Some(pins.security_officer.clone()));
+    }
+
+    #[test]
+    fn an_unsealed_client_is_as_it_was() {
+        let (_dir, client) = client(Some(b"1234"));
+        assert!(client.unseal_for_good(PinOwner::User, b"0").is_err());
+        client.unseal_for_good(PinOwner::User, b"1234").expect("its PIN");
+        assert_eq!(ClientDir::open(&client.path).expect("opened").identity(), &identity(1));
+        assert!(!SealedClient::is_sealed(&client.path));
+    }
+}

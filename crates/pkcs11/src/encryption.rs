@@ -1,0 +1,474 @@
+//! Encryption and decryption, of one part or of several, and messages of 3.0.
+//!
+//! ECB, CBC and CTR send what they have with every part: each part is a request of its own. GCM is gathered until the last part, because
+//! nothing is given before the tag was compared, and nodes do not wait for a program between its calls.
+//!
+//! CBC with padding tells a program whether the padding was good, as every module of PKCS#11 does. Whoever may have ciphertexts of his
+//! choice decrypted there can use that to decrypt others (Vaudenay, Eurocrypt 2002). The padding itself is looked at in constant time.
+
+use std::sync::Arc;
+
+use cryptoki_sys::*;
+use polyclave_client::{AeadDecryption, AeadEncryption, Client, pad, unpadded};
+use polyclave_transport::wire::{MOST_CHAINED, MOST_NONCE};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::attributes::Object;
+use crate::configuration::GcmNonce;
+use crate::mechanism::{Mechanism, Parameter, block_of, entry_for, family_of};
+use crate::rv::{Doing, Result, Rv, because};
+use crate::session::{Output, Session, known_length};
+use crate::token::Token;
+
+/// The most bytes of a message that is gathered.
+pub(crate) const MOST_GATHERED: usize = 64 << 20;
+/// Bytes of a nonce of the nodes.
+const NONCE: usize = 12;
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Encrypt,
+    Decrypt,
+}
+
+/// A mode and where it is.
+enum Mode {
+    Ecb,
+    Cbc { chain: Vec<u8>, is_padded: bool },
+    Ctr { counter: u128, blocks_left: u128, keystream: Zeroizing<Vec<u8>> },
+    Gcm { nonce: Nonce, additional: Vec<u8>, tag_bytes: usize },
+}
+
+/// A nonce of GCM.
+#[derive(Clone)]
+enum Nonce {
+    Given(Vec<u8>),
+    /// The nodes draw it, and it follows the tag.
+    Appended,
+}
+
+/// An encryption or decryption under way.
+pub(crate) struct Encryption {
+    token: Arc<Token>,
+    client: Arc<Client>,
+    key: Arc<Object>,
+    direction: Direction,
+    block: usize,
+    mode: Mode,
+    /// What came in earlier parts and was not sent yet.
+    held: Zeroizing<Vec<u8>>,
+    is_multipart: bool,
+    /// What the last part gave, if it did not fit: until the program asks again with the same data.
+    ready: Option<([u8; 32], Zeroizing<Vec<u8>>)>,
+}
+
+impl Encryption {
+    pub(crate) fn begin(
+        session: &Session,
+        mechanism: &Mechanism,
+        key: CK_OBJECT_HANDLE,
+        direction: Direction,
+    ) -> Result<Encryption> {
+        let (flag, usage) = match direction {
+            Direction::Encrypt => (CKF_ENCRYPT, CKA_ENCRYPT),
+            Direction::Decrypt => (CKF_DECRYPT, CKA_DECRYPT),
+        };
+        let key = usable(session, mechanism, key, flag, usage)?;
+        let block = block_of(&key.info.properties.cipher);
+        let mode = match &mechanism.parameter {
+            Parameter::None => Mode::Ecb,
+            Parameter::Initial(initial) => {
+                if direction == Direction::Encrypt && !key.takes_initial_blocks() {
+                    let why =
+                        "the nodes draw the initial blocks of this key: it was not made with --caller-nonces";
+                    return Err(because(CKR_KEY_FUNCTION_NOT_PERMITTED, why));
+                }
+                let is_padded = matches!(mechanism.kind, CKM_AES_CBC_PAD | CKM_DES3_CBC_PAD);
+                Mode::Cbc { chain: initial.clone(), is_padded }
+            }
+            Parameter::Counter { bits, block } => {
+                let counter = u128::from_be_bytes(*block);
+                // Nodes have no block with the highest number of all.
+                let until_wrapped = if *bits < 128 { (1 << bits) - counter % (1 << bits) } else { u128::MAX };
+                let left = until_wrapped.min(u128::MAX - counter);
+                Mode::Ctr { counter, blocks_left: left, keystream: Zeroizing::default() }
+            }
+            Parameter::Gcm { iv, additional, tag_bits } => Mode::Gcm {
+                nonce: nonce(session, &key, iv, direction)?,
+                additional: additional.clone(),
+                tag_bytes: tag_bytes(*tag_bits)?,
+            },
+            _ => return Err(Rv(CKR_MECHANISM_INVALID)),
+        };
+        Ok(Encryption {
+            token: session.token.clone(),
+            client: session.token.client()?,
+            key,
+            direction,
+            block,
+            mode,
+            held: Zeroizing::default(),
+            is_multipart: false,
+            ready: None,
+        })
+    }
+
+    /// The whole of the data at once.
+    pub(crate) fn whole(&mut self, data: &[u8], room: Option<usize>) -> Result<Output> {
+        if self.is_multipart {
+            return Err(Rv(CKR_OPERATION_ACTIVE));
+        }
+        self.last(data, room)
+    }
+
+    /// A part that is not the last.
+    pub(crate) fn part(&mut self, data: &[u8], room: Option<usize>) -> Result<Output> {
+        if let Some(output) = known_length(self.bytes_of_part(data.len()), room) {
+            return Ok(output);
+        }
+        self.is_multipart = true;
+        if self.held.len() + data.len() > MOST_GATHERED {
+            return Err(self.length_error());
+        }
+        match self.mode {
+            Mode::Gcm { .. } => {
+                self.held.extend_from_slice(data);
+                Ok(Output::Bytes(Zeroizing::default()))
+            }
+            Mode::Ctr { .. } => self.process(data).map(Output::Bytes),
+            Mode::Ecb | Mode::Cbc { .. } => {
+                let bytes = self.bytes_of_part(data.len());
+                self.held.extend_from_slice(data);
+                let rest = Zeroizing::new(self.held[bytes..].to_vec());
+                let now = std::mem::replace(&mut self.held, rest);
+                self.process(&now[..bytes]).map(Output::Bytes)
+            }
+        }
+    }
+
+    /// The end of several parts.
+    pub(crate) fn end(&mut self, room: Option<usize>) -> Result<Output> {
+        self.last(&[], room)
+    }
+
+    fn last(&mut self, data: &[u8], room: Option<usize>) -> Result<Output> {
+        let of_data: [u8; 32] = Sha256::digest(data).into();
+        if let Some((_, ready)) = self.ready.take_if(|(of, _)| *of == of_data) {
+            return Ok(self.fitting(of_data, ready, room));
+        }
+        let total = self.held.len() + data.len();
+        let most = self.refuse_length(total)?;
+        let is_exact =
+            !matches!((&self.mode, self.direction), (Mode::Cbc { is_padded: true, .. }, Direction::Decrypt));
+        // Padding takes a block at most away.
+        let least = if is_exact { most } else { most - self.block };
+        match room {
+            None => return Ok(Output::Length(most)),
+            Some(room) if room < least => return Ok(Output::TooSmall(most)),
+            Some(_) => {}
+        }
+        let mut whole = Zeroizing::new(Vec::with_capacity(total + self.block));
+        whole.extend_from_slice(&self.held);
+        whole.extend_from_slice(data);
+        if let (Mode::Cbc { is_padded: true, .. }, Direction::Encrypt) = (&self.mode, self.direction) {
+            pad(&mut whole, self.block);
+        }
+        let mut made = self.process(&whole)?;
+        if !is_exact {
+            let last = made.len() - self.block;
+            let kept = unpadded(&made[last..]).map_err(|_| Rv(CKR_ENCRYPTED_DATA_INVALID))?;
+            made.truncate(last + kept);
+        }
+        Ok(self.fitting(of_data, made, room))
+    }
+
+    fn fitting(&mut self, of: [u8; 32], made: Zeroizing<Vec<u8>>, room: Option<usize>) -> Output {
+        match known_length(made.len(), room) {
+            Some(output) => {
+                self.ready = Some((of, made));
+                output
+            }
+            None => Output::Bytes(made),
+        }
+    }
+
+    /// How many bytes a part gives.
+    fn bytes_of_part(&self, part: usize) -> usize {
+        let total = self.held.len().saturating_add(part);
+        match (&self.mode, self.direction) {
+            (Mode::Gcm { .. }, _) => 0,
+            (Mode::Ctr { .. }, _) => part,
+            // The last block may be padding.
+            (Mode::Cbc { is_padded: true, .. }, Direction::Decrypt) => {
+                total.saturating_sub(1) / self.block * self.block
+            }
+            (Mode::Ecb | Mode::Cbc { .. }, _) => total / self.block * self.block,
+        }
+    }
+
+    /// How many bytes the last part gives at most, with all that is held. Refuses lengths that the mode does not have.
+    fn refuse_length(&self, total: usize) -> Result<usize> {
+        let is_whole = total.is_multiple_of(self.block);
+        match (&self.mode, self.direction) {
+            _ if total > MOST_GATHERED + 64 => Err(self.length_error()),
+            // The nodes compute the blocks of such a message one after the other.
+            (Mode::Gcm { nonce: Nonce::Given(nonce), tag_bytes, .. }, _)
+                if nonce.len() != NONCE && total > MOST_CHAINED + tag_bytes =>
+            {
+                Err(self.length_error())
+            }
+            (Mode::Ctr { .. }, _) => Ok(total),
+            (Mode::Gcm { nonce, tag_bytes, .. }, Direction::Encrypt) => {
+                let nonce = if matches!(nonce, Nonce::Appended) { NONCE } else { 0 };
+                Ok(total + tag_bytes + nonce)
+            }
+            (Mode::Gcm { nonce, tag_bytes, .. }, Direction::Decrypt) => {
+                let nonce = if matches!(nonce, Nonce::Appended) { NONCE } else { 0 };
+                total.checked_sub(tag_bytes + nonce).ok_or(self.length_error())
+            }
+            (Mode::Cbc { is_padded: true, .. }, Direction::Encrypt) => {
+                Ok((total / self.block + 1) * self.block)
+            }
+            (Mode::Cbc { is_padded: true, .. }, Direction::Decrypt) if is_whole && total > 0 => Ok(total),
+            (Mode::Ecb | Mode::Cbc { is_padded: false, .. }, _) if is_whole => Ok(total),
+            _ => Err(self.length_error()),
+        }
+    }
+
+    fn length_error(&self) -> Rv {
+        match self.direction {
+            Direction::Encrypt => Rv(CKR_DATA_LEN_RANGE),
+            Direction::Decrypt => Rv(CKR_ENCRYPTED_DATA_LEN_RANGE),
+        }
+    }
+
+    /// Asks the nodes.
+    fn process(&mut self, data: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        let length_error = self.length_error();
+        let (token, client, key, block) = (&self.token, &*self.client, &self.key.info, self.block);
+        let encrypts = self.direction == Direction::Encrypt;
+        match &mut self.mode {
+            Mode::Ecb => token.ask(client, Doing::Using, || match encrypts {
+                true => client.encrypt_known_ecb(key, data).map(Zeroizing::new),
+                false => client.decrypt_known_ecb(key, data),
+            }),
+            Mode::Cbc { chain, .. } => {
+                let made = token.ask(client, Doing::Using, || match encrypts {
+                    true => client.encrypt_known_cbc(key, chain, data).map(Zeroizing::new),
+                    false => client.decrypt_known_cbc(key, chain, data),
+                })?;
+                let ciphertext = if encrypts { &made[..] } else { data };
+                if let Some(last) = ciphertext.len().checked_sub(block) {
+                    chain.copy_from_slice(&ciphertext[last..]);
+                }
+                Ok(made)
+            }
+            Mode::Ctr { counter, blocks_left, keystream } => {
+                let fresh = data.len().saturating_sub(keystream.len());
+                let blocks = fresh.div_ceil(block) as u128;
+                if blocks > *blocks_left {
+                    return Err(length_error);
+                }
+                if blocks > 0 {
+                    // Whole blocks of keystream, so that the next part begins where this one ends.
+                    let zeros = vec![0; blocks as usize * block];
+                    let at = counter.to_be_bytes();
+                    let more = token.ask(client, Doing::Using, || client.known_ctr(key, &at, &zeros))?;
+                    *counter = counter.wrapping_add(blocks);
+                    *blocks_left -= blocks;
+                    let mut joined = Zeroizing::new(Vec::with_capacity(keystream.len() + more.len()));
+                    joined.extend_from_slice(keystream);
+                    joined.extend_from_slice(&more);
+                    *keystream = joined;
+                }
+                let made = data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
+                *keystream = Zeroizing::new(keystream[data.len()..].to_vec());
+                Ok(Zeroizing::new(made))
+            }
+            Mode::Gcm { nonce, additional, tag_bytes } => {
+                let gcm = Gcm { token, client, key, additional, tag_bytes: *tag_bytes };
+                match (&*nonce, encrypts) {
+                    (Nonce::Given(nonce), true) => {
+                        Ok(Zeroizing::new(gcm.encrypt(Some(nonce), data)?.split_off(nonce.len())))
+                    }
+                    (Nonce::Appended, true) => {
+                        let mut made = gcm.encrypt(None, data)?;
+                        made.rotate_left(NONCE);
+                        Ok(Zeroizing::new(made))
+                    }
+                    (Nonce::Given(nonce), false) => gcm.decrypt(nonce, data, Doing::Using),
+                    (Nonce::Appended, false) => {
+                        let (sealed, nonce) = data.split_at(data.len() - NONCE);
+                        gcm.decrypt(nonce, sealed, Doing::Using)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The key of an operation, if it is for that.
+fn usable(
+    session: &Session,
+    mechanism: &Mechanism,
+    key: CK_OBJECT_HANDLE,
+    flag: CK_FLAGS,
+    usage: CK_ATTRIBUTE_TYPE,
+) -> Result<Arc<Object>> {
+    let entry = entry_for(mechanism.kind, flag)?;
+    let key = session.key(key)?;
+    if family_of(&key.info.properties.cipher) != Some(entry.family) {
+        return Err(Rv(CKR_KEY_TYPE_INCONSISTENT));
+    }
+    if !key.is_for(usage) {
+        return Err(Rv(CKR_KEY_FUNCTION_NOT_PERMITTED));
+    }
+    if !key.mechanisms().contains(&mechanism.kind) {
+        return Err(because(
+            CKR_MECHANISM_INVALID,
+            "the key does not serve this mechanism (CKA_ALLOWED_MECHANISMS)",
+        ));
+    }
+    Ok(key)
+}
+
+fn tag_bytes(bits: u64) -> Result<usize> {
+    match bits {
+        96 | 104 | 112 | 120 | 128 => Ok(bits as usize / 8),
+        _ => Err(because(CKR_MECHANISM_PARAM_INVALID, "tags of GCM have 96 to 128 bits, in whole bytes")),
+    }
+}
+
+/// The nonce that a program gave, or the decision that the nodes draw it.
+fn nonce(session: &Session, key: &Object, iv: &[u8], direction: Direction) -> Result<Nonce> {
+    let by_nodes = session.token.settings.gcm_nonce != GcmNonce::Caller || !key.takes_nonces();
+    match iv.len() {
+        0 if by_nodes => Ok(Nonce::Appended),
+        1..=MOST_NONCE if direction == Direction::Decrypt || !by_nodes => Ok(Nonce::Given(iv.to_vec())),
+        NONCE => {
+            let why = "the nodes draw the nonces of this key: give no IV, and it follows the tag; or use C_EncryptMessage";
+            Err(because(CKR_MECHANISM_PARAM_INVALID, why))
+        }
+        other => Err(because(CKR_MECHANISM_PARAM_INVALID, format!("GCM takes no IV of {other} bytes here"))),
+    }
+}
+
+/// One message with GCM.
+struct Gcm<'g> {
+    token: &'g Token,
+    client: &'g Client,
+    key: &'g polyclave_transport::wire::KeyInfo,
+    additional: &'g [u8],
+    tag_bytes: usize,
+}
+
+impl Gcm<'_> {
+    /// Nonce, ciphertext, tag.
+    fn encrypt(&self, nonce: Option<&[u8]>, data: &[u8]) -> Result<Vec<u8>> {
+        let how = AeadEncryption { additional: self.additional, nonce, tag_bytes: self.tag_bytes };
+        let work = || self.client.encrypt_known_gcm(self.key, &how, data);
+        self.token.ask(self.client, Doing::Using, work)
+    }
+
+    fn decrypt(&self, nonce: &[u8], sealed: &[u8], doing: Doing) -> Result<Zeroizing<Vec<u8>>> {
+        let message = [nonce, sealed].concat();
+        let how = AeadDecryption {
+            additional: self.additional,
+            nonce_bytes: nonce.len(),
+            tag_bytes: self.tag_bytes,
+        };
+        self.token.ask(self.client, doing, || self.client.decrypt_known_gcm(self.key, &how, &message))
+    }
+}
+
+/// Messages of GCM, each with a nonce of its own.
+pub(crate) struct Messages {
+    token: Arc<Token>,
+    client: Arc<Client>,
+    key: Arc<Object>,
+}
+
+/// The parameter of one message.
+pub(crate) struct MessageParameter {
+    pub(crate) iv: Vec<u8>,
+    pub(crate) fixed_bits: u64,
+    pub(crate) generator: CK_GENERATOR_FUNCTION,
+    pub(crate) tag: Vec<u8>,
+    pub(crate) tag_bits: u64,
+}
+
+/// An encrypted message.
+pub(crate) struct Sealed {
+    pub(crate) nonce: Vec<u8>,
+    pub(crate) ciphertext: Vec<u8>,
+    pub(crate) tag: Vec<u8>,
+}
+
+impl Messages {
+    pub(crate) fn begin(
+        session: &Session,
+        mechanism: &Mechanism,
+        key: CK_OBJECT_HANDLE,
+        direction: Direction,
+    ) -> Result<Messages> {
+        let (flag, usage) = match direction {
+            Direction::Encrypt => (CKF_MESSAGE_ENCRYPT, CKA_ENCRYPT),
+            Direction::Decrypt => (CKF_MESSAGE_DECRYPT, CKA_DECRYPT),
+        };
+        let key = usable(session, mechanism, key, flag, usage)?;
+        Ok(Messages { token: session.token.clone(), client: session.token.client()?, key })
+    }
+
+    pub(crate) fn encrypt(
+        &self,
+        parameter: &MessageParameter,
+        additional: &[u8],
+        data: &[u8],
+    ) -> Result<Sealed> {
+        let tag_bytes = tag_bytes(parameter.tag_bits)?;
+        if parameter.iv.len() != NONCE || data.len() > MOST_GATHERED {
+            return Err(Rv(CKR_MECHANISM_PARAM_INVALID));
+        }
+        let nonce = match parameter.generator {
+            CKG_NO_GENERATE => {
+                let takes = self.key.takes_nonces() && self.token.settings.gcm_nonce == GcmNonce::Caller;
+                if !takes {
+                    return Err(because(
+                        CKR_MECHANISM_PARAM_INVALID,
+                        "the nodes draw the nonces of this key",
+                    ));
+                }
+                Some(parameter.iv.as_slice())
+            }
+            CKG_GENERATE | CKG_GENERATE_COUNTER | CKG_GENERATE_RANDOM if parameter.fixed_bits == 0 => None,
+            _ => {
+                return Err(because(CKR_MECHANISM_PARAM_INVALID, "no part of a nonce of the nodes is fixed"));
+            }
+        };
+        let gcm = self.gcm(additional, tag_bytes);
+        let mut nonce_and = gcm.encrypt(nonce, data)?;
+        let mut ciphertext = nonce_and.split_off(NONCE);
+        let tag = ciphertext.split_off(data.len());
+        Ok(Sealed { nonce: nonce_and, ciphertext, tag })
+    }
+
+    pub(crate) fn decrypt(
+        &self,
+        parameter: &MessageParameter,
+        additional: &[u8],
+        data: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        let tag_bytes = tag_bytes(parameter.tag_bits)?;
+        if parameter.iv.len() != NONCE || parameter.tag.len() != tag_bytes || data.len() > MOST_GATHERED {
+            return Err(Rv(CKR_MECHANISM_PARAM_INVALID));
+        }
+        let sealed = [data, &parameter.tag].concat();
+        self.gcm(additional, tag_bytes).decrypt(&parameter.iv, &sealed, Doing::Message)
+    }
+
+    fn gcm<'g>(&'g self, additional: &'g [u8], tag_bytes: usize) -> Gcm<'g> {
+        Gcm { token: &self.token, client: &self.client, key: &self.key.info, additional, tag_bytes }
+    }
+}

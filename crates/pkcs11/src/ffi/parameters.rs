@@ -1,0 +1,155 @@
+//! Parameters of mechanisms, copied and checked.
+
+use cryptoki_sys::*;
+
+use super::memory::{bytes, read};
+use crate::mechanism::{Form, KdfPart, Mechanism, Parameter, entry};
+use crate::rv::{Result, Rv};
+
+/// The most bytes of additional data, and of what a key is derived from: more than nodes take.
+const MOST: CK_ULONG = 1 << 20;
+/// The most parts of what a key is derived from.
+const MOST_PARTS: CK_ULONG = 64;
+
+const BAD: Rv = Rv(CKR_MECHANISM_PARAM_INVALID);
+
+/// The kind of a mechanism alone, where the parameter comes later.
+///
+/// # Safety
+///
+/// `from` is null or points to a mechanism.
+pub(super) unsafe fn kind(from: *const CK_MECHANISM) -> Result<Mechanism> {
+    // SAFETY: the caller vouches for it.
+    let kind = unsafe { read(from) }?.mechanism;
+    Ok(Mechanism { kind, parameter: Parameter::None })
+}
+
+/// A mechanism.
+///
+/// # Safety
+///
+/// `from` is null or points to a mechanism whose parameter is as the standard says.
+pub(super) unsafe fn mechanism(from: *const CK_MECHANISM) -> Result<Mechanism> {
+    // SAFETY: the caller vouches for it.
+    let given = unsafe { read(from) }?;
+    let form = entry(given.mechanism)?.form;
+    // SAFETY: as above.
+    let parameter = unsafe { parameter(form, &given) }?;
+    Ok(Mechanism { kind: given.mechanism, parameter })
+}
+
+unsafe fn parameter(form: Form, given: &CK_MECHANISM) -> Result<Parameter> {
+    // SAFETY: of the functions below: the program vouches for the parameter and what it points to.
+    match form {
+        // Programs give all kinds of things here, and other modules ignore them.
+        Form::None => Ok(Parameter::None),
+        Form::Initial(block) => {
+            let initial = unsafe { bytes(given.pParameter.cast(), given.ulParameterLen) }.map_err(|_| BAD)?;
+            if initial.len() == block { Ok(Parameter::Initial(initial.to_vec())) } else { Err(BAD) }
+        }
+        Form::Counter => {
+            let counter: CK_AES_CTR_PARAMS = unsafe { structure(given) }?;
+            match counter.ulCounterBits {
+                bits @ 1..=128 => Ok(Parameter::Counter { bits, block: counter.cb }),
+                _ => Err(BAD),
+            }
+        }
+        Form::Gcm => {
+            let gcm: CK_GCM_PARAMS = unsafe { structure(given) }?;
+            let iv = unsafe { some_bytes(gcm.pIv, gcm.ulIvLen) }?;
+            let additional = unsafe { some_bytes(gcm.pAAD, gcm.ulAADLen) }?;
+            Ok(Parameter::Gcm { iv, additional, tag_bits: gcm.ulTagBits })
+        }
+        Form::Length => {
+            let length: CK_ULONG = unsafe { structure(given) }?;
+            usize::try_from(length).map(Parameter::Length).map_err(|_| BAD)
+        }
+        Form::Data => {
+            let data: CK_KEY_DERIVATION_STRING_DATA = unsafe { structure(given) }?;
+            Ok(Parameter::Data(unsafe { some_bytes(data.pData, data.ulLen) }?))
+        }
+        Form::Chained(16) => {
+            let chained: CK_AES_CBC_ENCRYPT_DATA_PARAMS = unsafe { structure(given) }?;
+            let data = unsafe { some_bytes(chained.pData, chained.length) }?;
+            Ok(Parameter::Chained { initial: chained.iv.to_vec(), data })
+        }
+        Form::Chained(_) => {
+            let chained: CK_DES_CBC_ENCRYPT_DATA_PARAMS = unsafe { structure(given) }?;
+            let data = unsafe { some_bytes(chained.pData, chained.length) }?;
+            Ok(Parameter::Chained { initial: chained.iv.to_vec(), data })
+        }
+        Form::CounterKdf => unsafe { counter_kdf(&structure(given)?) },
+    }
+}
+
+unsafe fn counter_kdf(kdf: &CK_SP800_108_KDF_PARAMS) -> Result<Parameter> {
+    if kdf.prfType != CKM_AES_CMAC
+        || kdf.ulAdditionalDerivedKeys != 0
+        || kdf.ulNumberOfDataParams > MOST_PARTS
+    {
+        return Err(BAD);
+    }
+    let (mut before, mut after, mut counter) = (Vec::new(), Vec::new(), None);
+    for i in 0..kdf.ulNumberOfDataParams as usize {
+        if kdf.pDataParams.is_null() {
+            return Err(BAD);
+        }
+        // SAFETY: the program vouches for so many parts, and for what they point to.
+        let part = unsafe { read(kdf.pDataParams.add(i)) }?;
+        let part = match part.type_ {
+            CK_SP800_108_ITERATION_VARIABLE => {
+                // SAFETY: as above.
+                let format: CK_SP800_108_COUNTER_FORMAT = unsafe { sized(part.pValue, part.ulValueLen) }?;
+                let bits = format.ulWidthInBits;
+                if counter.is_some() || format.bLittleEndian != 0 || ![8, 16, 24, 32].contains(&bits) {
+                    return Err(BAD);
+                }
+                counter = Some(bits as u8);
+                continue;
+            }
+            // SAFETY: as above.
+            CK_SP800_108_BYTE_ARRAY => {
+                KdfPart::Bytes(unsafe { some_bytes(part.pValue.cast(), part.ulValueLen) }?)
+            }
+            CK_SP800_108_DKM_LENGTH => {
+                // SAFETY: as above.
+                let format: CK_SP800_108_DKM_LENGTH_FORMAT = unsafe { sized(part.pValue, part.ulValueLen) }?;
+                // There is one key, so that both ways to count the length are the same if it ends with a whole block.
+                let is_known = format.dkmLengthMethod == CK_SP800_108_DKM_LENGTH_SUM_OF_KEYS;
+                if !is_known || ![8, 16, 24, 32, 40, 48, 56, 64].contains(&format.ulWidthInBits) {
+                    return Err(BAD);
+                }
+                let bytes = format.ulWidthInBits as usize / 8;
+                KdfPart::Length { bytes, little_endian: format.bLittleEndian != 0 }
+            }
+            _ => return Err(BAD),
+        };
+        if counter.is_some() { after.push(part) } else { before.push(part) }
+    }
+    let counter_bits = counter.ok_or(BAD)?;
+    Ok(Parameter::CounterKdf { before, counter_bits, after })
+}
+
+/// The parameter as a structure.
+unsafe fn structure<T: Copy>(given: &CK_MECHANISM) -> Result<T> {
+    // SAFETY: the caller vouches for it.
+    unsafe { sized(given.pParameter, given.ulParameterLen) }
+}
+
+/// A structure of plain numbers and pointers, if it has the right size.
+pub(super) unsafe fn sized<T: Copy>(from: *const std::ffi::c_void, len: CK_ULONG) -> Result<T> {
+    if len as usize != size_of::<T>() {
+        return Err(BAD);
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { read(from.cast()) }.map_err(|_| BAD)
+}
+
+/// Bytes that a parameter points to, copied.
+pub(super) unsafe fn some_bytes(from: *const CK_BYTE, len: CK_ULONG) -> Result<Vec<u8>> {
+    if len > MOST {
+        return Err(BAD);
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { bytes(from, len) }.map(<[u8]>::to_vec).map_err(|_| BAD)
+}

@@ -1,0 +1,235 @@
+//! Codes (signatures, as the standard calls them) and digests.
+
+use cryptoki_sys::*;
+
+use super::memory::{bytes, give};
+use super::parameters::mechanism;
+use super::{entry, session};
+use crate::digests::Digest;
+use crate::macs::Mac;
+use crate::rv::{Result, Rv};
+use crate::session::{Output, known_length};
+
+// SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.
+
+const NOT_BEGUN: Rv = Rv(CKR_OPERATION_NOT_INITIALIZED);
+
+unsafe fn begin(
+    of: CK_SESSION_HANDLE,
+    how: *mut CK_MECHANISM,
+    key: CK_OBJECT_HANDLE,
+    does: (CK_FLAGS, CK_ATTRIBUTE_TYPE),
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let mut operations = session.operations.lock();
+        let operations = &mut *operations;
+        let place = if does.0 == CKF_SIGN { &mut operations.sign } else { &mut operations.verify };
+        if how.is_null() {
+            *place = None;
+            return Ok(());
+        }
+        if place.is_some() {
+            return Err(Rv(CKR_OPERATION_ACTIVE));
+        }
+        *place = Some(Mac::begin(&session, &unsafe { mechanism(how) }?, key, does)?);
+        Ok(())
+    })
+}
+
+pub(super) unsafe extern "C" fn sign_init(
+    of: CK_SESSION_HANDLE,
+    how: *mut CK_MECHANISM,
+    key: CK_OBJECT_HANDLE,
+) -> CK_RV {
+    unsafe { begin(of, how, key, (CKF_SIGN, CKA_SIGN)) }
+}
+
+pub(super) unsafe extern "C" fn verify_init(
+    of: CK_SESSION_HANDLE,
+    how: *mut CK_MECHANISM,
+    key: CK_OBJECT_HANDLE,
+) -> CK_RV {
+    unsafe { begin(of, how, key, (CKF_VERIFY, CKA_VERIFY)) }
+}
+
+/// Gives the code of what was gathered and more data.
+unsafe fn code(
+    of: CK_SESSION_HANDLE,
+    data: Result<&[u8]>,
+    is_whole: bool,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+) -> Result<()> {
+    let session = session(of)?;
+    let mut operations = session.operations.lock();
+    let place = &mut operations.sign;
+    let make = |room| {
+        let mac = place.as_ref().ok_or(NOT_BEGUN)?;
+        if is_whole && mac.is_multipart {
+            return Err(Rv(CKR_OPERATION_ACTIVE));
+        }
+        if let Some(output) = known_length(mac.bytes, room) {
+            return Ok(output);
+        }
+        place.take().ok_or(NOT_BEGUN)?.finish(data?).map(Output::Bytes)
+    };
+    unsafe { give(out, len, make) }
+}
+
+pub(super) unsafe extern "C" fn sign(
+    of: CK_SESSION_HANDLE,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+) -> CK_RV {
+    entry(|| unsafe { code(of, bytes(from, count), true, out, len) })
+}
+
+pub(super) unsafe extern "C" fn sign_final(
+    of: CK_SESSION_HANDLE,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+) -> CK_RV {
+    entry(|| unsafe { code(of, Ok(&[]), false, out, len) })
+}
+
+fn more(place: &mut Option<Mac>, data: Result<&[u8]>) -> Result<()> {
+    let mac = place.as_mut().ok_or(NOT_BEGUN)?;
+    let outcome = data.and_then(|data| mac.update(data));
+    if outcome.is_err() {
+        *place = None;
+    }
+    outcome
+}
+
+pub(super) unsafe extern "C" fn sign_update(
+    of: CK_SESSION_HANDLE,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+) -> CK_RV {
+    entry(|| more(&mut session(of)?.operations.lock().sign, unsafe { bytes(from, count) }))
+}
+
+pub(super) unsafe extern "C" fn verify_update(
+    of: CK_SESSION_HANDLE,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+) -> CK_RV {
+    entry(|| more(&mut session(of)?.operations.lock().verify, unsafe { bytes(from, count) }))
+}
+
+fn compare(of: CK_SESSION_HANDLE, data: Result<&[u8]>, is_whole: bool, code: Result<&[u8]>) -> Result<()> {
+    let session = session(of)?;
+    let mut operations = session.operations.lock();
+    if is_whole && operations.verify.as_ref().is_some_and(|mac| mac.is_multipart) {
+        return Err(Rv(CKR_OPERATION_ACTIVE));
+    }
+    operations.verify.take().ok_or(NOT_BEGUN)?.verify(data?, code?)
+}
+
+pub(super) unsafe extern "C" fn verify(
+    of: CK_SESSION_HANDLE,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+    code: *mut CK_BYTE,
+    len: CK_ULONG,
+) -> CK_RV {
+    entry(|| compare(of, unsafe { bytes(from, count) }, true, unsafe { bytes(code, len) }))
+}
+
+pub(super) unsafe extern "C" fn verify_final(
+    of: CK_SESSION_HANDLE,
+    code: *mut CK_BYTE,
+    len: CK_ULONG,
+) -> CK_RV {
+    entry(|| compare(of, Ok(&[]), false, unsafe { bytes(code, len) }))
+}
+
+pub(super) unsafe extern "C" fn digest_init(of: CK_SESSION_HANDLE, how: *mut CK_MECHANISM) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let mut operations = session.operations.lock();
+        if how.is_null() {
+            operations.digest = None;
+            return Ok(());
+        }
+        if operations.digest.is_some() {
+            return Err(Rv(CKR_OPERATION_ACTIVE));
+        }
+        operations.digest = Some(Digest::begin(&unsafe { mechanism(how) }?)?);
+        Ok(())
+    })
+}
+
+unsafe fn digested(
+    of: CK_SESSION_HANDLE,
+    data: Result<&[u8]>,
+    is_whole: bool,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+) -> Result<()> {
+    let session = session(of)?;
+    let mut operations = session.operations.lock();
+    let place = &mut operations.digest;
+    let make = |room| {
+        let digest = place.as_ref().ok_or(NOT_BEGUN)?;
+        if is_whole && digest.is_multipart {
+            return Err(Rv(CKR_OPERATION_ACTIVE));
+        }
+        if let Some(output) = known_length(digest.bytes(), room) {
+            return Ok(output);
+        }
+        let mut digest = place.take().ok_or(NOT_BEGUN)?;
+        digest.update(data?);
+        Ok(Output::Bytes(digest.finish()))
+    };
+    unsafe { give(out, len, make) }
+}
+
+pub(super) unsafe extern "C" fn digest(
+    of: CK_SESSION_HANDLE,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+) -> CK_RV {
+    entry(|| unsafe { digested(of, bytes(from, count), true, out, len) })
+}
+
+pub(super) unsafe extern "C" fn digest_final(
+    of: CK_SESSION_HANDLE,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+) -> CK_RV {
+    entry(|| unsafe { digested(of, Ok(&[]), false, out, len) })
+}
+
+pub(super) unsafe extern "C" fn digest_update(
+    of: CK_SESSION_HANDLE,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let mut operations = session.operations.lock();
+        let digest = operations.digest.as_mut().ok_or(NOT_BEGUN)?;
+        let Ok(data) = (unsafe { bytes(from, count) }) else {
+            operations.digest = None;
+            return Err(Rv(CKR_ARGUMENTS_BAD));
+        };
+        digest.is_multipart = true;
+        digest.update(data);
+        Ok(())
+    })
+}
+
+pub(super) unsafe extern "C" fn digest_key(of: CK_SESSION_HANDLE, key: CK_OBJECT_HANDLE) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        session.operations.lock().digest.take().ok_or(NOT_BEGUN)?;
+        session.key(key)?;
+        Err(Rv(CKR_KEY_INDIGESTIBLE))
+    })
+}

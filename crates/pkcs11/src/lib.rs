@@ -1,0 +1,41 @@
+//! PKCS#11 3.0 over keys of the nodes: programs written for an HSM load `libpolyclave_pkcs11.so` and use keys that nobody holds.
+//!
+//! ```text
+//! ffi/            the functions of the standard: the only unsafe code. They copy what a program gave, call what is below, and write the answer
+//! module.rs       slots and sessions between C_Initialize and C_Finalize
+//! session.rs      operations under way
+//! token.rs        who is logged in, handles of objects, and how nodes are asked
+//! objects.rs      keys are found, made, changed, deleted, wrapped, unwrapped, derived
+//! encryption.rs, macs.rs, digests.rs
+//! mechanism.rs, template.rs, attributes.rs, stored.rs     tables
+//! configuration.rs, log.rs, rv.rs
+//! ```
+//!
+//! # What it is
+//!
+//! A client of the nodes (`polyclave-client`) in the process of the program. It sees the program's data, PINs, and the client's TLS key
+//! while somebody is logged in. It never sees a key of the nodes, except one that the program itself imports.
+//!
+//! It is a guest: it writes nothing to standard error, handles no signals, and starts no thread. What a node still owes when a request is
+//! given up is received by a thread of `polyclave-transport`, which may outlive `C_Finalize`; so the library stays in memory
+//! (`build.rs`).
+//!
+//! `docs/pkcs11.md` says how programs use it.
+
+mod attributes;
+mod configuration;
+mod digests;
+mod encryption;
+mod ffi;
+mod log;
+mod macs;
+mod mechanism;
+mod module;
+mod objects;
+mod rv;
+mod session;
+mod stored;
+mod template;
+mod token;
+
+pub use ffi::{C_GetFunctionList, C_GetInterface, C_GetInterfaceList};

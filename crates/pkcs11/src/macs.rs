@@ -1,0 +1,86 @@
+//! CMAC: the message is gathered, the nodes compute the code, and the module compares it.
+
+use std::sync::Arc;
+
+use cryptoki_sys::*;
+use polyclave_client::Client;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use crate::attributes::Object;
+use crate::encryption::MOST_GATHERED;
+use crate::mechanism::{Mechanism, Parameter, block_of, entry_for, family_of};
+use crate::rv::{Doing, Result, Rv};
+use crate::session::Session;
+use crate::token::Token;
+
+/// A code under way.
+pub(crate) struct Mac {
+    token: Arc<Token>,
+    client: Arc<Client>,
+    key: Arc<Object>,
+    /// Bytes of the code.
+    pub(crate) bytes: usize,
+    gathered: Zeroizing<Vec<u8>>,
+    pub(crate) is_multipart: bool,
+}
+
+impl Mac {
+    /// `flag` and `usage`: of signing, or of verifying.
+    pub(crate) fn begin(
+        session: &Session,
+        mechanism: &Mechanism,
+        key: CK_OBJECT_HANDLE,
+        (flag, usage): (CK_FLAGS, CK_ATTRIBUTE_TYPE),
+    ) -> Result<Mac> {
+        let entry = entry_for(mechanism.kind, flag)?;
+        let key = session.key(key)?;
+        let cipher = &key.info.properties.cipher;
+        if family_of(cipher) != Some(entry.family) {
+            return Err(Rv(CKR_KEY_TYPE_INCONSISTENT));
+        }
+        if !key.is_for(usage) {
+            return Err(Rv(CKR_KEY_FUNCTION_NOT_PERMITTED));
+        }
+        if !key.mechanisms().contains(&mechanism.kind) {
+            return Err(Rv(CKR_MECHANISM_INVALID));
+        }
+        let block = block_of(cipher);
+        let bytes = match mechanism.parameter {
+            Parameter::Length(bytes) if (1..=block).contains(&bytes) => bytes,
+            Parameter::None => block,
+            _ => return Err(Rv(CKR_MECHANISM_PARAM_INVALID)),
+        };
+        let (token, client) = (session.token.clone(), session.token.client()?);
+        Ok(Mac { token, client, key, bytes, gathered: Zeroizing::default(), is_multipart: false })
+    }
+
+    pub(crate) fn update(&mut self, data: &[u8]) -> Result<()> {
+        self.is_multipart = true;
+        if self.gathered.len() + data.len() > MOST_GATHERED {
+            return Err(Rv(CKR_DATA_LEN_RANGE));
+        }
+        self.gathered.extend_from_slice(data);
+        Ok(())
+    }
+
+    /// The code of what was gathered and of more data.
+    pub(crate) fn finish(mut self, data: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        self.update(data)?;
+        let work = || self.client.known_cmac(&self.key.info, &self.gathered);
+        let mut code = self.token.ask(&self.client, Doing::Using, work)?;
+        code.truncate(self.bytes);
+        Ok(code)
+    }
+
+    /// Whether that is the code.
+    pub(crate) fn verify(self, data: &[u8], code: &[u8]) -> Result<()> {
+        if code.len() != self.bytes {
+            return Err(Rv(CKR_SIGNATURE_LEN_RANGE));
+        }
+        match bool::from(self.finish(data)?.ct_eq(code)) {
+            true => Ok(()),
+            false => Err(Rv(CKR_SIGNATURE_INVALID)),
+        }
+    }
+}

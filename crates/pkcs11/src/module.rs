@@ -1,0 +1,97 @@
+//! The module between `C_Initialize` and `C_Finalize`: its tokens and sessions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cryptoki_sys::*;
+use parking_lot::Mutex;
+
+use crate::configuration::Configuration;
+use crate::rv::{Result, Rv};
+use crate::session::{Operations, Session};
+use crate::token::{Login, Token};
+
+/// All of it.
+pub(crate) struct Module {
+    pub(crate) tokens: Vec<Arc<Token>>,
+    sessions: Mutex<Sessions>,
+}
+
+#[derive(Default)]
+struct Sessions {
+    last: CK_SESSION_HANDLE,
+    open: HashMap<CK_SESSION_HANDLE, Arc<Session>>,
+}
+
+impl Module {
+    pub(crate) fn new(configuration: Configuration) -> Module {
+        let tokens = configuration.tokens.into_iter().enumerate();
+        let tokens = tokens.map(|(slot, token)| Arc::new(Token::new(slot as CK_SLOT_ID, token)));
+        Module { tokens: tokens.collect(), sessions: Mutex::default() }
+    }
+
+    pub(crate) fn token(&self, slot: CK_SLOT_ID) -> Result<&Arc<Token>> {
+        usize::try_from(slot).ok().and_then(|slot| self.tokens.get(slot)).ok_or(Rv(CKR_SLOT_ID_INVALID))
+    }
+
+    pub(crate) fn session(&self, handle: CK_SESSION_HANDLE) -> Result<Arc<Session>> {
+        self.sessions.lock().open.get(&handle).cloned().ok_or(Rv(CKR_SESSION_HANDLE_INVALID))
+    }
+
+    /// The sessions of a token: all, and those that may write.
+    pub(crate) fn count(&self, slot: CK_SLOT_ID) -> (usize, usize) {
+        let sessions = self.sessions.lock();
+        let of = |session: &&Arc<Session>| session.token.slot == slot;
+        let writable = sessions.open.values().filter(of).filter(|session| session.is_writable).count();
+        (sessions.open.values().filter(of).count(), writable)
+    }
+
+    pub(crate) fn open(&self, slot: CK_SLOT_ID, flags: CK_FLAGS) -> Result<CK_SESSION_HANDLE> {
+        if flags & CKF_SERIAL_SESSION == 0 {
+            return Err(Rv(CKR_SESSION_PARALLEL_NOT_SUPPORTED));
+        }
+        let token = self.token(slot)?.clone();
+        let is_writable = flags & CKF_RW_SESSION != 0;
+        if !is_writable && matches!(token.login(), Login::SecurityOfficer(_)) {
+            return Err(Rv(CKR_SESSION_READ_WRITE_SO_EXISTS));
+        }
+        let mut sessions = self.sessions.lock();
+        sessions.last += 1;
+        let handle = sessions.last;
+        let operations = Mutex::new(Operations::default());
+        sessions.open.insert(handle, Arc::new(Session { handle, token, is_writable, operations }));
+        Ok(handle)
+    }
+
+    /// Closes a session. The last one of a token logs out.
+    pub(crate) fn close(&self, handle: CK_SESSION_HANDLE) -> Result<()> {
+        let (session, is_last) = {
+            let mut sessions = self.sessions.lock();
+            let session = sessions.open.remove(&handle).ok_or(Rv(CKR_SESSION_HANDLE_INVALID))?;
+            let slot = session.token.slot;
+            let is_last = !sessions.open.values().any(|other| other.token.slot == slot);
+            (session, is_last)
+        };
+        crate::objects::end_session_objects(&session.token, Some(handle));
+        if is_last {
+            let _ = session.token.log_out();
+        }
+        Ok(())
+    }
+
+    /// Closes all sessions of a token.
+    pub(crate) fn close_all(&self, slot: CK_SLOT_ID) -> Result<()> {
+        let token = self.token(slot)?;
+        self.sessions.lock().open.retain(|_, session| session.token.slot != slot);
+        crate::objects::end_session_objects(token, None);
+        let _ = token.log_out();
+        Ok(())
+    }
+
+    /// Ends everything.
+    pub(crate) fn end(&self) {
+        for token in &self.tokens {
+            let _ = self.close_all(token.slot);
+        }
+    }
+}

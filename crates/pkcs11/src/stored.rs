@@ -1,0 +1,75 @@
+//! What PKCS#11 knows of a key and nodes do not: it is kept with the key, in the attributes that nodes store without reading them.
+
+use polyclave_transport::wire::MOST_ATTRIBUTES;
+use serde::{Deserialize, Serialize};
+
+/// With which the bytes begin, so that those of other programs are not taken for these.
+const MAGIC: &[u8] = b"p11\x01";
+
+/// The attributes of a key that programs set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    pub(crate) label: Vec<u8>,
+    pub(crate) id: Vec<u8>,
+    pub(crate) start_date: Vec<u8>,
+    pub(crate) end_date: Vec<u8>,
+    /// Whether it is seen without a login. It never is: nothing is asked of the nodes without one.
+    pub(crate) is_public: bool,
+    /// Uses that a program has turned off (`CKA_SIGN` and so on). Nodes do not know of that.
+    pub(crate) off: Vec<u64>,
+    /// `CKA_ALLOWED_MECHANISMS`, if a program gave them.
+    pub(crate) mechanisms: Option<Vec<u64>>,
+    /// Whether a program may change it.
+    pub(crate) is_fixed: bool,
+}
+
+impl Stored {
+    /// As nodes keep it; `None` if it is too long for them.
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
+        let encoded = postcard::to_stdvec(self).ok()?;
+        let bytes = [MAGIC, &encoded].concat();
+        (bytes.len() <= MOST_ATTRIBUTES).then_some(bytes)
+    }
+
+    /// From what nodes keep; `None` if another program wrote it.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Stored> {
+        let encoded = bytes.strip_prefix(MAGIC)?;
+        postcard::from_bytes(encoded).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Stored {
+        Stored {
+            label: b"a label".to_vec(),
+            id: vec![1, 2, 3],
+            start_date: b"20260101".to_vec(),
+            off: vec![0x108],
+            mechanisms: Some(vec![0x1087]),
+            ..Stored::default()
+        }
+    }
+
+    #[test]
+    fn what_is_stored_comes_back_and_what_others_store_is_not_taken_for_it() {
+        let bytes = full().to_bytes().expect("it fits");
+        assert_eq!(Stored::from_bytes(&bytes), Some(full()));
+        assert_eq!(Stored::from_bytes(b"an attribute"), None);
+        assert_eq!(Stored::from_bytes(b""), None);
+        let long = Stored { label: vec![0; MOST_ATTRIBUTES], ..full() };
+        assert_eq!(long.to_bytes(), None);
+    }
+
+    #[test]
+    fn no_stored_attributes_panic() {
+        let valid = vec![full().to_bytes().expect("it fits"), Stored::default().to_bytes().expect("it fits")];
+        polyclave_harness::fuzz!("pkcs11-attributes", &["p11\u{1}"], valid, |bytes: &[u8]| {
+            if let Some(stored) = Stored::from_bytes(bytes) {
+                assert!(stored.label.len() <= bytes.len() && stored.off.len() <= bytes.len());
+            }
+        });
+    }
+}

@@ -1,0 +1,463 @@
+//! A cluster, copies of the library, and its functions with the types of Rust.
+
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use cryptoki_sys::*;
+use libloading::Library;
+use polyclave_config::{ClientDir, NodeDir, SealedClient};
+use polyclave_node::Running;
+use polyclave_node::local::{Local, create};
+
+pub const USER_PIN: &[u8] = b"user pin";
+pub const SO_PIN: &[u8] = b"officer pin";
+/// How long a test waits for what nodes do by themselves: much longer than it takes, since machines are busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Nodes in this process, and a client whose key is sealed.
+pub struct TestCluster {
+    pub nodes: Vec<Option<Running>>,
+    pub local: Local,
+    dir: tempfile::TempDir,
+}
+
+impl TestCluster {
+    pub fn start() -> TestCluster {
+        let dir = tempfile::tempdir().expect("a directory");
+        let local = create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
+        for path in &local.nodes {
+            let mut node = NodeDir::open(path).expect("its directory");
+            let mut settings = node.settings().clone();
+            settings.limits.requests_at_once_per_client = 64;
+            node.set_settings(settings).expect("saved");
+        }
+        let client = ClientDir::open(&local.client).expect("its directory");
+        SealedClient::at(&local.client).seal(client.identity(), SO_PIN, Some(USER_PIN)).expect("sealed");
+        let mut cluster = TestCluster { nodes: vec![None, None, None], local, dir };
+        (0..3).for_each(|node| cluster.restart(node));
+        cluster.wait_until_ready();
+        cluster
+    }
+
+    pub fn restart(&mut self, node: usize) {
+        let dir = NodeDir::open(&self.local.nodes[node]).expect("its directory");
+        self.nodes[node] = Some(Running::start(dir).expect("it starts"));
+    }
+
+    pub fn wait_until_ready(&self) {
+        let until = Instant::now() + PATIENCE;
+        let running = || self.nodes.iter().flatten();
+        while !running().all(|node| node.is_ready() && node.status().connected.len() >= running().count()) {
+            assert!(Instant::now() < until, "the nodes did not become ready");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// A configuration of so many tokens of the same client, with settings for all of them. Each has a prefix of its own.
+    pub fn configuration(&self, name: &str, tokens: usize, settings: &str) -> PathBuf {
+        let client = self.local.client.display();
+        let token = |n: usize| {
+            format!(
+                "[[token]]\nlabel = \"{name}-{n}\"\nclient = \"{client}\"\nprefix = \"{name}{n}.\"\n{settings}\n"
+            )
+        };
+        let path = self.dir.path().join(format!("{name}.toml"));
+        std::fs::write(&path, (0..tokens).map(token).collect::<String>()).expect("written");
+        path
+    }
+}
+
+/// The library that cargo has built beside this test.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().expect("it has a path");
+    let deps = test.parent().expect("it is in a directory");
+    let name = "libpolyclave_pkcs11.so";
+    let places = [deps.join(name), deps.parent().expect("deps is in a directory").join(name)];
+    places.into_iter().find(|path| path.exists()).expect("cargo builds the library of the package under test")
+}
+
+/// A copy of the library with statics of its own, not initialized.
+pub struct Module {
+    pub list: &'static CK_FUNCTION_LIST_3_0,
+    _library: Library,
+    _dir: tempfile::TempDir,
+}
+
+impl Module {
+    pub fn load() -> Module {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("module.so");
+        std::fs::copy(built(), &path).expect("copied");
+        let library = unsafe { Library::new(&path) }.expect("it loads");
+        let mut interface: *mut CK_INTERFACE = ptr::null_mut();
+        let list = unsafe {
+            let get: libloading::Symbol<
+                unsafe extern "C" fn(
+                    *mut CK_UTF8CHAR,
+                    *mut CK_VERSION,
+                    *mut *mut CK_INTERFACE,
+                    CK_FLAGS,
+                ) -> CK_RV,
+            > = library.get(b"C_GetInterface\0").expect("exported");
+            assert_eq!(get(ptr::null_mut(), ptr::null_mut(), &mut interface, 0), CKR_OK);
+            &*(*interface).pFunctionList.cast::<CK_FUNCTION_LIST_3_0>()
+        };
+        Module { list, _library: library, _dir: dir }
+    }
+
+    /// Initializes it with a configuration. The environment is changed while no other test does.
+    pub fn initialize(&self, configuration: &Path) -> CK_RV {
+        static ENVIRONMENT: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _alone = ENVIRONMENT.lock().unwrap_or_else(|broken| broken.into_inner());
+        unsafe {
+            std::env::set_var("POLYCLAVE_PKCS11_CONFIG", configuration);
+            std::env::set_var("POLYCLAVE_PKCS11_LOG", configuration.with_extension("log"));
+            self.list.C_Initialize.expect("listed")(ptr::null_mut())
+        }
+    }
+
+    pub fn with(configuration: &Path) -> Module {
+        let module = Module::load();
+        assert_eq!(module.initialize(configuration), CKR_OK, "{}", log_of(configuration));
+        module
+    }
+}
+
+pub fn log_of(configuration: &Path) -> String {
+    std::fs::read_to_string(configuration.with_extension("log")).unwrap_or_default()
+}
+
+/// What the tests share.
+pub struct Shared {
+    _cluster: TestCluster,
+    pub module: Module,
+    next: AtomicUsize,
+}
+
+/// Nodes and an initialized module that all tests of this program share, which change neither.
+pub fn shared() -> &'static Shared {
+    static SHARED: OnceLock<Shared> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        let cluster = TestCluster::start();
+        let module = Module::with(&cluster.configuration("t", 60, ""));
+        Shared { _cluster: cluster, module, next: AtomicUsize::new(0) }
+    })
+}
+
+/// A token of the shared module that no other test uses.
+pub fn slot() -> CK_SLOT_ID {
+    shared().next.fetch_add(1, Ordering::Relaxed) as CK_SLOT_ID
+}
+
+/// A session where the user is logged in, and may write.
+pub fn session() -> Session<'static> {
+    let session = Session::open(&shared().module, slot());
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    session
+}
+
+/// A session of a module.
+#[derive(Clone, Copy)]
+pub struct Session<'m> {
+    pub module: &'m Module,
+    pub handle: CK_SESSION_HANDLE,
+}
+
+macro_rules! call {
+    ($module:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        unsafe { ($module.list.$function.expect("listed"))($($argument),*) }
+    };
+}
+pub(crate) use call;
+
+/// An attribute of a template.
+pub type Attribute = (CK_ATTRIBUTE_TYPE, Vec<u8>);
+
+pub fn flag(kind: CK_ATTRIBUTE_TYPE, is: bool) -> Attribute {
+    (kind, vec![is.into()])
+}
+
+pub fn number(kind: CK_ATTRIBUTE_TYPE, n: CK_ULONG) -> Attribute {
+    (kind, n.to_ne_bytes().to_vec())
+}
+
+pub fn text(kind: CK_ATTRIBUTE_TYPE, text: &str) -> Attribute {
+    (kind, text.into())
+}
+
+/// A template in C, which points into the attributes.
+pub fn template(attributes: &mut [Attribute]) -> Vec<CK_ATTRIBUTE> {
+    let of = |(kind, value): &mut Attribute| CK_ATTRIBUTE {
+        type_: *kind,
+        pValue: value.as_mut_ptr().cast(),
+        ulValueLen: value.len() as CK_ULONG,
+    };
+    attributes.iter_mut().map(of).collect()
+}
+
+/// A mechanism with a parameter in memory.
+pub struct Mechanism<P> {
+    kind: CK_MECHANISM_TYPE,
+    pub parameter: Option<P>,
+}
+
+pub fn plain(kind: CK_MECHANISM_TYPE) -> Mechanism<u8> {
+    Mechanism { kind, parameter: None }
+}
+
+pub fn with<P>(kind: CK_MECHANISM_TYPE, parameter: P) -> Mechanism<P> {
+    Mechanism { kind, parameter: Some(parameter) }
+}
+
+/// GCM with a nonce. All of it lives as long as the test.
+pub fn gcm(iv: &[u8], additional: &[u8], tag_bits: u64) -> Mechanism<CK_GCM_PARAMS> {
+    let (iv, additional) = (iv.to_vec().leak(), additional.to_vec().leak());
+    let parameter = CK_GCM_PARAMS {
+        pIv: if iv.is_empty() { ptr::null_mut() } else { iv.as_mut_ptr() },
+        ulIvLen: iv.len() as CK_ULONG,
+        ulIvBits: 8 * iv.len() as CK_ULONG,
+        pAAD: additional.as_mut_ptr(),
+        ulAADLen: additional.len() as CK_ULONG,
+        ulTagBits: tag_bits,
+    };
+    with(CKM_AES_GCM, parameter)
+}
+
+impl<P> Mechanism<P> {
+    pub fn raw(&mut self) -> CK_MECHANISM {
+        let (at, len) = match &mut self.parameter {
+            Some(parameter) => (ptr::from_mut(parameter).cast::<c_void>(), size_of::<P>()),
+            None => (ptr::null_mut(), 0),
+        };
+        CK_MECHANISM { mechanism: self.kind, pParameter: at, ulParameterLen: len as CK_ULONG }
+    }
+}
+
+/// Which function of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Does {
+    Encrypt,
+    Decrypt,
+    Sign,
+}
+
+impl<'m> Session<'m> {
+    pub fn open(module: &'m Module, slot: CK_SLOT_ID) -> Session<'m> {
+        Session::open_with(module, slot, CKF_SERIAL_SESSION | CKF_RW_SESSION).expect("opened")
+    }
+
+    pub fn open_with(module: &'m Module, slot: CK_SLOT_ID, flags: CK_FLAGS) -> Result<Session<'m>, CK_RV> {
+        let mut handle = 0;
+        match call!(module, C_OpenSession(slot, flags, ptr::null_mut(), None, &mut handle)) {
+            CKR_OK => Ok(Session { module, handle }),
+            rv => Err(rv),
+        }
+    }
+
+    pub fn close(&self) -> CK_RV {
+        call!(self.module, C_CloseSession(self.handle))
+    }
+
+    pub fn login(&self, who: CK_USER_TYPE, pin: &[u8]) -> CK_RV {
+        call!(self.module, C_Login(self.handle, who, pin.as_ptr().cast_mut(), pin.len() as CK_ULONG))
+    }
+
+    pub fn state(&self) -> CK_STATE {
+        let mut info = CK_SESSION_INFO::default();
+        assert_eq!(call!(self.module, C_GetSessionInfo(self.handle, &mut info)), CKR_OK);
+        info.state
+    }
+
+    pub fn generate(
+        &self,
+        kind: CK_MECHANISM_TYPE,
+        mut attributes: Vec<Attribute>,
+    ) -> Result<CK_OBJECT_HANDLE, CK_RV> {
+        let (mut template, mut handle) = (template(&mut attributes), 0);
+        let (mut mechanism, count) = (plain(kind).raw(), template.len() as CK_ULONG);
+        let to = &mut handle;
+        match call!(self.module, C_GenerateKey(self.handle, &mut mechanism, template.as_mut_ptr(), count, to))
+        {
+            CKR_OK => Ok(handle),
+            rv => Err(rv),
+        }
+    }
+
+    /// Imports a token key with these attributes besides the necessary ones.
+    pub fn import(
+        &self,
+        label: &str,
+        kind: CK_KEY_TYPE,
+        key: &[u8],
+        more: Vec<Attribute>,
+    ) -> Result<CK_OBJECT_HANDLE, CK_RV> {
+        let mut attributes = vec![
+            number(CKA_CLASS, CKO_SECRET_KEY),
+            number(CKA_KEY_TYPE, kind),
+            flag(CKA_TOKEN, true),
+            text(CKA_LABEL, label),
+            (CKA_VALUE, key.to_vec()),
+        ];
+        attributes.extend(more);
+        let (mut template, mut handle) = (template(&mut attributes), 0);
+        let count = template.len() as CK_ULONG;
+        match call!(self.module, C_CreateObject(self.handle, template.as_mut_ptr(), count, &mut handle)) {
+            CKR_OK => Ok(handle),
+            rv => Err(rv),
+        }
+    }
+
+    pub fn find(&self, mut attributes: Vec<Attribute>) -> Vec<CK_OBJECT_HANDLE> {
+        let mut template = template(&mut attributes);
+        let count = template.len() as CK_ULONG;
+        assert_eq!(call!(self.module, C_FindObjectsInit(self.handle, template.as_mut_ptr(), count)), CKR_OK);
+        let (mut all, mut page, mut got) = (Vec::new(), [0; 3], 0);
+        loop {
+            assert_eq!(
+                call!(self.module, C_FindObjects(self.handle, page.as_mut_ptr(), 3, &mut got)),
+                CKR_OK
+            );
+            all.extend(&page[..got as usize]);
+            if got == 0 {
+                break;
+            }
+        }
+        assert_eq!(call!(self.module, C_FindObjectsFinal(self.handle)), CKR_OK);
+        all
+    }
+
+    pub fn attribute(&self, object: CK_OBJECT_HANDLE, kind: CK_ATTRIBUTE_TYPE) -> Result<Vec<u8>, CK_RV> {
+        let mut attribute = CK_ATTRIBUTE { type_: kind, pValue: ptr::null_mut(), ulValueLen: 0 };
+        match call!(self.module, C_GetAttributeValue(self.handle, object, &mut attribute, 1)) {
+            CKR_OK => {}
+            rv => {
+                let is_of_attribute = rv != CKR_OBJECT_HANDLE_INVALID;
+                assert_eq!(attribute.ulValueLen == CK_UNAVAILABLE_INFORMATION, is_of_attribute);
+                return Err(rv);
+            }
+        }
+        let mut value = vec![0; attribute.ulValueLen as usize];
+        attribute.pValue = value.as_mut_ptr().cast();
+        assert_eq!(call!(self.module, C_GetAttributeValue(self.handle, object, &mut attribute, 1)), CKR_OK);
+        Ok(value)
+    }
+
+    pub fn is(&self, object: CK_OBJECT_HANDLE, kind: CK_ATTRIBUTE_TYPE) -> bool {
+        self.attribute(object, kind).expect("every key has it") == [1]
+    }
+
+    pub fn set(&self, object: CK_OBJECT_HANDLE, mut attributes: Vec<Attribute>) -> CK_RV {
+        let mut template = template(&mut attributes);
+        let count = template.len() as CK_ULONG;
+        call!(self.module, C_SetAttributeValue(self.handle, object, template.as_mut_ptr(), count))
+    }
+
+    pub fn destroy(&self, object: CK_OBJECT_HANDLE) -> CK_RV {
+        call!(self.module, C_DestroyObject(self.handle, object))
+    }
+
+    pub fn init<P>(&self, does: Does, mechanism: &mut Mechanism<P>, key: CK_OBJECT_HANDLE) -> CK_RV {
+        let how = &mut mechanism.raw();
+        match does {
+            Does::Encrypt => call!(self.module, C_EncryptInit(self.handle, how, key)),
+            Does::Decrypt => call!(self.module, C_DecryptInit(self.handle, how, key)),
+            Does::Sign => call!(self.module, C_SignInit(self.handle, how, key)),
+        }
+    }
+
+    /// One call with a buffer of so many bytes; `None` for no buffer. The length that was told, and the bytes.
+    pub fn whole(&self, does: Does, data: &[u8], room: Option<usize>) -> (CK_RV, usize, Vec<u8>) {
+        let (mut out, mut len) = (vec![0xee; room.unwrap_or(0)], room.unwrap_or(0) as CK_ULONG);
+        let to = if room.is_some() { out.as_mut_ptr() } else { ptr::null_mut() };
+        let (from, count) = (data.as_ptr().cast_mut(), data.len() as CK_ULONG);
+        let rv = match does {
+            Does::Encrypt => call!(self.module, C_Encrypt(self.handle, from, count, to, &mut len)),
+            Does::Decrypt => call!(self.module, C_Decrypt(self.handle, from, count, to, &mut len)),
+            Does::Sign => call!(self.module, C_Sign(self.handle, from, count, to, &mut len)),
+        };
+        if rv == CKR_OK {
+            out.truncate(len as usize);
+        }
+        (rv, len as usize, out)
+    }
+
+    /// In one part.
+    pub fn run<P>(
+        &self,
+        does: Does,
+        mechanism: &mut Mechanism<P>,
+        key: CK_OBJECT_HANDLE,
+        data: &[u8],
+    ) -> Result<Vec<u8>, CK_RV> {
+        match self.init(does, mechanism, key) {
+            CKR_OK => {}
+            rv => return Err(rv),
+        }
+        match self.whole(does, data, Some(data.len() + 64)) {
+            (CKR_OK, _, out) => Ok(out),
+            (rv, ..) => Err(rv),
+        }
+    }
+
+    /// In parts of so many bytes.
+    pub fn in_parts<P>(
+        &self,
+        does: Does,
+        mechanism: &mut Mechanism<P>,
+        key: CK_OBJECT_HANDLE,
+        data: &[u8],
+        part: usize,
+    ) -> Result<Vec<u8>, CK_RV> {
+        assert_eq!(self.init(does, mechanism, key), CKR_OK);
+        let (mut all, mut out) = (Vec::new(), vec![0; data.len() + 64]);
+        for piece in data.chunks(part) {
+            let mut len = out.len() as CK_ULONG;
+            let (from, count, to) = (piece.as_ptr().cast_mut(), piece.len() as CK_ULONG, out.as_mut_ptr());
+            let rv = match does {
+                Does::Encrypt => call!(self.module, C_EncryptUpdate(self.handle, from, count, to, &mut len)),
+                Does::Decrypt => call!(self.module, C_DecryptUpdate(self.handle, from, count, to, &mut len)),
+                Does::Sign => {
+                    len = 0;
+                    call!(self.module, C_SignUpdate(self.handle, from, count))
+                }
+            };
+            if rv != CKR_OK {
+                return Err(rv);
+            }
+            all.extend(&out[..len as usize]);
+        }
+        let mut len = out.len() as CK_ULONG;
+        let to = out.as_mut_ptr();
+        let rv = match does {
+            Does::Encrypt => call!(self.module, C_EncryptFinal(self.handle, to, &mut len)),
+            Does::Decrypt => call!(self.module, C_DecryptFinal(self.handle, to, &mut len)),
+            Does::Sign => call!(self.module, C_SignFinal(self.handle, to, &mut len)),
+        };
+        if rv != CKR_OK {
+            return Err(rv);
+        }
+        all.extend(&out[..len as usize]);
+        Ok(all)
+    }
+}
+
+/// So many bytes, not all the same.
+pub fn data(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
+}
+
+/// Keeps a cluster of a test's own alive together with its configuration.
+pub struct Own {
+    pub cluster: TestCluster,
+    pub configuration: PathBuf,
+}
+
+pub fn own(settings: &str) -> Own {
+    let cluster = TestCluster::start();
+    let configuration = cluster.configuration("own", 1, settings);
+    Own { cluster, configuration }
+}

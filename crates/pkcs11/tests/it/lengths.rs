@@ -1,0 +1,140 @@
+//! Length questions, buffers that are too small, and lengths that a mode does not have.
+
+use cryptoki_sys::*;
+
+use crate::common::*;
+
+/// Asks for the length, tries a buffer that is smaller by one, and then one that fits: the operation goes on until then.
+fn in_three_calls<P>(
+    session: &Session<'_>,
+    does: Does,
+    how: &mut Mechanism<P>,
+    key: CK_OBJECT_HANDLE,
+    text: &[u8],
+) -> Vec<u8> {
+    assert_eq!(session.init(does, how, key), CKR_OK);
+    let (rv, told, _) = session.whole(does, text, None);
+    assert_eq!(rv, CKR_OK);
+    let (rv, exact, out) = session.whole(does, text, Some(told));
+    assert_eq!(rv, CKR_OK);
+    assert!(exact <= told);
+    assert_eq!(session.whole(does, text, Some(told)).0, CKR_OPERATION_NOT_INITIALIZED);
+    if exact > 0 {
+        assert_eq!(session.init(does, how, key), CKR_OK);
+        let (rv, told_again, untouched) = session.whole(does, text, Some(exact - 1));
+        assert_eq!(rv, CKR_BUFFER_TOO_SMALL);
+        assert!(told_again >= exact && untouched.iter().all(|byte| *byte == 0xee));
+        let (rv, _, again) = session.whole(does, text, Some(exact));
+        assert_eq!((rv, &again), (CKR_OK, &out));
+    }
+    out
+}
+
+#[test]
+fn lengths_are_told_and_small_buffers_keep_the_operation() {
+    let session = session();
+    let more = vec![flag(CKA_SIGN, true), flag(CKA_ENCRYPT, true), flag(CKA_DECRYPT, true)];
+    let key = session.import("lengths", CKK_AES, &data(16), more).expect("imported");
+    for len in [0, 5, 16, 33] {
+        let text = data(len);
+        let mut how = gcm(&[len as u8; 12], b"", 128);
+        let sealed = in_three_calls(&session, Does::Encrypt, &mut how, key, &text);
+        assert_eq!(sealed.len(), len + 16);
+        assert_eq!(in_three_calls(&session, Does::Decrypt, &mut how, key, &sealed), text);
+        let mut how = with(CKM_AES_CBC_PAD, [1u8; 16]);
+        let sealed = in_three_calls(&session, Does::Encrypt, &mut how, key, &text);
+        assert_eq!(in_three_calls(&session, Does::Decrypt, &mut how, key, &sealed), text);
+    }
+    assert_eq!(in_three_calls(&session, Does::Sign, &mut plain(CKM_AES_CMAC), key, &data(20)).len(), 16);
+    let once = in_three_calls(&session, Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(32));
+    assert_eq!(in_three_calls(&session, Does::Decrypt, &mut plain(CKM_AES_ECB), key, &once), data(32));
+}
+
+#[test]
+fn lengths_that_a_mode_does_not_have_end_the_operation() {
+    let session = session();
+    let key = session.import("ranges", CKK_AES, &data(16), vec![]).expect("imported");
+    let initial = [1u8; 16];
+    for does in [Does::Encrypt, Does::Decrypt] {
+        let range = if does == Does::Encrypt { CKR_DATA_LEN_RANGE } else { CKR_ENCRYPTED_DATA_LEN_RANGE };
+        assert_eq!(session.run(does, &mut plain(CKM_AES_ECB), key, &data(15)), Err(range));
+        assert_eq!(session.whole(does, &data(16), Some(16)).0, CKR_OPERATION_NOT_INITIALIZED);
+        assert_eq!(session.run(does, &mut with(CKM_AES_CBC, initial), key, &data(17)), Err(range));
+        assert_eq!(session.in_parts(does, &mut plain(CKM_AES_ECB), key, &data(17), 5), Err(range));
+    }
+    let mut how = with(CKM_AES_CBC_PAD, initial);
+    for len in [0, 15] {
+        let told = session.run(Does::Decrypt, &mut how, key, &data(len));
+        assert_eq!(told, Err(CKR_ENCRYPTED_DATA_LEN_RANGE));
+    }
+    assert_eq!(session.run(Does::Decrypt, &mut how, key, &data(32)), Err(CKR_ENCRYPTED_DATA_INVALID));
+    let mut how = gcm(&[1; 12], b"", 128);
+    assert_eq!(session.run(Does::Decrypt, &mut how, key, &data(15)), Err(CKR_ENCRYPTED_DATA_LEN_RANGE));
+    let mut how = gcm(&[1; 16], b"", 128);
+    assert_eq!(session.run(Does::Encrypt, &mut how, key, &data(70_000)), Err(CKR_DATA_LEN_RANGE));
+}
+
+#[test]
+fn a_counter_that_would_pass_its_bits_is_refused() {
+    let session = session();
+    let key = session.import("counter", CKK_AES, &data(16), vec![]).expect("imported");
+    let mut block = [0; 16];
+    block[15] = 0xfe;
+    let mut how = with(CKM_AES_CTR, CK_AES_CTR_PARAMS { ulCounterBits: 8, cb: block });
+    assert!(session.run(Does::Encrypt, &mut how, key, &data(32)).is_ok());
+    assert_eq!(session.run(Does::Encrypt, &mut how, key, &data(33)), Err(CKR_DATA_LEN_RANGE));
+    block = [0xff; 16];
+    block[15] = 0xfe;
+    let mut how = with(CKM_AES_CTR, CK_AES_CTR_PARAMS { ulCounterBits: 128, cb: block });
+    assert!(session.run(Does::Encrypt, &mut how, key, &data(16)).is_ok());
+    assert_eq!(session.run(Does::Encrypt, &mut how, key, &data(17)), Err(CKR_DATA_LEN_RANGE));
+}
+
+#[test]
+fn broken_parameters_of_mechanisms_are_called_that() {
+    let session = session();
+    let key = session.import("parameters", CKK_AES, &data(16), vec![]).expect("imported");
+    let bad = |rv: CK_RV| assert_eq!(rv, CKR_MECHANISM_PARAM_INVALID);
+    let encrypts = Does::Encrypt;
+    bad(session.init(encrypts, &mut with(CKM_AES_CBC, [0u8; 15]), key));
+    bad(session.init(encrypts, &mut plain(CKM_AES_CBC), key));
+    bad(session.init(encrypts, &mut plain(CKM_AES_GCM), key));
+    bad(session.init(encrypts, &mut gcm(&[0; 1025], b"", 128), key));
+    bad(session.init(encrypts, &mut gcm(&[], b"", 128), key));
+    for bits in [0, 64, 100, 129, u64::MAX] {
+        bad(session.init(encrypts, &mut gcm(&[0; 12], b"", bits), key));
+    }
+    for bits in [0, 129] {
+        bad(session.init(
+            encrypts,
+            &mut with(CKM_AES_CTR, CK_AES_CTR_PARAMS { ulCounterBits: bits, cb: [0; 16] }),
+            key,
+        ));
+    }
+    assert_eq!(session.init(encrypts, &mut plain(CKM_AES_CMAC), key), CKR_MECHANISM_INVALID);
+    assert_eq!(session.init(encrypts, &mut plain(CKM_RSA_PKCS), key), CKR_MECHANISM_INVALID);
+    assert_eq!(session.init(encrypts, &mut plain(CKM_DES3_ECB), key), CKR_KEY_TYPE_INCONSISTENT);
+    assert_eq!(session.init(encrypts, &mut plain(CKM_AES_ECB), key + 1_000_000), CKR_KEY_HANDLE_INVALID);
+    assert_eq!(session.init(Does::Sign, &mut plain(CKM_AES_CMAC), key), CKR_KEY_FUNCTION_NOT_PERMITTED);
+}
+
+#[test]
+fn an_operation_of_several_parts_is_not_ended_by_a_single_one() {
+    let session = session();
+    let key = session.import("parts", CKK_AES, &data(16), vec![]).expect("imported");
+    assert_eq!(session.init(Does::Encrypt, &mut plain(CKM_AES_ECB), key), CKR_OK);
+    assert_eq!(session.init(Does::Encrypt, &mut plain(CKM_AES_ECB), key), CKR_OPERATION_ACTIVE);
+    let (text, mut out, mut len) = (data(16), [0; 32], 32);
+    let from = text.as_ptr().cast_mut();
+    assert_eq!(
+        call!(session.module, C_EncryptUpdate(session.handle, from, 16, out.as_mut_ptr(), &mut len)),
+        CKR_OK
+    );
+    assert_eq!(session.whole(Does::Encrypt, &text, Some(16)).0, CKR_OPERATION_ACTIVE);
+    len = 32;
+    assert_eq!(call!(session.module, C_EncryptFinal(session.handle, out.as_mut_ptr(), &mut len)), CKR_OK);
+    assert_eq!(len, 0);
+    assert_eq!(session.init(Does::Encrypt, &mut plain(CKM_AES_ECB), key), CKR_OK);
+    assert_eq!(call!(session.module, C_EncryptInit(session.handle, std::ptr::null_mut(), 0)), CKR_OK);
+    assert_eq!(session.whole(Does::Encrypt, &text, Some(16)).0, CKR_OPERATION_NOT_INITIALIZED);
+}

@@ -1,0 +1,222 @@
+//! The module over time: initialized and finalized, in several threads, after a fork, while nodes come and go.
+
+use std::ptr;
+use std::time::Duration;
+
+use cryptoki_sys::*;
+
+use crate::common::*;
+
+#[test]
+fn a_configuration_that_does_not_fit_is_said_in_the_log_and_can_be_mended() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("pkcs11.toml");
+    std::fs::write(&path, "[[token]]\nlabel = \"a\"\nclient = \"/nowhere\"\ncolour = 1\n").expect("written");
+    let module = Module::load();
+    assert_eq!(module.initialize(&path), CKR_GENERAL_ERROR);
+    assert!(log_of(&path).contains("colour"), "{}", log_of(&path));
+    assert_eq!(call!(module, C_Finalize(ptr::null_mut())), CKR_CRYPTOKI_NOT_INITIALIZED);
+    std::fs::write(&path, "[[token]]\nlabel = \"a\"\nclient = \"/nowhere\"\n").expect("written");
+    assert_eq!(module.initialize(&path), CKR_OK);
+    // A client that is not there: only who logs in is told.
+    let session = Session::open(&module, 0);
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_USER_PIN_NOT_INITIALIZED);
+}
+
+#[test]
+fn it_is_initialized_once_at_a_time_and_again_after_its_end() {
+    let own = own("");
+    let module = Module::load();
+    let mut info = CK_INFO::default();
+    assert_eq!(call!(module, C_GetInfo(&mut info)), CKR_CRYPTOKI_NOT_INITIALIZED);
+    for _ in 0..3 {
+        assert_eq!(module.initialize(&own.configuration), CKR_OK);
+        assert_eq!(module.initialize(&own.configuration), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+        assert_eq!(call!(module, C_GetInfo(&mut info)), CKR_OK);
+        assert_eq!((info.cryptokiVersion.major, info.cryptokiVersion.minor), (3, 0));
+        let session = Session::open(&module, 0);
+        assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+        let key = session.generate(CKM_AES_KEY_GEN, vec![number(CKA_VALUE_LEN, 16)]).expect("made");
+        assert!(session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16)).is_ok());
+        let mut reserved = 0u8;
+        assert_eq!(call!(module, C_Finalize((&raw mut reserved).cast())), CKR_ARGUMENTS_BAD);
+        assert_eq!(call!(module, C_Finalize(ptr::null_mut())), CKR_OK);
+        assert_eq!(session.close(), CKR_CRYPTOKI_NOT_INITIALIZED);
+    }
+}
+
+#[test]
+fn initialization_takes_the_locks_of_the_system_only() {
+    unsafe extern "C" fn create(_: *mut *mut std::ffi::c_void) -> CK_RV {
+        CKR_OK
+    }
+    unsafe extern "C" fn other(_: *mut std::ffi::c_void) -> CK_RV {
+        CKR_OK
+    }
+    let module = Module::load();
+    let mut arguments = CK_C_INITIALIZE_ARGS {
+        CreateMutex: Some(create),
+        DestroyMutex: Some(other),
+        LockMutex: Some(other),
+        UnlockMutex: Some(other),
+        flags: 0,
+        pReserved: ptr::null_mut(),
+    };
+    let told =
+        |arguments: &mut CK_C_INITIALIZE_ARGS| call!(module, C_Initialize(ptr::from_mut(arguments).cast()));
+    assert_eq!(told(&mut arguments), CKR_CANT_LOCK);
+    arguments.LockMutex = None;
+    assert_eq!(told(&mut arguments), CKR_ARGUMENTS_BAD);
+    let mut something = 0u8;
+    arguments = CK_C_INITIALIZE_ARGS {
+        CreateMutex: None,
+        DestroyMutex: None,
+        LockMutex: None,
+        UnlockMutex: None,
+        flags: CKF_OS_LOCKING_OK,
+        pReserved: (&raw mut something).cast(),
+    };
+    assert_eq!(told(&mut arguments), CKR_ARGUMENTS_BAD);
+}
+
+#[test]
+fn eight_threads_use_one_token_at_once() {
+    let session = session();
+    let key = session.import("threads", CKK_AES, &data(16), vec![]).expect("made");
+    let expected = session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16)).expect("encrypted");
+    let mut info = CK_SESSION_INFO::default();
+    assert_eq!(call!(session.module, C_GetSessionInfo(session.handle, &mut info)), CKR_OK);
+    std::thread::scope(|scope| {
+        for n in 0..8u8 {
+            let expected = &expected;
+            scope.spawn(move || {
+                let session = Session::open(&shared().module, info.slotID);
+                for round in 0..5 {
+                    let run = |does, data: &[u8]| session.run(does, &mut plain(CKM_AES_ECB), key, data);
+                    assert_eq!(run(Does::Encrypt, &data(16)).as_ref(), Ok(expected));
+                    let nonce = [n, round, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+                    let sealed =
+                        session.run(Does::Encrypt, &mut gcm(&nonce, b"", 128), key, &[n; 30]).expect("done");
+                    let opened = session.run(Does::Decrypt, &mut gcm(&nonce, b"", 128), key, &sealed);
+                    assert_eq!(opened, Ok(vec![n; 30]));
+                }
+                assert_eq!(session.close(), CKR_OK);
+            });
+        }
+    });
+}
+
+/// The child runs nothing but the module.
+#[test]
+fn the_child_of_a_fork_begins_anew_and_leaves_the_parent_alone() {
+    let own = own("");
+    let module = Module::with(&own.configuration);
+    let session = Session::open(&module, 0);
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let key = session.import("parent", CKK_AES, &data(16), vec![]).expect("made");
+    let encrypt = || session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &[1; 16]);
+    let expected = encrypt().expect("encrypted");
+    let mut info = CK_INFO::default();
+    let outcome = in_child(|| {
+        if call!(module, C_GetInfo(&mut info)) != CKR_CRYPTOKI_NOT_INITIALIZED {
+            return 1;
+        }
+        if encrypt() != Err(CKR_CRYPTOKI_NOT_INITIALIZED) {
+            return 2;
+        }
+        if call!(module, C_Initialize(ptr::null_mut())) != CKR_OK {
+            return 3;
+        }
+        let session = Session::open(&module, 0);
+        if session.login(CKU_USER, USER_PIN) != CKR_OK {
+            return 4;
+        }
+        let found = session.find(vec![text(CKA_LABEL, "parent")]);
+        let [key] = found[..] else { return 5 };
+        match session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &[1; 16]) {
+            Ok(made) if made == expected => 0,
+            _ => 6,
+        }
+    });
+    assert_eq!(outcome, 0);
+    assert_eq!(encrypt(), Ok(expected));
+}
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    fn _exit(code: i32) -> !;
+}
+
+/// What a function gives in a child of this process.
+fn in_child(work: impl FnOnce() -> i32) -> i32 {
+    unsafe {
+        let child = fork();
+        assert!(child >= 0, "no child");
+        if child == 0 {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(99);
+            _exit(code);
+        }
+        let mut status = 0;
+        assert_eq!(waitpid(child, &mut status, 0), child);
+        assert_eq!(status & 0x7f, 0, "a signal ended the child");
+        (status >> 8) & 0xff
+    }
+}
+
+#[test]
+fn a_node_that_stops_or_starts_again_costs_no_session_and_changes_no_result() {
+    let mut own = own("");
+    let module = Module::with(&own.configuration);
+    let session = Session::open(&module, 0);
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let key = session.import("stays", CKK_AES, &data(16), vec![]).expect("made");
+    let encrypt = || session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &[1; 16]);
+    let expected = encrypt();
+    assert!(expected.is_ok());
+    own.cluster.nodes[1].take().expect("it runs").stop();
+    // All three are needed: the others say that one is missing.
+    assert_eq!(encrypt(), Err(CKR_DEVICE_ERROR));
+    own.cluster.restart(1);
+    own.cluster.wait_until_ready();
+    // The client leaves a node that it did not reach alone for a moment.
+    let mut again = encrypt();
+    for _ in 0..100 {
+        if again.is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        again = encrypt();
+    }
+    assert_eq!(again, expected);
+}
+
+#[test]
+fn nonces_of_the_nodes_follow_the_tag_where_the_program_gives_none() {
+    let own = own("gcm_nonce = \"nodes\"");
+    let module = Module::with(&own.configuration);
+    let session = Session::open(&module, 0);
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let key = session.import("nodes", CKK_AES, &data(16), vec![]).expect("made");
+    let refused = session.init(Does::Encrypt, &mut gcm(&[1; 12], b"", 128), key);
+    assert_eq!(refused, CKR_MECHANISM_PARAM_INVALID);
+    let mut how = gcm(&[], b"header", 128);
+    let [one, two] =
+        [(); 2].map(|()| session.run(Does::Encrypt, &mut how, key, &data(20)).expect("encrypted"));
+    assert_eq!((one.len(), two.len()), (20 + 16 + 12, 48));
+    assert_ne!(one[36..], two[36..], "no nonce comes twice");
+    assert_eq!(session.run(Does::Decrypt, &mut how, key, &one), Ok(data(20)));
+    let nonce = &one[36..];
+    assert_eq!(session.run(Does::Decrypt, &mut gcm(nonce, b"header", 128), key, &one[..36]), Ok(data(20)));
+}
+
+#[test]
+fn templates_of_visible_keys_make_sensitive_ones_where_the_configuration_says_so() {
+    let own = own("visible_templates = \"make-sensitive\"");
+    let module = Module::with(&own.configuration);
+    let session = Session::open(&module, 0);
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let key = session.import("visible", CKK_AES, &data(16), vec![flag(CKA_SENSITIVE, false)]).expect("made");
+    assert!(session.is(key, CKA_SENSITIVE));
+    assert_eq!(session.attribute(key, CKA_VALUE), Err(CKR_ATTRIBUTE_SENSITIVE));
+}

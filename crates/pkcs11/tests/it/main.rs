@@ -1,0 +1,11 @@
+//! The built library, loaded as a program loads it, over real nodes in this process.
+#![allow(unsafe_code, reason = "programs of PKCS#11 call C functions")]
+
+mod common;
+mod hostile;
+mod keys;
+mod known_answers;
+mod lengths;
+mod life;
+mod objects;
+mod states;

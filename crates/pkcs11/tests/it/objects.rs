@@ -1,0 +1,147 @@
+//! Keys as objects: made, found, described, changed, deleted.
+
+use cryptoki_sys::*;
+
+use crate::common::*;
+
+#[test]
+fn a_generated_key_tells_the_truth_about_itself() {
+    let session = session();
+    let template = vec![
+        flag(CKA_TOKEN, true),
+        number(CKA_VALUE_LEN, 32),
+        text(CKA_LABEL, "truth"),
+        (CKA_ID, vec![1, 2]),
+    ];
+    let key = session.generate(CKM_AES_KEY_GEN, template).expect("made");
+    assert_eq!(session.attribute(key, CKA_VALUE), Err(CKR_ATTRIBUTE_SENSITIVE));
+    assert_eq!(session.attribute(key, CKA_MODULUS), Err(CKR_ATTRIBUTE_TYPE_INVALID));
+    assert_eq!(session.attribute(key, CKA_CHECK_VALUE), Err(CKR_ATTRIBUTE_TYPE_INVALID));
+    for kind in
+        [CKA_SENSITIVE, CKA_ALWAYS_SENSITIVE, CKA_NEVER_EXTRACTABLE, CKA_LOCAL, CKA_TOKEN, CKA_PRIVATE]
+    {
+        assert!(session.is(key, kind), "{kind:#x}");
+    }
+    for kind in [CKA_EXTRACTABLE, CKA_SIGN, CKA_VERIFY, CKA_WRAP, CKA_UNWRAP, CKA_DERIVE] {
+        assert!(!session.is(key, kind), "{kind:#x}");
+    }
+    assert!(session.is(key, CKA_ENCRYPT) && session.is(key, CKA_DECRYPT));
+    assert_eq!(session.attribute(key, CKA_LABEL).expect("a label"), b"truth");
+    assert_eq!(session.attribute(key, CKA_ID).expect("an id"), [1, 2]);
+    assert_eq!(session.attribute(key, CKA_VALUE_LEN).expect("a length"), 32u64.to_ne_bytes());
+    assert_eq!(session.attribute(key, CKA_KEY_TYPE).expect("a type"), CKK_AES.to_ne_bytes());
+    assert_eq!(session.attribute(key, CKA_KEY_GEN_MECHANISM).expect("known"), CKM_AES_KEY_GEN.to_ne_bytes());
+    let imported =
+        session.import("imported", CKK_AES, &data(16), vec![flag(CKA_EXTRACTABLE, true)]).expect("made");
+    for kind in [CKA_ALWAYS_SENSITIVE, CKA_NEVER_EXTRACTABLE, CKA_LOCAL] {
+        assert!(!session.is(imported, kind), "{kind:#x}");
+    }
+    assert!(session.is(imported, CKA_EXTRACTABLE));
+}
+
+#[test]
+fn templates_that_contradict_themselves_or_ask_too_much_make_no_key() {
+    let session = session();
+    let refused = |template: Vec<Attribute>, rv| {
+        let told = session.generate(CKM_AES_KEY_GEN, template.clone());
+        assert_eq!(told, Err(rv), "{template:?}");
+    };
+    let aes = || number(CKA_VALUE_LEN, 16);
+    refused(vec![], CKR_TEMPLATE_INCOMPLETE);
+    refused(vec![number(CKA_VALUE_LEN, 17)], CKR_KEY_SIZE_RANGE);
+    refused(vec![aes(), flag(CKA_SENSITIVE, false)], CKR_TEMPLATE_INCONSISTENT);
+    refused(vec![aes(), number(CKA_CLASS, CKO_PUBLIC_KEY)], CKR_TEMPLATE_INCONSISTENT);
+    refused(vec![aes(), number(CKA_KEY_TYPE, CKK_DES3)], CKR_TEMPLATE_INCONSISTENT);
+    refused(vec![aes(), number(CKA_VALUE_LEN, 32)], CKR_TEMPLATE_INCONSISTENT);
+    refused(vec![aes(), (CKA_VALUE, data(16))], CKR_TEMPLATE_INCONSISTENT);
+    refused(vec![aes(), (CKA_TOKEN, vec![2])], CKR_ATTRIBUTE_VALUE_INVALID);
+    refused(vec![aes(), (CKA_TOKEN, vec![])], CKR_ATTRIBUTE_VALUE_INVALID);
+    refused(vec![aes(), (CKA_MODULUS, vec![1])], CKR_ATTRIBUTE_TYPE_INVALID);
+    refused(vec![aes(), (CKA_UNIQUE_ID, vec![1])], CKR_ATTRIBUTE_TYPE_INVALID);
+    refused(vec![aes(), (CKA_START_DATE, b"tomorrow".to_vec())], CKR_ATTRIBUTE_VALUE_INVALID);
+    refused(vec![aes(), (CKA_LABEL, vec![0; 5000])], CKR_ATTRIBUTE_VALUE_INVALID);
+    refused(vec![aes(), flag(CKA_ENCRYPT, false), flag(CKA_DECRYPT, false)], CKR_TEMPLATE_INCONSISTENT);
+    refused(vec![aes(), number(CKA_ALLOWED_MECHANISMS, CKM_RSA_PKCS)], CKR_TEMPLATE_INCONSISTENT);
+    assert_eq!(session.import("short", CKK_AES, &data(15), vec![]), Err(CKR_KEY_SIZE_RANGE));
+    assert_eq!(session.import("other", CKK_RSA, &data(16), vec![]), Err(CKR_TEMPLATE_INCONSISTENT));
+    assert!(session.find(vec![]).is_empty());
+}
+
+#[test]
+fn keys_are_found_by_what_they_are_and_handles_stay() {
+    let session = session();
+    let label = |label: &str| vec![text(CKA_LABEL, label)];
+    let one = session.import("one", CKK_AES, &data(16), vec![(CKA_ID, vec![1])]).expect("made");
+    let two = session.import("two", CKK_AES, &data(32), vec![(CKA_ID, vec![2])]).expect("made");
+    // A label that no name of the nodes can be.
+    let odd = session.import("täst / 1", CKK_DES3, &data(24), vec![]).expect("made");
+    let twice = session.import("one", CKK_AES, &data(16), vec![]).expect("the same label again");
+    let mut all = session.find(vec![]);
+    all.sort_unstable();
+    assert_eq!(all, [one, two, odd, twice]);
+    assert_eq!(session.find(label("two")), [two]);
+    assert_eq!(session.find(label("täst / 1")), [odd]);
+    assert_eq!(session.find(label("one")).len(), 2);
+    assert_eq!(session.find(vec![(CKA_ID, vec![1])]), [one]);
+    assert_eq!(session.find(vec![number(CKA_KEY_TYPE, CKK_DES3)]), [odd]);
+    assert!(session.find(vec![number(CKA_CLASS, CKO_PUBLIC_KEY)]).is_empty());
+    assert!(session.find(vec![flag(CKA_EXTRACTABLE, true)]).is_empty());
+    assert!(session.find(vec![(CKA_VALUE, data(16))]).is_empty(), "no key tells its value");
+    assert_eq!(session.destroy(one), CKR_OK);
+    assert_eq!(session.destroy(one), CKR_OBJECT_HANDLE_INVALID);
+    assert_eq!(session.attribute(one, CKA_LABEL), Err(CKR_OBJECT_HANDLE_INVALID));
+    let again = session.import("one", CKK_AES, &data(16), vec![]).expect("the name is free again");
+    assert!(![one, two, odd, twice].contains(&again), "no handle is used twice");
+    // Another token of the same client has another prefix.
+    let other = crate::common::session();
+    assert!(other.find(vec![]).is_empty());
+    assert_eq!(other.attribute(two, CKA_LABEL), Err(CKR_OBJECT_HANDLE_INVALID));
+}
+
+#[test]
+fn labels_change_and_uses_are_turned_off_for_ever() {
+    let session = session();
+    let key = session.import("before", CKK_AES, &data(16), vec![]).expect("made");
+    assert_eq!(session.set(key, vec![text(CKA_LABEL, "after"), (CKA_ID, vec![9])]), CKR_OK);
+    assert_eq!(session.find(vec![text(CKA_LABEL, "after"), (CKA_ID, vec![9])]), [key]);
+    assert_eq!(session.set(key, vec![flag(CKA_DECRYPT, false)]), CKR_OK);
+    assert!(session.is(key, CKA_ENCRYPT) && !session.is(key, CKA_DECRYPT));
+    assert_eq!(session.init(Does::Decrypt, &mut plain(CKM_AES_ECB), key), CKR_KEY_FUNCTION_NOT_PERMITTED);
+    assert_eq!(session.set(key, vec![flag(CKA_DECRYPT, true)]), CKR_ATTRIBUTE_READ_ONLY);
+    assert_eq!(session.set(key, vec![flag(CKA_SENSITIVE, false)]), CKR_ATTRIBUTE_READ_ONLY);
+    assert_eq!(session.set(key, vec![(CKA_VALUE, data(16))]), CKR_ATTRIBUTE_READ_ONLY);
+    assert_eq!(session.set(key, vec![(CKA_MODULUS, vec![1])]), CKR_ATTRIBUTE_TYPE_INVALID);
+    assert_eq!(session.set(key, vec![(CKA_LABEL, vec![0; 5000])]), CKR_ATTRIBUTE_VALUE_INVALID);
+    let fixed = session.import("fixed", CKK_AES, &data(16), vec![flag(CKA_MODIFIABLE, false)]).expect("made");
+    assert_eq!(session.set(fixed, vec![text(CKA_LABEL, "x")]), CKR_ACTION_PROHIBITED);
+}
+
+#[test]
+fn allowed_mechanisms_are_all_that_a_key_serves() {
+    let session = session();
+    let key = session
+        .import("only", CKK_AES, &data(16), vec![number(CKA_ALLOWED_MECHANISMS, CKM_AES_GCM)])
+        .expect("made");
+    assert_eq!(session.attribute(key, CKA_ALLOWED_MECHANISMS).expect("kept"), CKM_AES_GCM.to_ne_bytes());
+    assert!(session.run(Does::Encrypt, &mut gcm(&[1; 12], b"", 128), key, &data(5)).is_ok());
+    assert_eq!(session.init(Does::Encrypt, &mut plain(CKM_AES_ECB), key), CKR_MECHANISM_INVALID);
+}
+
+#[test]
+fn a_session_key_ends_with_its_session() {
+    let session = session();
+    let short = Session::open_with(session.module, slot_of(&session), CKF_SERIAL_SESSION).expect("opened");
+    let key = short.generate(CKM_AES_KEY_GEN, vec![number(CKA_VALUE_LEN, 16)]).expect("made");
+    assert!(!session.is(key, CKA_TOKEN));
+    assert_eq!(session.find(vec![flag(CKA_TOKEN, false)]), [key]);
+    assert!(session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16)).is_ok());
+    assert_eq!(short.close(), CKR_OK);
+    assert!(session.find(vec![]).is_empty());
+    assert_eq!(session.init(Does::Encrypt, &mut plain(CKM_AES_ECB), key), CKR_KEY_HANDLE_INVALID);
+}
+
+fn slot_of(session: &Session<'_>) -> CK_SLOT_ID {
+    let mut info = CK_SESSION_INFO::default();
+    assert_eq!(call!(session.module, C_GetSessionInfo(session.handle, &mut info)), CKR_OK);
+    info.slotID
+}
