@@ -14,6 +14,7 @@ mod list;
 mod made;
 mod retire;
 mod rotate;
+mod sealed;
 mod unwrap;
 mod wrap;
 
@@ -32,6 +33,10 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Import a key that exists already; all nodes take part
     Import(import::Arguments),
+    /// Seal a key to the nodes of a cluster, on a machine without a network
+    SealImport(sealed::SealArguments),
+    /// Import a key that was sealed to the nodes; all nodes take part
+    ImportSealed(sealed::ImportArguments),
     /// Make a key of the components that several people gave; all nodes take part
     Combine(combine::Arguments),
     /// Put a key under a second name, for the same or less; all nodes take part
@@ -67,6 +72,8 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Generate(arguments) => generate::run(arguments),
         Command::Import(arguments) => import::run(arguments),
+        Command::SealImport(arguments) => sealed::seal(arguments),
+        Command::ImportSealed(arguments) => sealed::import(arguments),
         Command::Combine(arguments) => combine::run(arguments),
         Command::Copy(arguments) => copy::run(arguments),
         Command::Derive(arguments) => derive::run(arguments),

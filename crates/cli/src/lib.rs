@@ -18,6 +18,7 @@ pub mod options;
 pub mod output;
 mod protocols;
 mod random;
+mod rewrap;
 mod source;
 mod stock;
 mod stop;
@@ -77,6 +78,8 @@ enum Command {
     /// Have several people approve an operation.
     #[command(subcommand)]
     Approval(approval::Command),
+    /// Encrypt a short ciphertext or a wrapped key under another key or version, without showing what is in it.
+    Rewrap(rewrap::Arguments),
     /// Encrypt a file.
     ///
     /// By default the output is a sealed file (AES-GCM in chunks), in which changes, cuts and reordering are detected; under a key made for
@@ -116,6 +119,7 @@ pub fn main() -> ExitCode {
         Command::Decrypt(arguments) => crypt::decrypt(&arguments),
         Command::Mac(arguments) => mac::run(&arguments),
         Command::Random(arguments) => random::run(&arguments),
+        Command::Rewrap(arguments) => rewrap::run(&arguments),
         Command::Manual(arguments) => manual::pages(&arguments, Arguments::command()),
         Command::Completions(arguments) => manual::completions(&arguments, Arguments::command()),
         Command::Laboratory { .. } => laboratory(),

@@ -6,7 +6,8 @@ use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::key_block::{Version, algorithm};
 use polyclave_transport::wire::{
-    BlockHeader, Derivation, End, KeyCheck, KeyInfo, MOST_DERIVED, NewKey, Operation, Parity, Step, Wrapping,
+    BlockHeader, Derivation, End, KeyCheck, KeyInfo, MOST_DERIVED, NewKey, Operation, Parity, SealedImport,
+    Step, Wrapping,
 };
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -48,6 +49,12 @@ impl Client {
     pub fn combine(&self, key: &str, expected: Option<KeyCheck>, parity: Parity) -> Result<KeyInfo> {
         let operation = Operation::Combine { key: key.into(), expected, parity };
         let conversation = Conversation::ask_all(self, &operation)?;
+        conversation.done()?.ok_or_else(|| Error::Answers("they made a key and did not say which".into()))
+    }
+
+    /// Imports a key that was sealed to the nodes. All nodes take part, each with its part of the key. This client learns nothing of it.
+    pub fn import_sealed(&self, sealed: SealedImport) -> Result<KeyInfo> {
+        let conversation = Conversation::ask_all(self, &Operation::ImportSealed(Box::new(sealed)))?;
         conversation.done()?.ok_or_else(|| Error::Answers("they made a key and did not say which".into()))
     }
 

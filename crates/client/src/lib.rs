@@ -43,6 +43,7 @@ mod listing;
 mod padding;
 mod pieces;
 mod random;
+mod rewrap;
 mod sealed;
 mod strategy;
 mod versions;

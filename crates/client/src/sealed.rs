@@ -132,19 +132,10 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let Head { is_bound, id, file } = read_head(input)?;
-        let how = match (is_bound, additional) {
-            (false, None) => Use::Open { file },
-            (true, Some(data)) => Use::OpenBound { file, additional: digest(data) },
-            (true, None) => {
-                return Err(Error::Misuse(
-                    "this file was sealed with additional data: give the same (--aad)".into(),
-                ));
-            }
-            (false, Some(_)) => {
-                return Err(Error::Unauthentic(
-                    "this file was sealed without additional data, and some are given".into(),
-                ));
-            }
+        check_bound(is_bound, additional.is_some())?;
+        let how = match additional {
+            None => Use::Open { file },
+            Some(data) => Use::OpenBound { file, additional: digest(data) },
         };
         let mut pieces = Pieces::new(input, CHUNK + TAG)?;
         let first = pieces.next()?.ok_or_else(not_sealed)?;
@@ -176,18 +167,45 @@ impl Client {
     }
 }
 
+/// Refuses to open a file that is bound to additional data without any, and another one with some.
+fn check_bound(is_bound: bool, has_additional: bool) -> Result<()> {
+    match (is_bound, has_additional) {
+        (true, false) => {
+            Err(Error::Misuse("this file was sealed with additional data: give the same (--aad)".into()))
+        }
+        (false, true) => {
+            Err(Error::Unauthentic("this file was sealed without additional data, and some are given".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What the nodes are told of a client's additional data.
-fn digest(additional: &[u8]) -> [u8; 32] {
+pub(crate) fn digest(additional: &[u8]) -> [u8; 32] {
     blake3::derive_key("polyclave 2026 additional data of a sealed file", additional)
 }
 
 /// What a sealed file says before its chunks.
-struct Head {
+pub(crate) struct Head {
     /// Whether the file is bound to additional data.
     is_bound: bool,
     /// The id of the key.
-    id: [u8; 16],
-    file: [u8; 32],
+    pub(crate) id: [u8; 16],
+    pub(crate) file: [u8; 32],
+}
+
+impl Head {
+    /// The first bytes of a file of its kind.
+    pub(crate) fn magic(&self) -> &'static [u8; 16] {
+        if self.is_bound { MAGIC_BOUND } else { MAGIC }
+    }
+}
+
+/// What a whole sealed file says before its chunks, and these.
+pub(crate) fn head_of(mut sealed: &[u8], has_additional: bool) -> Result<(Head, &[u8])> {
+    let head = read_head(&mut sealed)?;
+    check_bound(head.is_bound, has_additional)?;
+    Ok((head, sealed))
 }
 
 fn read_head(input: &mut dyn Read) -> Result<Head> {
@@ -216,7 +234,7 @@ fn step(piece: Piece) -> Result<(Step, Vec<u8>)> {
     Ok((Step::Open { ciphertext: data.clone(), tag, last }, data))
 }
 
-fn cut() -> Error {
+pub(crate) fn cut() -> Error {
     Error::Unauthentic("the file was cut: it ends in the middle of a tag".into())
 }
 

@@ -2,7 +2,9 @@
 //! fingerprints, and texts that name parties.
 
 use polyclave_harness::{fuzz, within_memory};
-use polyclave_transport::wire::{Approval, ApprovalSignature, Mode, Right, Statement, Subject, VERSION};
+use polyclave_transport::wire::{
+    Approval, ApprovalSignature, Mode, NewKey, Right, SealedImport, SealedPart, Statement, Subject, VERSION,
+};
 
 use crate::card::tests::{card, certificate};
 use crate::identity::tests::identity;
@@ -222,6 +224,31 @@ fn no_file_of_an_approval_panics_and_what_is_read_comes_back() {
     let words = ["statement = ", "[[signature]]\n", "certificate = ", "signature = ", "\"", "=", "AAAA"];
     fuzz!("approval-files", &words, valid, |bytes: &[u8]| {
         comes_back(bytes, parse_approval, |(approval, _)| approval_to_text(approval));
+    });
+}
+
+#[test]
+fn no_file_of_a_sealed_key_panics_and_what_is_read_comes_back() {
+    let part = SealedPart { encapsulated: [6; 32], ciphertext: vec![7; 32] };
+    let sealed = SealedImport {
+        version: VERSION,
+        cluster: [4; 32],
+        new: NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 9),
+        check: vec![1; 5],
+        not_after: 1_800_000_000,
+        nonce: [5; 32],
+        parts: vec![part; 3],
+    };
+    let to_text = |sealed: &SealedImport| sealed_key_to_text(sealed).expect("it is small");
+    let valid = vec![to_text(&sealed).into_bytes()];
+    fuzz!("sealed-keys", &["sealed_key = ", "\"", "=", "AAAA", "\n"], valid, |bytes: &[u8]| {
+        comes_back(bytes, parse_sealed_key, to_text);
+    });
+    let valid = vec![sealed.encode().expect("it is small")];
+    fuzz!("sealed-key-bytes", &["\0", "k", "aes-128"], valid, |bytes: &[u8]| {
+        if let Ok(sealed) = SealedImport::decode(bytes) {
+            assert_eq!(sealed.encode().expect("it was read"), bytes);
+        }
     });
 }
 

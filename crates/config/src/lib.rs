@@ -56,6 +56,7 @@ mod pins;
 mod policy;
 pub mod private;
 mod rotation;
+mod sealed_key_file;
 mod sealed_secret;
 mod settings;
 mod succession;
@@ -78,6 +79,7 @@ pub use policy::{
     ApprovalRule, Approver, ApproverGroup, Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours,
     Judgement, Moment, NodeOperation, Quorum, Rule, patterns_overlap,
 };
+pub use sealed_key_file::{load_sealed_key, parse_sealed_key, save_sealed_key, sealed_key_to_text};
 pub use sealed_secret::Passphrase;
 pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};
 pub use succession::ClientSuccession;

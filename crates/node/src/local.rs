@@ -19,7 +19,7 @@ use crate::error::system;
 const VALID_DAYS: u32 = 365;
 
 /// All rights.
-pub const ALL_RIGHTS: [Right; 13] = [
+pub const ALL_RIGHTS: [Right; 14] = [
     Right::Generate,
     Right::Import,
     Right::List,
@@ -33,6 +33,7 @@ pub const ALL_RIGHTS: [Right; 13] = [
     Right::Random,
     Right::Kdf,
     Right::Configure,
+    Right::Rewrap,
 ];
 
 /// The directories of a cluster on one host.

@@ -172,7 +172,7 @@ fn start(
     let mesh = Mesh::start(settings.listen.as_str(), identity.clone(), limits, me, &nodes, cluster.id())?;
     let reception = Reception::start(
         settings.client_listen.as_str(),
-        identity,
+        identity.clone(),
         Limits::for_clients(),
         me,
         nodes.len(),
@@ -201,6 +201,7 @@ fn start(
         config,
         strategy: requests,
         members: members.clone(),
+        identity,
         threads: threads.clone(),
         store: store.clone(),
         network: network.clone(),

@@ -67,6 +67,26 @@ impl GhashKey {
         Ok(GhashKey::new(powers.part(0..GROUP), powers.part(GROUP..2 * GROUP)))
     }
 
+    /// What shared blocks add to the hash of a message if they are added to its last blocks, before the block of the lengths. Fewer than 128
+    /// blocks. One round, with a multiplication for each.
+    pub fn of_shared(
+        &self,
+        blocks: &Elements,
+        arithmetic: &mut dyn ElementArithmetic,
+        net: &mut dyn Net,
+    ) -> Result<Elements> {
+        let count = blocks.count();
+        if !(1..GROUP).contains(&count) {
+            return Err(Error::Misuse(format!(
+                "{count} shared blocks in a hash, where 1 to {} fit",
+                GROUP - 1
+            )));
+        }
+        // The last block has the exponent 2.
+        let powers: Vec<Elements> = (1..=count).rev().map(|i| self.low.part(i..i + 1)).collect();
+        arithmetic.inner_product(blocks, &Elements::join(&powers.iter().collect::<Vec<_>>()), net)
+    }
+
     /// H^m for 1 <= m <= [`SEGMENT_BLOCKS`]. No round if a level has it, else one.
     fn power(&self, arithmetic: &mut dyn ElementArithmetic, m: usize, net: &mut dyn Net) -> Result<Elements> {
         let (groups, rest) = ((m - 1) / GROUP, (m - 1) % GROUP + 1);

@@ -73,6 +73,7 @@ fn steps() -> Vec<Step> {
         Step::Wrapped,
         Step::FileKey,
         Step::Derived,
+        Step::Rewrapped,
     ]
 }
 
@@ -141,6 +142,15 @@ fn requests() -> Vec<Request> {
             of: 3,
             expected: Some(KeyCheck { kind: CheckKind::Zeros, value: vec![1, 2, 3] }),
         },
+        Operation::ImportSealed(Box::new(SealedImport {
+            version: VERSION,
+            cluster: [4; 32],
+            new: new_key(),
+            check: vec![1; 5],
+            not_after: 1_800_000_000,
+            nonce: [5; 32],
+            parts: vec![SealedPart { encapsulated: [6; 32], ciphertext: vec![7; 32] }; 3],
+        })),
         Operation::Combine { key: "payroll".into(), expected: None, parity: Parity::Set },
         Operation::WrapBlock {
             wrapping: "kbpk".into(),
@@ -164,10 +174,38 @@ fn requests() -> Vec<Request> {
             how: Wrapping::Kwp,
             new: new_key(),
         },
+        Operation::Rewrap {
+            key: "payroll".into(),
+            old: "payroll".into(),
+            id: Some([4; 16]),
+            what: Rewrapped::Gcm {
+                nonce: vec![2; 12],
+                additional: vec![3; 8],
+                ciphertext: vec![4; 40],
+                tag: vec![5; 16],
+            },
+        },
+        Operation::Rewrap {
+            key: "payroll".into(),
+            old: "other".into(),
+            id: None,
+            what: Rewrapped::Sealed {
+                file: [1; 32],
+                additional: Some([2; 32]),
+                ciphertext: vec![4; 40],
+                tag: [5; 16],
+            },
+        },
+        Operation::Rewrap {
+            key: "kek".into(),
+            old: "old-kek".into(),
+            id: None,
+            what: Rewrapped::Key { wrapped: vec![3; 24], how: Wrapping::Kw },
+        },
         Operation::Random { bytes: 32 },
     ];
     let operations =
-        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 20]));
+        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 40]));
     let request = |(operation, first)| Request {
         version: VERSION,
         id: [6; 16],

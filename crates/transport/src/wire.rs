@@ -11,6 +11,7 @@ mod components;
 pub mod key_block;
 mod keys;
 mod pairs;
+mod sealed_import;
 
 use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ pub use keys::{
     MOST_SESSION, MOST_SESSION_KEYS, Mode, NewKey, Origin, Usage, VersionState, Wrapping, usage_of,
 };
 pub use pairs::{warnings, why_apart, why_usages_apart};
+pub use sealed_import::{SealedImport, SealedPart};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
@@ -67,6 +69,9 @@ pub const MOST_CHAINED: usize = 64 << 10;
 /// The most bytes of a nonce.
 pub const MOST_NONCE: usize = 1 << 10;
 
+/// The most bytes of a message that is rewrapped.
+pub const MOST_REWRAPPED: usize = 1 << 10;
+
 /// The most strings of additional data of one message of SIV.
 pub const MOST_STRINGS: usize = 16;
 
@@ -101,6 +106,8 @@ pub enum Right {
     /// Change what keys may still be used for, whether they may be deleted, and their labels; and process data under a version of which
     /// somebody may know the key.
     Configure,
+    /// Have what was encrypted under one key encrypted under another, without seeing it.
+    Rewrap,
 }
 
 impl Right {
@@ -124,7 +131,8 @@ impl Right {
             | Right::List
             | Right::Delete
             | Right::Random
-            | Right::Configure => None,
+            | Right::Configure
+            | Right::Rewrap => None,
         }
     }
 }
@@ -293,6 +301,18 @@ pub enum Operation {
         /// What it may not be used for any more, for ever: in order, without repeats.
         withdraw_usage: Vec<Usage>,
     },
+    /// Encrypt under the current version of a key what was encrypted under another key or version, without showing it (`Rewrapped`, and then
+    /// `Tag` except for a wrapped key).
+    Rewrap {
+        /// The key under which it is encrypted anew.
+        key: String,
+        /// The name of the key under which it was encrypted.
+        old: String,
+        /// The id of its version; `None` for the current one.
+        id: Option<[u8; 16]>,
+        /// What was encrypted.
+        what: Rewrapped,
+    },
     /// Put a version of a key under a second name and id, for the same or less. All nodes must take part.
     Copy {
         /// Its name.
@@ -316,13 +336,15 @@ pub enum Operation {
         #[serde(with = "serde_bytes")]
         attributes: Vec<u8>,
     },
+    /// Import a key that was sealed to the nodes. All nodes must take part.
+    ImportSealed(Box<SealedImport>),
 }
 
 impl Operation {
     /// Whether it uses keys and changes none, so that it does not need all nodes.
     pub fn only_uses(&self) -> bool {
-        use Operation::{Kdf, Use, Wrap, WrapBlock};
-        matches!(self, Use { .. } | Wrap { .. } | WrapBlock { .. } | Kdf { .. })
+        use Operation::{Kdf, Rewrap, Use, Wrap, WrapBlock};
+        matches!(self, Use { .. } | Wrap { .. } | WrapBlock { .. } | Kdf { .. } | Rewrap { .. })
     }
 }
 
@@ -348,6 +370,7 @@ impl Operation {
             | Operation::Generate(_)
             | Operation::Import(_)
             | Operation::ImportComponent { .. }
+            | Operation::ImportSealed(_)
             | Operation::Combine { .. } => Vec::new(),
             Operation::Delete { key, version: Some(version) } | Operation::Retire { key, version, .. } => {
                 vec![(key, About::Version(*version))]
@@ -363,6 +386,9 @@ impl Operation {
             | Operation::Use { key, id: None, .. }
             | Operation::Kdf { key, .. } => vec![(key, About::Current)],
             Operation::Derive { base, .. } => vec![(base, About::Current)],
+            Operation::Rewrap { key, old, id, .. } => {
+                vec![(key, About::Current), (old, id.map_or(About::Current, About::Id))]
+            }
             Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
                 vec![(wrapping, About::Current), (key, About::Current)]
             }
@@ -371,6 +397,43 @@ impl Operation {
             }
         }
     }
+}
+
+/// What is rewrapped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rewrapped {
+    /// A message of GCM. The new one has a nonce of the nodes and the same additional data.
+    Gcm {
+        /// 12 bytes.
+        nonce: Vec<u8>,
+        /// Authenticated with it.
+        additional: Vec<u8>,
+        /// At most [`MOST_REWRAPPED`] bytes.
+        #[serde(with = "serde_bytes")]
+        ciphertext: Vec<u8>,
+        /// 12 to 16 bytes.
+        tag: Vec<u8>,
+    },
+    /// A sealed file of one chunk.
+    Sealed {
+        /// From the file's head.
+        file: [u8; 32],
+        /// Digest of the additional data, if it is bound to some.
+        additional: Option<[u8; 32]>,
+        /// At most [`MOST_REWRAPPED`] bytes.
+        #[serde(with = "serde_bytes")]
+        ciphertext: Vec<u8>,
+        /// The tag of the chunk.
+        tag: [u8; 16],
+    },
+    /// A wrapped key of 16, 24 or 32 bytes.
+    Key {
+        /// The wrapped key.
+        #[serde(with = "serde_bytes")]
+        wrapped: Vec<u8>,
+        /// How it was wrapped, and is again.
+        how: Wrapping,
+    },
 }
 
 /// How a key is used. The steps that follow are in brackets.
@@ -578,6 +641,8 @@ pub enum Step {
     FileKey,
     /// Asks for the derived bytes.
     Derived,
+    /// Asks for what was rewrapped: a wrapped key; of a message what has to be added to its ciphertext.
+    Rewrapped,
 }
 
 /// How a message for CMAC goes on.
@@ -757,6 +822,7 @@ impl std::fmt::Display for Right {
             Right::Random => "random",
             Right::Kdf => "kdf",
             Right::Configure => "configure",
+            Right::Rewrap => "rewrap",
         })
     }
 }

@@ -125,6 +125,12 @@ fn what(statement: &Statement) -> String {
             Operation::Derive { base, new, .. } => format!("derive the new key {:?} from {base:?}", new.name),
             Operation::Generate(new) => format!("generate the key {:?} ({})", new.name, new.cipher),
             Operation::Import(new) => format!("import the key {:?} ({})", new.name, new.cipher),
+            Operation::ImportSealed(sealed) => {
+                format!(
+                    "import the key {:?} ({}) that was sealed to the nodes",
+                    sealed.new.name, sealed.new.cipher
+                )
+            }
             Operation::Use { key, how, .. } => format!("use the key {key:?} once: {}", used(how)),
             // Whatever it is, it is shown in full below.
             _ => "the operation that is shown in full below".into(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use polyclave_client::Client;
-use polyclave_config::ClientDir;
+use polyclave_config::{ClientDir, ClientSuccession};
 use polyclave_transport::Identity;
 
 use super::of_node;
@@ -39,7 +39,15 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut dir = super::open(&arguments.dir)?;
-    if arguments.finish {
+    let card = arguments.dir.join("card.toml");
+    let is_changing = dir.with_next_identity().is_some();
+    // The signature in it is the same each time (Ed25519).
+    let due = dir.succession()?.to_text();
+    let is_written = ClientSuccession::load(&card).is_ok_and(|written| written.to_text() == due);
+    // Killed after the change and before the card was written.
+    if is_changing != arguments.finish && !is_written {
+        say!("This was interrupted before the card was written, and is completed now.");
+    } else if arguments.finish {
         let unknowing = unknowing(&dir)?;
         if !unknowing.is_empty() && !arguments.anyway {
             bail!(
@@ -53,7 +61,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let next = Identity::generate_named(dir.name(), arguments.days)?;
         dir.begin_rotation(&next.certificate(), &next.reveal_private_key())?;
     }
-    let card = arguments.dir.join("card.toml");
     dir.succession()?.save(&card)?;
     let (path, card) = (arguments.dir.display(), card.display());
     match arguments.finish {

@@ -26,7 +26,8 @@ const MOST_DIGITS: u64 = 4096;
     The key is never given on the command line, which other users of this host can see. An imported key was in one place: \
     whoever had it there can use it without the nodes. Nothing that the nodes do makes that undone. With --component each of several \
     people brings a part, with a certificate of its own, and `polyclave key combine` makes the key, which nobody sees. The nodes keep a component for a week; \
-    whoever gave it can take it back with `polyclave key delete NAME.component-N`.")]
+    whoever gave it can take it back with `polyclave key delete NAME.component-N`. A key that must not be on any machine with a network: \
+    `polyclave key seal-import`.")]
 pub struct Arguments {
     #[command(flatten)]
     properties: Properties,
@@ -93,7 +94,8 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
+/// Reads a key of so many bytes, in hexadecimal.
+pub fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
     let text = if is_stdin(path) {
         // Allocated at its full size, so that growing leaves no copy behind.
         let mut text = Zeroizing::new(Vec::with_capacity(MOST_DIGITS as usize + 1));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
+use polyclave_config::Card;
 use polyclave_transport::Identity;
 
 use super::refresh::{Order, order_at};
@@ -48,13 +49,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     ensure!(!order.despite_failed_checks, "--despite-failed-checks is for `node refresh`");
     ensure!(order.approval.is_none(), "--approval is for `node refresh`");
     let mut dir = super::open(&arguments.dir)?;
-    let card = if arguments.finish {
-        dir.finish_rotation()?
-    } else {
-        let next = Identity::generate_named(&dir.settings().name, arguments.days)?;
-        dir.begin_rotation(&next.certificate(), &next.reveal_private_key())?
-    };
     let path = super::card_path(&arguments.dir);
+    let is_changing = dir.next_identity().is_some();
+    // Killed after the change and before the card was written, which is of no use to anybody then.
+    let is_left = is_changing != arguments.finish && !Card::load(&path).is_ok_and(|card| card == dir.card());
+    let card = match arguments.finish {
+        _ if is_left => {
+            say!("This was interrupted before the card was written, and is completed now.");
+            dir.card()
+        }
+        true => dir.finish_rotation()?,
+        false => {
+            let next = Identity::generate_named(&dir.settings().name, arguments.days)?;
+            dir.begin_rotation(&next.certificate(), &next.reveal_private_key())?
+        }
+    };
     card.save(&path)?;
     let (dir, path) = (arguments.dir.display(), path.display());
     match arguments.finish {

@@ -4,8 +4,9 @@ use crate::common::{Place, Running, free_range, noise};
 
 const NAMES: [&str; 3] = ["alpha", "beta", "gamma"];
 
-/// Three nodes, whose certificates are valid for these days, and the client alice, who has made the key `k`.
+/// Three nodes (or others), whose certificates are valid for these days, and the client alice, who has made the key `k`.
 struct Three {
+    names: &'static [&'static str],
     nodes: Vec<Option<Running>>,
     /// The first of 40 ports; each node has three.
     port: u16,
@@ -14,22 +15,27 @@ struct Three {
 
 impl Three {
     fn new(days: [u32; 3], days_of_client: u32) -> Three {
+        Three::of(&NAMES, &days, days_of_client)
+    }
+
+    fn of(names: &'static [&'static str], days: &[u32], days_of_client: u32) -> Three {
         let (place, port) = (Place::new(), free_range(40));
-        for ((name, days), number) in NAMES.iter().zip(days).zip(0..) {
+        for ((name, days), number) in names.iter().zip(days).zip(0..) {
             let port = port + 3 * number;
             place.run(&format!(
                 "node init {name} --name {name} --address 127.0.0.1:{port} --http 127.0.0.1:{} --days {days}",
                 port + 2
             ));
         }
-        place.run("cluster define --threshold 1 --out c.toml alpha/card.toml beta/card.toml gamma/card.toml");
+        let cards: Vec<String> = names.iter().map(|name| format!("{name}/card.toml")).collect();
+        place.run(&format!("cluster define --threshold 1 --out c.toml {}", cards.join(" ")));
         place.run(&format!("client init alice --name alice --cluster c.toml --days {days_of_client}"));
-        for name in NAMES {
+        for name in names {
             place.run(&format!("node join {name} c.toml"));
             place.run(&format!("node allow {name} alice/card.toml --rights all --keys *"));
         }
-        let mut three = Three { place, port, nodes: vec![None, None, None] };
-        (0..3).for_each(|node| three.start(node));
+        let mut three = Three { place, port, names, nodes: names.iter().map(|_| None).collect() };
+        (0..names.len()).for_each(|node| three.start(node));
         three.until_ready();
         three.place.run("key generate k --client alice");
         three.place.write("f", &noise(1000));
@@ -38,7 +44,7 @@ impl Three {
     }
 
     fn start(&mut self, node: usize) {
-        self.nodes[node] = Some(self.place.start(&format!("node run {}", NAMES[node])));
+        self.nodes[node] = Some(self.place.start(&format!("node run {}", self.names[node])));
     }
 
     fn stop(&mut self, node: usize) {
@@ -51,7 +57,7 @@ impl Three {
     }
 
     fn until_ready(&self) {
-        for name in NAMES {
+        for name in self.names {
             self.place.until(name, || self.place.output(&format!("node status {name}")).status.success());
         }
         self.place.until("the client reaches all", || {
@@ -98,6 +104,69 @@ fn a_node_that_moves_is_missed_by_name_until_the_others_have_its_address_and_los
     three.place.run("key generate later --client alice");
     assert!(three.place.fails("node address gamma").contains("say what changes"));
     assert!(three.place.fails("node address gamma --address nowhere").contains("not an address"));
+}
+
+/// Of four nodes any three serve.
+#[test]
+fn while_one_node_of_four_moves_the_others_serve() {
+    let mut four = Three::of(&["alpha", "beta", "gamma", "delta"], &[365; 4], 365);
+    let new = four.port + 30;
+    four.place.run(&format!("node address delta --address 127.0.0.1:{new}"));
+    four.place.run("cluster update c.toml delta/card.toml");
+    for name in four.names {
+        four.place.run(&format!("node join {name} c.toml"));
+    }
+    // Delta is at its new place, where only nodes and clients with the new file look for it.
+    four.restart(3);
+    four.still_decrypts();
+    for node in 0..3 {
+        four.stop(node);
+        // Delta has the new file and cannot be reached by those who have not started with it; with it, it is one of three.
+        four.start(node);
+        let name = four.names[node];
+        four.place.until(name, || {
+            four.place.output("decrypt --key k --client alice f.sealed g --force").status.success()
+        });
+        four.still_decrypts();
+    }
+    four.place.run("client join alice c.toml");
+    four.until_ready();
+    // The moved node serves, too: without it and another one there are too few.
+    four.stop(0);
+    four.still_decrypts();
+    four.stop(3);
+    assert!(four.place.fails("decrypt --key k --client alice f.sealed g --force").contains("delta"));
+}
+
+/// What a kill between the change of the identity and the writing of the card leaves: the card from before.
+#[test]
+fn a_change_of_certificate_that_was_killed_before_it_wrote_the_card_is_completed_by_the_same_command() {
+    let place = Place::new();
+    place.run("node init alpha --name alpha --address 127.0.0.1:9");
+    place.run("node init beta --name beta --address 127.0.0.1:12");
+    place.run("node init gamma --name gamma --address 127.0.0.1:15");
+    place.run("cluster define --threshold 1 --out c.toml alpha/card.toml beta/card.toml gamma/card.toml");
+    place.run("client init alice --name alice --cluster c.toml");
+    for (dir, rotate, finish) in [
+        ("alpha", "node rotate alpha", "node rotate alpha --finish"),
+        ("alice", "client rotate alice", "client rotate alice --finish --anyway"),
+    ] {
+        let card = format!("{dir}/card.toml");
+        for command in [rotate, finish] {
+            let before = place.read(&card);
+            place.run(command);
+            let after = place.read(&card);
+            assert_ne!(before, after, "{command}");
+            place.write(&card, &before);
+            let told = place.run(command);
+            assert!(told.contains("was interrupted") && place.read(&card) == after, "{command}: {told}");
+            std::fs::remove_file(place.path(&card)).expect("it is lost");
+            place.run(command);
+            assert_eq!(place.read(&card), after, "{command}");
+            place.fails(command);
+            assert_eq!(place.read(&card), after, "{command}");
+        }
+    }
 }
 
 /// gamma is down while the others learn of beta's next certificate, and comes back with the old file when beta uses the next one.

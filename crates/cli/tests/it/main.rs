@@ -15,6 +15,7 @@ mod operating;
 mod policy;
 mod refresh;
 mod reshare;
+mod sealed_keys;
 mod sealed_secret;
 mod service;
 mod shipped;

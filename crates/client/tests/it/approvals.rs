@@ -315,8 +315,8 @@ fn a_rule_with_groups_needs_somebody_of_each_part_who_is_in_the_group_now() {
         |by: &[usize]| refused(client().with_approval(approvers.signed(&statement, by)).delete("k")).1;
     let needs = "1 of @custodians and 1 of cy must approve (approval two)";
     assert!(refused(client().delete("k")).1.contains(needs));
-    assert!(asked(&[2]).contains(&format!("{needs}, and nobody has signed; 1 further")));
-    assert!(asked(&[0, 1]).contains(&format!("{needs}, and nobody has signed; 2 further")));
+    assert!(asked(&[2]).contains(&format!("{needs}, and of @custodians nobody has signed; 1 further")));
+    assert!(asked(&[0, 1]).contains(&format!("{needs}, and of cy nobody has signed; 2 further")));
     // Ben has signed, and is taken out of the group since.
     let group = |members: &'static str| {
         change_policy(&cluster, 1, move |policy| {
@@ -327,8 +327,8 @@ fn a_rule_with_groups_needs_somebody_of_each_part_who_is_in_the_group_now() {
         });
     };
     group("approvers = [\"ann\"]");
-    cluster.wait_until(|| asked(&[1]).contains("and nobody has signed; 1 further"));
-    assert!(asked(&[1, 2]).contains("and nobody has signed; 2 further"));
+    cluster.wait_until(|| asked(&[1]).contains("of @custodians nobody has signed; 1 further"));
+    assert!(asked(&[1, 2]).contains("of @custodians nobody has signed; 2 further"));
     let approval = approvers.signed(&statement, &[0, 2]);
     client().with_approval(approval).delete("k").expect("approved").expect("it was there");
 }

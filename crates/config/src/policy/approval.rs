@@ -140,8 +140,10 @@ impl ClientPolicy {
                         "; {n} further signatures do not count here (altered, of the one who asks, or of no approver with this certificate)"
                     ),
                 };
+                let among =
+                    if rule.and.is_empty() { String::new() } else { format!(" of {}", part.of.join(", ")) };
                 return Err(format!(
-                    "{} (approval {}), and {have} has signed{others}",
+                    "{} (approval {}), and{among} {have} has signed{others}",
                     rule.told(),
                     rule.name
                 ));

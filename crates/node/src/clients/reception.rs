@@ -193,6 +193,7 @@ fn key_of(operation: &Operation) -> &str {
         Operation::Generate(new) | Operation::Import(new) | Operation::ImportComponent { new, .. } => {
             &new.name
         }
+        Operation::ImportSealed(sealed) => &sealed.new.name,
         Operation::Derive { new, .. }
         | Operation::Copy { new, .. }
         | Operation::Unwrap { new, .. }
@@ -207,6 +208,7 @@ fn key_of(operation: &Operation) -> &str {
         | Operation::Use { key, .. }
         | Operation::Wrap { key, .. }
         | Operation::WrapBlock { key, .. }
+        | Operation::Rewrap { key, .. }
         | Operation::Kdf { key, .. } => key,
     }
 }
@@ -226,8 +228,11 @@ fn described(operation: &Operation) -> String {
         }
         Operation::Random { bytes } => format!("bytes={bytes}"),
         Operation::Derive { base, .. } => format!("from={base}"),
+        Operation::Rewrap { old, id: Some(id), .. } => format!("from={old} id={}", hex::encode(id)),
+        Operation::Rewrap { old, .. } => format!("from={old}"),
         Operation::Copy { key, id, .. } => format!("of={key} id={}", hex::encode(id)),
         Operation::ImportComponent { number, of, .. } => format!("component={number}/{of}"),
+        Operation::ImportSealed(sealed) => format!("sealed={}", hex::encode(sealed.nonce)),
         Operation::Wrap { wrapping, .. } | Operation::WrapBlock { wrapping, .. } => {
             format!("under={wrapping}")
         }

@@ -11,11 +11,13 @@ pub(crate) mod progress;
 
 use crate::Result;
 use polyclave_cipher::Compiled;
+use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
 
-use crate::computation::circuits::Circuits;
+use crate::computation::circuits::{Circuits, Library};
+use crate::computation::modes::StepError;
 use crate::computation::pieces::{evaluate_within, reborrow};
 use crate::computation::progress::Progress;
 use crate::keys::key::ExpandedKey;
@@ -26,6 +28,9 @@ pub(crate) struct Computation<'a> {
     pub(crate) net: &'a mut dyn Net,
     pub(crate) circuits: &'a Circuits,
     pub(crate) key: &'a ExpandedKey,
+    /// A second key under which something is computed, and the circuits of its cipher.
+    pub(crate) other: Option<(&'a Circuits, &'a ExpandedKey)>,
+    pub(crate) library: &'a Library,
     pub(crate) session: [u8; 32],
     /// The bytes of memory that an evaluation may take.
     pub(crate) memory: usize,
@@ -73,6 +78,22 @@ impl Computation<'_> {
         all.push(Input::Shared(round_keys));
         let within = (self.memory, self.progress);
         Ok(evaluate_within(&mut self.protocol, self.net, circuit, lanes, &all, within)?.remove(0))
+    }
+
+    /// Does some work under the second key.
+    pub(crate) fn under_other<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, StepError>,
+    ) -> Result<T, StepError> {
+        let Some((circuits, key)) = self.other.take() else {
+            return Err(StepError::Failed(Error::misuse("there is no second key")));
+        };
+        let first = (self.circuits, self.key);
+        (self.circuits, self.key) = (circuits, key);
+        let outcome = work(self);
+        (self.circuits, self.key) = first;
+        self.other = Some((circuits, key));
+        outcome
     }
 
     /// Bytes that belong to this session and this purpose, and that no party could choose.

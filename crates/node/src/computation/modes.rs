@@ -14,6 +14,7 @@ pub(crate) mod kdf;
 pub(crate) mod key_block;
 mod nonce;
 mod numbers;
+pub(crate) mod rewrap;
 mod sealed;
 mod siv;
 pub(crate) mod wrap;
@@ -147,6 +148,7 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::Wrapped => "Wrapped",
         Step::FileKey => "FileKey",
         Step::Derived => "Derived",
+        Step::Rewrapped => "Rewrapped",
     };
     Refusal::new(
         Reason::Malformed,

@@ -239,7 +239,8 @@ impl Keys {
     /// The versions of a key that a client may use in at least one way, the newest first.
     pub(crate) fn show(&self, rules: &Rules, client: &Client, key: &str) -> Result<Reply, Refusal> {
         let shows = |right: &Right| {
-            right.usage().is_some() || matches!(right, Right::List | Right::Delete | Right::Configure)
+            let others = [Right::List, Right::Delete, Right::Configure, Right::Rewrap];
+            right.usage().is_some() || others.contains(right)
         };
         if !ALL_RIGHTS.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
             rules.allow(client, &Asked::of(Right::List, key))?;

@@ -2,7 +2,8 @@
 //!
 //! Generation: every node draws a key from its operating system and shares it. The new key is the sum. No t nodes know it if at least one
 //! other node drew its part at random, and it is never assembled. Import: the client gets a random shared mask, checks it, and sends its
-//! key under it, the same to every node. So no client can make nodes hold a sharing of a wrong degree.
+//! key under it, the same to every node. So no client can make nodes hold a sharing of a wrong degree. A sealed key: every node shares the part
+//! that was sealed to it, and the key is the sum, as in generation.
 
 use crate::Result;
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, compile_with_views};
@@ -186,14 +187,24 @@ pub(crate) fn generate(
     net: &mut dyn Net,
     circuits: &Circuits,
 ) -> Result<AnyShared> {
+    let mut own = Zeroizing::new(vec![0; circuits.cipher.key_bytes]);
+    random_bytes(&mut own)?;
+    sum_of_parts(protocol, net, circuits, &own)
+}
+
+/// The sum of one part from every node. This node's is `own`.
+pub(crate) fn sum_of_parts(
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+    circuits: &Circuits,
+    own: &[u8],
+) -> Result<AnyShared> {
     let cipher = &circuits.cipher;
     let port = &cipher.key_schedule.inputs()[0];
     let wanted = circuits.key.views();
     let sum = compile_with_views(&sum_of_keys(cipher, net.parties()), protocol, |_| wanted.clone());
-    let mut own = Zeroizing::new(vec![0; cipher.key_bytes]);
-    random_bytes(&mut own)?;
     let own =
-        Cells::from_blocks(port.cells.len(), port.bits, &own).map_err(|e| Error::System(e.to_string()))?;
+        Cells::from_blocks(port.cells.len(), port.bits, own).map_err(|e| Error::System(e.to_string()))?;
     let me = net.me();
     let inputs: Vec<_> =
         Party::all(net.parties()).map(|p| if p == me { Input::Mine(&own) } else { Input::From(p) }).collect();

@@ -16,6 +16,7 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
         Operation::Import(new) | Operation::ImportComponent { new, .. } => {
             vec![Asked::of(Right::Import, &new.name)]
         }
+        Operation::ImportSealed(sealed) => vec![Asked::of(Right::Import, &sealed.new.name)],
         Operation::Combine { key, .. } => vec![Asked::of(Right::Import, key)],
         Operation::Delete { key, .. } => vec![Asked::of(Right::Delete, key)],
         Operation::Rotate { key } => vec![Asked::of(Right::Generate, key)],
@@ -36,6 +37,7 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
         }
         Operation::Random { .. } => vec![Asked::of(Right::Random, "")],
         Operation::Derive { base, new, .. } => both(Right::Derive, base, &new.name),
+        Operation::Rewrap { key, old, .. } => both(Right::Rewrap, key, old),
         Operation::Copy { key, new, .. } => rights_to_copy(key, new),
         Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
             both(Right::Wrap, wrapping, key)

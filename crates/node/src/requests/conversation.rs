@@ -5,6 +5,7 @@ mod components;
 mod from_keys;
 mod keys;
 mod line;
+mod sealed;
 mod steps;
 mod use_key;
 mod versions;
@@ -128,10 +129,14 @@ fn admit_first(
 ) -> Result<u64, Refusal> {
     let (by, serving) = ((client, plan.asked.as_slice()), plan.request.serving);
     match (&mut plan.task, first) {
-        (Task::Use { info, mode, .. }, first) => {
+        (Task::Use { info, mode, other, .. }, first) => {
             let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
             service.pay(by, info, blocks, serving)?;
-            Ok(blocks)
+            let of_other = other.as_ref().map_or(0, |other| other.blocks);
+            if let Some(other) = other {
+                service.pay(by, &other.key.info, of_other, serving)?;
+            }
+            Ok(blocks + of_other)
         }
         (_, Some(step)) => Err(misplaced(step)),
         (Task::UnwrapBlock(task), None) => {
@@ -154,12 +159,13 @@ impl<'a> Serving<'a, '_> {
             self.context.join(&self.service.material, memory, session.stream(), serving)?
         };
         match task {
-            Task::Use { info, key, mode, wrapped } => {
+            Task::Use { info, key, mode, other } => {
                 self.complete(&info, key.state)?;
-                if let Some(wrapped) = wrapped {
-                    self.complete(&wrapped.info, wrapped.state)?;
+                if let Some(other) = &other {
+                    self.complete(&other.key.info, other.key.state)?;
                 }
-                self.use_key(protocol, &info, &key.shares, mode, first)
+                let other = other.filter(|other| other.blocks > 0).map(|other| other.key);
+                self.use_key(protocol, (&info, &key.shares), other.as_deref(), mode, first)
             }
             Task::Derive { base, new, cipher, how, .. } => {
                 self.complete(&base.info, base.state)?;
@@ -193,6 +199,10 @@ impl<'a> Serving<'a, '_> {
             Task::ImportComponent(given) => {
                 let circuits = self.circuits(&given.cipher.name, &protocol)?;
                 self.take_component(protocol, *given, &circuits)
+            }
+            Task::ImportSealed(sealed) => {
+                let circuits = self.circuits(&sealed.cipher.name, &protocol)?;
+                self.take_sealed(protocol, *sealed, &circuits)
             }
             Task::Combine(combination) => {
                 let circuits = self.circuits(&combination.cipher.name, &protocol)?;
@@ -272,11 +282,12 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::List { .. } => "list",
         Operation::Show { .. } => "show",
         Operation::Generate(_) => "generate",
-        Operation::Import(_) | Operation::ImportComponent { .. } => "import",
+        Operation::Import(_) | Operation::ImportComponent { .. } | Operation::ImportSealed(_) => "import",
         Operation::Combine { .. } => "combine",
         Operation::Delete { .. } => "delete",
         Operation::Derive { .. } => "derive",
         Operation::Copy { .. } => "copy",
+        Operation::Rewrap { .. } => "rewrap",
         Operation::Wrap { .. } | Operation::WrapBlock { .. } => "wrap",
         Operation::Unwrap { .. } | Operation::UnwrapBlock { .. } => "unwrap",
         Operation::Kdf { .. } => "kdf",

@@ -19,6 +19,7 @@ pub(crate) mod lending;
 pub(crate) mod memory;
 pub(crate) mod pending;
 pub(crate) mod plan;
+pub(crate) mod sealed;
 pub(crate) mod service;
 pub(crate) mod strategy;
 mod turns;

@@ -10,8 +10,8 @@ use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::key_block::KeyBlock;
 use polyclave_transport::wire::{
-    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Use, VersionState,
-    Wrapping, key_of_component, why_apart,
+    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Rewrapped, Right, Usage, Use,
+    VersionState, Wrapping, key_of_component, why_apart,
 };
 
 use crate::clients::approvals::Approved;
@@ -20,6 +20,7 @@ use crate::computation::key_circuits::padding;
 use crate::computation::modes::envelope;
 use crate::computation::modes::kdf::Kdf;
 use crate::computation::modes::key_block::WrapBlock;
+use crate::computation::modes::rewrap::Rewrap;
 use crate::computation::modes::wrap::Wrap;
 use crate::computation::modes::{Mode, machine, needs};
 use crate::error::refuse_damaged;
@@ -34,6 +35,7 @@ use crate::requests::asked::asked;
 use crate::requests::components::{self, Combination, GivenComponent};
 use crate::requests::conversation::Description;
 use crate::requests::pending::Ticket;
+use crate::requests::sealed::{self, SealedKey};
 use crate::requests::service::Service;
 use crate::store::StoredKey;
 
@@ -89,12 +91,11 @@ pub(crate) enum Task {
         key: String,
         description: Description,
     },
-    /// With the key that is wrapped, if one is.
     Use {
         info: KeyInfo,
         key: Arc<StoredKey>,
         mode: Box<dyn Mode>,
-        wrapped: Option<Arc<StoredKey>>,
+        other: Option<Other>,
     },
     Copy {
         source: Arc<StoredKey>,
@@ -117,7 +118,15 @@ pub(crate) enum Task {
     },
     UnwrapBlock(Box<UnwrappedBlock>),
     ImportComponent(Box<GivenComponent>),
+    ImportSealed(Box<SealedKey>),
     Combine(Box<Combination>),
+}
+
+/// A second key of a use: one that is wrapped, or under which something was encrypted.
+pub(crate) struct Other {
+    pub(crate) key: Arc<StoredKey>,
+    /// Blocks that are computed under it; none of a key that is wrapped.
+    pub(crate) blocks: u64,
 }
 
 /// A key block that becomes a key.
@@ -183,6 +192,11 @@ impl Plan {
                 let which = (new, *number, *of);
                 let given = components::give(service, client, which, expected.as_ref(), &mut taken)?;
                 Task::ImportComponent(Box::new(given))
+            }
+            Operation::ImportSealed(sealed) => {
+                refuse_two_keys(&sealed.new)?;
+                let cipher = new_key((service, client), &sealed.new, &mut taken)?;
+                Task::ImportSealed(Box::new(sealed::open(service, sealed, cipher)?))
             }
             Operation::Combine { key, expected, parity } => {
                 let expected = (expected.as_ref(), *parity);
@@ -268,7 +282,7 @@ impl Plan {
                     envelope::owns(envelope, &client.name)?;
                 }
                 let mode = machine(how, &service.library.cipher(&info.properties.cipher)?, info.id)?;
-                Task::Use { info, key: stored, mode, wrapped: None }
+                Task::Use { info, key: stored, mode, other: None }
             }
             Operation::Copy { key, id, new } => {
                 new_key((service, client), new, &mut taken)?;
@@ -292,7 +306,32 @@ impl Plan {
                 let cipher = service.library.cipher(&wrapped.info.properties.cipher)?;
                 refuse_unfit(*how, &cipher)?;
                 let mode = Box::new(Wrap::new(*how, wrapped.clone(), cipher));
-                Task::Use { info: kek.info.clone(), key: kek, mode, wrapped: Some(wrapped) }
+                Task::Use {
+                    info: kek.info.clone(),
+                    key: kek,
+                    mode,
+                    other: Some(Other { key: wrapped, blocks: 0 }),
+                }
+            }
+            Operation::Rewrap { key, old, id, what } => {
+                let by = (service, client);
+                let (rights, mode) = match what {
+                    Rewrapped::Gcm { .. } | Rewrapped::Sealed { .. } => {
+                        ([Right::Decrypt, Right::Encrypt], Some(wire::Mode::Gcm))
+                    }
+                    Rewrapped::Key { .. } => ([Right::Unwrap, Right::Wrap], None),
+                };
+                let old = match id {
+                    Some(id) => service.keys.with_id(old, *id)?.1,
+                    None => service.keys.get(old)?.1,
+                };
+                let new = service.keys.get(key)?.1;
+                for (stored, right) in [(&old, rights[0]), (&new, rights[1])] {
+                    refuse_to_rewrap(by, &stored.info, right, mode)?;
+                }
+                let rewrap = Rewrap::new(what, old.info.id, new.info.id)?;
+                let other = Some(Other { key: old, blocks: rewrap.blocks() });
+                Task::Use { info: new.info.clone(), key: new, mode: Box::new(rewrap), other }
             }
             Operation::WrapBlock { wrapping, key, header } => {
                 let (kek, wrapped) = to_wrap((service, client), (wrapping, key))?;
@@ -308,7 +347,12 @@ impl Plan {
                 );
                 let head = head.map_err(key_refusal)?;
                 let mode = Box::new(WrapBlock::new(head, wrapped.clone(), cipher, &of_kek));
-                Task::Use { info: kek.info.clone(), key: kek, mode, wrapped: Some(wrapped) }
+                Task::Use {
+                    info: kek.info.clone(),
+                    key: kek,
+                    mode,
+                    other: Some(Other { key: wrapped, blocks: 0 }),
+                }
             }
             Operation::UnwrapBlock { unwrapping, block, new } => {
                 let cipher = new_key((service, client), new, &mut taken)?;
@@ -325,7 +369,7 @@ impl Plan {
                 let stored = key_for((service, client), Right::Kdf, key)?;
                 let cipher = service.library.cipher(&stored.info.properties.cipher)?;
                 let mode = Box::new(Kdf::new(how, *bytes, cipher.block_bytes).map_err(key_refusal)?);
-                Task::Use { info: stored.info.clone(), key: stored, mode, wrapped: None }
+                Task::Use { info: stored.info.clone(), key: stored, mode, other: None }
             }
             Operation::Unwrap { unwrapping, wrapped, how, new } => {
                 let cipher = new_key((service, client), new, &mut taken)?;
@@ -367,9 +411,9 @@ impl Plan {
     pub(super) fn key_digest(&self) -> [u8; 32] {
         let encoded = |info: &KeyInfo| wire::encode(&info.identity()).unwrap_or_default();
         let key = match &self.task {
-            Task::Use { info, wrapped, .. } => {
+            Task::Use { info, other, .. } => {
                 let mut keys = encoded(info);
-                keys.extend(wrapped.iter().flat_map(|wrapped| encoded(&wrapped.info)));
+                keys.extend(other.iter().flat_map(|other| encoded(&other.key.info)));
                 keys
             }
             Task::Derive { base: key, .. }
@@ -385,6 +429,7 @@ impl Plan {
             }
             Task::Generate { .. }
             | Task::Import { .. }
+            | Task::ImportSealed(_)
             | Task::Delete { .. }
             | Task::Retire { .. }
             | Task::Configure { .. }
@@ -404,6 +449,29 @@ fn key_for(
     refuse_other_usage(&info, right)?;
     refuse_state(service, client, &info, right)?;
     Ok(stored)
+}
+
+/// Refuses to rewrap from or to a key that is not for it. The rights are those that each key's usage and state have to allow; the client needs
+/// none of them.
+fn refuse_to_rewrap(
+    (service, client): (&Service, &Client),
+    info: &KeyInfo,
+    right: Right,
+    mode: Option<wire::Mode>,
+) -> Result<(), Refusal> {
+    let KeyInfo { properties: NewKey { name, cipher, modes, .. }, component, .. } = info;
+    if component.is_some() || !cipher.starts_with("aes-") {
+        return Err(key_refusal(format!("'{name}' is no key of AES, and only such keys rewrap")));
+    }
+    match mode {
+        Some(mode) if !modes.contains(&mode) => {
+            return Err(key_refusal(format!("the key '{name}' was not made for {mode}")));
+        }
+        None => refuse_key_of_blocks(info)?,
+        _ => {}
+    }
+    refuse_other_usage(info, right)?;
+    refuse_state(service, client, info, right)
 }
 
 /// Refuses a use of a version that its state does not allow.

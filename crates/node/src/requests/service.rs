@@ -17,6 +17,8 @@ use crate::keys::held::Keys;
 use crate::material::state::Material;
 use crate::members::Members;
 use crate::peers::marks::Marks;
+use polyclave_transport::Identity;
+
 use crate::peers::network::Network;
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
@@ -30,6 +32,8 @@ pub(crate) struct Service {
     pub(crate) config: Arc<AnyServiceConfig>,
     pub(crate) strategy: Box<dyn RequestStrategy>,
     pub(crate) members: Arc<Members>,
+    /// By its key this node opens what was sealed to it.
+    pub(crate) identity: Identity,
     pub(crate) threads: Arc<Threads>,
     pub(crate) store: Arc<Store>,
     pub(crate) network: Arc<Network>,

@@ -235,3 +235,9 @@ fn no_message_of_a_dealer_makes_values_wrong_that_move_to_shamir_active() {
         Party(0),
     );
 }
+
+#[test]
+fn no_message_of_a_new_party_makes_authenticated_values_wrong() {
+    let (from, to) = (with_dealt_material, with_dealt_material);
+    sweep(Meeting { from, to, old: places(&[0, 1]), new: places(&[1, 2]), lost: None }, Party(2));
+}

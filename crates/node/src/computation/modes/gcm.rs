@@ -29,7 +29,7 @@ use crate::computation::block_circuits::BlockCircuit;
 pub(super) use crate::computation::blocks::BLOCK;
 
 /// The least bytes of a tag.
-const LEAST_TAG: usize = 12;
+pub(super) const LEAST_TAG: usize = 12;
 /// The most blocks of a message: the counter has 32 bits and starts at 2 (section 5.2.1.1).
 const MOST_BLOCKS: u64 = (1 << 32) - 2;
 /// Blocks that the hash takes in one call.
@@ -89,7 +89,7 @@ pub(super) fn fits(
 }
 
 /// The same for the first bytes of a tag.
-fn begins_so(
+pub(super) fn begins_so(
     hash: &Elements,
     cover: &Elements,
     tag: &[u8],

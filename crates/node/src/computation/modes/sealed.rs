@@ -19,7 +19,7 @@ use crate::computation::Computation;
 const MOST_OPEN: usize = 4;
 
 /// The nonce of a chunk: pseudorandom from the file's id, which no party could choose.
-fn nonce(file: &[u8; 32], number: u64) -> [u8; 12] {
+pub(super) fn nonce(file: &[u8; 32], number: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 nonce of a sealed chunk");
     hasher.update(file).update(&number.to_le_bytes()).finalize_xof().fill(&mut nonce);
@@ -27,17 +27,17 @@ fn nonce(file: &[u8; 32], number: u64) -> [u8; 12] {
 }
 
 /// What every chunk of a file is bound to.
-struct Bound {
-    key: [u8; 16],
-    file: [u8; 32],
+pub(super) struct Bound {
+    pub(super) key: [u8; 16],
+    pub(super) file: [u8; 32],
     /// Digest of the client's additional data, if it gave any: format 2.
-    additional: Option<[u8; 32]>,
+    pub(super) additional: Option<[u8; 32]>,
 }
 
 impl Bound {
     /// The additional data of a chunk: the kind of file, the key, the file, the chunk's number, whether it is the last, and the digest of
     /// the client's additional data.
-    fn to(&self, number: u64, last: bool) -> Vec<u8> {
+    pub(super) fn to(&self, number: u64, last: bool) -> Vec<u8> {
         let kind: &[u8] =
             if self.additional.is_some() { b"polyclave sealed file 2" } else { b"polyclave sealed file 1" };
         let client = self.additional.as_ref().map_or(&[][..], |digest| digest);

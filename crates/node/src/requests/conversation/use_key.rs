@@ -11,11 +11,12 @@ use polyclave_transport::wire::{KeyInfo, Reply, Step};
 
 use super::Serving;
 use crate::computation::Computation;
-use crate::computation::circuits::Circuits;
+use crate::computation::circuits::{Circuits, Library};
 use crate::computation::modes::{Answer, Mode, StepError};
 use crate::computation::progress::Progress;
 use crate::keys::held::unreadable;
 use crate::keys::key::{ExpandedKey, Shares};
+use crate::store::StoredKey;
 
 impl Serving<'_, '_> {
     /// A stored key, ready for computing.
@@ -35,17 +36,26 @@ impl Serving<'_, '_> {
     pub(super) fn use_key(
         &mut self,
         protocol: AnyServiceSession,
-        info: &KeyInfo,
-        shares: &Shares,
+        (info, shares): (&KeyInfo, &Shares),
+        other: Option<&StoredKey>,
         mut mode: Box<dyn Mode>,
         mut first: Option<Step>,
     ) -> Result<(), StepError> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
         let key = self.expanded(info, shares, &protocol)?;
+        let other = match other {
+            Some(StoredKey { info, shares, .. }) => {
+                let circuits = self.circuits(&info.properties.cipher, &protocol)?;
+                Some((circuits, self.expanded(info, shares, &protocol)?))
+            }
+            None => None,
+        };
         let mut held = Held {
             protocol: Some(protocol),
             circuits: &circuits,
             key: &key,
+            other: other.as_ref().map(|(circuits, key)| (&**circuits, key)),
+            library: &self.service.library,
             session: self.session,
             memory: self.service.memory.part_bytes(),
             progress: self.progress.clone(),
@@ -92,6 +102,8 @@ struct Held<'k> {
     protocol: Option<AnyServiceSession>,
     circuits: &'k Circuits,
     key: &'k ExpandedKey,
+    other: Option<(&'k Circuits, &'k ExpandedKey)>,
+    library: &'k Library,
     session: [u8; 32],
     memory: usize,
     progress: Arc<Progress>,
@@ -110,8 +122,8 @@ impl Held<'_> {
         let ended = || Error::System("the session has ended".into());
         let protocol = self.protocol.take().ok_or_else(ended)?;
         let (circuits, key, session) = (self.circuits, self.key, self.session);
-        let (memory, progress) = (self.memory, &*self.progress);
-        let mut at = Computation { protocol, net, circuits, key, session, memory, progress };
+        let (other, library, memory, progress) = (self.other, self.library, self.memory, &*self.progress);
+        let mut at = Computation { protocol, net, circuits, key, other, library, session, memory, progress };
         let outcome = work(&mut at);
         self.protocol = Some(at.protocol);
         outcome

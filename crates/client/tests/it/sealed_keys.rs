@@ -1,0 +1,136 @@
+//! A key comes in sealed to the nodes. Whoever carries the file learns nothing, and nothing is kept of a file that is wrong.
+
+use polyclave_client::{Client, Error};
+use polyclave_config::{Cluster, Moment};
+use polyclave_transport::CertificateDer;
+use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Right, SealedImport};
+
+use crate::common::from_keys::{check_value, code};
+use crate::common::messages::cmac;
+use crate::common::{TestCluster, data, key};
+
+const KEY: [u8; 16] = [0x2b, 0x7e, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
+
+fn seal_as(file: &Cluster, new: NewKey, key: &[u8], check: Vec<u8>, not_after: u64) -> SealedImport {
+    let certificates: Vec<&CertificateDer<'_>> =
+        file.cards().iter().map(|card| &card.certificates[0]).collect();
+    let cluster = (file.fingerprint().bytes(), &certificates[..]);
+    SealedImport::seal(new, key, check, cluster, not_after).expect("sealed")
+}
+
+fn seal(cluster: &TestCluster, new: NewKey, key: &[u8]) -> SealedImport {
+    let check = check_value(&new.cipher, key);
+    seal_as(&cluster.file(), new, key, check, Moment::now().seconds() + 3600)
+}
+
+fn refused(outcome: Result<KeyInfo, Error>) -> String {
+    match outcome {
+        Err(Error::Refused { refusal, .. }) => refusal.message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn not_there(client: &Client, name: &str) {
+    assert!(client.info(name).is_err(), "{name} was kept");
+}
+
+#[test]
+fn a_sealed_key_is_the_key_that_was_sealed_under_every_protocol_and_its_file_counts_once() {
+    for (protocol, nodes, threshold) in
+        [("shamir", 3, 1), ("shamir-active", 4, 1), ("spdz-lt", 2, 1), ("tinytable-linear64", 2, 1)]
+    {
+        let mut cluster = TestCluster::define_with(protocol, nodes, threshold);
+        cluster.set_stock(256, 0);
+        (0..nodes).for_each(|node| cluster.restart(node));
+        cluster.wait_until_ready();
+        let client = cluster.client();
+        let sealed = seal(&cluster, key("k", "aes-128", &[Mode::Cmac]), &KEY);
+        let info = client.import_sealed(sealed.clone()).unwrap_or_else(|e| panic!("{protocol}: {e}"));
+        assert_eq!((info.origin, &info.check_value), (Origin::Imported, &check_value("aes-128", &KEY)));
+        let message = data(40);
+        cluster.wait_until(|| match cmac(&client, "k", &message) {
+            Ok(computed) => {
+                assert_eq!(computed, code("aes-128", &KEY, &message), "{protocol}");
+                true
+            }
+            Err(e) => {
+                assert!(e.may_pass(), "{protocol}: {e}");
+                false
+            }
+        });
+
+        assert!(refused(client.import_sealed(sealed.clone())).contains("there is a key 'k' already"));
+        client.delete("k").expect("deleted").expect("it was there");
+        // Its nodes may have been started anew since.
+        (0..nodes).for_each(|node| cluster.stop(node));
+        (0..nodes).for_each(|node| cluster.restart(node));
+        cluster.wait_until_ready();
+        let told = refused(cluster.client().import_sealed(sealed));
+        assert!(told.contains("was imported before"), "{protocol}: {told}");
+        not_there(&cluster.client(), "k");
+    }
+}
+
+#[test]
+fn nothing_is_kept_of_a_file_that_is_altered_expired_of_another_cluster_or_of_another_key() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let new = || key("sealed-wrong", "aes-128", &[Mode::Cmac]);
+    let good = || seal(&cluster, new(), &KEY);
+    let altered = |change: &dyn Fn(&mut SealedImport)| {
+        let mut sealed = good();
+        change(&mut sealed);
+        sealed
+    };
+    let (file, check, later) = (cluster.file(), check_value("aes-128", &KEY), Moment::now().seconds() + 3600);
+    let mut others = file.cards().to_vec();
+    others.swap(0, 1);
+    let elsewhere = Cluster::define(file.protocol(), file.threshold(), others).expect("it fits");
+    let ended = seal_as(&file, new(), &KEY, check.clone(), Moment::now().seconds() - 1);
+    let mixed = altered(&|sealed| sealed.parts[1] = good().parts[1].clone());
+    let cannot = "cannot open its part of this sealed key";
+    for (what, sealed, told) in [
+        ("another cluster", seal_as(&elsewhere, new(), &KEY, check.clone(), later), "for the cluster file"),
+        ("expired", ended, "could be imported until"),
+        ("an altered part", altered(&|s| s.parts[2].ciphertext[3] ^= 1), cannot),
+        ("an altered key of a part", altered(&|s| s.parts[0].encapsulated[3] ^= 1), cannot),
+        ("a longer time", altered(&|s| s.not_after += 9), cannot),
+        ("another name", altered(&|s| s.new.name = "sealed-other".into()), cannot),
+        ("another budget", altered(&|s| s.new.budget_blocks -= 1), cannot),
+        ("another check value", altered(&|s| s.check[0] ^= 1), cannot),
+        ("a part of another file", mixed, "node-2 cannot open"),
+        ("a shorter part", altered(&|s| s.parts[0].ciphertext.truncate(31)), cannot),
+    ] {
+        let outcome = refused(client.import_sealed(sealed));
+        assert!(outcome.contains(told), "{what}: {outcome}");
+        not_there(&client, "sealed-wrong");
+        not_there(&client, "sealed-other");
+    }
+    let fewer = altered(&|s| s.parts.truncate(2));
+    assert!(matches!(client.import_sealed(fewer), Err(Error::Refused { .. })));
+
+    // As if a node shared another part than it was given: the sum is another key.
+    let mut other = KEY;
+    other[5] ^= 1;
+    let wrong = seal_as(&file, new(), &other, check, later);
+    for _ in 0..8 {
+        let told = refused(client.import_sealed(wrong.clone()));
+        assert!(told.contains("was expected") && told.contains("nothing was kept"), "{told}");
+        not_there(&client, "sealed-wrong");
+    }
+    let told = refused(client.import_sealed(wrong));
+    assert!(told.contains("in 8 attempts"), "{told}");
+    client.import_sealed(good()).expect("the name is free, and this file is right");
+}
+
+#[test]
+fn only_a_client_that_may_import_the_key_carries_its_file() {
+    let cluster = TestCluster::shared();
+    let sealed = |name: &str| seal(&cluster, key(name, "aes-128", &[Mode::Cmac]), &KEY);
+    let carrier = cluster.client_with("carrier", &[Right::Import, Right::List], &["carried-*"]);
+    let other = cluster.client_with("no-carrier", &[Right::Generate, Right::List], &["carried-*"]);
+    assert!(other.import_sealed(sealed("carried-1")).is_err());
+    assert!(carrier.import_sealed(sealed("foreign-1")).is_err());
+    let info = carrier.import_sealed(sealed("carried-1")).expect("it may");
+    assert_eq!(info.properties.name, "carried-1");
+}

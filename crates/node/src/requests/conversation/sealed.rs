@@ -1,0 +1,39 @@
+//! A key that was sealed to the nodes: they share their parts, add them, and keep the key if its check value is right.
+
+use polyclave_protocol::any::AnyServiceSession;
+use polyclave_protocol::protocol::Session;
+use polyclave_transport::wire::Origin;
+
+use super::Serving;
+use crate::computation::circuits::Circuits;
+use crate::computation::modes::StepError;
+use crate::error::system;
+use crate::keys::make::{expand, sum_of_parts};
+use crate::requests::sealed::SealedKey;
+
+impl Serving<'_, '_> {
+    /// Makes the key. Nothing is kept if its check value is another one than the file says.
+    pub(super) fn take_sealed(
+        &mut self,
+        mut protocol: AnyServiceSession,
+        sealed: SealedKey,
+        circuits: &Circuits,
+    ) -> Result<(), StepError> {
+        let SealedKey { new, expected, nonce, part, .. } = sealed;
+        // Before a check value is opened.
+        self.service.store.try_sealed(nonce).map_err(system)?;
+        let key = sum_of_parts(&mut protocol, &mut self.partners()?, circuits, &part);
+        self.faults = protocol.faults();
+        let keys = [key?];
+        let expanded = expand(&keys, &new, &mut protocol, &mut self.partners()?, circuits);
+        self.faults = protocol.faults();
+        let (material, check_value) = expanded?;
+        self.compare(&mut protocol, &material.round_keys, &check_value, (Some(&expected), circuits))?;
+        let info = self.made(new, Origin::Imported, check_value)?;
+        // Before anything is stored: a node that has the key, pending or announced, knows of which file.
+        self.service.store.note_sealed(nonce, info.id).map_err(system)?;
+        let raw = keys.first().filter(|_| info.properties.wrappable);
+        let shares = material.save(raw, &protocol);
+        self.store_everywhere(info, shares, &[])
+    }
+}
