@@ -52,7 +52,7 @@ func roundtrip(aead cipher.AEAD, secret []byte) {
 }
 
 func blocks(key *crypto11.SecretKey) {
-	iv, secret := make([]byte, 16), []byte("whole blocks of 16 bytes, two..")
+	iv, secret := make([]byte, 16), bytes.Repeat([]byte("one whole block."), 2)
 	_, err := rand.Read(iv)
 	check(err)
 	encrypter, err := key.NewCBCEncrypterCloser(iv)
