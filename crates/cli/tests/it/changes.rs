@@ -235,7 +235,10 @@ fn certificates_that_end_soon_are_warned_of_in_status_metrics_and_at_the_client(
     let days = of("client", "alice")["days"].as_i64().expect("a number");
     assert!((9..=10).contains(&days), "{days}");
 
-    let metrics = three.place.fetch(three.port + 2, "/metrics");
+    // A node looks at its certificates a moment after it has started.
+    let fetch = || three.place.fetch(three.port + 2, "/metrics");
+    three.place.until("the metrics have certificates", || fetch().contains("polyclave_certificate_end"));
+    let metrics = fetch();
     let metric = |of: &str, name: &str| {
         let label = format!("polyclave_certificate_end_timestamp_seconds{{of=\"{of}\",name=\"{name}\"}} ");
         let line = metrics.lines().find_map(|line| line.strip_prefix(&label));

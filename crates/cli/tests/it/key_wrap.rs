@@ -49,7 +49,7 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
     );
     assert!(place.run("key show k").contains("wrapped under another key (wrappable)"));
     let told = place.fails("key derive k nothing --counter");
-    assert!(told.contains("was made for the usage mac, not derive"), "{told}");
+    assert!(told.contains("is for the usage mac, not derive"), "{told}");
     let told =
         place.fails("key derive master nothing --before 00 --ecb-data 00112233445566778899aabbccddeeff");
     assert!(told.contains("belong to --counter"), "{told}");

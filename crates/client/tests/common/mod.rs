@@ -15,11 +15,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use polyclave_client::Client;
+use polyclave_client::{Client, Result};
 use polyclave_config::{ClientDir, Cluster, Consent, NodeDir, StockSettings};
 use polyclave_node::Running;
+use polyclave_node::admin::{Instruction, order};
 use polyclave_node::local::{Local, create};
-use polyclave_node::store::{Secret, Store};
+use polyclave_node::store::{Secret, Store, restore};
 use polyclave_transport::Identity;
 use polyclave_transport::wire::{Mode, NewKey, Right};
 
@@ -183,6 +184,47 @@ impl TestCluster {
         self.nodes[node].take().expect("it runs").stop();
     }
 
+    /// Gives all keys fresh shares, as at a next start of all nodes.
+    pub fn refresh(&mut self) {
+        let all = 0..self.local.nodes.len();
+        for node in all.clone() {
+            self.stop(node);
+            self.store_of(node).want_rotation().expect("wanted");
+        }
+        all.for_each(|node| self.restart(node));
+        self.wait_until_refreshed();
+    }
+
+    /// Waits until all nodes are ready and have nothing to refresh.
+    pub fn wait_until_refreshed(&self) {
+        let is_over = |node: &Running| node.is_ready() && node.status().rotating.is_empty();
+        self.wait_until(|| self.nodes.iter().flatten().all(is_over));
+    }
+
+    /// Replaces a node by its backup of this moment, with new room on the disk, and has the others readmit it.
+    pub fn restore_from_backup(&mut self, node: usize) {
+        let path = self.local.nodes[node].clone();
+        let (file, key_file) = (path.with_extension("backup"), path.with_extension("key"));
+        let secret = Secret::generate_file(&key_file).expect("a key");
+        let dir = NodeDir::open(&path).expect("its directory");
+        order(&dir, &Instruction::Backup { file: file.clone(), key_file }).expect("backed up");
+        self.stop(node);
+        std::fs::rename(&path, path.with_extension("before")).expect("moved away");
+        restore(&file, &secret, &path).expect("restored");
+        self.restart(node);
+        self.readmit(node);
+        self.wait_until_ready();
+    }
+
+    /// Has all others let a node in that is not where they saw it last.
+    pub fn readmit(&self, node: usize) {
+        let name = format!("node-{}", node + 1);
+        for other in (0..self.local.nodes.len()).filter(|other| *other != node) {
+            let dir = NodeDir::open(&self.local.nodes[other]).expect("its directory");
+            order(&dir, &Instruction::Readmit { node: name.clone() }).expect("readmitted");
+        }
+    }
+
     /// Starts a node that was stopped.
     pub fn restart(&mut self, node: usize) {
         self.nodes[node] = Some(run(self.local.nodes[node].clone()));
@@ -217,3 +259,15 @@ pub fn data(len: usize) -> Vec<u8> {
 }
 
 pub fn nothing(_: u64) {}
+
+/// Asks again what may pass, as when nodes have just started.
+pub fn insist<T>(attempt: &dyn Fn() -> Result<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Ok(done) => return done,
+            Err(e) => assert!(e.may_pass() && Instant::now() < until, "{e}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -46,12 +46,26 @@ fn bytes_are_derived_under_shamir_active() {
     derives_as_others(&cluster.client(), &[("aes-128", 16)], &|| active::fill(&cluster));
 }
 
-#[test]
-fn bytes_are_derived_under_spdz_tower() {
-    let mut cluster = TestCluster::define_with("spdz-tower", 2, 1);
+fn derives_among_two(protocol: &str) {
+    let mut cluster = TestCluster::define_with(protocol, 2, 1);
     (0..2).for_each(|node| cluster.restart(node));
     cluster.wait_until_ready();
     derives_as_others(&cluster.client(), &[("aes-128", 16)], &|| ());
+}
+
+#[test]
+fn bytes_are_derived_under_spdz_tower() {
+    derives_among_two("spdz-tower");
+}
+
+#[test]
+fn bytes_are_derived_under_spdz_lt() {
+    derives_among_two("spdz-lt");
+}
+
+#[test]
+fn bytes_are_derived_under_tinytable_linear64() {
+    derives_among_two("tinytable-linear64");
 }
 
 #[test]

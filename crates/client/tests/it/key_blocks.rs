@@ -191,12 +191,26 @@ fn key_blocks_are_made_and_taken_under_shamir_active() {
     travels(&cluster.client(), ("3des-ede2", "3des-ede2"), &|| active::fill(&cluster));
 }
 
-#[test]
-fn key_blocks_are_made_and_taken_under_spdz_tower() {
-    let mut cluster = TestCluster::define_with("spdz-tower", 2, 1);
+fn travels_among_two(protocol: &str) {
+    let mut cluster = TestCluster::define_with(protocol, 2, 1);
     (0..2).for_each(|node| cluster.restart(node));
     cluster.wait_until_ready();
     travels(&cluster.client(), ("aes-128", "aes-128"), &|| ());
+}
+
+#[test]
+fn key_blocks_are_made_and_taken_under_spdz_tower() {
+    travels_among_two("spdz-tower");
+}
+
+#[test]
+fn key_blocks_are_made_and_taken_under_spdz_lt() {
+    travels_among_two("spdz-lt");
+}
+
+#[test]
+fn key_blocks_are_made_and_taken_under_tinytable_linear64() {
+    travels_among_two("tinytable-linear64");
 }
 
 #[test]

@@ -4,22 +4,11 @@ use std::time::{Duration, Instant};
 
 use crate::common::from_keys::refused;
 use crate::common::messages::{gcm, open, seal, ungcm};
-use crate::common::{TestCluster, key, nothing};
+use crate::common::{TestCluster, insist, key, nothing};
 use polyclave_client::{Client, Error, Result, Withdrawal};
 use polyclave_transport::wire::{
     KeyInfo, Lifetime, Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping,
 };
-
-fn insist<T>(attempt: &dyn Fn() -> Result<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(120);
-    loop {
-        match attempt() {
-            Ok(done) => return done,
-            Err(e) => assert!(e.may_pass() && Instant::now() < until, "{e}"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// A copy for the same.
 fn same(of: &KeyInfo, name: &str) -> NewKey {
@@ -173,13 +162,7 @@ fn copies_live_under_all_kinds_of_protocols_and_survive_a_refresh() {
         insist(&|| client.rotate("k"));
         let copy = insist(&|| client.copy("k", made.id, same(&made, "old-k")));
         assert_eq!(copy.check_value, made.check_value, "{protocol}");
-        for node in 0..nodes {
-            cluster.stop(node);
-            cluster.store_of(node).want_rotation().expect("wanted");
-        }
-        (0..nodes).for_each(|node| cluster.restart(node));
-        let is_over = |node: &polyclave_node::Running| node.is_ready() && node.status().rotating.is_empty();
-        cluster.wait_until(|| cluster.nodes.iter().flatten().all(is_over));
+        cluster.refresh();
         let client = cluster.client();
         insist(&|| client.delete("k"));
         assert_eq!(insist(&|| ungcm(&client, "old-k", b"", &message)), b"old", "{protocol}");

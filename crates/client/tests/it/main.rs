@@ -37,4 +37,5 @@ mod sealed_keys;
 mod session_keys;
 mod tampering;
 mod versions;
+mod whole_life;
 mod words;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::from_keys::{kek, only_for, refused, wrapped_by_oracle};
 use crate::common::messages::{gcm, open, seal, ungcm};
-use crate::common::{TestCluster, data, key};
+use crate::common::{TestCluster, data, insist, key};
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit};
 use polyclave_client::{AeadDecryption, Client, Error, Result};
@@ -13,17 +13,6 @@ use polyclave_transport::wire::{Mode, NewKey, Reason, Right, Usage, VersionState
 
 const OLD: [u8; 16] = [0x51; 16];
 const NEW: [u8; 32] = [0xa7; 32];
-
-fn insist<T>(attempt: &dyn Fn() -> Result<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(120);
-    loop {
-        match attempt() {
-            Ok(done) => return done,
-            Err(e) => assert!(e.may_pass() && Instant::now() < until, "{e}"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 fn rewrap(client: &Client, keys: (&str, &str), additional: &[u8], message: &[u8]) -> Result<Vec<u8>> {
     client.rewrap_gcm(keys, &AeadDecryption { additional, ..AeadDecryption::default() }, message)

@@ -43,14 +43,6 @@ fn work(client: &Client, name: &str) {
     ctr(client, name, &data(48)).expect("computed");
 }
 
-fn readmit(cluster: &TestCluster, node: usize) {
-    let name = format!("node-{}", node + 1);
-    for other in (0..cluster.local.nodes.len()).filter(|other| *other != node) {
-        let dir = NodeDir::open(&cluster.local.nodes[other]).expect("its directory");
-        order(&dir, &Instruction::Readmit { node: name.clone() }).expect("readmitted");
-    }
-}
-
 /// A file of a running node in a moment in which it is not written.
 fn quiet_copy(file: &Path) -> Vec<u8> {
     loop {
@@ -73,7 +65,7 @@ fn a_copy_of_a_disk_made_since_the_last_start_is_refused_until_it_is_readmitted(
     cluster.restart(4);
     assert!(is_refused(&cluster, 4), "it was let in");
     gcm(&client, "k", b"", b"x").expect("the others go on");
-    readmit(&cluster, 4);
+    cluster.readmit(4);
     cluster.wait_until_ready();
     client.generate(key("new", "aes-128", &[Mode::Gcm])).expect("all serve again");
 }
@@ -91,7 +83,7 @@ fn a_backup_made_since_the_last_start_is_refused_until_it_is_readmitted_whatever
     restore(&file, &secret, &path).expect("restored");
     cluster.restart(4);
     assert!(is_refused(&cluster, 4), "it was let in");
-    readmit(&cluster, 4);
+    cluster.readmit(4);
     cluster.wait_until_ready();
     gcm(&client, "k", b"", b"x").expect("served");
 }

@@ -1,11 +1,10 @@
 //! Session keys: they live until their time has ended, at every node, and then nothing is left of them.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::common::from_keys::refused;
 use crate::common::messages::{gcm, open, seal};
-use crate::common::{TestCluster, key};
-use polyclave_client::Result;
+use crate::common::{TestCluster, insist, key};
 use polyclave_node::store::{KeyState, Which};
 use polyclave_transport::wire::{KeyInfo, Lifetime, Mode, NewKey, Reason};
 
@@ -20,17 +19,6 @@ fn now() -> u64 {
 fn wait_for_the_end_of(info: &KeyInfo) {
     while now() <= info.ends().expect("it is a session key") {
         std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-fn insist<T>(attempt: &dyn Fn() -> Result<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(120);
-    loop {
-        match attempt() {
-            Ok(done) => return done,
-            Err(e) => assert!(e.may_pass() && Instant::now() < until, "{e}"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -125,11 +113,7 @@ fn session_keys_are_carried_over_by_a_refresh() {
             store.want_rotation().expect("wanted");
         }
         (0..nodes).for_each(|node| cluster.restart(node));
-        let status = || -> Vec<bool> {
-            let running = cluster.nodes.iter().flatten();
-            running.map(|node| node.is_ready() && node.status().rotating.is_empty()).collect()
-        };
-        cluster.wait_until(|| status().iter().all(|is_over| *is_over));
+        cluster.wait_until_refreshed();
         assert_eq!(insist(&|| open(&client, "kept", &sealed)), b"before", "{protocol}");
         for (node, before) in before.into_iter().enumerate() {
             cluster.stop(node);
