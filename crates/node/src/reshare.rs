@@ -23,7 +23,7 @@
 //! all are here, nobody has taken anything into use, and they begin anew. An old node that is prepared does not run, and the old nodes that
 //! take no part are fewer than a quorum (`reshare/plan.rs`). So once any new node can serve, the old cluster cannot.
 //!
-//! If the rules of a node want approval of a reshare, it takes part only with one for exactly these two cluster files ([`approve`]). A node that
+//! If the rules of a node want approval of a reshare, it takes part only with one for exactly these two cluster files. A node that
 //! has prepared the move may complete it without.
 //!
 //! An operator who gives a prepared move up for good ([`abandon`]) has to know that no other node is done.
