@@ -79,7 +79,7 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
     place.run("key kdf seeds --bytes 32 --before 6c6162656c --out derived");
     assert_eq!(hex::encode(&place.read("derived")[..20]), bytes.trim(), "the first bytes are the same");
     let told = place.fails("key kdf master --bytes 16");
-    assert!(told.contains("made for the usage derive, not kdf"), "{told}");
+    assert!(told.contains("is for the usage derive, not kdf"), "{told}");
     let told = place.fails("key generate both --usage derive,kdf");
     assert!(told.contains("kdf undoes derive"), "{told}");
 
