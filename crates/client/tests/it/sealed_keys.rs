@@ -7,7 +7,7 @@ use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Right, SealedImpo
 
 use crate::common::from_keys::{check_value, code};
 use crate::common::messages::cmac;
-use crate::common::{TestCluster, data, key};
+use crate::common::{TestCluster, data, insist, key};
 
 const KEY: [u8; 16] = [0x2b, 0x7e, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
 
@@ -45,7 +45,7 @@ fn a_sealed_key_is_the_key_that_was_sealed_under_every_protocol_and_its_file_cou
         cluster.wait_until_ready();
         let client = cluster.client();
         let sealed = seal(&cluster, key("k", "aes-128", &[Mode::Cmac]), &KEY);
-        let info = client.import_sealed(sealed.clone()).unwrap_or_else(|e| panic!("{protocol}: {e}"));
+        let info = insist(&|| client.import_sealed(sealed.clone()));
         assert_eq!((info.origin, &info.check_value), (Origin::Imported, &check_value("aes-128", &KEY)));
         let message = data(40);
         cluster.wait_until(|| match cmac(&client, "k", &message) {
