@@ -223,6 +223,44 @@ mod tests {
         assert_eq!(coins[0], coins[1]);
     }
 
+    /// As with the whole network. The late one says nothing; whoever had waited for it would have lost it.
+    #[test]
+    fn a_gathering_ends_when_enough_have_come() {
+        let set = [Party(3), Party(1), Party(2)];
+        let late = Party(1);
+        let outcomes = run_parties(4, |net| {
+            if !set.contains(&net.me()) {
+                return Ok(None);
+            }
+            let mut among = Among::new(&mut *net, &set)?;
+            let mut after = among.fork()?;
+            let (me, mine) = (among.me(), [among.me().0; 2]);
+            if me == late {
+                return me.peers(3).try_for_each(|peer| after.recv(peer, &mut [0])).map(|()| None);
+            }
+            let out: Vec<&[u8]> = Party::all(3).map(|p| if p == me { &[][..] } else { &mine[..] }).collect();
+            let mut theirs = [[9; 2]; 3];
+            let mut into: Vec<&mut [u8]> = theirs
+                .iter_mut()
+                .zip(Party::all(3))
+                .map(|(buffer, p)| if p == me { &mut [][..] } else { &mut buffer[..] })
+                .collect();
+            let (due, mut seen) = (Party(2 - me.0), Vec::new());
+            let gathered = among.gather(&out, &mut into, Patience::of(1), &mut |arrived, came| {
+                seen = came.iter().map(|message| message.to_vec()).collect();
+                arrived.contains(due)
+            })?;
+            after.send(late, &[1])?;
+            Ok(Some((due, gathered, seen)))
+        });
+        let outcomes: Vec<_> = outcomes.into_iter().filter_map(|o| o.expect("nobody is lost")).collect();
+        assert_eq!(outcomes.len(), 2);
+        for (due, Gathered { arrived, lost }, seen) in outcomes {
+            assert_eq!((arrived, lost), ([due].into_iter().collect(), PartySet::default()));
+            assert_eq!(seen[due.index()], [due.0; 2]);
+        }
+    }
+
     #[test]
     fn errors_name_the_parties_that_they_mean() {
         let places = [Some(Party(3)), None, Some(Party(0))];

@@ -4,11 +4,12 @@ use polyclave_field::Gf2_64;
 use super::*;
 use crate::any::AnySetup;
 use crate::catalog;
-use crate::mesh::run_parties;
+use crate::mesh::{mesh_with_timeout, run_parties};
 use crate::protocol::{ProtocolConfig, Session};
 use crate::session::{HandshakeParameters, hello};
 use crate::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
-use crate::testkit::faults::{Promise, Sweep};
+use crate::testkit::faults::{LATE, Promise, Sweep, accused, run_over};
+use crate::testkit::tamper::{self, Tamper};
 
 /// What moves: cells of a byte, and of four bits.
 const BYTES: [u8; 20] = *b"sixteen bytes, fewer";
@@ -243,6 +244,38 @@ fn no_message_of_a_dealer_makes_values_wrong_that_move_to_shamir_active() {
 fn no_message_of_a_new_party_makes_authenticated_values_wrong() {
     let (from, to) = (with_dealt_material, with_dealt_material);
     sweep(Meeting { from, to, old: places(&[0, 1]), new: places(&[1, 2]), lost: None }, Party(2));
+}
+
+/// A cheater opens its nonce wrongly to the party that is to give the values, and to that one alone. It ends the session, and has told the others
+/// nothing: they miss it, and do not say that it cheats.
+#[test]
+fn a_giver_that_a_cheater_has_silenced_is_missed_and_not_accused() {
+    let (giver, cheater) = (Party(0), Party(3));
+    let places = places(&[0, 1, 2, 3]);
+    let mut silenced = 0;
+    // What the cheater sends in the set-up and in both rounds of the hello.
+    for at in 0..9 {
+        let places = places.clone();
+        let nets = mesh_with_timeout(4, LATE).into_iter();
+        let nets = nets.map(|net| {
+            let at = if net.me() == cheater { at } else { u64::MAX };
+            Tamper::new(net, at, tamper::Fault::FlipBit { byte: 1, bit: 0 })
+        });
+        let outcomes = run_over(nets.collect(), move |net| {
+            let config = service(SHAMIR_ACTIVE, 4);
+            let side = Side { config: &config, places: &places };
+            let mut session = joined(&side, &places, net)?.expect("all are in the set");
+            shared(&side, &mut session, net).map(drop)
+        });
+        for (party, outcome) in Party::all(4).zip(&outcomes).filter(|(party, _)| *party != cheater) {
+            let Err(error) = outcome else { continue };
+            let accused = accused(error);
+            assert!(accused.is_empty() || accused.contains(cheater), "{party}: {error}");
+            let misses = matches!(error, Error::Missing { there, .. } if !there.contains(giver));
+            silenced += u32::from(misses);
+        }
+    }
+    assert!(silenced > 0, "nobody has missed the giver");
 }
 
 /// From the hellos and the set-up on: among the old parties, one that has ended the session because of what the cheater sent to it alone is
