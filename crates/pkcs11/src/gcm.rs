@@ -43,7 +43,7 @@ pub(crate) enum Nonce {
     Given(Vec<u8>),
     Appended,
     /// The nodes have drawn it and wait for the message, which comes once.
-    Begun(Option<GcmBegun>),
+    Begun(Option<Box<GcmBegun>>),
 }
 
 /// Decides whose nonce a message has.
@@ -103,11 +103,11 @@ pub(crate) fn begin(
     (additional, tag_bytes): (&[u8], usize),
 ) -> Result<Nonce> {
     let work = || GcmBegun::begin(client.clone(), key, additional, tag_bytes);
-    token.ask(client, Doing::Using, work).map(|begun| Nonce::Begun(Some(begun)))
+    token.ask(client, Doing::Using, work).map(|begun| Nonce::Begun(Some(Box::new(begun))))
 }
 
 /// Gives the nodes the message for which they wait: ciphertext and tag.
-pub(crate) fn begun_message(begun: &mut Option<GcmBegun>, message: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn begun_message(begun: &mut Option<Box<GcmBegun>>, message: &[u8]) -> Result<Vec<u8>> {
     let begun = begun.take().ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))?;
     begun.encrypt(message).map_err(|e| of_client(&e, Doing::Using))
 }
