@@ -42,6 +42,34 @@ pub(crate) struct Conversation<'c> {
     pub(crate) refused: Vec<(Party, Refusal)>,
 }
 
+/// A conversation between two steps: the nodes owe no answer and wait for the client.
+pub(crate) struct Paused {
+    net: TlsNet,
+    serving: PartySet,
+    there: PartySet,
+    owed: Vec<usize>,
+    caught: PartySet,
+    against: Vec<(Party, u32)>,
+}
+
+impl Paused {
+    /// Goes on, with the client that began it.
+    pub(crate) fn resume(self, client: &Client) -> Conversation<'_> {
+        let Paused { net, serving, there, owed, caught, against } = self;
+        Conversation {
+            client,
+            net,
+            serving,
+            there,
+            owed,
+            caught,
+            has_begun: true,
+            against,
+            refused: Vec::new(),
+        }
+    }
+}
+
 /// What the nodes said when they accepted the request.
 pub(crate) struct Accepted {
     pub(crate) key: Option<KeyInfo>,
@@ -262,6 +290,12 @@ impl<'c> Conversation<'c> {
         })?;
         self.keep();
         Ok(done)
+    }
+
+    /// Lets it wait for a step, without its client.
+    pub(crate) fn pause(self) -> Paused {
+        let Conversation { net, serving, there, owed, caught, against, .. } = self;
+        Paused { net, serving, there, owed, caught, against }
     }
 
     /// Ends a conversation in order. Its connections can be used again.

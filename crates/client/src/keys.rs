@@ -6,8 +6,8 @@ use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::key_block::{Version, algorithm};
 use polyclave_transport::wire::{
-    BlockHeader, Derivation, End, KeyCheck, KeyInfo, MOST_DERIVED, NewKey, Operation, Parity, SealedImport,
-    Step, Wrapping,
+    BlockHeader, Derivation, End, KeyCheck, KeyInfo, KeyVersion, MOST_DERIVED, NewKey, Operation, Parity,
+    SealedImport, Step, Wrapping,
 };
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -83,8 +83,9 @@ impl Client {
     }
 
     /// Derives a key from another, which must be for it. All nodes take part. The new key is never assembled.
-    pub fn derive(&self, base: &str, new: NewKey, how: Derivation) -> Result<KeyInfo> {
-        let conversation = Conversation::ask_all(self, &Operation::Derive { base: base.into(), new, how })?;
+    pub fn derive(&self, base: impl Into<KeyVersion>, new: NewKey, how: Derivation) -> Result<KeyInfo> {
+        let base = self.resolved(base.into())?;
+        let conversation = Conversation::ask_all(self, &Operation::Derive { base, new, how })?;
         conversation.done()?.ok_or_else(|| Error::Answers("they derived a key and did not say which".into()))
     }
 
@@ -97,13 +98,18 @@ impl Client {
 
     /// Bytes derived from a key that is for it: SP 800-108 in counter mode with CMAC ([`Derivation::CmacCounter`]). The nodes do not see
     /// them.
-    pub fn kdf(&self, key: &str, how: Derivation, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
+    pub fn kdf(
+        &self,
+        key: impl Into<KeyVersion>,
+        how: Derivation,
+        bytes: usize,
+    ) -> Result<Zeroizing<Vec<u8>>> {
         if bytes > MOST_DERIVED {
             return Err(Error::Misuse(format!(
                 "at most {MOST_DERIVED} bytes are derived at once, not {bytes}"
             )));
         }
-        let operation = Operation::Kdf { key: key.into(), how, bytes: bytes as u32 };
+        let operation = Operation::Kdf { key: self.resolved(key.into())?, how, bytes: bytes as u32 };
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Derived))?;
         let derived = conversation.bytes(bytes)?;
         conversation.finish()?;
@@ -111,9 +117,15 @@ impl Client {
     }
 
     /// A key wrapped under another, if it may be wrapped. The nodes see neither of them, nor the wrapped key.
-    pub fn wrap(&self, wrapping: &str, key: &str, how: Wrapping) -> Result<Vec<u8>> {
-        let cipher = self.cipher(key)?;
-        let operation = Operation::Wrap { wrapping: wrapping.into(), key: key.into(), how };
+    pub fn wrap(
+        &self,
+        wrapping: impl Into<KeyVersion>,
+        key: impl Into<KeyVersion>,
+        how: Wrapping,
+    ) -> Result<Vec<u8>> {
+        let (wrapping, key) = (self.resolved(wrapping.into())?, self.resolved(key.into())?);
+        let cipher = self.cipher(&key.name)?;
+        let operation = Operation::Wrap { wrapping, key, how };
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Wrapped))?;
         let wrapped = conversation.bytes(key_wrap::wrapped_bytes(cipher.key_bytes))?;
         conversation.finish()?;
@@ -121,15 +133,21 @@ impl Client {
     }
 
     /// A key wrapped in a key block of TR-31 under another key, if it may be wrapped. The nodes see neither of them, nor what is encrypted.
-    pub fn wrap_block(&self, wrapping: &str, key: &str, header: BlockHeader) -> Result<Vec<u8>> {
-        let (kek, cipher) = (self.cipher(wrapping)?, self.cipher(key)?);
+    pub fn wrap_block(
+        &self,
+        wrapping: impl Into<KeyVersion>,
+        key: impl Into<KeyVersion>,
+        header: BlockHeader,
+    ) -> Result<Vec<u8>> {
+        let (wrapping, key) = (self.resolved(wrapping.into())?, self.resolved(key.into())?);
+        let (kek, cipher) = (self.cipher(&wrapping.name)?, self.cipher(&key.name)?);
         let fits = Version::under(&kek.name).zip(algorithm(&cipher.name));
         let (version, algorithm) = fits.ok_or_else(|| {
             Error::Misuse(format!("no key block holds a key of {} under one of {}", cipher.name, kek.name))
         })?;
         let encrypted = key_block::plaintext_bytes(&cipher, kek.block_bytes);
         let head = header.text(version, algorithm, encrypted);
-        let operation = Operation::WrapBlock { wrapping: wrapping.into(), key: key.into(), header };
+        let operation = Operation::WrapBlock { wrapping, key, header };
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Wrapped))?;
         let told = conversation.bytes(version.block_bytes() + encrypted)?;
         conversation.finish()?;
@@ -140,8 +158,14 @@ impl Client {
 
     /// Unwraps a key block of TR-31 into a key of the nodes. All nodes take part. The key is never assembled. A block that does not
     /// authenticate is [`Error::Unauthentic`].
-    pub fn unwrap_block(&self, unwrapping: &str, block: &[u8], new: NewKey) -> Result<KeyInfo> {
-        let operation = Operation::UnwrapBlock { unwrapping: unwrapping.into(), block: block.to_vec(), new };
+    pub fn unwrap_block(
+        &self,
+        unwrapping: impl Into<KeyVersion>,
+        block: &[u8],
+        new: NewKey,
+    ) -> Result<KeyInfo> {
+        let unwrapping = self.resolved(unwrapping.into())?;
+        let operation = Operation::UnwrapBlock { unwrapping, block: block.to_vec(), new };
         let conversation = Conversation::ask_all(self, &operation)?;
         conversation
             .done()?
@@ -150,9 +174,15 @@ impl Client {
 
     /// Unwraps a key into a key of the nodes. All nodes take part. It is never assembled. A wrapped key that does not authenticate is
     /// [`Error::Unauthentic`], whatever is wrong with it.
-    pub fn unwrap(&self, unwrapping: &str, wrapped: &[u8], how: Wrapping, new: NewKey) -> Result<KeyInfo> {
-        let operation =
-            Operation::Unwrap { unwrapping: unwrapping.into(), wrapped: wrapped.to_vec(), how, new };
+    pub fn unwrap(
+        &self,
+        unwrapping: impl Into<KeyVersion>,
+        wrapped: &[u8],
+        how: Wrapping,
+        new: NewKey,
+    ) -> Result<KeyInfo> {
+        let unwrapping = self.resolved(unwrapping.into())?;
+        let operation = Operation::Unwrap { unwrapping, wrapped: wrapped.to_vec(), how, new };
         let conversation = Conversation::ask_all(self, &operation)?;
         conversation
             .done()?

@@ -12,13 +12,14 @@ use polyclave_transport::wire::{CHAINED, CHUNK, End, KeyInfo, MASKED, Mode, Oper
 use zeroize::Zeroizing;
 
 use crate::aead::{AeadDecryption, AeadEncryption};
+use crate::begun::first_step;
 use crate::blocks::under;
 use crate::client::Client;
 use crate::conversation::{Accepted, Conversation};
 use crate::{Error, Result};
 
 /// Bytes of a nonce of the nodes.
-const NONCE: usize = 12;
+pub(crate) const NONCE: usize = 12;
 /// The most steps under way.
 const WINDOW: usize = 2;
 
@@ -158,27 +159,15 @@ impl Client {
         message: &[u8],
     ) -> Result<Vec<u8>> {
         let (nonce, additional) = (how.nonce.map(<[u8]>::to_vec), how.additional.to_vec());
-        let keystream = |piece: &[u8]| Step::Keystream { bytes: piece.len() as u32 };
         let pieces: Vec<&[u8]> = message.chunks(CHUNK).collect();
-        let first = pieces.first().map_or(Step::Tag, |piece| keystream(piece));
-        let (mut conversation, accepted) =
-            self.begin_known(key, Use::GcmEncrypt { additional, nonce }, Some(first))?;
+        let how_used = Use::GcmEncrypt { additional, nonce };
+        let (conversation, accepted) = self.begin_known(key, how_used, Some(first_step(&pieces)))?;
         let mut out = match how.nonce {
             Some(nonce) => nonce.to_vec(),
             None if accepted.start.len() == NONCE => accepted.start,
             None => return Err(Error::Answers("they gave no nonce".into())),
         };
-        for (i, piece) in pieces.iter().enumerate() {
-            let mut ciphertext = conversation.bytes(piece.len())?.to_vec();
-            add(&mut ciphertext, piece);
-            out.extend_from_slice(&ciphertext);
-            conversation.step(&Step::Absorb { ciphertext })?;
-            conversation.step(&pieces.get(i + 1).map_or(Step::Tag, |next| keystream(next)))?;
-            conversation.nothing()?;
-        }
-        let tag = conversation.tag()?;
-        out.extend_from_slice(tag.get(..how.tag_bytes).unwrap_or(&tag));
-        conversation.finish()?;
+        encrypt_pieces(conversation, &pieces, how.tag_bytes, &mut out)?;
         Ok(out)
     }
 
@@ -251,7 +240,7 @@ impl Client {
         Ok(tag)
     }
 
-    fn begin_known(
+    pub(crate) fn begin_known(
         &self,
         key: &KeyInfo,
         how: Use,
@@ -260,6 +249,26 @@ impl Client {
         let operation = Operation::Use { key: key.properties.name.clone(), id: Some(key.id), how };
         Conversation::begin(self, &operation, first.as_ref())
     }
+}
+
+/// Encrypts the pieces of a message of GCM, of which the first step is sent: ciphertext and tag.
+pub(crate) fn encrypt_pieces(
+    mut conversation: Conversation<'_>,
+    pieces: &[&[u8]],
+    tag_bytes: usize,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    for (i, piece) in pieces.iter().enumerate() {
+        let mut ciphertext = conversation.bytes(piece.len())?.to_vec();
+        add(&mut ciphertext, piece);
+        out.extend_from_slice(&ciphertext);
+        conversation.step(&Step::Absorb { ciphertext })?;
+        conversation.step(&first_step(&pieces[i + 1..]))?;
+        conversation.nothing()?;
+    }
+    let tag = conversation.tag()?;
+    out.extend_from_slice(tag.get(..tag_bytes).unwrap_or(&tag));
+    conversation.finish()
 }
 
 fn cipher_of(key: &KeyInfo) -> Result<Cipher> {

@@ -1,7 +1,7 @@
 //! A client: it sends requests to the nodes and combines their answers.
 //!
 //! ```text
-//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs, known.rs (what is asked), keys.rs, listing.rs
+//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs, known.rs, begun.rs (what is asked), keys.rs, listing.rs
 //!          |
 //! conversation.rs (one request: the same to every node, their answers combined into one)
 //!          |
@@ -29,6 +29,7 @@
 
 mod aead;
 mod approval;
+mod begun;
 mod blocks;
 mod chained;
 mod client;
@@ -49,6 +50,7 @@ mod strategy;
 mod versions;
 
 pub use aead::{AeadDecryption, AeadEncryption};
+pub use begun::GcmBegun;
 pub use blocks::Padding;
 pub use client::Client;
 pub use counter::OnStart;

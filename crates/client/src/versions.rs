@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclave_transport::wire::{KeyInfo, Operation, Reply, Step, Usage, Use, VersionState};
+use polyclave_transport::wire::{KeyInfo, KeyVersion, Operation, Reply, Step, Usage, Use, VersionState};
 
 use crate::client::Client;
 use crate::conversation::{Accepted, Conversation};
@@ -14,11 +14,8 @@ use crate::{Error, Result};
 /// The same operation, with the id of the version in the place of its number, if the caller names one.
 pub(crate) fn with_id(client: &Client, operation: &Operation) -> Result<Operation> {
     let Operation::Use { key, id: None, how } = operation else { return Ok(operation.clone()) };
-    let Some((name, version)) = key.split_once('@') else { return Ok(operation.clone()) };
-    let version =
-        version.parse().map_err(|_| Error::Misuse(format!("'{version}' is no version of a key")))?;
-    let id = client.version(name, version)?.id;
-    Ok(Operation::Use { key: name.into(), id: Some(id), how: how.clone() })
+    let KeyVersion { name, id } = client.resolved(key.into())?;
+    Ok(Operation::Use { key: name, id, how: how.clone() })
 }
 
 /// Begins the use of the current version of a key.
@@ -56,6 +53,14 @@ pub(crate) fn name_of(key: &str) -> &str {
 }
 
 impl Client {
+    /// A version of a key by its id, if the caller names it by its number.
+    pub(crate) fn resolved(&self, key: KeyVersion) -> Result<KeyVersion> {
+        let Some((name, version)) = key.name.split_once('@') else { return Ok(key) };
+        let version =
+            version.parse().map_err(|_| Error::Misuse(format!("'{version}' is no version of a key")))?;
+        Ok(KeyVersion { name: name.into(), id: Some(self.version(name, version)?.id) })
+    }
+
     /// Makes the next version of a key. All nodes take part.
     pub fn rotate(&self, key: &str) -> Result<KeyInfo> {
         self.told(&Operation::Rotate { key: key.into() })

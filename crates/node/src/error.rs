@@ -15,8 +15,9 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
     match e {
         StoreError::Spent { .. } => Refusal::new(Reason::Spent, e.to_string()),
         // Another request has changed the record first.
-        StoreError::Taken { .. } | StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
-            Refusal::new(Reason::Key, e.to_string())
+        StoreError::Taken { .. } => Refusal::new(Reason::Key, e.to_string()),
+        StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
+            Refusal::new(Reason::NoSuchKey, e.to_string())
         }
         other => {
             tracing::error!(error = %other, "the store failed");

@@ -65,8 +65,10 @@ pub(crate) enum GcmNonce {
     /// The program, and it must never use one twice.
     #[default]
     Caller,
-    /// The nodes. The nonce follows the tag, and programs give none.
+    /// The nodes. The nonce follows the tag, or is written over 12 zero bytes of the program.
     Nodes,
+    /// The nodes. The nonce follows the tag, or is written over any 12 bytes of the program.
+    Overwrite,
 }
 
 /// What happens to templates of keys that could be read.

@@ -1,7 +1,7 @@
-//! Encryption and decryption, of one part or of several, and messages of 3.0.
+//! Encryption and decryption, of one part or of several.
 //!
 //! ECB, CBC and CTR send what they have with every part: each part is a request of its own. GCM is gathered until the last part, because
-//! nothing is given before the tag was compared, and nodes do not wait for a program between its calls.
+//! nothing is given before the tag was compared, and nodes wait for a program between its calls for a short time only ([`crate::gcm`]).
 //!
 //! CBC with padding tells a program whether the padding was good, as every module of PKCS#11 does. Whoever may have ciphertexts of his
 //! choice decrypted there can use that to decrypt others (Vaudenay, Eurocrypt 2002). The padding itself is looked at in constant time.
@@ -9,13 +9,13 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use polyclave_client::{AeadDecryption, AeadEncryption, Client, pad, unpadded};
-use polyclave_transport::wire::{MOST_CHAINED, MOST_NONCE};
+use polyclave_client::{Client, pad, unpadded};
+use polyclave_transport::wire::MOST_CHAINED;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::attributes::Object;
-use crate::configuration::GcmNonce;
+use crate::gcm::{Gcm, NONCE, Nonce, begun_message, choose, tag_bytes};
 use crate::mechanism::{Mechanism, Parameter, block_of, entry_for, family_of};
 use crate::rv::{Doing, Result, Rv, because};
 use crate::session::{Output, Session, known_length};
@@ -23,8 +23,6 @@ use crate::token::Token;
 
 /// The most bytes of a message that is gathered.
 pub(crate) const MOST_GATHERED: usize = 64 << 20;
-/// Bytes of a nonce of the nodes.
-const NONCE: usize = 12;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +37,6 @@ enum Mode {
     Cbc { chain: Vec<u8>, is_padded: bool },
     Ctr { counter: u128, blocks_left: u128, keystream: Zeroizing<Vec<u8>> },
     Gcm { nonce: Nonce, additional: Vec<u8>, tag_bytes: usize },
-}
-
-/// A nonce of GCM.
-#[derive(Clone)]
-enum Nonce {
-    Given(Vec<u8>),
-    /// The nodes draw it, and it follows the tag.
-    Appended,
 }
 
 /// An encryption or decryption under way.
@@ -95,11 +85,12 @@ impl Encryption {
                 let left = until_wrapped.min(u128::MAX - counter);
                 Mode::Ctr { counter, blocks_left: left, keystream: Zeroizing::default() }
             }
-            Parameter::Gcm { iv, additional, tag_bits } => Mode::Gcm {
-                nonce: nonce(session, &key, iv, direction)?,
-                additional: additional.clone(),
-                tag_bytes: tag_bytes(*tag_bits)?,
-            },
+            Parameter::Gcm { iv, additional, tag_bits } => {
+                let (additional, tag_bytes) = (additional.clone(), tag_bytes(*tag_bits)?);
+                let chosen = choose(&session.token, &key, iv, direction)?;
+                let nonce = Nonce::of(chosen, session, &key, (&additional, tag_bytes))?;
+                Mode::Gcm { nonce, additional, tag_bytes }
+            }
             _ => return Err(Rv(CKR_MECHANISM_INVALID)),
         };
         Ok(Encryption {
@@ -113,6 +104,14 @@ impl Encryption {
             is_multipart: false,
             ready: None,
         })
+    }
+
+    /// The nonce that the nodes have drawn, which a program learns before it gives the message.
+    pub(crate) fn drawn_nonce(&self) -> Option<&[u8]> {
+        match &self.mode {
+            Mode::Gcm { nonce, .. } => nonce.drawn(),
+            Mode::Ecb | Mode::Cbc { .. } | Mode::Ctr { .. } => None,
+        }
     }
 
     /// The whole of the data at once.
@@ -289,9 +288,10 @@ impl Encryption {
             }
             Mode::Gcm { nonce, additional, tag_bytes } => {
                 let gcm = Gcm { token, client, key, additional, tag_bytes: *tag_bytes };
-                match (&*nonce, encrypts) {
+                match (nonce, encrypts) {
+                    (Nonce::Begun(begun), _) => begun_message(begun, data).map(Zeroizing::new),
                     (Nonce::Given(nonce), true) => {
-                        Ok(Zeroizing::new(gcm.encrypt(Some(nonce), data)?.split_off(nonce.len())))
+                        Ok(Zeroizing::new(gcm.encrypt(Some(&nonce[..]), data)?.split_off(nonce.len())))
                     }
                     (Nonce::Appended, true) => {
                         let mut made = gcm.encrypt(None, data)?;
@@ -310,7 +310,7 @@ impl Encryption {
 }
 
 /// The key of an operation, if it is for that.
-fn usable(
+pub(crate) fn usable(
     session: &Session,
     mechanism: &Mechanism,
     key: CK_OBJECT_HANDLE,
@@ -332,143 +332,4 @@ fn usable(
         ));
     }
     Ok(key)
-}
-
-fn tag_bytes(bits: u64) -> Result<usize> {
-    match bits {
-        96 | 104 | 112 | 120 | 128 => Ok(bits as usize / 8),
-        _ => Err(because(CKR_MECHANISM_PARAM_INVALID, "tags of GCM have 96 to 128 bits, in whole bytes")),
-    }
-}
-
-/// The nonce that a program gave, or the decision that the nodes draw it.
-fn nonce(session: &Session, key: &Object, iv: &[u8], direction: Direction) -> Result<Nonce> {
-    let by_nodes = session.token.settings.gcm_nonce != GcmNonce::Caller || !key.takes_nonces();
-    match iv.len() {
-        0 if by_nodes => Ok(Nonce::Appended),
-        1..=MOST_NONCE if direction == Direction::Decrypt || !by_nodes => Ok(Nonce::Given(iv.to_vec())),
-        NONCE => {
-            let why = "the nodes draw the nonces of this key: give no IV, and it follows the tag; or use C_EncryptMessage";
-            Err(because(CKR_MECHANISM_PARAM_INVALID, why))
-        }
-        other => Err(because(CKR_MECHANISM_PARAM_INVALID, format!("GCM takes no IV of {other} bytes here"))),
-    }
-}
-
-/// One message with GCM.
-struct Gcm<'g> {
-    token: &'g Token,
-    client: &'g Client,
-    key: &'g polyclave_transport::wire::KeyInfo,
-    additional: &'g [u8],
-    tag_bytes: usize,
-}
-
-impl Gcm<'_> {
-    /// Nonce, ciphertext, tag.
-    fn encrypt(&self, nonce: Option<&[u8]>, data: &[u8]) -> Result<Vec<u8>> {
-        let how = AeadEncryption { additional: self.additional, nonce, tag_bytes: self.tag_bytes };
-        let work = || self.client.encrypt_known_gcm(self.key, &how, data);
-        self.token.ask(self.client, Doing::Using, work)
-    }
-
-    fn decrypt(&self, nonce: &[u8], sealed: &[u8], doing: Doing) -> Result<Zeroizing<Vec<u8>>> {
-        let message = [nonce, sealed].concat();
-        let how = AeadDecryption {
-            additional: self.additional,
-            nonce_bytes: nonce.len(),
-            tag_bytes: self.tag_bytes,
-        };
-        self.token.ask(self.client, doing, || self.client.decrypt_known_gcm(self.key, &how, &message))
-    }
-}
-
-/// Messages of GCM, each with a nonce of its own.
-pub(crate) struct Messages {
-    token: Arc<Token>,
-    client: Arc<Client>,
-    key: Arc<Object>,
-}
-
-/// The parameter of one message.
-pub(crate) struct MessageParameter {
-    pub(crate) iv: Vec<u8>,
-    pub(crate) fixed_bits: u64,
-    pub(crate) generator: CK_GENERATOR_FUNCTION,
-    pub(crate) tag: Vec<u8>,
-    pub(crate) tag_bits: u64,
-}
-
-/// An encrypted message.
-pub(crate) struct Sealed {
-    pub(crate) nonce: Vec<u8>,
-    pub(crate) ciphertext: Vec<u8>,
-    pub(crate) tag: Vec<u8>,
-}
-
-impl Messages {
-    pub(crate) fn begin(
-        session: &Session,
-        mechanism: &Mechanism,
-        key: CK_OBJECT_HANDLE,
-        direction: Direction,
-    ) -> Result<Messages> {
-        let (flag, usage) = match direction {
-            Direction::Encrypt => (CKF_MESSAGE_ENCRYPT, CKA_ENCRYPT),
-            Direction::Decrypt => (CKF_MESSAGE_DECRYPT, CKA_DECRYPT),
-        };
-        let key = usable(session, mechanism, key, flag, usage)?;
-        Ok(Messages { token: session.token.clone(), client: session.token.client()?, key })
-    }
-
-    pub(crate) fn encrypt(
-        &self,
-        parameter: &MessageParameter,
-        additional: &[u8],
-        data: &[u8],
-    ) -> Result<Sealed> {
-        let tag_bytes = tag_bytes(parameter.tag_bits)?;
-        if parameter.iv.len() != NONCE || data.len() > MOST_GATHERED {
-            return Err(Rv(CKR_MECHANISM_PARAM_INVALID));
-        }
-        let nonce = match parameter.generator {
-            CKG_NO_GENERATE => {
-                let takes = self.key.takes_nonces() && self.token.settings.gcm_nonce == GcmNonce::Caller;
-                if !takes {
-                    return Err(because(
-                        CKR_MECHANISM_PARAM_INVALID,
-                        "the nodes draw the nonces of this key",
-                    ));
-                }
-                Some(parameter.iv.as_slice())
-            }
-            CKG_GENERATE | CKG_GENERATE_COUNTER | CKG_GENERATE_RANDOM if parameter.fixed_bits == 0 => None,
-            _ => {
-                return Err(because(CKR_MECHANISM_PARAM_INVALID, "no part of a nonce of the nodes is fixed"));
-            }
-        };
-        let gcm = self.gcm(additional, tag_bytes);
-        let mut nonce_and = gcm.encrypt(nonce, data)?;
-        let mut ciphertext = nonce_and.split_off(NONCE);
-        let tag = ciphertext.split_off(data.len());
-        Ok(Sealed { nonce: nonce_and, ciphertext, tag })
-    }
-
-    pub(crate) fn decrypt(
-        &self,
-        parameter: &MessageParameter,
-        additional: &[u8],
-        data: &[u8],
-    ) -> Result<Zeroizing<Vec<u8>>> {
-        let tag_bytes = tag_bytes(parameter.tag_bits)?;
-        if parameter.iv.len() != NONCE || parameter.tag.len() != tag_bytes || data.len() > MOST_GATHERED {
-            return Err(Rv(CKR_MECHANISM_PARAM_INVALID));
-        }
-        let sealed = [data, &parameter.tag].concat();
-        self.gcm(additional, tag_bytes).decrypt(&parameter.iv, &sealed, Doing::Message)
-    }
-
-    fn gcm<'g>(&'g self, additional: &'g [u8], tag_bytes: usize) -> Gcm<'g> {
-        Gcm { token: &self.token, client: &self.client, key: &self.key.info, additional, tag_bytes }
-    }
 }

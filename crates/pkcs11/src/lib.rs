@@ -5,8 +5,9 @@
 //! module.rs       slots and sessions between C_Initialize and C_Finalize
 //! session.rs      operations under way
 //! token.rs        who is logged in, handles of objects, and how nodes are asked
-//! objects.rs      keys are found, made, changed, deleted, wrapped, unwrapped, derived
-//! encryption.rs, macs.rs, digests.rs
+//! objects.rs      keys are found, made, changed, deleted
+//! from_keys.rs    keys are wrapped, unwrapped, derived
+//! encryption.rs, gcm.rs, messages.rs, macs.rs, digests.rs
 //! mechanism.rs, template.rs, attributes.rs, stored.rs     tables
 //! configuration.rs, log.rs, rv.rs
 //! ```
@@ -27,9 +28,12 @@ mod configuration;
 mod digests;
 mod encryption;
 mod ffi;
+mod from_keys;
+mod gcm;
 mod log;
 mod macs;
 mod mechanism;
+mod messages;
 mod module;
 mod objects;
 mod rv;

@@ -29,22 +29,30 @@ pub(crate) enum Doing {
     Message,
     /// A key was unwrapped.
     Unwrapping,
-    /// Keys were made, changed or listed.
+    /// Keys were made or listed.
     Managing,
+    /// A key was changed or deleted.
+    Changing,
 }
 
 /// What the program is told of an error of the client.
 pub(crate) fn of_client(error: &Error, doing: Doing) -> Rv {
     let rv = match error {
         Error::Unauthentic(_) => match doing {
-            Doing::Using | Doing::Managing => CKR_ENCRYPTED_DATA_INVALID,
+            Doing::Using | Doing::Managing | Doing::Changing => CKR_ENCRYPTED_DATA_INVALID,
             Doing::Message => CKR_AEAD_DECRYPT_FAILED,
             Doing::Unwrapping => CKR_WRAPPED_KEY_INVALID,
         },
         Error::Refused { refusal, .. } => match refusal.reason {
             Reason::Denied => CKR_ACTION_PROHIBITED,
-            Reason::Key if doing == Doing::Managing => CKR_TEMPLATE_INCONSISTENT,
-            Reason::Key => of_key(&refusal.message),
+            Reason::NoSuchKey => match doing {
+                Doing::Using | Doing::Message | Doing::Managing => CKR_KEY_HANDLE_INVALID,
+                Doing::Unwrapping => CKR_UNWRAPPING_KEY_HANDLE_INVALID,
+                Doing::Changing => CKR_OBJECT_HANDLE_INVALID,
+            },
+            Reason::NotForThis => CKR_KEY_FUNCTION_NOT_PERMITTED,
+            // Properties of a key that is made or changed.
+            Reason::Key => CKR_TEMPLATE_INCONSISTENT,
             Reason::Spent => CKR_KEY_EXHAUSTED,
             Reason::Unauthentic => of_client(&Error::Unauthentic(String::new()), doing).0,
             Reason::Busy | Reason::OutOfMaterial => CKR_FUNCTION_FAILED,
@@ -59,15 +67,6 @@ pub(crate) fn of_client(error: &Error, doing: Doing) -> Rv {
         _ => CKR_DEVICE_ERROR,
     };
     because(rv, error)
-}
-
-/// A node gives one reason for keys that are not there and for keys that are not for this.
-fn of_key(message: &str) -> CK_RV {
-    if message.contains("no key") || message.contains("no such key") || message.contains("no version") {
-        CKR_KEY_HANDLE_INVALID
-    } else {
-        CKR_KEY_FUNCTION_NOT_PERMITTED
-    }
 }
 
 impl From<PinError> for Rv {
@@ -85,5 +84,53 @@ impl From<PinError> for Rv {
 impl From<polyclave_config::Error> for Rv {
     fn from(error: polyclave_config::Error) -> Rv {
         because(CKR_DEVICE_ERROR, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_transport::wire::Refusal;
+
+    use super::*;
+
+    fn told(reason: Reason, doing: Doing) -> CK_RV {
+        let refusal = Refusal::new(reason, "there is no such key, in other words");
+        of_client(&Error::Refused { node: "node-1".into(), refusal }, doing).0
+    }
+
+    #[test]
+    fn each_reason_of_a_node_has_its_return_value_whatever_its_words() {
+        use Doing::{Changing, Managing, Message, Unwrapping, Using};
+        for (reason, rv) in [
+            (Reason::Denied, CKR_ACTION_PROHIBITED),
+            (Reason::NotForThis, CKR_KEY_FUNCTION_NOT_PERMITTED),
+            (Reason::NoSuchKey, CKR_KEY_HANDLE_INVALID),
+            (Reason::Key, CKR_TEMPLATE_INCONSISTENT),
+            (Reason::Spent, CKR_KEY_EXHAUSTED),
+            (Reason::Busy, CKR_FUNCTION_FAILED),
+            (Reason::OutOfMaterial, CKR_FUNCTION_FAILED),
+            (Reason::Malformed, CKR_FUNCTION_FAILED),
+            (Reason::Unavailable, CKR_DEVICE_ERROR),
+            (Reason::Disagreement, CKR_DEVICE_ERROR),
+            (Reason::Quarantined, CKR_DEVICE_ERROR),
+            (Reason::Internal, CKR_DEVICE_ERROR),
+            (Reason::Unauthentic, CKR_ENCRYPTED_DATA_INVALID),
+        ] {
+            assert_eq!(told(reason, Using), rv, "{reason:?}");
+        }
+        assert_eq!(told(Reason::Unauthentic, Message), CKR_AEAD_DECRYPT_FAILED);
+        assert_eq!(told(Reason::Unauthentic, Unwrapping), CKR_WRAPPED_KEY_INVALID);
+        let gone = [Message, Managing, Unwrapping, Changing].map(|doing| told(Reason::NoSuchKey, doing));
+        assert_eq!(
+            gone,
+            [
+                CKR_KEY_HANDLE_INVALID,
+                CKR_KEY_HANDLE_INVALID,
+                CKR_UNWRAPPING_KEY_HANDLE_INVALID,
+                CKR_OBJECT_HANDLE_INVALID
+            ]
+        );
+        let contested = Error::Contested("they did not agree".into());
+        assert_eq!(of_client(&contested, Using), Rv(CKR_FUNCTION_FAILED));
     }
 }

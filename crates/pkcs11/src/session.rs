@@ -7,8 +7,9 @@ use parking_lot::Mutex;
 
 use crate::attributes::Object;
 use crate::digests::Digest;
-use crate::encryption::{Encryption, Messages};
+use crate::encryption::Encryption;
 use crate::macs::Mac;
+use crate::messages::Messages;
 use crate::rv::{Result, Rv};
 use crate::token::{Login, Token};
 

@@ -200,7 +200,8 @@ impl Token {
                 matches!(refusal.reason, Reason::Busy | Reason::OutOfMaterial)
             }) || matches!(error, Error::Contested(_));
             // What makes or changes a key may have happened although the answer was lost.
-            let repeats = doing != Doing::Managing && doing != Doing::Unwrapping && error.may_be_repeated();
+            let is_use = matches!(doing, Doing::Using | Doing::Message);
+            let repeats = is_use && error.may_be_repeated();
             if repeats && lost > 0 {
                 lost -= 1;
             } else if !waits || Instant::now() >= until {

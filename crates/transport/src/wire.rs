@@ -34,7 +34,7 @@ pub use keys::{
     Derivation, KeyInfo, Lifetime, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL,
     MOST_SESSION, MOST_SESSION_KEYS, Mode, NewKey, Origin, Usage, VersionState, Wrapping, usage_of,
 };
-pub use operation::{About, Operation};
+pub use operation::{About, KeyVersion, Operation};
 pub use pairs::{warnings, why_apart, why_usages_apart};
 pub use refusal::{Reason, Refusal};
 pub use reply::{NodeStatus, Reply, StockLevel};
@@ -44,7 +44,7 @@ pub use step::{End, Step};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;

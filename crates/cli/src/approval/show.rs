@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use polyclave_config::{Moment, certificate_fingerprint, load_approval};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{Approval, Operation, Statement, Subject, Use};
+use polyclave_transport::wire::{Approval, KeyVersion, Operation, Statement, Subject, Use};
 
 use crate::say;
 
@@ -117,12 +117,15 @@ fn what(statement: &Statement) -> String {
                 format!("delete version {version} of the key {key:?} at all nodes, for ever")
             }
             Operation::Wrap { wrapping, key, how } => {
-                format!("let the key {key:?} leave the nodes, wrapped under {wrapping:?} ({how:?})")
+                let (key, wrapping) = (version(key), version(wrapping));
+                format!("let the key {key} leave the nodes, wrapped under {wrapping} ({how:?})")
             }
             Operation::Unwrap { unwrapping, new, .. } => {
-                format!("unwrap a key under {unwrapping:?} into the new key {:?}", new.name)
+                format!("unwrap a key under {} into the new key {:?}", version(unwrapping), new.name)
             }
-            Operation::Derive { base, new, .. } => format!("derive the new key {:?} from {base:?}", new.name),
+            Operation::Derive { base, new, .. } => {
+                format!("derive the new key {:?} from {}", new.name, version(base))
+            }
             Operation::Generate(new) => format!("generate the key {:?} ({})", new.name, new.cipher),
             Operation::Import(new) => format!("import the key {:?} ({})", new.name, new.cipher),
             Operation::ImportSealed(sealed) => {
@@ -136,6 +139,13 @@ fn what(statement: &Statement) -> String {
             _ => "the operation that is shown in full below".into(),
         },
     }
+}
+
+/// A key; with the id of its version, if the operation names it.
+fn version(key: &KeyVersion) -> String {
+    let of_version =
+        key.id.map_or(String::new(), |id| format!(" (the version with the id {})", hex::encode(id)));
+    format!("{:?}{of_version}", key.name)
 }
 
 fn used(how: &Use) -> String {

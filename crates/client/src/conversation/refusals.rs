@@ -6,7 +6,13 @@ use polyclave_transport::wire::{Reason, Refusal};
 /// Whether the node itself will not, or cannot, do this, whatever others do.
 pub(crate) fn is_own(refusal: &Refusal) -> bool {
     match refusal.reason {
-        Reason::Denied | Reason::Key | Reason::Spent | Reason::Internal | Reason::Quarantined => true,
+        Reason::Denied
+        | Reason::Key
+        | Reason::NoSuchKey
+        | Reason::NotForThis
+        | Reason::Spent
+        | Reason::Internal
+        | Reason::Quarantined => true,
         // The node may be of another version. If the request is malformed, all nodes say so.
         Reason::Malformed => true,
         Reason::Busy

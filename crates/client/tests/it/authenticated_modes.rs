@@ -324,9 +324,9 @@ fn under_a_nonce_of_the_client_the_vectors_come_out_if_the_key_takes_one() {
     }
     let how = AeadEncryption { nonce: Some(&[7; 12]), ..AeadEncryption::default() };
     let outcome = client.encrypt_gcm("no-nonces-gcm", &how, &mut &b"x"[..], &mut Vec::new(), &mut |_| ());
-    refused(outcome, Reason::Key, "takes no nonces");
+    refused(outcome, Reason::NotForThis, "takes no nonces");
     let outcome = client.encrypt_ccm("no-nonces-ccm", &how, b"x");
-    refused(outcome, Reason::Key, "takes no nonces");
+    refused(outcome, Reason::NotForThis, "takes no nonces");
 }
 
 /// Messages that take every way there is: a short tag, a nonce that has to be hashed, additional data, and an end inside of a block.

@@ -143,7 +143,7 @@ fn under_a_key_for_cbc_and_cmac_nothing_more_is_encrypted_in_cbc_and_the_old_can
     let client = cluster.client();
     match cbc(&client, "old", Padding::Pkcs7, &data(40)) {
         Err(Error::Refused { refusal, .. }) => {
-            assert_eq!(refusal.reason, Reason::Key);
+            assert_eq!(refusal.reason, Reason::NotForThis);
             assert!(refusal.message.contains("cbc undoes cmac"), "{refusal}");
         }
         other => panic!("{other:?}"),

@@ -160,7 +160,10 @@ fn duties_are_separated_and_components_can_be_used_for_nothing() {
 
     let admin = cluster.client();
     let used = crate::common::messages::ctr(&admin, "duty.component-1", &data(16));
-    refused(used, Reason::Key, "is a component of a key");
+    refused(used, Reason::NotForThis, "is a component of a key");
+    // Neither by its id, which any version is found by.
+    let used = crate::common::messages::ctr(&admin, "duty.component-1@1", &data(16));
+    refused(used, Reason::NotForThis, "is a component of a key");
     refused(
         admin.generate(key("x.component-1", "aes-128", &[Mode::Gcm])),
         Reason::Key,

@@ -68,7 +68,7 @@ fn works_at(cluster: &TestCluster, fill: &dyn Fn()) {
     }
     let mut of_another_key = one.clone();
     of_another_key[KEY] ^= 1;
-    refused(open(&client, "files", &of_another_key), Reason::Key, "made under another key");
+    refused(open(&client, "files", &of_another_key), Reason::NoSuchKey, "made under another key");
     fill();
     unauthentic(open(&client, "files", &one[..one.len() - 1]));
     fill();
@@ -151,7 +151,7 @@ fn who_may_write_cannot_open_and_who_may_open_cannot_write() {
     );
     assert_eq!(open(&reader, "files", &file).expect("opened"), data(100));
     let of_no_use = write(&writer, "write-only", "", &data(100)).expect("written");
-    refused(open(&reader, "write-only", &of_no_use), Reason::Key, "usage encrypt, not decrypt");
+    refused(open(&reader, "write-only", &of_no_use), Reason::NotForThis, "usage encrypt, not decrypt");
 
     a_writer_is_never_given_the_key_of_a_file_that_is_there(&cluster, &file);
     nodes_refuse_a_writer_in_another_name(&cluster);

@@ -76,10 +76,10 @@ fn bytes_are_derived_only_from_keys_for_it_and_for_who_has_the_right() {
     admin.generate(only_for("bytes-kdf", "aes-128", &[Usage::Kdf])).expect("a key");
     admin.generate(only_for("bytes-derive", "aes-128", &[Usage::Derive])).expect("a key");
     admin.generate(key("bytes-mac", "aes-128", &[Mode::Cmac])).expect("a key");
-    refused(admin.kdf("bytes-derive", how(), 16), Reason::Key, "for the usage derive, not kdf");
-    refused(admin.kdf("bytes-mac", how(), 16), Reason::Key, "not kdf");
+    refused(admin.kdf("bytes-derive", how(), 16), Reason::NotForThis, "for the usage derive, not kdf");
+    refused(admin.kdf("bytes-mac", how(), 16), Reason::NotForThis, "not kdf");
     let new = || key("bytes-child", "aes-128", &[Mode::Gcm]);
-    refused(admin.derive("bytes-kdf", new(), how()), Reason::Key, "for the usage kdf, not derive");
+    refused(admin.derive("bytes-kdf", new(), how()), Reason::NotForThis, "for the usage kdf, not derive");
     let both = only_for("bytes-both", "aes-128", &[Usage::Derive, Usage::Kdf]);
     refused(admin.generate(both), Reason::Key, "kdf undoes derive");
     let ecb = Derivation::EcbData { data: vec![1; 16] };

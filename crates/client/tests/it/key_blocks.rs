@@ -293,7 +293,7 @@ fn a_block_gives_and_takes_no_more_than_the_key_is_for() {
     client.wrap_block("allow-kbpk", "allow-decrypt", header("D0D")).expect("what it is for");
     refused(
         client.wrap_block("allow-kbpk", "allow-in", header("D0B")),
-        Reason::Key,
+        Reason::NotForThis,
         "never leaves the nodes",
     );
     refused(
@@ -301,7 +301,7 @@ fn a_block_gives_and_takes_no_more_than_the_key_is_for() {
         Reason::Key,
         "not made for key blocks",
     );
-    refused(client.wrap("allow-kbpk", "allow-out", Wrapping::Kw), Reason::Key, "for key blocks only");
+    refused(client.wrap("allow-kbpk", "allow-out", Wrapping::Kw), Reason::NotForThis, "for key blocks only");
     let aes_under_des = client.wrap_block("allow-b-kbpk", "allow-out", header("D0B"));
     refused(aes_under_des, Reason::Key, "not protected by one of Triple DES");
     client.generate(wrappable("allow-long", "aes-256", &[Mode::Gcm])).expect("a key");

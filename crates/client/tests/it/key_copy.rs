@@ -36,7 +36,7 @@ fn a_copy_is_the_same_key_and_each_is_deleted_alone() {
     for name in ["model-copy", "model-less"] {
         assert_eq!(code(&client, name).expect("a code"), expected);
     }
-    refused(gcm(&client, "model-less", b"", b"x"), Reason::Key, "not for gcm");
+    refused(gcm(&client, "model-less", b"", b"x"), Reason::NotForThis, "not for gcm");
     client.delete("model").expect("deleted");
     assert_eq!(ungcm(&client, "model-copy", b"", &message).expect("it is still there"), b"of the key");
     client.delete("model-copy").expect("deleted");
@@ -63,8 +63,8 @@ fn a_copy_that_would_be_for_more_is_refused() {
     ] {
         refused(copy(new), Reason::Key, why);
     }
-    refused(client.copy("narrow", [9; 16], wide.clone()), Reason::Key, "another key");
-    refused(client.copy("no-such-key", made.id, wide.clone()), Reason::Key, "there is no key");
+    refused(client.copy("narrow", [9; 16], wide.clone()), Reason::NoSuchKey, "another key");
+    refused(client.copy("no-such-key", made.id, wide.clone()), Reason::NoSuchKey, "there is no key");
     let what = Withdrawal { usage: vec![Usage::Encrypt], ..Withdrawal::default() };
     client.withdraw("narrow", (1, true), &what).expect("withdrawn");
     refused(copy(wide.clone()), Reason::Key, "not for the usage encrypt");

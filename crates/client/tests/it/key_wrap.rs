@@ -135,16 +135,24 @@ fn keys_are_wrapped_unwrapped_and_derived_only_if_they_are_for_it() {
     client.wrap("use-wraps", "use-leaves", Wrapping::Kw).expect("wrapped");
     refused(
         client.wrap("use-unwraps", "use-leaves", Wrapping::Kw),
-        Reason::Key,
+        Reason::NotForThis,
         "for the usage unwrap, not wrap",
     );
-    refused(client.wrap("use-stays", "use-leaves", Wrapping::Kw), Reason::Key, "not wrap");
-    refused(client.wrap("use-wraps", "use-stays", Wrapping::Kw), Reason::Key, "never leaves the nodes");
-    refused(client.wrap("use-wraps", "use-derives", Wrapping::Kw), Reason::Key, "never leaves the nodes");
+    refused(client.wrap("use-stays", "use-leaves", Wrapping::Kw), Reason::NotForThis, "not wrap");
+    refused(
+        client.wrap("use-wraps", "use-stays", Wrapping::Kw),
+        Reason::NotForThis,
+        "never leaves the nodes",
+    );
+    refused(
+        client.wrap("use-wraps", "use-derives", Wrapping::Kw),
+        Reason::NotForThis,
+        "never leaves the nodes",
+    );
     refused(client.wrap("use-wraps", "use-short", Wrapping::Kw), Reason::Key, "take kwp");
     client.wrap("use-wraps", "use-short", Wrapping::Kwp).expect("wrapped");
-    refused(client.unwrap("use-wraps", &good, Wrapping::Kw, new()), Reason::Key, "not unwrap");
-    refused(client.derive("use-unwraps", new(), ecb()), Reason::Key, "not derive");
+    refused(client.unwrap("use-wraps", &good, Wrapping::Kw, new()), Reason::NotForThis, "not unwrap");
+    refused(client.derive("use-unwraps", new(), ecb()), Reason::NotForThis, "not derive");
     let too_few = Derivation::EcbData { data: vec![1; 16] };
     let long = key("not-made", "aes-256", &[Mode::Gcm]);
     refused(
@@ -158,9 +166,9 @@ fn keys_are_wrapped_unwrapped_and_derived_only_if_they_are_for_it() {
     refused(client.derive("use-derives", wordy, ecb()), Reason::Key, "at most 4096 bytes");
 
     let encrypted = crate::common::messages::ctr(&client, "use-decrypts", &data(20));
-    refused(encrypted, Reason::Key, "for the usage decrypt, not encrypt");
+    refused(encrypted, Reason::NotForThis, "for the usage decrypt, not encrypt");
     crate::common::messages::unctr(&client, "use-decrypts", &[1; 16], &data(20)).expect("it is for that");
-    refused(cmac(&client, "use-derives", b"x"), Reason::Key, "not for cmac");
+    refused(cmac(&client, "use-derives", b"x"), Reason::NotForThis, "not for cmac");
     assert!(client.info("not-made").is_err());
 }
 
@@ -238,5 +246,48 @@ fn a_node_that_dies_while_keys_are_unwrapped_costs_no_key_that_was_promised() {
         }
         unwrap(&failed).unwrap_or_else(|e| panic!("{failed}: {e}"));
         assert_eq!(cmac(&client, &failed, b"x").expect("usable"), expected);
+    }
+}
+
+/// What was wrapped before a rotation is unwrapped after it, and an old version is still wrapped, if the request names it.
+#[test]
+fn keys_are_wrapped_unwrapped_and_derived_under_the_version_that_is_named() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let (secret, other) = ([0x4b; 16], [0x2d; 16]);
+    let old_kek = client.import(kek("turned-kek", 16), &secret).expect("a key");
+    let old = client.import(wrappable("turned", "aes-128", &[Mode::Cmac]), &other).expect("a key");
+    let base = only_for("turned-base", "aes-128", &[Usage::Derive]);
+    let old_base = client.import(base, &secret).expect("a key");
+    for name in ["turned-kek", "turned", "turned-base"] {
+        client.rotate(name).expect("rotated");
+    }
+    let expected = wrapped_by_oracle(&secret, &other, Wrapping::Kw);
+    assert_eq!(client.wrap("turned-kek@1", "turned@1", Wrapping::Kw).expect("wrapped"), expected);
+    assert_eq!(client.wrap(&old_kek, &old, Wrapping::Kw).expect("wrapped"), expected);
+    for (kek, key) in [("turned-kek", "turned@1"), ("turned-kek@1", "turned")] {
+        assert_ne!(client.wrap(kek, key, Wrapping::Kw).expect("wrapped"), expected, "{kek} {key}");
+    }
+    let new = || key("turned-back", "aes-128", &[Mode::Cmac]);
+    let under_new = client.unwrap("turned-kek", &expected, Wrapping::Kw, new());
+    assert!(matches!(under_new, Err(Error::Unauthentic(_))), "{under_new:?}");
+    let back = client.unwrap(&old_kek, &expected, Wrapping::Kw, new()).expect("unwrapped");
+    assert_eq!(back.check_value, old.check_value);
+    let how = || Derivation::EcbData { data: vec![1; 16] };
+    let derive = |base: &str, name: &str| client.derive(base, key(name, "aes-128", &[Mode::Cmac]), how());
+    let of_old = client.derive(&old_base, key("turned-derived", "aes-128", &[Mode::Cmac]), how());
+    let of_old = of_old.expect("derived").check_value;
+    assert_eq!(derive("turned-base@1", "turned-derived-1").expect("derived").check_value, of_old);
+    assert_ne!(derive("turned-base", "turned-derived-2").expect("derived").check_value, of_old);
+    client.configure("turned-kek", 2, true).expect("configured");
+    let refused_now = client.wrap(&old_kek, &old, Wrapping::Kw);
+    refused(refused_now, Reason::NotForThis, "its least version is 2");
+    let nobody = polyclave_transport::wire::KeyInfo { id: [9; 16], ..old_kek };
+    refused(client.wrap(&nobody, &old, Wrapping::Kw), Reason::NoSuchKey, "another key");
+    for name in ["turned-kek", "turned", "turned-base", "turned-back"] {
+        client.delete(name).expect("deleted");
+    }
+    for n in ["", "-1", "-2"] {
+        client.delete(&format!("turned-derived{n}")).expect("deleted");
     }
 }

@@ -72,7 +72,7 @@ fn a_node_without_the_key_is_left_out_and_so_says_its_status() {
     lose_key(&mut cluster, 2);
     let refused = gcm(&cluster.client(), "k", b"", b"x").expect_err("two of four serve nobody");
     let Error::Refused { node, refusal } = &refused else { panic!("{refused}") };
-    assert!(refusal.reason == Reason::Key && ["node-1", "node-3"].contains(&&node[..]), "{refused}");
+    assert!(refusal.reason == Reason::NoSuchKey && ["node-1", "node-3"].contains(&&node[..]), "{refused}");
 }
 
 #[test]

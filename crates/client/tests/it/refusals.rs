@@ -48,7 +48,7 @@ fn a_key_works_in_its_own_mode_only() {
                 }
                 refused => {
                     assert_ne!(used, mode);
-                    assert_eq!(reason(refused.map(|_| ())), Reason::Key, "{used} of {name}");
+                    assert_eq!(reason(refused.map(|_| ())), Reason::NotForThis, "{used} of {name}");
                 }
             }
         }
@@ -143,7 +143,7 @@ fn impossible_keys_are_not_made() {
         let wrong = client.import(good("of-wrong-length"), &vec![1; len]);
         assert!(matches!(wrong, Err(Error::Misuse(_))), "{len}: {wrong:?}");
     }
-    assert_eq!(reason(seal(&client, "of-wrong-length", b"x")), Reason::Key);
+    assert_eq!(reason(seal(&client, "of-wrong-length", b"x")), Reason::NoSuchKey);
     client.generate(good("of-wrong-length")).expect("its name is free");
 }
 
@@ -199,14 +199,14 @@ fn a_sealed_file_opens_under_its_own_key_only() {
     let sealed = seal(&client, "a", &data(100)).expect("sealed");
     let message = gcm(&client, "a", b"with", &data(100)).expect("encrypted");
     for other in ["b", "c"] {
-        assert_eq!(reason(open(&client, other, &sealed)), Reason::Key);
+        assert_eq!(reason(open(&client, other, &sealed)), Reason::NoSuchKey);
         assert!(matches!(ungcm(&client, other, b"with", &message), Err(Error::Unauthentic(_))));
     }
     assert!(matches!(ungcm(&client, "a", b"without", &message), Err(Error::Unauthentic(_))));
-    assert_eq!(reason(open(&client, "absent", &sealed)), Reason::Key);
+    assert_eq!(reason(open(&client, "absent", &sealed)), Reason::NoSuchKey);
     client.delete("a").expect("deleted");
-    assert_eq!(reason(open(&client, "a", &sealed)), Reason::Key);
+    assert_eq!(reason(open(&client, "a", &sealed)), Reason::NoSuchKey);
     client.generate(key("a", "aes-128", &[Mode::Gcm])).expect("another of the same name");
-    assert_eq!(reason(open(&client, "a", &sealed)), Reason::Key);
+    assert_eq!(reason(open(&client, "a", &sealed)), Reason::NoSuchKey);
     assert!(matches!(ungcm(&client, "a", b"with", &message), Err(Error::Unauthentic(_))));
 }

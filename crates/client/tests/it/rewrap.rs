@@ -182,16 +182,16 @@ fn only_who_may_rewrap_both_keys_does_and_only_keys_and_versions_that_allow_it()
     for (new, why) in wrong.into_iter().zip(["gcm", "gcm", "not encrypt"]) {
         let name = new.name.clone();
         client.generate(new).expect("a key");
-        refused(rewrap(&client, ("from", &name), b"", &message), Reason::Key, why);
+        refused(rewrap(&client, ("from", &name), b"", &message), Reason::NotForThis, why);
         client.delete(&name).expect("deleted");
     }
-    refused(client.rewrap_key(("from", "to"), Wrapping::Kw, &[1; 24]), Reason::Key, "not unwrap");
+    refused(client.rewrap_key(("from", "to"), Wrapping::Kw, &[1; 24]), Reason::NotForThis, "not unwrap");
 
     client.retire("from", 1, VersionState::Deactivated).expect("deactivated");
     rewrap(&rewrapper, ("from", "to"), b"", &message).expect("a deactivated version only processes");
-    refused(rewrap(&client, ("to", "from"), b"", &anew), Reason::Key, "is deactivated");
+    refused(rewrap(&client, ("to", "from"), b"", &anew), Reason::NotForThis, "is deactivated");
     client.retire("from", 1, VersionState::Compromised).expect("compromised");
-    refused(rewrap(&rewrapper, ("from", "to"), b"", &message), Reason::Key, "is compromised");
+    refused(rewrap(&rewrapper, ("from", "to"), b"", &message), Reason::NotForThis, "is compromised");
     rewrap(&client, ("from", "to"), b"", &message).expect("with the right configure");
     refused(rewrap(&client, ("from@2", "to"), b"", &message).map_err(as_key), Reason::Key, "does not exist");
     for name in ["from", "to"] {

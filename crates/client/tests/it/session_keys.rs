@@ -52,7 +52,7 @@ fn a_session_key_can_be_deleted_before_its_end() {
     let sealed = seal(&client, "ended-early", b"x").expect("sealed");
     assert_eq!(client.delete("ended-early").expect("deleted").map(|info| info.id), Some(made.id));
     assert_eq!(client.delete("ended-early").expect("twice is once"), None);
-    refused(open(&client, "ended-early", &sealed), Reason::Key, "there is no key");
+    refused(open(&client, "ended-early", &sealed), Reason::NoSuchKey, "there is no key");
 }
 
 /// One node is stopped before a key ends and started after that; all are restarted meanwhile. No node has anything left, not even the id.

@@ -90,7 +90,7 @@ fn a_flipped_bit_anywhere_in_a_short_file_is_noticed() {
         let outcome = open(&client, "flip", &changed);
         // The key's id is in the head: this looks like another key's file.
         let another_key =
-            |e: &Error| matches!(e, Error::Refused { refusal, .. } if refusal.reason == Reason::Key);
+            |e: &Error| matches!(e, Error::Refused { refusal, .. } if refusal.reason == Reason::NoSuchKey);
         match outcome {
             Err(Error::Unauthentic(_)) => assert!(!(16..32).contains(&at)),
             Err(e) if another_key(&e) => assert!((16..32).contains(&at), "{at}"),

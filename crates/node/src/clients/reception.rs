@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_transport::wire::{self, Operation, Reason, Refusal, Reply, Request, Use};
+use polyclave_transport::wire::{self, KeyVersion, Operation, Reason, Refusal, Reply, Request, Use};
 use polyclave_transport::{Caller, Reception, TlsNet};
 
 use crate::Result;
@@ -206,10 +206,10 @@ fn key_of(operation: &Operation) -> &str {
         | Operation::Describe { key, .. }
         | Operation::Combine { key, .. }
         | Operation::Use { key, .. }
-        | Operation::Wrap { key, .. }
-        | Operation::WrapBlock { key, .. }
-        | Operation::Rewrap { key, .. }
-        | Operation::Kdf { key, .. } => key,
+        | Operation::Rewrap { key, .. } => key,
+        Operation::Wrap { key, .. } | Operation::WrapBlock { key, .. } | Operation::Kdf { key, .. } => {
+            &key.name
+        }
     }
 }
 
@@ -227,17 +227,19 @@ fn described(operation: &Operation) -> String {
             format!("owner={owner} header=blake3:{header} commitment={commitment}")
         }
         Operation::Random { bytes } => format!("bytes={bytes}"),
-        Operation::Derive { base, .. } => format!("from={base}"),
+        Operation::Derive { base, .. } => version_of("from", "id", base),
+        Operation::Kdf { key: KeyVersion { id: Some(id), .. }, .. } => format!("id={}", hex::encode(id)),
         Operation::Rewrap { old, id: Some(id), .. } => format!("from={old} id={}", hex::encode(id)),
         Operation::Rewrap { old, .. } => format!("from={old}"),
         Operation::Copy { key, id, .. } => format!("of={key} id={}", hex::encode(id)),
         Operation::ImportComponent { number, of, .. } => format!("component={number}/{of}"),
         Operation::ImportSealed(sealed) => format!("sealed={}", hex::encode(sealed.nonce)),
-        Operation::Wrap { wrapping, .. } | Operation::WrapBlock { wrapping, .. } => {
-            format!("under={wrapping}")
+        Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
+            let under = version_of("under", "under_id", wrapping);
+            key.id.map_or(under.clone(), |id| format!("{under} id={}", hex::encode(id)))
         }
         Operation::Unwrap { unwrapping, .. } | Operation::UnwrapBlock { unwrapping, .. } => {
-            format!("under={unwrapping}")
+            version_of("under", "under_id", unwrapping)
         }
         Operation::Delete { version: Some(version), .. } => format!("version={version}"),
         Operation::Retire { version, state, .. } => format!("version={version} state={state}"),
@@ -254,6 +256,12 @@ fn described(operation: &Operation) -> String {
     }
 }
 
+/// A key, with the id of its version if the request names one.
+fn version_of(name: &str, id: &str, key: &KeyVersion) -> String {
+    let of_version = key.id.map_or(String::new(), |of| format!(" {id}={}", hex::encode(of)));
+    format!("{name}={}{of_version}", key.name)
+}
+
 fn reason_name(reason: Reason) -> &'static str {
     match reason {
         Reason::Malformed => "malformed",
@@ -267,5 +275,7 @@ fn reason_name(reason: Reason) -> &'static str {
         Reason::Internal => "internal",
         Reason::OutOfMaterial => "dry",
         Reason::Quarantined => "quarantined",
+        Reason::NoSuchKey => "no-such-key",
+        Reason::NotForThis => "not-for-this",
     }
 }

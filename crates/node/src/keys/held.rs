@@ -49,7 +49,19 @@ fn damaged(name: &str, e: StoreError) -> Refusal {
 }
 
 pub(crate) fn no_key(name: &str) -> Refusal {
-    Refusal::new(Reason::Key, format!("there is no key '{name}'"))
+    Refusal::new(Reason::NoSuchKey, format!("there is no key '{name}'"))
+}
+
+/// Refuses a component of a key in the place of a key.
+fn no_component((info, key): (KeyInfo, Arc<StoredKey>)) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
+    if info.component.is_none() {
+        return Ok((info, key));
+    }
+    let name = &info.properties.name;
+    Err(Refusal::new(
+        Reason::NotForThis,
+        format!("'{name}' is a component of a key, and can be used for nothing except to combine it"),
+    ))
 }
 
 /// The place of a version in a list.
@@ -78,13 +90,18 @@ impl Keys {
     /// The current version of a key and this node's shares of it. If none is announced, one that is not: the nodes compare its id, and a
     /// node that has the same id stored it in the same session.
     pub(crate) fn get(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
-        let (info, key) = self.any(name)?;
-        match info.component {
-            None => Ok((info, key)),
-            Some(_) => Err(Refusal::new(
-                Reason::Key,
-                format!("'{name}' is a component of a key, and can be used for nothing except to combine it"),
-            )),
+        self.any(name).and_then(no_component)
+    }
+
+    /// The current version of a key, or the one with an id, to compute with it.
+    pub(crate) fn for_use(
+        &self,
+        name: &str,
+        id: Option<&[u8; 16]>,
+    ) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
+        match id {
+            None => self.get(name),
+            Some(id) => self.with_id(name, *id).and_then(no_component),
         }
     }
 
@@ -114,7 +131,7 @@ impl Keys {
                 format!("this was made under another key that was named '{name}'")
             }
         };
-        Err(Refusal::new(Reason::Key, told))
+        Err(Refusal::new(Reason::NoSuchKey, told))
     }
 
     /// A version by its number.
@@ -127,11 +144,11 @@ impl Keys {
                     "there is no version {version} of the key '{name}'; the current one is version {}",
                     current.version
                 );
-                Err(Refusal::new(Reason::Key, told))
+                Err(Refusal::new(Reason::NoSuchKey, told))
             }
             None => {
                 let told = format!("version {version} of the key '{name}' was destroyed");
-                Err(Refusal::new(Reason::Key, told))
+                Err(Refusal::new(Reason::NoSuchKey, told))
             }
         }
     }

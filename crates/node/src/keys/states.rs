@@ -27,7 +27,7 @@ pub(crate) fn refuse_retired(
     now: u64,
 ) -> Result<(), Refusal> {
     let (name, version) = (&info.properties.name, info.version);
-    let refused = |told: String| Err(Refusal::new(Reason::Key, told));
+    let refused = |told: String| Err(Refusal::new(Reason::NotForThis, told));
     if info.ends().is_some_and(|ends| ends <= now) {
         return refused(format!("the time of the session key '{name}' has ended"));
     }

@@ -36,16 +36,16 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
             vec![Asked { mode: Some(mode), owner, ..Asked::of(right, key) }]
         }
         Operation::Random { .. } => vec![Asked::of(Right::Random, "")],
-        Operation::Derive { base, new, .. } => both(Right::Derive, base, &new.name),
+        Operation::Derive { base, new, .. } => both(Right::Derive, &base.name, &new.name),
         Operation::Rewrap { key, old, .. } => both(Right::Rewrap, key, old),
         Operation::Copy { key, new, .. } => rights_to_copy(key, new),
         Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
-            both(Right::Wrap, wrapping, key)
+            both(Right::Wrap, &wrapping.name, &key.name)
         }
         Operation::Unwrap { unwrapping, new, .. } | Operation::UnwrapBlock { unwrapping, new, .. } => {
-            both(Right::Unwrap, unwrapping, &new.name)
+            both(Right::Unwrap, &unwrapping.name, &new.name)
         }
-        Operation::Kdf { key, .. } => vec![Asked::of(Right::Kdf, key)],
+        Operation::Kdf { key, .. } => vec![Asked::of(Right::Kdf, &key.name)],
     }
 }
 

@@ -1,16 +1,13 @@
-//! Encryption, decryption, and messages of 3.0.
-
-use std::ffi::c_void;
+//! Encryption and decryption.
 
 use cryptoki_sys::*;
-use zeroize::Zeroizing;
 
-use super::memory::{bytes, copy, give};
-use super::parameters::{kind, mechanism, sized, some_bytes};
+use super::memory::{bytes, give};
+use super::parameters::{mechanism, write_nonce};
 use super::{entry, session};
-use crate::encryption::{Direction, Encryption, MessageParameter, Messages};
+use crate::encryption::{Direction, Encryption};
 use crate::rv::{Result, Rv};
-use crate::session::{Operations, Output, known_length};
+use crate::session::{Operations, Output};
 
 // SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.
 
@@ -42,7 +39,11 @@ unsafe fn begin(
         if place.is_some() {
             return Err(Rv(CKR_OPERATION_ACTIVE));
         }
-        *place = Some(Encryption::begin(&session, &unsafe { mechanism(how) }?, key, direction)?);
+        let begun = Encryption::begin(&session, &unsafe { mechanism(how) }?, key, direction)?;
+        if let Some(nonce) = begun.drawn_nonce() {
+            unsafe { write_nonce(how, nonce) }?;
+        }
+        *place = Some(begun);
         Ok(())
     })
 }
@@ -174,147 +175,5 @@ pub(super) unsafe extern "C" fn decrypt_final(
 ) -> CK_RV {
     entry(|| unsafe {
         go_on(of, Direction::Decrypt, (out, len), true, |operation, room| operation.end(room))
-    })
-}
-
-/// Begins messages; no mechanism ends them.
-unsafe fn begin_messages(
-    of: CK_SESSION_HANDLE,
-    how: *mut CK_MECHANISM,
-    key: CK_OBJECT_HANDLE,
-    direction: Direction,
-) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let mut operations = session.operations.lock();
-        let place = messages(&mut operations, direction);
-        if how.is_null() {
-            *place = None;
-            return Ok(());
-        }
-        if place.is_some() {
-            return Err(Rv(CKR_OPERATION_ACTIVE));
-        }
-        *place = Some(Messages::begin(&session, &unsafe { kind(how) }?, key, direction)?);
-        Ok(())
-    })
-}
-
-fn messages(operations: &mut Operations, direction: Direction) -> &mut Option<Messages> {
-    match direction {
-        Direction::Encrypt => &mut operations.message_encrypt,
-        Direction::Decrypt => &mut operations.message_decrypt,
-    }
-}
-
-pub(super) unsafe extern "C" fn message_encrypt_init(
-    of: CK_SESSION_HANDLE,
-    how: *mut CK_MECHANISM,
-    key: CK_OBJECT_HANDLE,
-) -> CK_RV {
-    unsafe { begin_messages(of, how, key, Direction::Encrypt) }
-}
-
-pub(super) unsafe extern "C" fn message_decrypt_init(
-    of: CK_SESSION_HANDLE,
-    how: *mut CK_MECHANISM,
-    key: CK_OBJECT_HANDLE,
-) -> CK_RV {
-    unsafe { begin_messages(of, how, key, Direction::Decrypt) }
-}
-
-fn end_messages(of: CK_SESSION_HANDLE, direction: Direction) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let ended = messages(&mut session.operations.lock(), direction).take();
-        ended.map(drop).ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))
-    })
-}
-
-pub(super) unsafe extern "C" fn message_encrypt_final(of: CK_SESSION_HANDLE) -> CK_RV {
-    end_messages(of, Direction::Encrypt)
-}
-
-pub(super) unsafe extern "C" fn message_decrypt_final(of: CK_SESSION_HANDLE) -> CK_RV {
-    end_messages(of, Direction::Decrypt)
-}
-
-/// The parameter of a message. The tag is read for decryption only.
-unsafe fn message_parameter(
-    from: *const c_void,
-    len: CK_ULONG,
-    direction: Direction,
-) -> Result<(MessageParameter, CK_GCM_MESSAGE_PARAMS)> {
-    let given: CK_GCM_MESSAGE_PARAMS = unsafe { sized(from, len) }?;
-    let bad = Rv(CKR_MECHANISM_PARAM_INVALID);
-    if given.pIv.is_null() || given.pTag.is_null() || given.ulTagBits > 128 {
-        return Err(bad);
-    }
-    let tag = match direction {
-        Direction::Encrypt => Vec::new(),
-        Direction::Decrypt => unsafe { some_bytes(given.pTag, given.ulTagBits.div_ceil(8)) }?,
-    };
-    let parameter = MessageParameter {
-        iv: unsafe { some_bytes(given.pIv, given.ulIvLen) }?,
-        fixed_bits: given.ulIvFixedBits,
-        generator: given.ivGenerator,
-        tag,
-        tag_bits: given.ulTagBits,
-    };
-    Ok((parameter, given))
-}
-
-pub(super) unsafe extern "C" fn encrypt_message(
-    of: CK_SESSION_HANDLE,
-    parameter: *mut c_void,
-    parameter_len: CK_ULONG,
-    additional: *mut CK_BYTE,
-    additional_len: CK_ULONG,
-    from: *mut CK_BYTE,
-    count: CK_ULONG,
-    out: *mut CK_BYTE,
-    len: *mut CK_ULONG,
-) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let operations = session.operations.lock();
-        let messages = operations.message_encrypt.as_ref().ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))?;
-        let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, Direction::Encrypt) }?;
-        let (additional, data) = unsafe { (bytes(additional, additional_len)?, bytes(from, count)?) };
-        let make = |room| {
-            if let Some(output) = known_length(data.len(), room) {
-                return Ok(output);
-            }
-            let sealed = messages.encrypt(&parameter, additional, data)?;
-            unsafe { copy(places.pIv, &sealed.nonce) }?;
-            unsafe { copy(places.pTag, &sealed.tag) }?;
-            Ok(Output::Bytes(Zeroizing::new(sealed.ciphertext)))
-        };
-        unsafe { give(out, len, make) }
-    })
-}
-
-pub(super) unsafe extern "C" fn decrypt_message(
-    of: CK_SESSION_HANDLE,
-    parameter: *mut c_void,
-    parameter_len: CK_ULONG,
-    additional: *mut CK_BYTE,
-    additional_len: CK_ULONG,
-    from: *mut CK_BYTE,
-    count: CK_ULONG,
-    out: *mut CK_BYTE,
-    len: *mut CK_ULONG,
-) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let operations = session.operations.lock();
-        let messages = operations.message_decrypt.as_ref().ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))?;
-        let (parameter, _) = unsafe { message_parameter(parameter, parameter_len, Direction::Decrypt) }?;
-        let (additional, data) = unsafe { (bytes(additional, additional_len)?, bytes(from, count)?) };
-        let make = |room| match known_length(data.len(), room) {
-            Some(output) => Ok(output),
-            None => messages.decrypt(&parameter, additional, data).map(Output::Bytes),
-        };
-        unsafe { give(out, len, make) }
     })
 }

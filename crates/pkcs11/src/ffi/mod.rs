@@ -12,6 +12,7 @@ mod ciphers;
 mod general;
 mod lists;
 mod memory;
+mod messages;
 mod objects;
 mod parameters;
 mod process;

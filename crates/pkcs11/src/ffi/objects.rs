@@ -5,9 +5,9 @@ use cryptoki_sys::*;
 use super::memory::{attributes, bytes, give, template, write};
 use super::parameters::mechanism;
 use super::{entry, session};
-use crate::objects;
 use crate::rv::{Result, Rv};
 use crate::session::{Output, known_length};
+use crate::{from_keys, objects};
 
 // SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.
 
@@ -47,6 +47,18 @@ pub(super) unsafe extern "C" fn copy_object(
 
 pub(super) unsafe extern "C" fn destroy_object(of: CK_SESSION_HANDLE, object: CK_OBJECT_HANDLE) -> CK_RV {
     entry(|| objects::destroy(&*session(of)?, object))
+}
+
+/// The nodes do not say how much memory a key takes, and neither does SoftHSM.
+pub(super) unsafe extern "C" fn get_object_size(
+    of: CK_SESSION_HANDLE,
+    object: CK_OBJECT_HANDLE,
+    to: *mut CK_ULONG,
+) -> CK_RV {
+    entry(|| {
+        session(of)?.object(object)?;
+        unsafe { write(to, CK_UNAVAILABLE_INFORMATION) }
+    })
 }
 
 pub(super) unsafe extern "C" fn get_attribute_value(
@@ -162,7 +174,7 @@ pub(super) unsafe extern "C" fn wrap_key(
 ) -> CK_RV {
     entry(|| {
         let session = session(of)?;
-        let wrap = objects::wrap(&session, &unsafe { mechanism(how) }?, wrapping, key)?;
+        let wrap = from_keys::wrap(&session, &unsafe { mechanism(how) }?, wrapping, key)?;
         let make = |room| match known_length(wrap.bytes(), room) {
             Some(output) => Ok(output),
             None => wrap.run(&session).map(|wrapped| Output::Bytes(wrapped.into())),
@@ -185,7 +197,7 @@ pub(super) unsafe extern "C" fn unwrap_key(
         let session = session(of)?;
         let (mechanism, template) = (unsafe { mechanism(how) }?, unsafe { template(from, count) }?);
         let wrapped = unsafe { bytes(wrapped, len) }?;
-        unsafe { handle(to, || objects::unwrap(&session, &mechanism, unwrapping, wrapped, &template)) }
+        unsafe { handle(to, || from_keys::unwrap(&session, &mechanism, unwrapping, wrapped, &template)) }
     })
 }
 
@@ -200,6 +212,6 @@ pub(super) unsafe extern "C" fn derive_key(
     entry(|| {
         let session = session(of)?;
         let (mechanism, template) = (unsafe { mechanism(how) }?, unsafe { template(from, count) }?);
-        unsafe { handle(to, || objects::derive(&session, &mechanism, base, &template)) }
+        unsafe { handle(to, || from_keys::derive(&session, &mechanism, base, &template)) }
     })
 }

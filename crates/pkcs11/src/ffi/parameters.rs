@@ -2,7 +2,7 @@
 
 use cryptoki_sys::*;
 
-use super::memory::{bytes, read};
+use super::memory::{bytes, copy, read};
 use crate::mechanism::{Form, KdfPart, Mechanism, Parameter, entry};
 use crate::rv::{Result, Rv};
 
@@ -36,6 +36,21 @@ pub(super) unsafe fn mechanism(from: *const CK_MECHANISM) -> Result<Mechanism> {
     // SAFETY: as above.
     let parameter = unsafe { parameter(form, &given) }?;
     Ok(Mechanism { kind: given.mechanism, parameter })
+}
+
+/// Writes a nonce of the nodes where a mechanism of GCM has its IV of the same length.
+///
+/// # Safety
+///
+/// `from` points to a mechanism that [`mechanism`] has read in this call.
+pub(super) unsafe fn write_nonce(from: *const CK_MECHANISM, nonce: &[u8]) -> Result<()> {
+    // SAFETY: the caller vouches for it, and the program for its IV.
+    let gcm: CK_GCM_PARAMS = unsafe { structure(&read(from)?) }?;
+    if gcm.ulIvLen as usize != nonce.len() {
+        return Err(BAD);
+    }
+    // SAFETY: it has the length of the nonce.
+    unsafe { copy(gcm.pIv, nonce) }
 }
 
 unsafe fn parameter(form: Form, given: &CK_MECHANISM) -> Result<Parameter> {

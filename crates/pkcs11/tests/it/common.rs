@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use cryptoki_sys::*;
 use libloading::Library;
-use polyclave_config::{ClientDir, NodeDir, SealedClient};
+use polyclave_client::Client;
+use polyclave_config::{ClientDir, NodeDir, PinOwner, SealedClient};
 use polyclave_node::Running;
 use polyclave_node::local::{Local, create};
 
@@ -57,6 +58,12 @@ impl TestCluster {
         }
     }
 
+    /// The client itself, as the command line would use it.
+    pub fn client(&self) -> Client {
+        let dir = SealedClient::at(&self.local.client).unseal(PinOwner::User, USER_PIN).expect("its PIN");
+        Client::open(&dir).expect("a client")
+    }
+
     /// A configuration of so many tokens of the same client, with settings for all of them. Each has a prefix of its own.
     pub fn configuration(&self, name: &str, tokens: usize, settings: &str) -> PathBuf {
         let client = self.local.client.display();
@@ -80,19 +87,30 @@ fn built() -> PathBuf {
     places.into_iter().find(|path| path.exists()).expect("cargo builds the library of the package under test")
 }
 
+/// Copies the library into a directory.
+pub fn copied_to(dir: &Path) -> PathBuf {
+    let path = dir.join("module.so");
+    std::fs::copy(built(), &path).expect("copied");
+    path
+}
+
 /// A copy of the library with statics of its own, not initialized.
 pub struct Module {
     pub list: &'static CK_FUNCTION_LIST_3_0,
     _library: Library,
-    _dir: tempfile::TempDir,
+    _dir: Option<tempfile::TempDir>,
 }
 
 impl Module {
     pub fn load() -> Module {
         let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("module.so");
-        std::fs::copy(built(), &path).expect("copied");
-        let library = unsafe { Library::new(&path) }.expect("it loads");
+        let path = copied_to(dir.path());
+        Module { _dir: Some(dir), ..Module::at(&path) }
+    }
+
+    /// The library at a path, which may be loaded already. It is unloaded when the last of these is gone.
+    pub fn at(path: &Path) -> Module {
+        let library = unsafe { Library::new(path) }.expect("it loads");
         let mut interface: *mut CK_INTERFACE = ptr::null_mut();
         let list = unsafe {
             let get: libloading::Symbol<
@@ -106,7 +124,7 @@ impl Module {
             assert_eq!(get(ptr::null_mut(), ptr::null_mut(), &mut interface, 0), CKR_OK);
             &*(*interface).pFunctionList.cast::<CK_FUNCTION_LIST_3_0>()
         };
-        Module { list, _library: library, _dir: dir }
+        Module { list, _library: library, _dir: None }
     }
 
     /// Initializes it with a configuration. The environment is changed while no other test does.

@@ -98,6 +98,22 @@ fn wrapped_keys_are_those_of_the_rfc_and_come_back() {
     );
 }
 
+/// RFC 3394, 4.6.
+#[test]
+fn a_long_key_under_a_long_key_is_that_of_the_rfc() {
+    let session = session();
+    let wraps = vec![flag(CKA_WRAP, true), flag(CKA_UNWRAP, true)];
+    let counting: Vec<u8> = (0..32).collect();
+    let kek = session.import("kek-256", CKK_AES, &counting, wraps).expect("imported");
+    let secret = hex("00112233445566778899aabbccddeeff000102030405060708090a0b0c0d0e0f");
+    let key = session.import("key-256", CKK_AES, &secret, vec![flag(CKA_EXTRACTABLE, true)]);
+    let wrapped = wrap(&session, CKM_AES_KEY_WRAP, kek, key.expect("imported")).expect("wrapped");
+    assert_eq!(
+        wrapped,
+        hex("28c9f404c4b810f4cbccb35cfb87f8263f5786e2d80ed326cbc7f0e71a99f43bfb988b9b7a02dd21")
+    );
+}
+
 fn derive<P>(
     session: &Session<'_>,
     how: &mut Mechanism<P>,
@@ -181,4 +197,110 @@ fn derived_keys_are_those_that_the_standard_says() {
     let parameter = CK_KEY_DERIVATION_STRING_DATA { pData: text.as_mut_ptr(), ulLen: 8 };
     let told = derive(&session, &mut with(CKM_AES_ECB_ENCRYPT_DATA, parameter), base);
     assert_eq!(told, Err(CKR_MECHANISM_PARAM_INVALID));
+}
+
+/// A handle stands for a version, whatever operation it is used in, and stays one after a rotation.
+#[test]
+fn old_handles_stand_for_their_version_in_every_operation() {
+    let own = own("");
+    let module = Module::with(&own.configuration);
+    let session = Session::open(&module, 0);
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let (secret, other) = (data(16), vec![0x2d; 16]);
+    let wraps = vec![flag(CKA_WRAP, true), flag(CKA_UNWRAP, true)];
+    let kek = session.import("old-kek", CKK_AES, &secret, wraps).expect("made");
+    let leaves = vec![flag(CKA_EXTRACTABLE, true)];
+    let key = session.import("old-key", CKK_AES, &other, leaves).expect("made");
+    let base = session.import("old-base", CKK_AES, &secret, vec![flag(CKA_DERIVE, true)]).expect("made");
+    let signs = vec![flag(CKA_SIGN, true), flag(CKA_VERIFY, true)];
+    let mac = session.import("old-mac", CKK_AES, &secret, signs).expect("made");
+    let sealed = session.run(Does::Encrypt, &mut gcm(&[1; 12], b"", 128), key, b"text").expect("encrypted");
+    let code = session.run(Does::Sign, &mut plain(CKM_AES_CMAC), mac, b"text").expect("signed");
+    let wrapped = wrap(&session, CKM_AES_KEY_WRAP, kek, key).expect("wrapped");
+    let client = own.cluster.client();
+    for name in ["old-kek", "old-key", "old-base", "old-mac"] {
+        client.rotate(&format!("own0.{name}")).expect("rotated");
+    }
+    let newest = |label: &str| {
+        let [new, old] = session.find(vec![text(CKA_LABEL, label)])[..] else { panic!("two versions") };
+        (new, old)
+    };
+    for (label, handle) in [("old-kek", kek), ("old-key", key), ("old-base", base), ("old-mac", mac)] {
+        assert_eq!(newest(label).1, handle);
+    }
+    // Encryption and decryption, also of what was encrypted before.
+    shows(&session, key, &other);
+    assert_eq!(session.run(Does::Decrypt, &mut gcm(&[1; 12], b"", 128), key, &sealed), Ok(b"text".to_vec()));
+    let new = newest("old-key").0;
+    let under_new = session.run(Does::Decrypt, &mut gcm(&[1; 12], b"", 128), new, &sealed);
+    assert_eq!(under_new, Err(CKR_ENCRYPTED_DATA_INVALID));
+    // Codes.
+    let verify = |key| {
+        let mut how = plain(CKM_AES_CMAC).raw();
+        assert_eq!(call!(module, C_VerifyInit(session.handle, &mut how, key)), CKR_OK);
+        let (from, at) = (b"text".as_ptr().cast_mut(), code.as_ptr().cast_mut());
+        call!(module, C_Verify(session.handle, from, 4, at, 16))
+    };
+    assert_eq!((verify(mac), verify(newest("old-mac").0)), (CKR_OK, CKR_SIGNATURE_INVALID));
+    // Wrapping and unwrapping.
+    assert_eq!(wrap(&session, CKM_AES_KEY_WRAP, kek, key), Ok(wrapped.clone()));
+    shows(&session, unwrap(&session, CKM_AES_KEY_WRAP, kek, &wrapped).expect("unwrapped"), &other);
+    let new_kek = newest("old-kek").0;
+    assert_eq!(unwrap(&session, CKM_AES_KEY_WRAP, new_kek, &wrapped), Err(CKR_WRAPPED_KEY_INVALID));
+    assert_ne!(wrap(&session, CKM_AES_KEY_WRAP, kek, new), Ok(wrapped.clone()));
+    // Derivation.
+    let mut blocks = [7; 16];
+    let parameter = CK_KEY_DERIVATION_STRING_DATA { pData: blocks.as_mut_ptr(), ulLen: 16 };
+    let mut how = with(CKM_AES_ECB_ENCRYPT_DATA, parameter);
+    shows(&session, derive(&session, &mut how, base).expect("derived"), &e_k(&secret, &[7; 16]));
+    let of_new = derive(&session, &mut how, newest("old-base").0).expect("derived");
+    let made = session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), of_new, &[7; 16]).expect("encrypted");
+    assert_ne!(made, e_k(&e_k(&secret, &[7; 16]), &[7; 16]));
+}
+
+/// E_K of one block of Triple DES.
+fn e_k_des(key: &[u8], block: &[u8]) -> Vec<u8> {
+    let mut block = Array::try_from(block).expect("one block");
+    match key.len() {
+        16 => des::TdesEde2::new_from_slice(key).expect("a key").encrypt_block(&mut block),
+        _ => des::TdesEde3::new_from_slice(key).expect("a key").encrypt_block(&mut block),
+    }
+    block.to_vec()
+}
+
+#[test]
+fn keys_derived_from_triple_des_are_what_another_program_computes() {
+    let session = session();
+    let secret = data(24);
+    let base = session.import("des-base", CKK_DES3, &secret, vec![flag(CKA_DERIVE, true)]).expect("imported");
+    let mut text = data(24);
+    let ecb: Vec<u8> = text.chunks(8).flat_map(|block| e_k_des(&secret, block)).collect();
+    let (mut cbc, mut chain) = (Vec::new(), vec![5; 8]);
+    for block in text.chunks(8) {
+        chain = e_k_des(&secret, &block.iter().zip(&chain).map(|(b, c)| b ^ c).collect::<Vec<u8>>());
+        cbc.extend(&chain);
+    }
+    let string = CK_KEY_DERIVATION_STRING_DATA { pData: text.as_mut_ptr(), ulLen: 24 };
+    let chained = CK_DES_CBC_ENCRYPT_DATA_PARAMS { iv: [5; 8], pData: text.as_mut_ptr(), length: 24 };
+    for (kind, bytes) in [(CKK_DES2, 16), (CKK_DES3, 24)] {
+        let (mut by_ecb, mut by_cbc) =
+            (with(CKM_DES3_ECB_ENCRYPT_DATA, string), with(CKM_DES3_CBC_ENCRYPT_DATA, chained));
+        for (mut how, expected) in [(by_ecb.raw(), &ecb), (by_cbc.raw(), &cbc)] {
+            let mut attributes = vec![number(CKA_KEY_TYPE, kind), flag(CKA_TOKEN, true)];
+            let (mut template, mut made) = (template(&mut attributes), 0);
+            let at = template.as_mut_ptr();
+            let rv = call!(session.module, C_DeriveKey(session.handle, &mut how, base, at, 2, &mut made));
+            assert_eq!(rv, CKR_OK);
+            let shown =
+                session.run(Does::Encrypt, &mut plain(CKM_DES3_ECB), made, &[7; 8]).expect("encrypted");
+            assert_eq!(shown, e_k_des(&expected[..bytes], &[7; 8]), "{kind:#x} by {:#x}", how.mechanism);
+        }
+    }
+    let of_aes = session.import("not-des", CKK_AES, &data(16), vec![flag(CKA_DERIVE, true)]).expect("made");
+    let mut attributes = vec![number(CKA_KEY_TYPE, CKK_DES2)];
+    let (mut template, mut made, mut how) =
+        (template(&mut attributes), 0, with(CKM_DES3_ECB_ENCRYPT_DATA, string));
+    let at = template.as_mut_ptr();
+    let rv = call!(session.module, C_DeriveKey(session.handle, &mut how.raw(), of_aes, at, 1, &mut made));
+    assert_eq!(rv, CKR_KEY_TYPE_INCONSISTENT);
 }

@@ -138,3 +138,64 @@ fn an_operation_of_several_parts_is_not_ended_by_a_single_one() {
     assert_eq!(call!(session.module, C_EncryptInit(session.handle, std::ptr::null_mut(), 0)), CKR_OK);
     assert_eq!(session.whole(Does::Encrypt, &text, Some(16)).0, CKR_OPERATION_NOT_INITIALIZED);
 }
+
+#[test]
+fn every_kind_of_operation_is_begun_once_and_ended_without_a_mechanism() {
+    let session = session();
+    let uses = [CKA_ENCRYPT, CKA_DECRYPT, CKA_SIGN, CKA_VERIFY].map(|kind| flag(kind, true));
+    let key = session.import("kinds", CKK_AES, &data(16), uses.to_vec()).expect("imported");
+    let of = session.handle;
+    let begin = |kind: usize, how: *mut CK_MECHANISM| match kind {
+        0 => call!(session.module, C_EncryptInit(of, how, key)),
+        1 => call!(session.module, C_DecryptInit(of, how, key)),
+        2 => call!(session.module, C_SignInit(of, how, key)),
+        3 => call!(session.module, C_VerifyInit(of, how, key)),
+        _ => call!(session.module, C_DigestInit(of, how)),
+    };
+    let (mut text, mut out) = (data(16), [0; 64]);
+    let (from, to) = (text.as_mut_ptr(), out.as_mut_ptr());
+    let mut len = 64;
+    let mut go_on = |kind: usize| match kind {
+        0 => call!(session.module, C_EncryptUpdate(of, from, 16, to, &mut len)),
+        1 => call!(session.module, C_DecryptUpdate(of, from, 16, to, &mut len)),
+        2 => call!(session.module, C_SignUpdate(of, from, 16)),
+        3 => call!(session.module, C_VerifyUpdate(of, from, 16)),
+        _ => call!(session.module, C_DigestUpdate(of, from, 16)),
+    };
+    let kinds = [CKM_AES_ECB, CKM_AES_ECB, CKM_AES_CMAC, CKM_AES_CMAC, CKM_SHA384];
+    for (kind, mechanism) in kinds.into_iter().enumerate() {
+        assert_eq!(go_on(kind), CKR_OPERATION_NOT_INITIALIZED, "{kind}");
+        assert_eq!(begin(kind, std::ptr::null_mut()), CKR_OK, "{kind}");
+        let mut how = plain(mechanism).raw();
+        assert_eq!(begin(kind, &mut how), CKR_OK, "{kind}");
+    }
+    // All five at once, in one session.
+    for (kind, mechanism) in kinds.into_iter().enumerate() {
+        let mut how = plain(mechanism).raw();
+        assert_eq!(begin(kind, &mut how), CKR_OPERATION_ACTIVE, "{kind}");
+        assert_eq!(go_on(kind), CKR_OK, "the second try has not ended it: {kind}");
+        assert_eq!(begin(kind, std::ptr::null_mut()), CKR_OK, "{kind}");
+        assert_eq!(go_on(kind), CKR_OPERATION_NOT_INITIALIZED, "{kind}");
+    }
+}
+
+#[test]
+fn a_length_is_told_without_asking_the_nodes() {
+    let mut own = own("");
+    let module = Module::with(&own.configuration);
+    let session = Session::open(&module, 0);
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let signs = vec![flag(CKA_SIGN, true), flag(CKA_ENCRYPT, true)];
+    let key = session.import("told", CKK_AES, &data(16), signs).expect("imported");
+    own.cluster.nodes.iter_mut().for_each(|node| node.take().expect("it runs").stop());
+    assert_eq!(session.init(Does::Encrypt, &mut gcm(&[1; 12], b"", 96), key), CKR_OK);
+    assert_eq!(session.init(Does::Sign, &mut plain(CKM_AES_CMAC), key), CKR_OK);
+    let told = session.whole(Does::Encrypt, &data(20), None);
+    assert_eq!((told.0, told.1), (CKR_OK, 32));
+    let told = session.whole(Does::Encrypt, &data(20), Some(31));
+    assert_eq!((told.0, told.1), (CKR_BUFFER_TOO_SMALL, 32));
+    let told = session.whole(Does::Sign, &data(20), Some(15));
+    assert_eq!((told.0, told.1), (CKR_BUFFER_TOO_SMALL, 16));
+    assert_eq!(session.whole(Does::Encrypt, &data(20), Some(32)).0, CKR_DEVICE_ERROR, "now they are asked");
+    assert_eq!(session.whole(Does::Sign, &data(20), Some(16)).0, CKR_DEVICE_ERROR);
+}

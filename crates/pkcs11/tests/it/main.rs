@@ -1,11 +1,15 @@
 //! The built library, loaded as a program loads it, over real nodes in this process.
 #![allow(unsafe_code, reason = "programs of PKCS#11 call C functions")]
 
+mod answers;
 mod common;
 mod hostile;
 mod keys;
 mod known_answers;
 mod lengths;
 mod life;
+mod messages;
+mod nonces;
 mod objects;
 mod states;
+mod unload;

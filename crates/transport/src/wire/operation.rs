@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BlockHeader, Derivation, KeyCheck, NewKey, Parity, Rewrapped, SealedImport, Usage, Use, VersionState,
-    Wrapping,
+    BlockHeader, Derivation, KeyCheck, KeyInfo, NewKey, Parity, Rewrapped, SealedImport, Usage, Use,
+    VersionState, Wrapping,
 };
 
 /// What to do.
@@ -46,8 +46,8 @@ pub enum Operation {
     },
     /// Derive a key from another. All nodes must take part.
     Derive {
-        /// The name of the key that it is derived from.
-        base: String,
+        /// The key that it is derived from.
+        base: KeyVersion,
         /// The key that is made.
         new: NewKey,
         /// From what.
@@ -55,17 +55,17 @@ pub enum Operation {
     },
     /// Wrap a key (`Wrapped`).
     Wrap {
-        /// The name of the key that wraps it.
-        wrapping: String,
-        /// The name of the key that is wrapped.
-        key: String,
+        /// The key that wraps it.
+        wrapping: KeyVersion,
+        /// The key that is wrapped.
+        key: KeyVersion,
         /// How.
         how: Wrapping,
     },
     /// Unwrap a key. All nodes must take part.
     Unwrap {
-        /// The name of the key under which it was wrapped.
-        unwrapping: String,
+        /// The key under which it was wrapped.
+        unwrapping: KeyVersion,
         /// The wrapped key.
         #[serde(with = "serde_bytes")]
         wrapped: Vec<u8>,
@@ -81,8 +81,8 @@ pub enum Operation {
     },
     /// Bytes that are derived from a key and that the client learns (`Derived`).
     Kdf {
-        /// The name of the key.
-        key: String,
+        /// The key.
+        key: KeyVersion,
         /// From what: [`Derivation::CmacCounter`].
         how: Derivation,
         /// How many: at most [`MOST_DERIVED`](super::MOST_DERIVED).
@@ -90,17 +90,17 @@ pub enum Operation {
     },
     /// Wrap a key in a key block of TR-31 (`Wrapped`): the MAC, and the encrypted key.
     WrapBlock {
-        /// The name of the key that protects the block.
-        wrapping: String,
-        /// The name of the key that is wrapped.
-        key: String,
+        /// The key that protects the block.
+        wrapping: KeyVersion,
+        /// The key that is wrapped.
+        key: KeyVersion,
         /// What the block says about it.
         header: BlockHeader,
     },
     /// Unwrap a key block of TR-31. All nodes must take part.
     UnwrapBlock {
-        /// The name of the key that protects it.
-        unwrapping: String,
+        /// The key that protects it.
+        unwrapping: KeyVersion,
         /// The block.
         #[serde(with = "serde_bytes")]
         block: Vec<u8>,
@@ -201,6 +201,42 @@ impl Operation {
     }
 }
 
+/// A key of the nodes, and which version of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyVersion {
+    /// The key's name.
+    pub name: String,
+    /// The version's id; `None` for the current one.
+    pub id: Option<[u8; 16]>,
+}
+
+impl KeyVersion {
+    fn about(&self) -> (&str, About) {
+        (&self.name, self.id.map_or(About::Current, About::Id))
+    }
+}
+
+/// The current version.
+impl From<&str> for KeyVersion {
+    fn from(name: &str) -> KeyVersion {
+        KeyVersion { name: name.into(), id: None }
+    }
+}
+
+/// The current version.
+impl From<&String> for KeyVersion {
+    fn from(name: &String) -> KeyVersion {
+        name.as_str().into()
+    }
+}
+
+/// This version.
+impl From<&KeyInfo> for KeyVersion {
+    fn from(info: &KeyInfo) -> KeyVersion {
+        KeyVersion { name: info.properties.name.clone(), id: Some(info.id) }
+    }
+}
+
 /// Which version of a key an operation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
@@ -236,17 +272,16 @@ impl Operation {
             Operation::Delete { key, version: None }
             | Operation::Rotate { key }
             | Operation::Configure { key, .. }
-            | Operation::Use { key, id: None, .. }
-            | Operation::Kdf { key, .. } => vec![(key, About::Current)],
-            Operation::Derive { base, .. } => vec![(base, About::Current)],
+            | Operation::Use { key, id: None, .. } => vec![(key, About::Current)],
+            Operation::Derive { base: key, .. }
+            | Operation::Kdf { key, .. }
+            | Operation::Unwrap { unwrapping: key, .. }
+            | Operation::UnwrapBlock { unwrapping: key, .. } => vec![key.about()],
             Operation::Rewrap { key, old, id, .. } => {
                 vec![(key, About::Current), (old, id.map_or(About::Current, About::Id))]
             }
             Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
-                vec![(wrapping, About::Current), (key, About::Current)]
-            }
-            Operation::Unwrap { unwrapping, .. } | Operation::UnwrapBlock { unwrapping, .. } => {
-                vec![(unwrapping, About::Current)]
+                vec![wrapping.about(), key.about()]
             }
         }
     }

@@ -22,7 +22,7 @@ pub enum Reason {
     Malformed,
     /// The node's policy does not allow it to this client.
     Denied,
-    /// There is no such key, or it is there already, or it is not made for this.
+    /// The key cannot be made or changed like that, or is there already.
     Key,
     /// The key's budget is spent.
     Spent,
@@ -40,6 +40,10 @@ pub enum Reason {
     OutOfMaterial,
     /// A check failed: nothing is served before the operators have made fresh keys.
     Quarantined,
+    /// There is no such key, or no such version of it.
+    NoSuchKey,
+    /// The key, or this version of it, is not for this use.
+    NotForThis,
 }
 
 impl Refusal {

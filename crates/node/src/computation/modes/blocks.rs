@@ -26,7 +26,9 @@ impl Mode for Decrypt {
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         match at.circuits.decrypt {
             Some(_) => Ok((Vec::new(), Vec::new())),
-            None => Err(StepError::Refused(Refusal::new(Reason::Key, "this cipher has no decryption"))),
+            None => {
+                Err(StepError::Refused(Refusal::new(Reason::NotForThis, "this cipher has no decryption")))
+            }
         }
     }
 

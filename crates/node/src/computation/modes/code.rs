@@ -82,7 +82,7 @@ pub(super) fn cmac(bytes: &[u8], at: &mut Computation<'_>) -> Result<AnyShared, 
 
 /// The subkeys of CMAC: for a last block that is whole, and for one that was filled up.
 pub(super) fn subkeys<'k>(at: &Computation<'k>) -> Result<(&'k AnyShared, &'k AnyShared), StepError> {
-    let missing = || StepError::Refused(Refusal::new(Reason::Key, "the key has no subkeys"));
+    let missing = || StepError::Refused(Refusal::new(Reason::NotForThis, "the key has no subkeys"));
     at.key.subkeys.as_ref().map(|(k1, k2)| (k1, k2)).ok_or_else(missing)
 }
 

@@ -209,7 +209,7 @@ impl Message {
 
 /// The powers of the hash key. They exist: a key without them was not made for GCM, which was checked before.
 pub(super) fn hash_key<'k>(at: &Computation<'k>) -> Result<&'k GhashKey, StepError> {
-    let missing = || StepError::Refused(Refusal::new(Reason::Key, "the key was not made for gcm"));
+    let missing = || StepError::Refused(Refusal::new(Reason::NotForThis, "the key was not made for gcm"));
     at.key.hash_key.as_ref().ok_or_else(missing)
 }
 

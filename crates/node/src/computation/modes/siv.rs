@@ -137,7 +137,7 @@ fn keystream(
     count: usize,
     at: &mut Computation<'_>,
 ) -> Result<AnyShared, StepError> {
-    let missing = || StepError::Refused(Refusal::new(Reason::Key, "the key was not made for siv"));
+    let missing = || StepError::Refused(Refusal::new(Reason::NotForThis, "the key was not made for siv"));
     let second = at.key.second.as_ref().ok_or_else(missing)?;
     let q = u128::from_be_bytes(*v) & !(1 << 63 | 1 << 31);
     let counters: Vec<u8> =

@@ -3,7 +3,8 @@
 use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_transport::wire::key_block::KeyBlock;
 use polyclave_transport::wire::{
-    Derivation, KeyCheck, NewKey, Parity, Refusal, Right, SealedImport, Wrapping, key_of_component,
+    Derivation, KeyCheck, KeyVersion, NewKey, Parity, Refusal, Right, SealedImport, Wrapping,
+    key_of_component,
 };
 
 use super::refusals::{
@@ -60,7 +61,12 @@ impl Draft<'_> {
         Ok(Task::Copy { source, new: new.clone() })
     }
 
-    pub(super) fn derive(&mut self, base: &str, new: &NewKey, how: &Derivation) -> Result<Task, Refusal> {
+    pub(super) fn derive(
+        &mut self,
+        base: &KeyVersion,
+        new: &NewKey,
+        how: &Derivation,
+    ) -> Result<Task, Refusal> {
         let service = self.service;
         let cipher = self.new_key(new)?;
         refuse_two_keys(new)?;
@@ -72,7 +78,7 @@ impl Draft<'_> {
 
     pub(super) fn unwrap(
         &mut self,
-        unwrapping: &str,
+        unwrapping: &KeyVersion,
         wrapped: &[u8],
         how: Wrapping,
         new: &NewKey,
@@ -91,7 +97,7 @@ impl Draft<'_> {
 
     pub(super) fn unwrap_block(
         &mut self,
-        unwrapping: &str,
+        unwrapping: &KeyVersion,
         block: &[u8],
         new: &NewKey,
     ) -> Result<Task, Refusal> {

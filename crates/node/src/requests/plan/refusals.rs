@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
-use polyclave_transport::wire::{self, KeyInfo, NewKey, Reason, Refusal, Right, Usage, Wrapping};
+use polyclave_transport::wire::{self, KeyInfo, KeyVersion, NewKey, Reason, Refusal, Right, Usage, Wrapping};
 
 use crate::clients::rules::Client;
 use crate::computation::key_circuits::padding;
@@ -18,6 +18,10 @@ pub(super) fn key_refusal(told: String) -> Refusal {
     Refusal::new(Reason::Key, told)
 }
 
+pub(super) fn not_for_this(told: String) -> Refusal {
+    Refusal::new(Reason::NotForThis, told)
+}
+
 pub(super) fn malformed(told: String) -> Refusal {
     Refusal::new(Reason::Malformed, told)
 }
@@ -26,9 +30,9 @@ pub(super) fn malformed(told: String) -> Refusal {
 pub(super) fn key_for(
     (service, client): (&Service, &Client),
     right: Right,
-    key: &str,
+    key: &KeyVersion,
 ) -> Result<Arc<StoredKey>, Refusal> {
-    let (info, stored) = service.keys.get(key)?;
+    let (info, stored) = service.keys.for_use(&key.name, key.id.as_ref())?;
     refuse_other_usage(&info, right)?;
     refuse_state(service, client, &info, right)?;
     Ok(stored)
@@ -51,7 +55,7 @@ pub(super) fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Ref
     match right.usage() {
         Some(wanted) if !usage.contains(&wanted) => {
             let usage: Vec<String> = usage.iter().map(Usage::to_string).collect();
-            Err(key_refusal(format!("the key '{name}' is for the usage {}, not {wanted}", usage.join(", "))))
+            Err(not_for_this(format!("the key '{name}' is for the usage {}, not {wanted}", usage.join(", "))))
         }
         _ => Ok(()),
     }
@@ -60,9 +64,10 @@ pub(super) fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Ref
 /// A key that protects key blocks does nothing else: otherwise what a block says about its key could be left out.
 pub(super) fn refuse_key_of_blocks(kek: &KeyInfo) -> Result<(), Refusal> {
     match kek.properties.modes.contains(&wire::Mode::Tr31) {
-        true => {
-            Err(key_refusal(format!("the key '{}' was made for key blocks only (tr31)", kek.properties.name)))
-        }
+        true => Err(not_for_this(format!(
+            "the key '{}' was made for key blocks only (tr31)",
+            kek.properties.name
+        ))),
         false => Ok(()),
     }
 }

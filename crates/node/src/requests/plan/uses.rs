@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use polyclave_transport::wire::{
-    self, BlockHeader, Derivation, KeyInfo, NewKey, Refusal, Rewrapped, Right, Use, Wrapping, why_apart,
+    self, BlockHeader, Derivation, KeyInfo, KeyVersion, NewKey, Refusal, Rewrapped, Right, Use, Wrapping,
+    why_apart,
 };
 
 use super::refusals::{
-    key_for, key_refusal, refuse_key_of_blocks, refuse_other_usage, refuse_state, refuse_unchecked,
-    refuse_unfit,
+    key_for, key_refusal, not_for_this, refuse_key_of_blocks, refuse_other_usage, refuse_state,
+    refuse_unchecked, refuse_unfit,
 };
 use super::{Draft, Other, Task};
 use crate::clients::rules::Client;
@@ -25,14 +26,11 @@ impl Draft<'_> {
     pub(super) fn use_key(&self, key: &str, id: Option<&[u8; 16]>, how: &Use) -> Result<Task, Refusal> {
         let (service, client) = (self.service, self.client);
         let (wanted, right) = needs(how);
-        let (info, stored) = match id {
-            Some(id) => service.keys.with_id(key, *id)?,
-            None => service.keys.get(key)?,
-        };
+        let (info, stored) = service.keys.for_use(key, id)?;
         if !info.properties.modes.contains(&wanted) {
             let modes: Vec<String> = info.properties.modes.iter().map(wire::Mode::to_string).collect();
             let told = format!("the key '{key}' was made for {}, not for {wanted}", modes.join(", "));
-            return Err(key_refusal(told));
+            return Err(not_for_this(told));
         }
         refuse_other_usage(&info, right)?;
         refuse_undoing(&info, wanted, right)?;
@@ -46,7 +44,12 @@ impl Draft<'_> {
         Ok(Task::Use { info, key: stored, mode, other: None })
     }
 
-    pub(super) fn wrap(&self, wrapping: &str, key: &str, how: Wrapping) -> Result<Task, Refusal> {
+    pub(super) fn wrap(
+        &self,
+        wrapping: &KeyVersion,
+        key: &KeyVersion,
+        how: Wrapping,
+    ) -> Result<Task, Refusal> {
         let service = self.service;
         let (kek, wrapped) = to_wrap(self.by(), (wrapping, key))?;
         refuse_key_of_blocks(&kek.info)?;
@@ -75,10 +78,7 @@ impl Draft<'_> {
             }
             Rewrapped::Key { .. } => ([Right::Unwrap, Right::Wrap], None),
         };
-        let old = match id {
-            Some(id) => service.keys.with_id(old, *id)?.1,
-            None => service.keys.get(old)?.1,
-        };
+        let old = service.keys.for_use(old, id)?.1;
         let new = service.keys.get(key)?.1;
         for (stored, right) in [(&old, rights[0]), (&new, rights[1])] {
             refuse_to_rewrap(by, &stored.info, right, mode)?;
@@ -90,8 +90,8 @@ impl Draft<'_> {
 
     pub(super) fn wrap_block(
         &self,
-        wrapping: &str,
-        key: &str,
+        wrapping: &KeyVersion,
+        key: &KeyVersion,
         header: &BlockHeader,
     ) -> Result<Task, Refusal> {
         let service = self.service;
@@ -112,7 +112,7 @@ impl Draft<'_> {
         })
     }
 
-    pub(super) fn kdf(&self, key: &str, how: &Derivation, bytes: u32) -> Result<Task, Refusal> {
+    pub(super) fn kdf(&self, key: &KeyVersion, how: &Derivation, bytes: u32) -> Result<Task, Refusal> {
         let service = self.service;
         let stored = key_for(self.by(), Right::Kdf, key)?;
         let cipher = service.library.cipher(&stored.info.properties.cipher)?;
@@ -124,19 +124,20 @@ impl Draft<'_> {
 /// A key that wraps, and a key that may be wrapped under it.
 fn to_wrap(
     (service, client): (&Service, &Client),
-    (wrapping, key): (&str, &str),
+    (wrapping, key): (&KeyVersion, &KeyVersion),
 ) -> Result<(Arc<StoredKey>, Arc<StoredKey>), Refusal> {
     let kek = key_for((service, client), Right::Wrap, wrapping)?;
-    let (info, wrapped) = service.keys.get(key)?;
+    let (info, wrapped) = service.keys.for_use(&key.name, key.id.as_ref())?;
+    let name = &key.name;
     // It leaves to be used elsewhere.
     refuse_state(service, client, &info, Right::Wrap)?;
     if !info.properties.wrappable {
-        return Err(key_refusal(format!(
-            "the key '{key}' never leaves the nodes: it was not made wrappable, or that was withdrawn"
+        return Err(not_for_this(format!(
+            "the key '{name}' never leaves the nodes: it was not made wrappable, or that was withdrawn"
         )));
     }
     if info.id == kek.info.id {
-        return Err(key_refusal(format!("the key '{key}' cannot wrap itself")));
+        return Err(not_for_this(format!("the key '{name}' cannot wrap itself")));
     }
     Ok((kek, wrapped))
 }
@@ -151,11 +152,11 @@ fn refuse_to_rewrap(
 ) -> Result<(), Refusal> {
     let KeyInfo { properties: NewKey { name, cipher, modes, .. }, component, .. } = info;
     if component.is_some() || !cipher.starts_with("aes-") {
-        return Err(key_refusal(format!("'{name}' is no key of AES, and only such keys rewrap")));
+        return Err(not_for_this(format!("'{name}' is no key of AES, and only such keys rewrap")));
     }
     match mode {
         Some(mode) if !modes.contains(&mode) => {
-            return Err(key_refusal(format!("the key '{name}' was not made for {mode}")));
+            return Err(not_for_this(format!("the key '{name}' was not made for {mode}")));
         }
         None => refuse_key_of_blocks(info)?,
         _ => {}
@@ -176,7 +177,7 @@ fn refuse_chosen_nonce(info: &KeyInfo, how: &Use) -> Result<(), Refusal> {
         return Ok(());
     }
     let name = &info.properties.name;
-    Err(key_refusal(format!(
+    Err(not_for_this(format!(
         "the key '{name}' takes no nonces or initial blocks of its clients: it was not made with --caller-nonces"
     )))
 }
@@ -189,7 +190,7 @@ fn refuse_undoing(info: &KeyInfo, wanted: wire::Mode, right: Right) -> Result<()
     }
     let Some(why) = why_apart(&info.properties.modes) else { return Ok(()) };
     let name = &info.properties.name;
-    Err(key_refusal(format!(
+    Err(not_for_this(format!(
         "the key '{name}' was made before this was refused: {why}. What there is can be decrypted"
     )))
 }

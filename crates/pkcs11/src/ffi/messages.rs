@@ -1,0 +1,280 @@
+//! Messages of 3.0: encrypted and decrypted one after the other under one key.
+
+use std::ffi::c_void;
+
+use cryptoki_sys::*;
+use zeroize::Zeroizing;
+
+use super::memory::{bytes, copy, give};
+use super::parameters::{kind, sized, some_bytes};
+use super::{entry, session};
+use crate::encryption::Direction;
+use crate::messages::{MessageParameter, Messages};
+use crate::rv::{Result, Rv};
+use crate::session::{Operations, Output, known_length};
+
+// SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.
+
+const NOT_BEGUN: Rv = Rv(CKR_OPERATION_NOT_INITIALIZED);
+
+/// Begins messages; no mechanism ends them.
+unsafe fn begin_messages(
+    of: CK_SESSION_HANDLE,
+    how: *mut CK_MECHANISM,
+    key: CK_OBJECT_HANDLE,
+    direction: Direction,
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let mut operations = session.operations.lock();
+        let place = messages(&mut operations, direction);
+        if how.is_null() {
+            *place = None;
+            return Ok(());
+        }
+        if place.is_some() {
+            return Err(Rv(CKR_OPERATION_ACTIVE));
+        }
+        *place = Some(Messages::begin(&session, &unsafe { kind(how) }?, key, direction)?);
+        Ok(())
+    })
+}
+
+fn messages(operations: &mut Operations, direction: Direction) -> &mut Option<Messages> {
+    match direction {
+        Direction::Encrypt => &mut operations.message_encrypt,
+        Direction::Decrypt => &mut operations.message_decrypt,
+    }
+}
+
+pub(super) unsafe extern "C" fn message_encrypt_init(
+    of: CK_SESSION_HANDLE,
+    how: *mut CK_MECHANISM,
+    key: CK_OBJECT_HANDLE,
+) -> CK_RV {
+    unsafe { begin_messages(of, how, key, Direction::Encrypt) }
+}
+
+pub(super) unsafe extern "C" fn message_decrypt_init(
+    of: CK_SESSION_HANDLE,
+    how: *mut CK_MECHANISM,
+    key: CK_OBJECT_HANDLE,
+) -> CK_RV {
+    unsafe { begin_messages(of, how, key, Direction::Decrypt) }
+}
+
+fn end_messages(of: CK_SESSION_HANDLE, direction: Direction) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let ended = messages(&mut session.operations.lock(), direction).take();
+        ended.map(drop).ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))
+    })
+}
+
+pub(super) unsafe extern "C" fn message_encrypt_final(of: CK_SESSION_HANDLE) -> CK_RV {
+    end_messages(of, Direction::Encrypt)
+}
+
+pub(super) unsafe extern "C" fn message_decrypt_final(of: CK_SESSION_HANDLE) -> CK_RV {
+    end_messages(of, Direction::Decrypt)
+}
+
+/// What happens to the tag of a message's parameter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tag {
+    /// It is read.
+    Given,
+    /// It is written.
+    Made,
+    /// Nothing, in this call.
+    Later,
+}
+
+/// The parameter of a message.
+unsafe fn message_parameter(
+    from: *const c_void,
+    len: CK_ULONG,
+    tag: Tag,
+) -> Result<(MessageParameter, CK_GCM_MESSAGE_PARAMS)> {
+    let given: CK_GCM_MESSAGE_PARAMS = unsafe { sized(from, len) }?;
+    let bad = Rv(CKR_MECHANISM_PARAM_INVALID);
+    if given.pIv.is_null() || (given.pTag.is_null() && tag != Tag::Later) || given.ulTagBits > 128 {
+        return Err(bad);
+    }
+    let read = match tag {
+        Tag::Given => unsafe { some_bytes(given.pTag, given.ulTagBits.div_ceil(8)) }?,
+        Tag::Made | Tag::Later => Vec::new(),
+    };
+    let parameter = MessageParameter {
+        iv: unsafe { some_bytes(given.pIv, given.ulIvLen) }?,
+        fixed_bits: given.ulIvFixedBits,
+        generator: given.ivGenerator,
+        tag: read,
+        tag_bits: given.ulTagBits,
+    };
+    Ok((parameter, given))
+}
+
+pub(super) unsafe extern "C" fn encrypt_message(
+    of: CK_SESSION_HANDLE,
+    parameter: *mut c_void,
+    parameter_len: CK_ULONG,
+    additional: *mut CK_BYTE,
+    additional_len: CK_ULONG,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let operations = session.operations.lock();
+        let messages = operations.message_encrypt.as_ref().ok_or(NOT_BEGUN)?;
+        messages.refuse_under_way()?;
+        let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, Tag::Made) }?;
+        let (additional, data) = unsafe { (bytes(additional, additional_len)?, bytes(from, count)?) };
+        let make = |room| {
+            if let Some(output) = known_length(data.len(), room) {
+                return Ok(output);
+            }
+            let sealed = messages.encrypt(&parameter, additional, data)?;
+            unsafe { copy(places.pIv, &sealed.nonce) }?;
+            unsafe { copy(places.pTag, &sealed.tag) }?;
+            Ok(Output::Bytes(Zeroizing::new(sealed.ciphertext)))
+        };
+        unsafe { give(out, len, make) }
+    })
+}
+
+pub(super) unsafe extern "C" fn decrypt_message(
+    of: CK_SESSION_HANDLE,
+    parameter: *mut c_void,
+    parameter_len: CK_ULONG,
+    additional: *mut CK_BYTE,
+    additional_len: CK_ULONG,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let operations = session.operations.lock();
+        let messages = operations.message_decrypt.as_ref().ok_or(NOT_BEGUN)?;
+        messages.refuse_under_way()?;
+        let (parameter, _) = unsafe { message_parameter(parameter, parameter_len, Tag::Given) }?;
+        let (additional, data) = unsafe { (bytes(additional, additional_len)?, bytes(from, count)?) };
+        let make = |room| match known_length(data.len(), room) {
+            Some(output) => Ok(output),
+            None => messages.decrypt(&parameter, additional, data).map(Output::Bytes),
+        };
+        unsafe { give(out, len, make) }
+    })
+}
+
+/// Begins a message that comes in parts. A nonce of the nodes is written here.
+unsafe fn begin_parts(
+    of: CK_SESSION_HANDLE,
+    (parameter, parameter_len): (*mut c_void, CK_ULONG),
+    (additional, additional_len): (*mut CK_BYTE, CK_ULONG),
+    direction: Direction,
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let mut operations = session.operations.lock();
+        let messages = messages(&mut operations, direction).as_mut().ok_or(NOT_BEGUN)?;
+        let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, Tag::Later) }?;
+        let additional = unsafe { bytes(additional, additional_len) }?;
+        match messages.begin_parts(&parameter, additional, direction)? {
+            Some(nonce) => unsafe { copy(places.pIv, &nonce) },
+            None => Ok(()),
+        }
+    })
+}
+
+/// Takes a part of a message.
+unsafe fn next_part(
+    of: CK_SESSION_HANDLE,
+    (parameter, parameter_len): (*mut c_void, CK_ULONG),
+    (from, count): (*mut CK_BYTE, CK_ULONG),
+    (out, len): (*mut CK_BYTE, *mut CK_ULONG),
+    (flags, direction): (CK_FLAGS, Direction),
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let mut operations = session.operations.lock();
+        let messages = messages(&mut operations, direction).as_mut().ok_or(NOT_BEGUN)?;
+        if flags & !CKF_END_OF_MESSAGE != 0 {
+            return Err(Rv(CKR_ARGUMENTS_BAD));
+        }
+        let is_last = flags != 0;
+        let tag = match direction {
+            _ if !is_last => Tag::Later,
+            Direction::Encrypt => Tag::Made,
+            Direction::Decrypt => Tag::Given,
+        };
+        let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, tag) }?;
+        let data = unsafe { bytes(from, count) }?;
+        let given = (direction == Direction::Decrypt).then_some(parameter.tag.as_slice());
+        let make = |room| {
+            let (output, made) = messages.part(data, given, (is_last, room))?;
+            if let Some(tag) = made {
+                // As many bytes as the message began with, if the program's place has so many.
+                if places.ulTagBits.div_ceil(8) as usize != tag.len() {
+                    return Err(Rv(CKR_MECHANISM_PARAM_INVALID));
+                }
+                unsafe { copy(places.pTag, &tag) }?;
+            }
+            Ok(output)
+        };
+        unsafe { give(out, len, make) }
+    })
+}
+
+pub(super) unsafe extern "C" fn encrypt_message_begin(
+    of: CK_SESSION_HANDLE,
+    parameter: *mut c_void,
+    parameter_len: CK_ULONG,
+    additional: *mut CK_BYTE,
+    additional_len: CK_ULONG,
+) -> CK_RV {
+    unsafe { begin_parts(of, (parameter, parameter_len), (additional, additional_len), Direction::Encrypt) }
+}
+
+pub(super) unsafe extern "C" fn decrypt_message_begin(
+    of: CK_SESSION_HANDLE,
+    parameter: *mut c_void,
+    parameter_len: CK_ULONG,
+    additional: *mut CK_BYTE,
+    additional_len: CK_ULONG,
+) -> CK_RV {
+    unsafe { begin_parts(of, (parameter, parameter_len), (additional, additional_len), Direction::Decrypt) }
+}
+
+pub(super) unsafe extern "C" fn encrypt_message_next(
+    of: CK_SESSION_HANDLE,
+    parameter: *mut c_void,
+    parameter_len: CK_ULONG,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+    flags: CK_FLAGS,
+) -> CK_RV {
+    let direction = Direction::Encrypt;
+    unsafe { next_part(of, (parameter, parameter_len), (from, count), (out, len), (flags, direction)) }
+}
+
+pub(super) unsafe extern "C" fn decrypt_message_next(
+    of: CK_SESSION_HANDLE,
+    parameter: *mut c_void,
+    parameter_len: CK_ULONG,
+    from: *mut CK_BYTE,
+    count: CK_ULONG,
+    out: *mut CK_BYTE,
+    len: *mut CK_ULONG,
+    flags: CK_FLAGS,
+) -> CK_RV {
+    let direction = Direction::Decrypt;
+    unsafe { next_part(of, (parameter, parameter_len), (from, count), (out, len), (flags, direction)) }
+}
