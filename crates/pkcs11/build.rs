@@ -1,5 +1,5 @@
-//! The library stays in the memory of a program that unloads it: the runtime of Rust, and a thread that still sends a connection's last
-//! bytes, must not lose their code.
+//! The library stays in the memory of a program that unloads it: the runtime of Rust must not lose its code, for example when a thread of
+//! the program ends later that once called the library.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

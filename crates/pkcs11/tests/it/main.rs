@@ -8,4 +8,5 @@ mod known_answers;
 mod lengths;
 mod life;
 mod objects;
+mod remains;
 mod states;
