@@ -1,6 +1,7 @@
 //! A client of a cluster: its identity, the addresses of the nodes, and the connections that it keeps.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -10,7 +11,9 @@ use polyclave_protocol::catalog;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply};
-use polyclave_transport::{CertificateDer, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
+use polyclave_transport::{
+    CertificateDer, Farewells, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call,
+};
 
 use crate::approval::Approvals;
 use crate::conversation::replies::{LATE, receive, send_to_each};
@@ -48,6 +51,8 @@ pub struct Client {
     left_out: Mutex<HashSet<(u16, Reason)>>,
     /// Receives remarks that a person should read although nothing failed.
     remarks: Box<dyn Fn(&str) + Send + Sync>,
+    /// The threads in which requests that were given up end their connections.
+    farewells: Arc<Farewells>,
     /// What happens to its requests.
     pub(crate) approvals: Approvals,
     /// Receives the progress of the nodes.
@@ -88,6 +93,7 @@ impl Client {
             suspected,
             left_out,
             remarks,
+            farewells: Arc::default(),
             approvals: Approvals::None,
             work,
         })
@@ -119,6 +125,13 @@ impl Client {
         if told.insert((nodes.bits(), reason)) {
             self.remark(&format!("{why} (left out; the others serve)"));
         }
+    }
+
+    /// Closes the connections that are not in use, and ends all threads. Requests that were given up get a moment to tell the nodes so.
+    /// For programs that go on without this client.
+    pub fn end(&self) {
+        self.kept.iter().for_each(|kept| kept.lock().clear());
+        self.farewells.end(LATE);
     }
 
     /// How many nodes a request can do without.
@@ -341,7 +354,7 @@ impl Client {
 
     /// A network of this client and some nodes.
     pub(crate) fn net(&self, lines: Vec<(Party, Line)>) -> TlsNet {
-        TlsNet::of_lines(self.nodes.len(), self.limits, lines)
+        TlsNet::of_lines(self.nodes.len(), self.limits, lines).owned_by(self.farewells.clone())
     }
 
     /// Keeps the connections of a conversation that has ended well.

@@ -7,8 +7,12 @@
 //! * **CBC** with a caller's initial block takes a key that was made for that (`caller_nonces`), or one for ECB: then the client chains single
 //!   blocks. Both give who may encrypt E_K of any block: the initial block, with a first block of zeros.
 
+use std::collections::VecDeque;
+
 use polyclave_cipher::{Cipher, catalog};
-use polyclave_transport::wire::{CHAINED, CHUNK, End, KeyInfo, MASKED, Mode, Operation, Step, Use};
+use polyclave_transport::wire::{
+    CHAINED, CHUNK, End, KeyInfo, MASKED, MOST_NONCE, Mode, Operation, Step, Use,
+};
 use zeroize::Zeroizing;
 
 use crate::aead::{AeadDecryption, AeadEncryption};
@@ -20,6 +24,8 @@ use crate::{Error, Result};
 
 /// Bytes of a nonce of the nodes.
 pub(crate) const NONCE: usize = 12;
+/// Bytes of a whole tag.
+const TAG: usize = 16;
 /// The most steps under way.
 const WINDOW: usize = 2;
 
@@ -162,11 +168,12 @@ impl Client {
         let pieces: Vec<&[u8]> = message.chunks(CHUNK).collect();
         let how_used = Use::GcmEncrypt { additional, nonce };
         let (conversation, accepted) = self.begin_known(key, how_used, Some(first_step(&pieces)))?;
-        let mut out = match how.nonce {
-            Some(nonce) => nonce.to_vec(),
-            None if accepted.start.len() == NONCE => accepted.start,
+        let mut out = Vec::with_capacity(MOST_NONCE + message.len() + TAG);
+        match how.nonce {
+            Some(nonce) => out.extend_from_slice(nonce),
+            None if accepted.start.len() == NONCE => out.extend_from_slice(&accepted.start),
             None => return Err(Error::Answers("they gave no nonce".into())),
-        };
+        }
         encrypt_pieces(conversation, &pieces, how.tag_bytes, &mut out)?;
         Ok(out)
     }
@@ -202,9 +209,16 @@ impl Client {
             conversation.nothing()?;
         }
         let mut plain = Zeroizing::new(Vec::with_capacity(ciphertext.len()));
+        let (mut ahead, mut open) = (ciphertext.chunks(CHUNK), 0);
         for piece in ciphertext.chunks(CHUNK) {
-            conversation.step(&Step::Keystream { bytes: piece.len() as u32 })?;
+            while open < WINDOW
+                && let Some(next) = ahead.next()
+            {
+                conversation.step(&Step::Keystream { bytes: next.len() as u32 })?;
+                open += 1;
+            }
             let keystream = conversation.bytes(piece.len())?;
+            open -= 1;
             plain.extend(keystream.iter().zip(piece).map(|(k, c)| k ^ c));
         }
         conversation.finish()?;
@@ -258,13 +272,32 @@ pub(crate) fn encrypt_pieces(
     tag_bytes: usize,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    for (i, piece) in pieces.iter().enumerate() {
+    let mut ahead = pieces.iter().copied();
+    // What is answered next: the keystream for a piece, or for `None` that one was taken.
+    let mut awaited: VecDeque<Option<&[u8]>> = ahead.next().into_iter().map(Some).collect();
+    let mut open = awaited.len();
+    loop {
+        while open < WINDOW
+            && let Some(piece) = ahead.next()
+        {
+            conversation.step(&Step::Keystream { bytes: piece.len() as u32 })?;
+            awaited.push_back(Some(piece));
+            open += 1;
+        }
+        let Some(next) = awaited.pop_front() else { break };
+        let Some(piece) = next else {
+            conversation.nothing()?;
+            continue;
+        };
         let mut ciphertext = conversation.bytes(piece.len())?.to_vec();
         add(&mut ciphertext, piece);
         out.extend_from_slice(&ciphertext);
         conversation.step(&Step::Absorb { ciphertext })?;
-        conversation.step(&first_step(&pieces[i + 1..]))?;
-        conversation.nothing()?;
+        awaited.push_back(None);
+        open -= 1;
+        if open == 0 {
+            conversation.step(&Step::Tag)?;
+        }
     }
     let tag = conversation.tag()?;
     out.extend_from_slice(tag.get(..tag_bytes).unwrap_or(&tag));

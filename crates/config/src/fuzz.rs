@@ -127,9 +127,17 @@ fn no_sealed_secret_panics_and_what_is_read_comes_back() {
 #[test]
 fn no_key_under_pins_panics_and_what_is_read_comes_back() {
     let to_text = |pins: &pins::Pins| text::render("x", pins);
-    let valid = vec![pins::tests::text().into_bytes()];
-    let words =
-        ["version = ", "memory_kib = ", "[user]", "[security_officer]", "salt = ", "nonce = ", "sealed = "];
+    let valid = vec![pins::tests::text().into_bytes(), pins::tests::VERSION_1.into()];
+    let words = [
+        "version = ",
+        "memory_kib = ",
+        "lanes = ",
+        "[user]",
+        "[security_officer]",
+        "salt = ",
+        "nonce = ",
+        "sealed = ",
+    ];
     fuzz!("pins", &words, valid, |bytes: &[u8]| comes_back(bytes, pins::parse, to_text));
 }
 

@@ -7,8 +7,15 @@
 //!
 //! Whoever copies the directory has to guess a PIN, at 64 MiB and three passes a guess. A short PIN does not withstand that: it takes the
 //! length of a passphrase. Ten wrong PINs of the user lock it for programs, which keeps a program from trying further. The count is in
-//! the directory (`identity.tries`), so it binds nobody who can write there. It is raised durably before a PIN is tried. So a kill gives no
-//! further try. A process that has unsealed the key holds it in its memory.
+//! the directory (`identity.tries`), so it binds nobody who can write there. A process that has unsealed the key holds it in its memory.
+//!
+//! The count is raised durably before anything depends on whether a PIN is right: a thread writes it while others make the key of the PIN,
+//! and only when both are done the seal is opened. So a kill gives no further try.
+//!
+//! # Versions of the file
+//!
+//! Version 1 has no `lanes`: its keys are made by one thread. Version 2 has the costs that RFC 9106 recommends second (64 MiB, three passes,
+//! four lanes). A file keeps its version until the key is sealed anew, by `client unseal` and `client seal`.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,9 +33,11 @@ const FILE: &str = "identity.pins";
 const TRIES: &str = "identity.tries";
 const LOCK: &str = "identity.lock";
 /// The version of the file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version without lanes.
+const WITHOUT_LANES: u32 = 1;
 /// What a guess costs.
-const COST: Cost = Cost { memory_kib: 64 << 10, passes: 3 };
+const COST: Cost = Cost { memory_kib: 64 << 10, passes: 3, lanes: 4 };
 /// After so many wrong PINs of the user in a row it is locked.
 pub const MOST_WRONG_PINS: u32 = 10;
 
@@ -66,6 +75,8 @@ pub(crate) struct Pins {
     version: u32,
     memory_kib: u32,
     passes: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lanes: Option<u32>,
     security_officer: SealedKey,
     user: Option<SealedKey>,
 }
@@ -103,14 +114,16 @@ impl SealedClient {
     /// Seals the key of a client's directory, and removes it from there. It must be in the clear, or given by who has unsealed it.
     pub fn seal(&self, identity: &StoredIdentity, officer: &[u8], user: Option<&[u8]>) -> Result<()> {
         let _locked = self.lock()?;
+        let costs = Costs { version: VERSION, cost: self.cost };
         let pins = Pins {
             version: VERSION,
             memory_kib: self.cost.memory_kib,
             passes: self.cost.passes,
-            security_officer: self.sealed(identity, PinOwner::SecurityOfficer, officer)?,
-            user: user.map(|pin| self.sealed(identity, PinOwner::User, pin)).transpose()?,
+            lanes: Some(self.cost.lanes),
+            security_officer: costs.seal(identity, PinOwner::SecurityOfficer, officer)?,
+            user: user.map(|pin| costs.seal(identity, PinOwner::User, pin)).transpose()?,
         };
-        self.count(0)?;
+        self.forget_tries()?;
         self.write(&pins)?;
         self.remove_clear_key()
     }
@@ -119,13 +132,13 @@ impl SealedClient {
     pub fn set_pin(&self, identity: &StoredIdentity, owner: PinOwner, pin: &[u8]) -> Result<()> {
         let _locked = self.lock()?;
         let mut pins = self.read()?;
-        let sealed = self.at_cost(&pins).sealed(identity, owner, pin)?;
+        let sealed = pins.costs().seal(identity, owner, pin)?;
         match owner {
             PinOwner::User => pins.user = Some(sealed),
             PinOwner::SecurityOfficer => pins.security_officer = sealed,
         }
         self.write(&pins)?;
-        if owner == PinOwner::User { self.count(0) } else { Ok(()) }
+        if owner == PinOwner::User { self.forget_tries() } else { Ok(()) }
     }
 
     /// Whether the user has a PIN.
@@ -158,18 +171,25 @@ impl SealedClient {
         if tried >= MOST_WRONG_PINS {
             return Err(PinError::Locked);
         }
-        if owner == PinOwner::User {
-            self.count(tried + 1)?;
-        }
-        let head = head(&pins, owner, &sealed.salt);
+        let costs = pins.costs();
+        let (counted, cipher) = std::thread::scope(|scope| {
+            let counting = scope.spawn(|| match owner {
+                PinOwner::User => self.count(tried + 1),
+                PinOwner::SecurityOfficer => Ok(()),
+            });
+            let cipher = costs.cost.cipher(pin, &sealed.salt);
+            (counting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), cipher)
+        });
+        // Nothing depends on the PIN before this.
+        counted?;
+        let head = costs.head(owner, &sealed.salt);
         let payload = Payload { msg: &sealed.sealed, aad: &head };
-        let cipher = self.at_cost(&pins).cost.cipher(pin, &sealed.salt)?;
-        let opened = cipher.decrypt(&sealed.nonce.into(), payload).map(Zeroizing::new);
+        let opened = cipher?.decrypt(&sealed.nonce.into(), payload).map(Zeroizing::new);
         let pem = opened.map_err(|_| PinError::Wrong)?;
         let identity = StoredIdentity::from_pem(&pem);
         let identity = identity.map_err(|what| Error::malformed(&self.path.join(FILE), what))?;
         if owner == PinOwner::User {
-            self.count(0)?;
+            self.forget_tries()?;
         }
         Ok(ClientDir::with_identity(&self.path, identity)?)
     }
@@ -182,24 +202,6 @@ impl SealedClient {
             remove(&self.path.join(file))?;
         }
         Ok(private::sync_dir(&self.path)?)
-    }
-
-    fn at_cost(&self, pins: &Pins) -> SealedClient {
-        let cost = Cost { memory_kib: pins.memory_kib, passes: pins.passes };
-        SealedClient { path: self.path.clone(), cost }
-    }
-
-    fn sealed(&self, identity: &StoredIdentity, owner: PinOwner, pin: &[u8]) -> Result<SealedKey> {
-        let (mut salt, mut nonce) = ([0; 16], [0; 24]);
-        for drawn in [&mut salt[..], &mut nonce[..]] {
-            random_bytes(drawn).map_err(|e| Error::misuse(e.to_string()))?;
-        }
-        let pem = identity.to_pem();
-        let head = head_at(self.cost, owner, &salt);
-        let payload = Payload { msg: pem.as_bytes(), aad: &head };
-        let sealed = self.cost.cipher(pin, &salt)?.encrypt(&nonce.into(), payload);
-        let sealed = sealed.map_err(|_| Error::misuse("the key could not be sealed"))?;
-        Ok(SealedKey { salt, nonce, sealed })
     }
 
     fn read(&self) -> Result<Pins> {
@@ -218,46 +220,96 @@ impl SealedClient {
         private::write(&self.path.join(TRIES), format!("{wrong}\n").as_bytes())
     }
 
+    fn forget_tries(&self) -> Result<()> {
+        remove(&self.path.join(TRIES))?;
+        private::sync_dir(&self.path)
+    }
+
     fn remove_clear_key(&self) -> Result<()> {
         remove(&self.path.join(rotation::KEY))?;
         private::sync_dir(&self.path)
     }
 
     /// Until it is dropped, no other process tries or changes a PIN.
-    fn lock(&self) -> Result<File> {
+    fn lock(&self) -> Result<Locked> {
         let path = self.path.join(LOCK);
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
         let file = file.map_err(Error::io(&path, "open"))?;
         file.lock().map_err(Error::io(&path, "lock"))?;
-        Ok(file)
+        Ok(Locked(file))
+    }
+}
+
+/// The lock of a directory. It is released by name: closing the file would leave it to the child of a fork that another thread made
+/// meanwhile, which has the same file open, and would wait for itself.
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
     }
 }
 
 /// Reads the file. An error says what is wrong.
 pub(crate) fn parse(text: &str) -> Result<Pins> {
     let pins: Pins = text::parse(text)?;
-    if pins.version != VERSION {
-        return Err(Error::misuse(format!(
-            "has version {}, and this program reads version {VERSION}; use the program that wrote it",
-            pins.version
-        )));
+    match (pins.version, pins.lanes) {
+        (WITHOUT_LANES, None) | (VERSION, Some(_)) => {}
+        (WITHOUT_LANES | VERSION, _) => {
+            return Err(Error::misuse("was changed: version 1 has no lanes, and version 2 does"));
+        }
+        (version, _) => {
+            return Err(Error::misuse(format!(
+                "has version {version}, and this program reads versions {WITHOUT_LANES} and {VERSION}; use the program that wrote it"
+            )));
+        }
     }
-    Cost { memory_kib: pins.memory_kib, passes: pins.passes }.refuse_excessive()?;
+    pins.costs().cost.refuse_excessive()?;
     Ok(pins)
 }
 
-/// What is authenticated with the key.
-fn head(pins: &Pins, owner: PinOwner, salt: &[u8; 16]) -> Vec<u8> {
-    head_at(Cost { memory_kib: pins.memory_kib, passes: pins.passes }, owner, salt)
+impl Pins {
+    fn costs(&self) -> Costs {
+        let lanes = self.lanes.unwrap_or(1);
+        let cost = Cost { memory_kib: self.memory_kib, passes: self.passes, lanes };
+        Costs { version: self.version, cost }
+    }
 }
 
-fn head_at(cost: Cost, owner: PinOwner, salt: &[u8; 16]) -> Vec<u8> {
-    let owner = match owner {
-        PinOwner::User => 0,
-        PinOwner::SecurityOfficer => 1,
-    };
-    let words = [VERSION, cost.memory_kib, cost.passes, owner].map(u32::to_le_bytes);
-    [b"polyclave client pins", &words.concat()[..], salt].concat()
+/// What keys cost, as a version of the file says it.
+#[derive(Clone, Copy)]
+struct Costs {
+    version: u32,
+    cost: Cost,
+}
+
+impl Costs {
+    /// What is authenticated with the key.
+    fn head(self, owner: PinOwner, salt: &[u8; 16]) -> Vec<u8> {
+        let owner = match owner {
+            PinOwner::User => 0,
+            PinOwner::SecurityOfficer => 1,
+        };
+        let Cost { memory_kib, passes, lanes } = self.cost;
+        let words = match self.version {
+            WITHOUT_LANES => vec![WITHOUT_LANES, memory_kib, passes, owner],
+            version => vec![version, memory_kib, passes, lanes, owner],
+        };
+        let words: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        [b"polyclave client pins", &words[..], salt].concat()
+    }
+
+    fn seal(self, identity: &StoredIdentity, owner: PinOwner, pin: &[u8]) -> Result<SealedKey> {
+        let (mut salt, mut nonce) = ([0; 16], [0; 24]);
+        for drawn in [&mut salt[..], &mut nonce[..]] {
+            random_bytes(drawn).map_err(|e| Error::misuse(e.to_string()))?;
+        }
+        let (pem, head) = (identity.to_pem(), self.head(owner, &salt));
+        let payload = Payload { msg: pem.as_bytes(), aad: &head };
+        let sealed = self.cost.cipher(pin, &salt)?.encrypt(&nonce.into(), payload);
+        let sealed = sealed.map_err(|_| Error::misuse("the key could not be sealed"))?;
+        Ok(SealedKey { salt, nonce, sealed })
+    }
 }
 
 fn remove(path: &Path) -> Result<()> {
@@ -277,7 +329,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("alice");
         ClientDir::init(&path, "alice", &identity(1).certificate, &identity(1).key).expect("made");
-        let client = SealedClient { path, cost: Cost { memory_kib: 8, passes: 1 } };
+        let client = SealedClient { path, cost: Cost { memory_kib: 16, passes: 1, lanes: 2 } };
         client.seal(&identity(1), b"officer", user).expect("sealed");
         (dir, client)
     }
@@ -361,7 +413,48 @@ pub(crate) mod tests {
         with(&|pins| pins.user.as_mut().expect("there is one").sealed[5] ^= 1);
         with(&|pins| pins.memory_kib += 8);
         with(&|pins| pins.passes += 1);
+        with(&|pins| pins.lanes = Some(1));
+        with(&|pins| (pins.version, pins.lanes) = (WITHOUT_LANES, None));
+        with(&|pins| pins.lanes = None);
         with(&|pins| pins.user = Some(pins.security_officer.clone()));
+    }
+
+    /// Sealed by hand as version 1 says, under "officer" and "1234", with one lane.
+    pub(crate) const VERSION_1: &str = include_str!("pins/version-1.toml");
+
+    #[test]
+    fn a_directory_from_before_lanes_opens_and_keeps_its_version_until_it_is_sealed_anew() {
+        let (_dir, client) = client(None);
+        private::write(&client.path.join(FILE), VERSION_1.as_bytes()).expect("written");
+        let opens =
+            |owner, pin: &[u8]| client.unseal(owner, pin).expect("its PIN").identity() == &identity(1);
+        assert!(opens(PinOwner::User, b"1234") && opens(PinOwner::SecurityOfficer, b"officer"));
+        client.set_pin(&identity(1), PinOwner::User, b"5678").expect("set");
+        assert!(opens(PinOwner::User, b"5678") && opens(PinOwner::SecurityOfficer, b"officer"));
+        assert_eq!(client.read().expect("read").lanes, None);
+        client.unseal_for_good(PinOwner::User, b"5678").expect("its PIN");
+        client.seal(&identity(1), b"officer", Some(b"1234")).expect("sealed");
+        assert!(opens(PinOwner::User, b"1234"));
+        assert_eq!(client.read().expect("read").lanes, Some(2));
+    }
+
+    #[test]
+    fn a_lock_ends_although_a_process_has_inherited_its_file() {
+        let (_dir, client) = client(Some(b"1234"));
+        let locked = client.lock().expect("locked");
+        let inherited = locked.0.try_clone().expect("the same file, as after a fork");
+        drop(locked);
+        client.unseal(PinOwner::User, b"1234").expect("nobody holds the lock");
+        drop(inherited);
+    }
+
+    #[test]
+    fn a_wrong_try_stays_counted_and_a_right_one_leaves_no_count() {
+        let (_dir, client) = client(Some(b"1234"));
+        assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
+        assert_eq!(client.wrong_pins().expect("counted"), 1);
+        client.unseal(PinOwner::User, b"1234").expect("its PIN");
+        assert!(!client.path.join(TRIES).exists());
     }
 
     #[test]

@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 /// The fewest characters of a passphrase.
 const LEAST_PASSPHRASE: usize = 12;
 /// What a guess costs: half a second and this much memory.
-const COST: Cost = Cost { memory_kib: 256 << 10, passes: 3 };
+const COST: Cost = Cost { memory_kib: 256 << 10, passes: 3, lanes: 1 };
 
 /// A passphrase, wiped when it is dropped.
 #[derive(Clone)]
@@ -85,7 +85,7 @@ impl SealedSecret {
         for drawn in [&mut salt[..], &mut nonce[..]] {
             random_bytes(drawn).map_err(|e| Error::misuse(e.to_string()))?;
         }
-        let Cost { memory_kib, passes } = cost;
+        let Cost { memory_kib, passes, lanes: _ } = cost;
         let mut file = SealedSecret { version: VERSION, memory_kib, passes, salt, nonce, sealed: [0; 48] };
         let payload = Payload { msg: secret, aad: &file.head() };
         let sealed = file.cipher(passphrase)?.encrypt(&nonce.into(), payload);
@@ -138,7 +138,7 @@ impl SealedSecret {
     }
 
     fn cost(&self) -> Cost {
-        Cost { memory_kib: self.memory_kib, passes: self.passes }
+        Cost { memory_kib: self.memory_kib, passes: self.passes, lanes: 1 }
     }
 
     fn cipher(&self, passphrase: &Passphrase) -> Result<XChaCha20Poly1305> {
@@ -156,7 +156,7 @@ pub(crate) mod tests {
 
     /// Sealed at little cost.
     pub(crate) fn sealed() -> SealedSecret {
-        let cost = Cost { memory_kib: 8, passes: 1 };
+        let cost = Cost { memory_kib: 8, passes: 1, lanes: 1 };
         SealedSecret::seal_at(cost, &[7; 32], &passphrase("correct horse battery")).expect("sealed")
     }
 

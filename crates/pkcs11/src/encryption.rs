@@ -1,7 +1,8 @@
 //! Encryption and decryption, of one part or of several.
 //!
 //! ECB, CBC and CTR send what they have with every part: each part is a request of its own. GCM is gathered until the last part, because
-//! nothing is given before the tag was compared, and nodes wait for a program between its calls for a short time only ([`crate::gcm`]).
+//! nothing is given before the tag was compared, and nodes wait for a program between its calls for a short time only ([`crate::gcm`]). Short
+//! parts of ECB may go together with those of other threads ([`crate::batches`]).
 //!
 //! CBC with padding tells a program whether the padding was good, as every module of PKCS#11 does. Whoever may have ciphertexts of his
 //! choice decrypted there can use that to decrypt others (Vaudenay, Eurocrypt 2002). The padding itself is looked at in constant time.
@@ -15,6 +16,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::attributes::Object;
+use crate::batches::Kind;
 use crate::gcm::{Gcm, NONCE, Nonce, begun_message, choose, tag_bytes};
 use crate::mechanism::{Mechanism, Parameter, block_of, entry_for, family_of};
 use crate::rv::{Doing, Result, Rv, because};
@@ -249,10 +251,15 @@ impl Encryption {
         let (token, client, key, block) = (&self.token, &*self.client, &self.key.info, self.block);
         let encrypts = self.direction == Direction::Encrypt;
         match &mut self.mode {
-            Mode::Ecb => token.ask(client, Doing::Using, || match encrypts {
-                true => client.encrypt_known_ecb(key, data).map(Zeroizing::new),
-                false => client.decrypt_known_ecb(key, data),
-            }),
+            Mode::Ecb => {
+                let login = Arc::as_ptr(&self.client).addr();
+                token.batches.run(&Kind { login, key: key.id, encrypts }, data, |data| {
+                    token.ask(client, Doing::Using, || match encrypts {
+                        true => client.encrypt_known_ecb(key, data).map(Zeroizing::new),
+                        false => client.decrypt_known_ecb(key, data),
+                    })
+                })
+            }
             Mode::Cbc { chain, .. } => {
                 let made = token.ask(client, Doing::Using, || match encrypts {
                     true => client.encrypt_known_cbc(key, chain, data).map(Zeroizing::new),

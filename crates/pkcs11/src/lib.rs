@@ -8,6 +8,7 @@
 //! objects.rs      keys are found, made, changed, deleted
 //! from_keys.rs    keys are wrapped, unwrapped, derived
 //! encryption.rs, gcm.rs, messages.rs, macs.rs, digests.rs
+//! batches.rs      short requests of several threads go as one
 //! mechanism.rs, template.rs, attributes.rs, stored.rs     tables
 //! configuration.rs, log.rs, rv.rs
 //! ```
@@ -17,13 +18,14 @@
 //! A client of the nodes (`polyclave-client`) in the process of the program. It sees the program's data, PINs, and the client's TLS key
 //! while somebody is logged in. It never sees a key of the nodes, except one that the program itself imports.
 //!
-//! It is a guest: it writes nothing to standard error, handles no signals, and starts no thread. What a node still owes when a request is
-//! given up is received by a thread of `polyclave-transport`, which may outlive `C_Finalize`; so the library stays in memory
-//! (`build.rs`).
+//! It is a guest: it writes nothing to standard error, handles no signals, and keeps no thread. Threads make a key of a PIN, connect to nodes,
+//! and receive what a node still owes when a request is given up. The first two end before the function does that started them, the last at
+//! the latest in `C_Logout` or `C_Finalize`. The library stays in memory all the same (`build.rs`): the runtime of Rust must not lose its code.
 //!
 //! `docs/pkcs11.md` says how programs use it.
 
 mod attributes;
+mod batches;
 mod configuration;
 mod digests;
 mod encryption;

@@ -21,6 +21,25 @@ pub(crate) struct Module {
 struct Sessions {
     last: CK_SESSION_HANDLE,
     open: HashMap<CK_SESSION_HANDLE, Arc<Session>>,
+    /// By slot. Counted along: to count them in `open` for each that is closed would take time quadratic in their number.
+    counts: HashMap<CK_SLOT_ID, Count>,
+}
+
+/// The sessions of a token.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    all: usize,
+    writable: usize,
+}
+
+impl Sessions {
+    fn remove(&mut self, handle: CK_SESSION_HANDLE) -> Option<Arc<Session>> {
+        let session = self.open.remove(&handle)?;
+        let count = self.counts.entry(session.token.slot).or_default();
+        count.all -= 1;
+        count.writable -= usize::from(session.is_writable);
+        Some(session)
+    }
 }
 
 impl Module {
@@ -40,10 +59,8 @@ impl Module {
 
     /// The sessions of a token: all, and those that may write.
     pub(crate) fn count(&self, slot: CK_SLOT_ID) -> (usize, usize) {
-        let sessions = self.sessions.lock();
-        let of = |session: &&Arc<Session>| session.token.slot == slot;
-        let writable = sessions.open.values().filter(of).filter(|session| session.is_writable).count();
-        (sessions.open.values().filter(of).count(), writable)
+        let Count { all, writable } = self.sessions.lock().counts.get(&slot).copied().unwrap_or_default();
+        (all, writable)
     }
 
     pub(crate) fn open(&self, slot: CK_SLOT_ID, flags: CK_FLAGS) -> Result<CK_SESSION_HANDLE> {
@@ -58,6 +75,9 @@ impl Module {
         let mut sessions = self.sessions.lock();
         sessions.last += 1;
         let handle = sessions.last;
+        let count = sessions.counts.entry(slot).or_default();
+        count.all += 1;
+        count.writable += usize::from(is_writable);
         let operations = Mutex::new(Operations::default());
         sessions.open.insert(handle, Arc::new(Session { handle, token, is_writable, operations }));
         Ok(handle)
@@ -67,10 +87,9 @@ impl Module {
     pub(crate) fn close(&self, handle: CK_SESSION_HANDLE) -> Result<()> {
         let (session, is_last) = {
             let mut sessions = self.sessions.lock();
-            let session = sessions.open.remove(&handle).ok_or(Rv(CKR_SESSION_HANDLE_INVALID))?;
-            let slot = session.token.slot;
-            let is_last = !sessions.open.values().any(|other| other.token.slot == slot);
-            (session, is_last)
+            let session = sessions.remove(handle).ok_or(Rv(CKR_SESSION_HANDLE_INVALID))?;
+            let left = sessions.counts.get(&session.token.slot).map_or(0, |count| count.all);
+            (session, left == 0)
         };
         crate::objects::end_session_objects(&session.token, Some(handle));
         if is_last {
@@ -82,7 +101,11 @@ impl Module {
     /// Closes all sessions of a token.
     pub(crate) fn close_all(&self, slot: CK_SLOT_ID) -> Result<()> {
         let token = self.token(slot)?;
-        self.sessions.lock().open.retain(|_, session| session.token.slot != slot);
+        {
+            let mut sessions = self.sessions.lock();
+            sessions.open.retain(|_, session| session.token.slot != slot);
+            sessions.counts.remove(&slot);
+        }
         crate::objects::end_session_objects(token, None);
         let _ = token.log_out();
         Ok(())

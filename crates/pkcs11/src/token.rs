@@ -1,6 +1,6 @@
 //! A token: the keys of a client under a prefix, who is logged in, and what its objects' handles stand for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use polyclave_client::{Client, Error};
 use polyclave_config::{ClientDir, MOST_WRONG_PINS, PinOwner, SealedClient};
 
 use crate::attributes::Object;
+use crate::batches::Batches;
 use crate::configuration::TokenSettings;
 use crate::rv::{Doing, Result, Rv, because, of_client};
 
@@ -38,19 +39,30 @@ pub(crate) struct Token {
     /// One login, or change of a PIN, at a time.
     changing: Mutex<()>,
     objects: Mutex<Objects>,
+    pub(crate) batches: Batches,
 }
 
 #[derive(Default)]
 struct Objects {
     by_handle: HashMap<CK_OBJECT_HANDLE, Arc<Object>>,
     by_id: HashMap<[u8; 16], CK_OBJECT_HANDLE>,
+    /// Session objects. Thousands of sessions may be closed while thousands of objects are known.
+    by_session: HashMap<CK_SESSION_HANDLE, HashSet<CK_OBJECT_HANDLE>>,
 }
 
 impl Token {
     pub(crate) fn new(slot: CK_SLOT_ID, settings: TokenSettings) -> Token {
         let sealed = SealedClient::at(&settings.client);
         let (login, changing) = (RwLock::new(Login::Nobody), Mutex::new(()));
-        Token { slot, settings, sealed, login, changing, objects: Mutex::default() }
+        Token {
+            slot,
+            settings,
+            sealed,
+            login,
+            changing,
+            objects: Mutex::default(),
+            batches: Batches::default(),
+        }
     }
 
     /// The flags of the token that depend on its PINs.
@@ -122,13 +134,17 @@ impl Token {
         Ok(())
     }
 
-    /// Logs out. The client's key is gone from the memory when the last request has ended.
+    /// Logs out. The client's key is gone from the memory when the last request has ended. No thread is left, and no connection besides
+    /// those of requests that other threads of the program have not ended.
     pub(crate) fn log_out(&self) -> Result<()> {
         let _one_at_a_time = self.changing.lock();
-        match std::mem::replace(&mut *self.login.write(), Login::Nobody) {
-            Login::Nobody => Err(Rv(CKR_USER_NOT_LOGGED_IN)),
-            Login::User(_) | Login::SecurityOfficer(_) => Ok(()),
+        let login = std::mem::replace(&mut *self.login.write(), Login::Nobody);
+        match login {
+            Login::Nobody => return Err(Rv(CKR_USER_NOT_LOGGED_IN)),
+            Login::User(client) => client.end(),
+            Login::SecurityOfficer(_) => {}
         }
+        Ok(())
     }
 
     /// The security officer gives the user a PIN.
@@ -170,14 +186,21 @@ impl Token {
             false => ClientDir::open(&self.settings.client)?,
         };
         let client = open(&dir)?;
-        let listing = self.ask(&client, Doing::Managing, || client.keys())?;
+        let deleted = self.delete_all(&client);
+        client.end();
+        deleted?;
+        *self.objects.lock() = Objects::default();
+        Ok(self.sealed.seal(dir.identity(), pin, None)?)
+    }
+
+    fn delete_all(&self, client: &Client) -> Result<()> {
+        let listing = self.ask(client, Doing::Managing, || client.keys())?;
         let mut names: Vec<String> = listing.keys.into_iter().map(|key| key.info.properties.name).collect();
         names.dedup();
         for name in names.iter().filter(|name| name.starts_with(&self.settings.prefix)) {
-            self.ask(&client, Doing::Managing, || client.delete(name))?;
+            self.ask(client, Doing::Managing, || client.delete(name))?;
         }
-        *self.objects.lock() = Objects::default();
-        Ok(self.sealed.seal(dir.identity(), pin, None)?)
+        Ok(())
     }
 
     /// Asks the nodes. While they are busy or have no material, they are asked again for as long as the configuration says; if a node was
@@ -219,6 +242,9 @@ impl Token {
         let handle = *objects.by_id.entry(id).or_insert_with(|| NEXT_OBJECT.fetch_add(1, Ordering::Relaxed));
         // What nodes list says nothing about sessions.
         let session = objects.by_handle.get(&handle).and_then(|known| known.session).or(object.session);
+        if let Some(session) = session {
+            objects.by_session.entry(session).or_default().insert(handle);
+        }
         objects.by_handle.insert(handle, Arc::new(Object { session, ..object }));
         handle
     }
@@ -231,8 +257,14 @@ impl Token {
     /// Forgets what a handle stands for.
     pub(crate) fn forget(&self, handle: CK_OBJECT_HANDLE) {
         let mut objects = self.objects.lock();
-        if let Some(object) = objects.by_handle.remove(&handle) {
-            objects.by_id.remove(&object.info.id);
+        let Some(object) = objects.by_handle.remove(&handle) else { return };
+        objects.by_id.remove(&object.info.id);
+        let Some(session) = object.session else { return };
+        if let Some(others) = objects.by_session.get_mut(&session) {
+            others.remove(&handle);
+            if others.is_empty() {
+                objects.by_session.remove(&session);
+            }
         }
     }
 
@@ -242,8 +274,12 @@ impl Token {
         session: Option<CK_SESSION_HANDLE>,
     ) -> Vec<(CK_OBJECT_HANDLE, Arc<Object>)> {
         let objects = self.objects.lock();
-        let ends = |object: &Object| object.session.is_some_and(|of| session.is_none_or(|ended| ended == of));
-        objects.by_handle.iter().filter(|(_, object)| ends(object)).map(|(h, o)| (*h, o.clone())).collect()
+        let handles: Vec<CK_OBJECT_HANDLE> = match session {
+            Some(session) => objects.by_session.get(&session).into_iter().flatten().copied().collect(),
+            None => objects.by_session.values().flatten().copied().collect(),
+        };
+        let known = |handle| objects.by_handle.get(&handle).map(|object| (handle, object.clone()));
+        handles.into_iter().filter_map(known).collect()
     }
 }
 

@@ -65,7 +65,7 @@ pub use limits::Limits;
 pub use line::{Line, call};
 pub use mesh::{Mesh, Node};
 pub use meter::WireMeter;
-pub use net::TlsNet;
+pub use net::{Farewells, TlsNet};
 pub use reception::{Caller, Reception};
 pub use rustls::pki_types::CertificateDer;
 pub use sealing::{Sealed, seal_to};

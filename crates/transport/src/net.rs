@@ -27,6 +27,8 @@ use crate::switchboard::Calls;
 mod gather;
 mod linger;
 
+pub use linger::Farewells;
+
 /// How long to yield before going to sleep. Measured with three processes on two cores: sleeping at once doubles the
 /// time of a small exchange, yielding longer gains nothing.
 const YIELD: Duration = Duration::from_micros(50);
@@ -46,6 +48,8 @@ pub struct TlsNet {
     failed: Option<Error>,
     /// When everything has to be finished, even if bytes still arrive.
     deadline: Option<Instant>,
+    /// Who ends what it leaves behind, if somebody does.
+    farewells: Option<Arc<Farewells>>,
 }
 
 /// Where further streams are opened.
@@ -102,7 +106,8 @@ impl TlsNet {
             }
         }
         let lost = vec![None; parties];
-        TlsNet { me, parties, limits, meter, origin: None, links, lost, failed, deadline: None }
+        let (origin, deadline, farewells) = (None, None, None);
+        TlsNet { me, parties, limits, meter, origin, links, lost, failed, deadline, farewells }
     }
 
     /// The connections of a network that is between two messages.

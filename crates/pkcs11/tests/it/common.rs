@@ -127,15 +127,9 @@ impl Module {
         Module { list, _library: library, _dir: None }
     }
 
-    /// Initializes it with a configuration. The environment is changed while no other test does.
+    /// Initializes it with a configuration.
     pub fn initialize(&self, configuration: &Path) -> CK_RV {
-        static ENVIRONMENT: std::sync::Mutex<()> = std::sync::Mutex::new(());
-        let _alone = ENVIRONMENT.lock().unwrap_or_else(|broken| broken.into_inner());
-        unsafe {
-            std::env::set_var("POLYCLAVE_PKCS11_CONFIG", configuration);
-            std::env::set_var("POLYCLAVE_PKCS11_LOG", configuration.with_extension("log"));
-            self.list.C_Initialize.expect("listed")(ptr::null_mut())
-        }
+        in_environment(configuration, || unsafe { self.list.C_Initialize.expect("listed")(ptr::null_mut()) })
     }
 
     pub fn with(configuration: &Path) -> Module {
@@ -143,6 +137,17 @@ impl Module {
         assert_eq!(module.initialize(configuration), CKR_OK, "{}", log_of(configuration));
         module
     }
+}
+
+/// Does something while the environment names a configuration, and no other test changes that.
+pub fn in_environment<T>(configuration: &Path, work: impl FnOnce() -> T) -> T {
+    static ENVIRONMENT: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = ENVIRONMENT.lock().unwrap_or_else(|broken| broken.into_inner());
+    unsafe {
+        std::env::set_var("POLYCLAVE_PKCS11_CONFIG", configuration);
+        std::env::set_var("POLYCLAVE_PKCS11_LOG", configuration.with_extension("log"));
+    }
+    work()
 }
 
 pub fn log_of(configuration: &Path) -> String {

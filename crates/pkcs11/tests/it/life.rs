@@ -117,7 +117,7 @@ fn the_child_of_a_fork_begins_anew_and_leaves_the_parent_alone() {
     let encrypt = || session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &[1; 16]);
     let expected = encrypt().expect("encrypted");
     let mut info = CK_INFO::default();
-    let outcome = in_child(|| {
+    let child = || {
         if call!(module, C_GetInfo(&mut info)) != CKR_CRYPTOKI_NOT_INITIALIZED {
             return 1;
         }
@@ -137,8 +137,9 @@ fn the_child_of_a_fork_begins_anew_and_leaves_the_parent_alone() {
             Ok(made) if made == expected => 0,
             _ => 6,
         }
-    });
-    assert_eq!(outcome, 0);
+    };
+    // The child reads the environment of this moment.
+    assert_eq!(in_environment(&own.configuration, || in_child(child)), 0);
     assert_eq!(encrypt(), Ok(expected));
 }
 
@@ -149,7 +150,7 @@ unsafe extern "C" {
 }
 
 /// What a function gives in a child of this process.
-fn in_child(work: impl FnOnce() -> i32) -> i32 {
+pub(crate) fn in_child(work: impl FnOnce() -> i32) -> i32 {
     unsafe {
         let child = fork();
         assert!(child >= 0, "no child");
@@ -219,4 +220,32 @@ fn templates_of_visible_keys_make_sensitive_ones_where_the_configuration_says_so
     let key = session.import("visible", CKK_AES, &data(16), vec![flag(CKA_SENSITIVE, false)]).expect("made");
     assert!(session.is(key, CKA_SENSITIVE));
     assert_eq!(session.attribute(key, CKA_VALUE), Err(CKR_ATTRIBUTE_SENSITIVE));
+}
+
+#[test]
+fn ten_thousand_sessions_are_open_at_once_and_the_last_one_logs_out() {
+    let first = session();
+    let mut info = CK_SESSION_INFO::default();
+    assert_eq!(call!(first.module, C_GetSessionInfo(first.handle, &mut info)), CKR_OK);
+    let counted = || {
+        let mut info_of_token = CK_TOKEN_INFO::default();
+        assert_eq!(call!(first.module, C_GetTokenInfo(info.slotID, &mut info_of_token)), CKR_OK);
+        (info_of_token.ulSessionCount, info_of_token.ulRwSessionCount)
+    };
+    let open = |n: usize| {
+        let writes = if n.is_multiple_of(4) { CKF_RW_SESSION } else { 0 };
+        Session::open_with(first.module, info.slotID, CKF_SERIAL_SESSION | writes).expect("opened")
+    };
+    let others: Vec<Session<'_>> = (0..10_000).map(open).collect();
+    assert_eq!(counted(), (10_001, 2_501));
+    assert!(others.iter().all(|other| other.state() != CKS_RO_PUBLIC_SESSION));
+    assert_eq!(first.close(), CKR_OK);
+    assert_eq!(first.close(), CKR_SESSION_HANDLE_INVALID);
+    let (last, others) = others.split_last().expect("thousands");
+    assert!(others.iter().all(|other| other.close() == CKR_OK));
+    assert_eq!(counted(), (1, 0));
+    assert_eq!(last.state(), CKS_RO_USER_FUNCTIONS);
+    assert_eq!(last.close(), CKR_OK);
+    assert_eq!(counted(), (0, 0));
+    assert_eq!(open(0).state(), CKS_RW_PUBLIC_SESSION);
 }

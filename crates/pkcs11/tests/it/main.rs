@@ -11,5 +11,6 @@ mod life;
 mod messages;
 mod nonces;
 mod objects;
+mod remains;
 mod states;
 mod unload;

@@ -6,10 +6,12 @@
 
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::TlsNet;
@@ -22,7 +24,61 @@ const MOST_LINGERING: usize = 256;
 /// How many bytes are read at once, to be discarded.
 const PIECE: usize = 16 << 10;
 
+/// How often a thread looks whether its owner has ended.
+const LOOK: Duration = Duration::from_millis(50);
+
 static LINGERING: AtomicUsize = AtomicUsize::new(0);
+
+/// Ends the threads in which the networks of one owner linger. Without it they end when their peers close, or with the process.
+#[derive(Default)]
+pub struct Farewells {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Until when they may linger, once the owner has ended.
+    until: Option<Instant>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Farewells {
+    /// Waits until all threads have ended, which get this long to send what is owed. From now on the owner's networks do not linger.
+    pub fn end(&self, within: Duration) {
+        let threads = {
+            let mut state = self.state.lock();
+            state.until.get_or_insert_with(|| Instant::now() + within);
+            std::mem::take(&mut state.threads)
+        };
+        for thread in threads {
+            // One that panicked has ended, too.
+            let _ = thread.join();
+        }
+    }
+
+    fn until(&self) -> Option<Instant> {
+        self.state.lock().until
+    }
+
+    /// Starts a thread, unless the owner has ended. Returns whether it runs.
+    fn start(&self, part: impl FnOnce() + Send + 'static) -> bool {
+        let mut state = self.state.lock();
+        if state.until.is_some() {
+            return false;
+        }
+        state.threads.retain(|thread| !thread.is_finished());
+        let started = thread::Builder::new().spawn(part);
+        started.map(|thread| state.threads.push(thread)).is_ok()
+    }
+}
+
+impl TlsNet {
+    /// The same network, which lingers no longer than its owner lives.
+    pub fn owned_by(mut self, owner: Arc<Farewells>) -> TlsNet {
+        self.farewells = Some(owner);
+        self
+    }
+}
 
 impl Drop for TlsNet {
     /// Never waits. Others may count on messages that a slow peer has not taken yet. A separate thread sends these, for as long as those
@@ -39,11 +95,17 @@ impl Drop for TlsNet {
         }
         if LINGERING.fetch_add(1, Ordering::Relaxed) < MOST_LINGERING {
             let (within, max_frame) = (self.limits.idle.saturating_mul(LONGEST), self.limits.max_frame);
+            let farewells = self.farewells.take();
+            let owner = farewells.clone();
             let part = move || {
-                part_from(leaving, within, max_frame);
+                part_from(leaving, within, max_frame, owner.as_deref());
                 LINGERING.fetch_sub(1, Ordering::Relaxed);
             };
-            if thread::Builder::new().spawn(part).is_ok() {
+            let is_started = match farewells {
+                Some(farewells) => farewells.start(part),
+                None => thread::Builder::new().spawn(part).is_ok(),
+            };
+            if is_started {
                 return;
             }
         }
@@ -60,16 +122,18 @@ struct Leaving {
 }
 
 /// Sends what is left and reads what arrives, until the peers have closed or the time is over.
-fn part_from(mut leaving: Vec<Leaving>, within: Duration, max_frame: usize) {
+fn part_from(mut leaving: Vec<Leaving>, within: Duration, max_frame: usize, owner: Option<&Farewells>) {
     let until = Instant::now() + within;
     loop {
         leaving.retain_mut(|one| one.goes_on(max_frame));
+        let until = owner.and_then(Farewells::until).map_or(until, |end| end.min(until));
         let left = until.saturating_duration_since(Instant::now());
         if leaving.is_empty() || left.is_zero() {
             return;
         }
         let mut fds: Vec<PollFd<'_>> =
             leaving.iter().map(|one| PollFd::new(one.link.tcp(), one.interest())).collect();
+        let left = if owner.is_some() { left.min(LOOK) } else { left };
         match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,

@@ -1,12 +1,13 @@
 //! What a gathering over TLS must do, whatever a peer does.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::common::{HASTY, PATIENT, exchange, message, run, session};
 use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::{Limits, Shape, Shaped, TlsNet};
+use polyclave_transport::{Farewells, Limits, Shape, Shaped, TlsNet};
 
 const IMPATIENT: Limits = Limits { idle: HASTY, ..PATIENT };
 /// More than sockets hold.
@@ -216,6 +217,27 @@ fn what_was_kept_is_sent_even_when_the_network_is_dropped() {
     c.recv(Party(0), &mut into).expect("recv");
     assert!(into == large);
     assert!(matches!(c.recv(Party(0), &mut [0]), Err(Error::Closed { peer: Party(0), .. })));
+}
+
+/// A peer that does not read would otherwise be waited for: much longer than this test may take.
+#[test]
+fn an_owner_that_ends_leaves_no_thread_and_its_networks_linger_no_more() {
+    let farewells = Arc::new(Farewells::default());
+    let lingering = |net: TlsNet| {
+        let mut net = net.owned_by(farewells.clone());
+        gather(&mut net, &[vec![], vec![], vec![1; LARGE]], |_| 0, |_| false);
+        drop(net);
+    };
+    let [a, _b, mut c] = three(PATIENT);
+    lingering(a);
+    assert_eq!(Arc::strong_count(&farewells), 2, "a thread tries to send the rest");
+    farewells.end(Duration::from_millis(20));
+    assert_eq!(Arc::strong_count(&farewells), 1, "it has ended");
+    assert!(c.recv(Party(0), &mut vec![0; LARGE]).is_err(), "what did not arrive was cut");
+    let [a, _b, mut c] = three(PATIENT);
+    lingering(a);
+    assert_eq!(Arc::strong_count(&farewells), 1, "no thread was started");
+    assert!(c.recv(Party(0), &mut vec![0; LARGE]).is_err());
 }
 
 /// A connection to which somebody sends after it was closed is reset, and then what its system still had to send is gone.
