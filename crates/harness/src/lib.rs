@@ -19,29 +19,33 @@ pub use foreign::Foreign;
 pub const QUICK: usize = 4000;
 
 /// Tries a property on foreign bytes: `fuzz!("target", words, valid inputs, |bytes: &[u8]| ...)`. `words` are what belongs to the
-/// format besides what is in the valid inputs: keywords, and numbers at its limits.
+/// format besides what is in the valid inputs: keywords, and numbers at its limits. `fuzz!(quick = 400, "target", ...)` tries so many inputs
+/// in an ordinary run, if one takes longer than those of a parser.
 #[macro_export]
 macro_rules! fuzz {
-    ($target:literal, $words:expr, $valid:expr, $property:expr) => {{
+    (quick = $quick:expr, $target:literal, $words:expr, $valid:expr, $property:expr) => {{
         let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/", $target);
         let inputs = $crate::Foreign::new($valid, $crate::corpus(corpus.as_ref()), $words);
-        $crate::run!(inputs, $property)
+        $crate::run!($quick, inputs, $property)
     }};
+    ($target:literal, $words:expr, $valid:expr, $property:expr) => {
+        $crate::fuzz!(quick = $crate::QUICK, $target, $words, $valid, $property)
+    };
 }
 
 /// The end of [`fuzz!`]: here, since bolero wants to be called in the test itself.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! run {
-    ($inputs:expr, $property:expr) => {{
+    ($quick:expr, $inputs:expr, $property:expr) => {{
         let (inputs, property) = ($inputs, $crate::Property::new($property));
         let seeds = inputs.seeds().len();
         inputs.seeds().iter().for_each(|seed| property.try_on(seed));
         $crate::bolero::check!()
-            .with_iterations($crate::QUICK)
+            .with_iterations($quick)
             .with_generator(inputs)
             .for_each(|bytes: &Vec<u8>| property.try_on(bytes));
-        property.assert_tried_besides(seeds);
+        property.assert_tried_besides(seeds, $quick);
     }};
 }
 
@@ -70,11 +74,11 @@ impl<F: Fn(&[u8])> Property<F> {
 
     /// That it was tried on as many inputs as were asked for, besides those that are valid.
     #[doc(hidden)]
-    pub fn assert_tried_besides(&self, valid: usize) {
+    pub fn assert_tried_besides(&self, valid: usize, quick: usize) {
         let asked = std::env::var("BOLERO_RANDOM_ITERATIONS").ok().and_then(|asked| asked.parse().ok());
         let tried = self.tried.load(Ordering::Relaxed) - valid;
         println!("tried on {tried} inputs");
-        assert!(tried >= asked.unwrap_or(QUICK), "it was tried on {tried} inputs only");
+        assert!(tried >= asked.unwrap_or(quick), "it was tried on {tried} inputs only");
     }
 }
 

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn no_configuration_panics() {
+    fn foreign_configurations_do_not_panic() {
         polyclave_harness::fuzz!(
             "pkcs11-configurations",
             &["[[token]]", "label = ", "client = ", "modes = "],

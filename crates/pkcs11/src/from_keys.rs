@@ -154,10 +154,16 @@ pub(crate) fn derive(
 }
 
 fn joined(parts: &[KdfPart], bits: u64) -> Vec<u8> {
-    let bytes = |part: &KdfPart| match part {
-        KdfPart::Bytes(bytes) => bytes.clone(),
-        KdfPart::Length { bytes, little_endian: false } => bits.to_be_bytes()[8 - bytes..].to_vec(),
-        KdfPart::Length { bytes, little_endian: true } => bits.to_le_bytes()[..*bytes].to_vec(),
+    // The PRF is CMAC of AES.
+    let length = |of_blocks: bool| if of_blocks { bits.next_multiple_of(128) } else { bits };
+    let bytes = |part: &KdfPart| match *part {
+        KdfPart::Bytes(ref bytes) => bytes.clone(),
+        KdfPart::Length { bytes, little_endian: false, of_blocks } => {
+            length(of_blocks).to_be_bytes()[8 - bytes..].to_vec()
+        }
+        KdfPart::Length { bytes, little_endian: true, of_blocks } => {
+            length(of_blocks).to_le_bytes()[..bytes].to_vec()
+        }
     };
     parts.iter().flat_map(bytes).collect()
 }

@@ -50,10 +50,11 @@ pub(crate) enum Parameter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KdfPart {
     Bytes(Vec<u8>),
-    /// The length of the derived key in bits, in so many bytes, perhaps the lowest first.
+    /// The length of the derived key in bits, or of the whole blocks that it is taken from, in so many bytes, perhaps the lowest first.
     Length {
         bytes: usize,
         little_endian: bool,
+        of_blocks: bool,
     },
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn find(session: &Session, template: &Template) -> Result<Vec<CK_OBJE
         template.0.iter().all(|(kind, wanted)| object.value(*kind).is_ok_and(|value| value == **wanted))
     };
     let mut found = Vec::new();
-    for object in objects {
+    // Session objects of other processes are theirs alone.
+    for object in objects.filter(|object| !object.info.is_of_session() || token.has_session_object(object)) {
         let handle = token.handle_of(object);
         if token.object(handle).is_some_and(|object| fits(&object)) {
             found.push(handle);
@@ -75,6 +76,10 @@ pub(crate) fn generate(
 
 /// Imports a key.
 pub(crate) fn create(session: &Session, template: &Template) -> Result<CK_OBJECT_HANDLE> {
+    // A program may ask by this whether a session reads only, with an object of any kind.
+    if template.flag(CKA_TOKEN)? == Some(true) {
+        session.refuse_read_only()?;
+    }
     let described = template.describe(&session.token.settings, Making::Imported, None)?;
     let value = template.get(CKA_VALUE).ok_or(Rv(CKR_TEMPLATE_INCOMPLETE))?;
     if value.len() != key_bytes(&described.new.cipher) {

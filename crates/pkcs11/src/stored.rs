@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn no_stored_attributes_panic() {
+    fn foreign_attributes_do_not_panic() {
         let valid = vec![full().to_bytes().expect("it fits"), Stored::default().to_bytes().expect("it fits")];
         polyclave_harness::fuzz!("pkcs11-attributes", &["p11\u{1}"], valid, |bytes: &[u8]| {
             if let Some(stored) = Stored::from_bytes(bytes) {

@@ -135,7 +135,7 @@ impl Template {
             None => self.cipher(making)?,
         };
         let mechanisms = self.mechanisms(&cipher)?;
-        let (usage, off) = self.usage(&mechanisms)?;
+        let (usage, off) = self.usage(&cipher, &mechanisms)?;
         let modes = modes_for(token, &cipher, &usage, mechanisms.as_deref());
         let stored = Stored {
             label: self.get(CKA_LABEL).unwrap_or_default().to_vec(),
@@ -218,7 +218,8 @@ impl Template {
     }
 
     /// What the key is for, and which attributes are off although nodes do not distinguish them. Without any it encrypts and decrypts.
-    fn usage(&self, mechanisms: &Option<Vec<u64>>) -> Result<(Vec<Usage>, Vec<u64>)> {
+    /// No key of Triple DES wraps: programs that ask for every use at once get the others.
+    fn usage(&self, cipher: &str, mechanisms: &Option<Vec<u64>>) -> Result<(Vec<Usage>, Vec<u64>)> {
         let mut on = Vec::new();
         for (kind, _) in USES {
             if self.flag(kind)? == Some(true) {
@@ -245,6 +246,9 @@ impl Template {
                     on.push(kind);
                 }
             }
+        }
+        if family_of(cipher) == Some(Family::Des) {
+            on.retain(|kind| ![CKA_WRAP, CKA_UNWRAP].contains(kind));
         }
         let mut usage: Vec<Usage> =
             USES.iter().filter(|(kind, _)| on.contains(kind)).map(|(_, usage)| *usage).collect();

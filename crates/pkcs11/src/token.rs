@@ -249,6 +249,13 @@ impl Token {
         handle
     }
 
+    /// Whether a session of this process made it.
+    pub(crate) fn has_session_object(&self, object: &Object) -> bool {
+        let objects = self.objects.lock();
+        let known = objects.by_id.get(&object.info.id).and_then(|handle| objects.by_handle.get(handle));
+        known.is_some_and(|known| known.session.is_some())
+    }
+
     /// What a handle stands for.
     pub(crate) fn object(&self, handle: CK_OBJECT_HANDLE) -> Option<Arc<Object>> {
         self.objects.lock().by_handle.get(&handle).cloned()

@@ -129,13 +129,16 @@ unsafe fn counter_kdf(kdf: &CK_SP800_108_KDF_PARAMS) -> Result<Parameter> {
             CK_SP800_108_DKM_LENGTH => {
                 // SAFETY: as above.
                 let format: CK_SP800_108_DKM_LENGTH_FORMAT = unsafe { sized(part.pValue, part.ulValueLen) }?;
-                // There is one key, so that both ways to count the length are the same if it ends with a whole block.
-                let is_known = format.dkmLengthMethod == CK_SP800_108_DKM_LENGTH_SUM_OF_KEYS;
-                if !is_known || ![8, 16, 24, 32, 40, 48, 56, 64].contains(&format.ulWidthInBits) {
+                let of_blocks = match format.dkmLengthMethod {
+                    CK_SP800_108_DKM_LENGTH_SUM_OF_KEYS => false,
+                    CK_SP800_108_DKM_LENGTH_SUM_OF_SEGMENTS => true,
+                    _ => return Err(BAD),
+                };
+                if ![8, 16, 24, 32, 40, 48, 56, 64].contains(&format.ulWidthInBits) {
                     return Err(BAD);
                 }
                 let bytes = format.ulWidthInBits as usize / 8;
-                KdfPart::Length { bytes, little_endian: format.bLittleEndian != 0 }
+                KdfPart::Length { bytes, little_endian: format.bLittleEndian != 0, of_blocks }
             }
             _ => return Err(BAD),
         };

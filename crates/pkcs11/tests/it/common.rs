@@ -79,7 +79,7 @@ impl TestCluster {
 }
 
 /// The library that cargo has built beside this test.
-fn built() -> PathBuf {
+pub fn built() -> PathBuf {
     let test = std::env::current_exe().expect("it has a path");
     let deps = test.parent().expect("it is in a directory");
     let name = "libpolyclave_pkcs11.so";
@@ -129,7 +129,12 @@ impl Module {
 
     /// Initializes it with a configuration.
     pub fn initialize(&self, configuration: &Path) -> CK_RV {
-        in_environment(configuration, || unsafe { self.list.C_Initialize.expect("listed")(ptr::null_mut()) })
+        self.initialize_with(configuration, ptr::null_mut())
+    }
+
+    /// The same, with arguments.
+    pub fn initialize_with(&self, configuration: &Path, arguments: *mut c_void) -> CK_RV {
+        in_environment(configuration, || unsafe { self.list.C_Initialize.expect("listed")(arguments) })
     }
 
     pub fn with(configuration: &Path) -> Module {
@@ -157,6 +162,7 @@ pub fn log_of(configuration: &Path) -> String {
 /// What the tests share.
 pub struct Shared {
     _cluster: TestCluster,
+    pub configuration: PathBuf,
     pub module: Module,
     next: AtomicUsize,
 }
@@ -166,8 +172,9 @@ pub fn shared() -> &'static Shared {
     static SHARED: OnceLock<Shared> = OnceLock::new();
     SHARED.get_or_init(|| {
         let cluster = TestCluster::start();
-        let module = Module::with(&cluster.configuration("t", 60, ""));
-        Shared { _cluster: cluster, module, next: AtomicUsize::new(0) }
+        let configuration = cluster.configuration("t", 60, "");
+        let module = Module::with(&configuration);
+        Shared { _cluster: cluster, configuration, module, next: AtomicUsize::new(0) }
     })
 }
 

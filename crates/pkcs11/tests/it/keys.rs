@@ -15,7 +15,10 @@ fn hex(text: &str) -> Vec<u8> {
 
 fn e_k(key: &[u8], block: &[u8]) -> Vec<u8> {
     let mut block = Array::try_from(block).expect("one block");
-    aes::Aes128::new_from_slice(key).expect("a key").encrypt_block(&mut block);
+    match key.len() {
+        16 => aes::Aes128::new_from_slice(key).expect("a key").encrypt_block(&mut block),
+        _ => aes::Aes192::new_from_slice(key).expect("a key").encrypt_block(&mut block),
+    }
     block.to_vec()
 }
 
@@ -119,7 +122,16 @@ fn derive<P>(
     how: &mut Mechanism<P>,
     base: CK_OBJECT_HANDLE,
 ) -> Result<CK_OBJECT_HANDLE, CK_RV> {
-    let (mut how, mut handle, mut attributes) = (how.raw(), 0, for_blocks());
+    derive_as(session, how, base, for_blocks())
+}
+
+fn derive_as<P>(
+    session: &Session<'_>,
+    how: &mut Mechanism<P>,
+    base: CK_OBJECT_HANDLE,
+    mut attributes: Vec<Attribute>,
+) -> Result<CK_OBJECT_HANDLE, CK_RV> {
+    let (mut how, mut handle) = (how.raw(), 0);
     let mut template = template(&mut attributes);
     let (at, count) = (template.as_mut_ptr(), template.len() as CK_ULONG);
     match call!(session.module, C_DeriveKey(session.handle, &mut how, base, at, count, &mut handle)) {
@@ -185,6 +197,31 @@ fn derived_keys_are_those_that_the_standard_says() {
     oracle.update(b"label\0context");
     oracle.update(&[0, 0, 0, 128]);
     shows(&session, made, &oracle.finalize().into_bytes());
+
+    // The length of the blocks that the key is taken from: of one, and of two for one and a half.
+    let mut of_blocks =
+        CK_SP800_108_DKM_LENGTH_FORMAT { dkmLengthMethod: CK_SP800_108_DKM_LENGTH_SUM_OF_SEGMENTS, ..length };
+    parts[3].pValue = (&raw mut of_blocks).cast();
+    for bytes in [16, 24] {
+        let mut attributes = for_blocks();
+        attributes.retain(|(kind, _)| *kind != CKA_VALUE_LEN);
+        attributes.push(number(CKA_VALUE_LEN, bytes));
+        let made = derive_as(
+            &session,
+            &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts)),
+            base,
+            attributes,
+        );
+        let blocks = |counter: u8| {
+            let mut oracle = Cmac::<aes::Aes128>::new_from_slice(&secret).expect("a key");
+            oracle.update(&[0, 0, 0, counter]);
+            oracle.update(b"label\0context");
+            oracle.update(&[0, 0, if bytes == 16 { 0 } else { 1 }, if bytes == 16 { 128 } else { 0 }]);
+            oracle.finalize().into_bytes()
+        };
+        let derived = [blocks(1), blocks(2)].concat();
+        shows(&session, made.expect("derived"), &derived[..bytes as usize]);
+    }
 
     // Without a counter; of another function; too little.
     let told = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts[1..])), base);

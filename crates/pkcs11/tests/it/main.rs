@@ -3,6 +3,7 @@
 
 mod answers;
 mod common;
+mod fuzz;
 mod hostile;
 mod keys;
 mod known_answers;
@@ -11,6 +12,7 @@ mod life;
 mod messages;
 mod nonces;
 mod objects;
+mod programs;
 mod remains;
 mod states;
 mod unload;

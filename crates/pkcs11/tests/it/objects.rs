@@ -170,6 +170,38 @@ fn a_session_key_ends_with_its_session() {
     assert_eq!(session.init(Does::Encrypt, &mut plain(CKM_AES_ECB), key), CKR_KEY_HANDLE_INVALID);
 }
 
+#[test]
+fn a_session_key_is_seen_by_its_own_process_alone() {
+    let session = session();
+    let label = text(CKA_LABEL, "passing");
+    let key =
+        session.generate(CKM_AES_KEY_GEN, vec![number(CKA_VALUE_LEN, 16), label.clone()]).expect("made");
+    let staying = vec![number(CKA_VALUE_LEN, 16), label.clone(), flag(CKA_TOKEN, true)];
+    let staying = session.generate(CKM_AES_KEY_GEN, staying).expect("made");
+    let mut found = session.find(vec![label.clone()]);
+    found.sort_unstable();
+    assert_eq!(found, [key, staying]);
+    // A copy of the library has nothing in common with this one but the nodes, as in another process.
+    let other = Module::with(&shared().configuration);
+    let elsewhere = Session::open(&other, slot_of(&session));
+    assert_eq!(elsewhere.login(CKU_USER, USER_PIN), CKR_OK);
+    let found = elsewhere.find(vec![label]);
+    assert_eq!(found.len(), 1);
+    assert!(elsewhere.is(found[0], CKA_TOKEN));
+}
+
+#[test]
+fn a_key_of_triple_des_with_every_use_wraps_nothing_and_says_so() {
+    let session = session();
+    let uses = [CKA_ENCRYPT, CKA_DECRYPT, CKA_SIGN, CKA_VERIFY, CKA_WRAP, CKA_UNWRAP];
+    for kind in [CKM_DES2_KEY_GEN, CKM_DES3_KEY_GEN] {
+        let key = session.generate(kind, uses.map(|kind| flag(kind, true)).to_vec()).expect("made");
+        assert_eq!(uses.map(|kind| session.is(key, kind)), [true, true, true, true, false, false]);
+    }
+    let refused = session.generate(CKM_DES3_KEY_GEN, vec![flag(CKA_WRAP, true)]);
+    assert_eq!(refused, Err(CKR_TEMPLATE_INCONSISTENT));
+}
+
 fn slot_of(session: &Session<'_>) -> CK_SLOT_ID {
     let mut info = CK_SESSION_INFO::default();
     assert_eq!(call!(session.module, C_GetSessionInfo(session.handle, &mut info)), CKR_OK);

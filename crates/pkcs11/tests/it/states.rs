@@ -21,6 +21,8 @@ fn a_login_is_one_of_all_sessions_of_a_token_and_ends_with_the_last() {
     assert_eq!(writes.login(99, USER_PIN), CKR_USER_TYPE_INVALID);
     let token_key = vec![flag(CKA_TOKEN, true), number(CKA_VALUE_LEN, 16)];
     assert_eq!(reads.generate(CKM_AES_KEY_GEN, token_key.clone()), Err(CKR_SESSION_READ_ONLY));
+    let of_no_kind = reads.import("read", CKK_RSA, &data(16), vec![(CKA_MODULUS, data(16))]);
+    assert_eq!(of_no_kind, Err(CKR_SESSION_READ_ONLY));
     let key = writes.generate(CKM_AES_KEY_GEN, token_key).expect("made");
     assert_eq!(reads.destroy(key), CKR_SESSION_READ_ONLY);
     assert_eq!(reads.set(key, vec![text(CKA_LABEL, "other")]), CKR_SESSION_READ_ONLY);

@@ -1,0 +1,186 @@
+//! The programs of `examples/pkcs11`, as they are, with the built library over nodes in this process. A program whose language is not installed
+//! is skipped, and a line on standard error says why.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::common::*;
+
+/// How long a program may take, with everything that it compiles first: much longer than it takes.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How long packages are waited for that have to be fetched.
+const FETCHING: Duration = Duration::from_secs(60);
+
+fn cluster() -> &'static TestCluster {
+    static CLUSTER: OnceLock<TestCluster> = OnceLock::new();
+    CLUSTER.get_or_init(TestCluster::start)
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/pkcs11").canonicalize().expect("it is there")
+}
+
+/// A directory that stays between runs, for what was fetched.
+fn kept(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&dir).expect("made");
+    dir
+}
+
+/// Past what captures the output of tests.
+fn skipped(program: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: the example in {program}: {why}");
+}
+
+/// Runs a command to its end. `None` if it is not installed, or takes longer than that.
+fn ended(command: &mut Command, patience: Duration) -> Option<Output> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name| std::fs::File::create(dir.path().join(name)).expect("made");
+    command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
+    let mut child = command.spawn().ok()?;
+    let until = Instant::now() + patience;
+    let status = loop {
+        match child.try_wait().expect("it runs") {
+            Some(status) => break status,
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            None => {
+                child.kill().expect("ended");
+                child.wait().expect("ended");
+                return None;
+            }
+        }
+    };
+    let read = |name| std::fs::read(dir.path().join(name)).expect("read");
+    Some(Output { status, stdout: read("out"), stderr: read("err") })
+}
+
+/// Whether a command that only asks or fetches succeeds.
+fn succeeds(command: &mut Command) -> bool {
+    ended(command, FETCHING).is_some_and(|output| output.status.success())
+}
+
+/// Whether a program is there, whatever it thinks of the argument.
+fn is_installed(program: &str, asks: &str) -> bool {
+    ended(Command::new(program).arg(asks), FETCHING).is_some()
+}
+
+/// Runs a program with a token of its own, and looks for its last line.
+fn prints(
+    name: &str,
+    command: &mut Command,
+    arguments: impl FnOnce(&Path, String) -> Vec<String>,
+    line: &str,
+) {
+    let configuration = cluster().configuration(name, 1, "");
+    command.args(arguments(&built(), format!("{name}-0")));
+    command.env("POLYCLAVE_PKCS11_CONFIG", &configuration);
+    command.env("POLYCLAVE_PKCS11_LOG", configuration.with_extension("log"));
+    let output = ended(command, PATIENCE).expect("it is installed and ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}\n{err}\n{}", log_of(&configuration));
+    assert!(out.lines().any(|printed| printed == line), "{out}\n{err}");
+}
+
+fn pin() -> String {
+    String::from_utf8(USER_PIN.to_vec()).expect("text")
+}
+
+fn module_and_pin(module: &Path, _: String) -> Vec<String> {
+    vec![module.display().to_string(), pin()]
+}
+
+fn module_token_and_pin(module: &Path, token: String) -> Vec<String> {
+    vec![module.display().to_string(), token, pin()]
+}
+
+#[test]
+fn the_example_of_the_shell_runs() {
+    if !is_installed("pkcs11-tool", "--help") {
+        return skipped("the shell", "pkcs11-tool (OpenSC) is not installed");
+    }
+    let mut command = Command::new(examples().join("shell/run"));
+    prints("shell", &mut command, module_and_pin, "shell: the file came back");
+}
+
+#[test]
+fn the_example_in_java_runs() {
+    let Some(listed) = ended(Command::new("java").arg("--list-modules"), FETCHING) else {
+        return skipped("Java", "java is not installed");
+    };
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    if !["jdk.crypto.cryptoki", "jdk.compiler"].iter().all(|module| listed.contains(module)) {
+        return skipped("Java", "a JDK with SunPKCS11 is not installed");
+    }
+    let mut command = Command::new("java");
+    command.arg(examples().join("java/Run.java"));
+    let arguments = |module: &Path, _| vec![module.display().to_string(), "0".into(), pin()];
+    prints("java", &mut command, arguments, "java: the secrets came back");
+}
+
+#[test]
+fn the_example_in_go_runs() {
+    if !is_installed("go", "version") {
+        return skipped("Go", "go is not installed");
+    }
+    let dir = examples().join("go");
+    // As long as the version that go.mod asks for is this one: nothing is fetched but modules.
+    let go = |arguments: &[&str]| {
+        let mut command = Command::new("go");
+        command.args(arguments).current_dir(&dir).env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly");
+        command
+    };
+    if !succeeds(&mut go(&["mod", "download"])) {
+        return skipped(
+            "Go",
+            "its modules are not here and could not be fetched, or go is older than go.mod asks",
+        );
+    }
+    let program = kept("examples-go").join("example");
+    let built = ended(&mut go(&["build", "-o", &program.display().to_string(), "."]), PATIENCE);
+    if !built.is_some_and(|output| output.status.success()) {
+        return skipped("Go", "it could not be built; crypto11 needs a C compiler");
+    }
+    prints("go", &mut Command::new(program), module_token_and_pin, "go: the secrets came back");
+}
+
+#[test]
+fn the_example_in_python_runs() {
+    let has_package = |python: &Path| succeeds(Command::new(python).args(["-c", "import pkcs11"]));
+    let system = PathBuf::from("python3");
+    if !is_installed("python3", "--version") {
+        return skipped("Python", "python3 is not installed");
+    }
+    let python = match has_package(&system) {
+        true => system,
+        false => {
+            let environment = kept("examples-python");
+            let own = environment.join("bin/python3");
+            if !has_package(&own) {
+                succeeds(Command::new(system).args(["-m", "venv"]).arg(&environment));
+                succeeds(Command::new(&own).args(["-m", "pip", "install", "--quiet", "python-pkcs11"]));
+            }
+            own
+        }
+    };
+    if !has_package(&python) {
+        return skipped("Python", "python-pkcs11 is not installed and could not be fetched");
+    }
+    let mut command = Command::new(python);
+    command.arg(examples().join("python/run.py"));
+    prints("python", &mut command, module_token_and_pin, "python: the secret came back");
+}
+
+#[test]
+fn the_example_in_rust_runs() {
+    let test = std::env::current_exe().expect("it has a path");
+    let target = test.parent().and_then(Path::parent).expect("deps is in a directory");
+    let program = target.join("examples").join("cryptoki");
+    if !program.exists() {
+        return skipped("Rust", "it was not built; cargo builds it with all tests of the package");
+    }
+    prints("rust", &mut Command::new(program), module_and_pin, "rust: the secret came back");
+}
