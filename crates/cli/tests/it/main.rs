@@ -11,6 +11,7 @@ mod key_components;
 mod key_wrap;
 mod kill_all;
 mod kills;
+mod many_keys;
 mod operating;
 mod policy;
 mod refresh;

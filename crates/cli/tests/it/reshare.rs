@@ -1,7 +1,6 @@
 //! All keys move to other nodes, as operators do it: lost nodes are replaced, nodes come and go, the threshold changes. Keys, and what was
 //! encrypted under them, stay, whatever is killed meanwhile.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::session::random_bytes;
@@ -26,13 +25,13 @@ fn at_rest(protocol: &str) -> Trial {
 }
 
 /// Runs these nodes until they can serve.
-fn started(trial: &Trial, nodes: &[usize]) -> Vec<Running> {
+pub fn started(trial: &Trial, nodes: &[usize]) -> Vec<Running> {
     let running: Vec<Running> = nodes.iter().map(|node| trial.start_one(*node)).collect();
     running.iter().for_each(|node| drop(node.wait_for("is ready")));
     running
 }
 
-fn reshare(trial: &Trial, options: &str) -> Value {
+pub fn reshare(trial: &Trial, options: &str) -> Value {
     let told = trial.place.run(&format!("cluster reshare try {options} --json"));
     serde_json::from_str(&told).expect("one JSON document")
 }
@@ -387,38 +386,4 @@ fn a_reshare_of_shamir_active_survives_kills() {
 #[test]
 fn a_reshare_of_spdz_tower_survives_kills() {
     survives_kills("spdz-tower", 4000);
-}
-
-/// Measures one reshare of many keys: `cargo test --release -p polyclave-cli --test it -- --ignored --nocapture move_in_less`. The variable
-/// `POLYCLAVE_RESHARE_KEYS` has another number.
-#[test]
-#[ignore = "it takes minutes to make the keys"]
-fn ten_thousand_keys_of_shamir_move_in_less_than_five_minutes() {
-    let keys = std::env::var("POLYCLAVE_RESHARE_KEYS")
-        .map_or(10_000, |keys| keys.parse::<usize>().expect("POLYCLAVE_RESHARE_KEYS is a number"));
-    let (trial, nodes) = Trial::begin("shamir");
-    let next = AtomicUsize::new(3);
-    let began = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| {
-                let client = trial.client();
-                loop {
-                    let number = next.fetch_add(1, Relaxed);
-                    if number >= keys {
-                        break;
-                    }
-                    insist("a key", || client.generate(new_key(&format!("k{number}"), Mode::Gcm)));
-                }
-            });
-        }
-    });
-    println!("{keys} keys were made in {:?}", began.elapsed());
-    nodes.into_iter().for_each(Running::end);
-    let told = reshare(&trial, "--lost node-2 --add 1");
-    println!("{told}");
-    assert_eq!(told["keys"], keys);
-    let _nodes = started(&trial, &[1, 3, 4]);
-    trial.verify();
-    assert!(told["seconds"].as_f64().expect("a number") < 300.0);
 }
