@@ -41,10 +41,23 @@ pub fn last_of_cmac(cipher: &Cipher) -> Circuit {
 /// The values that a key's modes take from E(0), given a block of zeros: `zero` and `round_keys` to `hash_key` (E(0), the
 /// hash key of GCM), `k1` and `k2` (the subkeys of CMAC, SP 800-38B, section 6.1).
 pub fn subkeys(cipher: &Cipher) -> Circuit {
+    subkeys_with(cipher, "subkeys", |b, cells, bits| b.uniform_input("round_keys", cells, bits))
+}
+
+/// [`subkeys`] of many keys, one a lane.
+pub fn subkeys_of_all(cipher: &Cipher) -> Circuit {
+    subkeys_with(cipher, "subkeys-of-all", |b, cells, bits| b.input("round_keys", cells, bits))
+}
+
+fn subkeys_with(
+    cipher: &Cipher,
+    name: &str,
+    round_keys: impl FnOnce(&mut Builder, usize, u8) -> Vec<Wire>,
+) -> Circuit {
     let (block, keys) = (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[1]);
-    let mut b = Builder::new(&format!("{}-subkeys", cipher.name));
+    let mut b = Builder::new(&format!("{}-{name}", cipher.name));
     let zero = b.input("zero", block.cells.len(), block.bits);
-    let round_keys = b.uniform_input("round_keys", keys.cells.len(), keys.bits);
+    let round_keys = round_keys(&mut b, keys.cells.len(), keys.bits);
     let l = b.call(&cipher.encrypt, &[&zero, &round_keys]).remove(0);
     let k1 = doubled(&mut b, cipher, &l, 1);
     let k2 = doubled(&mut b, cipher, &l, 2);

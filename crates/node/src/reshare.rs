@@ -11,7 +11,7 @@
 //!
 //! 1. Old nodes tell all others which keys they hold (`reshare/offers.rs`). The new nodes agree on fresh common secrets. Then keys move in one of
 //!    two ways (`reshare/moving.rs`). Under Shamir sharing, the old nodes deal their shares to the new ones (`reshare/shares.rs`, `protocol/src/shamir/reshare.rs`).
-//!    Under protocols with MACs, and from one protocol to another, keys are opened under masks that the new nodes share (`reshare/masks.rs`, `protocol/src/handover.rs`).
+//!    Under protocols with MACs, and from one protocol to another, keys are opened under masks that the new nodes share (`reshare/masks.rs`, `reshare/receiving.rs`, `protocol/src/handover.rs`).
 //! 2. The new nodes compute the check value of every key from the new shares, and compare it with the one that was stored.
 //! 3. Each new node stores its shares and common secrets beside what it has in use. Each node that leaves notes that it is about to. From
 //!    then on the node refuses to run (`node.rs`). Then all nodes tell each other that they have stored it.
@@ -41,6 +41,7 @@ mod masks;
 mod moving;
 mod offers;
 mod plan;
+mod receiving;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -69,7 +70,7 @@ use course::{Course, Standing, course};
 use plan::Plan;
 
 /// Version of what the nodes tell each other here.
-const VERSION: &[u8] = b"reshare 1";
+const VERSION: &[u8] = b"reshare 2";
 /// How long a node may compute and store before the others hear from it again.
 const IDLE: Duration = Duration::from_secs(120);
 /// What the nodes say at the end.

@@ -70,6 +70,16 @@ impl Elements {
         self.map(|row| Zeroizing::new(row[bytes.clone()].to_vec()))
     }
 
+    /// The elements at these places, in this order.
+    pub(crate) fn select(&self, places: &[usize]) -> Self {
+        self.map(|row| {
+            let mut selected = Zeroizing::new(Vec::with_capacity(ELEMENT_BYTES * places.len()));
+            let elements = row.as_chunks::<ELEMENT_BYTES>().0;
+            places.iter().for_each(|place| selected.extend_from_slice(&elements[*place]));
+            selected
+        })
+    }
+
     /// Concatenates vectors.
     pub fn join(parts: &[&Self]) -> Self {
         let joined = |row: fn(&Self) -> &[u8]| {

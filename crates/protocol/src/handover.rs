@@ -102,14 +102,30 @@ pub struct Sessions<'s> {
     pub new: Option<&'s mut AnyServiceSession>,
 }
 
-/// A value that moves, at an old party: cells of `bits` bits, one lane.
-pub struct Leaving<'v> {
+/// A value that moves, at an old party. Its bytes are the blocks of its lanes, one after another.
+pub struct Leaving {
     /// This party's part.
-    pub value: &'v AnyShared,
-    /// Number of cells.
+    pub value: AnyShared,
+    /// How its cells are.
+    pub shape: Shape,
+}
+
+/// Number of cells, their width in bits, and the number of lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Number of cells in a lane.
     pub count: usize,
     /// Width of a cell.
     pub bits: u8,
+    /// Number of lanes.
+    pub lanes: usize,
+}
+
+impl Shape {
+    /// How many bytes the blocks of all lanes have.
+    pub fn bytes(&self) -> usize {
+        self.lanes * Cells::block_bytes(self.count, self.bits)
+    }
 }
 
 /// What went wrong. Parties have the numbers that they have on the network.
@@ -274,7 +290,7 @@ impl Handover<'_> {
     pub fn complete(
         &self,
         drawn: Drawn,
-        leaving: &[Leaving<'_>],
+        leaving: &[Leaving],
         sessions: &mut Sessions<'_>,
         net: &mut dyn Net,
     ) -> std::result::Result<Arrived, Fault> {
@@ -324,24 +340,24 @@ impl Handover<'_> {
         &self,
         session: &mut AnyServiceSession,
         masks: &[AnyMask],
-        leaving: &[Leaving<'_>],
+        leaving: &[Leaving],
         net: &mut dyn Net,
     ) -> Result<Vec<u8>> {
         let mut among = Among::with_absent(net, self.from.places)?;
         let mut open = || -> Result<Vec<u8>> {
             let mut public = Vec::with_capacity(self.len);
-            for Leaving { value, count, bits } in leaving {
-                let circuit = compile_with_views(&sum(1 + masks.len(), *count, *bits), session, |port| {
+            for Leaving { value, shape } in leaving {
+                let circuit = compile_with_views(&sum(1 + masks.len(), shape), session, |port| {
                     vec![Matrix::identity(port.bits)]
                 });
-                let zeros = vec![0; Cells::block_bytes(*count, *bits)];
+                let zeros = vec![0; shape.bytes()];
                 let unmasked = masks.iter().zip(&circuit.inputs()[1..]);
                 let unmasked: Vec<AnyShared> = unmasked
                     .map(|(mask, port)| session.unmask(mask, public.len(), &zeros, port))
                     .collect::<Result<_>>()?;
-                let inputs: Vec<_> = std::iter::once(*value).chain(&unmasked).map(Input::Shared).collect();
-                let batch = prepare(session, &circuit, 1, &mut among)?;
-                let sums = evaluate(session, &circuit, 1, &inputs, batch, &mut among)?;
+                let inputs: Vec<_> = std::iter::once(value).chain(&unmasked).map(Input::Shared).collect();
+                let batch = prepare(session, &circuit, shape.lanes, &mut among)?;
+                let sums = evaluate(session, &circuit, shape.lanes, &inputs, batch, &mut among)?;
                 let opened = release(session, &sums[0], Owner::All, &mut among)?;
                 let opened = opened.ok_or_else(|| Error::misuse("the value was not opened"))?;
                 public.extend(opened.accept().to_blocks());
@@ -363,17 +379,17 @@ struct Heard {
 }
 
 impl Arrived {
-    /// The value whose bytes begin at `at`, one lane of cells with these views, at a party of the new set.
+    /// The value whose bytes begin at `at`, with these views, at a party of the new set.
     pub fn value(
         &self,
         at: usize,
-        (count, bits): (usize, u8),
+        shape: Shape,
         views: &[Matrix],
         session: &mut AnyServiceSession,
         net: &mut dyn Net,
     ) -> Result<AnyShared> {
-        let circuit = compile_with_views(&sum(self.masks.len(), count, bits), session, |_| views.to_vec());
-        let end = at + Cells::block_bytes(count, bits);
+        let circuit = compile_with_views(&sum(self.masks.len(), &shape), session, |_| views.to_vec());
+        let end = at + shape.bytes();
         let masked = self.masks.iter().zip(&self.masked).zip(circuit.inputs());
         let terms: Vec<AnyShared> = masked
             .map(|((mask, masked), port)| {
@@ -382,17 +398,18 @@ impl Arrived {
             })
             .collect::<Result<_>>()?;
         let inputs: Vec<_> = terms.iter().map(Input::Shared).collect();
-        let batch = prepare(session, &circuit, 1, net)?;
-        Ok(evaluate(session, &circuit, 1, &inputs, batch, net)?.remove(0))
+        let batch = prepare(session, &circuit, shape.lanes, net)?;
+        Ok(evaluate(session, &circuit, shape.lanes, &inputs, batch, net)?.remove(0))
     }
 }
 
 /// The sum of some values.
-fn sum(terms: usize, count: usize, bits: u8) -> Circuit {
+fn sum(terms: usize, shape: &Shape) -> Circuit {
     let mut b = Builder::new("sum under masks");
-    let terms: Vec<_> = (0..terms).map(|i| b.input(&format!("term {i}"), count, bits)).collect();
-    let cells: Vec<_> =
-        (0..count).map(|cell| b.xor(&terms.iter().map(|term| term[cell]).collect::<Vec<_>>())).collect();
+    let terms: Vec<_> = (0..terms).map(|i| b.input(&format!("term {i}"), shape.count, shape.bits)).collect();
+    let cells: Vec<_> = (0..shape.count)
+        .map(|cell| b.xor(&terms.iter().map(|term| term[cell]).collect::<Vec<_>>()))
+        .collect();
     b.output("sum", &cells);
     b.finish()
 }

@@ -12,6 +12,7 @@ mod key_wrap;
 mod kill_all;
 mod kill_makings;
 mod kills;
+mod many_keys;
 mod operating;
 mod policy;
 mod refresh;

@@ -300,36 +300,3 @@ fn a_store_from_before_a_refresh_is_refused_and_the_error_says_what_to_do() {
     // The two others go on only if they are enough, which 2 of 3 are not.
     assert!(trial.client().cmac("known", &mut &message()[..], &mut |_| ()).is_err());
 }
-
-/// Measures one refresh of many keys: `cargo test --release -p polyclave-cli --test it -- --ignored --nocapture ten_thousand`. The variable
-/// `POLYCLAVE_REFRESH_KEYS` has another number.
-#[test]
-#[ignore = "it takes minutes to make the keys"]
-fn ten_thousand_keys_of_shamir_are_refreshed_in_less_than_five_minutes() {
-    let keys = std::env::var("POLYCLAVE_REFRESH_KEYS")
-        .map_or(10_000, |keys| keys.parse::<usize>().expect("POLYCLAVE_REFRESH_KEYS is a number"));
-    let (trial, _nodes) = Trial::begin("shamir");
-    let next = std::sync::atomic::AtomicUsize::new(4);
-    let began = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| {
-                let client = trial.client();
-                loop {
-                    let number = next.fetch_add(1, Relaxed);
-                    if number >= keys {
-                        break;
-                    }
-                    insist("a key", || client.generate(new_key(&format!("k{number}"), Mode::Gcm)));
-                }
-            });
-        }
-    });
-    println!("{keys} keys were made in {:?}", began.elapsed());
-    let told = trial.place.run("cluster refresh try --json");
-    println!("{told}");
-    let told: Value = serde_json::from_str(&told).expect("one JSON document");
-    assert_eq!(told["keys"], keys);
-    trial.verify();
-    assert!(told["seconds"].as_f64().expect("a number") < 300.0);
-}

@@ -1,9 +1,6 @@
 //! All keys move to other nodes, as operators do it: lost nodes are replaced, nodes come and go, the threshold changes. Keys, and what was
 //! encrypted under them, stay.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
-
 use polyclave_transport::wire::{Mode, NewKey};
 use serde_json::Value;
 
@@ -297,38 +294,4 @@ fn keys_of_spdz_lt_move_to_more_nodes_to_spdz_tower_and_to_shamir() {
 fn keys_of_tinytable_move_to_two_other_nodes() {
     let (trial, sealed) = at_rest_with_siv("tinytable-linear64", &[]);
     moved(&trial, &sealed, "--remove node-1 --remove node-2 --add 2", &[3, 4], 32);
-}
-
-/// Measures one reshare of many keys: `cargo test --release -p polyclave-cli --test it -- --ignored --nocapture move_in_less`. The variable
-/// `POLYCLAVE_RESHARE_KEYS` has another number.
-#[test]
-#[ignore = "it takes minutes to make the keys"]
-fn ten_thousand_keys_of_shamir_move_in_less_than_five_minutes() {
-    let keys = std::env::var("POLYCLAVE_RESHARE_KEYS")
-        .map_or(10_000, |keys| keys.parse::<usize>().expect("POLYCLAVE_RESHARE_KEYS is a number"));
-    let (trial, nodes) = Trial::begin("shamir");
-    let next = AtomicUsize::new(3);
-    let began = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| {
-                let client = trial.client();
-                loop {
-                    let number = next.fetch_add(1, Relaxed);
-                    if number >= keys {
-                        break;
-                    }
-                    insist("a key", || client.generate(new_key(&format!("k{number}"), Mode::Gcm)));
-                }
-            });
-        }
-    });
-    println!("{keys} keys were made in {:?}", began.elapsed());
-    nodes.into_iter().for_each(Running::end);
-    let told = reshare(&trial, "--lost node-2 --add 1");
-    println!("{told}");
-    assert_eq!(told["keys"], keys);
-    let _nodes = started(&trial, &[1, 3, 4]);
-    trial.verify();
-    assert!(told["seconds"].as_f64().expect("a number") < 300.0);
 }

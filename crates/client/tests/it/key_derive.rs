@@ -5,10 +5,10 @@ use std::time::Instant;
 use crate::common::from_keys::{
     COUNTING, DATA, KW, bytes, check_value, code, kek, only_for, refused, wrappable, wrapped_by_oracle,
 };
-use crate::common::messages::cmac;
+use crate::common::messages::{cmac, gcm};
 use crate::common::oracle::Oracle;
 use crate::common::{TestCluster, active, data, key};
-use polyclave_client::{Client, Error};
+use polyclave_client::{AeadDecryption, Client, Error};
 use polyclave_transport::wire::{
     BlockHeader, Derivation, KeyInfo, Mode, NewKey, Origin, Reason, Usage, Wrapping, usage_of,
 };
@@ -177,7 +177,7 @@ type Step<'s> = &'s dyn Fn(&Client, usize);
 /// No speed is asserted: `cargo test --release -p polyclave-client --test it medians -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
-fn medians_of_rotating_wrapping_unwrapping_and_deriving() {
+fn medians_of_rotating_wrapping_unwrapping_rewrapping_and_deriving() {
     let cluster = TestCluster::start(3, 1);
     let client = cluster.client();
     client.generate(kek("kek", 16)).expect("a key");
@@ -193,12 +193,23 @@ fn medians_of_rotating_wrapping_unwrapping_and_deriving() {
     let block = client.wrap_block("kbpk", "k", header.clone()).expect("wrapped");
     let new_of_block = |i: usize| key(&format!("from-block-{i}"), "aes-128", &[Mode::Gcm]);
     client.generate(key("turning", "aes-128", &[Mode::Ctr])).expect("a key");
-    let what: [(&str, Step<'_>); 8] = [
+    client.generate(key("old", "aes-128", &[Mode::Gcm])).expect("a key");
+    client.generate(key("new", "aes-128", &[Mode::Gcm])).expect("a key");
+    let value = gcm(&client, "old", b"", &data(32)).expect("encrypted");
+    client.generate(kek("next-kek", 16)).expect("a key");
+    let what: [(&str, Step<'_>); 10] = [
         ("generate", &|client, i| drop(client.generate(new("made", i)).expect("made"))),
         ("rotate", &|client, _| drop(client.rotate("turning").expect("rotated"))),
         ("wrap", &|client, _| drop(client.wrap("kek", "k", Wrapping::Kw).expect("wrapped"))),
         ("unwrap", &|client, i| {
             drop(client.unwrap("kek", &wrapped, Wrapping::Kw, new("back", i)).expect("unwrapped"))
+        }),
+        ("rewrap 32 bytes of gcm", &|client, _| {
+            drop(client.rewrap_gcm(("old", "new"), &AeadDecryption::default(), &value).expect("rewrapped"))
+        }),
+        ("rewrap a wrapped key", &|client, _| {
+            let keys = ("kek", "next-kek");
+            drop(client.rewrap_key(keys, Wrapping::Kw, &wrapped).expect("rewrapped"))
         }),
         ("derive", &|client, i| drop(client.derive("base", new("child", i), counter()).expect("derived"))),
         ("kdf of 32 bytes", &|client, _| drop(client.kdf("seeds", counter(), 32).expect("derived"))),

@@ -252,7 +252,7 @@ pub(crate) fn expand(
 }
 
 /// What a key's modes and usages need besides its round keys, or those of its two parts.
-pub(crate) fn complete(
+fn complete(
     all_round_keys: Vec<AnyShared>,
     new: &NewKey,
     protocol: &mut AnyServiceSession,

@@ -2,19 +2,22 @@
 //! (`protocol/src/handover.rs`, which has the security argument).
 //!
 //! Only the key itself, if it may be wrapped, and the round keys move, as bytes: those are the same in all circuits of a cipher. The new nodes
-//! compute anew what else its modes need, in the same way as for a key that is made.
+//! compute anew what else its modes need (`reshare/receiving.rs`).
+//!
+//! Many keys move in one handover, so its masks, checks and rounds are those of one value. The same part of all keys of a cipher is one value,
+//! one key a lane.
 //!
 //! A check that fails among the old nodes counts as one under their MAC key, durably and before anything else, and puts the node under
 //! quarantine, as it would in a request (`material/quarantine.rs`). A node whose MAC key bears no more failures takes no part.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use polyclave_cipher::{Cells, Cipher, CompiledPort, Port};
+use polyclave_cipher::{Cipher, Port};
 use polyclave_protocol::among::{Among, in_network, in_network_of};
 use polyclave_protocol::any::{AnyServiceSession, AnySetup, AnyShared};
-use polyclave_protocol::handover::{Arrived, Fault, Handover, Leaving, Sessions, Side};
+use polyclave_protocol::handover::{Fault, Handover, Leaving, Sessions, Shape, Side};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Adversary, ProtocolConfig, Session};
+use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::spdz::Guesses;
@@ -24,17 +27,17 @@ use super::Node;
 use super::moving::NewSide;
 use super::offers::{Common, MASKED};
 use super::plan::Way;
+use super::receiving::received;
 use crate::Result;
 use crate::computation::circuits::Library;
 use crate::error::system;
-use crate::keys::key::{RAW, ROUND_KEYS, SECOND, Shares, only_itself};
-use crate::keys::make::complete;
+use crate::keys::key::{RAW, ROUND_KEYS, SECOND};
 use crate::material::quarantine::refuse_guessed;
 use crate::operator::clock::now;
 use crate::store::MovedKey;
 
-/// How many keys move together. Nodes that have no part in a step wait as long as it takes.
-pub(super) const KEYS_AT_ONCE: usize = 8;
+/// How many keys move together. Their material is in memory: up to 2 MB a key. Nodes that have no part in a step wait as long as it takes.
+pub(super) const KEYS_AT_ONCE: usize = 64;
 
 /// An old node's side of the old cluster.
 pub(super) struct OldSide {
@@ -66,12 +69,19 @@ impl OldSide {
     }
 }
 
-/// What moves of a key: where its bytes stand among all that moves.
-struct Part<'k> {
-    key: &'k Common,
-    part: &'k str,
-    at: usize,
-    bytes: usize,
+/// The same part of some keys of one cipher, which moves as one value: where its bytes stand among all that moves.
+pub(super) struct Batch<'k> {
+    pub(super) part: &'static str,
+    /// One a lane.
+    pub(super) keys: Vec<&'k Common>,
+    pub(super) at: usize,
+    pub(super) shape: Shape,
+}
+
+impl Batch<'_> {
+    pub(super) fn cipher(&self) -> &str {
+        &self.keys[0].info.properties.cipher
+    }
 }
 
 /// Moves some keys. Returns them with a new node's shares; nothing at other nodes.
@@ -82,30 +92,28 @@ pub(super) fn move_piece(
     net: &mut dyn Net,
 ) -> Result<Vec<MovedKey>> {
     let plan = node.plan;
-    let parts = layout(piece, library)?;
-    let Some(last) = parts.last() else { return Ok(Vec::new()) };
+    let batches = layout(piece, library)?;
+    let Some(last) = batches.last() else { return Ok(Vec::new()) };
     let (old_places, new_places) = (plan.old_places(), plan.new_places());
     let places: Vec<Option<Party>> = new_places.iter().copied().map(Some).collect();
     let handover = Handover {
         from: Side { config: &plan.from, places: &old_places },
         to: Side { config: &plan.to, places: &places },
-        len: last.at + last.bytes,
+        len: last.at + last.shape.bytes(),
     };
     let mut of_old = match old {
         Some(old) => Some(plan.from.join(&old.setup, old.session.stream(), plan.dealers)?),
         None => None,
     };
     let mut of_new = match new {
-        Some(new) => Some(new.join(node)?),
+        Some(new) => Some((new.join(node)?, new.subkeys())),
         None => None,
     };
-    let values = match &of_old {
-        Some(session) => restored(node, (&parts, library), session)?,
+    let leaving = match &of_old {
+        Some(session) => restored(node, (&batches, library), session)?,
         None => Vec::new(),
     };
-    let leaving: Vec<Leaving<'_>> =
-        values.iter().map(|(value, count, bits)| Leaving { value, count: *count, bits: *bits }).collect();
-    let mut sessions = Sessions { old: of_old.as_mut(), new: of_new.as_mut() };
+    let mut sessions = Sessions { old: of_old.as_mut(), new: of_new.as_mut().map(|(session, _)| session) };
     let told = |fault: Fault| match fault {
         Fault::Old(error) => judged(node, error),
         Fault::Elsewhere(error) => error,
@@ -114,9 +122,9 @@ pub(super) fn move_piece(
     node.conduct.spoil_dealt([&mut drawn.differences[..]]);
     let arrived = handover.complete(drawn, &leaving, &mut sessions, net).map_err(told)?;
     match of_new {
-        Some(mut session) => {
+        Some((mut session, subkeys)) => {
             let mut among = Among::new(net, &new_places)?;
-            taken((piece, library), &parts, &arrived, &mut session, &mut among)
+            received((piece, &batches), &arrived, (library, subkeys), &mut session, &mut among)
                 .map_err(|e| in_network(&new_places, e))
         }
         None => Ok(Vec::new()),
@@ -141,11 +149,10 @@ fn judged(node: &Node<'_>, error: Error) -> Error {
 }
 
 /// Where the parts of some keys stand, one after another: the same at all nodes.
-fn layout<'k>(piece: &'k [Common], library: &Library) -> Result<Vec<Part<'k>>> {
-    let (mut parts, mut at) = (Vec::new(), 0);
+fn layout<'k>(piece: &'k [Common], library: &Library) -> Result<Vec<Batch<'k>>> {
+    let mut ciphers: BTreeMap<&str, Vec<&Common>> = BTreeMap::new();
     for key in piece {
         let properties = &key.info.properties;
-        let cipher = cipher(library, &properties.cipher)?;
         let has = |part: &str| key.parts.contains_key(part);
         let is_whole = match has(ROUND_KEYS) {
             true => has(SECOND) == (properties.parts() > 1),
@@ -157,14 +164,23 @@ fn layout<'k>(piece: &'k [Common], library: &Library) -> Result<Vec<Part<'k>>> {
                 "the old nodes have other shares of the key {name} than its properties say"
             )));
         }
-        for part in key.parts.keys() {
-            let port = port(&cipher, part);
-            let bytes = Cells::block_bytes(port.cells.len(), port.bits);
-            parts.push(Part { key, part, at, bytes });
-            at += bytes;
+        ciphers.entry(&properties.cipher).or_default().push(key);
+    }
+    let (mut batches, mut at) = (Vec::new(), 0);
+    for (name, keys) in ciphers {
+        let cipher = cipher(library, name)?;
+        for part in MASKED {
+            let keys: Vec<&Common> =
+                keys.iter().copied().filter(|key| key.parts.contains_key(part)).collect();
+            if !keys.is_empty() {
+                let port = port(&cipher, part);
+                let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: keys.len() };
+                batches.push(Batch { part, keys, at, shape });
+                at += shape.bytes();
+            }
         }
     }
-    Ok(parts)
+    Ok(batches)
 }
 
 fn cipher(library: &Library, name: &str) -> Result<Cipher> {
@@ -177,63 +193,33 @@ fn port<'c>(cipher: &'c Cipher, part: &str) -> &'c Port {
     if part == RAW { &cipher.key_schedule.inputs()[0] } else { &cipher.key_schedule.outputs()[0] }
 }
 
-/// At an old node: its stored values, with the number and width of their cells.
+/// At an old node: its stored values. Those of other lengths, of an older version of the program, leave apart.
 fn restored(
     node: &Node<'_>,
-    (parts, library): (&[Part<'_>], &Library),
+    (batches, library): (&[Batch<'_>], &Library),
     session: &AnyServiceSession,
-) -> Result<Vec<(AnyShared, usize, u8)>> {
-    let mut forms: HashMap<&str, Cipher> = HashMap::new();
-    let mut values = Vec::with_capacity(parts.len());
-    for Part { key, part, .. } in parts {
-        let name = &key.info.properties.cipher;
-        if !forms.contains_key(name.as_str()) {
-            forms.insert(name, session.form(cipher(library, name)?));
+) -> Result<Vec<Leaving>> {
+    let mut leaving = Vec::new();
+    for Batch { part, keys, .. } in batches {
+        let cipher = session.form(cipher(library, &keys[0].info.properties.cipher)?);
+        let port = port(&cipher, part);
+        let mut runs: Vec<(usize, Vec<AnyShared>)> = Vec::new();
+        for key in keys {
+            let mut shares = node.store.shares_of(key.info.id).map_err(system)?;
+            let missing =
+                || Error::System(format!("the {part} of the key {} is gone", key.info.properties.name));
+            let stored = shares.get_mut(*part).ok_or_else(missing)?;
+            node.conduct.spoil_stored(stored);
+            let value = session.restore(stored)?;
+            match runs.last_mut() {
+                Some((len, values)) if *len == stored.len() => values.push(value),
+                _ => runs.push((stored.len(), vec![value])),
+            }
         }
-        let port = port(&forms[name.as_str()], part);
-        let mut shares = node.store.shares_of(key.info.id).map_err(system)?;
-        let missing = || Error::System(format!("the {part} of the key {} is gone", key.info.properties.name));
-        let stored = shares.get_mut(*part).ok_or_else(missing)?;
-        node.conduct.spoil_stored(stored);
-        let value = session.restore(stored)?;
-        values.push((value, port.cells.len(), port.bits));
+        for (_, values) in runs {
+            let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: values.len() };
+            leaving.push(Leaving { value: session.join_lanes(&values.iter().collect::<Vec<_>>()), shape });
+        }
     }
-    Ok(values)
-}
-
-/// At a new node: the keys, with everything that their modes need.
-fn taken(
-    (piece, library): (&[Common], &Library),
-    parts: &[Part<'_>],
-    arrived: &Arrived,
-    session: &mut AnyServiceSession,
-    net: &mut dyn Net,
-) -> Result<Vec<MovedKey>> {
-    let mut keys = Vec::with_capacity(piece.len());
-    for key in piece {
-        let properties = &key.info.properties;
-        let unknown = || Error::System(format!("this version knows no cipher '{}'", properties.cipher));
-        let circuits = library.of(&properties.cipher, session).ok_or_else(unknown)?;
-        let mut value = |part: &str| -> Result<Option<AnyShared>> {
-            let mut placed = parts.iter().filter(|p| p.key.info.id == key.info.id);
-            let Some(Part { at, .. }) = placed.find(|p| p.part == part) else { return Ok(None) };
-            let port: &CompiledPort =
-                if part == RAW { &circuits.key } else { &circuits.key_schedule.outputs()[0] };
-            arrived.value(*at, (port.cells.len(), port.bits), &port.views(), session, net).map(Some)
-        };
-        let (raw, round_keys, second) = (value(RAW)?, value(ROUND_KEYS)?, value(SECOND)?);
-        let shares: Shares = match (round_keys, &raw) {
-            (Some(round_keys), _) => {
-                let all = [Some(round_keys), second].into_iter().flatten().collect();
-                complete(all, properties, session, net, &circuits)?.save(raw.as_ref(), session)
-            }
-            (None, Some(raw)) => only_itself(raw, session),
-            (None, None) => {
-                return Err(Error::System(format!("nothing of the key {} has arrived", properties.name)));
-            }
-        };
-        keys.push(MovedKey { info: key.info.clone(), spent: key.spent, shares });
-    }
-    session.check(net)?;
-    Ok(keys)
+    Ok(leaving)
 }

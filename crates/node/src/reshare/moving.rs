@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 
 use super::offers::CommonKeys;
 use super::plan::Way;
+use super::receiving::Subkeys;
 use super::{Node, masks, shares};
 use crate::Result;
 use crate::computation::circuits::Library;
@@ -35,6 +36,7 @@ pub(super) struct NewSide {
     session: AgreedSession,
     /// By cipher: `zero` and `round_keys` to `check_value`, one key a lane.
     circuits: HashMap<String, Compiled>,
+    subkeys: Subkeys,
 }
 
 /// Moves all keys. Returns what a new node stores of the new common secrets.
@@ -85,12 +87,17 @@ impl NewSide {
         let session = hello(&plan.to.handshake(parameters), &mut among)?;
         let setup = plan.to.set_up(&mut among)?;
         let setup = plan.to.renew(&setup, &mut among)?;
-        Ok(NewSide { setup, session, circuits: HashMap::new() })
+        Ok(NewSide { setup, session, circuits: HashMap::new(), subkeys: Subkeys::new() })
     }
 
     /// This node in the next stream of the new nodes' session.
     pub(super) fn join(&mut self, node: &Node<'_>) -> Result<AnyServiceSession> {
         node.plan.to.join(&self.setup, self.session.stream(), PartySet::all(node.plan.new.nodes()))
+    }
+
+    /// Circuits that were compiled for keys before.
+    pub(super) fn subkeys(&mut self) -> &mut Subkeys {
+        &mut self.subkeys
     }
 
     /// Computes the check value of each key from the new shares, and compares it with the one that was stored.

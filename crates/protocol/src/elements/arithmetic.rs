@@ -22,6 +22,17 @@ pub trait ElementArithmetic {
         Ok(self.multiply_elements(a, b, net)?.sum())
     }
 
+    /// Powers x^(2^k) of some elements: for each pair the place of the element, and k. They are linear over GF(2), so a protocol may have
+    /// a way to them that is cheaper than products. `None` if it has none. One round, and 128 random bits for each element.
+    fn frobenius(
+        &mut self,
+        _elements: &Elements,
+        _wanted: &[(usize, u32)],
+        _net: &mut dyn Net,
+    ) -> Result<Option<Elements>> {
+        Ok(None)
+    }
+
     /// Opens elements that all parties may know. A protocol that verifies checks all earlier openings before it opens these, and checks
     /// these before it returns them.
     fn open_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>>;

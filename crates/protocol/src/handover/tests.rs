@@ -11,9 +11,9 @@ use crate::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use crate::testkit::faults::{LATE, Promise, Sweep, accused, run_over};
 use crate::testkit::tamper::{self, Tamper};
 
-/// What moves: cells of a byte, and of four bits.
+/// What moves: two lanes of eight bytes, and one of cells of four bits.
 const BYTES: [u8; 20] = *b"sixteen bytes, fewer";
-const WIDE: usize = 16;
+const SHAPES: [Shape; 2] = [Shape { count: 8, bits: 8, lanes: 2 }, Shape { count: 8, bits: 4, lanes: 1 }];
 const SHAMIR_ACTIVE: &str = "shamir-active";
 
 /// Two sets on one network, by the numbers that their parties have there.
@@ -69,16 +69,14 @@ impl Meeting {
         let mut sessions = Sessions { old: old_session.as_mut(), new: new_session.as_mut() };
         let mut drawn = handover.draw(&mut sessions, net)?;
         spoil(net.me(), &mut drawn.differences);
-        let leaving: Vec<Leaving<'_>> =
-            values.iter().map(|(value, count, bits)| Leaving { value, count: *count, bits: *bits }).collect();
-        let arrived = handover.complete(drawn, &leaving, &mut sessions, net)?;
+        let arrived = handover.complete(drawn, &values, &mut sessions, net)?;
         let Some(session) = new_session.as_mut() else { return Ok(None) };
         let open = || -> Result<Vec<u8>> {
             let mut among = Among::with_absent(net, &self.new)?;
             let mut opened = Vec::new();
-            for (at, count, bits) in [(0, WIDE, 8), (WIDE, 2 * (BYTES.len() - WIDE), 4)] {
-                let views = [Matrix::identity(bits)];
-                let value = arrived.value(at, (count, bits), &views, session, &mut among)?;
+            for shape in SHAPES {
+                let views = [Matrix::identity(shape.bits)];
+                let value = arrived.value(opened.len(), shape, &views, session, &mut among)?;
                 let cells = release(session, &value, Owner::All, &mut among)?.expect("it is for all");
                 opened.extend(cells.accept().to_blocks());
             }
@@ -103,21 +101,19 @@ fn joined(side: &Side<'_>, before: &[Option<Party>], net: &mut dyn Net) -> Resul
 }
 
 /// The bytes, shared among the old set: the first of its members gives them.
-fn shared(
-    side: &Side<'_>,
-    session: &mut AnyServiceSession,
-    net: &mut dyn Net,
-) -> Result<Vec<(AnyShared, usize, u8)>> {
+fn shared(side: &Side<'_>, session: &mut AnyServiceSession, net: &mut dyn Net) -> Result<Vec<Leaving>> {
     let mut among = Among::with_absent(net, side.places)?;
     let giver = among.members().iter().next().expect("there are members");
-    let mut values = Vec::new();
-    for (bytes, count, bits) in [(&BYTES[..WIDE], WIDE, 8), (&BYTES[WIDE..], 2 * (BYTES.len() - WIDE), 4)] {
-        let cells = Cells::from_blocks(count, bits, bytes).expect("whole blocks");
-        let circuit = compile(&sum(1, count, bits), session);
+    let (mut values, mut rest) = (Vec::new(), &BYTES[..]);
+    for shape in SHAPES {
+        let (bytes, further) = rest.split_at(shape.bytes());
+        rest = further;
+        let cells = Cells::from_blocks(shape.count, shape.bits, bytes).expect("whole blocks");
+        let circuit = compile(&sum(1, &shape), session);
         let input = if among.me() == giver { Input::Mine(&cells) } else { Input::From(giver) };
-        let batch = prepare(session, &circuit, 1, &mut among)?;
-        let value = evaluate(session, &circuit, 1, &[input], batch, &mut among)?.remove(0);
-        values.push((value, count, bits));
+        let batch = prepare(session, &circuit, shape.lanes, &mut among)?;
+        let value = evaluate(session, &circuit, shape.lanes, &[input], batch, &mut among)?.remove(0);
+        values.push(Leaving { value, shape });
     }
     session.check(&mut among)?;
     Ok(values)

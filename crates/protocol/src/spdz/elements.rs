@@ -7,6 +7,9 @@
 //! * The coordinates of x_i and of m_i are shares of x_0, x_1 and of alpha x_0, alpha x_1: two elements in the form of `share.rs`. Opening
 //!   an element opens both, and the check covers it (`check.rs`).
 //! * A product takes three products of coordinates, in one round.
+//! * x^(2^k) is linear over GF(2) in the bits of x. With 128 random bits r, of which nobody knows any, the parties open x + r, and x^(2^k)
+//!   is (x + r)^(2^k) plus a public linear map of the bits. x + r is uniform, and the check covers its opening. r is for one element,
+//!   and for all powers of it.
 //!
 //! Adversary: as in `arithmetic.rs`, whose openings are the only communication here.
 
@@ -46,14 +49,48 @@ impl ElementArithmetic for Arithmetic<Gf2_64> {
         self.multiply_by(a, b, triples, net)
     }
 
+    fn frobenius(
+        &mut self,
+        elements: &Elements,
+        wanted: &[(usize, u32)],
+        net: &mut dyn Net,
+    ) -> Result<Option<Elements>> {
+        self.refuse_unchecked(&elements.unchecked)?;
+        let bytes = ELEMENT_BYTES * elements.count();
+        let bits = self.bits(8 * bytes, net)?;
+        let mut masked = elements_of_bits(&bits, bytes);
+        masked.add_assign(elements);
+        let mut public = self.open_masked(&masked, net)?;
+        let mut weights = Weights::new();
+        let mut powers = Vec::new();
+        for k in 0..=wanted.iter().map(|(_, k)| *k).max().unwrap_or_default() {
+            let of: Vec<(usize, usize)> = wanted
+                .iter()
+                .enumerate()
+                .filter(|(_, (_, times))| *times == k)
+                .map(|(to, (at, _))| (to, *at))
+                .collect();
+            let places: Vec<usize> = of.iter().map(|(_, at)| *at).collect();
+            let opened: Vec<Element> = places.iter().map(|at| public[*at]).collect();
+            powers.push((of, add_public(&weights.images(&bits, bytes, &places), &opened, &self.key)));
+            square(&mut public);
+            weights.square();
+        }
+        // Where each power that is wanted stands among those of all k.
+        let mut places = vec![0; wanted.len()];
+        let all = powers.iter().flat_map(|(of, _)| of);
+        all.enumerate().for_each(|(from, (to, _))| places[*to] = from);
+        let mut powers = Elements::join(&powers.iter().map(|(_, of)| of).collect::<Vec<_>>()).select(&places);
+        powers.unchecked = self.unchecked();
+        Ok(Some(powers))
+    }
+
     fn open_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
         self.refuse_unchecked(&elements.unchecked)?;
         self.check(net)?;
-        let [x0, x1] = coordinates(elements);
-        let (opened, _) = self.open(&Authenticated::join(&[&x0, &x1]), &[], &[], net)?;
+        let opened = self.open_masked(elements, net)?;
         self.check(net)?;
-        let (x0, x1) = opened.split_at(elements.count());
-        Ok(x0.iter().zip(x1).map(|(x0, x1)| tower::join([*x0, *x1]).to_bytes()).collect())
+        Ok(opened)
     }
 
     /// With a proof to the client that it is right (`client.rs`).
@@ -64,6 +101,14 @@ impl ElementArithmetic for Arithmetic<Gf2_64> {
 }
 
 impl Arithmetic<Gf2_64> {
+    /// Opens elements that the next check covers. One round.
+    fn open_masked(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
+        let [x0, x1] = coordinates(elements);
+        let (opened, _) = self.open(&Authenticated::join(&[&x0, &x1]), &[], &[], net)?;
+        let (x0, x1) = opened.split_at(elements.count());
+        Ok(x0.iter().zip(x1).map(|(x0, x1)| tower::join([*x0, *x1]).to_bytes()).collect())
+    }
+
     /// One element a lane from blocks of 16 bytes. 128 random bits and 16 openings an element, one round.
     pub(super) fn elements_of_blocks(
         &mut self,
@@ -147,28 +192,56 @@ pub(super) fn coordinates(elements: &Elements) -> [Authenticated<Gf2_64>; 2] {
 /// The elements that GCM reads from bytes. `bits` are the bits of the bytes: the lowest of all bytes, then the next, and so on. The last
 /// element is filled up with zeros.
 pub(super) fn elements_of_bits(bits: &Authenticated<Gf2_64>, bytes: usize) -> Elements {
-    // By coordinate and bit, for all bytes of an element.
-    let mut weights = [[[0; ELEMENT_BYTES]; 8]; 2];
-    for (bit, byte) in (0..8).flat_map(|bit| (0..ELEMENT_BYTES).map(move |byte| (bit, byte))) {
-        let mut element = [0; ELEMENT_BYTES];
-        element[byte] = 1 << bit;
-        [weights[0][bit][byte], weights[1][bit][byte]] = split(element);
+    Weights::new().images(bits, bytes, &(0..bytes.div_ceil(ELEMENT_BYTES)).collect::<Vec<_>>())
+}
+
+/// A map of elements that is linear over GF(2): the image of each bit of an element, by coordinate, bit and byte. At first the map is the
+/// identity.
+struct Weights([[[u64; ELEMENT_BYTES]; 8]; 2]);
+
+impl Weights {
+    fn new() -> Self {
+        let mut weights = [[[0; ELEMENT_BYTES]; 8]; 2];
+        for (bit, byte) in (0..8).flat_map(|bit| (0..ELEMENT_BYTES).map(move |byte| (bit, byte))) {
+            let mut element = [0; ELEMENT_BYTES];
+            element[byte] = 1 << bit;
+            [weights[0][bit][byte], weights[1][bit][byte]] = split(element);
+        }
+        Weights(weights)
     }
-    let count = bytes.div_ceil(ELEMENT_BYTES);
-    let sum = |words: &[u64], i: usize, weights: &[[u64; ELEMENT_BYTES]; 8]| {
-        let of = i * ELEMENT_BYTES..bytes.min((i + 1) * ELEMENT_BYTES);
-        let rows = words.chunks(bytes).map(|row| &row[of.clone()]).zip(weights);
-        rows.fold(0, |sum, (row, weights)| sum ^ Gf2_64::inner_product(row, &weights[..row.len()]))
-    };
-    let mut coordinates = [0, 1].map(|_| Authenticated::zero(count));
-    for (coordinate, weights) in coordinates.iter_mut().zip(&weights) {
-        for i in 0..count {
-            coordinate.values[i] = sum(&bits.values, i, weights);
-            coordinate.macs[i] = sum(&bits.macs, i, weights);
+
+    /// The squares of the images from now on.
+    fn square(&mut self) {
+        let [first, second] = &mut self.0;
+        for (x0, x1) in first.as_flattened_mut().iter_mut().zip(second.as_flattened_mut()) {
+            let mut element = [tower::join([*x0, *x1]).to_bytes()];
+            square(&mut element);
+            [*x0, *x1] = split(element[0]);
         }
     }
-    let [x0, x1] = &coordinates;
-    of_coordinates(x0, x1)
+
+    /// The images of the elements at these places, of those that have these bits.
+    fn images(&self, bits: &Authenticated<Gf2_64>, bytes: usize, places: &[usize]) -> Elements {
+        let sum = |words: &[u64], i: usize, weights: &[[u64; ELEMENT_BYTES]; 8]| {
+            let of = i * ELEMENT_BYTES..bytes.min((i + 1) * ELEMENT_BYTES);
+            let rows = words.chunks(bytes).map(|row| &row[of.clone()]).zip(weights);
+            rows.fold(0, |sum, (row, weights)| sum ^ Gf2_64::inner_product(row, &weights[..row.len()]))
+        };
+        let mut coordinates = [0, 1].map(|_| Authenticated::zero(places.len()));
+        for (coordinate, weights) in coordinates.iter_mut().zip(&self.0) {
+            for (to, place) in places.iter().enumerate() {
+                coordinate.values[to] = sum(&bits.values, *place, weights);
+                coordinate.macs[to] = sum(&bits.macs, *place, weights);
+            }
+        }
+        let [x0, x1] = &coordinates;
+        of_coordinates(x0, x1)
+    }
+}
+
+fn square(elements: &mut [Element]) {
+    let factors = elements.to_vec();
+    gf128::multiply(elements.as_flattened_mut(), factors.as_flattened(), factors.as_flattened());
 }
 
 /// Adds public elements: the first party adds them to its shares, and every party adds alpha_i times them to its MACs.

@@ -22,10 +22,13 @@
 //! probability sum over j <= b of C(k, j) 2^-k (`guesses.rs`). A setup that was given up in this process is refused. Nodes read it anew
 //! from what they stored, after an operator's order, and refuse if that probability is too large (`node/src/material/rotation.rs`).
 //!
+//! Values that are alike move as one, up to 2^18 bits (`together.rs`), so many keys take the rounds and checks of one.
+//!
 //! Cost of a bit: two bits of each party's from the source, and n bits told to all. Rounds, in addition to the source's: one for d, two
 //! for coins, two openings, and two checks for the bits; one opening and one check for the value.
 
 mod bits;
+mod together;
 
 use polyclave_cipher::{Cells, Matrix};
 use polyclave_field::{MacField, Word};
@@ -43,6 +46,7 @@ use crate::net::Net;
 use crate::session::Stream;
 use crate::unchecked::Unchecked;
 use crate::{Error, Party, Result, coins};
+pub(crate) use together::{groups, ranges};
 
 /// One party's side of moving values from one setup to another, on one stream.
 pub struct Rotation<F: MacField> {

@@ -9,10 +9,14 @@ use zeroize::Zeroizing;
 
 use super::elements::{coordinates, of_coordinates};
 use super::storage::{restore_elements, save_elements};
-use super::{Authenticated, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, stocked};
+use super::{
+    Authenticated, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, groups, ranges, stocked,
+};
 use crate::net::Net;
 use crate::protocol::{Faults, ProtocolConfig, Session};
-use crate::service::{Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored};
+use crate::service::{
+    Carried, ELEMENT_BYTES, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored,
+};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
 use crate::{Party, PartySet, Result};
@@ -76,29 +80,63 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
         net: &mut dyn Net,
     ) -> Result<Carried> {
         let mut rotation = Rotation::new(old, new, self.preprocessing, &stream)?;
-        let mut carry = |stored: &Stored<'_>| match stored {
-            Stored::Value(bytes) => {
-                let value = Shared::restore(bytes, old.key())?;
-                Ok(rotation.carry_cells(&value, net)?.save(new.key()))
-            }
-            Stored::Elements(bytes) => carry_stored_elements(&mut rotation, [old, new], bytes, net),
+        let mut carried = vec![Zeroizing::default(); stored.len()];
+        carry_stored_elements(&mut rotation, [old, new], stored, &mut carried, net)?;
+        let (places, values) = stored_values(stored, |bytes| Shared::restore(bytes, old.key()))?;
+        let alike = |a: &Shared<Gf2_64>, b: &Shared<Gf2_64>| {
+            (a.bits, a.count, &a.views) == (b.bits, b.count, &b.views)
         };
-        let stored = stored.iter().map(&mut carry).collect::<Result<_>>()?;
-        Ok(Carried { stored, faults: Faults::default() })
+        for group in groups(&values, alike, |value| value.count * value.lanes * usize::from(value.bits)) {
+            let joined = Shared::join(&group.iter().map(|value| &values[*value]).collect::<Vec<_>>());
+            let moved = rotation.carry_cells(&joined, net)?;
+            for (value, lanes) in group.iter().zip(ranges(group.iter().map(|value| values[*value].lanes))) {
+                carried[places[*value]] = moved.select(&lanes.collect::<Vec<_>>()).save(new.key());
+            }
+        }
+        Ok(Carried { stored: carried, faults: Faults::default() })
     }
 }
 
-/// Moves stored elements from the first setup to the second.
+/// The stored values that are cells, and their places among all.
+pub(crate) fn stored_values<T>(
+    stored: &[Stored<'_>],
+    restore: impl Fn(&[u8]) -> Result<T>,
+) -> Result<(Vec<usize>, Vec<T>)> {
+    let mut values = (Vec::new(), Vec::new());
+    for (place, stored) in stored.iter().enumerate() {
+        if let Stored::Value(bytes) = stored {
+            values.0.push(place);
+            values.1.push(restore(bytes)?);
+        }
+    }
+    Ok(values)
+}
+
+/// Moves those of some stored values that are elements from the first setup to the second.
 pub(crate) fn carry_stored_elements(
     rotation: &mut Rotation<Gf2_64>,
     [old, new]: [&Setup<Gf2_64>; 2],
-    bytes: &[u8],
+    stored: &[Stored<'_>],
+    carried: &mut [Zeroizing<Vec<u8>>],
     net: &mut dyn Net,
-) -> Result<Zeroizing<Vec<u8>>> {
-    let [x0, x1] = coordinates(&restore_elements(bytes, old.key())?);
-    let carried = rotation.carry_elements(&Authenticated::join(&[&x0, &x1]), net)?;
-    let [x0, x1] = [0..x0.len(), x0.len()..2 * x0.len()].map(|range| carried.part(range));
-    Ok(save_elements(&of_coordinates(&x0, &x1), new.key()))
+) -> Result<()> {
+    let mut places = Vec::new();
+    for (place, stored) in stored.iter().enumerate() {
+        if let Stored::Elements(bytes) = stored {
+            places.push((place, restore_elements(bytes, old.key())?));
+        }
+    }
+    for group in groups(&places, |_, _| true, |(_, elements)| 8 * ELEMENT_BYTES * elements.count()) {
+        let of_group: Vec<&Elements> = group.iter().map(|i| &places[*i].1).collect();
+        let [x0, x1] = coordinates(&Elements::join(&of_group));
+        let moved = rotation.carry_elements(&Authenticated::join(&[&x0, &x1]), net)?;
+        let [x0, x1] = [0..x0.len(), x0.len()..2 * x0.len()].map(|range| moved.part(range));
+        let moved = of_coordinates(&x0, &x1);
+        for (i, range) in group.iter().zip(ranges(of_group.iter().map(|elements| elements.count()))) {
+            carried[places[*i].0] = save_elements(&moved.part(range), new.key());
+        }
+    }
+    Ok(())
 }
 
 impl ServiceSession for Spdz<Gf2_64> {

@@ -33,7 +33,10 @@ use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
 use crate::release::Checked;
 use crate::service::{Carried, Element, ServiceConfig, Stored};
 use crate::session::{HandshakeParameters, Stream};
-use crate::spdz::{self, Preprocessing, Rotation, Setup, Spdz, SpdzConfig, carry_stored_elements};
+use crate::spdz::{
+    self, Preprocessing, Rotation, Setup, Spdz, SpdzConfig, carry_stored_elements, groups, ranges,
+    stored_values,
+};
 use crate::stock::{Kind, Stock};
 use crate::tally::{Cost, Phase, Tally};
 use crate::tinyot::Source;
@@ -199,17 +202,19 @@ impl ServiceConfig for ServedConfig {
             |setup: &Setup<Gf2_64>, side: &[u8]| setup.bits(self.preprocessing, &[&label, side].concat());
         let mut rotation = Rotation::new(old, new, self.preprocessing, &stream)?;
         let (mut of_old, mut of_new) = (bits(old, b" of the old key")?, bits(new, b" of the new key")?);
-        let mut carry = |stored: &Stored<'_>| match stored {
-            Stored::Elements(bytes) => carry_stored_elements(&mut rotation, [old, new], bytes, net),
-            Stored::Value(bytes) => {
-                let mut value = Shared::restore(bytes, old.key())?;
-                let carried = rotation.carry_bits(&value.as_bits()?, [&mut *of_old, &mut *of_new], net)?;
-                value.set_bits(&carried);
-                Ok(value.save(new.key()))
+        let mut carried = vec![Zeroizing::default(); stored.len()];
+        carry_stored_elements(&mut rotation, [old, new], stored, &mut carried, net)?;
+        let (places, values) = stored_values(stored, |bytes| Shared::restore(bytes, old.key()))?;
+        let alike = |a: &Shared, b: &Shared| (a.bits, a.count) == (b.bits, b.count);
+        for group in groups(&values, alike, |value| value.count * value.lanes) {
+            let mut moved = Shared::join(&group.iter().map(|value| &values[*value]).collect::<Vec<_>>());
+            let bits = rotation.carry_bits(&moved.as_bits()?, [&mut *of_old, &mut *of_new], net)?;
+            moved.set_bits(&bits);
+            for (value, lanes) in group.iter().zip(ranges(group.iter().map(|value| values[*value].lanes))) {
+                carried[places[*value]] = moved.select(&lanes.collect::<Vec<_>>()).save(new.key());
             }
-        };
-        let stored = stored.iter().map(&mut carry).collect::<Result<_>>()?;
-        Ok(Carried { stored, faults: Faults::default() })
+        }
+        Ok(Carried { stored: carried, faults: Faults::default() })
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

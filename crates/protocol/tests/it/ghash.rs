@@ -10,7 +10,8 @@ use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use polyclave_protocol::tally::Counts;
-use polyclave_protocol::{Error, PartySet, Result};
+use polyclave_protocol::testkit::faults::{Promise, Sweep};
+use polyclave_protocol::{Error, Party, PartySet, Result};
 
 fn shamir() -> ShamirConfig {
     let structure = Structure::new(3, 1).expect("it is valid");
@@ -105,6 +106,69 @@ fn segments_of_any_lengths_hash_to_the_reference() {
     check(&spdz(), &segments);
     check(&shamir(), &[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
     check(&spdz(), &[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
+}
+
+/// The powers of many keys come together, by products or otherwise.
+#[test]
+fn keys_that_are_derived_together_hash_to_the_reference() {
+    check_together(&shamir());
+    check_together(&spdz());
+}
+
+fn check_together<S: ServiceConfig>(config: &S) {
+    let segments = [3, SEGMENT_BLOCKS, 130];
+    let values: Vec<Element> = values(config, |protocol, net| {
+        let keys = protocol.arithmetic().random_elements(3, net)?;
+        assert!(GhashKey::derive_all(protocol.arithmetic(), &keys.part(0..0), net)?.is_empty());
+        let derived = GhashKey::derive_all(protocol.arithmetic(), &keys, net)?;
+        let mut elements = vec![keys];
+        for key in &derived {
+            elements.push(hash(protocol, key, &segments, net)?.0);
+        }
+        Ok(elements)
+    })
+    .collect();
+    let (keys, hashes) = values.split_at(3);
+    for (h, hash) in keys.iter().zip(hashes) {
+        assert!(*hash == reference(*h, &blocks(segments.iter().sum())));
+    }
+    assert_eq!(hashes.len(), 3);
+}
+
+#[test]
+fn a_key_takes_the_triples_and_bits_documented_if_many_are_derived_together() {
+    let _ = values(&spdz(), |protocol, net| {
+        let keys = protocol.arithmetic().random_elements(2, net)?;
+        let before = protocol.tally();
+        GhashKey::derive_all(protocol.arithmetic(), &keys, net)?;
+        let spent = (protocol.tally() - before).preprocessing;
+        assert_eq!((spent.rounds, spent.triples, spent.bits), (8, 2 * 3 * 63, 2 * 8320));
+        Ok(vec![keys])
+    });
+}
+
+/// Every message of either party is changed, cut, repeated and withheld.
+#[test]
+fn no_fault_in_any_message_makes_wrong_powers() {
+    let h = [0x5a; 16];
+    let party = move |net: &mut dyn Net| -> Result<Vec<u8>> {
+        let config = spdz();
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let arithmetic = protocol.arithmetic();
+        let random = arithmetic.random_elements(1, net)?;
+        let key = arithmetic.add_public(&random.add(&random), &[h]);
+        let key = GhashKey::derive_all(arithmetic, &key, net)?.remove(0);
+        let hash = hash(&mut protocol, &key, &[300], net)?.0;
+        Ok(protocol.arithmetic().open_elements(&hash, net)?.concat())
+    };
+    let right = reference(h, &blocks(300)).to_vec();
+    assert_eq!(run_parties(2, party), [Ok(right.clone()), Ok(right)]);
+    for cheater in Party::all(2) {
+        let sweep = Sweep { drop_every: 16, ..Sweep::new(2, cheater, Promise::RightOrAborted) };
+        let swept = sweep.run(party);
+        assert!(swept.messages > 10 && swept.faults > 4 * swept.messages, "{swept:?}");
+    }
 }
 
 /// McGrew and Viega 2004, appendix B, test case 2.
