@@ -80,6 +80,7 @@ mod tests {
             Error::Closed { peer, detail: detail.clone() },
             Error::Timeout { peer, waited: Duration::from_secs(5) },
             Error::Peer { peer, detail: detail.clone() },
+            Error::OutOfStep { peer, detail: detail.clone() },
             Error::Disagreement { peer, field: "cluster file" },
             Error::Equivocation { what: "keys" },
             Error::Unanswered { peer, detail: detail.clone() },

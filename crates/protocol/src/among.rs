@@ -1,6 +1,8 @@
 //! A network as some of its parties see it, with numbers of their own: two sets of parties that have members in common meet on one network, and
 //! each of the sets runs protocols among itself.
 
+use zeroize::Zeroizing;
+
 use crate::net::{Gathered, Net, Patience};
 use crate::{Error, Party, PartySet, Result};
 
@@ -38,8 +40,7 @@ impl<N: Net> Among<N> {
     }
 
     fn inner_set(&self, set: PartySet) -> PartySet {
-        let numbered = self.parties.iter().zip(0..);
-        numbered.filter(|(outer, _)| outer.is_some_and(|p| set.contains(p))).map(|(_, k)| Party(k)).collect()
+        numbered_here(&self.parties, set)
     }
 
     /// What is sent and received, by the numbers in the network.
@@ -66,12 +67,7 @@ impl<N: Net> Among<N> {
             let found = self.parties.iter().zip(0..).find(|(outer, _)| **outer == Some(peer));
             found.map_or(peer, |(_, number)| Party(number))
         };
-        match error {
-            Error::Closed { peer, detail } => Error::Closed { peer: here(peer), detail },
-            Error::Timeout { peer, waited } => Error::Timeout { peer: here(peer), waited },
-            Error::Peer { peer, detail } => Error::Peer { peer: here(peer), detail },
-            other => other,
-        }
+        renamed(error, here)
     }
 }
 
@@ -83,14 +79,37 @@ pub fn in_network(parties: &[Party], error: Error) -> Error {
 /// The same when some of the parties are not in the network.
 pub fn in_network_of(parties: &[Option<Party>], error: Error) -> Error {
     let there = |peer: Party| parties.get(peer.index()).copied().flatten().unwrap_or(peer);
+    renamed(error, there)
+}
+
+/// An error in which parties have other numbers.
+fn renamed(error: Error, new: impl Fn(Party) -> Party) -> Error {
     match error {
-        Error::Closed { peer, detail } => Error::Closed { peer: there(peer), detail },
-        Error::Timeout { peer, waited } => Error::Timeout { peer: there(peer), waited },
-        Error::Peer { peer, detail } => Error::Peer { peer: there(peer), detail },
-        Error::Disagreement { peer, field } => Error::Disagreement { peer: there(peer), field },
-        Error::Unanswered { peer, detail } => Error::Unanswered { peer: there(peer), detail },
-        other => other,
+        Error::Closed { peer, detail } => Error::Closed { peer: new(peer), detail },
+        Error::Timeout { peer, waited } => Error::Timeout { peer: new(peer), waited },
+        Error::Peer { peer, detail } => Error::Peer { peer: new(peer), detail },
+        Error::OutOfStep { peer, detail } => Error::OutOfStep { peer: new(peer), detail },
+        Error::Disagreement { peer, field } => Error::Disagreement { peer: new(peer), field },
+        Error::Unanswered { peer, detail } => Error::Unanswered { peer: new(peer), detail },
+        Error::Disputed { dealer, receiver } => {
+            Error::Disputed { dealer: new(dealer), receiver: new(receiver) }
+        }
+        Error::Missing { there, needed, purpose } => {
+            Error::Missing { there: there.iter().map(new).collect(), needed, purpose }
+        }
+        // They name nobody.
+        Error::Equivocation { .. }
+        | Error::CheckFailed { .. }
+        | Error::OutOfMaterial { .. }
+        | Error::Misuse(_)
+        | Error::System(_) => error,
     }
+}
+
+/// Those of a set that have numbers here.
+fn numbered_here(parties: &[Option<Party>], set: PartySet) -> PartySet {
+    let numbered = parties.iter().zip(0..);
+    numbered.filter(|(outer, _)| outer.is_some_and(|p| set.contains(p))).map(|(_, k)| Party(k)).collect()
 }
 
 impl<N: Net> Net for Among<N> {
@@ -121,7 +140,7 @@ impl<N: Net> Net for Among<N> {
         self.net.exchange(&out, &mut into).map_err(|e| self.renumbered(e))
     }
 
-    /// The closure is asked with the buffers when all peers have arrived or are lost, and not before.
+    /// The closure sees copies of what has come, by the numbers here.
     fn gather(
         &mut self,
         out: &[&[u8]],
@@ -130,11 +149,22 @@ impl<N: Net> Net for Among<N> {
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         let (out, mut outer_into) = self.spread(out, into)?;
-        let gathered = self.net.gather(&out, &mut outer_into, patience, &mut |_, _| false);
-        let gathered = gathered.map_err(|e| self.renumbered(e))?;
-        let arrived = self.inner_set(gathered.arrived);
-        enough(arrived, into);
-        Ok(Gathered { arrived, lost: self.inner_set(gathered.lost) })
+        let parties = &self.parties;
+        let mut is_enough = |arrived: PartySet, came: &[&mut [u8]]| {
+            let mut copies: Vec<Zeroizing<Vec<u8>>> = parties
+                .iter()
+                .map(|outer| match outer {
+                    Some(p) if arrived.contains(*p) => Zeroizing::new(came[p.index()].to_vec()),
+                    Some(p) => Zeroizing::new(vec![0; came[p.index()].len()]),
+                    None => Zeroizing::default(),
+                })
+                .collect();
+            let copies: Vec<&mut [u8]> = copies.iter_mut().map(|copy| copy.as_mut_slice()).collect();
+            enough(numbered_here(parties, arrived), &copies)
+        };
+        let gathered = self.net.gather(&out, &mut outer_into, patience, &mut is_enough);
+        let Gathered { arrived, lost } = gathered.map_err(|e| self.renumbered(e))?;
+        Ok(Gathered { arrived: self.inner_set(arrived), lost: self.inner_set(lost) })
     }
 
     fn lost(&self) -> PartySet {
@@ -191,6 +221,21 @@ mod tests {
         });
         let coins: Vec<_> = outcomes.into_iter().map(|coin| coin.expect("two are there")).collect();
         assert_eq!(coins[0], coins[1]);
+    }
+
+    #[test]
+    fn errors_name_the_parties_that_they_mean() {
+        let places = [Some(Party(3)), None, Some(Party(0))];
+        let (dealer, receiver) = (Party(2), Party(0));
+        assert_eq!(
+            in_network_of(&places, Error::Disputed { dealer, receiver }),
+            Error::Disputed { dealer: Party(0), receiver: Party(3) }
+        );
+        let missing = |there: &[Party]| {
+            let there = there.iter().copied().collect();
+            Error::Missing { there, needed: 3, purpose: "make material" }
+        };
+        assert_eq!(in_network_of(&places, missing(&[Party(0), Party(2)])), missing(&[Party(0), Party(3)]));
     }
 
     #[test]

@@ -46,6 +46,19 @@ pub enum Error {
         /// What was wrong with it.
         detail: String,
     },
+    /// What a peer says does not fit what this party holds or has heard from others, and **that proves nothing against the peer**: it may
+    /// have started again, or a third party may have told one of the two something else. It is named because the next try can do without
+    /// it, or has to wait for it.
+    #[error(
+        "{peer} and this party are out of step: {detail}. One of them has started again, or was told other things by a third, or cheats; \
+         see its own error"
+    )]
+    OutOfStep {
+        /// Who.
+        peer: Party,
+        /// What does not fit.
+        detail: String,
+    },
     /// The hello round found that a peer wants to run something else.
     #[error("{peer} runs with another {field} than this party; start all parties with the same settings")]
     Disagreement {

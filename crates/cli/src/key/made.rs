@@ -179,7 +179,8 @@ pub fn tell(info: &KeyInfo) {
         say!("  expires      {}", date(expires));
     }
     if let Some(ends) = info.ends() {
-        say!("  ends         {} (a session key)", date(ends));
+        let what = if info.is_of_session() { "a session key" } else { "unless it is combined before" };
+        say!("  ends         {} ({what})", date(ends));
     }
     if let Some(part) = &info.component {
         say!(

@@ -28,12 +28,12 @@ fn seals(client: &Client, key: &str) -> bool {
     client.seal(key, &mut &b"in between"[..], &mut Vec::new(), &mut |_| ()).is_ok()
 }
 
-fn start(place: &Place, node: usize) -> Running {
+pub fn start(place: &Place, node: usize) -> Running {
     place.start(&format!("node run try/node-{} --log error", node + 1))
 }
 
 /// Does something that has to be possible again soon.
-fn insist<T>(what: &str, mut attempt: impl FnMut() -> polyclave_client::Result<T>) -> T {
+pub fn insist<T>(what: &str, mut attempt: impl FnMut() -> polyclave_client::Result<T>) -> T {
     let until = Instant::now() + Duration::from_secs(120);
     loop {
         match attempt() {
@@ -45,7 +45,7 @@ fn insist<T>(what: &str, mut attempt: impl FnMut() -> polyclave_client::Result<T
 }
 
 /// Random numbers, from a seed that is printed.
-fn random() -> impl FnMut(u64) -> u64 {
+pub fn random() -> impl FnMut(u64) -> u64 {
     let mut seed = [0; 32];
     random_bytes(&mut seed).expect("randomness");
     println!("seed {seed:?}");

@@ -1,23 +1,17 @@
 //! All keys move to other nodes, as operators do it: lost nodes are replaced, nodes come and go, the threshold changes. Keys, and what was
-//! encrypted under them, stay, whatever is killed meanwhile.
+//! encrypted under them, stay.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::{Mode, NewKey};
 use serde_json::Value;
 
 use crate::common::{Place, Running, free_ports};
 use crate::refresh::{Trial, insist, new_key};
 
-/// Rounds in which nodes are killed, where nobody asks for more with `POLYCLAVE_KILL_ROUNDS`.
-const ROUNDS: usize = 3;
-/// Whatever the nodes can do they do in this time, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(120);
-
 /// A cluster with keys, one of them deleted, whose nodes have ended.
-fn at_rest(protocol: &str) -> Trial {
+pub fn at_rest(protocol: &str) -> Trial {
     let (trial, nodes) = Trial::begin(protocol);
     insist("a key", || trial.client().generate(new_key("gone", Mode::Cmac)));
     insist("deleted", || trial.client().delete("gone"));
@@ -26,19 +20,19 @@ fn at_rest(protocol: &str) -> Trial {
 }
 
 /// Runs these nodes until they can serve.
-fn started(trial: &Trial, nodes: &[usize]) -> Vec<Running> {
+pub fn started(trial: &Trial, nodes: &[usize]) -> Vec<Running> {
     let running: Vec<Running> = nodes.iter().map(|node| trial.start_one(*node)).collect();
     running.iter().for_each(|node| drop(node.wait_for("is ready")));
     running
 }
 
-fn reshare(trial: &Trial, options: &str) -> Value {
+pub fn reshare(trial: &Trial, options: &str) -> Value {
     let told = trial.place.run(&format!("cluster reshare try {options} --json"));
     serde_json::from_str(&told).expect("one JSON document")
 }
 
 /// Keys are what they were, and are made and deleted as before.
-fn serves(trial: &Trial) {
+pub fn serves(trial: &Trial) {
     trial.verify();
     insist("another key", || trial.client().generate(new_key("another", Mode::Cmac)));
     insist("deleted", || trial.client().delete("another"));
@@ -91,7 +85,7 @@ fn a_lost_node_of_shamir_active_is_replaced_without_a_backup() {
 }
 
 /// A new node, made by its operator.
-fn init(trial: &Trial, node: usize) {
+pub fn init(trial: &Trial, node: usize) {
     let ports = free_ports(3);
     let [peers, clients, http] = [0, 1, 2].map(|i| format!("127.0.0.1:{}", ports[i]));
     let addresses = format!("--address {peers} --client-address {clients} --http {http}");
@@ -99,7 +93,7 @@ fn init(trial: &Trial, node: usize) {
 }
 
 /// The command of each operator, as a process.
-fn at_each_node(trial: &Trial, nodes: &[usize], expected: &str) -> Vec<Running> {
+pub fn at_each_node(trial: &Trial, nodes: &[usize], expected: &str) -> Vec<Running> {
     let command = |node: &usize| {
         let from = "--from try/cluster.toml";
         trial
@@ -109,7 +103,7 @@ fn at_each_node(trial: &Trial, nodes: &[usize], expected: &str) -> Vec<Running> 
     nodes.iter().map(command).collect()
 }
 
-fn fingerprint(trial: &Trial, file: &str) -> String {
+pub fn fingerprint(trial: &Trial, file: &str) -> String {
     let told = trial.place.run(&format!("cluster show {file}"));
     let line = told.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
     line.split_whitespace().last().expect("64 digits").to_owned()
@@ -268,7 +262,7 @@ fn moved(trial: &Trial, (sealed, keys): &(Vec<u8>, usize), options: &str, nodes:
 }
 
 /// Whatever the node's file says of its stock.
-fn set_stock(trial: &Trial, node: usize, blocks: usize) {
+pub fn set_stock(trial: &Trial, node: usize, blocks: usize) {
     let path = format!("try/node-{node}/node.toml");
     let settings = String::from_utf8(trial.place.read(&path)).expect("text");
     let others =
@@ -303,90 +297,6 @@ fn keys_of_spdz_lt_move_to_more_nodes_to_spdz_tower_and_to_shamir() {
 fn keys_of_tinytable_move_to_two_other_nodes() {
     let (trial, sealed) = at_rest_with_siv("tinytable-linear64", &[]);
     moved(&trial, &sealed, "--remove node-1 --remove node-2 --add 2", &[3, 4], 32);
-}
-
-/// All nodes, or one, are killed at a random moment. The same command, again, finishes it.
-fn survives_kills(protocol: &str, longest: u64) {
-    let mut seed = [0; 32];
-    random_bytes(&mut seed).expect("randomness");
-    println!("{protocol}: seed {}", hex::encode(seed));
-    let mut random = blake3::Hasher::new_keyed(&seed).finalize_xof();
-    let mut below = |bound: u64| {
-        let mut bytes = [0; 8];
-        random.fill(&mut bytes);
-        u64::from_le_bytes(bytes) % bound
-    };
-    let rounds = std::env::var("POLYCLAVE_KILL_ROUNDS")
-        .map_or(ROUNDS, |rounds| rounds.parse().expect("POLYCLAVE_KILL_ROUNDS is a number"));
-    let trial = at_rest(protocol);
-    let place = &trial.place;
-    let mut current: Vec<usize> = (1..=trial.nodes).collect();
-    for round in 1..=rounds {
-        // The first of them leaves, and another one comes.
-        let next = current.last().expect("several") + 1;
-        init(&trial, next);
-        place.write(&format!("try/node-{next}/clients.toml"), &place.read("try/node-2/clients.toml"));
-        let stock = String::from_utf8(place.read("try/node-2/node.toml")).expect("text");
-        let levels = [32, 256].into_iter().find(|level| stock.contains(&format!("aes_blocks = {level}\n")));
-        if let Some(level) = levels {
-            place.set_stock(next, level, 0);
-        }
-        std::fs::remove_file(place.path("new.toml")).ok();
-        let (leaves, card) = (current[0], format!("try/node-{next}/card.toml"));
-        place.run(&format!(
-            "cluster reshape try/cluster.toml --remove node-{leaves} --add {card} --out new.toml"
-        ));
-        let expected = fingerprint(&trial, "new.toml");
-        let all: Vec<usize> = current.iter().copied().chain([next]).collect();
-        let mut running = at_each_node(&trial, &all, &expected);
-        let moment = Duration::from_millis(below(longest));
-        std::thread::sleep(moment);
-        let victims: Vec<usize> = match below(2) {
-            0 => (0..all.len()).collect(),
-            _ => vec![below(all.len() as u64) as usize],
-        };
-        for victim in &victims {
-            running[*victim].kill();
-            running[*victim].wait_until_gone();
-        }
-        // Whoever is prepared serves nothing, in either cluster. Those that were not killed wait for the others.
-        for victim in &victims {
-            running[*victim] = at_each_node(&trial, &[all[*victim]], &expected).remove(0);
-        }
-        let began = Instant::now();
-        let done: Vec<bool> = running.into_iter().map(Running::finish).collect();
-        println!("{round}/{rounds}: {victims:?} after {moment:?}, {done:?} after {:?}", began.elapsed());
-        if done.contains(&false) {
-            // Some were done and gone before the others came back.
-            assert!(
-                at_each_node(&trial, &all, &expected).into_iter().all(Running::finish),
-                "the same command again"
-            );
-        }
-        assert!(began.elapsed() < 3 * PATIENCE);
-        current = all[1..].to_vec();
-        place.write("try/cluster.toml", &place.read("new.toml"));
-        place.run(&format!("client join try/client new.toml --expect {expected}"));
-        let nodes = started(&trial, &current);
-        serves(&trial);
-        assert!(place.fails(&format!("node run try/node-{leaves}")).contains("has left its cluster"));
-        nodes.into_iter().for_each(Running::end);
-    }
-}
-
-#[test]
-fn a_reshare_of_shamir_survives_kills() {
-    survives_kills("shamir", 700);
-}
-
-#[test]
-fn a_reshare_of_shamir_active_survives_kills() {
-    survives_kills("shamir-active", 1200);
-}
-
-#[test]
-fn a_reshare_of_spdz_tower_survives_kills() {
-    survives_kills("spdz-tower", 4000);
 }
 
 /// Measures one reshare of many keys: `cargo test --release -p polyclave-cli --test it -- --ignored --nocapture move_in_less`. The variable

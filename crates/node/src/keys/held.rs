@@ -172,6 +172,22 @@ impl Keys {
         self.store.spend((info.id, info.account), blocks, own_part).map_err(of_store)
     }
 
+    /// Removes what is left of the components of keys that are there: a node that dies while a key is combined leaves it. The key is at all
+    /// nodes then, and the components are of no use to it. Returns how many.
+    pub(crate) fn remove_combined(&self) -> Result<usize, Refusal> {
+        let mut removed = 0;
+        for info in self.store.readable_keys().map_err(of_store)? {
+            let name = &info.properties.name;
+            if info.component.is_some()
+                && key_of_component(name).map(|key| self.has(key)).transpose()? == Some(true)
+            {
+                self.store.delete(name, info.id).map_err(of_store)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
     /// Stores a key that is not yet announced, for the client that makes it.
     pub(crate) fn store_pending(&self, info: &KeyInfo, shares: Shares, client: &str) -> Result<(), Refusal> {
         let maker = info.is_of_session().then(|| client.to_owned());
@@ -278,7 +294,53 @@ mod tests {
     use polyclave_transport::wire::Mode;
 
     use super::*;
-    use crate::store::testing::in_memory;
+    use crate::store::testing::{Disk, component, in_memory, key, reopen};
+
+    /// After a crash at any sync the key is there as soon as a component is gone; what is left of the components is removed at the next start, and
+    /// before the key is there nothing is.
+    #[test]
+    fn a_key_that_is_combined_is_not_lost_and_its_components_are_used_once_wherever_a_node_is_killed() {
+        let (store, disk) = in_memory();
+        let parts = [component("zone", 1, 1), component("zone", 2, 2), component("other", 1, 3)];
+        for part in &parts {
+            store.put_pending(part).expect("put");
+            store.announce(&part.info.properties.name, part.info.id).expect("announced");
+        }
+        disk.record();
+        let made = key("zone", 4);
+        store.put_pending(&made).expect("put");
+        store.announce("zone", made.info.id).expect("announced");
+        for part in &parts[..2] {
+            store.delete(&part.info.properties.name, part.info.id).expect("deleted");
+        }
+        let mut seen = [0; 4];
+        for bytes in disk.history() {
+            let crashed = Arc::new(reopen(&Disk::from_bytes(bytes)));
+            let keys = Keys::new(crashed.clone(), (2, 3), 10);
+            let left = || {
+                let there = parts[..2].iter().filter(|part| {
+                    let name = &part.info.properties.name;
+                    let found = keys.component(name).expect("read");
+                    found.is_some_and(|found| found.shares == part.shares)
+                });
+                there.count()
+            };
+            let (before, has) = (left(), keys.has("zone").expect("read"));
+            assert!(has || before == 2, "neither the key nor its components");
+            assert_eq!(keys.remove_combined().expect("removed"), if has { before } else { 0 });
+            assert_eq!(left(), if has { 0 } else { 2 });
+            assert!(keys.component("other.component-1").expect("read").is_some(), "of another key");
+            if has {
+                assert_eq!(crashed.key("zone").expect("read").expect("there").shares, made.shares);
+            } else {
+                // Whatever is left of the try, the key is made of the same components again.
+                crashed.put_pending(&key("zone", 9)).expect("put");
+                crashed.announce("zone", [9; 16]).expect("announced");
+            }
+            seen[if has { 1 + before } else { 0 }] += 1;
+        }
+        assert!(seen.iter().all(|times| *times > 0), "{seen:?}");
+    }
 
     #[test]
     fn a_client_has_so_many_session_keys_and_they_do_not_count_among_the_others() {
@@ -293,7 +355,7 @@ mod tests {
         let refused = keys.refuse_too_many_of(&session, "bob").expect_err("no more");
         assert!(refused.reason == Reason::Key && refused.message.contains("10000 session keys"), "{refused}");
         keys.refuse_too_many_of(&stored, "bob").expect("a stored key is another matter");
-        store.end_session_keys(61).expect("ended");
+        store.end_keys(61).expect("ended");
         keys.refuse_too_many_of(&session, "bob").expect("they have ended");
     }
 }

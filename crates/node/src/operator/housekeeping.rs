@@ -22,14 +22,15 @@ use crate::threads::POLL_INTERVAL;
 /// The pause before something is tried again for which the disk may lack room.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Ends session keys, reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, orders a
+/// Ends session keys and components, reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, orders a
 /// refresh if one is due, writes the audit log.
 pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit, mut not_erased) = (None, Leader::default(), None, None);
     let mut certificates = Watch::default();
-    end_session_keys(core);
+    end_keys(core);
+    remove_combined(core);
     look_over_keys(&core.store);
     while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
@@ -53,7 +54,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
-            end_session_keys(core);
+            end_keys(core);
             if let Err(e) = core.rules.log(&core.logbook, &core.store) {
                 tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
             }
@@ -103,13 +104,23 @@ fn refresh(core: &Core, every_days: Option<u32>) {
     }
 }
 
-/// Removes the session keys whose time has ended, unless a refresh is under way, which carries over what it has found.
-fn end_session_keys(core: &Core) {
+/// Removes the session keys and components whose time has ended, unless a refresh is under way, which carries over what it has found.
+fn end_keys(core: &Core) {
     let Ok(_held_off) = core.material.hold_off_rotation(false) else { return };
-    match core.store.end_session_keys(now()) {
+    match core.store.end_keys(now()) {
         Ok(0) => {}
-        Ok(ended) => tracing::debug!(ended, "session keys have ended"),
-        Err(e) => tracing::error!(error = %e, "session keys whose time has ended could not be removed"),
+        Ok(ended) => tracing::debug!(ended, "session keys or components of keys have ended"),
+        Err(e) => tracing::error!(error = %e, "keys whose time has ended could not be removed"),
+    }
+}
+
+/// Removes what a crash has left of components whose key was made.
+fn remove_combined(core: &Core) {
+    let Ok(_held_off) = core.material.hold_off_rotation(false) else { return };
+    match core.service.keys.remove_combined() {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!(removed, "components are removed whose key was made before a crash"),
+        Err(e) => tracing::error!(error = e.message, "components of keys that are made could not be removed"),
     }
 }
 

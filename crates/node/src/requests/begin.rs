@@ -108,12 +108,13 @@ fn greet(
     greeted
 }
 
-/// The refusal that reports an error, including the node that the error names.
+/// The refusal that reports an error, including the node that the error names: that the client may try without it, not that it cheats.
 pub(crate) fn blame(refusal: Refusal, error: &Error) -> Refusal {
     match error {
         Error::Closed { peer, .. }
         | Error::Timeout { peer, .. }
         | Error::Peer { peer, .. }
+        | Error::OutOfStep { peer, .. }
         | Error::Unanswered { peer, .. }
         | Error::Disagreement { peer, .. } => refusal.because_of(*peer),
         _ => refusal,

@@ -175,7 +175,7 @@ fn with_name(stored: &StoredKey, name: &str) -> NewKey {
 }
 
 fn has_expired(stored: &StoredKey) -> bool {
-    now() > stored.info.made.saturating_add(COMPONENT_SECONDS)
+    stored.info.ends().is_some_and(|ends| ends <= now())
 }
 
 fn refuse_existing(service: &Service, key: &str) -> Result<(), Refusal> {

@@ -174,6 +174,10 @@ pub(crate) fn common(offers: &[(Party, Vec<Offer>)], plan: &Plan) -> Result<Comm
             () if entries.len() == offers.len() && entries.iter().all(alike) && !is(State::Deleted) => {
                 common.keys.push(key(first, &entries, plan)?);
             }
+            // Its time has ended at some of them, or a crash has left it at some.
+            () if entries.iter().all(|(_, offer)| offer.state == State::Deleted || is_component(offer)) => {
+                common.deleted.push(id);
+            }
             () if is(State::Announced) => {
                 let holders: PartySet = entries
                     .iter()
@@ -193,6 +197,10 @@ pub(crate) fn common(offers: &[(Party, Vec<Offer>)], plan: &Plan) -> Result<Comm
         }
     }
     Ok(common)
+}
+
+fn is_component(offer: &Offer) -> bool {
+    offer.info.as_ref().is_some_and(|info| info.component.is_some())
 }
 
 fn key(offer: &Offer, entries: &[(Party, &Offer)], plan: &Plan) -> Result<Common> {
@@ -291,6 +299,34 @@ pub(super) mod tests {
         assert_eq!(usual(&[&withdrawn, &before, &before]), Some(&before));
         assert_eq!(usual(&[]), None);
         assert!([&after, &retired, &withdrawn].iter().all(|other| other.identity() == before.identity()));
+    }
+
+    #[test]
+    fn a_component_that_not_all_nodes_have_stays_behind_and_a_key_does_not_unless_they_say_that_it_is_none() {
+        use polyclave_config::Change;
+        use polyclave_transport::wire::{Component, Mode, Origin};
+
+        use crate::reshare::tests::{card, old, plan};
+        let info = |component: Option<Component>| {
+            let new = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1 << 20);
+            KeyInfo { component, ..KeyInfo::first(new, [1; 16], Origin::Imported, 1, vec![1; 5]) }
+        };
+        let part = Component { number: 1, of: 2, giver: [1; 32] };
+        let told = |info: Option<KeyInfo>, state| Offer { info, state, ..offer(1) };
+        let change = Change { added: vec![card("n9", 9)], removed: vec!["n1".into()], ..Change::default() };
+        let plan = plan(&old("shamir", 3, 1), &change).expect("it can be done");
+        let of = |offers: [Option<Offer>; 3]| {
+            let lists = offers.into_iter().zip(0..).map(|(offer, p)| (Party(p), offer.into_iter().collect()));
+            common(&lists.collect::<Vec<_>>(), &plan).map(|common| (common.keys.len(), common.deleted))
+        };
+        let has = |component| Some(told(Some(info(component)), State::Announced));
+        let one = || has(Some(part.clone()));
+        assert_eq!(of([one(), one(), one()]), Ok((1, vec![])));
+        let gone = Ok((0, vec![[1; 16]]));
+        assert_eq!(of([one(), None, one()]), gone);
+        assert_eq!(of([one(), Some(told(None, State::Deleted)), one()]), gone);
+        assert!(of([has(None), None, has(None)]).is_err(), "a key is not lost");
+        assert!(of([has(None), None, one()]).is_err(), "nor because one node says that it is a component");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use polyclave_transport::CertificateDer;
 use super::plan::{Role, Way};
 use super::*;
 
-fn card(name: &str, seed: u8) -> Card {
+pub(super) fn card(name: &str, seed: u8) -> Card {
     Card {
         name: name.into(),
         address: format!("{name}.example:{}", 7000 + u16::from(seed)),
@@ -14,7 +14,7 @@ fn card(name: &str, seed: u8) -> Card {
     }
 }
 
-fn old(protocol: &str, nodes: u8, threshold: usize) -> Cluster {
+pub(super) fn old(protocol: &str, nodes: u8, threshold: usize) -> Cluster {
     let cards = (1..=nodes).map(|i| card(&format!("n{i}"), i)).collect();
     Cluster::define(protocol, threshold, cards).expect("it fits")
 }
@@ -23,7 +23,7 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn plan(old: &Cluster, change: &Change) -> Result<Plan> {
+pub(super) fn plan(old: &Cluster, change: &Change) -> Result<Plan> {
     Plan::new(old.clone(), old.reshaped(change).expect("it fits"))
 }
 

@@ -141,7 +141,7 @@ impl Store {
     }
 
     /// Takes what was prepared into use: the common secrets and every key under them, all at once, at the time `now`. This also ends a
-    /// quarantine, and session keys that were not carried over. Repeating this has no effect.
+    /// quarantine, and session keys and components that were not carried over. Repeating this has no effect.
     pub fn commit_rotation(&self, id: [u8; 32], now: u64) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|agreed| agreed.id == id) {

@@ -1,8 +1,10 @@
-//! Session keys: they live until their time has ended, and then nothing is left of them.
+//! Session keys: they live until their time has ended, and then nothing is left of them. And components of keys, which end if nobody combines
+//! them in time.
 //!
-//! Their records lie among those of other keys. What differs: they leave no tombstone, since the id of a key is never drawn again; they are in
-//! no backup; they do not count among the keys; and each has a maker, because every client may have only so many. Which there are is known
-//! in memory, too, so that neither a count nor the search for those that have ended reads all keys.
+//! Their records lie among those of other keys. What differs for session keys: they are in no backup; they do not count among the keys; and each
+//! has a maker, because every client may have only so many. What ends by itself leaves no tombstone, since the id of a key is never drawn
+//! again. (A component that a backup brings back ends once more.) Which there are is known in memory, too, so that neither a count nor the
+//! search for those that have ended reads all keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +13,11 @@ use polyclave_transport::wire::KeyInfo;
 
 use super::engine::{Changes, Records, Table, View, decode};
 use super::entry::Entry;
-use super::keys::remove;
+use super::keys::{change_count, remove};
 use super::versions::{Which, find};
-use super::{Result, Store, StoredKey};
+use super::{KeyState, Result, Store, StoredKey};
 
-/// The session keys of a node by their ids; `None` until they are read.
+/// The session keys and components of a node by their ids; `None` until they are read.
 #[derive(Debug, Default)]
 pub(super) struct Sessions(Mutex<Option<BTreeMap<[u8; 16], Session>>>);
 
@@ -85,8 +87,8 @@ impl Store {
         })
     }
 
-    /// Removes the session keys whose time has ended by `now`. Returns how many.
-    pub fn end_session_keys(&self, now: u64) -> Result<usize> {
+    /// Removes the session keys and components whose time has ended by `now`. Returns how many.
+    pub fn end_keys(&self, now: u64) -> Result<usize> {
         let ended: Vec<([u8; 16], String)> = self.sessions.with(self, |sessions| {
             let ended = sessions.iter().filter(|(_, session)| session.ends <= now);
             ended.map(|(id, session)| (*id, session.name.clone())).collect()
@@ -96,7 +98,12 @@ impl Store {
         }
         let left = self.engine.write(|changes| {
             let end = |(id, name): &([u8; 16], String)| match find(changes, name, Which::Id(*id))? {
-                Some((record, entry)) => remove(changes, &record, &entry.info).map(Some),
+                Some((record, entry)) => {
+                    if entry.state == KeyState::Announced {
+                        change_count(changes, &entry.info, -1)?;
+                    }
+                    remove(changes, &record, &entry.info).map(Some)
+                }
                 None => Ok(None),
             };
             ended.iter().map(end).collect::<Result<Vec<_>>>()
@@ -110,15 +117,18 @@ impl Store {
     }
 }
 
-/// Removes all session keys that are not to be kept.
+/// Removes all session keys and components that are not to be kept.
 pub(super) fn end(changes: &Changes<'_>, keep: impl Fn(&KeyInfo) -> bool) -> Result<()> {
     for (record, sealed) in changes.between(Table::Keys, &[], &[0xff])? {
         let opened = changes.seal().open(Table::Keys.name(), &record, &sealed);
         let entry: Result<Entry> = opened.and_then(|bytes| decode(Table::Keys, &bytes));
-        if let Ok(Entry { info, .. }) = entry
-            && info.is_of_session()
+        if let Ok(Entry { info, state, .. }) = entry
+            && info.ends().is_some()
             && !keep(&info)
         {
+            if state == KeyState::Announced {
+                change_count(changes, &info, -1)?;
+            }
             remove(changes, &record, &info)?;
         }
     }
@@ -165,10 +175,10 @@ impl OfSessions {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::Lifetime;
+    use polyclave_transport::wire::{COMPONENT_SECONDS, Lifetime};
 
-    use super::super::testing::{Disk, in_memory, key, reopen};
-    use super::super::{KeyState, StoreError};
+    use super::super::StoreError;
+    use super::super::testing::{Disk, component, in_memory, key, reopen};
     use super::*;
 
     /// A session key that is made at 1000 and lives for so many seconds.
@@ -192,7 +202,7 @@ mod tests {
         put(&store, &session("long", 3, "alice", 500));
         store.put_pending(&session("half made", 4, "bob", 10)).expect("put");
         store.spend(([2; 16], [2; 16]), 5, 100).expect("in the budget");
-        assert_eq!(store.end_session_keys(1009).expect("read"), 0);
+        assert_eq!(store.end_keys(1009).expect("read"), 0);
         assert_eq!(store.count().expect("read"), 1, "session keys do not count");
         for store in [&store, &reopen(&disk.copy())] {
             assert_eq!(
@@ -200,7 +210,7 @@ mod tests {
                 (2, 1)
             );
             store.key("short").expect("read").expect("it is in memory now");
-            assert_eq!(store.end_session_keys(1010).expect("ended"), 2);
+            assert_eq!(store.end_keys(1010).expect("ended"), 2);
             assert_eq!(store.key("short").expect("read"), None);
             assert_eq!(store.state("short", [2; 16]).expect("read"), None, "no tombstone");
             assert!(store.shares_of([2; 16]).is_err() && store.shares_of([4; 16]).is_err());
@@ -218,6 +228,44 @@ mod tests {
         let store = reopen(&disk);
         assert_eq!(store.key("short").expect("read"), None);
         put(&store, &key("short", 9));
+    }
+
+    #[test]
+    fn a_component_that_nobody_combines_is_gone_after_its_time_and_does_not_count_any_more() {
+        let (store, disk) = in_memory();
+        put(&store, &key("stored", 1));
+        put(&store, &component("zone", 1, 2));
+        store.put_pending(&component("zone", 2, 3)).expect("put");
+        let ends = 1000 + COMPONENT_SECONDS;
+        assert_eq!((store.end_keys(ends - 1).expect("read"), store.count().expect("read")), (0, 2));
+        disk.record();
+        assert_eq!((store.end_keys(ends).expect("ended"), store.count().expect("read")), (2, 1));
+        for bytes in disk.history().into_iter().chain([disk.bytes()]) {
+            let store = reopen(&Disk::from_bytes(bytes));
+            let there = store.key("zone.component-1").expect("read").is_some();
+            assert_eq!(store.count().expect("read"), if there { 2 } else { 1 });
+            store.end_keys(ends).expect("ended");
+            assert_eq!(store.held_keys().expect("read").len(), 1, "and the key stays");
+            put(&store, &component("zone", 1, 4));
+        }
+    }
+
+    #[test]
+    fn a_refresh_ends_the_components_that_not_all_nodes_have() {
+        let (store, _) = in_memory();
+        store.put_setup([1; 32], 1, b"old", true).expect("put");
+        put(&store, &component("zone", 1, 2));
+        put(&store, &component("zone", 2, 3));
+        let carried = super::super::CarriedKey {
+            name: "zone.component-2".into(),
+            id: [3; 16],
+            shares: [("key".to_owned(), zeroize::Zeroizing::new(vec![9; 4]))].into_iter().collect(),
+        };
+        store.prepare_keys(0, &[carried]).expect("prepared");
+        store.prepare_rotation([2; 32], b"new").expect("prepared");
+        store.commit_rotation([2; 32], 1005).expect("committed");
+        let there = |number: u8| store.key(&format!("zone.component-{number}")).expect("read").is_some();
+        assert_eq!((there(1), there(2), store.count().expect("read")), (false, true, 1));
     }
 
     #[test]
@@ -279,7 +327,7 @@ mod tests {
             put(&store, &session(&format!("k{seed}"), seed, "alice", 10));
         }
         disk.record();
-        assert_eq!(store.end_session_keys(2000).expect("ended"), 3);
+        assert_eq!(store.end_keys(2000).expect("ended"), 3);
         let history = disk.history();
         assert!(!history.is_empty());
         for bytes in history {
@@ -289,7 +337,7 @@ mod tests {
                     assert_eq!(key.shares, super::super::testing::key("k", seed).shares);
                 }
             }
-            store.end_session_keys(2000).expect("ended");
+            store.end_keys(2000).expect("ended");
             assert!(store.held_keys().expect("read").is_empty());
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use polyclave_transport::wire::{KeyInfo, Lifetime, Mode, NewKey, Origin};
+use polyclave_transport::wire::{Component, KeyInfo, Lifetime, Mode, NewKey, Origin, component_name};
 use redb::StorageBackend;
 use zeroize::Zeroizing;
 
@@ -207,6 +207,13 @@ impl Store {
         put.expect("written");
         self.sessions.forget();
     }
+}
+
+/// A pending component of a key of two, given at 1000.
+pub(crate) fn component(of: &str, number: u8, seed: u8) -> StoredKey {
+    let mut part = key(&component_name(of, number), seed);
+    (part.info.made, part.info.component) = (1000, Some(Component { number, of: 2, giver: [seed; 32] }));
+    part
 }
 
 /// A pending key; its id and its shares follow from the seed.

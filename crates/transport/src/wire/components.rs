@@ -7,7 +7,7 @@ use super::{Mode, NewKey, Usage};
 /// The most components of a key.
 pub const MOST_COMPONENTS: u8 = 9;
 
-/// For how long the nodes take a component: a week.
+/// For how long the nodes keep a component that is not combined: a week.
 pub const COMPONENT_SECONDS: u64 = 7 * 24 * 3600;
 
 /// What stands between the name of a key and the number of a component.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Component;
+use super::{COMPONENT_SECONDS, Component};
 
 /// The most bytes of a key's attributes.
 pub const MOST_ATTRIBUTES: usize = 4 << 10;
@@ -251,11 +251,13 @@ impl KeyInfo {
         self.properties.lifetime != Lifetime::Stored
     }
 
-    /// When it ends, in seconds since 1970, if it is a session key.
+    /// When nodes remove it by themselves, in seconds since 1970: a session key when its time is over, and a component of a key that was not
+    /// combined until then.
     pub fn ends(&self) -> Option<u64> {
-        match self.properties.lifetime {
-            Lifetime::Stored => None,
-            Lifetime::Session { seconds } => Some(self.made.saturating_add(seconds.into())),
+        match (self.properties.lifetime, &self.component) {
+            (Lifetime::Session { seconds }, _) => Some(self.made.saturating_add(seconds.into())),
+            (Lifetime::Stored, Some(_)) => Some(self.made.saturating_add(COMPONENT_SECONDS)),
+            (Lifetime::Stored, None) => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, KeyInfo};
+use polyclave_transport::wire;
 
 use super::compare;
 use crate::Result;
@@ -35,16 +35,16 @@ pub(super) type Listed = [u8; LISTED];
 pub(super) const PENDING: u8 = 1;
 pub(super) const ANNOUNCED: u8 = 2;
 pub(super) const DELETED: u8 = 3;
-/// An announced session key. It is carried over if all nodes have it, and ends with the old common secrets otherwise: by some clocks its time
-/// may have ended. So a cheating node can end session keys.
-pub(super) const SESSION: u8 = 4;
+/// An announced session key or component of a key. It is carried over if all nodes have it, and ends with the old common secrets otherwise: by
+/// some clocks its time may have ended, and a crash can have left it at some nodes. So a cheating node can end them.
+pub(super) const TEMPORARY: u8 = 4;
 
 fn listed(key: &HeldKey) -> Result<Listed> {
     let mut bytes = [0; LISTED];
     bytes[..16].copy_from_slice(&key.id);
     bytes[16] = match key.state {
         KeyState::Pending => PENDING,
-        KeyState::Announced if key.info.as_ref().is_some_and(KeyInfo::is_of_session) => SESSION,
+        KeyState::Announced if key.info.as_ref().is_some_and(|info| info.ends().is_some()) => TEMPORARY,
         KeyState::Announced => ANNOUNCED,
         KeyState::Deleted => DELETED,
     };
@@ -133,7 +133,7 @@ mod tests {
         let theirs = vec![entry(1, PENDING), entry(2, PENDING), entry(5, DELETED), entry(7, PENDING)];
         assert_eq!(common(&mine, &[theirs]), Ok(vec![[1; 16], [2; 16]]));
         assert!(common(&[entry(1, ANNOUNCED)], &[vec![]]).is_err(), "a backup could save it");
-        let ended = common(&[entry(1, SESSION), entry(2, SESSION)], &[vec![entry(1, PENDING)]]);
+        let ended = common(&[entry(1, TEMPORARY), entry(2, TEMPORARY)], &[vec![entry(1, PENDING)]]);
         assert_eq!(ended, Ok(vec![[1; 16]]), "the time of a session key has ended at one of them");
         let deleted = common(&[entry(1, ANNOUNCED)], &[vec![entry(1, DELETED)]]);
         assert!(deleted.is_err(), "one node's word deletes nothing");

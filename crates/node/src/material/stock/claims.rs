@@ -111,7 +111,7 @@ pub(super) fn hear_when_it_is_there(
             WAITS if may_wait() => {}
             WAITS => {
                 let detail = "it lets a claim wait, but makes no material for it or not enough".into();
-                return Err(Error::Peer { peer: PROPOSER, detail });
+                return Err(Error::OutOfStep { peer: PROPOSER, detail });
             }
             count => return hear_ranges(PROPOSER, count, patience, net),
         }

@@ -33,7 +33,8 @@
 //! the proposer also wipes what any single node says to have spent, so that no two nodes refuse each other for ever.
 //!
 //! A proposer that says that the stock is dry while others could take from it is named in the refusal, and so is one whose claim does not
-//! fit: it may have started again, and the client asks the others.
+//! fit. That accuses nobody ([`Error::OutOfStep`]): an honest proposer may have started again, and a cheater can have made it or this node
+//! spend what the other has not. The client asks the others.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
@@ -265,7 +266,7 @@ impl Lots {
         conflict: &mut Range,
         net: &mut dyn Net,
     ) -> Result<Claim<'_>> {
-        let misfit = |detail: String| Error::Peer { peer: proposer, detail };
+        let misfit = |detail: String| Error::OutOfStep { peer: proposer, detail };
         let ranges = hear(proposer, &self.epoch, PATIENCE, net).map_err(|e| match e {
             Error::System(detail) => misfit(detail),
             other => other,
@@ -365,13 +366,13 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// The error if too few nodes say the same. If a node is missing, nobody knows what it would have said, so the proposer is not blamed.
+/// The error if too few nodes say the same. If a node is missing, nobody knows what it would have said, so the proposer is not named.
 fn not_alike(proposer: Party, what: &str, silent: PartySet) -> Error {
     match silent.iter().next() {
         Some(peer) => Error::Closed { peer, detail: format!("it did not say which material it {what}") },
         None => {
             let detail = format!("too few other nodes {what} the same material");
-            Error::Peer { peer: proposer, detail }
+            Error::OutOfStep { peer: proposer, detail }
         }
     }
 }

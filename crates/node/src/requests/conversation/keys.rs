@@ -33,6 +33,9 @@ impl Serving<'_, '_> {
         }
         if !announced {
             self.service.keys.announce(info).map_err(|refusal| system(refusal.message))?;
+            if info.origin == Origin::Combined {
+                self.remove_components(&info.properties.name).map_err(|refusal| system(refusal.message))?;
+            }
         }
         Ok(())
     }
@@ -172,7 +175,7 @@ impl Serving<'_, '_> {
         let stored = stored.and_then(|()| self.service.marks.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
         let announced = self.service.keys.announce(&info);
-        // What is left of a component at a node that dies before this can be deleted, and is of no use without the others.
+        // What is left of a component at a node that dies before this is removed when it starts.
         let gone = |name: &String| self.service.keys.delete(name, None).map(drop);
         let announced = announced.and_then(|()| components.iter().try_for_each(gone));
         agree(announced.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
@@ -196,15 +199,19 @@ impl Serving<'_, '_> {
         Ok(u64::from_le_bytes(seconds))
     }
 
+    /// Deletes what is left of the components of a key.
+    fn remove_components(&self, key: &str) -> Result<(), Refusal> {
+        let mut names = (1..=MOST_COMPONENTS).map(|number| component_name(key, number));
+        names.try_for_each(|name| self.service.keys.delete(&name, None).map(drop))
+    }
+
     /// Deletes a version of a key, or all, wherever they still exist. So a deletion that was interrupted can be repeated.
     pub(super) fn delete(&mut self, key: &str, version: Option<u32>) -> Result<(), StepError> {
         let serving = self.net()?.members();
         let deleted = self.service.keys.delete(key, version);
         // Otherwise a key that was deleted could be made again of what was left of its components.
-        let all = if version.is_none() { MOST_COMPONENTS } else { 0 };
-        let rest = (1..=all).map(|number| component_name(key, number));
         let deleted = deleted.and_then(|info| {
-            rest.map(|name| self.service.keys.delete(&name, None)).collect::<Result<Vec<_>, _>>()?;
+            version.map_or_else(|| self.remove_components(key), |_| Ok(()))?;
             Ok(info)
         });
         let deleted = deleted.and_then(|info| self.service.marks.protect(serving).map(|()| info));

@@ -3,7 +3,8 @@
 //! A random r is drawn as a pseudorandom sharing and revealed to the owner alone, who decodes it with correction. The owner broadcasts
 //! c = x + r. \[x\] is c plus \[r\], and every linear image M(x) is M(c) plus \[M(r)\]. These have degree t whatever the owner sent,
 //! because all parties that follow the protocol have the same c. If nothing is received from an owner, it gives no input, and all parties
-//! know it.
+//! know it. That is silence, and accuses nobody ([`Error::Missing`]): an owner that follows the protocol is silent, too, if it has
+//! ended the session for a reason that the others have not seen, such as a wrong opening in the hello that a cheater sent to it alone.
 //!
 //! What is opened: c, which is uniform to all parties but the owner, because r is used once.
 //!
@@ -77,8 +78,7 @@ impl Arithmetic<Active> {
         let mut lens = vec![0; self.structure.parties()];
         lens[owner.index()] = len;
         let mut said = self.broadcast(&lens, &masked, net)?;
-        let none = || Error::Peer { peer: owner, detail: "it gave no input that all parties heard".into() };
-        let public = said[owner.index()].take().ok_or_else(none)?;
+        let public = said[owner.index()].take().ok_or_else(|| self.no_input_of(owner))?;
         for ((cell, m), row) in images.iter().zip(dst.chunks_mut(lanes.max(1))) {
             let view = self.prss.view(m);
             let place = cell * lanes..(cell + 1) * lanes;
@@ -88,5 +88,11 @@ impl Arithmetic<Active> {
             combine(row, &terms, 0);
         }
         Ok(())
+    }
+
+    fn no_input_of(&self, owner: Party) -> Error {
+        let partners = self.partners();
+        let there = partners.without([owner].into_iter().collect());
+        Error::Missing { there, needed: partners.len(), purpose: "give an input that all parties hear" }
     }
 }

@@ -100,7 +100,7 @@ fn a_claim_that_waits_in_vain_is_given_up_although_the_proposer_goes_on() {
         },
         _ => stocks[1].0.take(&KIND, 1, net).map(drop),
     });
-    assert!(matches!(&outcomes[1], Err(Error::Peer { peer: PROPOSER, .. })), "{outcomes:?}");
+    assert!(matches!(&outcomes[1], Err(Error::OutOfStep { peer: PROPOSER, .. })), "{outcomes:?}");
     assert_eq!(left(&stocks[1].0, &KIND), 64);
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use polyclave_protocol::mesh::{Mesh, mesh_among};
+use polyclave_protocol::mesh::{Mesh, mesh_among, run_members};
 
-use super::super::claims::{PROPOSER, encode};
+use super::super::claims::{PROPOSER, RANGE, encode};
 use super::super::quorum::REFILL;
 use super::*;
 
@@ -151,9 +151,31 @@ fn a_node_that_started_again_holds_nothing_and_the_others_are_served() {
     stocks.iter().skip(1).for_each(|lots| lots.forget(Party(0)));
     assert!(stocks.iter().all(|lots| left(lots, &KIND) == 0), "nothing is held by all");
     let with_it = take_among(&stocks, set(0b1111), 3);
-    let blamed = |items: &Result<Positions>| matches!(items, Err(Error::Peer { peer: Party(0), .. }));
-    assert!(with_it.iter().skip(1).all(|(_, items)| blamed(items)), "{with_it:?}");
+    let named = |items: &Result<Positions>| matches!(items, Err(Error::OutOfStep { peer: Party(0), .. }));
+    assert!(with_it.iter().skip(1).all(|(_, items)| named(items)), "{with_it:?}");
     assert!(take_among(&stocks, set(0b1110), 3).iter().all(|(_, items)| items.is_ok()));
+}
+
+/// A third node says of every claim that it heard another: the honest proposer is named as one to do without, and not accused.
+#[test]
+fn an_honest_proposer_is_not_accused_of_what_a_third_node_says() {
+    let stocks = four_stocks();
+    let members = set(0b0111);
+    let cheater = Party(2);
+    let outcomes = run_members(4, members, |net| {
+        if net.me() != cheater {
+            return stocks[net.me().index()].take(&KIND, 3, net).map(drop);
+        }
+        for _ in 0..2 {
+            let said = [0xaa; 32 + RANGE];
+            cheater.peers(3).try_for_each(|peer| net.send(peer, &said))?;
+        }
+        Ok(())
+    });
+    for outcome in &outcomes[..2] {
+        assert!(matches!(outcome, Err(Error::OutOfStep { peer: Party(0), .. })), "{outcome:?}");
+    }
+    assert!(take_among(&stocks, set(0b1011), 3).iter().all(|(_, items)| items.is_ok()));
 }
 
 /// Two of four have started again: all material of the others is useless.

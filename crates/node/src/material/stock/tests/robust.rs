@@ -95,9 +95,9 @@ fn a_leader_that_tells_every_node_another_claim_takes_nothing_from_any() {
                 vec![Range { lot, from, to: from + 4 }]
             };
             let outcomes = claimed_of_each(&stocks, 4, &claim);
-            let blamed =
-                |outcome: &Result<Positions>| matches!(outcome, Err(Error::Peer { peer: PROPOSER, .. }));
-            assert!(outcomes.iter().all(blamed), "{outcomes:?}");
+            let named =
+                |outcome: &Result<Positions>| matches!(outcome, Err(Error::OutOfStep { peer: PROPOSER, .. }));
+            assert!(outcomes.iter().all(named), "{outcomes:?}");
         }
     }
     assert_eq!(lefts(&stocks), [1024; 4]);
