@@ -11,6 +11,7 @@ use polyclave_protocol::garbled::{GarbledConfig, Gates};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Released, Unverified};
+use polyclave_protocol::replicated::{Passive, ReplicatedActiveConfig, ReplicatedConfig};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{self, Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
 use polyclave_protocol::spdz::{self, LookupMethod, Packing, SpdzConfig};
@@ -25,6 +26,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("shamir: all inversions", shamir),
     ("shamir: tables without inversion", shamir_tables),
     ("shamir-active: both ways to make triples", shamir_active),
+    ("replicated: the tower, gates and ANDs", replicated),
     ("spdz: material dealt", spdz_dealt),
     ("tinytable: material dealt", tinytable_dealt),
     ("mascot: products in GF(2^128)", mascot),
@@ -166,6 +168,12 @@ fn shamir_active() {
         let config = config.expect("enough parties").with_preprocessing(preprocessing);
         evaluated(&[config], SetUp::Private, &[lookup(table_of("aes-128")), lookup(small())]);
     }
+}
+
+fn replicated() {
+    let circuits = [lookup(table_of("aes-128")), lookup(table_of("des")), lookup(small()), gates()];
+    evaluated(&[ReplicatedConfig::<Passive>::default()], SetUp::Private, &circuits);
+    evaluated(&[ReplicatedActiveConfig::default()], SetUp::Private, &circuits);
 }
 
 fn structure(parties: usize) -> Structure {

@@ -21,6 +21,7 @@ mod gf2_40;
 mod gf2_42;
 mod gf2_64;
 mod mac_field;
+pub mod subfields;
 pub mod tower;
 
 pub use gf2_16::Gf2_16;

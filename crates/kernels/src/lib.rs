@@ -26,6 +26,7 @@ pub mod label_hash;
 pub mod label_sums;
 pub mod leaf_streams;
 pub mod memory;
+pub mod planes;
 pub mod secret;
 pub mod transpose;
 pub mod unit_sums;

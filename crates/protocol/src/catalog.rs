@@ -2,12 +2,14 @@
 
 use crate::any::AnyServiceConfig;
 use crate::descriptor::Descriptor;
-use crate::{Error, Result, garbled, shamir, spdz, tinytable};
+use crate::{Error, Result, garbled, replicated, shamir, spdz, tinytable};
 
 /// All of them, in the order in which they are listed.
 pub static ALL: &[&Descriptor] = &[
     &shamir::PASSIVE,
     &shamir::ACTIVE,
+    &replicated::PASSIVE,
+    &replicated::ACTIVE,
     &spdz::MASKED_TABLES,
     &spdz::BIT_DECOMPOSITION,
     &spdz::RIVAIN_PROUFF,

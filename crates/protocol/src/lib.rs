@@ -72,6 +72,7 @@ mod party;
 pub mod pool;
 pub mod protocol;
 pub mod release;
+pub mod replicated;
 mod retirement;
 pub mod service;
 pub mod session;

@@ -198,6 +198,20 @@ impl Setup {
     pub fn structure(&self) -> Structure {
         self.structure
     }
+
+    /// This party.
+    pub(crate) fn me(&self) -> Party {
+        self.me
+    }
+
+    /// The key that only this party and one other have.
+    ///
+    /// # Panics
+    /// If the sets are not pairs: they are among three parties with threshold 1.
+    pub(crate) fn key_of_pair(&self, peer: Party) -> &[u8; KEY_BYTES] {
+        let pair = 1 << self.me.0 | 1 << peer.0;
+        &self.keys.iter().find(|held| held.set == pair).expect("the sets are pairs").key
+    }
 }
 
 impl HeldKey {

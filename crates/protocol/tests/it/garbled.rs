@@ -50,7 +50,7 @@ fn shipped_circuits_are_right_for_every_number_of_lanes() {
 
 /// A gate of every kind, NOTs, a gate of a wire with itself, gates of wires that are the same for all lanes, alone and with others,
 /// and constants.
-fn gates() -> Circuit {
+pub(crate) fn gates() -> Circuit {
     let place = |i| Matrix::place(2, i);
     let mut b = Builder::new("gates");
     let tables =

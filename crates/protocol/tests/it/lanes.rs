@@ -8,6 +8,7 @@ use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Released, Unverified};
+use polyclave_protocol::replicated::{Passive, ReplicatedActiveConfig, ReplicatedConfig};
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
@@ -74,6 +75,8 @@ fn selected_lanes_are_values_and_inputs_in_the_order_named() {
     }
     let structure = Structure::new(3, 1).expect("valid");
     check(&ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked });
+    check(&ReplicatedConfig::<Passive>::default());
+    check(&ReplicatedActiveConfig::default());
     let packing = Packing::of::<Gf2_64>(64).expect("valid");
     let dealer = spdz::Preprocessing::InsecureDealer;
     check(&SpdzConfig::<Gf2_64>::new(3, LookupMethod::MaskedTables, dealer, packing).expect("valid"));

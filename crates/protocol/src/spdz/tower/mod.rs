@@ -21,12 +21,12 @@
 //! what it masks, so it reveals nothing. A wrong opening is another value than the one whose MAC all parties hold shares of, and the
 //! MAC check finds it before anything is released (`check.rs`).
 
-mod fields;
+mod frobenius;
 mod lookup;
 mod workspace;
 
-pub(in crate::spdz) use fields::frobenius;
-pub use fields::{GF4, GF16, MU, NU, OMEGA, ZETA};
+pub(in crate::spdz) use frobenius::frobenius;
+pub use polyclave_field::subfields::{GF4, GF16, MU, NU, OMEGA, ZETA};
 pub(in crate::spdz) use workspace::Workspace;
 
 /// Rounds of a layer of lookups, and openings of a lookup.

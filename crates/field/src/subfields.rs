@@ -1,10 +1,9 @@
-//! GF(16) and GF(4) inside F = GF(2^8) of AES, all computed by the compiler.
+//! The fields between GF(2) and F = GF(2^8) of AES, all computed by the compiler.
 //!
 //! x = OMEGA xh + xl with xh, xl in GF(16), and N = ZETA n1 + n0 with n1, n0 in GF(4). Both are the least elements of trace 1 over the
-//! smaller field, so that a norm is NU xh^2 + xh xl + xl^2, and MU n1^2 + n1 n0 + n0^2.
+//! smaller field, so that a norm is NU xh^2 + xh xl + xl^2, and MU n1^2 + n1 n0 + n0^2. 1 and MU are a basis of GF(4).
 
-use polyclave_field::Gf256;
-use polyclave_kernels::affine::Map;
+use crate::Gf256;
 
 /// The least element with OMEGA + OMEGA^16 = 1.
 pub const OMEGA: u8 = least_of_trace_one(8);
@@ -19,15 +18,36 @@ pub const GF16: [u8; 4] = basis();
 /// The same of GF(4).
 pub const GF4: [u8; 2] = basis();
 
-/// The map x -> x^(2^squarings).
-pub(in crate::spdz) const fn frobenius(squarings: u32) -> Map {
-    let (mut columns, mut i) = ([0; 8], 0);
-    while i < 8 {
-        columns[i] = power_of_two(1 << i, squarings);
-        i += 1;
+/// The element of GF(2^8) with these coordinates: bit 4i + 2j + k is that of OMEGA^i ZETA^j MU^k. So the lower half is xl and the upper half
+/// xh, and in each of them the lower half is n0 and the upper half n1.
+pub const fn element(coordinates: u8) -> Gf256 {
+    let (mut sum, mut bit) = (0, 0u32);
+    while bit < 8 {
+        if coordinates >> bit & 1 == 1 {
+            let omega = if bit & 4 > 0 { OMEGA } else { 1 };
+            let zeta = if bit & 2 > 0 { ZETA } else { 1 };
+            let mu = if bit & 1 > 0 { MU } else { 1 };
+            sum ^= product(omega, product(zeta, mu));
+        }
+        bit += 1;
     }
-    Map::new(columns)
+    Gf256(sum)
 }
+
+/// The coordinates of a public element: the inverse of [`element`].
+pub fn coordinates(x: Gf256) -> u8 {
+    COORDINATES[usize::from(x.0)]
+}
+
+/// By element.
+static COORDINATES: [u8; 256] = {
+    let (mut all, mut coordinates) = ([0; 256], 0);
+    while coordinates < 256 {
+        all[element(coordinates as u8).0 as usize] = coordinates as u8;
+        coordinates += 1;
+    }
+    all
+};
 
 const fn product(a: u8, b: u8) -> u8 {
     Gf256(a).times(Gf256(b)).0
@@ -124,9 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn frobenius_maps_are_powers() {
-        for squarings in 0..8 {
-            assert!((0..=255).all(|x| frobenius(squarings).apply(x) == Gf256(x).pow(1 << squarings).0));
+    fn coordinates_are_those_of_the_subfields() {
+        for x in (0..=255).map(Gf256) {
+            let (high, low) = (element(coordinates(x) >> 4), element(coordinates(x) & 15));
+            assert!(is_in(4, high.0) && is_in(4, low.0));
+            assert_eq!(Gf256(OMEGA) * high + low, x);
+            assert_eq!(element(coordinates(x)), x);
+            let (high, low) = (element(coordinates(low) >> 2), element(coordinates(low) & 3));
+            assert!(is_in(2, high.0) && is_in(2, low.0));
         }
     }
 }

@@ -1,0 +1,79 @@
+use polyclave_field::Gf256;
+use polyclave_field::subfields::{coordinates, element};
+
+use super::*;
+
+fn noise(seed: usize, len: usize) -> Vec<u8> {
+    let mut x = seed as u64 * 2 + 1;
+    let mut next = || {
+        x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (x >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// Cells of so many bits as planes that follow each other.
+fn planes(cells: &[u8], bits: usize, stride: usize) -> Vec<u8> {
+    let mut planes = vec![0xa5; bits * stride];
+    split(cells, bits, &mut planes, stride);
+    planes
+}
+
+fn all(factors: Factors, cells: usize) {
+    let [of_x, of_y] = factors.planes();
+    let cell = |seed, bits: usize| -> Vec<u8> {
+        noise(seed, cells).into_iter().map(|x| x & (0xff >> (8 - bits))).collect()
+    };
+    let (x, y) = ([1, 2].map(|s| cell(s, of_x)), [3, 4].map(|s| cell(s, of_y)));
+    let before = cell(5, of_x);
+    let product = |a: u8, b: u8| coordinates(element(a) * element(b));
+    let expected: Vec<u8> = (0..cells)
+        .map(|j| before[j] ^ product(x[0][j], y[0][j] ^ y[1][j]) ^ product(x[1][j], y[0][j]))
+        .collect();
+    let len = cells.div_ceil(8);
+    let stride = len + 3;
+    let (x, y) = (x.map(|x| planes(&x, of_x, stride)), y.map(|y| planes(&y, of_y, stride)));
+    let [x, y] = [&x, &y].map(|both| both.each_ref().map(|bytes| Planes { bytes, stride }));
+    for portable in [true, false] {
+        let mut sum = planes(&before, of_x, len);
+        match portable {
+            true => portable::add_cross_products(factors, &mut sum, x, y),
+            false => add_cross_products(factors, &mut sum, x, y),
+        }
+        let mut cells = vec![0; cells];
+        join(&sum, len, of_x, &mut cells);
+        assert_eq!(cells, expected, "{factors:?}, portable: {portable}");
+    }
+}
+
+#[test]
+fn products_of_shares_are_those_of_elements_in_every_field() {
+    for factors in Factors::ALL {
+        for cells in [1, 7, 8, 9, 63, 64, 65, 255, 256, 511, 512, 513, 1000, 1600] {
+            all(factors, cells);
+        }
+    }
+}
+
+#[test]
+fn cells_come_back_from_planes_and_bits_beyond_their_width_do_not() {
+    for (bits, cells) in [(8, 40), (8, 41), (1, 9), (3, 17), (6, 0)] {
+        let values = noise(bits, cells);
+        let stride = cells.div_ceil(8) + 1;
+        let split = planes(&values, bits, stride);
+        for (i, plane) in split.chunks(stride).enumerate() {
+            for (j, value) in values.iter().enumerate() {
+                assert_eq!(plane[j / 8] >> (j % 8) & 1, value >> i & 1);
+            }
+        }
+        let mut back = vec![0xff; cells];
+        join(&split, stride, bits, &mut back);
+        assert!(back.iter().zip(&values).all(|(back, value)| *back == value & (0xff >> (8 - bits))));
+    }
+}
+
+#[test]
+fn the_fields_are_those_of_the_formulas() {
+    let [mu, zeta] = [element(2), element(4)];
+    assert_eq!((mu * mu, zeta * zeta), (mu + Gf256::ONE, zeta + mu));
+}

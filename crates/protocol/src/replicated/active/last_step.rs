@@ -1,0 +1,128 @@
+//! The last step of a proof: vectors of 16 elements, and a mask in front of each.
+//!
+//! U and W become polynomials of degree 16 through 17 points: at point 0 a random u_0 that the prover shares with V1, or w_0 that it shares with
+//! V2, and at points 1 to 16 the elements. p = U W has degree 32, and 33 values fix it. The claim is p(1) + .. + p(16) = c. So the value at
+//! point 1 is not sent: each verifier derives its share of it from its share of c. V1 has its shares of the other values from a
+//! generator, V2 receives the rest. A coin r is tossed. V1 sends U(r) and its share of p(r) to V2, which verifies U(r) W(r) = p(r).
+//!
+//! * **Sound**: if the claim is false, p is not U W. Two polynomials of degree 32 agree in at most 32 of the 2^64 - 33 values that r
+//!   can have.
+//! * **Zero knowledge**: V2's shares of p are masked by V1's. U(r) contains u_0 times a factor that is not zero, because r is none of the
+//!   points; so it is uniform to V2. V1's share of p(r) follows from U(r), W(r) and V2's own share.
+
+use polyclave_field::{Gf2_64, MacField};
+use polyclave_kernels::secret::ct_eq;
+use zeroize::Zeroizing;
+
+use super::super::ring::{Ring, seed};
+use super::proof::{Claims, Prover, Vector, draw, read, write};
+use crate::Result;
+use crate::net::Net;
+use polyclave_kernels::aes_prg::AesPrg;
+
+/// Elements of a vector in the last step.
+pub(super) const WIDTH: usize = 16;
+/// Points that fix U, and points that fix p.
+const OF_FACTOR: usize = WIDTH + 1;
+const OF_PRODUCT: usize = 2 * WIDTH + 1;
+/// The point whose value follows from the claim.
+const DERIVED: usize = 1;
+
+/// Whether the proof of the party before this one is right.
+pub(super) fn run(prover: &mut Prover, claims: &Claims, ring: &mut Ring, net: &mut dyn Net) -> Result<bool> {
+    // Of this party's proof and of that of the party behind; of the party before and of this party's.
+    let [u_mine, u_next] = prover.shared.each_mut().map(draw::<1>);
+    let [w_previous, w_mine] = prover.masks.each_mut().map(draw::<1>);
+    let product = product(&masked(u_mine, &claims.u[0]), &masked(w_mine, &claims.w[1]));
+    let [mine, of_next] =
+        prover.shared.each_mut().map(|generator| Zeroizing::new(draw::<{ OF_PRODUCT - 1 }>(generator)));
+    let rest: Vec<u64> =
+        without_derived(&product).zip(mine.iter()).map(|(value, share)| value ^ share).collect();
+    let received = ring.pass_on(&write(&rest), net)?;
+
+    let r = point_apart(prover.coins(ring, net)?);
+    let of_factor = coefficients(OF_FACTOR, r);
+    let of_product = coefficients(OF_PRODUCT, r);
+    let at_r = |shares: [u64; OF_PRODUCT - 1], claim| {
+        Gf2_64::inner_product(&of_product, &*with_derived(shares, claim))
+    };
+    let u = Gf2_64::inner_product(&of_factor, &masked(u_next, &claims.u[1]));
+    let from_first = ring.pass_back(&write(&[u, at_r(*of_next, claims.of_next)]), net)?;
+
+    let [u, first] = read::<2>(&from_first);
+    let second = at_r(read(&received), claims.of_previous);
+    let w = Gf2_64::inner_product(&of_factor, &masked(w_previous, &claims.w[0]));
+    Ok(ct_eq(&[Gf2_64::multiply(u, w)], &[first ^ second]))
+}
+
+/// A vector behind its mask.
+fn masked(mask: [u64; 1], vector: &[u64]) -> Vector {
+    let mut all = Zeroizing::new(Vec::with_capacity(OF_FACTOR));
+    all.extend(mask);
+    all.extend_from_slice(vector);
+    all
+}
+
+/// The values of p at all points.
+fn product(u: &[u64], w: &[u64]) -> Zeroizing<[u64; OF_PRODUCT]> {
+    Zeroizing::new(core::array::from_fn(|at| match at < OF_FACTOR {
+        true => Gf2_64::multiply(u[at], w[at]),
+        false => {
+            let coefficients = coefficients(OF_FACTOR, point(at));
+            let value = |vector| Gf2_64::inner_product(&coefficients, vector);
+            Gf2_64::multiply(value(u), value(w))
+        }
+    }))
+}
+
+fn without_derived(values: &[u64; OF_PRODUCT]) -> impl Iterator<Item = u64> + '_ {
+    values.iter().enumerate().filter(|(at, _)| *at != DERIVED).map(|(_, value)| *value)
+}
+
+/// All shares, with the one that makes those of points 1 to 16 add up to the claim's.
+fn with_derived(shares: [u64; OF_PRODUCT - 1], claim: u64) -> Zeroizing<[u64; OF_PRODUCT]> {
+    let mut all = Zeroizing::new([0; OF_PRODUCT]);
+    all[..DERIVED].copy_from_slice(&shares[..DERIVED]);
+    all[DERIVED + 1..].copy_from_slice(&shares[DERIVED..]);
+    all[DERIVED] = all[DERIVED + 1..OF_FACTOR].iter().fold(claim, |sum, share| sum ^ share);
+    all
+}
+
+/// Point i: the element that byte i stands for.
+fn point(i: usize) -> u64 {
+    Gf2_64::embed(i as u8)
+}
+
+/// A uniform element of K that is none of the points.
+fn point_apart(coins: [u8; 32]) -> u64 {
+    let mut generator = AesPrg::new(&seed(&coins), 0);
+    loop {
+        let [r] = draw::<1>(&mut generator);
+        if (0..OF_PRODUCT).all(|i| point(i) != r) {
+            return r;
+        }
+    }
+}
+
+/// The coefficients that make the value at a public place from the values at the first points.
+fn coefficients(points: usize, at: u64) -> Vec<u64> {
+    let coefficient = |i: usize| {
+        let others = (0..points).filter(|j| *j != i);
+        let (above, below) = others.fold((1, 1), |(above, below), j| {
+            (Gf2_64::multiply(above, at ^ point(j)), Gf2_64::multiply(below, point(i) ^ point(j)))
+        });
+        Gf2_64::multiply(above, inverse(below))
+    };
+    (0..points).map(coefficient).collect()
+}
+
+/// x^(2^64 - 2).
+fn inverse(x: u64) -> u64 {
+    let mut inverse = 1;
+    let mut power = x;
+    for _ in 1..u64::BITS {
+        power = Gf2_64::multiply(power, power);
+        inverse = Gf2_64::multiply(inverse, power);
+    }
+    inverse
+}

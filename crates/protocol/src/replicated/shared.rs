@@ -1,0 +1,80 @@
+//! Shares of one port outside of an evaluation: a byte for each cell and lane, of both shares that a party has.
+
+use polyclave_cipher::CompiledPort;
+use polyclave_kernels::planes::{join, split};
+use zeroize::Zeroizing;
+
+use super::registers::Registers;
+use crate::protocol::SharedValue;
+use crate::unchecked::Unchecked;
+use crate::{Error, Result, lanes};
+
+/// Both shares of the cells of one port; wiped on drop.
+#[derive(Clone)]
+pub struct Shared {
+    pub(super) bits: u8,
+    pub(super) count: usize,
+    pub(super) lanes: usize,
+    /// The first share cell by cell, then the second.
+    pub(super) rows: Zeroizing<Vec<u8>>,
+    /// The proofs that it needs.
+    pub(super) unchecked: Unchecked,
+}
+
+impl SharedValue for Shared {
+    fn reveal_own_shares(&self) -> &[u8] {
+        &self.rows
+    }
+}
+
+impl Shared {
+    /// From an output port.
+    pub(super) fn of_port(port: &CompiledPort, registers: &Registers) -> Shared {
+        let lanes = if port.uniform { 1 } else { registers.count() };
+        let (count, bits, len) = (port.cells.len(), usize::from(port.bits), lanes.div_ceil(8));
+        let mut rows = Zeroizing::new(vec![0; 2 * count * lanes]);
+        let mut planes = Zeroizing::new(vec![0; bits * len]);
+        for (share, rows) in rows.chunks_mut((count * lanes).max(1)).enumerate() {
+            for (row, cell) in rows.chunks_mut(lanes).zip(&port.cells) {
+                for (plane, to) in planes.chunks_mut(len).enumerate() {
+                    registers.copy_plane(share, cell[0].1, plane, to);
+                }
+                join(&planes, len, bits, row);
+            }
+        }
+        Shared { bits: port.bits, count, lanes, rows, unchecked: Unchecked::default() }
+    }
+
+    /// Into the slots of an input port.
+    pub(super) fn into_port(&self, port: &CompiledPort, registers: &mut Registers) -> Result<()> {
+        let lanes = if port.uniform { 1 } else { registers.count() };
+        if (self.count, self.bits, self.lanes) != (port.cells.len(), port.bits, lanes) {
+            return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
+        }
+        let (bits, len) = (usize::from(port.bits), lanes.div_ceil(8));
+        let mut planes = Zeroizing::new(vec![0; bits * len]);
+        for share in 0..2 {
+            for (row, views) in self.share(share).chunks(lanes).zip(&port.cells) {
+                split(row, bits, &mut planes, len);
+                for (_, slot) in views {
+                    let (bank, at) = registers.bank_mut(*slot);
+                    for (plane, from) in planes.chunks(len).enumerate() {
+                        bank.plane_mut(share, at, plane).copy_from_slice(from);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One of the two shares, cell by cell.
+    pub(super) fn share(&self, share: usize) -> &[u8] {
+        &self.rows[share * self.count * self.lanes..][..self.count * self.lanes]
+    }
+
+    /// The lanes of these numbers.
+    pub(super) fn select(&self, selected: &[usize]) -> Shared {
+        let rows = Zeroizing::new(lanes::select(&self.rows, self.lanes, selected));
+        Shared { lanes: selected.len(), rows, unchecked: self.unchecked.clone(), ..*self }
+    }
+}

@@ -1,0 +1,172 @@
+//! One of three parties of replicated sharing cheats in one message: the others end with the right output or with an error, never with
+//! a wrong one, and nothing hangs or panics. Every message from hello to output, in every way: keys, inputs, products, what proofs are
+//! made of, coins, verdicts, shares of outputs.
+
+use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
+use polyclave_protocol::evaluate::{evaluate, prepare, release};
+use polyclave_protocol::mesh::mesh_with_timeout;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
+use polyclave_protocol::release::Released;
+use polyclave_protocol::replicated::ReplicatedActiveConfig;
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::testkit::faults::{LATE, Promise, Sweep, Swept, run_over};
+use polyclave_protocol::testkit::tamper::Fault;
+use polyclave_protocol::{Error, Party, Result};
+
+use crate::scrambled::{LANES, cells, gates, inputs, small, table_of};
+
+/// Two evaluations, from hello to outputs. In the first z is party 3's, in the second it is the first one's output. Then the second
+/// output is for all, and the first for party 2.
+fn session(circuit: &Circuit, net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 2]> {
+    let config = ReplicatedActiveConfig::default();
+    let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let compiled = compile(circuit, &protocol);
+    let cells = inputs(circuit);
+    let me = net.me();
+    let given =
+        |by: u8, i: usize| if me == Party(by) { Input::Mine(&cells[i]) } else { Input::From(Party(by)) };
+    let batch = prepare(&mut protocol, &compiled, LANES, net)?;
+    let sources = [given(0, 0), given(1, 1), given(2, 2)];
+    let first = evaluate(&mut protocol, &compiled, LANES, &sources, batch, net)?.remove(0);
+    let batch = prepare(&mut protocol, &compiled, LANES, net)?;
+    let sources = [given(1, 0), Input::Public(&cells[1]), Input::Shared(&first)];
+    let second = evaluate(&mut protocol, &compiled, LANES, &sources, batch, net)?.remove(0);
+    let mut revealed = |shared, to| -> Result<_> {
+        Ok(release(&mut protocol, shared, to, net)?.map(|released| released.accept().to_blocks()))
+    };
+    Ok([revealed(&second, Owner::All)?, revealed(&first, Owner::Party(Party(1)))?])
+}
+
+/// What every party should end with.
+fn right(circuit: &Circuit) -> Vec<Result<[Option<Vec<u8>>; 2]>> {
+    let compiled = compile(circuit, &AnyMap);
+    let mut cells: Vec<Cells> = inputs(circuit);
+    let first = cleartext::run(&compiled, LANES, &cells).expect("the inputs fit").remove(0);
+    cells[2] = first.clone();
+    let second = cleartext::run(&compiled, LANES, &cells).expect("the inputs fit").remove(0);
+    let outputs = |p| [Some(second.to_blocks()), (p == Party(1)).then(|| first.to_blocks())];
+    Party::all(3).map(|p| Ok(outputs(p))).collect()
+}
+
+/// Every message of every party, with every fault.
+fn sweep(circuit: &Circuit) -> Vec<Swept> {
+    let run = circuit.clone();
+    assert_eq!(run_over(mesh_with_timeout(3, LATE), move |net| session(&run, net)), right(circuit));
+    std::thread::scope(|scope| {
+        let cheaters: Vec<_> = Party::all(3)
+            .map(|cheater| {
+                let circuit = circuit.clone();
+                scope.spawn(move || {
+                    let promise = Promise::of(&ReplicatedActiveConfig::default());
+                    let mut sweep = Sweep { drop_every: 8, ..Sweep::new(3, cheater, promise) };
+                    sweep.faults.push(Fault::FlipBit { byte: usize::MAX, bit: 1 });
+                    let swept = sweep.run(move |net| session(&circuit, net));
+                    println!("{cheater} cheats: {swept:?}");
+                    swept
+                })
+            })
+            .collect();
+        cheaters.into_iter().map(|thread| thread.join().expect("the promise is kept")).collect()
+    })
+}
+
+fn check(circuit: &Circuit) {
+    for swept in sweep(circuit) {
+        assert!(swept.messages > 40 && swept.faults > 4 * swept.messages, "{swept:?}");
+    }
+}
+
+#[test]
+fn no_fault_in_any_message_makes_a_wrong_output_of_the_tower() {
+    check(&cells(table_of("aes-128")));
+}
+
+#[test]
+fn no_fault_in_any_message_makes_a_wrong_output_of_gates_of_a_table() {
+    check(&cells(small(6, 4)));
+}
+
+#[test]
+fn no_fault_in_any_message_makes_a_wrong_output_of_gates() {
+    check(&gates());
+}
+
+/// A flipped bit of a product is found by the proof, whatever it is a product of, and every honest party ends with that error.
+#[test]
+fn an_error_in_a_product_is_found_by_the_proof_at_all_parties() {
+    let circuit = cells(table_of("aes-128"));
+    // Messages with the lengths of the products of 4, 2, 4 and 8 bits of a lookup of 9 lanes, twice a layer.
+    for (round, bits) in [4, 2, 4, 8].into_iter().enumerate() {
+        for cheater in Party::all(3) {
+            let circuit = circuit.clone();
+            let ends = mesh_with_timeout(3, LATE).into_iter().map(|net| ErrorInRound {
+                left: if net.me() == cheater { Some(round) } else { None },
+                len: bits * LANES.div_ceil(8),
+                net,
+            });
+            let outcomes = run_over(ends.collect(), move |net| session(&circuit, net));
+            for (party, outcome) in Party::all(3).zip(outcomes).filter(|(party, _)| *party != cheater) {
+                let is_found = matches!(&outcome, Err(Error::CheckFailed { what }) if what.contains("proof of the products"));
+                assert!(is_found, "{cheater} in round {round}, {party}: {outcome:?}");
+            }
+        }
+    }
+}
+
+/// Adds an error to one of the messages round the ring, which are the first that go to one peer alone.
+struct ErrorInRound<N> {
+    net: N,
+    /// Rounds until then.
+    left: Option<usize>,
+    len: usize,
+}
+
+impl<N: Net> Net for ErrorInRound<N> {
+    fn me(&self) -> Party {
+        self.net.me()
+    }
+
+    fn parties(&self) -> usize {
+        self.net.parties()
+    }
+
+    fn members(&self) -> polyclave_protocol::PartySet {
+        self.net.members()
+    }
+
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.net.send(to, message)
+    }
+
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.net.recv(from, into)
+    }
+
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let is_of_ring = out.iter().filter(|message| !message.is_empty()).count() == 1
+            && into.iter().filter(|message| !message.is_empty()).count() == 1
+            // Set-up passes keys.
+            && out.iter().all(|message| message.len() % 32 != 0 || message.is_empty());
+        match self.left {
+            Some(0) if is_of_ring => {
+                self.left = None;
+                let mut changed: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
+                let message = changed.iter_mut().find(|message| !message.is_empty()).expect("there is one");
+                assert_eq!(message.len(), self.len, "it is the round that was meant");
+                message[0] ^= 1;
+                let changed: Vec<&[u8]> = changed.iter().map(Vec::as_slice).collect();
+                self.net.exchange(&changed, into)
+            }
+            left => {
+                self.left = left.map(|left| left - usize::from(is_of_ring));
+                self.net.exchange(out, into)
+            }
+        }
+    }
+
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.net.fork()
+    }
+}
