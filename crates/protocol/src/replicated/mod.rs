@@ -164,7 +164,7 @@ impl<A: AdversaryModel> Session for Replicated<A> {
         if !secret.is_empty() {
             self.model.compare(&secret, &mut self.ring, net)?;
         }
-        ports.iter().zip(&values).try_for_each(|(port, value)| value.into_port(port, registers))
+        ports.iter().zip(&values).try_for_each(|(port, value)| value.fill_port(port, registers))
     }
 
     fn input(

@@ -16,7 +16,7 @@ impl Ring {
         to: Owner,
         net: &mut dyn Net,
     ) -> Result<Option<Shares>> {
-        self.to_owners(share, to, next, previous, net)
+        self.deliver(share, to, next, previous, net)
     }
 
     /// The same the other way round: of the second share, to the party before.
@@ -26,10 +26,10 @@ impl Ring {
         to: Owner,
         net: &mut dyn Net,
     ) -> Result<Option<Shares>> {
-        self.to_owners(share, to, previous, next, net)
+        self.deliver(share, to, previous, next, net)
     }
 
-    fn to_owners(
+    fn deliver(
         &mut self,
         share: &[u8],
         to: Owner,

@@ -46,7 +46,7 @@ impl Shared {
     }
 
     /// Into the slots of an input port.
-    pub(super) fn into_port(&self, port: &CompiledPort, registers: &mut Registers) -> Result<()> {
+    pub(super) fn fill_port(&self, port: &CompiledPort, registers: &mut Registers) -> Result<()> {
         let lanes = if port.uniform { 1 } else { registers.count() };
         if (self.count, self.bits, self.lanes) != (port.cells.len(), port.bits, lanes) {
             return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
