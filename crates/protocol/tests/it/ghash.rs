@@ -141,7 +141,7 @@ fn a_key_takes_the_triples_and_bits_documented_if_many_are_derived_together() {
         let keys = protocol.arithmetic().random_elements(2, net)?;
         let before = protocol.tally();
         GhashKey::derive_all(protocol.arithmetic(), &keys, net)?;
-        let spent = (protocol.tally() - before).preprocessing;
+        let spent = (protocol.tally() - before).online;
         assert_eq!((spent.rounds, spent.triples, spent.bits), (8, 2 * 3 * 63, 2 * 8320));
         Ok(vec![keys])
     });
