@@ -239,7 +239,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
             };
             for running in 1..=MOST_RUNNING {
-                scope.spawn(|| batches.run(&kind(1), &[0], &hold));
+                scope.spawn(|| batches.run(&kind(1), &[0], hold));
                 wait_for(running, 0);
             }
             let mut threads = Vec::new();

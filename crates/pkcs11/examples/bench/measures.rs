@@ -15,6 +15,9 @@ use crate::{Outcome, Plan};
 
 /// The label of the key that most parts use.
 const KEY: &str = "bench";
+/// One of the measures, by name.
+type Part<'a> = &'a dyn Fn(&mut Report) -> Outcome<()>;
+
 /// How often a program is started, and a megabyte encrypted.
 const FEW: usize = 11;
 const MEGABYTE: usize = 1 << 20;
@@ -44,7 +47,7 @@ fn in_order(
     key: CK_OBJECT_HANDLE,
     report: &mut Report,
 ) -> Outcome<()> {
-    let parts: [(&str, &dyn Fn(&mut Report) -> Outcome<()>); 7] = [
+    let parts: [(&str, Part<'_>); 7] = [
         ("start", &|report| start(plan, report)),
         ("blocks", &|report| blocks(plan, session, key, report)),
         ("threads", &|report| threads(plan, module, key, report)),

@@ -141,7 +141,7 @@ impl Session<'_> {
     }
 
     pub(crate) fn encrypt(self, how: How, key: CK_OBJECT_HANDLE, data: &[u8]) -> Outcome<Vec<u8>> {
-        let (mut how, mut iv, mut gcm) = (how, [0_u8; 12], CK_GCM_PARAMS::default());
+        let (mut how, mut gcm) = (how, CK_GCM_PARAMS::default());
         let mut counter = CK_AES_CTR_PARAMS { ulCounterBits: 128, cb: [0; 16] };
         let (mechanism, at, len): (_, *mut c_void, _) = match &mut how {
             How::Ecb => (CKM_AES_ECB, ptr::null_mut(), 0),
@@ -150,8 +150,7 @@ impl Session<'_> {
                 (CKM_AES_CTR, ptr::from_mut(&mut counter).cast(), size_of::<CK_AES_CTR_PARAMS>())
             }
             How::Gcm(nonce) => {
-                iv = *nonce;
-                (gcm.pIv, gcm.ulIvLen, gcm.ulIvBits, gcm.ulTagBits) = (iv.as_mut_ptr(), 12, 96, 128);
+                (gcm.pIv, gcm.ulIvLen, gcm.ulIvBits, gcm.ulTagBits) = (nonce.as_mut_ptr(), 12, 96, 128);
                 (CKM_AES_GCM, ptr::from_mut(&mut gcm).cast(), size_of::<CK_GCM_PARAMS>())
             }
         };

@@ -4,7 +4,7 @@ use polyclave_field::{Gf2_64, Gf128};
 use polyclave_protocol::ghash::{Ghash, GhashKey, SEGMENT_BLOCKS};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::Session;
+use polyclave_protocol::protocol::{ProtocolConfig, Session};
 use polyclave_protocol::service::{Element, Elements, ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
