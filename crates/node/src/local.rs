@@ -46,11 +46,15 @@ pub struct Local {
 
 /// Makes `node-1` .. `node-n` and `client` in a new directory, all on the loopback interface, on ports that are free now.
 pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Result<Local> {
+    create_on(dir, protocol, threshold, &free_ports(3 * nodes)?)
+}
+
+/// The same on given ports, three for each node: for its peers, for clients, and for HTTP.
+pub fn create_on(dir: &Path, protocol: &str, threshold: usize, ports: &[u16]) -> Result<Local> {
     private::make_dir(dir).map_err(system)?;
-    let ports = free_ports(3 * nodes)?;
     let mut cards: Vec<Card> = Vec::new();
     let mut paths = Vec::new();
-    for (number, ports) in (1..=nodes).zip(ports.chunks(3)) {
+    for (number, ports) in (1..).zip(ports.as_chunks::<3>().0) {
         let name = format!("node-{number}");
         let at = |port: u16| format!("127.0.0.1:{port}");
         let mut settings = NodeSettings::new(&name, &at(ports[0]), &at(ports[1]));
@@ -105,7 +109,7 @@ pub fn add_nodes(dir: &Path, count: usize, like: &str) -> Result<Vec<Card>> {
 /// for a while finds its own ports free again. This process never returns the same port twice.
 fn free_ports(count: usize) -> Result<Vec<u16>> {
     const FIRST: u16 = 10_000;
-    const PORTS: u16 = 20_000;
+    const PORTS: u16 = 14_000;
     static TRIED: AtomicU16 = AtomicU16::new(0);
     // Another process starts at another port.
     let start = std::process::id() as u16;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use polyclave_node::local::create;
+use anyhow::{Result, bail};
+use polyclave_node::local::{create, create_on};
 use polyclave_protocol::catalog;
 
 use crate::protocols::{self, Properties, parties, properties, threshold};
@@ -25,6 +25,10 @@ pub struct Arguments {
 
     #[arg(long, value_name = "P", help = protocols::option_help())]
     protocol: Option<String>,
+
+    /// The nodes take the ports from this one on, three each, instead of any that are free between 10000 and 24000
+    #[arg(long, value_name = "PORT")]
+    first_port: Option<u16>,
 }
 
 fn after_help() -> String {
@@ -46,13 +50,29 @@ fn after_help() -> String {
     )
 }
 
+/// Three ports for each node.
+fn ports_from(first: u16, nodes: usize) -> Result<Vec<u16>> {
+    let count = 3 * nodes;
+    let ports: Vec<u16> = (first..=u16::MAX).take(count).collect();
+    if first == 0 || ports.len() < count {
+        bail!(
+            "{nodes} nodes take {count} ports, and there are not so many from {first} on; name one from 1 to {}",
+            65_536 - count
+        );
+    }
+    Ok(ports)
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let chosen = protocols::chosen(arguments.protocol.as_deref(), arguments.parties, 3);
     let (protocol, parties) = (&chosen.protocol, chosen.nodes);
     let threshold = threshold(protocol, parties, arguments.threshold, 1)?;
     let Properties { adversary, keeps_stock, .. } = properties(protocol, parties, threshold)?;
-    let local = create(&arguments.dir, protocol, parties, threshold)?;
+    let local = match arguments.first_port {
+        Some(first) => create_on(&arguments.dir, protocol, threshold, &ports_from(first, parties)?)?,
+        None => create(&arguments.dir, protocol, parties, threshold)?,
+    };
     let dir = arguments.dir.display();
     say!("{dir} has {parties} nodes and a client that may do everything.");
     chosen.tell();

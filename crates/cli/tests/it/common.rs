@@ -59,6 +59,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_polyclave"));
         command
             .args(arguments.split_whitespace())
+            .args(ports_of_a_new_cluster(arguments))
             .current_dir(self.0.path())
             .env("POLYCLAVE_CLIENT", "try/client");
         command
@@ -275,7 +276,7 @@ pub fn free_ports(count: u16) -> Vec<u16> {
 /// The first of so many consecutive ports. Nobody else takes one while its node is down: they lie above those that `cluster new` and the
 /// tests of other crates choose from, and below those that Linux gives to outgoing connections. Tests of this process take different ones.
 pub fn free_range(count: u16) -> u16 {
-    const FIRST: u16 = 30_000;
+    const FIRST: u16 = 24_000;
     const END: u16 = 32_768;
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     // Another process starts at another port.
@@ -285,6 +286,17 @@ pub fn free_range(count: u16) -> u16 {
         .take_while(|first| first + count <= END)
         .find(|first| (*first..first + count).all(is_free))
         .expect("a free range of ports below 32768")
+}
+
+/// What gives a new cluster ports that no other process takes while its nodes are down.
+fn ports_of_a_new_cluster(arguments: &str) -> Vec<String> {
+    if !arguments.starts_with("cluster new ") || arguments.contains("--first-port") {
+        return Vec::new();
+    }
+    // Without a number there are four at most.
+    let mut words = arguments.split_whitespace().skip_while(|word| *word != "--parties");
+    let nodes = words.nth(1).and_then(|number| number.parse().ok()).unwrap_or(4).min(16);
+    vec!["--first-port".into(), free_range(3 * nodes).to_string()]
 }
 
 /// Bytes that look random.

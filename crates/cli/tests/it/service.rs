@@ -411,3 +411,17 @@ fn a_node_changes_its_certificate_without_a_moment_in_which_nobody_knows_it() {
     place.run("decrypt --key k f.sealed g --force");
     assert_eq!(place.read("g"), noise(100));
 }
+
+#[test]
+fn a_new_cluster_takes_the_ports_that_are_named() {
+    let place = Place::new();
+    place.run("cluster new try --parties 3 --first-port 31000");
+    for (node, first) in [(1, 31_000), (2, 31_003), (3, 31_006)] {
+        let settings = String::from_utf8(place.read(&format!("try/node-{node}/node.toml"))).expect("text");
+        for port in first..first + 3 {
+            assert!(settings.contains(&format!("127.0.0.1:{port}")), "{port} in {settings}");
+        }
+    }
+    let told = place.fails("cluster new more --parties 3 --first-port 65530");
+    assert!(told.contains("3 nodes take 9 ports") && told.contains("from 1 to 65527"), "{told}");
+}
