@@ -34,6 +34,8 @@ impl TestCluster {
             let mut node = NodeDir::open(path).expect("its directory");
             let mut settings = node.settings().clone();
             settings.limits.requests_at_once_per_client = 64;
+            // All tokens of all tests are the same client.
+            settings.limits.connections_per_client = 512;
             node.set_settings(settings).expect("saved");
         }
         let client = ClientDir::open(&local.client).expect("its directory");

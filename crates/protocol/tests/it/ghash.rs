@@ -160,7 +160,10 @@ fn no_fault_in_any_message_makes_wrong_powers() {
         let key = arithmetic.add_public(&random.add(&random), &[h]);
         let key = GhashKey::derive_all(arithmetic, &key, net)?.remove(0);
         let hash = hash(&mut protocol, &key, &[300], net)?.0;
-        Ok(protocol.arithmetic().open_elements(&hash, net)?.concat())
+        let opened = protocol.arithmetic().open_elements(&hash, net)?.concat();
+        // Of everything that was opened, the hash too.
+        protocol.check(net)?;
+        Ok(opened)
     };
     let right = reference(h, &blocks(300)).to_vec();
     assert_eq!(run_parties(2, party), [Ok(right.clone()), Ok(right)]);
