@@ -48,7 +48,10 @@ impl Three {
     }
 
     fn stop(&mut self, node: usize) {
-        self.nodes[node].take().expect("it runs").end();
+        let running = self.nodes[node].take().expect("it runs");
+        // Before that it may not listen to signals yet.
+        running.wait_for(&format!("node {}: ", self.names[node]));
+        running.end();
     }
 
     fn restart(&mut self, node: usize) {

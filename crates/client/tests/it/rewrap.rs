@@ -175,9 +175,9 @@ fn only_who_may_rewrap_both_keys_does_and_only_keys_and_versions_that_allow_it()
     }
 
     let wrong = [
-        only_for("only-kek", "aes-128", &[Usage::Wrap, Usage::Unwrap]),
-        key("only-ctr", "aes-128", &[Mode::Ctr]),
-        NewKey { usage: vec![Usage::Decrypt], ..key("only-decrypts", "aes-128", &[Mode::Gcm]) },
+        only_for("not-kek", "aes-128", &[Usage::Wrap, Usage::Unwrap]),
+        key("not-ctr", "aes-128", &[Mode::Ctr]),
+        NewKey { usage: vec![Usage::Decrypt], ..key("not-decrypts", "aes-128", &[Mode::Gcm]) },
     ];
     for (new, why) in wrong.into_iter().zip(["gcm", "gcm", "not encrypt"]) {
         let name = new.name.clone();
