@@ -10,7 +10,7 @@ use polyclave_transport::wire::{
 };
 
 /// The longest that nodes wait for a client or each other here, and some time for a busy machine.
-const LIMIT: Duration = Duration::from_secs(25);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// What a client does before it only listens.
 type Act = fn(&mut Raw);
