@@ -46,3 +46,49 @@ impl Register for Bits {
 pub(super) fn add_cross_products(factors: Factors, sum: &mut [u8], x: [Planes<'_>; 2], y: [Planes<'_>; 2]) {
     rows::add_cross_products::<Bits>(factors, sum, x, y);
 }
+
+/// Cells of a register.
+const CELLS: usize = 32;
+
+/// See [`super::split`]: as many whole registers as there are. Returns how many cells that is.
+#[target_feature(enable = "avx2")]
+pub(super) fn split(cells: &[u8], bits: usize, planes: &mut [u8], stride: usize) -> usize {
+    let whole = cells.as_chunks::<CELLS>().0;
+    for (at, cells) in whole.iter().enumerate() {
+        // SAFETY: the reference covers all bytes read, at any alignment.
+        let mut cells = unsafe { _mm256_loadu_si256(cells.as_ptr().cast()) };
+        // From the highest bit on, each becomes the highest one in its turn.
+        for bit in (0..8).rev() {
+            if bit < bits {
+                let plane = _mm256_movemask_epi8(cells).to_le_bytes();
+                planes[bit * stride + at * plane.len()..][..plane.len()].copy_from_slice(&plane);
+            }
+            cells = _mm256_add_epi8(cells, cells);
+        }
+    }
+    whole.len() * CELLS
+}
+
+/// See [`super::join`]: as many whole registers as there are. Returns how many cells that is.
+#[target_feature(enable = "avx2")]
+pub(super) fn join(planes: &[u8], stride: usize, bits: usize, cells: &mut [u8]) -> usize {
+    // Byte j of the register gets byte j / 8 of the plane, and of it bit j % 8.
+    let spread = _mm256_setr_epi8(
+        0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3,
+    );
+    let own = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+    let whole = cells.as_chunks_mut::<CELLS>().0;
+    let count = whole.len() * CELLS;
+    for (at, cells) in whole.iter_mut().enumerate() {
+        let mut sum = _mm256_setzero_si256();
+        for bit in 0..bits {
+            let plane = planes[bit * stride + at * 4..].first_chunk().expect("lengths were checked");
+            let bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(i32::from_le_bytes(*plane)), spread);
+            let is_set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, own), own);
+            sum = _mm256_or_si256(sum, _mm256_and_si256(is_set, _mm256_set1_epi8(1_i8 << bit)));
+        }
+        // SAFETY: the reference covers all bytes written, at any alignment.
+        unsafe { _mm256_storeu_si256(cells.as_mut_ptr().cast(), sum) }
+    }
+    count
+}

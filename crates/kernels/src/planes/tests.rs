@@ -57,7 +57,7 @@ fn products_of_shares_are_those_of_elements_in_every_field() {
 
 #[test]
 fn cells_come_back_from_planes_and_bits_beyond_their_width_do_not() {
-    for (bits, cells) in [(8, 40), (8, 41), (1, 9), (3, 17), (6, 0)] {
+    for (bits, cells) in [(8, 40), (8, 41), (1, 9), (3, 17), (6, 0), (8, 64), (5, 131), (1, 32)] {
         let values = noise(bits, cells);
         let stride = cells.div_ceil(8) + 1;
         let split = planes(&values, bits, stride);
@@ -66,9 +66,14 @@ fn cells_come_back_from_planes_and_bits_beyond_their_width_do_not() {
                 assert_eq!(plane[j / 8] >> (j % 8) & 1, value >> i & 1);
             }
         }
-        let mut back = vec![0xff; cells];
-        join(&split, stride, bits, &mut back);
-        assert!(back.iter().zip(&values).all(|(back, value)| *back == value & (0xff >> (8 - bits))));
+        let mut portable = vec![0xa5; split.len()];
+        cells::split_with(Isa::Portable, &values, bits, &mut portable, stride);
+        assert_eq!(portable, split);
+        for isa in [Isa::Portable, Isa::best()] {
+            let mut back = vec![0xff; cells];
+            cells::join_with(isa, &split, stride, bits, &mut back);
+            assert!(back.iter().zip(&values).all(|(back, value)| *back == value & (0xff >> (8 - bits))));
+        }
     }
 }
 

@@ -98,6 +98,6 @@ impl<A: AdversaryModel + Named + Sync> ProtocolConfig for ReplicatedConfig<A> {
             return Err(Error::misuse(fault));
         }
         setup.retirement.refuse_retired()?;
-        Ok(Replicated { ring: Ring::new(&setup.keys, &stream), model: A::new(setup, &stream) })
+        Ok(Replicated::new(Ring::new(&setup.keys, &stream), A::new(setup, &stream)))
     }
 }

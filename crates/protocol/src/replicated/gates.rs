@@ -3,11 +3,12 @@
 //! The gates of a table are a Boolean circuit ([`polyclave_cipher::boolean`]). The lookups of a layer are its lanes.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use polyclave_cipher::{AnyMap, Builder, Compiled, Lookup, Slot, Table, boolean, compile};
 use polyclave_kernels::planes::Factors;
+use zeroize::Zeroizing;
 
 use super::Pair;
 use super::lookup::{Gathered, Group, Round, ands};
@@ -23,22 +24,25 @@ pub(super) struct Program {
     outputs: Vec<Slot>,
 }
 
-/// The gates of a table. They are found once for the whole process, which has few tables.
-pub(super) fn program(table: &Table) -> &'static Program {
-    static KNOWN: LazyLock<Mutex<HashMap<Table, &'static Program>>> = LazyLock::new(Mutex::default);
-    let mut known = KNOWN.lock();
-    if let Some(program) = known.get(table) {
-        return program;
+/// The gates of all tables that a session has met.
+#[derive(Default)]
+pub(super) struct Programs(Mutex<HashMap<Table, Arc<Program>>>);
+
+impl Programs {
+    /// The gates of a table. They are found once.
+    pub(super) fn of(&self, table: &Table) -> Arc<Program> {
+        let mut known = self.0.lock();
+        if let Some(program) = known.get(table) {
+            return program.clone();
+        }
+        known.entry(table.clone()).or_insert(Arc::new(Program::of(table))).clone()
     }
-    let program: &'static Program = Box::leak(Box::new(Program::of(table)));
-    known.insert(table.clone(), program);
-    program
 }
 
 impl Program {
     fn of(table: &Table) -> Program {
         let mut b = Builder::new(table.name());
-        let id = b.table(&std::sync::Arc::new(table.clone()));
+        let id = b.table(&Arc::new(table.clone()));
         let x = b.input("x", 1, table.in_bits())[0];
         let y = b.lookup(id, x);
         b.output("y", &[y]);
@@ -65,7 +69,7 @@ impl Program {
 /// Lookups of one table.
 pub(super) struct Run<'a> {
     of: Gathered<'a>,
-    program: &'static Program,
+    program: Arc<Program>,
     wires: Registers,
     layer: usize,
 }
@@ -73,7 +77,7 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     /// Takes the inputs in.
     pub(super) fn new(
-        program: &'static Program,
+        program: Arc<Program>,
         lookups: Vec<&'a Lookup>,
         registers: &Registers,
         share_zero: Option<usize>,
@@ -98,20 +102,21 @@ impl<'a> Run<'a> {
         self.wires.linear(&self.program.gates.layers()[self.layer].linear, share_zero);
     }
 
-    fn ands(&self) -> Vec<&'static Lookup> {
-        self.program.gates.layers()[self.layer].lookups.iter().collect()
+    fn ands(&self) -> &[Lookup] {
+        &self.program.gates.layers()[self.layer].lookups
     }
 }
 
 impl Group for Run<'_> {
     fn round<'r>(&'r self, _: &'r Registers) -> Option<Round<'r>> {
         let lookups = self.ands();
-        let round = || Round::new(Factors::Bits, ands(&lookups, &self.wires), lookups.len() * self.of.lanes);
+        let round = || Round::new(Factors::Bits, ands(lookups, &self.wires), lookups.len() * self.of.lanes);
         (!lookups.is_empty()).then(round)
     }
 
     fn take(&mut self, products: Pair<&[u8]>, _: &mut Registers, share_zero: Option<usize>) {
-        let ands = Gathered::new(self.ands(), &self.wires);
+        let program = self.program.clone();
+        let ands = Gathered::new(program.gates.layers()[self.layer].lookups.iter().collect(), &self.wires);
         for (share, products) in products.into_iter().enumerate() {
             ands.scatter(&mut self.wires, share, 0, products);
         }
@@ -120,7 +125,7 @@ impl Group for Run<'_> {
     }
 
     fn finish(&self, registers: &mut Registers) {
-        let mut row = vec![0; self.of.len];
+        let mut row = Zeroizing::new(vec![0; self.of.len]);
         for (bit, slot) in self.program.outputs.iter().enumerate() {
             for share in 0..2 {
                 self.wires.copy_plane(share, *slot, 0, &mut row);

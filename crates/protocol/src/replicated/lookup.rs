@@ -1,11 +1,12 @@
 //! Lookups: those of a layer run together, and all products of a round are one message to one neighbour.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use polyclave_cipher::{Compiled, Lookup, Table};
 use polyclave_kernels::planes::{Factors, Planes, add_cross_products};
 
-use super::gates::Program;
+use super::gates::{Program, Programs};
 use super::registers::Registers;
 use super::ring::Ring;
 use super::security::AdversaryModel;
@@ -69,17 +70,17 @@ pub(super) enum Method {
     /// By the inverse in GF(2^8).
     Tower,
     /// By gates.
-    Gates(&'static Program),
+    Gates(Arc<Program>),
 }
 
 impl Method {
-    pub(super) fn of(table: &Table) -> Method {
+    pub(super) fn of(table: &Table, programs: &Programs) -> Method {
         if table.in_bits() == 2 && table.entries() == [0, 0, 0, 1] {
             return Method::And;
         }
         match table.inversion() {
             Some(_) => Method::Tower,
-            None => Method::Gates(gates::program(table)),
+            None => Method::Gates(programs.of(table)),
         }
     }
 
@@ -87,7 +88,7 @@ impl Method {
     pub(super) fn rounds(&self) -> usize {
         match self {
             Method::And => 1,
-            Method::Tower => tower::ROUNDS,
+            Method::Tower => tower::PRODUCTS.len(),
             Method::Gates(program) => program.rounds(),
         }
     }
@@ -96,7 +97,7 @@ impl Method {
     pub(super) fn products(&self) -> usize {
         match self {
             Method::And => 1,
-            Method::Tower => tower::ROUNDS,
+            Method::Tower => tower::PRODUCTS.len(),
             Method::Gates(program) => program.products(),
         }
     }
@@ -107,6 +108,7 @@ pub(super) fn lookup(
     compiled: &Compiled,
     lookups: &[Lookup],
     registers: &mut Registers,
+    programs: &Programs,
     (ring, model): (&mut Ring, &mut impl AdversaryModel),
     net: &mut dyn Net,
 ) -> Result<()> {
@@ -115,7 +117,7 @@ pub(super) fn lookup(
     lookups.iter().for_each(|lookup| by_table.entry(lookup.table).or_default().push(lookup));
     let group = |(table, lookups): (usize, Vec<_>)| -> Box<dyn Group> {
         let table = &compiled.tables()[table];
-        match Method::of(table) {
+        match Method::of(table, programs) {
             Method::And => Box::new(Ands { of: Gathered::new(lookups, registers), is_done: false }),
             Method::Tower => Box::new(Tower::new(table, lookups, registers, share_zero, &ring.pool)),
             Method::Gates(program) => {
@@ -149,6 +151,7 @@ pub(super) fn lookup(
             group.take([&own[part.clone()], &next[part.clone()]], registers, share_zero);
             at = part.end;
         }
+        model.relieve(ring, net)?;
     }
     groups.iter().for_each(|group| group.finish(registers));
     Ok(())
@@ -162,7 +165,8 @@ struct Ands<'a> {
 
 impl Group for Ands<'_> {
     fn round<'r>(&'r self, registers: &'r Registers) -> Option<Round<'r>> {
-        let round = || Round::new(Factors::Bits, ands(&self.of.lookups, registers), self.of.lanes);
+        let round =
+            || Round::new(Factors::Bits, ands(self.of.lookups.iter().copied(), registers), self.of.lanes);
         (!self.is_done).then(round)
     }
 
@@ -177,13 +181,16 @@ impl Group for Ands<'_> {
 }
 
 /// The two bits of each cell.
-pub(super) fn ands<'r>(lookups: &[&Lookup], registers: &'r Registers) -> Vec<Vectors<'r>> {
-    let vectors = |lookup: &&Lookup| {
+pub(super) fn ands<'l, 'r>(
+    lookups: impl IntoIterator<Item = &'l Lookup>,
+    registers: &'r Registers,
+) -> Vec<Vectors<'r>> {
+    let vectors = |lookup: &Lookup| {
         let (bank, slot) = registers.bank(lookup.xs[0]);
         let [x, y] = [0, 1].map(|plane| [0, 1].map(|share| bank.planes(share, slot, plane)));
         Vectors { x, y, len: bank.len }
     };
-    lookups.iter().map(vectors).collect()
+    lookups.into_iter().map(vectors).collect()
 }
 
 /// The inputs of lookups, one after another in rows, and where their outputs go.

@@ -51,10 +51,11 @@ pub use passive::Passive;
 pub use registers::Registers;
 pub use shared::Shared;
 
-use crate::Result;
 use crate::net::Net;
 use crate::protocol::{Input, Owner, Session};
 use crate::tally::{Cost, Phase, Tally};
+use crate::{Error, Result};
+use gates::Programs;
 use lookup::Method;
 use ring::{Ring, add};
 use security::AdversaryModel;
@@ -62,7 +63,7 @@ use security::AdversaryModel;
 /// The number of parties.
 const PARTIES: usize = 3;
 
-/// The lanes of which shares stay near the processor.
+/// More are not worth more: a message of a round is long enough.
 const LANES_AT_ONCE: usize = 4096;
 
 /// Something for each of the two shares that a party has.
@@ -72,19 +73,48 @@ type Pair<T> = [T; 2];
 pub struct Replicated<A = Passive> {
     ring: Ring,
     model: A,
+    programs: Programs,
 }
 
 /// Every linear map is free.
-impl<A> Maps for Replicated<A>
-where
-    A: AdversaryModel,
-{
+impl<A: AdversaryModel> Maps for Replicated<A> {
     fn is_local(&self, _: &Matrix) -> bool {
         true
     }
 }
 
 impl<A: AdversaryModel> Replicated<A> {
+    fn new(ring: Ring, model: A) -> Replicated<A> {
+        Replicated { ring, model, programs: Programs::default() }
+    }
+
+    /// An error that is not the caller's leaves the parties with different memories of what they have multiplied. So nothing is proven or
+    /// released after it.
+    fn or_give_up<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        if outcome.as_ref().is_err_and(|error| !matches!(error, Error::Misuse(_))) {
+            self.model.give_up();
+        }
+        outcome
+    }
+
+    /// Shares of all inputs, which all parties see alike.
+    fn share_all(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, Shared>],
+        registers: &Registers,
+        net: &mut dyn Net,
+    ) -> Result<Vec<Shared>> {
+        let mut values = Vec::with_capacity(ports.len());
+        for (port, input) in ports.iter().zip(inputs) {
+            values.push(self.share(port, input, registers.count(), net)?);
+        }
+        if !values.is_empty() {
+            self.model.compare(registers, &values, &mut self.ring, net)?;
+        }
+        Ok(values)
+    }
+
     /// The shares of an input.
     fn share(
         &mut self,
@@ -115,7 +145,8 @@ impl<A: AdversaryModel> Session for Replicated<A> {
     type Released = A::Released;
 
     fn cost(&self, compiled: &Compiled) -> Cost {
-        let methods: Vec<Method> = compiled.tables().iter().map(|table| Method::of(table)).collect();
+        let methods: Vec<Method> =
+            compiled.tables().iter().map(|table| Method::of(table, &self.programs)).collect();
         let rounds = |lookups: &[Lookup]| {
             lookups.iter().map(|lookup| methods[lookup.table].rounds()).max().unwrap_or(0) as f64
         };
@@ -150,20 +181,8 @@ impl<A: AdversaryModel> Session for Replicated<A> {
         registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let mut values = Vec::with_capacity(ports.len());
-        for (port, input) in ports.iter().zip(inputs) {
-            values.push(self.share(port, input, registers.count(), net)?);
-        }
-        let is_public = |input: &Input<'_, Shared>| matches!(input, Input::Public(_));
-        let secret: Vec<&Shared> = values
-            .iter()
-            .zip(inputs)
-            .filter(|(_, input)| !is_public(input))
-            .map(|(value, _)| value)
-            .collect();
-        if !secret.is_empty() {
-            self.model.compare(&secret, &mut self.ring, net)?;
-        }
+        let values = self.share_all(ports, inputs, registers, net);
+        let values = self.or_give_up(values)?;
         ports.iter().zip(&values).try_for_each(|(port, value)| value.fill_port(port, registers))
     }
 
@@ -189,9 +208,9 @@ impl<A: AdversaryModel> Session for Replicated<A> {
         _: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let Replicated { ring, model } = self;
-        lookup::lookup(compiled, lookups, registers, (ring, model), net)?;
-        model.relieve(ring, net)
+        let Replicated { ring, model, programs } = self;
+        let done = lookup::lookup(compiled, lookups, registers, programs, (ring, model), net);
+        self.or_give_up(done)
     }
 
     fn output(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
@@ -205,13 +224,15 @@ impl<A: AdversaryModel> Session for Replicated<A> {
     }
 
     fn check(&mut self, net: &mut dyn Net) -> Result<()> {
-        self.model.check(&mut self.ring, net)
+        let checked = self.model.check(&mut self.ring, net);
+        self.or_give_up(checked)
     }
 
     fn release(&mut self, shared: &Shared, to: Owner, net: &mut dyn Net) -> Result<Option<A::Released>> {
         let shares = [0, 1].map(|share| shared.share(share));
         self.ring.counts().openings += shares[0].len() as u64;
-        let Some(third) = self.model.third_share(shared, to, &mut self.ring, net)? else { return Ok(None) };
+        let third = self.model.third_share(shared, to, &mut self.ring, net);
+        let Some(third) = self.or_give_up(third)? else { return Ok(None) };
         let mut cells = Cells::zero(shared.count, shared.bits, shared.lanes);
         cells.rows_mut().copy_from_slice(&third);
         shares.into_iter().for_each(|share| add(cells.rows_mut(), share));

@@ -17,6 +17,7 @@ const APART: usize = 64;
 
 /// Shares by slot.
 pub struct Registers {
+    circuit: [u8; 32],
     count: usize,
     lanes: Bank,
     uniform: Bank,
@@ -88,11 +89,17 @@ impl Registers {
     pub(super) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Registers {
         let planes = widest(compiled);
         Registers {
+            circuit: compiled.digest(),
             count: lanes,
             lanes: Bank::new(compiled.lane_slots(), planes, lanes.div_ceil(8), pool),
             uniform: Bank::new(compiled.uniform_slots(), planes, 1, pool),
             sources: Vec::new(),
         }
+    }
+
+    /// The digest of the circuit.
+    pub(super) fn circuit(&self) -> [u8; 32] {
+        self.circuit
     }
 
     /// Number of lanes.
@@ -127,11 +134,8 @@ impl Registers {
     /// Copies a plane; that of a slot for all lanes is repeated.
     pub(super) fn copy_plane(&self, share: usize, slot: Slot, plane: usize, to: &mut [u8]) {
         match slot {
-            Slot::Uniform(at) if to.len() != 1 => to.fill(self.uniform.broadcast(share, at, plane)),
-            _ => {
-                let (bank, at) = self.bank(slot);
-                to.copy_from_slice(bank.plane(share, at, plane));
-            }
+            Slot::Uniform(at) => to.fill(self.uniform.broadcast(share, at, plane)),
+            Slot::Lanes(at) => to.copy_from_slice(self.lanes.plane(share, at, plane)),
         }
     }
 

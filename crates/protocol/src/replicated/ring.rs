@@ -53,11 +53,10 @@ pub(super) fn previous(party: Party) -> Party {
 
 impl Ring {
     pub(super) fn new(setup: &Setup, stream: &Stream) -> Ring {
-        let generators = |purpose| keys(setup, stream, purpose).map(|key| AesPrg::new(&seed(&key), 0));
         Ring {
             me: setup.me(),
-            zero: generators(Purpose::Zero),
-            input: generators(Purpose::Input),
+            zero: generators(setup, stream, Purpose::Zero),
+            input: generators(setup, stream, Purpose::Input),
             pool: Pool::default(),
             phase: Phase::Preprocessing,
             tally: Tally::default(),
@@ -132,10 +131,33 @@ impl Ring {
         Ok(received)
     }
 
+    /// Sends a message to each neighbour, the party before first, and receives one of the same length from each. One round.
+    pub(super) fn swap_with_both(
+        &mut self,
+        messages: Pair<&[u8]>,
+        net: &mut dyn Net,
+    ) -> Result<Pair<Vec<u8>>> {
+        self.counts().rounds += 1;
+        let [before, behind] = [previous(self.me), next(self.me)].map(Party::index);
+        let mut received = messages.map(|message| vec![0; message.len()]);
+        let mut out: [&[u8]; PARTIES] = [&[]; PARTIES];
+        let mut into: [&mut [u8]; PARTIES] = [&mut [], &mut [], &mut []];
+        (out[before], out[behind]) = (messages[0], messages[1]);
+        let [from_before, from_behind] = &mut received;
+        (into[before], into[behind]) = (from_before, from_behind);
+        net.exchange(&out, &mut into)?;
+        Ok(received)
+    }
+
     /// The counts of the current phase.
     pub(super) fn counts(&mut self) -> &mut Counts {
         self.tally.of(self.phase)
     }
+}
+
+/// Generators for a purpose of this stream, under k_i and k_(i+1).
+pub(super) fn generators(setup: &Setup, stream: &Stream, purpose: Purpose) -> Pair<AesPrg> {
+    keys(setup, stream, purpose).map(|key| AesPrg::new(&seed(&key), 0))
 }
 
 /// Keys for a purpose of this stream, from k_i and k_(i+1).

@@ -1,9 +1,11 @@
-//! What differs between parties that only look on ([`super::passive`]) and a party that cheats ([`super::active`]).
+//! What differs between parties that only look on ([`super::passive`]) and a party that cheats ([`super::active`]). Without a word of a
+//! model nothing is compared, remembered or verified.
 
 use polyclave_cipher::Cells;
 
 use super::Setup;
 use super::lookup::Round;
+use super::registers::Registers;
 use super::ring::Ring;
 use super::shared::Shared;
 use crate::Result;
@@ -25,32 +27,48 @@ pub trait AdversaryModel: Sized + Send + 'static {
     fn released(cells: Cells) -> Self::Released;
 
     /// Notes which proof a value needs that is made now.
-    fn mark(&self, value: &mut Shared);
+    fn mark(&self, _: &mut Shared) {}
 
     /// Refuses a value that another session has made and not verified.
-    fn refuse_foreign(&self, value: &Shared) -> Result<()>;
+    fn refuse_foreign(&self, _: &Shared) -> Result<()> {
+        Ok(())
+    }
 
-    /// Compares what two parties each hold of inputs, before anything is multiplied.
-    fn compare(&mut self, inputs: &[&Shared], ring: &mut Ring, net: &mut dyn Net) -> Result<()>;
+    /// Compares what two parties each hold of the inputs of a circuit, before anything is multiplied.
+    fn compare(&mut self, _: &Registers, _: &[Shared], _: &mut Ring, _: &mut dyn Net) -> Result<()> {
+        Ok(())
+    }
 
     /// A share of zero that masks products, so many bytes.
-    fn zero_share(&mut self, len: usize, ring: &mut Ring) -> Shares;
+    fn zero_share(&mut self, len: usize, ring: &mut Ring) -> Shares {
+        ring.zero_share(len)
+    }
 
     /// Remembers products: what was multiplied, and what the party behind has sent of it.
-    fn remember(&mut self, rounds: &[Round<'_>], received: &[u8], ring: &Ring);
+    fn remember(&mut self, _: &[Round<'_>], _received: &[u8], _: &Ring) {}
 
     /// Verifies what is remembered if it has become much. The same at all parties.
-    fn relieve(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()>;
+    fn relieve(&mut self, _: &mut Ring, _: &mut dyn Net) -> Result<()> {
+        Ok(())
+    }
 
     /// Verifies everything that was multiplied.
-    fn check(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()>;
+    fn check(&mut self, _: &mut Ring, _: &mut dyn Net) -> Result<()> {
+        Ok(())
+    }
 
-    /// Gives the owners the share that they lack; `None` at a party that is none. Refuses a value that has not been verified.
+    /// Nothing is verified or released in this session any more.
+    fn give_up(&mut self) {}
+
+    /// Gives the owners the share that they lack, from the party before the owner; `None` at a party that is none. Refuses a value that
+    /// has not been verified.
     fn third_share(
         &mut self,
         value: &Shared,
         to: Owner,
         ring: &mut Ring,
         net: &mut dyn Net,
-    ) -> Result<Option<Shares>>;
+    ) -> Result<Option<Shares>> {
+        ring.first_to_owners(value.share(0), to, net)
+    }
 }

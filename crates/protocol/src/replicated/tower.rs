@@ -20,9 +20,6 @@ use super::lookup::{Gathered, Group, Round, Vectors};
 use super::registers::{Bank, Registers};
 use crate::pool::Pool;
 
-/// Rounds of a lookup, and products.
-pub(super) const ROUNDS: usize = 4;
-
 /// Where values are, by their first row. Rows are used again when their value is not needed any more.
 const CELL: u32 = 0;
 const X: u32 = 8;
@@ -39,8 +36,8 @@ const INVERSE: u32 = 8;
 const OUT: u32 = 0;
 const ROWS: usize = 32;
 
-/// A product: of which fields, the rows of its factors, and where it goes.
-const PRODUCTS: [(Factors, [u32; 2], u32); ROUNDS] = [
+/// The products, one a round: of which fields, the rows of the factors, and where it goes.
+pub(super) const PRODUCTS: [(Factors, [u32; 2], u32); 4] = [
     (Factors::Gf16, [XH, X], XH_XL),
     (Factors::Gf4, [N1, N], N1_N0),
     (Factors::Gf16ByGf4, [N4, M2], V),

@@ -66,6 +66,21 @@ fn circuits_of_bits_run_with_gates_of_every_kind() {
     }
 }
 
+/// Cells that are the same for all lanes come out of a port beside others.
+#[test]
+fn ports_of_cells_for_all_lanes_and_for_each_are_right() {
+    let mut b = Builder::new("both");
+    let x = b.input("x", 1, 8)[0];
+    let k = b.uniform_input("k", 1, 8)[0];
+    let id = b.table(&Arc::new(aes::s_box()));
+    let looked_up = b.lookup(id, k);
+    b.output("y", &[x, k, looked_up]);
+    let circuit = b.finish();
+    for lanes in [1, 2, 7, 8, 9, 64] {
+        check(&circuit, lanes);
+    }
+}
+
 /// All 256 bytes through the S-box and its inverse.
 #[test]
 fn the_tower_inverts_every_byte() {

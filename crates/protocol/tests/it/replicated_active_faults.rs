@@ -10,7 +10,7 @@ use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::replicated::ReplicatedActiveConfig;
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::testkit::faults::{LATE, Promise, Sweep, Swept, run_over};
+use polyclave_protocol::testkit::faults::{LATE, Promise, SOON, Sweep, Swept, run_over};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, Result};
 
@@ -93,17 +93,28 @@ fn no_fault_in_any_message_makes_a_wrong_output_of_gates() {
     check(&gates());
 }
 
-/// A flipped bit of a product is found by the proof, whatever it is a product of, and every honest party ends with that error.
+/// An error in a product is found by the proof, whatever it is a product of, and every honest party ends with that error.
 #[test]
 fn an_error_in_a_product_is_found_by_the_proof_at_all_parties() {
+    errors_are_found(1);
+}
+
+/// The same error in two lanes would add up to nothing if both had the same weight.
+#[test]
+fn errors_that_cancel_each_other_are_found_by_the_proof_at_all_parties() {
+    errors_are_found(0b11);
+}
+
+fn errors_are_found(flipped: u8) {
     let circuit = cells(table_of("aes-128"));
     // Messages with the lengths of the products of 4, 2, 4 and 8 bits of a lookup of 9 lanes, twice a layer.
     for (round, bits) in [4, 2, 4, 8].into_iter().enumerate() {
         for cheater in Party::all(3) {
             let circuit = circuit.clone();
-            let ends = mesh_with_timeout(3, LATE).into_iter().map(|net| ErrorInRound {
+            let ends = mesh_with_timeout(3, LATE).into_iter().map(|net| InRound {
                 left: if net.me() == cheater { Some(round) } else { None },
                 len: bits * LANES.div_ceil(8),
+                change: Change::Flip(flipped),
                 net,
             });
             let outcomes = run_over(ends.collect(), move |net| session(&circuit, net));
@@ -115,15 +126,63 @@ fn an_error_in_a_product_is_found_by_the_proof_at_all_parties() {
     }
 }
 
-/// Adds an error to one of the messages round the ring, which are the first that go to one peer alone.
-struct ErrorInRound<N> {
+/// A party whose last product never came proves nothing, whatever it is asked: the others remember one product more, and the proof
+/// would tell the third party something of a share.
+#[test]
+fn a_party_that_missed_a_product_proves_nothing_any_more() {
+    let config = ReplicatedActiveConfig::default();
+    let circuit = cells(table_of("aes-128"));
+    // Two layers of four rounds an evaluation.
+    let ends = mesh_with_timeout(3, SOON).into_iter().map(|net| InRound {
+        left: (net.me() == Party(1)).then_some(15),
+        len: LANES.div_ceil(8) * 8,
+        change: Change::Drop,
+        net,
+    });
+    let outcomes = run_over(ends.collect(), move |net| {
+        let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let compiled = compile(&circuit, &protocol);
+        let cells = inputs(&circuit);
+        let public = [0, 1, 2].map(|i| Input::Public(&cells[i]));
+        let batch = prepare(&mut protocol, &compiled, LANES, net)?;
+        let first = evaluate(&mut protocol, &compiled, LANES, &public, batch, net)?.remove(0);
+        let batch = prepare(&mut protocol, &compiled, LANES, net)?;
+        // The products of this one do not all come to party 1.
+        let second = evaluate(&mut protocol, &compiled, LANES, &public, batch, &mut *net);
+        Ok((
+            second.is_ok(),
+            release(&mut protocol, &first, Owner::All, net).map(|_| ()).map_err(|e| e.to_string()),
+        ))
+    });
+    let [first, ..] = &outcomes[..] else { panic!("three parties") };
+    let (came, released) = first.as_ref().expect("the first evaluation is right");
+    assert!(!came);
+    assert!(released.as_ref().is_err_and(|told| told.contains("an earlier check")), "{released:?}");
+    assert!(
+        outcomes[1..].iter().all(|outcome| outcome.as_ref().is_ok_and(|(_, released)| released.is_err()))
+    );
+}
+
+/// What happens to a message.
+#[derive(Clone, Copy)]
+enum Change {
+    /// These bits of its first byte are flipped.
+    Flip(u8),
+    /// It is not sent.
+    Drop,
+}
+
+/// Changes one of the messages round the ring, which are the first that go to one peer alone.
+struct InRound<N> {
     net: N,
     /// Rounds until then.
     left: Option<usize>,
     len: usize,
+    change: Change,
 }
 
-impl<N: Net> Net for ErrorInRound<N> {
+impl<N: Net> Net for InRound<N> {
     fn me(&self) -> Party {
         self.net.me()
     }
@@ -155,7 +214,10 @@ impl<N: Net> Net for ErrorInRound<N> {
                 let mut changed: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
                 let message = changed.iter_mut().find(|message| !message.is_empty()).expect("there is one");
                 assert_eq!(message.len(), self.len, "it is the round that was meant");
-                message[0] ^= 1;
+                match self.change {
+                    Change::Flip(bits) => message[0] ^= bits,
+                    Change::Drop => message.clear(),
+                }
                 let changed: Vec<&[u8]> = changed.iter().map(Vec::as_slice).collect();
                 self.net.exchange(&changed, into)
             }

@@ -11,6 +11,7 @@
 //!   points; so it is uniform to V2. V1's share of p(r) follows from U(r), W(r) and V2's own share.
 
 use polyclave_field::{Gf2_64, MacField};
+use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
@@ -18,7 +19,6 @@ use super::super::ring::{Ring, seed};
 use super::proof::{Claims, Prover, Vector, draw, read, write};
 use crate::Result;
 use crate::net::Net;
-use polyclave_kernels::aes_prg::AesPrg;
 
 /// Elements of a vector in the last step.
 pub(super) const WIDTH: usize = 16;
@@ -31,27 +31,29 @@ const DERIVED: usize = 1;
 /// Whether the proof of the party before this one is right.
 pub(super) fn run(prover: &mut Prover, claims: &Claims, ring: &mut Ring, net: &mut dyn Net) -> Result<bool> {
     // Of this party's proof and of that of the party behind; of the party before and of this party's.
-    let [u_mine, u_next] = prover.shared.each_mut().map(draw::<1>);
-    let [w_previous, w_mine] = prover.masks.each_mut().map(draw::<1>);
-    let product = product(&masked(u_mine, &claims.u[0]), &masked(w_mine, &claims.w[1]));
+    let [u_mine, u_next] = prover.with_first.each_mut().map(draw::<1>);
+    let [w_previous, w_mine] = prover.with_second.each_mut().map(draw::<1>);
+    let product = product(&masked(u_mine, &claims.u_mine), &masked(w_mine, &claims.w_mine));
     let [mine, of_next] =
-        prover.shared.each_mut().map(|generator| Zeroizing::new(draw::<{ OF_PRODUCT - 1 }>(generator)));
-    let rest: Vec<u64> =
-        without_derived(&product).zip(mine.iter()).map(|(value, share)| value ^ share).collect();
-    let received = ring.pass_on(&write(&rest), net)?;
+        prover.with_first.each_mut().map(|generator| Zeroizing::new(draw::<{ OF_PRODUCT - 1 }>(generator)));
+    let mut rest = mine;
+    rest.iter_mut().zip(without_derived(&product)).for_each(|(share, value)| *share ^= value);
+    #[cfg(test)]
+    prover.lie.last(&mut rest[..]);
+    let received = ring.pass_on(&write(&*rest), net)?;
 
     let r = point_apart(prover.coins(ring, net)?);
     let of_factor = coefficients(OF_FACTOR, r);
     let of_product = coefficients(OF_PRODUCT, r);
-    let at_r = |shares: [u64; OF_PRODUCT - 1], claim| {
+    let at_r = |shares: &[u64; OF_PRODUCT - 1], claim| {
         Gf2_64::inner_product(&of_product, &*with_derived(shares, claim))
     };
-    let u = Gf2_64::inner_product(&of_factor, &masked(u_next, &claims.u[1]));
-    let from_first = ring.pass_back(&write(&[u, at_r(*of_next, claims.of_next)]), net)?;
+    let u = Gf2_64::inner_product(&of_factor, &masked(u_next, &claims.u_next));
+    let from_first = ring.pass_back(&write(&[u, at_r(&of_next, claims.of_next)]), net)?;
 
     let [u, first] = read::<2>(&from_first);
-    let second = at_r(read(&received), claims.of_previous);
-    let w = Gf2_64::inner_product(&of_factor, &masked(w_previous, &claims.w[0]));
+    let second = at_r(&read(&received), claims.of_previous);
+    let w = Gf2_64::inner_product(&of_factor, &masked(w_previous, &claims.w_previous));
     Ok(ct_eq(&[Gf2_64::multiply(u, w)], &[first ^ second]))
 }
 
@@ -59,7 +61,7 @@ pub(super) fn run(prover: &mut Prover, claims: &Claims, ring: &mut Ring, net: &m
 fn masked(mask: [u64; 1], vector: &[u64]) -> Vector {
     let mut all = Zeroizing::new(Vec::with_capacity(OF_FACTOR));
     all.extend(mask);
-    all.extend_from_slice(vector);
+    all.extend_from_slice(&vector[..WIDTH]);
     all
 }
 
@@ -80,7 +82,7 @@ fn without_derived(values: &[u64; OF_PRODUCT]) -> impl Iterator<Item = u64> + '_
 }
 
 /// All shares, with the one that makes those of points 1 to 16 add up to the claim's.
-fn with_derived(shares: [u64; OF_PRODUCT - 1], claim: u64) -> Zeroizing<[u64; OF_PRODUCT]> {
+fn with_derived(shares: &[u64; OF_PRODUCT - 1], claim: u64) -> Zeroizing<[u64; OF_PRODUCT]> {
     let mut all = Zeroizing::new([0; OF_PRODUCT]);
     all[..DERIVED].copy_from_slice(&shares[..DERIVED]);
     all[DERIVED + 1..].copy_from_slice(&shares[DERIVED..]);

@@ -5,12 +5,18 @@
 //! opened (Boneh, Boyle, Corrigan-Gibbs, Gilboa and Ishai 2019): `proof.rs`.
 //!
 //! * **Inputs** have to be sharings, that is, the two parties that have a share must have the same. A cheating owner could give two
-//!   parties different shares. So before the first product, digests of all shares that go in are compared ([`Active::compare`]).
+//!   parties different shares, and a careless caller different public values. Then a proof would show a linear function of a share to the
+//!   third party. So before the first product, digests of all shares that go in are compared ([`Active::compare`]).
 //! * **Outputs**: the owner gets the share that it lacks from one of the two parties that have it, and a digest of it from the other. One
 //!   of these two is honest, so it is the right share or an error.
+//! * **After an error** two honest parties may remember different products, for example if a message came to one of them only. A proof
+//!   would then show the third party a linear function of a share. So after any error nothing is proven or released in the session, and
+//!   the coins of a proof are bound to the number of products and of messages before it ([`Active::give_up`], [`Products::rounds`]).
 //! * **Failure**: a proof that fails ends the session, and every later one under the set-up. It shows that one of two parties cheats,
 //!   the prover or the party that helped to verify, but not which. It tells nothing of a secret, because it depends on the errors alone.
 
+#[cfg(test)]
+mod cheaters;
 mod last_step;
 mod products;
 mod proof;
@@ -20,10 +26,11 @@ use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::lookup::Round;
-use super::ring::{Purpose, Ring, keys, next, previous};
+use super::registers::Registers;
+use super::ring::{Purpose, Ring, keys};
 use super::security::AdversaryModel;
 use super::shared::Shared;
-use super::{PARTIES, Pair, Setup};
+use super::{Pair, Setup};
 use crate::error::EARLIER_CHECK;
 use crate::net::Net;
 use crate::pool::Shares;
@@ -36,8 +43,8 @@ use crate::{Error, Result};
 use products::Products;
 use proof::Prover;
 
-/// Products that are remembered at most. They take six bytes each, and a proof 100 bytes for each.
-const MOST: usize = 1 << 20;
+/// When so many products are remembered they are proven. Those of the round that reaches it are among them.
+const MOST: usize = 1 << 18;
 
 const DIGEST_BYTES: usize = 32;
 
@@ -51,7 +58,7 @@ pub struct Active {
     compared: u64,
     /// Of the proofs of this session.
     checks: Checks,
-    /// Whether a proof of this session has ended with an error.
+    /// Whether the session has ended with an error.
     has_failed: bool,
     retirement: Retirement,
 }
@@ -84,19 +91,18 @@ impl AdversaryModel for Active {
     }
 
     /// Each party sends both others a digest of the share that it has in common with them, under their common key. One round.
-    fn compare(&mut self, inputs: &[&Shared], ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
-        self.retirement.refuse_retired()?;
-        ring.counts().rounds += 1;
-        let mine = [0, 1].map(|share| self.digest(share, inputs));
+    fn compare(
+        &mut self,
+        registers: &Registers,
+        inputs: &[Shared],
+        ring: &mut Ring,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.refuse_failed()?;
+        let mine = [0, 1].map(|share| self.digest(share, registers, inputs));
         self.compared += 1;
-        let peers = [previous(ring.me), next(ring.me)];
-        let mut out: [&[u8]; PARTIES] = [&[]; PARTIES];
-        let mut theirs = [[0; DIGEST_BYTES]; PARTIES];
-        let mut into = theirs.each_mut().map(|digest| &mut digest[..]);
-        into[ring.me.index()] = &mut [];
-        peers.iter().zip(&mine).for_each(|(peer, digest)| out[peer.index()] = digest);
-        net.exchange(&out, &mut into)?;
-        match peers.iter().zip(&mine).all(|(peer, mine)| ct_eq(mine, &theirs[peer.index()])) {
+        let theirs = ring.swap_with_both([&mine[0], &mine[1]], net)?;
+        match mine.iter().zip(&theirs).all(|(mine, theirs)| ct_eq(mine, theirs)) {
             true => Ok(()),
             false => Err(Error::Equivocation { what: "shares of an input" }),
         }
@@ -114,23 +120,24 @@ impl AdversaryModel for Active {
         if self.products.count() < MOST { Ok(()) } else { self.check(ring, net) }
     }
 
-    /// After an error nothing is opened in this session any more: its products are not proven.
     fn check(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
-        self.retirement.refuse_retired()?;
-        if self.has_failed {
-            return Err(Error::CheckFailed { what: EARLIER_CHECK });
-        }
-        let products = std::mem::take(&mut self.products);
-        if products.count() > 0 {
-            let proven = self.prover.prove(&products, ring, net);
-            self.has_failed = proven.is_err();
-            if let Err(Error::CheckFailed { .. }) = proven {
-                self.retirement.retire();
+        self.refuse_failed()?;
+        if self.products.count() > 0 {
+            let proven = self.prover.prove(&self.products, ring, net);
+            if let Err(error) = proven {
+                if matches!(error, Error::CheckFailed { .. }) {
+                    self.retirement.retire();
+                }
+                return Err(error);
             }
-            proven?;
+            self.products.forget();
         }
         self.checks.pass();
         Ok(())
+    }
+
+    fn give_up(&mut self) {
+        self.has_failed = true;
     }
 
     fn third_share(
@@ -140,8 +147,8 @@ impl AdversaryModel for Active {
         ring: &mut Ring,
         net: &mut dyn Net,
     ) -> Result<Option<Shares>> {
-        self.retirement.refuse_retired()?;
-        if self.has_failed || value.unchecked.is_pending() {
+        self.refuse_failed()?;
+        if value.unchecked.is_pending() {
             return Err(Error::misuse("a shared value is to be released before it was verified"));
         }
         let third = ring.first_to_owners(value.share(0), to, net)?;
@@ -155,10 +162,20 @@ impl AdversaryModel for Active {
 }
 
 impl Active {
-    /// Of one of this party's two shares of all values, in this comparison.
-    fn digest(&self, share: usize, values: &[&Shared]) -> [u8; DIGEST_BYTES] {
+    /// An error if anything has failed in this session, or a proof under this set-up.
+    fn refuse_failed(&self) -> Result<()> {
+        self.retirement.refuse_retired()?;
+        match self.has_failed {
+            true => Err(Error::CheckFailed { what: EARLIER_CHECK }),
+            false => Ok(()),
+        }
+    }
+
+    /// Of one of this party's two shares of all values, for this circuit and number of lanes, in this comparison.
+    fn digest(&self, share: usize, registers: &Registers, values: &[Shared]) -> [u8; DIGEST_BYTES] {
         let mut hasher = blake3::Hasher::new_keyed(&self.digests[share]);
-        hasher.update(&self.compared.to_le_bytes());
+        hasher.update(&self.compared.to_le_bytes()).update(&registers.circuit());
+        hasher.update(&(registers.count() as u64).to_le_bytes());
         for value in values {
             let row = value.share(share);
             hasher.update(&(row.len() as u64).to_le_bytes()).update(row);

@@ -10,25 +10,25 @@ use super::super::lookup::{Round, Vectors};
 use super::super::ring::{Ring, add};
 use crate::pool::{Pool, Shares};
 
-/// A product z = x y and what this party knows of it, as the prover P_i, as the party before the prover of P_(i+1)'s proof, and as the
-/// party behind the prover of P_(i-1)'s. All are elements of GF(2^8), a byte each; padding of whole bytes is proven, too.
+/// Products z = x y and what this party knows of them. All are elements of GF(2^8), a byte each; padding of whole bytes is proven, too.
 #[derive(Default)]
 pub(super) struct Products {
     pieces: Vec<Piece>,
     count: usize,
+    rounds: u64,
     /// F(k_i) and F(k_(i+1)) of the round that is under way.
     masks: Option<Pair<Shares>>,
 }
 
-/// Some products.
+/// Some products. P_i is the prover of its own products, V1 of those of P_(i+1), and V2 of those of P_(i-1).
 pub(super) struct Piece {
     /// Both shares of the factors.
     pub(super) x: Pair<Shares>,
     pub(super) y: Pair<Shares>,
-    /// z_(i+1) + x_(i+1) y_(i+1) + F(k_(i+1)): what the party before the prover knows of x_(i+1) y_(i+2) + x_(i+2) y_(i+1).
-    pub(super) before: Shares,
-    /// F(k_i): what the party behind the prover knows of x_(i-1) y_i + x_i y_(i-1).
-    pub(super) behind: Shares,
+    /// What V1 knows of x_(i+1) y_(i+2) + x_(i+2) y_(i+1): z_(i+1) + x_(i+1) y_(i+1) + F(k_(i+1)).
+    pub(super) as_first: Shares,
+    /// What V2 knows of x_(i-1) y_i + x_i y_(i-1): F(k_i).
+    pub(super) as_second: Shares,
 }
 
 impl Products {
@@ -37,8 +37,19 @@ impl Products {
         self.count
     }
 
+    /// How many messages with products this party has sent in this session.
+    pub(super) fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
     pub(super) fn pieces(&self) -> &[Piece] {
         &self.pieces
+    }
+
+    /// They are proven.
+    pub(super) fn forget(&mut self) {
+        self.pieces.clear();
+        self.count = 0;
     }
 
     /// The share of zero that masks a round's products.
@@ -48,6 +59,7 @@ impl Products {
         share.copy_from_slice(&masks[0]);
         add(&mut share, &masks[1]);
         self.masks = Some(masks);
+        self.rounds += 1;
         share
     }
 
@@ -73,12 +85,18 @@ impl Products {
             self.pieces.push(piece);
         }
     }
+
+    /// As if the party behind had sent an error with a product.
+    #[cfg(test)]
+    pub(super) fn spoil(&mut self, error: u8) {
+        self.pieces[0].as_first[0] ^= error;
+    }
 }
 
 impl Piece {
     fn new(count: usize, pool: &Pool) -> Piece {
         let row = || pool.take(count);
-        Piece { x: [row(), row()], y: [row(), row()], before: row(), behind: row() }
+        Piece { x: [row(), row()], y: [row(), row()], as_first: row(), as_second: row() }
     }
 
     /// Elements of some vectors, from their planes, as coordinates.
@@ -87,7 +105,7 @@ impl Piece {
         at: usize,
         [of_x, of_y]: [usize; 2],
         vectors: &Vectors<'_>,
-        [received, mask, behind]: [&[u8]; 3],
+        [received, mask, as_second]: [&[u8]; 3],
         pool: &Pool,
     ) {
         let (len, range) = (vectors.len, at..at + 8 * vectors.len);
@@ -99,21 +117,21 @@ impl Piece {
         let mut sum = pool.take(received.len());
         sum.copy_from_slice(received);
         add(&mut sum, mask);
-        join(&sum, len, of_x, &mut self.before[range.clone()]);
-        join(behind, len, of_x, &mut self.behind[range]);
+        join(&sum, len, of_x, &mut self.as_first[range.clone()]);
+        join(as_second, len, of_x, &mut self.as_second[range]);
     }
 
     /// From coordinates to elements, and the product of this party's second shares.
     fn finish(&mut self, pool: &Pool) {
         let to_elements = Map::new(core::array::from_fn(|i| element(1 << i).0));
-        let mut row = pool.take(self.before.len());
+        let mut row = pool.take(self.as_first.len());
         let [x0, x1] = &mut self.x;
         let [y0, y1] = &mut self.y;
-        for column in [x0, x1, y0, y1, &mut self.before, &mut self.behind] {
+        for column in [x0, x1, y0, y1, &mut self.as_first, &mut self.as_second] {
             row.copy_from_slice(column);
             combine(column, &[Term { src: &row, map: &to_elements }], 0);
         }
         multiply(&mut row, &self.x[1], &self.y[1]);
-        add(&mut self.before, &row);
+        add(&mut self.as_first, &row);
     }
 }
