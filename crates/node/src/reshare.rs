@@ -394,6 +394,10 @@ impl Node<'_> {
         self.compare("keys", &heard, net)?;
         let common = offers::common(&offers, self.plan)?;
         let setup = moving::move_all(self, &common, session, net)?;
+        if common.left_behind > 0 {
+            let told = "components of keys stay behind, because not all old nodes have them: they have to be given again";
+            (self.tell)(&format!("{} {told}", common.left_behind));
+        }
         let id = session.id();
         let files = (id, &self.plan.new.to_text()[..], &self.plan.old.to_text()[..]);
         self.store
