@@ -36,8 +36,12 @@ use crate::material::quarantine::refuse_guessed;
 use crate::operator::clock::now;
 use crate::store::MovedKey;
 
-/// How many keys move together. Their material is in memory: up to 2 MB a key. Nodes that have no part in a step wait as long as it takes.
-pub(super) const KEYS_AT_ONCE: usize = 64;
+/// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in memory, up to 2 MB a key. Each new node makes
+/// it with every other one. Nodes that have no part in a step hear nothing meanwhile and wait for [`IDLE`](super::IDLE) at most, and the next try would
+/// be as slow. So the more nodes there are, the fewer keys.
+pub(super) fn keys_at_once(new_nodes: usize) -> usize {
+    (128 / new_nodes.max(1)).clamp(8, 64)
+}
 
 /// An old node's side of the old cluster.
 pub(super) struct OldSide {
@@ -222,4 +226,15 @@ fn restored(
         }
     }
     Ok(leaving)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keys_at_once;
+
+    #[test]
+    fn the_more_new_nodes_there_are_the_fewer_keys_move_together() {
+        let of: Vec<usize> = [1, 2, 3, 4, 9, 16, 64].into_iter().map(keys_at_once).collect();
+        assert_eq!(of, [64, 64, 42, 32, 14, 8, 8]);
+    }
 }

@@ -49,7 +49,7 @@ pub(super) fn move_all(
     let places = node.plan.new_places();
     let at_once = match node.plan.way {
         Way::Shares(..) => shares::KEYS_AT_ONCE,
-        Way::Masks => masks::KEYS_AT_ONCE,
+        Way::Masks => masks::keys_at_once(node.plan.new.nodes()),
     };
     let library = Library::default();
     let mut old = masks::OldSide::agree(node, net)?;
