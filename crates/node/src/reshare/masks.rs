@@ -197,7 +197,7 @@ fn port<'c>(cipher: &'c Cipher, part: &str) -> &'c Port {
     if part == RAW { &cipher.key_schedule.inputs()[0] } else { &cipher.key_schedule.outputs()[0] }
 }
 
-/// At an old node: its stored values. Those of other lengths, of an older version of the program, leave apart.
+/// At an old node: its stored values. Those with other images of their cells, of an older version of the program, leave apart.
 fn restored(
     node: &Node<'_>,
     (batches, library): (&[Batch<'_>], &Library),
@@ -207,7 +207,7 @@ fn restored(
     for Batch { part, keys, .. } in batches {
         let cipher = session.form(cipher(library, &keys[0].info.properties.cipher)?);
         let port = port(&cipher, part);
-        let mut runs: Vec<(usize, Vec<AnyShared>)> = Vec::new();
+        let mut runs: Vec<Vec<AnyShared>> = Vec::new();
         for key in keys {
             let mut shares = node.store.shares_of(key.info.id).map_err(system)?;
             let missing =
@@ -216,11 +216,11 @@ fn restored(
             node.conduct.spoil_stored(stored);
             let value = session.restore(stored)?;
             match runs.last_mut() {
-                Some((len, values)) if *len == stored.len() => values.push(value),
-                _ => runs.push((stored.len(), vec![value])),
+                Some(values) if session.can_join(&values[0], &value) => values.push(value),
+                _ => runs.push(vec![value]),
             }
         }
-        for (_, values) in runs {
+        for values in runs {
             let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: values.len() };
             leaving.push(Leaving { value: session.join_lanes(&values.iter().collect::<Vec<_>>()), shape });
         }
