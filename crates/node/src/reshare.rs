@@ -70,9 +70,10 @@ use course::{Course, Standing, course};
 use plan::Plan;
 
 /// Version of what the nodes tell each other here.
-const VERSION: &[u8] = b"reshare 2";
-/// How long a node may compute and store before the others hear from it again.
-const IDLE: Duration = Duration::from_secs(120);
+const VERSION: &[u8] = b"reshare 3";
+/// How long a node may compute and store before the others hear from it again. Under protocols with MACs, some nodes make material for a whole piece of the
+/// keys meanwhile (`reshare/masks.rs`): two nodes on two busy cores took 15 s for the largest one. A program that ends is noticed at once, however long this is.
+const IDLE: Duration = Duration::from_secs(600);
 /// What the nodes say at the end.
 const PREPARED: [u8; 1] = [1];
 const DONE: [u8; 1] = [2];
@@ -393,6 +394,10 @@ impl Node<'_> {
         let (offers, heard) = offers::exchange(offer.as_deref(), self.plan, net)?;
         self.compare("keys", &heard, net)?;
         let common = offers::common(&offers, self.plan)?;
+        if common.left_behind > 0 {
+            let told = "components of keys stay behind, because not all old nodes have them: they have to be given again";
+            (self.tell)(&format!("{} {told}", common.left_behind));
+        }
         let setup = moving::move_all(self, &common, session, net)?;
         let id = session.id();
         let files = (id, &self.plan.new.to_text()[..], &self.plan.old.to_text()[..]);

@@ -140,7 +140,7 @@ impl<N: Net> Net for Among<N> {
         self.net.exchange(&out, &mut into).map_err(|e| self.renumbered(e))
     }
 
-    /// The closure sees copies of what has come, by the numbers here.
+    /// The closure sees copies of what has come, by the numbers here. Each message is copied once.
     fn gather(
         &mut self,
         out: &[&[u8]],
@@ -150,15 +150,18 @@ impl<N: Net> Net for Among<N> {
     ) -> Result<Gathered> {
         let (out, mut outer_into) = self.spread(out, into)?;
         let parties = &self.parties;
+        let blank = |outer: &Option<Party>| outer.map_or(0, |p| outer_into[p.index()].len());
+        let mut copies: Vec<Zeroizing<Vec<u8>>> =
+            parties.iter().map(|outer| Zeroizing::new(vec![0; blank(outer)])).collect();
+        let mut copied = PartySet::default();
         let mut is_enough = |arrived: PartySet, came: &[&mut [u8]]| {
-            let mut copies: Vec<Zeroizing<Vec<u8>>> = parties
-                .iter()
-                .map(|outer| match outer {
-                    Some(p) if arrived.contains(*p) => Zeroizing::new(came[p.index()].to_vec()),
-                    Some(p) => Zeroizing::new(vec![0; came[p.index()].len()]),
-                    None => Zeroizing::default(),
-                })
-                .collect();
+            let new = arrived.without(copied);
+            for (outer, copy) in parties.iter().zip(&mut copies) {
+                if let Some(p) = outer.filter(|p| new.contains(*p)) {
+                    copy.copy_from_slice(came[p.index()]);
+                }
+            }
+            copied = arrived;
             let copies: Vec<&mut [u8]> = copies.iter_mut().map(|copy| copy.as_mut_slice()).collect();
             enough(numbered_here(parties, arrived), &copies)
         };

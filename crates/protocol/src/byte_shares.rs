@@ -93,6 +93,11 @@ impl ByteShares {
         ByteShares { lanes: selected.len(), views: self.views.clone(), rows, ..*self }
     }
 
+    /// Whether its lanes and those of another value can be lanes of one.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        (self.bits, self.count, &self.views) == (other.bits, other.count, &other.views)
+    }
+
     /// The lanes of all parts, which are values of one port.
     pub(crate) fn join(parts: &[&Self]) -> Self {
         let (views, first) = (parts[0].views.clone(), parts[0]);

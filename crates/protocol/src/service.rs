@@ -145,7 +145,11 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         usize::MAX
     }
 
-    /// Joins the lanes of several values into one, in order. They must come from evaluations of one circuit in this session.
+    /// Whether the lanes of two values can be those of one: they have as many cells, as large ones, and the same views.
+    fn can_join(&self, a: &Self::Shared, b: &Self::Shared) -> bool;
+
+    /// Joins the lanes of several values into one, in order. They must come from evaluations of one circuit in this session, or any two of them
+    /// [can be joined](ServiceSession::can_join).
     ///
     /// # Panics
     /// If there is none.

@@ -190,19 +190,31 @@ impl Keys {
     }
 
     /// Removes what is left of the components of keys that are there: a node that dies while a key is combined leaves it. The key is at all
-    /// nodes then, and the components are of no use to it. Returns how many.
+    /// nodes then, and the components are of no use to it. Returns how many. Components of a key that this node cannot read stay. One that cannot
+    /// be removed is the error, after the others.
     pub(crate) fn remove_combined(&self) -> Result<usize, Refusal> {
-        let mut removed = 0;
+        let (mut removed, mut failed) = (0, None);
         for info in self.store.readable_keys().map_err(of_store)? {
-            let name = &info.properties.name;
-            if info.component.is_some()
-                && key_of_component(name).map(|key| self.has(key)).transpose()? == Some(true)
-            {
-                self.store.delete(name, info.id).map_err(of_store)?;
-                removed += 1;
+            match self.remove_if_combined(&info) {
+                Ok(true) => removed += 1,
+                Ok(false) => {}
+                Err(e) => _ = failed.get_or_insert(e),
             }
         }
-        Ok(removed)
+        failed.map_or(Ok(removed), |e| Err(of_store(e)))
+    }
+
+    /// Removes a component whose key is there. Says whether it was one.
+    fn remove_if_combined(&self, info: &KeyInfo) -> Result<bool, StoreError> {
+        let name = &info.properties.name;
+        let Some(key) = key_of_component(name).filter(|_| info.component.is_some()) else {
+            return Ok(false);
+        };
+        match self.store.key(key) {
+            Ok(None) | Err(StoreError::Corrupt { .. }) => Ok(false),
+            Ok(Some(_)) => self.store.delete(name, info.id).map(|()| true),
+            Err(e) => Err(e),
+        }
     }
 
     /// Stores a key that is not yet announced, for the client that makes it.
@@ -357,6 +369,27 @@ mod tests {
             seen[if has { 1 + before } else { 0 }] += 1;
         }
         assert!(seen.iter().all(|times| *times > 0), "{seen:?}");
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_keeps_no_component_of_another_and_loses_none() {
+        let (store, disk) = in_memory();
+        for of in ["a", "b"] {
+            let made = key(of, of.as_bytes()[0]);
+            let part = component(of, 1, of.as_bytes()[0] + 10);
+            for stored in [&made, &part] {
+                store.put_pending(stored).expect("put");
+                store.announce(&stored.info.properties.name, stored.info.id).expect("announced");
+            }
+        }
+        store.damage_shares([b'a'; 16]);
+        drop(store);
+        let keys = Keys::new(Arc::new(reopen(&disk)), (2, 3), 10);
+        assert!(keys.has("a").is_err(), "it is damaged");
+        assert_eq!(keys.remove_combined().expect("the rest is done"), 1);
+        assert!(keys.component("a.component-1").expect("read").is_some(), "perhaps it is needed again");
+        assert!(keys.component("b.component-1").expect("read").is_none());
+        assert_eq!(keys.remove_combined().expect("nothing is left"), 0);
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub(crate) fn refuse_retired(
     let (name, version) = (&info.properties.name, info.version);
     let refused = |told: String| Err(Refusal::new(Reason::NotForThis, told));
     if info.ends().is_some_and(|ends| ends <= now) {
-        return refused(format!("the time of the session key '{name}' has ended"));
+        let what = if info.component.is_some() { "component" } else { "session key" };
+        return refused(format!("the time of the {what} '{name}' has ended"));
     }
     if version < info.least_version {
         let least = info.least_version;
@@ -71,7 +72,7 @@ pub(crate) fn refuse_return(info: &KeyInfo, state: VersionState) -> Result<(), R
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::{Lifetime, Mode, NewKey, Origin};
+    use polyclave_transport::wire::{Component, Lifetime, Mode, NewKey, Origin};
 
     use super::*;
     use VersionState::{Active, Compromised, Deactivated};
@@ -107,13 +108,20 @@ mod tests {
     }
 
     #[test]
-    fn a_session_key_does_nothing_from_its_end_on() {
-        let mut info = version(Active);
-        (info.made, info.properties.lifetime) = (NOW, Lifetime::Session { seconds: 60 });
-        for right in [Right::Encrypt, Right::Decrypt, Right::Wrap] {
-            assert!(refuse_retired(&info, right, true, NOW + 59).is_ok());
-            let told = refuse_retired(&info, right, true, NOW + 60).expect_err("it has ended");
-            assert!(told.message.contains("has ended"), "{told}");
+    fn a_session_key_and_a_component_do_nothing_from_their_end_on() {
+        let mut of_session = version(Active);
+        (of_session.made, of_session.properties.lifetime) = (NOW, Lifetime::Session { seconds: 60 });
+        let component = Some(Component { number: 1, of: 2, giver: [1; 32] });
+        let part = KeyInfo { made: NOW, component, ..version(Active) };
+        for (info, what) in
+            [(of_session, "the session key 'k' has ended"), (part, "the component 'k' has ended")]
+        {
+            let ends = info.ends().expect("it ends");
+            for right in [Right::Encrypt, Right::Decrypt, Right::Wrap] {
+                assert!(refuse_retired(&info, right, true, ends - 1).is_ok());
+                let told = refuse_retired(&info, right, true, ends).expect_err("it has ended");
+                assert!(told.message.contains(what), "{told}");
+            }
         }
     }
 

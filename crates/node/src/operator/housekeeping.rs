@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use polyclave_config::{NodeDir, NodeOperation};
+use polyclave_transport::wire::Refusal;
 
 use crate::clients::taking;
 use crate::core::Core;
@@ -28,9 +29,9 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit, mut not_erased) = (None, Leader::default(), None, None);
-    let mut certificates = Watch::default();
+    let (mut certificates, mut leftovers) = (Watch::default(), Leftovers::default());
     end_keys(core);
-    remove_combined(core);
+    leftovers.remove(core);
     look_over_keys(&core.store);
     while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
@@ -55,6 +56,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
             end_keys(core);
+            leftovers.remove(core);
             if let Err(e) = core.rules.log(&core.logbook, &core.store) {
                 tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
             }
@@ -114,13 +116,40 @@ fn end_keys(core: &Core) {
     }
 }
 
-/// Removes what a crash has left of components whose key was made.
-fn remove_combined(core: &Core) {
-    let Ok(_held_off) = core.material.hold_off_rotation(false) else { return };
-    match core.service.keys.remove_combined() {
-        Ok(0) => {}
-        Ok(removed) => tracing::info!(removed, "components are removed whose key was made before a crash"),
-        Err(e) => tracing::error!(error = e.message, "components of keys that are made could not be removed"),
+/// What a crash has left of components whose key was made. It is removed once after a start, and nothing may prevent that for good.
+#[derive(Default)]
+struct Leftovers {
+    are_removed: bool,
+    not_before: Option<Instant>,
+}
+
+impl Leftovers {
+    fn remove(&mut self, core: &Core) {
+        self.attempt(|| {
+            let _held_off = core.material.hold_off_rotation(false).ok()?;
+            Some(core.service.keys.remove_combined())
+        });
+    }
+
+    /// Tries it, until it is done. `removal` returns nothing while a refresh is under way. After a failure there is a pause.
+    fn attempt(&mut self, removal: impl FnOnce() -> Option<Result<usize, Refusal>>) {
+        if self.are_removed || self.not_before.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        match removal() {
+            None => {}
+            Some(Ok(removed)) => {
+                self.are_removed = true;
+                if removed > 0 {
+                    tracing::info!(removed, "components are removed whose key was made before a crash");
+                }
+            }
+            Some(Err(e)) => {
+                self.not_before = Some(Instant::now() + AFTER_FAILURE);
+                let told = "components of keys that are made could not be removed; this is tried again";
+                tracing::error!(error = e.message, "{told}");
+            }
+        }
     }
 }
 
@@ -149,5 +178,33 @@ fn look_over_keys(store: &Store) {
             "records of keys are damaged: other nodes serve where enough have them; restore a backup of this node"
         ),
         Err(e) => tracing::error!(error = %e, "the keys could not be checked"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_transport::wire::Reason;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_components_is_removed_as_soon_as_nothing_prevents_it_and_once() {
+        let (mut leftovers, mut tries) = (Leftovers::default(), Vec::new());
+        let mut attempt = |leftovers: &mut Leftovers, outcome: Option<Result<usize, Reason>>| {
+            let outcome = outcome.map(|done| done.map_err(|reason| Refusal::new(reason, "full")));
+            let mut tried = false;
+            leftovers.attempt(|| {
+                tried = true;
+                outcome
+            });
+            tries.push(tried);
+        };
+        attempt(&mut leftovers, None);
+        attempt(&mut leftovers, Some(Err(Reason::Internal)));
+        attempt(&mut leftovers, Some(Ok(2)));
+        leftovers.not_before = Some(Instant::now());
+        attempt(&mut leftovers, Some(Ok(2)));
+        attempt(&mut leftovers, Some(Ok(0)));
+        assert_eq!(tries, [true, true, false, true, false], "a refresh, a failure, its pause, done");
     }
 }

@@ -36,8 +36,12 @@ use crate::material::quarantine::refuse_guessed;
 use crate::operator::clock::now;
 use crate::store::MovedKey;
 
-/// How many keys move together. Their material is in memory: up to 2 MB a key. Nodes that have no part in a step wait as long as it takes.
-pub(super) const KEYS_AT_ONCE: usize = 64;
+/// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in memory, up to 2 MB a key. Each new node makes
+/// it with every other one. Nodes that have no part in a step hear nothing meanwhile and wait for [`IDLE`](super::IDLE) at most, and the next try would
+/// be as slow. So the more nodes there are, the fewer keys.
+pub(super) fn keys_at_once(new_nodes: usize) -> usize {
+    (128 / new_nodes.max(1)).clamp(8, 64)
+}
 
 /// An old node's side of the old cluster.
 pub(super) struct OldSide {
@@ -193,7 +197,7 @@ fn port<'c>(cipher: &'c Cipher, part: &str) -> &'c Port {
     if part == RAW { &cipher.key_schedule.inputs()[0] } else { &cipher.key_schedule.outputs()[0] }
 }
 
-/// At an old node: its stored values. Those of other lengths, of an older version of the program, leave apart.
+/// At an old node: its stored values. Those with other images of their cells, of an older version of the program, leave apart.
 fn restored(
     node: &Node<'_>,
     (batches, library): (&[Batch<'_>], &Library),
@@ -203,7 +207,7 @@ fn restored(
     for Batch { part, keys, .. } in batches {
         let cipher = session.form(cipher(library, &keys[0].info.properties.cipher)?);
         let port = port(&cipher, part);
-        let mut runs: Vec<(usize, Vec<AnyShared>)> = Vec::new();
+        let mut runs: Vec<Vec<AnyShared>> = Vec::new();
         for key in keys {
             let mut shares = node.store.shares_of(key.info.id).map_err(system)?;
             let missing =
@@ -212,14 +216,25 @@ fn restored(
             node.conduct.spoil_stored(stored);
             let value = session.restore(stored)?;
             match runs.last_mut() {
-                Some((len, values)) if *len == stored.len() => values.push(value),
-                _ => runs.push((stored.len(), vec![value])),
+                Some(values) if session.can_join(&values[0], &value) => values.push(value),
+                _ => runs.push(vec![value]),
             }
         }
-        for (_, values) in runs {
+        for values in runs {
             let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: values.len() };
             leaving.push(Leaving { value: session.join_lanes(&values.iter().collect::<Vec<_>>()), shape });
         }
     }
     Ok(leaving)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keys_at_once;
+
+    #[test]
+    fn the_more_new_nodes_there_are_the_fewer_keys_move_together() {
+        let of: Vec<usize> = [1, 2, 3, 4, 9, 16, 64].into_iter().map(keys_at_once).collect();
+        assert_eq!(of, [64, 64, 42, 32, 14, 8, 8]);
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use polyclave_cipher::{Cells, Compiled, catalog, compile, modes};
 use polyclave_protocol::among::{Among, in_network};
-use polyclave_protocol::any::{AnyServiceSession, AnySetup};
+use polyclave_protocol::any::{AnyServiceSession, AnySetup, AnyShared};
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
@@ -49,7 +49,7 @@ pub(super) fn move_all(
     let places = node.plan.new_places();
     let at_once = match node.plan.way {
         Way::Shares(..) => shares::KEYS_AT_ONCE,
-        Way::Masks => masks::KEYS_AT_ONCE,
+        Way::Masks => masks::keys_at_once(node.plan.new.nodes()),
     };
     let library = Library::default();
     let mut old = masks::OldSide::agree(node, net)?;
@@ -111,18 +111,18 @@ impl NewSide {
         }
         let mut protocol = self.join(node)?;
         // Keys with other images of their cells, of an older version of the program, are computed apart.
-        let mut groups: Vec<(Form<'_>, Vec<&MovedKey>)> = Vec::new();
+        let mut groups: Vec<Vec<Expanded<'_>>> = Vec::new();
         for key in keys {
-            let form = Form::of(key)?;
-            match groups.iter_mut().find(|(other, _)| *other == form) {
-                Some((_, group)) => group.push(key),
-                None => groups.push((form, vec![key])),
+            let key = Expanded::of(key, &protocol)?;
+            match groups.iter_mut().find(|group| group[0].fits(&key, &protocol)) {
+                Some(group) => group.push(key),
+                None => groups.push(vec![key]),
             }
         }
-        for (form, group) in groups {
-            let values = self.check_values(&form, &group, &mut protocol, net)?;
-            let wrong = group.iter().zip(values).find(|(key, value)| key.info.check_value != *value);
-            if let Some((key, _)) = wrong {
+        for group in groups {
+            let values = self.check_values(&group, &mut protocol, net)?;
+            let wrong = group.iter().zip(values).find(|(key, value)| key.key.info.check_value != *value);
+            if let Some((Expanded { key, .. }, _)) = wrong {
                 return Err(Error::System(format!(
                     "the new nodes compute another check value of the key {} than the one that is stored: some old node has a wrong share. \
                      No key has moved. Restore its backup, or leave it out",
@@ -135,23 +135,20 @@ impl NewSide {
 
     fn check_values(
         &mut self,
-        form: &Form<'_>,
-        group: &[&MovedKey],
+        group: &[Expanded<'_>],
         protocol: &mut AnyServiceSession,
         net: &mut dyn Net,
     ) -> Result<Vec<Vec<u8>>> {
-        let unknown = || Error::System(format!("this version knows no cipher '{}'", form.cipher));
-        if !self.circuits.contains_key(form.cipher) {
-            let cipher =
-                catalog::find(form.cipher).filter(|cipher| cipher.key_bytes > 0).ok_or_else(unknown)?;
+        let name = group[0].cipher();
+        let unknown = || Error::System(format!("this version knows no cipher '{name}'"));
+        if !self.circuits.contains_key(name) {
+            let cipher = catalog::find(name).filter(|cipher| cipher.key_bytes > 0).ok_or_else(unknown)?;
             let circuit = compile(&modes::check_values(&protocol.form(cipher)), protocol);
-            self.circuits.insert(form.cipher.to_owned(), circuit);
+            self.circuits.insert(name.to_owned(), circuit);
         }
-        let circuit = self.circuits.get(form.cipher).ok_or_else(unknown)?;
-        let stored = group.iter().map(|key| all_round_keys(key)).collect::<Result<Vec<_>>>()?;
-        let parts = stored.iter().flatten().map(|bytes| protocol.restore(bytes));
-        let parts = parts.collect::<Result<Vec<_>>>()?;
-        let round_keys = protocol.join_lanes(&parts.iter().collect::<Vec<_>>());
+        let circuit = self.circuits.get(name).ok_or_else(unknown)?;
+        let parts: Vec<&AnyShared> = group.iter().flat_map(|key| &key.parts).collect();
+        let round_keys = protocol.join_lanes(&parts);
         let (zero, lanes) = (&circuit.inputs()[0], parts.len());
         let zeros = Cells::zero(zero.cells.len(), zero.bits, lanes);
         let inputs = [Input::Public(&zeros), Input::Shared(&round_keys)];
@@ -162,33 +159,37 @@ impl NewSide {
             .accept()
             .to_blocks();
         let mut values = values.chunks(values.len() / lanes);
-        Ok(stored
+        Ok(group
             .iter()
-            .map(|parts| values.by_ref().take(parts.len()).flatten().copied().collect())
+            .map(|key| values.by_ref().take(key.parts.len()).flatten().copied().collect())
             .collect())
     }
 }
 
-/// What keys have to have in common to be computed together.
-#[derive(PartialEq, Eq)]
-struct Form<'k> {
-    cipher: &'k str,
-    bytes: usize,
+/// A key with its round keys, and with those of the second key for a mode that takes two, whose check values stand behind each other.
+struct Expanded<'k> {
+    key: &'k MovedKey,
+    parts: Vec<AnyShared>,
 }
 
-impl<'k> Form<'k> {
-    fn of(key: &'k MovedKey) -> Result<Self> {
-        Ok(Form { cipher: &key.info.properties.cipher, bytes: round_keys(key)?.len() })
+impl<'k> Expanded<'k> {
+    fn of(key: &'k MovedKey, protocol: &AnyServiceSession) -> Result<Self> {
+        let name = &key.info.properties.name;
+        let missing = || Error::System(format!("the key {name} has no round keys"));
+        let first = protocol.restore(key.shares.get(ROUND_KEYS).ok_or_else(missing)?)?;
+        let second = key.shares.get(SECOND).map(|bytes| protocol.restore(bytes)).transpose()?;
+        if second.as_ref().is_some_and(|second| !protocol.can_join(&first, second)) {
+            return Err(Error::System(format!("the two halves of the key {name} do not fit together")));
+        }
+        Ok(Expanded { key, parts: [first].into_iter().chain(second).collect() })
     }
-}
 
-fn round_keys(key: &MovedKey) -> Result<&[u8]> {
-    let missing = || Error::System(format!("the key {} has no round keys", key.info.properties.name));
-    key.shares.get(ROUND_KEYS).map(|bytes| &bytes[..]).ok_or_else(missing)
-}
+    fn cipher(&self) -> &'k str {
+        &self.key.info.properties.cipher
+    }
 
-/// The round keys of a key, and those of the second key for a mode that takes two, whose check values stand behind each other.
-fn all_round_keys(key: &MovedKey) -> Result<Vec<&[u8]>> {
-    let second = key.shares.get(SECOND).map(|bytes| &bytes[..]);
-    Ok([round_keys(key)?].into_iter().chain(second).collect())
+    /// Whether another key can be computed together with this one.
+    fn fits(&self, other: &Self, protocol: &AnyServiceSession) -> bool {
+        self.cipher() == other.cipher() && protocol.can_join(&self.parts[0], &other.parts[0])
+    }
 }

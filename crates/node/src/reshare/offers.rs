@@ -64,6 +64,8 @@ pub(crate) struct CommonKeys {
     /// In the order of their ids.
     pub(crate) keys: Vec<Common>,
     pub(crate) deleted: Vec<[u8; 16]>,
+    /// How many components of keys stay behind, because not all old nodes have them. They are among the deleted.
+    pub(crate) left_behind: usize,
 }
 
 impl Common {
@@ -156,14 +158,15 @@ pub(super) fn decode(told: &[u8]) -> Result<Vec<Offer>, String> {
     Ok(offers)
 }
 
-/// The keys that all old nodes hold, and the deleted ones. The same at all nodes, since all have heard the same. No node's word deletes a key.
+/// The keys that all old nodes hold, and the deleted ones. The same at all nodes, since all have heard the same. No node's word deletes
+/// a key. A component of a key stays behind if not all have it, so one node's word does end that: it can be given again.
 pub(crate) fn common(offers: &[(Party, Vec<Offer>)], plan: &Plan) -> Result<CommonKeys> {
     let mut entries: BTreeMap<[u8; 16], Vec<(Party, &Offer)>> = BTreeMap::new();
     for (party, offer) in offers.iter().flat_map(|(party, offers)| offers.iter().map(|offer| (*party, offer)))
     {
         entries.entry(offer.id).or_default().push((party, offer));
     }
-    let mut common = CommonKeys { keys: Vec::new(), deleted: Vec::new() };
+    let mut common = CommonKeys { keys: Vec::new(), deleted: Vec::new(), left_behind: 0 };
     for (id, entries) in entries {
         let is = |state: State| entries.iter().any(|(_, offer)| offer.state == state);
         let (_, first) = entries[0];
@@ -176,6 +179,7 @@ pub(crate) fn common(offers: &[(Party, Vec<Offer>)], plan: &Plan) -> Result<Comm
             }
             // Its time has ended at some of them, or a crash has left it at some.
             () if entries.iter().all(|(_, offer)| offer.state == State::Deleted || is_component(offer)) => {
+                common.left_behind += usize::from(is(State::Announced));
                 common.deleted.push(id);
             }
             () if is(State::Announced) => {
@@ -317,14 +321,17 @@ pub(super) mod tests {
         let plan = plan(&old("shamir", 3, 1), &change).expect("it can be done");
         let of = |offers: [Option<Offer>; 3]| {
             let lists = offers.into_iter().zip(0..).map(|(offer, p)| (Party(p), offer.into_iter().collect()));
-            common(&lists.collect::<Vec<_>>(), &plan).map(|common| (common.keys.len(), common.deleted))
+            common(&lists.collect::<Vec<_>>(), &plan)
+                .map(|common| (common.keys.len(), common.deleted, common.left_behind))
         };
         let has = |component| Some(told(Some(info(component)), State::Announced));
         let one = || has(Some(part.clone()));
-        assert_eq!(of([one(), one(), one()]), Ok((1, vec![])));
-        let gone = Ok((0, vec![[1; 16]]));
+        let deleted = || Some(told(None, State::Deleted));
+        assert_eq!(of([one(), one(), one()]), Ok((1, vec![], 0)));
+        let gone = Ok((0, vec![[1; 16]], 1));
         assert_eq!(of([one(), None, one()]), gone);
-        assert_eq!(of([one(), Some(told(None, State::Deleted)), one()]), gone);
+        assert_eq!(of([one(), deleted(), one()]), gone);
+        assert_eq!(of([deleted(), deleted(), deleted()]), Ok((0, vec![[1; 16]], 0)), "nobody misses it");
         assert!(of([has(None), None, has(None)]).is_err(), "a key is not lost");
         assert!(of([has(None), None, one()]).is_err(), "nor because one node says that it is a component");
     }

@@ -76,19 +76,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::Records;
     use super::super::testing::*;
     use super::*;
-
-    /// Flips the last byte of a record.
-    fn damage(store: &Store, table: Table, record: &[u8]) {
-        let changed = store.engine.write(|changes| {
-            let mut sealed = changes.sealed(table, record)?.expect("it is there");
-            *sealed.last_mut().expect("bytes") ^= 1;
-            changes.put_sealed(table, record, &sealed)
-        });
-        changed.expect("written");
-    }
 
     #[test]
     fn damaged_keys_are_found_and_the_others_are_listed() {
@@ -98,8 +87,8 @@ mod tests {
             store.announce(name, [seed; 16]).expect("announced");
         }
         assert_eq!(store.look_over().expect("read"), Vec::<String>::new());
-        damage(&store, Table::Keys, b"a");
-        damage(&store, Table::Shares, &[2; 16]);
+        store.damage_record(Table::Keys, b"a");
+        store.damage_shares([2; 16]);
         drop(store);
         let store = reopen(&disk);
         assert_eq!(store.look_over().expect("read"), ["a", "b"]);
@@ -107,7 +96,7 @@ mod tests {
             store.readable_keys().expect("read").into_iter().map(|k| k.properties.name).collect();
         assert_eq!(listed, ["b", "c"], "what b is can be read, its shares cannot");
         assert!(matches!(store.key("b"), Err(StoreError::Corrupt { .. })));
-        damage(&store, Table::Shares, &[2; 16]);
+        store.damage_shares([2; 16]);
         store.key("b").expect("mended").expect("there");
         assert_eq!(store.damaged(), ["a"]);
     }

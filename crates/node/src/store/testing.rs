@@ -188,6 +188,21 @@ impl Store {
         let found: super::Result<()> = self.engine.read(|_| panic!("a page makes no sense"));
         assert!(matches!(found, Err(super::StoreError::Damaged { .. })));
     }
+
+    /// Flips the last byte of a record.
+    pub(super) fn damage_record(&self, table: Table, record: &[u8]) {
+        let changed = self.engine.write(|changes| {
+            let mut sealed = changes.sealed(table, record)?.expect("it is there");
+            *sealed.last_mut().expect("bytes") ^= 1;
+            changes.put_sealed(table, record, &sealed)
+        });
+        changed.expect("written");
+    }
+
+    /// Damages the shares of a key; the same once more mends them.
+    pub(crate) fn damage_shares(&self, id: [u8; 16]) {
+        self.damage_record(Table::Shares, &id);
+    }
 }
 
 impl Store {

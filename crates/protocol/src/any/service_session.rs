@@ -25,6 +25,8 @@ pub trait ErasedServiceSession: ErasedSession {
     fn erased_lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize;
     /// See [`ServiceSession::join_lanes`].
     fn erased_join_lanes(&self, parts: &[&AnyShared]) -> AnyShared;
+    /// See [`ServiceSession::can_join`].
+    fn erased_can_join(&self, a: &AnyShared, b: &AnyShared) -> bool;
     /// See [`ServiceSession::save`].
     fn erased_save(&self, value: &AnyShared) -> Zeroizing<Vec<u8>>;
     /// See [`ServiceSession::restore`].
@@ -71,6 +73,10 @@ impl<P: ErasableService> ErasedServiceSession for P {
 
     fn erased_join_lanes(&self, parts: &[&AnyShared]) -> AnyShared {
         AnyShared::new(self.join_lanes(&parts.iter().map(|part| part.of()).collect::<Vec<_>>()))
+    }
+
+    fn erased_can_join(&self, a: &AnyShared, b: &AnyShared) -> bool {
+        self.can_join(a.of(), b.of())
     }
 
     fn erased_save(&self, value: &AnyShared) -> Zeroizing<Vec<u8>> {
@@ -138,6 +144,10 @@ impl ServiceSession for AnyServiceSession {
 
     fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
         self.0.erased_lanes_within(compiled, bytes)
+    }
+
+    fn can_join(&self, a: &AnyShared, b: &AnyShared) -> bool {
+        self.0.erased_can_join(a, b)
     }
 
     fn join_lanes(&self, parts: &[&AnyShared]) -> AnyShared {

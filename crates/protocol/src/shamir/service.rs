@@ -90,6 +90,10 @@ where
         }
     }
 
+    fn can_join(&self, a: &Shared, b: &Shared) -> bool {
+        a.is_alike(b)
+    }
+
     fn join_lanes(&self, parts: &[&Shared]) -> Shared {
         Shared::join(parts)
     }

@@ -83,10 +83,9 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
         let mut carried = vec![Zeroizing::default(); stored.len()];
         carry_stored_elements(&mut rotation, [old, new], stored, &mut carried, net)?;
         let (places, values) = stored_values(stored, |bytes| Shared::restore(bytes, old.key()))?;
-        let alike = |a: &Shared<Gf2_64>, b: &Shared<Gf2_64>| {
-            (a.bits, a.count, &a.views) == (b.bits, b.count, &b.views)
-        };
-        for group in groups(&values, alike, |value| value.count * value.lanes * usize::from(value.bits)) {
+        for group in
+            groups(&values, Shared::is_alike, |value| value.count * value.lanes * usize::from(value.bits))
+        {
             let joined = Shared::join(&group.iter().map(|value| &values[*value]).collect::<Vec<_>>());
             let moved = rotation.carry_cells(&joined, net)?;
             for (value, lanes) in group.iter().zip(ranges(group.iter().map(|value| values[*value].lanes))) {
@@ -149,6 +148,10 @@ impl ServiceSession for Spdz<Gf2_64> {
         let openings = cost.operations_per_lane as usize * CELL;
         let of_lane = 2 * cost.material_bytes_per_lane + openings + compiled.lane_slots() * CELL;
         (bytes / of_lane.max(1)).max(1)
+    }
+
+    fn can_join(&self, a: &Shared<Gf2_64>, b: &Shared<Gf2_64>) -> bool {
+        a.is_alike(b)
     }
 
     fn join_lanes(&self, parts: &[&Shared<Gf2_64>]) -> Shared<Gf2_64> {

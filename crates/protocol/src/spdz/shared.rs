@@ -111,6 +111,11 @@ impl<F: MacField> Shared<F> {
         }
     }
 
+    /// Whether its lanes and those of another value can be lanes of one.
+    pub(super) fn is_alike(&self, other: &Self) -> bool {
+        (self.bits, self.count, &self.views) == (other.bits, other.count, &other.views)
+    }
+
     /// The lanes of all parts, which are values of one port and session.
     pub(super) fn join(parts: &[&Self]) -> Self {
         let first = parts[0];

@@ -84,7 +84,8 @@ pub struct Sweep {
     pub faults: Vec<Fault>,
     /// [`Fault::Drop`] is committed on one message of this many, since it costs a time limit: 1 for all.
     pub drop_every: u64,
-    /// Whether honest parties may make up for a message that is lost or cut short, so that none of them notices.
+    /// Whether honest parties may make up for a message that is lost or cut short, so that none of them notices. Then all of them have to end
+    /// as promised, and some faults have to be noticed by all.
     pub corrects: bool,
 }
 
@@ -112,12 +113,17 @@ impl Sweep {
     /// Runs `party` at all parties, first without a fault, then with each.
     ///
     /// # Panics
-    /// If the promise is broken, a party hangs or panics, a message is lost or cut short and nobody notices (unless the protocol corrects),
-    /// or, under a protocol that verifies, the error of an honest party accuses another honest one.
+    /// If the promise is broken, a party hangs or panics, a message is lost or cut short and nobody notices (under a protocol that corrects:
+    /// every fault leaves some honest party with an output), or, under a protocol that verifies, the error of an honest party accuses another
+    /// honest one.
     pub fn run<T: Clone + Debug + PartialEq + Send + Sync + 'static>(
         &self,
         party: impl Fn(&mut dyn Net) -> Result<T> + Send + Sync + 'static,
     ) -> Swept {
+        assert!(
+            !self.corrects || self.promise == Promise::RightOrAborted,
+            "what corrects gives the right output"
+        );
         let party = Arc::new(party);
         let ends = |timeout| mesh_with_timeout(self.parties, timeout);
         let honest: Vec<_> =
@@ -160,6 +166,7 @@ impl Sweep {
                 }
             }
         }
+        assert!(!self.corrects || swept.survived < swept.faults, "no fault ends the run for all: {swept:?}");
         swept
     }
 
@@ -188,4 +195,49 @@ fn with<T>(
 ) -> impl Fn(&mut dyn Net) -> Result<T> + Send + Sync + 'static {
     let party = party.clone();
     move |net| party(net)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sweep(check: fn(u8) -> Result<u8>) -> Swept {
+        let (sender, receiver) = (Party(0), Party(1));
+        let sweep = Sweep { corrects: true, ..Sweep::new(2, sender, Promise::RightOrAborted) };
+        sweep.run(move |net| {
+            let mut told = [7];
+            if net.me() == sender {
+                net.send(receiver, &told)?;
+                return Ok(7);
+            }
+            loop {
+                match net.recv(sender, &mut told) {
+                    Ok(()) => return check(told[0]),
+                    // The machine may be busy.
+                    Err(Error::Timeout { .. }) => {}
+                    // It makes up for what is cut or does not come.
+                    Err(_) => return Ok(7),
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn a_protocol_that_corrects_a_lost_message_and_ends_with_a_wrong_one_passes() {
+        let refused = |told| (told == 7).then_some(7).ok_or_else(|| Error::System("it is wrong".into()));
+        let swept = sweep(refused);
+        assert!(swept.survived > 0 && swept.survived < swept.faults, "{swept:?}");
+    }
+
+    #[test]
+    #[should_panic(expected = "accepts a wrong output")]
+    fn a_protocol_that_corrects_and_accepts_what_is_wrong_fails() {
+        sweep(Ok);
+    }
+
+    #[test]
+    #[should_panic(expected = "no fault ends the run for all")]
+    fn a_protocol_that_seems_to_correct_everything_fails() {
+        sweep(|_| Ok(7));
+    }
 }

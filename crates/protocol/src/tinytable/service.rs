@@ -205,8 +205,7 @@ impl ServiceConfig for ServedConfig {
         let mut carried = vec![Zeroizing::default(); stored.len()];
         carry_stored_elements(&mut rotation, [old, new], stored, &mut carried, net)?;
         let (places, values) = stored_values(stored, |bytes| Shared::restore(bytes, old.key()))?;
-        let alike = |a: &Shared, b: &Shared| (a.bits, a.count) == (b.bits, b.count);
-        for group in groups(&values, alike, |value| value.count * value.lanes) {
+        for group in groups(&values, Shared::is_alike, |value| value.count * value.lanes) {
             let mut moved = Shared::join(&group.iter().map(|value| &values[*value]).collect::<Vec<_>>());
             let bits = rotation.carry_bits(&moved.as_bits()?, [&mut *of_old, &mut *of_new], net)?;
             moved.set_bits(&bits);

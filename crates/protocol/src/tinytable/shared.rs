@@ -46,6 +46,11 @@ impl Shared {
         Shared { lanes: selected.len(), shares, unchecked: self.unchecked.clone(), ..*self }
     }
 
+    /// Whether its lanes and those of another value can be lanes of one.
+    pub(super) fn is_alike(&self, other: &Self) -> bool {
+        (self.bits, self.count) == (other.bits, other.count)
+    }
+
     /// The lanes of all parts, which are values of one port and session.
     pub(super) fn join(parts: &[&Shared]) -> Shared {
         fn joined<T: Copy>(parts: &[&Shared], rows: fn(&Masks) -> &[T]) -> Vec<T> {

@@ -1,6 +1,6 @@
 //! Lanes of shared values as values of their own, under every protocol.
 
-use polyclave_cipher::{Builder, Cells, Circuit, compile};
+use polyclave_cipher::{Builder, Cells, Circuit, Matrix, compile, compile_with_views};
 use polyclave_field::Gf2_64;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
@@ -21,8 +21,13 @@ const SELECTED: [usize; 4] = [4, 0, 4, 3];
 
 /// `x`, one value a lane, and `y`, one for all, to their sum.
 fn sum() -> Circuit {
+    sum_of(3, 4)
+}
+
+/// The same of so many cells with so many bits.
+fn sum_of(count: usize, bits: u8) -> Circuit {
     let mut b = Builder::new("sum");
-    let (x, y) = (b.input("x", 3, 4), b.uniform_input("y", 3, 4));
+    let (x, y) = (b.input("x", count, bits), b.uniform_input("y", count, bits));
     let sum = b.xor_each(&x, &y);
     b.output("sum", &sum);
     b.finish()
@@ -105,7 +110,29 @@ fn party_in_pieces<S: ServiceConfig>(
         let inputs = [Input::Public(&x), Input::Public(y)];
         parts.push(evaluate(&mut protocol, &compiled, x.lanes(), &inputs, batch, net)?.remove(0));
     }
+    assert!(protocol.can_join(&parts[0], &parts[1]), "{}", config.name());
+    for (count, bits) in [(2, 4), (3, 8), (6, 2)] {
+        let other = compile(&sum_of(count, bits), &protocol);
+        let (x, y) = (Cells::zero(count, bits, LANES), Cells::zero(count, bits, 1));
+        let batch = prepare(&mut protocol, &other, LANES, net)?;
+        let inputs = [Input::Public(&x), Input::Public(&y)];
+        let other = evaluate(&mut protocol, &other, LANES, &inputs, batch, net)?.remove(0);
+        assert!(!protocol.can_join(&parts[1], &other), "{}: {count} cells of {bits} bits", config.name());
+    }
     let joined = protocol.join_lanes(&parts.iter().collect::<Vec<_>>());
+    // Values of one length with other images of their cells, where values have any.
+    let images: [fn(u8) -> u8; 2] = [|x| x << 1 & 15, |x| x << 1 & 15 | x >> 3];
+    let mut with_images = Vec::new();
+    for image in images {
+        let views = [Matrix::identity(4), Matrix::of(4, 4, image)];
+        let compiled = compile_with_views(&sum(), &protocol, |_| views.to_vec());
+        let batch = prepare(&mut protocol, &compiled, LANES, net)?;
+        let inputs = [Input::Public(x), Input::Public(y)];
+        with_images.push(evaluate(&mut protocol, &compiled, LANES, &inputs, batch, net)?.remove(0));
+    }
+    let [plain, a, b] = [&joined, &with_images[0], &with_images[1]].map(|value| protocol.save(value).len());
+    assert!(a == b && a >= plain, "{}", config.name());
+    assert_eq!(protocol.can_join(&with_images[0], &with_images[1]), a == plain, "{}", config.name());
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
     let inputs = [Input::Shared(&joined), Input::Public(y)];
     let twice = evaluate(&mut protocol, &compiled, LANES, &inputs, batch, net)?.remove(0);

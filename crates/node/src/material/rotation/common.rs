@@ -27,7 +27,24 @@ pub(super) fn common_keys(store: &Store, net: &mut TlsNet) -> Result<Vec<HeldKey
     heard.insert(net.me().index(), &mine);
     compare("keys", &heard.concat().concat(), net)?;
     let common = common(&mine, &lists)?;
-    Ok(held.into_iter().filter(|key| common.binary_search(&key.id).is_ok()).collect())
+    let (carried, ending): (Vec<_>, Vec<_>) =
+        held.into_iter().partition(|key| common.binary_search(&key.id).is_ok());
+    let components = components(&ending);
+    if components > 0 {
+        tracing::warn!(
+            components,
+            "components of keys end with this refresh, because not all nodes have them: they have to be given again"
+        );
+    }
+    Ok(carried)
+}
+
+/// How many components of keys there are among some that end.
+fn components(ending: &[HeldKey]) -> usize {
+    let is_component = |key: &&HeldKey| {
+        key.state == KeyState::Announced && key.info.as_ref().is_some_and(|info| info.component.is_some())
+    };
+    ending.iter().filter(is_component).count()
 }
 
 pub(super) type Listed = [u8; LISTED];
@@ -57,7 +74,7 @@ fn listed(key: &HeldKey) -> Result<Listed> {
 }
 
 /// The ids of the keys that all nodes hold, in order. They follow from all lists, so they are the same at all nodes. No other node's word
-/// deletes a key here.
+/// deletes a key here, except a session key or a component of a key ([`TEMPORARY`]).
 pub(super) fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Vec<[u8; 16]>> {
     let nodes = 1 + theirs.len();
     let mut entries: BTreeMap<[u8; 16], Vec<&Listed>> = BTreeMap::new();
@@ -119,6 +136,8 @@ fn tell_lists(mine: &[Listed], net: &mut TlsNet) -> Result<Vec<Vec<Listed>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::StoredKey;
+    use crate::store::testing::{component, key};
 
     fn entry(id: u8, state: u8) -> Listed {
         let mut bytes = [9; LISTED];
@@ -137,9 +156,34 @@ mod tests {
         assert_eq!(ended, Ok(vec![[1; 16]]), "the time of a session key has ended at one of them");
         let deleted = common(&[entry(1, ANNOUNCED)], &[vec![entry(1, DELETED)]]);
         assert!(deleted.is_err(), "one node's word deletes nothing");
+        for of_other in [vec![entry(3, DELETED)], vec![entry(3, PENDING)], vec![]] {
+            let lists = [vec![entry(3, DELETED)], of_other];
+            assert_eq!(common(&[entry(3, TEMPORARY)], &lists), Ok(vec![]), "it ends, and stops nothing");
+        }
         let mut other = entry(1, ANNOUNCED);
         other[40] ^= 1;
         assert!(common(&[entry(1, ANNOUNCED)], &[vec![other]]).is_err(), "another key under the same id");
+        other[16] = TEMPORARY;
+        assert_eq!(
+            common(&[entry(1, TEMPORARY)], &[vec![other]]),
+            Ok(vec![]),
+            "neither of the two is carried over"
+        );
+        assert!(common(&[entry(1, ANNOUNCED)], &[vec![other]]).is_err(), "who holds a key is told of it");
         assert!(common(&[], &[vec![entry(1, ANNOUNCED); 2]]).is_err(), "one node speaks once for a key");
+    }
+
+    #[test]
+    fn components_that_end_with_a_refresh_are_counted_and_deleted_or_unfinished_ones_are_not() {
+        let held = |stored: StoredKey, state| HeldKey { id: stored.info.id, state, info: Some(stored.info) };
+        let gone = HeldKey { id: [4; 16], state: KeyState::Deleted, info: None };
+        let part = |seed| component("zone", seed, seed);
+        let ending = [
+            held(part(1), KeyState::Announced),
+            held(part(2), KeyState::Pending),
+            held(key("zone", 3), KeyState::Announced),
+            gone,
+        ];
+        assert_eq!((components(&ending), components(&ending[1..])), (1, 0));
     }
 }

@@ -99,7 +99,8 @@ pub(super) fn hear(
     hear_ranges(proposer, count, patience, net)
 }
 
-/// Receives a claim that may wait for material, as long as `may_wait` says so.
+/// Receives a claim that may wait for material, as long as `may_wait` says so. One that waits for longer accuses nobody and is no guess of a MAC key:
+/// nothing of the request has been opened, no check was answered, and an honest proposer can be so slow, or others can have dropped its material.
 pub(super) fn hear_when_it_is_there(
     epoch: &[u8; 32],
     net: &mut dyn Net,

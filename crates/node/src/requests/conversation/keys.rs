@@ -175,7 +175,8 @@ impl Serving<'_, '_> {
         let stored = stored.and_then(|()| self.service.marks.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
         let announced = self.service.keys.announce(&info);
-        // What is left of a component at a node that dies before this is removed when it starts.
+        // At a node that dies before this, what is left of the components is removed when it starts, and if it dies before it has announced
+        // the key, when the key is first used there ([`complete`](Self::complete)).
         let gone = |name: &String| self.service.keys.delete(name, None).map(drop);
         let announced = announced.and_then(|()| components.iter().try_for_each(gone));
         agree(announced.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;

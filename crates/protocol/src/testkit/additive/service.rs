@@ -72,6 +72,10 @@ impl ServiceSession for Additive {
         (bytes / self.cost(compiled).material_bytes_per_lane.max(1)).max(1)
     }
 
+    fn can_join(&self, a: &ByteShares, b: &ByteShares) -> bool {
+        a.is_alike(b)
+    }
+
     fn join_lanes(&self, parts: &[&ByteShares]) -> ByteShares {
         ByteShares::join(parts)
     }

@@ -88,6 +88,10 @@ impl ServiceSession for Served {
         boolean::expanded(cipher)
     }
 
+    fn can_join(&self, a: &Shared, b: &Shared) -> bool {
+        a.is_alike(b)
+    }
+
     fn join_lanes(&self, parts: &[&Shared]) -> Shared {
         Shared::join(parts)
     }
