@@ -10,7 +10,8 @@
 //! the directory (`identity.tries`), so it binds nobody who can write there. A process that has unsealed the key holds it in its memory.
 //!
 //! The count is raised durably before anything depends on whether a PIN is right: a thread writes it while others make the key of the PIN,
-//! and only when both are done the seal is opened. So a kill gives no further try.
+//! and only when both are done the seal is opened. So a kill gives no further try. A try whose key could not be made, because the machine has
+//! no thread or memory left, is taken back: it has tried no PIN.
 //!
 //! # Versions of the file
 //!
@@ -160,31 +161,45 @@ impl SealedClient {
 
     /// Opens the directory with the key under a PIN.
     pub fn unseal(&self, owner: PinOwner, pin: &[u8]) -> std::result::Result<ClientDir, PinError> {
+        self.unseal_counting(owner, pin, |tries| self.count(tries))
+    }
+
+    /// The same. `count` makes a number of tries durable.
+    fn unseal_counting(
+        &self,
+        owner: PinOwner,
+        pin: &[u8],
+        count: impl Fn(u32) -> Result<()> + Sync,
+    ) -> std::result::Result<ClientDir, PinError> {
         // One try at a time, so that no try is uncounted.
         let _locked = self.lock()?;
         let pins = self.read()?;
+        let costs = pins.costs();
         let sealed = match owner {
             PinOwner::SecurityOfficer => &pins.security_officer,
             PinOwner::User => pins.user.as_ref().ok_or(PinError::NotSet)?,
         };
-        let tried = if owner == PinOwner::User { self.wrong_pins()? } else { 0 };
-        if tried >= MOST_WRONG_PINS {
-            return Err(PinError::Locked);
-        }
-        let costs = pins.costs();
-        let (counted, cipher) = std::thread::scope(|scope| {
-            let counting = scope.spawn(|| match owner {
-                PinOwner::User => self.count(tried + 1),
-                PinOwner::SecurityOfficer => Ok(()),
-            });
-            let cipher = costs.cost.cipher(pin, &sealed.salt);
-            (counting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), cipher)
-        });
-        // Nothing depends on the PIN before this.
-        counted?;
+        let cipher = || costs.cost.cipher(pin, &sealed.salt);
+        let cipher = match owner {
+            PinOwner::SecurityOfficer => cipher()?,
+            PinOwner::User => {
+                let tried = self.wrong_pins()?;
+                if tried >= MOST_WRONG_PINS {
+                    return Err(PinError::Locked);
+                }
+                match counted(|| count(tried + 1), cipher)? {
+                    Ok(cipher) => cipher,
+                    Err(error) => {
+                        // Without its key no PIN was tried.
+                        count(tried)?;
+                        return Err(error.into());
+                    }
+                }
+            }
+        };
         let head = costs.head(owner, &sealed.salt);
         let payload = Payload { msg: &sealed.sealed, aad: &head };
-        let opened = cipher?.decrypt(&sealed.nonce.into(), payload).map(Zeroizing::new);
+        let opened = cipher.decrypt(&sealed.nonce.into(), payload).map(Zeroizing::new);
         let pem = opened.map_err(|_| PinError::Wrong)?;
         let identity = StoredIdentity::from_pem(&pem);
         let identity = identity.map_err(|what| Error::malformed(&self.path.join(FILE), what))?;
@@ -248,6 +263,20 @@ impl Drop for Locked {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
+}
+
+/// Counts a try while `make` makes the key of its PIN. What was made is given only if the try was counted: nothing depends on a PIN before.
+/// Where no thread can be had, it is counted first.
+fn counted<T>(count: impl Fn() -> Result<()> + Sync, make: impl FnOnce() -> T) -> Result<T> {
+    std::thread::scope(|scope| {
+        let Ok(counting) = std::thread::Builder::new().spawn_scoped(scope, &count) else {
+            count()?;
+            return Ok(make());
+        };
+        let made = make();
+        counting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(made)
+    })
 }
 
 /// Reads the file. An error says what is wrong.
@@ -321,6 +350,8 @@ fn remove(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use crate::identity::tests::identity;
 
@@ -455,6 +486,47 @@ pub(crate) mod tests {
         assert_eq!(client.wrong_pins().expect("counted"), 1);
         client.unseal(PinOwner::User, b"1234").expect("its PIN");
         assert!(!client.path.join(TRIES).exists());
+    }
+
+    #[test]
+    fn a_right_pin_that_cannot_be_counted_opens_nothing_and_tells_nothing() {
+        let (_dir, client) = client(Some(b"1234"));
+        let full = |_| Err(Error::misuse("the disk is full"));
+        for pin in [&b"1234"[..], b"0"] {
+            let told = client.unseal_counting(PinOwner::User, pin, full).expect_err("not counted");
+            assert!(matches!(&told, PinError::Files(e) if e.to_string().contains("disk is full")), "{told}");
+        }
+        client
+            .unseal_counting(PinOwner::SecurityOfficer, b"officer", full)
+            .expect("nobody counts the officer's");
+    }
+
+    #[test]
+    fn a_try_is_counted_before_the_seal_is_opened() {
+        let (_dir, client) = client(Some(b"1234"));
+        let counts = Mutex::new(Vec::new());
+        let count = |tries| {
+            counts.lock().expect("no panic").push(tries);
+            client.count(tries)
+        };
+        assert!(matches!(client.unseal_counting(PinOwner::User, b"0", count), Err(PinError::Wrong)));
+        client.unseal_counting(PinOwner::User, b"1234", count).expect("its PIN");
+        assert_eq!(*counts.lock().expect("no panic"), [1, 2]);
+    }
+
+    #[test]
+    fn a_try_whose_key_cannot_be_made_does_not_count() {
+        let (_dir, client) = client(Some(b"1234"));
+        assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
+        let pins = client.read().expect("read");
+        // Too little memory for so many lanes: no key can be made, as if the machine had no thread for it.
+        client.write(&Pins { lanes: Some(64), ..pins.clone() }).expect("written");
+        for _ in 0..=MOST_WRONG_PINS {
+            assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::Files(_))));
+            assert_eq!(client.wrong_pins().expect("counted"), 1);
+        }
+        client.write(&pins).expect("written");
+        client.unseal(PinOwner::User, b"1234").expect("not locked");
     }
 
     #[test]

@@ -11,6 +11,12 @@
 //! a request by the client, the key, the mode and the number of blocks, which is charged as it would be alone. The answer is cut at the
 //! places where the data were joined, which do not depend on the data.
 //!
+//! # How long it takes
+//!
+//! A request has one deadline, from when it came: until then it waits for others, and its nodes are asked again while they are busy. At the
+//! deadline a request that still waits goes alone, once. If others had taken it along by then, its own answer counts, and theirs is dropped. So a
+//! request takes no longer than it would alone, and one try.
+//!
 //! What carries a nonce, a counter, a chain or a tag never goes together: a request has one of these.
 //!
 //! If the nodes refuse a joined request, or it fails, each of its requests is sent alone and has an outcome of its own. So one that asks
@@ -19,6 +25,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use zeroize::Zeroizing;
@@ -31,6 +38,9 @@ const MOST_RUNNING: usize = 2;
 const MOST_OF_ONE: usize = 4 << 10;
 /// The most bytes that go together: one step of the nodes.
 const MOST_TOGETHER: usize = 64 << 10;
+
+/// How long a request waits for others at least, also in a program that wants no busy node asked again.
+const LEAST_WAIT: Duration = Duration::from_secs(1);
 
 /// What requests that go together have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,34 +90,33 @@ impl Seat {
         self.is_told.notify_one();
     }
 
-    fn wait(&self) -> Told {
+    /// `None` if nothing was told until then.
+    fn wait(&self, until: Instant) -> Option<Told> {
         let mut told = self.told.lock();
-        loop {
-            match told.take() {
-                Some(told) => return told,
-                None => self.is_told.wait(&mut told),
-            }
-        }
+        while told.is_none() && !self.is_told.wait_until(&mut told, until).timed_out() {}
+        told.take()
     }
 }
 
 impl Batches {
-    /// What `work` makes of the data, perhaps together with data of other threads: as many bytes as it is given, each block by itself.
+    /// What `work` makes of the data, perhaps together with data of other threads: as many bytes as it is given, each block by itself. `until`
+    /// is the deadline.
     pub(crate) fn run(
         &self,
         kind: &Kind,
         data: &[u8],
+        until: Instant,
         work: impl Fn(&[u8]) -> Result<Zeroizing<Vec<u8>>>,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        if data.len() > MOST_OF_ONE {
+        if data.is_empty() || data.len() > MOST_OF_ONE {
             return work(data);
         }
-        let others = match self.begin(kind, data) {
+        let others = match self.begin(kind, data, until.max(Instant::now() + LEAST_WAIT)) {
             Told::Lead(others) => Others(others),
             Told::Done(made) => return Ok(made),
             Told::Alone => return work(data),
         };
-        let _turn = Turn { batches: self, kind };
+        let turn = Turn { batches: self, kind };
         if others.0.is_empty() {
             return work(data);
         }
@@ -123,13 +132,14 @@ impl Batches {
             }
             Ok(_) | Err(_) => {
                 drop(others);
+                drop(turn);
                 work(data)
             }
         }
     }
 
-    /// Goes at once if few are under way, or waits.
-    fn begin(&self, kind: &Kind, data: &[u8]) -> Told {
+    /// Goes at once if few are under way, or waits until then.
+    fn begin(&self, kind: &Kind, data: &[u8], until: Instant) -> Told {
         let seat = {
             let mut queues = self.queues.lock();
             let queue = queues.entry(kind.clone()).or_default();
@@ -141,7 +151,17 @@ impl Batches {
             queue.waiting.push_back(Waiting { data: Zeroizing::new(data.to_vec()), seat: seat.clone() });
             seat
         };
-        seat.wait()
+        seat.wait(until).unwrap_or_else(|| self.leave(kind, &seat))
+    }
+
+    /// A request waits no longer. It goes alone, unless something was told it at the last moment. Whoever has taken its data along tells a seat
+    /// where nobody waits; nobody has it lead others any more, because who leads is told while the queues are locked.
+    fn leave(&self, kind: &Kind, seat: &Arc<Seat>) -> Told {
+        let mut queues = self.queues.lock();
+        if let Some(queue) = queues.get_mut(kind) {
+            queue.waiting.retain(|waiting| !Arc::ptr_eq(&waiting.seat, seat));
+        }
+        seat.told.lock().take().unwrap_or(Told::Alone)
     }
 
     /// A request of a kind has ended: the next ones go.
@@ -211,6 +231,11 @@ mod tests {
         Kind { login: 1, key: [key; 16], encrypts: true }
     }
 
+    /// Longer than a test takes.
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(600)
+    }
+
     fn flipped(data: &[u8]) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(data.iter().map(|byte| !byte).collect())
     }
@@ -218,7 +243,7 @@ mod tests {
     /// As many requests as may run are held back until `count` others wait. The first of those that wait then leads them.
     fn together(
         count: u8,
-        work: impl Fn(&[u8]) -> Result<Zeroizing<Vec<u8>>> + Sync,
+        work: impl Fn(&Batches, &[u8]) -> Result<Zeroizing<Vec<u8>>> + Sync,
     ) -> Vec<std::thread::Result<Result<Zeroizing<Vec<u8>>>>> {
         let (batches, held) = (Batches::default(), Mutex::new(()));
         let hold = |_: &[u8]| {
@@ -239,14 +264,15 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
             };
             for running in 1..=MOST_RUNNING {
-                scope.spawn(|| batches.run(&kind(1), &[0], hold));
+                scope.spawn(|| batches.run(&kind(1), &[0], later(), hold));
                 wait_for(running, 0);
             }
             let mut threads = Vec::new();
             for number in 0..count {
                 let (batches, work) = (&batches, &work);
+                let data = vec![number; 1 + number as usize];
                 threads.push(
-                    scope.spawn(move || batches.run(&kind(1), &vec![number; 1 + number as usize], work)),
+                    scope.spawn(move || batches.run(&kind(1), &data, later(), |data| work(batches, data))),
                 );
                 wait_for(MOST_RUNNING, threads.len());
             }
@@ -260,7 +286,7 @@ mod tests {
     #[test]
     fn who_waits_goes_with_others_and_gets_what_is_its_own() {
         let sent = AtomicUsize::new(0);
-        let outcomes = together(9, |data| {
+        let outcomes = together(9, |_, data| {
             sent.fetch_add(1, Ordering::Relaxed);
             Ok(flipped(data))
         });
@@ -274,7 +300,8 @@ mod tests {
     #[test]
     fn one_that_the_nodes_refuse_fails_no_other() {
         let refused = Rv(CKR_FUNCTION_FAILED);
-        let outcomes = together(6, |data| if data.contains(&3) { Err(refused) } else { Ok(flipped(data)) });
+        let outcomes =
+            together(6, |_, data| if data.contains(&3) { Err(refused) } else { Ok(flipped(data)) });
         for (number, outcome) in (0..).zip(outcomes) {
             let outcome = outcome.expect("no panic");
             assert_eq!(outcome.is_ok(), number != 3, "{number}");
@@ -286,7 +313,7 @@ mod tests {
 
     #[test]
     fn answers_of_another_length_are_not_given_to_anybody() {
-        let outcomes = together(3, |data| match data.len() {
+        let outcomes = together(3, |_, data| match data.len() {
             1..=3 => Ok(flipped(data)),
             _ => Ok(Zeroizing::new(vec![0; 2])),
         });
@@ -297,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_thread_that_sends_leaves_nobody_waiting() {
-        let outcomes = together(5, |data| {
+        let outcomes = together(5, |_, data| {
             assert!(data.iter().all(|byte| *byte == data[0]), "several at once");
             Ok(flipped(data))
         });
@@ -310,15 +337,88 @@ mod tests {
     }
 
     #[test]
-    fn long_requests_and_other_kinds_do_not_wait() {
+    fn who_goes_alone_after_the_others_failed_keeps_no_other_from_going() {
+        let refused = Rv(CKR_FUNCTION_FAILED);
+        let outcomes = together(3, |batches, data| {
+            let is_together = data.iter().any(|byte| *byte != data[0]);
+            let until = later();
+            while !is_together && !batches.queues.lock().is_empty() {
+                assert!(Instant::now() < until, "its turn is still taken");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if is_together { Err(refused) } else { Ok(flipped(data)) }
+        });
+        for (number, outcome) in (0..).zip(outcomes) {
+            assert_eq!(*outcome.expect("no panic").expect("done"), vec![!number; 1 + number as usize]);
+        }
+    }
+
+    /// A request that has waited until its deadline goes alone: before others took it along, and after.
+    #[test]
+    fn nobody_waits_longer_than_until_the_deadline() {
+        let batches = Batches::default();
+        let is_waiting =
+            |count| batches.queues.lock().get(&kind(1)).is_some_and(|q| q.waiting.len() == count);
+        let wait_for = |condition: &dyn Fn() -> bool| {
+            while !condition() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let (first, second) = (Mutex::new(()), Mutex::new(()));
+        let (led, is_over) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            let (holds_first, holds_second) = (first.lock(), second.lock());
+            for held in [&first, &second] {
+                scope.spawn(|| {
+                    batches.run(&kind(1), &[0], later(), |data| {
+                        drop(held.lock());
+                        Ok(flipped(data))
+                    })
+                });
+            }
+            wait_for(&|| batches.queues.lock().get(&kind(1)).is_some_and(|q| q.running == MOST_RUNNING));
+            let now = Instant::now();
+            assert_eq!(*batches.run(&kind(1), &[5], now, |data| Ok(flipped(data))).expect("done"), [!5]);
+            assert!(is_waiting(0), "it has left");
+            // One leads another, and does not end before the other has.
+            let leader = scope.spawn(|| {
+                batches.run(&kind(1), &[6], later(), |data| {
+                    led.store(data.len(), Ordering::SeqCst);
+                    let until = later();
+                    while is_over.load(Ordering::SeqCst) == 0 {
+                        assert!(Instant::now() < until, "the other one waits for it");
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    Ok(flipped(data))
+                })
+            });
+            wait_for(&|| is_waiting(1));
+            let follower = scope.spawn(|| {
+                let soon = Instant::now() + Duration::from_secs(2);
+                let made = batches.run(&kind(1), &[7, 8], soon, |data| Ok(flipped(data)));
+                is_over.store(1, Ordering::SeqCst);
+                made
+            });
+            wait_for(&|| is_waiting(2) || is_over.load(Ordering::SeqCst) == 1);
+            drop(holds_first);
+            assert_eq!(*follower.join().expect("no panic").expect("done"), [!7, !8]);
+            assert_eq!(*leader.join().expect("no panic").expect("done"), [!6]);
+            drop(holds_second);
+        });
+        assert!(matches!(led.into_inner(), 1 | 3), "on a busy machine the follower has left before");
+        assert!(batches.queues.lock().is_empty(), "everything has ended");
+    }
+
+    #[test]
+    fn empty_and_long_requests_and_other_kinds_do_not_wait() {
         let batches = Batches::default();
         // Within a request of a kind, as many as may run and one more: the innermost would wait for ever if it were of the same kind.
         fn nested(batches: &Batches, kinds: &[(Kind, usize)]) -> Result<Zeroizing<Vec<u8>>> {
             let Some(((kind, len), rest)) = kinds.split_first() else { return Ok(Zeroizing::default()) };
-            batches.run(kind, &vec![0; *len], |data| nested(batches, rest).map(|_| flipped(data)))
+            batches.run(kind, &vec![0; *len], later(), |data| nested(batches, rest).map(|_| flipped(data)))
         }
         let mut kinds = vec![(kind(1), 16); MOST_RUNNING];
-        kinds.extend([(kind(1), MOST_OF_ONE + 1), (kind(2), 16)]);
+        kinds.extend([(kind(1), MOST_OF_ONE + 1), (kind(1), 0), (kind(2), 16)]);
         kinds.push((Kind { encrypts: false, ..kind(1) }, 16));
         kinds.push((Kind { login: 2, ..kind(1) }, 16));
         assert_eq!(nested(&batches, &kinds).expect("done").len(), 16);

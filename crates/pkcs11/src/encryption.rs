@@ -17,6 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::attributes::Object;
 use crate::batches::Kind;
+use crate::gathered::Gathered;
 use crate::gcm::{Gcm, NONCE, Nonce, begun_message, choose, tag_bytes};
 use crate::mechanism::{Mechanism, Parameter, block_of, entry_for, family_of};
 use crate::rv::{Doing, Result, Rv, because};
@@ -50,7 +51,7 @@ pub(crate) struct Encryption {
     block: usize,
     mode: Mode,
     /// What came in earlier parts and was not sent yet.
-    held: Zeroizing<Vec<u8>>,
+    held: Gathered,
     is_multipart: bool,
     /// What the last part gave, if it did not fit: until the program asks again with the same data.
     ready: Option<([u8; 32], Zeroizing<Vec<u8>>)>,
@@ -68,6 +69,7 @@ impl Encryption {
             Direction::Decrypt => (CKF_DECRYPT, CKA_DECRYPT),
         };
         let key = usable(session, mechanism, key, flag, usage)?;
+        let client = session.token.client()?;
         let block = block_of(&key.info.properties.cipher);
         let mode = match &mechanism.parameter {
             Parameter::None => Mode::Ecb,
@@ -90,19 +92,20 @@ impl Encryption {
             Parameter::Gcm { iv, additional, tag_bits } => {
                 let (additional, tag_bytes) = (additional.clone(), tag_bytes(*tag_bits)?);
                 let chosen = choose(&session.token, &key, iv, direction)?;
-                let nonce = Nonce::of(chosen, session, &key, (&additional, tag_bytes))?;
+                let nonce =
+                    Nonce::of(chosen, (&session.token, &client), &key.info, (&additional, tag_bytes))?;
                 Mode::Gcm { nonce, additional, tag_bytes }
             }
             _ => return Err(Rv(CKR_MECHANISM_INVALID)),
         };
         Ok(Encryption {
             token: session.token.clone(),
-            client: session.token.client()?,
+            client,
             key,
             direction,
             block,
             mode,
-            held: Zeroizing::default(),
+            held: Gathered::default(),
             is_multipart: false,
             ready: None,
         })
@@ -135,16 +138,15 @@ impl Encryption {
         }
         match self.mode {
             Mode::Gcm { .. } => {
-                self.held.extend_from_slice(data);
+                self.held.extend(data);
                 Ok(Output::Bytes(Zeroizing::default()))
             }
             Mode::Ctr { .. } => self.process(data).map(Output::Bytes),
             Mode::Ecb | Mode::Cbc { .. } => {
                 let bytes = self.bytes_of_part(data.len());
-                self.held.extend_from_slice(data);
-                let rest = Zeroizing::new(self.held[bytes..].to_vec());
-                let now = std::mem::replace(&mut self.held, rest);
-                self.process(&now[..bytes]).map(Output::Bytes)
+                self.held.extend(data);
+                let now = self.held.split_off_first(bytes);
+                self.process(&now).map(Output::Bytes)
             }
         }
     }
@@ -253,8 +255,9 @@ impl Encryption {
         match &mut self.mode {
             Mode::Ecb => {
                 let login = Arc::as_ptr(&self.client).addr();
-                token.batches.run(&Kind { login, key: key.id, encrypts }, data, |data| {
-                    token.ask(client, Doing::Using, || match encrypts {
+                let (kind, until) = (Kind { login, key: key.id, encrypts }, token.until());
+                token.batches.run(&kind, data, until, |data| {
+                    token.ask_until(until, client, Doing::Using, || match encrypts {
                         true => client.encrypt_known_ecb(key, data).map(Zeroizing::new),
                         false => client.decrypt_known_ecb(key, data),
                     })

@@ -135,9 +135,9 @@ pub(crate) fn derive(
             Derivation::CbcData { iv: initial.clone(), data: data.clone() }
         }
         Parameter::CounterKdf { before, counter_bits, after } => Derivation::CmacCounter {
-            before: joined(before, bits),
+            before: joined(before, bits)?,
             counter_bits: *counter_bits,
-            after: joined(after, bits),
+            after: joined(after, bits)?,
         },
         _ => return Err(Rv(CKR_MECHANISM_PARAM_INVALID)),
     };
@@ -153,17 +153,26 @@ pub(crate) fn derive(
     make(session, described, |client, new| client.derive(&base.info, new, how.clone()))
 }
 
-fn joined(parts: &[KdfPart], bits: u64) -> Vec<u8> {
-    // The PRF is CMAC of AES.
-    let length = |of_blocks: bool| if of_blocks { bits.next_multiple_of(128) } else { bits };
-    let bytes = |part: &KdfPart| match *part {
-        KdfPart::Bytes(ref bytes) => bytes.clone(),
-        KdfPart::Length { bytes, little_endian: false, of_blocks } => {
-            length(of_blocks).to_be_bytes()[8 - bytes..].to_vec()
+fn joined(parts: &[KdfPart], bits: u64) -> Result<Vec<u8>> {
+    let mut all = Vec::new();
+    for part in parts {
+        match *part {
+            KdfPart::Bytes(ref bytes) => all.extend_from_slice(bytes),
+            KdfPart::Length { bytes, little_endian, of_blocks } => {
+                // The PRF is CMAC of AES.
+                let length = if of_blocks { bits.next_multiple_of(128) } else { bits };
+                if bytes < 8 && length >> (8 * bytes) != 0 {
+                    return Err(because(
+                        CKR_MECHANISM_PARAM_INVALID,
+                        format!("the length of {length} bits does not fit into {bytes} bytes"),
+                    ));
+                }
+                match little_endian {
+                    false => all.extend_from_slice(&length.to_be_bytes()[8 - bytes..]),
+                    true => all.extend_from_slice(&length.to_le_bytes()[..bytes]),
+                }
+            }
         }
-        KdfPart::Length { bytes, little_endian: true, of_blocks } => {
-            length(of_blocks).to_le_bytes()[..bytes].to_vec()
-        }
-    };
-    parts.iter().flat_map(bytes).collect()
+    }
+    Ok(all)
 }

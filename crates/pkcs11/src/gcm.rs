@@ -7,8 +7,9 @@
 //! | `overwrite` | whatever it is, it is overwritten by the nodes' nonce | the nodes' nonce follows the tag |
 //!
 //! A nonce is written when the operation begins, and never later: a program may read it from then on. So the conversation with the nodes
-//! begins there, too, and a program that does not give the message within the 20 s for which nodes wait gets an error. It is not
-//! asked for again: that would take another nonce.
+//! begins there, too, and a program that does not give the message while the nodes wait gets an error. They wait 20 s, and 5 s if a client waits
+//! that has fewer requests under way, because each message that has begun holds one of the channels of the nodes. The message is not asked for
+//! again: that would take another nonce.
 
 use std::sync::Arc;
 
@@ -20,8 +21,7 @@ use zeroize::Zeroizing;
 use crate::attributes::Object;
 use crate::configuration::GcmNonce;
 use crate::encryption::Direction;
-use crate::rv::{Doing, Result, Rv, because, of_client};
-use crate::session::Session;
+use crate::rv::{Doing, NOT_BEGUN, Result, because, of_client};
 use crate::token::Token;
 
 /// Bytes of a nonce of the nodes.
@@ -69,20 +69,17 @@ pub(crate) fn choose(token: &Token, key: &Object, iv: &[u8], direction: Directio
 }
 
 impl Nonce {
-    /// Begins a message whose nonce the nodes draw first.
+    /// Begins a message whose nonce the nodes draw first. `message`: the additional data, and the bytes of the tag.
     pub(crate) fn of(
         chosen: Chosen,
-        session: &Session,
-        key: &Object,
-        (additional, tag_bytes): (&[u8], usize),
+        (token, client): (&Token, &Arc<Client>),
+        key: &KeyInfo,
+        message: (&[u8], usize),
     ) -> Result<Nonce> {
         match chosen {
             Chosen::Given(nonce) => Ok(Nonce::Given(nonce)),
             Chosen::Appended => Ok(Nonce::Appended),
-            Chosen::Drawn => {
-                let client = session.token.client()?;
-                begin(&session.token, &client, &key.info, (additional, tag_bytes))
-            }
+            Chosen::Drawn => begin(token, client, key, message),
         }
     }
 
@@ -108,7 +105,7 @@ pub(crate) fn begin(
 
 /// Gives the nodes the message for which they wait: ciphertext and tag.
 pub(crate) fn begun_message(begun: &mut Option<Box<GcmBegun>>, message: &[u8]) -> Result<Vec<u8>> {
-    let begun = begun.take().ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))?;
+    let begun = begun.take().ok_or(NOT_BEGUN)?;
     begun.encrypt(message).map_err(|e| of_client(&e, Doing::Using))
 }
 

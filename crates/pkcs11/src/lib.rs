@@ -31,6 +31,7 @@ mod digests;
 mod encryption;
 mod ffi;
 mod from_keys;
+mod gathered;
 mod gcm;
 mod log;
 mod macs;

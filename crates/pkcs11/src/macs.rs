@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::attributes::Object;
 use crate::encryption::MOST_GATHERED;
+use crate::gathered::Gathered;
 use crate::mechanism::{Mechanism, Parameter, block_of, entry_for, family_of};
 use crate::rv::{Doing, Result, Rv};
 use crate::session::Session;
@@ -21,7 +22,7 @@ pub(crate) struct Mac {
     key: Arc<Object>,
     /// Bytes of the code.
     pub(crate) bytes: usize,
-    gathered: Zeroizing<Vec<u8>>,
+    gathered: Gathered,
     pub(crate) is_multipart: bool,
 }
 
@@ -52,7 +53,7 @@ impl Mac {
             _ => return Err(Rv(CKR_MECHANISM_PARAM_INVALID)),
         };
         let (token, client) = (session.token.clone(), session.token.client()?);
-        Ok(Mac { token, client, key, bytes, gathered: Zeroizing::default(), is_multipart: false })
+        Ok(Mac { token, client, key, bytes, gathered: Gathered::default(), is_multipart: false })
     }
 
     pub(crate) fn update(&mut self, data: &[u8]) -> Result<()> {
@@ -60,7 +61,7 @@ impl Mac {
         if self.gathered.len() + data.len() > MOST_GATHERED {
             return Err(Rv(CKR_DATA_LEN_RANGE));
         }
-        self.gathered.extend_from_slice(data);
+        self.gathered.extend(data);
         Ok(())
     }
 

@@ -9,9 +9,10 @@ use zeroize::Zeroizing;
 use crate::attributes::Object;
 use crate::configuration::GcmNonce;
 use crate::encryption::{Direction, MOST_GATHERED, usable};
+use crate::gathered::Gathered;
 use crate::gcm::{Gcm, NONCE, Nonce, begin, begun_message, tag_bytes};
 use crate::mechanism::Mechanism;
-use crate::rv::{Doing, Result, Rv, because};
+use crate::rv::{Doing, NOT_BEGUN, Result, Rv, because};
 use crate::session::{Output, Session, known_length};
 use crate::token::Token;
 
@@ -20,6 +21,7 @@ pub(crate) struct Messages {
     token: Arc<Token>,
     client: Arc<Client>,
     key: Arc<Object>,
+    direction: Direction,
     /// The one that comes in parts.
     parts: Option<Parts>,
 }
@@ -29,7 +31,7 @@ struct Parts {
     nonce: Nonce,
     additional: Vec<u8>,
     tag_bytes: usize,
-    gathered: Zeroizing<Vec<u8>>,
+    gathered: Gathered,
 }
 
 /// The parameter of one message.
@@ -43,10 +45,10 @@ pub(crate) struct MessageParameter {
 }
 
 /// An encrypted message.
-pub(crate) struct Sealed {
-    pub(crate) nonce: Vec<u8>,
-    pub(crate) ciphertext: Vec<u8>,
-    pub(crate) tag: Vec<u8>,
+struct Sealed {
+    nonce: Vec<u8>,
+    ciphertext: Vec<u8>,
+    tag: Vec<u8>,
 }
 
 impl Messages {
@@ -61,7 +63,8 @@ impl Messages {
             Direction::Decrypt => (CKF_MESSAGE_DECRYPT, CKA_DECRYPT),
         };
         let key = usable(session, mechanism, key, flag, usage)?;
-        Ok(Messages { token: session.token.clone(), client: session.token.client()?, key, parts: None })
+        let (token, client) = (session.token.clone(), session.token.client()?);
+        Ok(Messages { token, client, key, direction, parts: None })
     }
 
     /// Refuses another message while one comes in parts.
@@ -69,13 +72,23 @@ impl Messages {
         if self.parts.is_none() { Ok(()) } else { Err(Rv(CKR_OPERATION_ACTIVE)) }
     }
 
-    /// One message in one part.
-    pub(crate) fn encrypt(
+    /// One message in one part. To encrypt, the nonce that was used and the tag are given, too.
+    pub(crate) fn whole(
         &self,
         parameter: &MessageParameter,
         additional: &[u8],
         data: &[u8],
-    ) -> Result<Sealed> {
+    ) -> Result<(Zeroizing<Vec<u8>>, Option<(Vec<u8>, Vec<u8>)>)> {
+        match self.direction {
+            Direction::Encrypt => {
+                let Sealed { nonce, ciphertext, tag } = self.encrypt(parameter, additional, data)?;
+                Ok((ciphertext.into(), Some((nonce, tag))))
+            }
+            Direction::Decrypt => Ok((self.decrypt(parameter, additional, data)?, None)),
+        }
+    }
+
+    fn encrypt(&self, parameter: &MessageParameter, additional: &[u8], data: &[u8]) -> Result<Sealed> {
         let tag_bytes = tag_bytes(parameter.tag_bits)?;
         if data.len() > MOST_GATHERED {
             return Err(Rv(CKR_DATA_LEN_RANGE));
@@ -85,8 +98,7 @@ impl Messages {
         Ok(cut(gcm.encrypt(nonce, data)?, NONCE, data.len()))
     }
 
-    /// One message in one part.
-    pub(crate) fn decrypt(
+    fn decrypt(
         &self,
         parameter: &MessageParameter,
         additional: &[u8],
@@ -108,11 +120,10 @@ impl Messages {
         &mut self,
         parameter: &MessageParameter,
         additional: &[u8],
-        direction: Direction,
     ) -> Result<Option<Vec<u8>>> {
         self.refuse_under_way()?;
         let tag_bytes = tag_bytes(parameter.tag_bits)?;
-        let nonce = match direction {
+        let nonce = match self.direction {
             Direction::Decrypt if parameter.iv.len() == NONCE => Nonce::Given(parameter.iv.clone()),
             Direction::Decrypt => return Err(Rv(CKR_MECHANISM_PARAM_INVALID)),
             Direction::Encrypt => match self.given_nonce(parameter)? {
@@ -121,56 +132,60 @@ impl Messages {
             },
         };
         let drawn = nonce.drawn().map(<[u8]>::to_vec);
-        let (additional, gathered) = (additional.to_vec(), Zeroizing::default());
+        let (additional, gathered) = (additional.to_vec(), Gathered::default());
         self.parts = Some(Parts { nonce, additional, tag_bytes, gathered });
         Ok(drawn)
     }
 
     /// Takes a part. The last gives the whole message, and of an encryption the tag. An error ends the message, and not the messages after
-    /// it. `tag`: of a decryption.
+    /// it. But a last part whose tag has not the length with which the message began is not taken, and may come again.
     pub(crate) fn part(
         &mut self,
+        parameter: &MessageParameter,
         data: &[u8],
-        tag: Option<&[u8]>,
         (is_last, room): (bool, Option<usize>),
     ) -> Result<(Output, Option<Vec<u8>>)> {
-        let parts = self.parts.as_ref().ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))?;
+        let parts = self.parts.as_ref().ok_or(NOT_BEGUN)?;
+        if is_last && parameter.tag_bits.div_ceil(8) != parts.tag_bytes as u64 {
+            return Err(because(
+                CKR_MECHANISM_PARAM_INVALID,
+                "the message began with a tag of another length",
+            ));
+        }
         let total = parts.gathered.len().saturating_add(data.len());
         if total <= MOST_GATHERED
             && let Some(output) = known_length(if is_last { total } else { 0 }, room)
         {
             return Ok((output, None));
         }
-        let mut parts = self.parts.take().ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))?;
+        let mut parts = self.parts.take().ok_or(NOT_BEGUN)?;
         if total > MOST_GATHERED {
-            let is_encryption = tag.is_none();
-            let range = if is_encryption { CKR_DATA_LEN_RANGE } else { CKR_ENCRYPTED_DATA_LEN_RANGE };
-            return Err(Rv(range));
+            return Err(Rv(match self.direction {
+                Direction::Encrypt => CKR_DATA_LEN_RANGE,
+                Direction::Decrypt => CKR_ENCRYPTED_DATA_LEN_RANGE,
+            }));
         }
-        parts.gathered.extend_from_slice(data);
+        parts.gathered.extend(data);
         if !is_last {
             self.parts = Some(parts);
             return Ok((Output::Bytes(Zeroizing::default()), None));
         }
         let gcm = self.gcm(&parts.additional, parts.tag_bytes);
         let (nonce, gathered) = (&mut parts.nonce, &parts.gathered);
-        match (nonce, tag) {
-            (Nonce::Given(nonce), Some(tag)) => {
-                if tag.len() != parts.tag_bytes {
-                    return Err(Rv(CKR_MECHANISM_PARAM_INVALID));
-                }
-                let sealed = [&gathered[..], tag].concat();
+        match (nonce, self.direction) {
+            (Nonce::Given(nonce), Direction::Decrypt) => {
+                let sealed = [&gathered[..], &parameter.tag].concat();
                 Ok((Output::Bytes(gcm.decrypt(nonce, &sealed, Doing::Message)?), None))
             }
-            (Nonce::Given(nonce), None) => {
+            (Nonce::Given(nonce), Direction::Encrypt) => {
                 let sealed = cut(gcm.encrypt(Some(&nonce[..]), gathered)?, NONCE, gathered.len());
                 Ok((Output::Bytes(sealed.ciphertext.into()), Some(sealed.tag)))
             }
-            (Nonce::Begun(begun), None) => {
+            (Nonce::Begun(begun), Direction::Encrypt) => {
                 let sealed = cut(begun_message(begun, gathered)?, 0, gathered.len());
                 Ok((Output::Bytes(sealed.ciphertext.into()), Some(sealed.tag)))
             }
-            (Nonce::Begun(_) | Nonce::Appended, _) => Err(Rv(CKR_OPERATION_NOT_INITIALIZED)),
+            (Nonce::Begun(_) | Nonce::Appended, _) => Err(NOT_BEGUN),
         }
     }
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::configuration::Configuration;
 use crate::rv::{Result, Rv};
-use crate::session::{Operations, Session};
+use crate::session::Session;
 use crate::token::{Login, Token};
 
 /// All of it.
@@ -78,9 +78,18 @@ impl Module {
         let count = sessions.counts.entry(slot).or_default();
         count.all += 1;
         count.writable += usize::from(is_writable);
-        let operations = Mutex::new(Operations::default());
-        sessions.open.insert(handle, Arc::new(Session { handle, token, is_writable, operations }));
+        sessions.open.insert(handle, Arc::new(Session::new(handle, token, is_writable)));
         Ok(handle)
+    }
+
+    /// Logs out, in all sessions of a token. Their session objects and operations end.
+    pub(crate) fn log_out(&self, token: &Token) -> Result<()> {
+        crate::objects::end_session_objects(token, None);
+        token.log_out()?;
+        let of_token = |session: &&Arc<Session>| session.token.slot == token.slot;
+        let sessions: Vec<_> = self.sessions.lock().open.values().filter(of_token).cloned().collect();
+        sessions.iter().for_each(|session| session.end_outlived());
+        Ok(())
     }
 
     /// Closes a session. The last one of a token logs out.

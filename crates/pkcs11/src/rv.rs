@@ -11,6 +11,9 @@ use crate::log;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rv(pub(crate) CK_RV);
 
+/// There is no operation to go on with.
+pub(crate) const NOT_BEGUN: Rv = Rv(CKR_OPERATION_NOT_INITIALIZED);
+
 /// What a function of the module gives.
 pub(crate) type Result<T> = std::result::Result<T, Rv>;
 

@@ -1,9 +1,10 @@
 //! A session: whether it may write, and the operations under way in it.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::attributes::Object;
 use crate::digests::Digest;
@@ -19,12 +20,14 @@ pub(crate) struct Session {
     pub(crate) token: Arc<Token>,
     pub(crate) is_writable: bool,
     /// Held while nodes are asked for this session, and by no other session.
-    pub(crate) operations: Mutex<Operations>,
+    operations: Mutex<Operations>,
 }
 
 /// One operation of each kind at most.
 #[derive(Default)]
 pub(crate) struct Operations {
+    /// How many had logged out of the token when the operations here began.
+    pub(crate) logouts: u64,
     pub(crate) find: Option<Vec<CK_OBJECT_HANDLE>>,
     pub(crate) encrypt: Option<Encryption>,
     pub(crate) decrypt: Option<Encryption>,
@@ -35,7 +38,64 @@ pub(crate) struct Operations {
     pub(crate) digest: Option<Digest>,
 }
 
+impl Operations {
+    /// Ends what began before a logout. A digest needs no login and goes on.
+    fn end_outlived(&mut self, token: &Token) {
+        let logouts = token.logouts();
+        if self.logouts != logouts {
+            *self = Operations { logouts, digest: self.digest.take(), ..Operations::default() };
+        }
+    }
+}
+
+/// The operations of a session during a call.
+pub(crate) struct Held<'s> {
+    operations: MutexGuard<'s, Operations>,
+    /// Dropped after the lock: either a logout finds the lock free, or this finds the logout.
+    _after: Ends<'s>,
+}
+
+struct Ends<'s>(&'s Session);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end_outlived();
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Operations;
+
+    fn deref(&self) -> &Operations {
+        &self.operations
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Operations {
+        &mut self.operations
+    }
+}
+
 impl Session {
+    pub(crate) fn new(handle: CK_SESSION_HANDLE, token: Arc<Token>, is_writable: bool) -> Session {
+        Session { handle, token, is_writable, operations: Mutex::default() }
+    }
+
+    /// The operations under way, for one call. Those that a logout has ended are not among them.
+    pub(crate) fn operations(&self) -> Held<'_> {
+        let mut operations = self.operations.lock();
+        operations.end_outlived(&self.token);
+        Held { operations, _after: Ends(self) }
+    }
+
+    /// Ends what began before a logout, except in the middle of a call, which does so itself at its end.
+    pub(crate) fn end_outlived(&self) {
+        if let Some(mut operations) = self.operations.try_lock() {
+            operations.end_outlived(&self.token);
+        }
+    }
+
     /// As the standard numbers the states.
     pub(crate) fn state(&self) -> CK_STATE {
         match (self.token.login(), self.is_writable) {

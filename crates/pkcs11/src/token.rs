@@ -36,6 +36,8 @@ pub(crate) struct Token {
     pub(crate) settings: TokenSettings,
     sealed: SealedClient,
     login: RwLock<Login>,
+    /// How many have logged out. Counted when they have.
+    logouts: AtomicU64,
     /// One login, or change of a PIN, at a time.
     changing: Mutex<()>,
     objects: Mutex<Objects>,
@@ -59,6 +61,7 @@ impl Token {
             settings,
             sealed,
             login,
+            logouts: AtomicU64::new(0),
             changing,
             objects: Mutex::default(),
             batches: Batches::default(),
@@ -134,8 +137,13 @@ impl Token {
         Ok(())
     }
 
-    /// Logs out. The client's key is gone from the memory when the last request has ended. No thread is left, and no connection besides
-    /// those of requests that other threads of the program have not ended.
+    /// How many have logged out since the module was initialized.
+    pub(crate) fn logouts(&self) -> u64 {
+        self.logouts.load(Ordering::SeqCst)
+    }
+
+    /// Logs out. The caller ends the operations of all sessions then: each holds the client of its login. So the client's key is gone from
+    /// the memory when the last call has ended that was under way. No thread is left, and no connection besides those of such calls.
     pub(crate) fn log_out(&self) -> Result<()> {
         let _one_at_a_time = self.changing.lock();
         let login = std::mem::replace(&mut *self.login.write(), Login::Nobody);
@@ -144,6 +152,8 @@ impl Token {
             Login::User(client) => client.end(),
             Login::SecurityOfficer(_) => {}
         }
+        // After the login is gone: an operation that begins from here on has the client of another one.
+        self.logouts.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
@@ -209,9 +219,24 @@ impl Token {
         &self,
         client: &Client,
         doing: Doing,
+        work: impl FnMut() -> polyclave_client::Result<T>,
+    ) -> Result<T> {
+        self.ask_until(self.until(), client, doing, work)
+    }
+
+    /// Until when busy nodes are asked again for what is asked now.
+    pub(crate) fn until(&self) -> Instant {
+        Instant::now() + Duration::from_secs(self.settings.retry_seconds.into())
+    }
+
+    /// The same for what was to be asked earlier, at least once.
+    pub(crate) fn ask_until<T>(
+        &self,
+        until: Instant,
+        client: &Client,
+        doing: Doing,
         mut work: impl FnMut() -> polyclave_client::Result<T>,
     ) -> Result<T> {
-        let until = Instant::now() + Duration::from_secs(self.settings.retry_seconds.into());
         let mut lost = client.cluster().nodes();
         loop {
             let error = match work() {

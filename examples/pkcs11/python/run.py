@@ -1,4 +1,4 @@
-"""usage: run.py MODULE TOKEN PIN     encrypts and decrypts with python-pkcs11 (pip install python-pkcs11), under new keys of the nodes."""
+"""usage: run.py MODULE TOKEN PIN     encrypts and decrypts with python-pkcs11 (pip install python-pkcs11==0.10.1), under new keys of the nodes."""
 
 import secrets
 import sys

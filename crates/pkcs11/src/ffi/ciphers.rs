@@ -6,7 +6,7 @@ use super::memory::{bytes, give};
 use super::parameters::{mechanism, write_nonce};
 use super::{entry, session};
 use crate::encryption::{Direction, Encryption};
-use crate::rv::{Result, Rv};
+use crate::rv::{NOT_BEGUN, Result, Rv};
 use crate::session::{Operations, Output};
 
 // SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.
@@ -21,30 +21,18 @@ fn place(direction: Direction) -> Place {
     }
 }
 
-/// Begins; no mechanism ends what there is.
 unsafe fn begin(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     key: CK_OBJECT_HANDLE,
     direction: Direction,
 ) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let mut operations = session.operations.lock();
-        let place = place(direction)(&mut operations);
-        if how.is_null() {
-            *place = None;
-            return Ok(());
-        }
-        if place.is_some() {
-            return Err(Rv(CKR_OPERATION_ACTIVE));
-        }
-        let begun = Encryption::begin(&session, &unsafe { mechanism(how) }?, key, direction)?;
+    super::begin(of, how, place(direction), |session| {
+        let begun = Encryption::begin(session, &unsafe { mechanism(how) }?, key, direction)?;
         if let Some(nonce) = begun.drawn_nonce() {
             unsafe { write_nonce(how, nonce) }?;
         }
-        *place = Some(begun);
-        Ok(())
+        Ok(begun)
     })
 }
 
@@ -57,9 +45,9 @@ unsafe fn go_on(
     work: impl FnOnce(&mut Encryption, Option<usize>) -> Result<Output>,
 ) -> Result<()> {
     let session = session(of)?;
-    let mut operations = session.operations.lock();
+    let mut operations = session.operations();
     let place = place(direction)(&mut operations);
-    let operation = place.as_mut().ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))?;
+    let operation = place.as_mut().ok_or(NOT_BEGUN)?;
     let mut ends = false;
     let outcome = unsafe {
         give(out, len, |room| {

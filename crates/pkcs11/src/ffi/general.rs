@@ -299,18 +299,26 @@ pub(super) unsafe extern "C" fn login(
 
 pub(super) unsafe extern "C" fn logout(of: CK_SESSION_HANDLE) -> CK_RV {
     entry(|| {
-        let session = session(of)?;
-        crate::objects::end_session_objects(&session.token, None);
-        session.token.log_out()
+        let module = process::module()?;
+        module.log_out(&module.session(of)?.token)
     })
 }
 
 pub(super) unsafe extern "C" fn session_cancel(of: CK_SESSION_HANDLE, flags: CK_FLAGS) -> CK_RV {
     entry(|| {
         let session = session(of)?;
-        let mut operations = session.operations.lock();
-        let Operations { find, encrypt, decrypt, message_encrypt, message_decrypt, sign, verify, digest } =
-            &mut *operations;
+        let mut operations = session.operations();
+        let Operations {
+            logouts: _,
+            find,
+            encrypt,
+            decrypt,
+            message_encrypt,
+            message_decrypt,
+            sign,
+            verify,
+            digest,
+        } = &mut *operations;
         let ends = |flag: CK_FLAGS| flags & flag != 0;
         if ends(CKF_FIND_OBJECTS) {
             *find = None;

@@ -3,41 +3,30 @@
 use std::ffi::c_void;
 
 use cryptoki_sys::*;
-use zeroize::Zeroizing;
 
 use super::memory::{bytes, copy, give};
 use super::parameters::{kind, sized, some_bytes};
 use super::{entry, session};
 use crate::encryption::Direction;
 use crate::messages::{MessageParameter, Messages};
-use crate::rv::{Result, Rv};
+use crate::rv::{NOT_BEGUN, Result, Rv};
 use crate::session::{Operations, Output, known_length};
 
 // SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.
 
-const NOT_BEGUN: Rv = Rv(CKR_OPERATION_NOT_INITIALIZED);
-
-/// Begins messages; no mechanism ends them.
+/// Begins messages.
 unsafe fn begin_messages(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     key: CK_OBJECT_HANDLE,
     direction: Direction,
 ) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let mut operations = session.operations.lock();
-        let place = messages(&mut operations, direction);
-        if how.is_null() {
-            *place = None;
-            return Ok(());
-        }
-        if place.is_some() {
-            return Err(Rv(CKR_OPERATION_ACTIVE));
-        }
-        *place = Some(Messages::begin(&session, &unsafe { kind(how) }?, key, direction)?);
-        Ok(())
-    })
+    super::begin(
+        of,
+        how,
+        |operations| messages(operations, direction),
+        |session| Messages::begin(session, &unsafe { kind(how) }?, key, direction),
+    )
 }
 
 fn messages(operations: &mut Operations, direction: Direction) -> &mut Option<Messages> {
@@ -66,8 +55,8 @@ pub(super) unsafe extern "C" fn message_decrypt_init(
 fn end_messages(of: CK_SESSION_HANDLE, direction: Direction) -> CK_RV {
     entry(|| {
         let session = session(of)?;
-        let ended = messages(&mut session.operations.lock(), direction).take();
-        ended.map(drop).ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))
+        let ended = messages(&mut session.operations(), direction).take();
+        ended.map(drop).ok_or(NOT_BEGUN)
     })
 }
 
@@ -115,6 +104,41 @@ unsafe fn message_parameter(
     Ok((parameter, given))
 }
 
+/// One message in one part.
+unsafe fn one_message(
+    of: CK_SESSION_HANDLE,
+    (parameter, parameter_len): (*mut c_void, CK_ULONG),
+    (additional, additional_len): (*mut CK_BYTE, CK_ULONG),
+    (from, count): (*mut CK_BYTE, CK_ULONG),
+    (out, len): (*mut CK_BYTE, *mut CK_ULONG),
+    direction: Direction,
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let mut operations = session.operations();
+        let messages = messages(&mut operations, direction).as_ref().ok_or(NOT_BEGUN)?;
+        messages.refuse_under_way()?;
+        let tag = match direction {
+            Direction::Encrypt => Tag::Made,
+            Direction::Decrypt => Tag::Given,
+        };
+        let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, tag) }?;
+        let (additional, data) = unsafe { (bytes(additional, additional_len)?, bytes(from, count)?) };
+        let make = |room| {
+            if let Some(output) = known_length(data.len(), room) {
+                return Ok(output);
+            }
+            let (made, nonce_and_tag) = messages.whole(&parameter, additional, data)?;
+            if let Some((nonce, tag)) = nonce_and_tag {
+                unsafe { copy(places.pIv, &nonce) }?;
+                unsafe { copy(places.pTag, &tag) }?;
+            }
+            Ok(Output::Bytes(made))
+        };
+        unsafe { give(out, len, make) }
+    })
+}
+
 pub(super) unsafe extern "C" fn encrypt_message(
     of: CK_SESSION_HANDLE,
     parameter: *mut c_void,
@@ -126,24 +150,8 @@ pub(super) unsafe extern "C" fn encrypt_message(
     out: *mut CK_BYTE,
     len: *mut CK_ULONG,
 ) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let operations = session.operations.lock();
-        let messages = operations.message_encrypt.as_ref().ok_or(NOT_BEGUN)?;
-        messages.refuse_under_way()?;
-        let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, Tag::Made) }?;
-        let (additional, data) = unsafe { (bytes(additional, additional_len)?, bytes(from, count)?) };
-        let make = |room| {
-            if let Some(output) = known_length(data.len(), room) {
-                return Ok(output);
-            }
-            let sealed = messages.encrypt(&parameter, additional, data)?;
-            unsafe { copy(places.pIv, &sealed.nonce) }?;
-            unsafe { copy(places.pTag, &sealed.tag) }?;
-            Ok(Output::Bytes(Zeroizing::new(sealed.ciphertext)))
-        };
-        unsafe { give(out, len, make) }
-    })
+    let (parameter, additional) = ((parameter, parameter_len), (additional, additional_len));
+    unsafe { one_message(of, parameter, additional, (from, count), (out, len), Direction::Encrypt) }
 }
 
 pub(super) unsafe extern "C" fn decrypt_message(
@@ -157,19 +165,8 @@ pub(super) unsafe extern "C" fn decrypt_message(
     out: *mut CK_BYTE,
     len: *mut CK_ULONG,
 ) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let operations = session.operations.lock();
-        let messages = operations.message_decrypt.as_ref().ok_or(NOT_BEGUN)?;
-        messages.refuse_under_way()?;
-        let (parameter, _) = unsafe { message_parameter(parameter, parameter_len, Tag::Given) }?;
-        let (additional, data) = unsafe { (bytes(additional, additional_len)?, bytes(from, count)?) };
-        let make = |room| match known_length(data.len(), room) {
-            Some(output) => Ok(output),
-            None => messages.decrypt(&parameter, additional, data).map(Output::Bytes),
-        };
-        unsafe { give(out, len, make) }
-    })
+    let (parameter, additional) = ((parameter, parameter_len), (additional, additional_len));
+    unsafe { one_message(of, parameter, additional, (from, count), (out, len), Direction::Decrypt) }
 }
 
 /// Begins a message that comes in parts. A nonce of the nodes is written here.
@@ -181,11 +178,11 @@ unsafe fn begin_parts(
 ) -> CK_RV {
     entry(|| {
         let session = session(of)?;
-        let mut operations = session.operations.lock();
+        let mut operations = session.operations();
         let messages = messages(&mut operations, direction).as_mut().ok_or(NOT_BEGUN)?;
         let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, Tag::Later) }?;
         let additional = unsafe { bytes(additional, additional_len) }?;
-        match messages.begin_parts(&parameter, additional, direction)? {
+        match messages.begin_parts(&parameter, additional)? {
             Some(nonce) => unsafe { copy(places.pIv, &nonce) },
             None => Ok(()),
         }
@@ -202,7 +199,7 @@ unsafe fn next_part(
 ) -> CK_RV {
     entry(|| {
         let session = session(of)?;
-        let mut operations = session.operations.lock();
+        let mut operations = session.operations();
         let messages = messages(&mut operations, direction).as_mut().ok_or(NOT_BEGUN)?;
         if flags & !CKF_END_OF_MESSAGE != 0 {
             return Err(Rv(CKR_ARGUMENTS_BAD));
@@ -215,14 +212,10 @@ unsafe fn next_part(
         };
         let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, tag) }?;
         let data = unsafe { bytes(from, count) }?;
-        let given = (direction == Direction::Decrypt).then_some(parameter.tag.as_slice());
         let make = |room| {
-            let (output, made) = messages.part(data, given, (is_last, room))?;
+            let (output, made) = messages.part(&parameter, data, (is_last, room))?;
             if let Some(tag) = made {
-                // As many bytes as the message began with, if the program's place has so many.
-                if places.ulTagBits.div_ceil(8) as usize != tag.len() {
-                    return Err(Rv(CKR_MECHANISM_PARAM_INVALID));
-                }
+                // As many bytes as its place has: the message has compared that.
                 unsafe { copy(places.pTag, &tag) }?;
             }
             Ok(output)

@@ -22,12 +22,12 @@ mod unsupported;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use cryptoki_sys::{CK_RV, CK_SESSION_HANDLE, CKR_GENERAL_ERROR, CKR_OK};
+use cryptoki_sys::{CK_MECHANISM, CK_RV, CK_SESSION_HANDLE, CKR_GENERAL_ERROR, CKR_OK, CKR_OPERATION_ACTIVE};
 
 pub use lists::{C_GetFunctionList, C_GetInterface, C_GetInterfaceList};
 
 use crate::rv::{Result, Rv};
-use crate::session::Session;
+use crate::session::{Operations, Session};
 
 /// What every function runs in.
 fn entry(work: impl FnOnce() -> Result<()>) -> CK_RV {
@@ -39,6 +39,29 @@ fn entry(work: impl FnOnce() -> Result<()>) -> CK_RV {
             CKR_GENERAL_ERROR
         }
     }
+}
+
+/// Begins an operation of a session in its place. No mechanism ends the one that is there.
+fn begin<T>(
+    of: CK_SESSION_HANDLE,
+    how: *const CK_MECHANISM,
+    place: impl FnOnce(&mut Operations) -> &mut Option<T>,
+    work: impl FnOnce(&Session) -> Result<T>,
+) -> CK_RV {
+    entry(|| {
+        let session = session(of)?;
+        let mut operations = session.operations();
+        let place = place(&mut operations);
+        if how.is_null() {
+            *place = None;
+            return Ok(());
+        }
+        if place.is_some() {
+            return Err(Rv(CKR_OPERATION_ACTIVE));
+        }
+        *place = Some(work(&session)?);
+        Ok(())
+    })
 }
 
 /// A session of the module.

@@ -5,7 +5,7 @@ use cryptoki_sys::*;
 use super::memory::{attributes, bytes, give, template, write};
 use super::parameters::mechanism;
 use super::{entry, session};
-use crate::rv::{Result, Rv};
+use crate::rv::{NOT_BEGUN, Result, Rv};
 use crate::session::{Output, known_length};
 use crate::{from_keys, objects};
 
@@ -109,7 +109,7 @@ pub(super) unsafe extern "C" fn find_objects_init(
     entry(|| {
         let session = session(of)?;
         let template = unsafe { template(from, count) }?;
-        let mut operations = session.operations.lock();
+        let mut operations = session.operations();
         if operations.find.is_some() {
             return Err(Rv(CKR_OPERATION_ACTIVE));
         }
@@ -129,8 +129,8 @@ pub(super) unsafe extern "C" fn find_objects(
 ) -> CK_RV {
     entry(|| {
         let session = session(of)?;
-        let mut operations = session.operations.lock();
-        let found = operations.find.as_mut().ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))?;
+        let mut operations = session.operations();
+        let found = operations.find.as_mut().ok_or(NOT_BEGUN)?;
         if (to.is_null() && most > 0) || count.is_null() {
             return Err(Rv(CKR_ARGUMENTS_BAD));
         }
@@ -145,8 +145,8 @@ pub(super) unsafe extern "C" fn find_objects(
 pub(super) unsafe extern "C" fn find_objects_final(of: CK_SESSION_HANDLE) -> CK_RV {
     entry(|| {
         let session = session(of)?;
-        let found = session.operations.lock().find.take();
-        found.map(drop).ok_or(Rv(CKR_OPERATION_NOT_INITIALIZED))
+        let found = session.operations().find.take();
+        found.map(drop).ok_or(NOT_BEGUN)
     })
 }
 

@@ -7,12 +7,10 @@ use super::parameters::mechanism;
 use super::{entry, session};
 use crate::digests::Digest;
 use crate::macs::Mac;
-use crate::rv::{Result, Rv};
+use crate::rv::{NOT_BEGUN, Result, Rv};
 use crate::session::{Output, known_length};
 
 // SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.
-
-const NOT_BEGUN: Rv = Rv(CKR_OPERATION_NOT_INITIALIZED);
 
 unsafe fn begin(
     of: CK_SESSION_HANDLE,
@@ -20,21 +18,12 @@ unsafe fn begin(
     key: CK_OBJECT_HANDLE,
     does: (CK_FLAGS, CK_ATTRIBUTE_TYPE),
 ) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let mut operations = session.operations.lock();
-        let operations = &mut *operations;
-        let place = if does.0 == CKF_SIGN { &mut operations.sign } else { &mut operations.verify };
-        if how.is_null() {
-            *place = None;
-            return Ok(());
-        }
-        if place.is_some() {
-            return Err(Rv(CKR_OPERATION_ACTIVE));
-        }
-        *place = Some(Mac::begin(&session, &unsafe { mechanism(how) }?, key, does)?);
-        Ok(())
-    })
+    super::begin(
+        of,
+        how,
+        |operations| if does.0 == CKF_SIGN { &mut operations.sign } else { &mut operations.verify },
+        |session| Mac::begin(session, &unsafe { mechanism(how) }?, key, does),
+    )
 }
 
 pub(super) unsafe extern "C" fn sign_init(
@@ -62,7 +51,7 @@ unsafe fn code(
     len: *mut CK_ULONG,
 ) -> Result<()> {
     let session = session(of)?;
-    let mut operations = session.operations.lock();
+    let mut operations = session.operations();
     let place = &mut operations.sign;
     let make = |room| {
         let mac = place.as_ref().ok_or(NOT_BEGUN)?;
@@ -109,7 +98,7 @@ pub(super) unsafe extern "C" fn sign_update(
     from: *mut CK_BYTE,
     count: CK_ULONG,
 ) -> CK_RV {
-    entry(|| more(&mut session(of)?.operations.lock().sign, unsafe { bytes(from, count) }))
+    entry(|| more(&mut session(of)?.operations().sign, unsafe { bytes(from, count) }))
 }
 
 pub(super) unsafe extern "C" fn verify_update(
@@ -117,12 +106,12 @@ pub(super) unsafe extern "C" fn verify_update(
     from: *mut CK_BYTE,
     count: CK_ULONG,
 ) -> CK_RV {
-    entry(|| more(&mut session(of)?.operations.lock().verify, unsafe { bytes(from, count) }))
+    entry(|| more(&mut session(of)?.operations().verify, unsafe { bytes(from, count) }))
 }
 
 fn compare(of: CK_SESSION_HANDLE, data: Result<&[u8]>, is_whole: bool, code: Result<&[u8]>) -> Result<()> {
     let session = session(of)?;
-    let mut operations = session.operations.lock();
+    let mut operations = session.operations();
     if is_whole && operations.verify.as_ref().is_some_and(|mac| mac.is_multipart) {
         return Err(Rv(CKR_OPERATION_ACTIVE));
     }
@@ -148,19 +137,7 @@ pub(super) unsafe extern "C" fn verify_final(
 }
 
 pub(super) unsafe extern "C" fn digest_init(of: CK_SESSION_HANDLE, how: *mut CK_MECHANISM) -> CK_RV {
-    entry(|| {
-        let session = session(of)?;
-        let mut operations = session.operations.lock();
-        if how.is_null() {
-            operations.digest = None;
-            return Ok(());
-        }
-        if operations.digest.is_some() {
-            return Err(Rv(CKR_OPERATION_ACTIVE));
-        }
-        operations.digest = Some(Digest::begin(&unsafe { mechanism(how) }?)?);
-        Ok(())
-    })
+    super::begin(of, how, |operations| &mut operations.digest, |_| Digest::begin(&unsafe { mechanism(how) }?))
 }
 
 unsafe fn digested(
@@ -171,7 +148,7 @@ unsafe fn digested(
     len: *mut CK_ULONG,
 ) -> Result<()> {
     let session = session(of)?;
-    let mut operations = session.operations.lock();
+    let mut operations = session.operations();
     let place = &mut operations.digest;
     let make = |room| {
         let digest = place.as_ref().ok_or(NOT_BEGUN)?;
@@ -213,7 +190,7 @@ pub(super) unsafe extern "C" fn digest_update(
 ) -> CK_RV {
     entry(|| {
         let session = session(of)?;
-        let mut operations = session.operations.lock();
+        let mut operations = session.operations();
         let digest = operations.digest.as_mut().ok_or(NOT_BEGUN)?;
         let Ok(data) = (unsafe { bytes(from, count) }) else {
             operations.digest = None;
@@ -228,7 +205,7 @@ pub(super) unsafe extern "C" fn digest_update(
 pub(super) unsafe extern "C" fn digest_key(of: CK_SESSION_HANDLE, key: CK_OBJECT_HANDLE) -> CK_RV {
     entry(|| {
         let session = session(of)?;
-        session.operations.lock().digest.take().ok_or(NOT_BEGUN)?;
+        session.operations().digest.take().ok_or(NOT_BEGUN)?;
         session.key(key)?;
         Err(Rv(CKR_KEY_INDIGESTIBLE))
     })

@@ -13,12 +13,6 @@ fn ecb(session: &Session<'_>, key: CK_OBJECT_HANDLE, blocks: usize) -> Result<Ve
     session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16 * blocks))
 }
 
-fn logged_in(module: &Module) -> Session<'_> {
-    let session = Session::open(module, 0);
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
-    session
-}
-
 #[test]
 fn keys_that_another_program_deletes_or_restricts_answer_so() {
     let own = own("");

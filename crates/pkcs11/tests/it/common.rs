@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use aes_gcm::aead::{Aead, Payload};
+use aes_gcm::{Aes128Gcm, KeyInit};
 use cryptoki_sys::*;
 use libloading::Library;
 use polyclave_client::Client;
@@ -190,6 +192,20 @@ pub fn session() -> Session<'static> {
     let session = Session::open(&shared().module, slot());
     assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
     session
+}
+
+/// A session with the first token of a module, where the user is logged in, and may write.
+pub fn logged_in(module: &Module) -> Session<'_> {
+    let session = Session::open(module, 0);
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    session
+}
+
+/// What another program makes of a message in AES-128-GCM with the additional data "header": ciphertext and tag.
+pub fn sealed_by_another(secret: &[u8], nonce: &[u8], message: &[u8]) -> Vec<u8> {
+    let cipher = Aes128Gcm::new_from_slice(secret).expect("a key");
+    let nonce = nonce.try_into().expect("12 bytes");
+    cipher.encrypt(&nonce, Payload { msg: message, aad: b"header" }).expect("encrypted")
 }
 
 /// A session of a module.

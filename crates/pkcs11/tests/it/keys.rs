@@ -223,6 +223,20 @@ fn derived_keys_are_those_that_the_standard_says() {
         shows(&session, made.expect("derived"), &derived[..bytes as usize]);
     }
 
+    // A length that does not fit into its place: of 256 bits in one byte. That of 128 does.
+    for (bytes, expected) in [(32, Err(CKR_MECHANISM_PARAM_INVALID)), (16, Ok(()))] {
+        for little_endian in [0, 1] {
+            let mut short =
+                CK_SP800_108_DKM_LENGTH_FORMAT { bLittleEndian: little_endian, ulWidthInBits: 8, ..length };
+            parts[3].pValue = (&raw mut short).cast();
+            let mut attributes = for_blocks();
+            attributes.retain(|(kind, _)| *kind != CKA_VALUE_LEN);
+            attributes.push(number(CKA_VALUE_LEN, bytes));
+            let mut how = with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts));
+            assert_eq!(derive_as(&session, &mut how, base, attributes).map(drop), expected);
+        }
+    }
+
     // Without a counter; of another function; too little.
     let told = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts[1..])), base);
     assert_eq!(told, Err(CKR_MECHANISM_PARAM_INVALID));
@@ -241,8 +255,7 @@ fn derived_keys_are_those_that_the_standard_says() {
 fn old_handles_stand_for_their_version_in_every_operation() {
     let own = own("");
     let module = Module::with(&own.configuration);
-    let session = Session::open(&module, 0);
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let session = logged_in(&module);
     let (secret, other) = (data(16), vec![0x2d; 16]);
     let wraps = vec![flag(CKA_WRAP, true), flag(CKA_UNWRAP, true)];
     let kek = session.import("old-kek", CKK_AES, &secret, wraps).expect("made");

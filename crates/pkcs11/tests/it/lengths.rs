@@ -183,8 +183,7 @@ fn every_kind_of_operation_is_begun_once_and_ended_without_a_mechanism() {
 fn a_length_is_told_without_asking_the_nodes() {
     let mut own = own("");
     let module = Module::with(&own.configuration);
-    let session = Session::open(&module, 0);
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let session = logged_in(&module);
     let signs = vec![flag(CKA_SIGN, true), flag(CKA_ENCRYPT, true)];
     let key = session.import("told", CKK_AES, &data(16), signs).expect("imported");
     own.cluster.nodes.iter_mut().for_each(|node| node.take().expect("it runs").stop());

@@ -34,8 +34,7 @@ fn it_is_initialized_once_at_a_time_and_again_after_its_end() {
         assert_eq!(module.initialize(&own.configuration), CKR_CRYPTOKI_ALREADY_INITIALIZED);
         assert_eq!(call!(module, C_GetInfo(&mut info)), CKR_OK);
         assert_eq!((info.cryptokiVersion.major, info.cryptokiVersion.minor), (3, 0));
-        let session = Session::open(&module, 0);
-        assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+        let session = logged_in(&module);
         let key = session.generate(CKM_AES_KEY_GEN, vec![number(CKA_VALUE_LEN, 16)]).expect("made");
         assert!(session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16)).is_ok());
         let mut reserved = 0u8;
@@ -111,8 +110,7 @@ fn eight_threads_use_one_token_at_once() {
 fn the_child_of_a_fork_begins_anew_and_leaves_the_parent_alone() {
     let own = own("");
     let module = Module::with(&own.configuration);
-    let session = Session::open(&module, 0);
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let session = logged_in(&module);
     let key = session.import("parent", CKK_AES, &data(16), vec![]).expect("made");
     let encrypt = || session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &[1; 16]);
     let expected = encrypt().expect("encrypted");
@@ -169,8 +167,7 @@ pub(crate) fn in_child(work: impl FnOnce() -> i32) -> i32 {
 fn a_node_that_stops_or_starts_again_costs_no_session_and_changes_no_result() {
     let mut own = own("");
     let module = Module::with(&own.configuration);
-    let session = Session::open(&module, 0);
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let session = logged_in(&module);
     let key = session.import("stays", CKK_AES, &data(16), vec![]).expect("made");
     let encrypt = || session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &[1; 16]);
     let expected = encrypt();
@@ -196,8 +193,7 @@ fn a_node_that_stops_or_starts_again_costs_no_session_and_changes_no_result() {
 fn nonces_of_the_nodes_follow_the_tag_where_the_program_gives_none() {
     let own = own("gcm_nonce = \"nodes\"");
     let module = Module::with(&own.configuration);
-    let session = Session::open(&module, 0);
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let session = logged_in(&module);
     let key = session.import("nodes", CKK_AES, &data(16), vec![]).expect("made");
     let refused = session.init(Does::Encrypt, &mut gcm(&[1; 12], b"", 128), key);
     assert_eq!(refused, CKR_MECHANISM_PARAM_INVALID);
@@ -215,8 +211,7 @@ fn nonces_of_the_nodes_follow_the_tag_where_the_program_gives_none() {
 fn templates_of_visible_keys_make_sensitive_ones_where_the_configuration_says_so() {
     let own = own("visible_templates = \"make-sensitive\"");
     let module = Module::with(&own.configuration);
-    let session = Session::open(&module, 0);
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let session = logged_in(&module);
     let key = session.import("visible", CKK_AES, &data(16), vec![flag(CKA_SENSITIVE, false)]).expect("made");
     assert!(session.is(key, CKA_SENSITIVE));
     assert_eq!(session.attribute(key, CKA_VALUE), Err(CKR_ATTRIBUTE_SENSITIVE));
@@ -248,4 +243,46 @@ fn ten_thousand_sessions_are_open_at_once_and_the_last_one_logs_out() {
     assert_eq!(last.close(), CKR_OK);
     assert_eq!(counted(), (0, 0));
     assert_eq!(open(0).state(), CKS_RW_PUBLIC_SESSION);
+}
+
+#[test]
+fn operations_of_a_login_end_with_it_in_all_sessions() {
+    let session = session();
+    let mut info = CK_SESSION_INFO::default();
+    assert_eq!(call!(session.module, C_GetSessionInfo(session.handle, &mut info)), CKR_OK);
+    let other = Session::open(session.module, info.slotID);
+    let key = session.import("ends", CKK_AES, &data(16), vec![]).expect("made");
+    let signs = vec![flag(CKA_SIGN, true)];
+    let mac = session.import("ends-mac", CKK_AES, &data(16), signs).expect("made");
+    let sealed = session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16)).expect("encrypted");
+    for session in [session, other] {
+        assert_eq!(session.init(Does::Decrypt, &mut plain(CKM_AES_ECB), key), CKR_OK);
+        assert_eq!(session.init(Does::Encrypt, &mut gcm(&[1; 12], b"", 128), key), CKR_OK);
+        assert_eq!(session.init(Does::Sign, &mut plain(CKM_AES_CMAC), mac), CKR_OK);
+        let mut how = plain(CKM_AES_GCM).raw();
+        assert_eq!(call!(session.module, C_MessageDecryptInit(session.handle, &mut how, key)), CKR_OK);
+        let mut how = plain(CKM_SHA256).raw();
+        assert_eq!(call!(session.module, C_DigestInit(session.handle, &mut how)), CKR_OK);
+    }
+    assert_eq!(call!(session.module, C_Logout(other.handle)), CKR_OK);
+    let all_have_ended = |session: Session<'_>| {
+        for does in [Does::Decrypt, Does::Encrypt, Does::Sign] {
+            let told = session.whole(does, &sealed, Some(64)).0;
+            assert_eq!(told, CKR_OPERATION_NOT_INITIALIZED, "{does:?}");
+        }
+        let told = call!(session.module, C_MessageDecryptFinal(session.handle));
+        assert_eq!(told, CKR_OPERATION_NOT_INITIALIZED);
+    };
+    all_have_ended(session);
+    // Another login brings none of them back.
+    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    all_have_ended(other);
+    for session in [session, other] {
+        let opened = session.run(Does::Decrypt, &mut plain(CKM_AES_ECB), key, &sealed);
+        assert_eq!(opened, Ok(data(16)), "a new operation works");
+        let (mut digest, mut len, mut text) = ([0; 32], 32, data(16));
+        let (from, to) = (text.as_mut_ptr(), digest.as_mut_ptr());
+        let told = call!(session.module, C_Digest(session.handle, from, 16, to, &mut len));
+        assert_eq!(told, CKR_OK, "a digest needs no login");
+    }
 }

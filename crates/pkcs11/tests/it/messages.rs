@@ -2,8 +2,6 @@
 
 use std::ptr;
 
-use aes_gcm::aead::{Aead, Payload};
-use aes_gcm::{Aes128Gcm, KeyInit};
 use cryptoki_sys::*;
 
 use crate::common::*;
@@ -14,11 +12,12 @@ struct Parameter {
     tag: [u8; 16],
     generator: CK_GENERATOR_FUNCTION,
     fixed_bits: CK_ULONG,
+    tag_bits: CK_ULONG,
 }
 
 impl Parameter {
     fn of(iv: [u8; 12], generator: CK_GENERATOR_FUNCTION) -> Parameter {
-        Parameter { iv, tag: [0; 16], generator, fixed_bits: 0 }
+        Parameter { iv, tag: [0; 16], generator, fixed_bits: 0, tag_bits: 128 }
     }
 
     fn raw(&mut self) -> CK_GCM_MESSAGE_PARAMS {
@@ -28,17 +27,12 @@ impl Parameter {
             ulIvFixedBits: self.fixed_bits,
             ivGenerator: self.generator,
             pTag: self.tag.as_mut_ptr(),
-            ulTagBits: 128,
+            ulTagBits: self.tag_bits,
         }
     }
 }
 
 const SIZE: CK_ULONG = size_of::<CK_GCM_MESSAGE_PARAMS>() as CK_ULONG;
-
-fn expected(secret: &[u8], nonce: &[u8; 12], message: &[u8]) -> Vec<u8> {
-    let cipher = Aes128Gcm::new_from_slice(secret).expect("a key");
-    cipher.encrypt(&(*nonce).into(), Payload { msg: message, aad: b"header" }).expect("encrypted")
-}
 
 fn begin(session: &Session<'_>, does: Does, parameter: &mut Parameter) -> CK_RV {
     let mut raw = parameter.raw();
@@ -112,7 +106,10 @@ fn messages_in_parts_are_what_another_program_computes() {
             let nonce = parameter.iv;
             assert_eq!(nonce == given, generator == CKG_NO_GENERATE, "written when the message begins");
             let sealed = in_parts(&session, Does::Encrypt, &mut parameter, &data(len));
-            assert_eq!([&sealed[..], &parameter.tag].concat(), expected(&secret, &nonce, &data(len)));
+            assert_eq!(
+                [&sealed[..], &parameter.tag].concat(),
+                sealed_by_another(&secret, &nonce, &data(len))
+            );
             assert_eq!(parameter.iv, nonce, "and never later");
             assert_eq!(begin(&session, Does::Decrypt, &mut parameter), CKR_OK);
             assert_eq!(in_parts(&session, Does::Decrypt, &mut parameter, &sealed), data(len));
@@ -126,7 +123,7 @@ fn a_message_that_is_not_authentic_ends_and_others_follow_it() {
     let secret = data(16);
     let key = session.import("not-authentic", CKK_AES, &secret, vec![]).expect("imported");
     inits(&session, key);
-    let sealed = expected(&secret, &[1; 12], &data(20));
+    let sealed = sealed_by_another(&secret, &[1; 12], &data(20));
     for good in [false, true] {
         let mut parameter = Parameter::of([1; 12], CKG_NO_GENERATE);
         assert_eq!(begin(&session, Does::Decrypt, &mut parameter), CKR_OK);
@@ -142,6 +139,34 @@ fn a_message_that_is_not_authentic_ends_and_others_follow_it() {
         }
         let over = next(&session, Does::Decrypt, &mut parameter, &[], (Some(20), CKF_END_OF_MESSAGE));
         assert_eq!(over.0, CKR_OPERATION_NOT_INITIALIZED);
+    }
+}
+
+#[test]
+fn a_last_part_with_a_tag_of_another_length_may_come_again() {
+    let session = session();
+    let secret = data(16);
+    let key = session.import("tag-lengths", CKK_AES, &secret, vec![]).expect("imported");
+    inits(&session, key);
+    let sealed = sealed_by_another(&secret, &[1; 12], &data(20));
+    let (ciphertext, tag) = sealed.split_at(20);
+    for (does, text, made) in
+        [(Does::Encrypt, &data(20)[..], ciphertext), (Does::Decrypt, ciphertext, &data(20))]
+    {
+        let mut parameter = Parameter::of([1; 12], CKG_NO_GENERATE);
+        assert_eq!(begin(&session, does, &mut parameter), CKR_OK);
+        if does == Does::Decrypt {
+            parameter.tag.copy_from_slice(tag);
+        }
+        let given = parameter.tag;
+        for tag_bits in [96, 120, 0] {
+            parameter.tag_bits = tag_bits;
+            let told = next(&session, does, &mut parameter, text, (Some(20), CKF_END_OF_MESSAGE));
+            assert_eq!((told.0, parameter.tag), (CKR_MECHANISM_PARAM_INVALID, given), "{does:?} {tag_bits}");
+        }
+        parameter.tag_bits = 128;
+        let told = next(&session, does, &mut parameter, text, (Some(20), CKF_END_OF_MESSAGE));
+        assert_eq!((told.0, &told.2[..], &parameter.tag[..]), (CKR_OK, made, tag), "{does:?}");
     }
 }
 

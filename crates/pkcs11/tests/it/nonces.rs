@@ -3,8 +3,6 @@
 use std::ptr;
 use std::time::Duration;
 
-use aes_gcm::aead::{Aead, Payload};
-use aes_gcm::{Aes128Gcm, KeyInit};
 use cryptoki_sys::*;
 
 use crate::common::*;
@@ -12,22 +10,10 @@ use crate::common::*;
 /// More than the 20 s for which nodes wait.
 const TOO_LONG: Duration = Duration::from_secs(30);
 
-fn expected(secret: &[u8], nonce: &[u8], message: &[u8]) -> Vec<u8> {
-    let cipher = Aes128Gcm::new_from_slice(secret).expect("a key");
-    let nonce = nonce.try_into().expect("12 bytes");
-    cipher.encrypt(&nonce, Payload { msg: message, aad: b"header" }).expect("encrypted")
-}
-
 /// The IV of a parameter now.
 fn iv(how: &Mechanism<CK_GCM_PARAMS>) -> Vec<u8> {
     let parameter = how.parameter.as_ref().expect("GCM has one");
     unsafe { std::slice::from_raw_parts(parameter.pIv, parameter.ulIvLen as usize) }.to_vec()
-}
-
-fn logged_in(module: &Module) -> Session<'_> {
-    let session = Session::open(module, 0);
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
-    session
 }
 
 #[test]
@@ -51,7 +37,7 @@ fn zeros_are_overwritten_when_the_operation_begins_and_never_later() {
         assert_eq!(session.whole(Does::Encrypt, &data(len), Some(total - 1)).0, CKR_BUFFER_TOO_SMALL);
         let (rv, _, sealed) = session.whole(Does::Encrypt, &data(len), Some(total));
         assert_eq!(rv, CKR_OK);
-        assert!(sealed == expected(&secret, &nonce, &data(len))[..total]);
+        assert!(sealed == sealed_by_another(&secret, &nonce, &data(len))[..total]);
         assert_eq!(iv(&how), nonce, "written once");
         let again = session.whole(Does::Encrypt, &data(len), Some(total)).0;
         assert_eq!(again, CKR_OPERATION_NOT_INITIALIZED, "one message for a nonce");
@@ -60,7 +46,7 @@ fn zeros_are_overwritten_when_the_operation_begins_and_never_later() {
     }
     let mut how = gcm(&[0; 12], b"header", 128);
     let sealed = session.in_parts(Does::Encrypt, &mut how, key, &data(50), 7).expect("encrypted");
-    assert_eq!(sealed, expected(&secret, &iv(&how), &data(50)));
+    assert_eq!(sealed, sealed_by_another(&secret, &iv(&how), &data(50)));
 }
 
 #[test]
@@ -78,7 +64,7 @@ fn an_operation_that_is_given_up_takes_its_nonce_with_it() {
     let mut how = gcm(&[0; 12], b"header", 128);
     let sealed = session.run(Does::Encrypt, &mut how, key, b"x").expect("encrypted");
     assert_ne!(iv(&how), first);
-    assert_eq!(sealed, expected(&data(16), &iv(&how), b"x"));
+    assert_eq!(sealed, sealed_by_another(&data(16), &iv(&how), b"x"));
     // One that waits while everything ends.
     assert_eq!(session.init(Does::Encrypt, &mut gcm(&[0; 12], b"", 128), key), CKR_OK);
     assert_eq!(call!(module, C_Finalize(ptr::null_mut())), CKR_OK);
@@ -94,7 +80,7 @@ fn any_twelve_bytes_are_overwritten_where_the_configuration_says_so() {
     let mut how = gcm(&[7; 12], b"header", 128);
     let sealed = session.run(Does::Encrypt, &mut how, key, &data(30)).expect("encrypted");
     assert_ne!(iv(&how), [7; 12]);
-    assert_eq!(sealed, expected(&secret, &iv(&how), &data(30)));
+    assert_eq!(sealed, sealed_by_another(&secret, &iv(&how), &data(30)));
     assert_eq!(session.run(Does::Decrypt, &mut how, key, &sealed), Ok(data(30)));
     for len in [11, 13, 16] {
         let told = session.init(Does::Encrypt, &mut gcm(&vec![7; len], b"", 128), key);
@@ -120,5 +106,5 @@ fn a_program_that_pauses_longer_than_nodes_wait_gets_an_error() {
     assert_eq!(session.whole(Does::Encrypt, b"late", Some(64)).0, CKR_OPERATION_NOT_INITIALIZED);
     let mut how = gcm(&[0; 12], b"header", 128);
     let sealed = session.run(Does::Encrypt, &mut how, key, b"in time").expect("the session goes on");
-    assert_eq!(sealed, expected(&data(16), &iv(&how), b"in time"));
+    assert_eq!(sealed, sealed_by_another(&data(16), &iv(&how), b"in time"));
 }

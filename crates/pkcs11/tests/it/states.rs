@@ -90,8 +90,7 @@ fn a_token_is_only_begun_anew_where_the_configuration_allows_it() {
         call!(module, C_InitToken(0, from, pin.len() as CK_ULONG, field.as_mut_ptr()))
     };
     assert_eq!(init(&refused, "refused-0", SO_PIN), CKR_TOKEN_WRITE_PROTECTED);
-    let user = Session::open(&allowed, 0);
-    assert_eq!(user.login(CKU_USER, USER_PIN), CKR_OK);
+    let user = logged_in(&allowed);
     user.import("gone", CKK_AES, &data(16), vec![]).expect("imported");
     assert_eq!(init(&allowed, "own-0", SO_PIN), CKR_SESSION_EXISTS);
     assert_eq!(user.close(), CKR_OK);

@@ -16,8 +16,7 @@ fn one_life(library: &Path, configuration: &Path, label: &str) {
     let mut info = CK_INFO::default();
     assert_eq!(call!(module, C_GetInfo(&mut info)), CKR_CRYPTOKI_NOT_INITIALIZED, "it was ended before");
     assert_eq!(module.initialize(configuration), CKR_OK, "{}", log_of(configuration));
-    let session = Session::open(&module, 0);
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+    let session = logged_in(&module);
     let [key] = session.find(vec![text(CKA_LABEL, label)])[..] else { panic!("one key") };
     let block = session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16)).expect("encrypted");
     assert_eq!(session.run(Does::Decrypt, &mut plain(CKM_AES_ECB), key, &block), Ok(data(16)));
@@ -33,8 +32,7 @@ fn it_is_loaded_used_and_unloaded_fifty_times() {
     {
         let module = Module::at(&library);
         assert_eq!(module.initialize(&own.configuration), CKR_OK);
-        let session = Session::open(&module, 0);
-        assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
+        let session = logged_in(&module);
         session.import("loaded", CKK_AES, &data(16), vec![]).expect("made");
         assert_eq!(call!(module, C_Finalize(ptr::null_mut())), CKR_OK);
     }
