@@ -5,7 +5,7 @@
 //! planes and back. The fields are GF(4) and GF(16) in the coordinates of `polyclave_field::subfields`: 1 and mu with mu^2 = mu + 1,
 //! then 1 and zeta with zeta^2 = zeta + mu, then 1 and omega, each of which has the coordinates of the field below.
 //!
-//! Cost of a product by Karatsuba's identity: 1 AND in GF(2), 3 in GF(4), 9 in GF(16), of as many cells as a register has bits.
+//! Cost of a product by Karatsuba's identity: 1 AND in GF(2), 3 in GF(4), 9 in GF(16), 27 in GF(2^8), of as many cells as a register has bits.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -13,6 +13,7 @@ mod avx2;
 mod avx512;
 mod cells;
 mod formulas;
+mod maps;
 mod portable;
 mod rows;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod tests;
 
 pub(crate) use cells::turned;
 pub use cells::{join, split};
+pub use maps::{PlaneMap, TILE_BYTES, TILE_CELLS, Tile};
 
 use crate::isa::Isa;
 
@@ -36,12 +38,31 @@ pub enum Factors {
     Gf16ByGf4,
     /// An element of GF(2^8) and one of GF(16).
     Gf256ByGf16,
+    /// Two elements of GF(2^8).
+    Gf256,
+}
+
+/// Which products of two pairs of shares x0, x1 and y0, y1 are summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terms {
+    /// x0 (y0 + y1) + x1 y0: what a party of replicated sharing contributes to the product x y.
+    Contributed,
+    /// x0 y1 + x1 y0.
+    Mixed,
+    /// x1 y1.
+    Second,
 }
 
 impl Factors {
     /// All of them.
-    pub const ALL: [Factors; 5] =
-        [Factors::Bits, Factors::Gf4, Factors::Gf16, Factors::Gf16ByGf4, Factors::Gf256ByGf16];
+    pub const ALL: [Factors; 6] = [
+        Factors::Bits,
+        Factors::Gf4,
+        Factors::Gf16,
+        Factors::Gf16ByGf4,
+        Factors::Gf256ByGf16,
+        Factors::Gf256,
+    ];
 
     /// Planes of the first and the second factor. The product has as many as the first.
     pub const fn planes(self) -> [usize; 2] {
@@ -51,6 +72,7 @@ impl Factors {
             Factors::Gf16 => [4, 4],
             Factors::Gf16ByGf4 => [4, 2],
             Factors::Gf256ByGf16 => [8, 4],
+            Factors::Gf256 => [8, 8],
         }
     }
 }
@@ -64,13 +86,12 @@ pub struct Planes<'a> {
     pub stride: usize,
 }
 
-/// Adds x0 (y0 + y1) + x1 y0 to `sum`, the planes of which follow each other without gaps. That is what a party of replicated sharing
-/// with the shares x0, x1 and y0, y1 contributes to the product x y.
+/// Adds products to `sum`, the planes of which follow each other without gaps.
 ///
 /// # Panics
 /// If `sum` is no number of planes, or a plane of a factor ends outside.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-pub fn add_cross_products(factors: Factors, sum: &mut [u8], x: [Planes<'_>; 2], y: [Planes<'_>; 2]) {
+pub fn add_products(factors: Factors, terms: Terms, sum: &mut [u8], x: [Planes<'_>; 2], y: [Planes<'_>; 2]) {
     let [of_x, of_y] = factors.planes();
     assert!(sum.len().is_multiple_of(of_x), "a sum is made of planes");
     let len = sum.len() / of_x;
@@ -80,12 +101,12 @@ pub fn add_cross_products(factors: Factors, sum: &mut [u8], x: [Planes<'_>; 2], 
         "planes are within the factors"
     );
     match Isa::best() {
-        Isa::Portable => portable::add_cross_products(factors, sum, x, y),
+        Isa::Portable => portable::add_products(factors, terms, sum, x, y),
         // SAFETY: these variants exist only where their instructions were detected.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { avx2::add_cross_products(factors, sum, x, y) },
+        Isa::Avx2 => unsafe { avx2::add_products(factors, terms, sum, x, y) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512Gfni => unsafe { avx512::add_cross_products(factors, sum, x, y) },
+        Isa::Avx512Gfni => unsafe { avx512::add_products(factors, terms, sum, x, y) },
     }
 }

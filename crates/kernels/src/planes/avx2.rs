@@ -5,9 +5,9 @@
 use core::arch::x86_64::*;
 
 use super::formulas::Register;
-use super::{Factors, Planes, rows};
+use super::{Factors, Planes, Terms, Tile, maps, rows};
 
-/// Exists only inside of [`add_cross_products`], whose caller has found the instructions.
+/// Exists only inside of the functions below, whose callers have found the instructions.
 #[derive(Clone, Copy)]
 struct Bits(__m256i);
 
@@ -41,10 +41,22 @@ impl Register for Bits {
     }
 }
 
-/// See [`super::add_cross_products`].
+/// See [`super::add_products`].
 #[target_feature(enable = "avx2")]
-pub(super) fn add_cross_products(factors: Factors, sum: &mut [u8], x: [Planes<'_>; 2], y: [Planes<'_>; 2]) {
-    rows::add_cross_products::<Bits>(factors, sum, x, y);
+pub(super) fn add_products(
+    factors: Factors,
+    terms: Terms,
+    sum: &mut [u8],
+    x: [Planes<'_>; 2],
+    y: [Planes<'_>; 2],
+) {
+    rows::add_products::<Bits>(factors, terms, sum, x, y);
+}
+
+/// See [`super::PlaneMap`].
+#[target_feature(enable = "avx2")]
+pub(super) fn add_sums(sums: &[[u8; 2]], ins: &[Tile], outs: &mut [Tile]) {
+    maps::add_sums::<Bits>(sums, ins, outs);
 }
 
 /// Cells of a register.

@@ -5,9 +5,9 @@
 use core::arch::x86_64::*;
 
 use super::formulas::Register;
-use super::{Factors, Planes, rows};
+use super::{Factors, Planes, Terms, rows};
 
-/// Exists only inside of [`add_cross_products`], whose caller has found the instructions.
+/// Exists only inside of [`add_products`], whose caller has found the instructions.
 #[derive(Clone, Copy)]
 struct Bits(__m512i);
 
@@ -41,8 +41,14 @@ impl Register for Bits {
     }
 }
 
-/// See [`super::add_cross_products`].
+/// See [`super::add_products`].
 #[target_feature(enable = "avx512f")]
-pub(super) fn add_cross_products(factors: Factors, sum: &mut [u8], x: [Planes<'_>; 2], y: [Planes<'_>; 2]) {
-    rows::add_cross_products::<Bits>(factors, sum, x, y);
+pub(super) fn add_products(
+    factors: Factors,
+    terms: Terms,
+    sum: &mut [u8],
+    x: [Planes<'_>; 2],
+    y: [Planes<'_>; 2],
+) {
+    rows::add_products::<Bits>(factors, terms, sum, x, y);
 }

@@ -1,7 +1,7 @@
 //! Registers of 8 bytes.
 
 use super::formulas::Register;
-use super::{Factors, Planes, rows};
+use super::{Factors, Planes, Terms, rows};
 
 impl Register for u64 {
     const BYTES: usize = 8;
@@ -27,7 +27,13 @@ impl Register for u64 {
     }
 }
 
-/// See [`super::add_cross_products`].
-pub(super) fn add_cross_products(factors: Factors, sum: &mut [u8], x: [Planes<'_>; 2], y: [Planes<'_>; 2]) {
-    rows::add_cross_products::<u64>(factors, sum, x, y);
+/// See [`super::add_products`].
+pub(super) fn add_products(
+    factors: Factors,
+    terms: Terms,
+    sum: &mut [u8],
+    x: [Planes<'_>; 2],
+    y: [Planes<'_>; 2],
+) {
+    rows::add_products::<u64>(factors, terms, sum, x, y);
 }

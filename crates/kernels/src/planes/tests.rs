@@ -19,7 +19,7 @@ fn planes(cells: &[u8], bits: usize, stride: usize) -> Vec<u8> {
     planes
 }
 
-fn all(factors: Factors, cells: usize) {
+fn all(factors: Factors, terms: Terms, cells: usize) {
     let [of_x, of_y] = factors.planes();
     let cell = |seed, bits: usize| -> Vec<u8> {
         noise(seed, cells).into_iter().map(|x| x & (0xff >> (8 - bits))).collect()
@@ -28,7 +28,15 @@ fn all(factors: Factors, cells: usize) {
     let before = cell(5, of_x);
     let product = |a: u8, b: u8| coordinates(element(a) * element(b));
     let expected: Vec<u8> = (0..cells)
-        .map(|j| before[j] ^ product(x[0][j], y[0][j] ^ y[1][j]) ^ product(x[1][j], y[0][j]))
+        .map(|j| {
+            let ([x0, x1], [y0, y1]) = ([x[0][j], x[1][j]], [y[0][j], y[1][j]]);
+            before[j]
+                ^ match terms {
+                    Terms::Contributed => product(x0, y0 ^ y1) ^ product(x1, y0),
+                    Terms::Mixed => product(x0, y1) ^ product(x1, y0),
+                    Terms::Second => product(x1, y1),
+                }
+        })
         .collect();
     let len = cells.div_ceil(8);
     let stride = len + 3;
@@ -37,12 +45,12 @@ fn all(factors: Factors, cells: usize) {
     for portable in [true, false] {
         let mut sum = planes(&before, of_x, len);
         match portable {
-            true => portable::add_cross_products(factors, &mut sum, x, y),
-            false => add_cross_products(factors, &mut sum, x, y),
+            true => portable::add_products(factors, terms, &mut sum, x, y),
+            false => add_products(factors, terms, &mut sum, x, y),
         }
         let mut cells = vec![0; cells];
         join(&sum, len, of_x, &mut cells);
-        assert_eq!(cells, expected, "{factors:?}, portable: {portable}");
+        assert_eq!(cells, expected, "{factors:?}, {terms:?}, portable: {portable}");
     }
 }
 
@@ -50,7 +58,9 @@ fn all(factors: Factors, cells: usize) {
 fn products_of_shares_are_those_of_elements_in_every_field() {
     for factors in Factors::ALL {
         for cells in [1, 7, 8, 9, 63, 64, 65, 255, 256, 511, 512, 513, 1000, 1600] {
-            all(factors, cells);
+            for terms in [Terms::Contributed, Terms::Mixed, Terms::Second] {
+                all(factors, terms, cells);
+            }
         }
     }
 }
@@ -79,6 +89,32 @@ fn cells_come_back_from_planes_and_bits_beyond_their_width_do_not() {
 
 #[test]
 fn the_fields_are_those_of_the_formulas() {
-    let [mu, zeta] = [element(2), element(4)];
+    let [mu, zeta, omega] = [element(2), element(4), element(16)];
     assert_eq!((mu * mu, zeta * zeta), (mu + Gf256::ONE, zeta + mu));
+    assert_eq!(omega * omega, omega + Gf256(polyclave_field::subfields::NU));
+}
+
+/// Outputs 0 to 127 of any number of inputs, bit by bit.
+#[test]
+fn a_map_sums_the_planes_that_its_matrix_says() {
+    for (ins, outs) in [(1, 1), (3, 64), (4, 120), (8, 7), (13, 128), (64, 64), (128, 120)] {
+        let word = |seed: usize| u128::from_le_bytes(noise(seed, 16).try_into().expect("16 bytes"));
+        let images: Vec<u128> = (0..ins).map(|i| word(i) & (u128::MAX >> (128 - outs))).collect();
+        let tiles: Vec<Tile> =
+            (0..ins).map(|i| noise(1000 + i, TILE_BYTES).try_into().expect("a tile")).collect();
+        let mut expected = vec![[0; TILE_BYTES]; outs];
+        for (tile, image) in tiles.iter().zip(&images) {
+            for (out, sum) in expected.iter_mut().enumerate() {
+                if image >> out & 1 == 1 {
+                    sum.iter_mut().zip(tile).for_each(|(sum, byte)| *sum ^= byte);
+                }
+            }
+        }
+        let map = PlaneMap::new(outs, &images);
+        for isa in Isa::available() {
+            let mut sums = vec![[0xa5; TILE_BYTES]; outs];
+            map.apply_with(isa, &tiles, &mut sums);
+            assert!(sums == expected, "{ins} to {outs}, {isa:?}");
+        }
+    }
 }

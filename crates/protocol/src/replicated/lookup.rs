@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polyclave_cipher::{Compiled, Lookup, Table};
-use polyclave_kernels::planes::{Factors, Planes, add_cross_products};
+use polyclave_kernels::planes::{Factors, Planes, Terms, add_products};
 
 use super::gates::{Program, Programs};
 use super::registers::Registers;
@@ -57,7 +57,7 @@ impl<'r> Round<'r> {
     fn add_to(&self, mut sum: &mut [u8]) {
         for Vectors { x, y, len } in &self.vectors {
             let (part, rest) = sum.split_at_mut(self.factors.planes()[0] * len);
-            add_cross_products(self.factors, part, *x, *y);
+            add_products(self.factors, Terms::Contributed, part, *x, *y);
             sum = rest;
         }
     }

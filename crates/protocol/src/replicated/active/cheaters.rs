@@ -1,10 +1,12 @@
 //! A prover that has sent a wrong product and then says at one place what makes its claim look right.
 
 use polyclave_cipher::{Builder, Cells, aes, compile};
+use polyclave_field::subfields::element;
 use polyclave_field::{Gf2_64, MacField};
 
 use super::super::{Replicated, ReplicatedActiveConfig};
 use super::Active;
+use super::rows::Weights;
 use crate::evaluate::{evaluate, prepare};
 use crate::mesh::run_parties;
 use crate::net::Net;
@@ -15,12 +17,14 @@ use crate::{Error, Party, Result};
 /// What a prover adds to its messages. By default nothing.
 #[derive(Default)]
 pub(in crate::replicated) struct Lie {
-    /// Of the product with number 0, in the message that the party before the prover has received.
+    /// Of the product with number 0, in the message that the party before the prover has received: its coordinates.
     error: u8,
     /// Messages of the proof until the one that is changed.
     left: usize,
     /// By how much the claim is wrong.
     gap: u64,
+    /// The weight of row 1.
+    of_row: u64,
     is_told: bool,
 }
 
@@ -30,20 +34,34 @@ impl Lie {
     }
 
     /// Weights are known.
-    pub(super) fn begin(&mut self, weight: u64) {
-        self.gap = Gf2_64::multiply(weight, Gf2_64::embed(self.error));
+    pub(super) fn begin(&mut self, weights: &Weights) {
+        let [of_product, of_row] = weights.first();
+        self.gap = Gf2_64::multiply(of_product, Gf2_64::embed(element(self.error).0));
+        self.of_row = of_row;
+    }
+
+    /// p(row 1) is changed so that p(row 0), which follows from the claim, is right.
+    pub(super) fn of_rows(&mut self, at_row_1: &mut u64) {
+        if self.is_next() {
+            self.gap = Gf2_64::multiply(self.gap, inverse(self.of_row));
+            *at_row_1 ^= self.gap;
+        }
     }
 
     /// q(0) is changed so that q(1), which follows from the claim, is right.
     pub(super) fn told(&mut self, [at_zero, of_square]: [u64; 2]) -> [u64; 2] {
-        self.is_told = self.left == 0 && self.error != 0;
-        self.left = self.left.wrapping_sub(1);
-        [if self.is_told { at_zero ^ self.gap } else { at_zero }, of_square]
+        [if self.is_next() { at_zero ^ self.gap } else { at_zero }, of_square]
     }
 
-    /// What is wrong of the next claim.
-    pub(super) fn goes_on(&mut self, r: u64) {
-        self.gap = Gf2_64::multiply(self.gap, if self.is_told { 1 ^ r } else { r });
+    fn is_next(&mut self) -> bool {
+        self.is_told = self.left == 0 && self.error != 0;
+        self.left = self.left.wrapping_sub(1);
+        self.is_told
+    }
+
+    /// What is wrong of the next claim: by how much it depends on the value that follows from the claim, and on the one that is changed.
+    pub(super) fn goes_on(&mut self, [followed, changed]: [u64; 2]) {
+        self.gap = Gf2_64::multiply(self.gap, if self.is_told { changed } else { followed });
     }
 
     /// The value at point 2 is changed so that that at point 1 is right. (Shares begin with point 0, and that of point 1 is not there.)
@@ -54,7 +72,14 @@ impl Lie {
     }
 }
 
-/// 9 lanes of one lookup: 16 products a round, of which 7 are padding. They are halved twice before the last step.
+/// x^(2^64 - 2).
+fn inverse(x: u64) -> u64 {
+    let powers = std::iter::successors(Some(x), |power| Some(Gf2_64::multiply(*power, *power)));
+    powers.skip(1).take(63).fold(1, Gf2_64::multiply)
+}
+
+/// 9 lanes of one lookup: 16 products a round, of which 7 are padding. So each of four groups has rows of one byte, hence eight columns: 64
+/// elements of a vector. After the rows they are halved twice before the last step.
 const LANES: usize = 9;
 const LEVELS: usize = 3;
 
@@ -81,9 +106,9 @@ fn a_prover_that_corrects_any_one_of_its_messages_is_found() {
             let outcomes = run_parties(3, |net| {
                 session(net, |protocol, me| {
                     if me == cheater {
-                        protocol.model.prover.lie = Lie::in_message(message, 0x53);
+                        protocol.model.prover.lie = Lie::in_message(message, 0b11);
                     } else if me == Party((cheater.0 + 2) % 3) {
-                        protocol.model.products.spoil(0x53);
+                        protocol.model.products.spoil(0b11);
                     }
                 })
             });

@@ -10,12 +10,15 @@
 //! * **Zero knowledge**: V2's shares of p are masked by V1's. U(r) contains u_0 times a factor that is not zero, because r is none of the
 //!   points; so it is uniform to V2. V1's share of p(r) follows from U(r), W(r) and V2's own share.
 
+use std::sync::LazyLock;
+
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::super::ring::{Ring, seed};
+use super::interpolation::{Interpolation, point};
 use super::proof::{Claims, Prover, Vector, draw, read, write};
 use crate::Result;
 use crate::net::Net;
@@ -27,6 +30,14 @@ const OF_FACTOR: usize = WIDTH + 1;
 const OF_PRODUCT: usize = 2 * WIDTH + 1;
 /// The point whose value follows from the claim.
 const DERIVED: usize = 1;
+
+static OF_FACTORS: LazyLock<Interpolation> = LazyLock::new(|| Interpolation::through(OF_FACTOR));
+static OF_PRODUCTS: LazyLock<Interpolation> = LazyLock::new(|| Interpolation::through(OF_PRODUCT));
+/// What makes the values at the points behind those that fix a factor.
+static BEHIND: LazyLock<Vec<Vec<u64>>> = LazyLock::new(|| {
+    let embedded = |point| OF_FACTORS.at_point(point).iter().map(|c| Gf2_64::embed(c.0)).collect();
+    (OF_FACTOR..OF_PRODUCT).map(embedded).collect()
+});
 
 /// Whether the proof of the party before this one is right.
 pub(super) fn run(prover: &mut Prover, claims: &Claims, ring: &mut Ring, net: &mut dyn Net) -> Result<bool> {
@@ -43,8 +54,8 @@ pub(super) fn run(prover: &mut Prover, claims: &Claims, ring: &mut Ring, net: &m
     let received = ring.pass_on(&write(&*rest), net)?;
 
     let r = point_apart(prover.coins(ring, net)?);
-    let of_factor = coefficients(OF_FACTOR, r);
-    let of_product = coefficients(OF_PRODUCT, r);
+    let of_factor = OF_FACTORS.at(r);
+    let of_product = OF_PRODUCTS.at(r);
     let at_r = |shares: &[u64; OF_PRODUCT - 1], claim| {
         Gf2_64::inner_product(&of_product, &*with_derived(shares, claim))
     };
@@ -70,8 +81,7 @@ fn product(u: &[u64], w: &[u64]) -> Zeroizing<[u64; OF_PRODUCT]> {
     Zeroizing::new(core::array::from_fn(|at| match at < OF_FACTOR {
         true => Gf2_64::multiply(u[at], w[at]),
         false => {
-            let coefficients = coefficients(OF_FACTOR, point(at));
-            let value = |vector| Gf2_64::inner_product(&coefficients, vector);
+            let value = |vector| Gf2_64::inner_product(&BEHIND[at - OF_FACTOR], vector);
             Gf2_64::multiply(value(u), value(w))
         }
     }))
@@ -90,11 +100,6 @@ fn with_derived(shares: &[u64; OF_PRODUCT - 1], claim: u64) -> Zeroizing<[u64; O
     all
 }
 
-/// Point i: the element that byte i stands for.
-fn point(i: usize) -> u64 {
-    Gf2_64::embed(i as u8)
-}
-
 /// A uniform element of K that is none of the points.
 fn point_apart(coins: [u8; 32]) -> u64 {
     let mut generator = AesPrg::new(&seed(&coins), 0);
@@ -104,27 +109,4 @@ fn point_apart(coins: [u8; 32]) -> u64 {
             return r;
         }
     }
-}
-
-/// The coefficients that make the value at a public place from the values at the first points.
-fn coefficients(points: usize, at: u64) -> Vec<u64> {
-    let coefficient = |i: usize| {
-        let others = (0..points).filter(|j| *j != i);
-        let (above, below) = others.fold((1, 1), |(above, below), j| {
-            (Gf2_64::multiply(above, at ^ point(j)), Gf2_64::multiply(below, point(i) ^ point(j)))
-        });
-        Gf2_64::multiply(above, inverse(below))
-    };
-    (0..points).map(coefficient).collect()
-}
-
-/// x^(2^64 - 2).
-fn inverse(x: u64) -> u64 {
-    let mut inverse = 1;
-    let mut power = x;
-    for _ in 1..u64::BITS {
-        power = Gf2_64::multiply(power, power);
-        inverse = Gf2_64::multiply(inverse, power);
-    }
-    inverse
 }

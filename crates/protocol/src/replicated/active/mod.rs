@@ -17,9 +17,11 @@
 
 #[cfg(test)]
 mod cheaters;
+mod interpolation;
 mod last_step;
 mod products;
 mod proof;
+mod rows;
 
 use polyclave_cipher::Cells;
 use polyclave_kernels::secret::ct_eq;
@@ -44,7 +46,7 @@ use products::Products;
 use proof::Prover;
 
 /// When so many products are remembered they are proven. Those of the round that reaches it are among them.
-const MOST: usize = 1 << 18;
+const MOST: usize = 1 << 21;
 
 const DIGEST_BYTES: usize = 32;
 

@@ -1,40 +1,51 @@
-//! What was multiplied since the last proof.
+//! What was multiplied since the last proof, as planes.
 
-use polyclave_field::subfields::element;
-use polyclave_kernels::affine::{Map, Term, combine};
-use polyclave_kernels::gf256::multiply;
-use polyclave_kernels::planes::join;
+use polyclave_kernels::planes::{Factors, Planes, Terms, add_products};
 
 use super::super::Pair;
 use super::super::lookup::{Round, Vectors};
 use super::super::ring::{Ring, add};
 use crate::pool::{Pool, Shares};
 
-/// Products z = x y and what this party knows of them. All are elements of GF(2^8), a byte each; padding of whole bytes is proven, too.
-#[derive(Default)]
+/// Products z = x y and what this party knows of them; the padding of whole bytes is proven, too.
 pub(super) struct Products {
-    pieces: Vec<Piece>,
-    count: usize,
+    /// By the fields of the factors, in the order of [`Factors::ALL`].
+    groups: [Group; Factors::ALL.len()],
     rounds: u64,
     /// F(k_i) and F(k_(i+1)) of the round that is under way.
     masks: Option<Pair<Shares>>,
 }
 
-/// Some products. P_i is the prover of its own products, V1 of those of P_(i+1), and V2 of those of P_(i-1).
-pub(super) struct Piece {
+/// Products in the same fields. P_i is the prover of its own products, V1 of those of P_(i+1), and V2 of those of P_(i-1).
+pub(super) struct Group {
+    pub(super) factors: Factors,
     /// Both shares of the factors.
-    pub(super) x: Pair<Shares>,
-    pub(super) y: Pair<Shares>,
+    pub(super) x: Pair<Rows>,
+    pub(super) y: Pair<Rows>,
     /// What V1 knows of x_(i+1) y_(i+2) + x_(i+2) y_(i+1): z_(i+1) + x_(i+1) y_(i+1) + F(k_(i+1)).
-    pub(super) as_first: Shares,
+    pub(super) as_first: Rows,
     /// What V2 knows of x_(i-1) y_i + x_i y_(i-1): F(k_i).
-    pub(super) as_second: Shares,
+    pub(super) as_second: Rows,
+}
+
+/// Planes that grow together.
+#[derive(Default)]
+pub(super) struct Rows {
+    planes: Vec<Shares>,
+    /// Bytes of a plane that are used.
+    len: usize,
+}
+
+impl Default for Products {
+    fn default() -> Products {
+        Products { groups: Factors::ALL.map(Group::new), rounds: 0, masks: None }
+    }
 }
 
 impl Products {
     /// How many there are.
     pub(super) fn count(&self) -> usize {
-        self.count
+        self.groups.iter().map(|group| 8 * group.len()).sum()
     }
 
     /// How many messages with products this party has sent in this session.
@@ -42,14 +53,14 @@ impl Products {
         self.rounds
     }
 
-    pub(super) fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    /// Those that have products.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().filter(|group| group.len() > 0)
     }
 
     /// They are proven.
     pub(super) fn forget(&mut self) {
-        self.pieces.clear();
-        self.count = 0;
+        self.groups.iter_mut().for_each(Group::forget);
     }
 
     /// The share of zero that masks a round's products.
@@ -71,67 +82,78 @@ impl Products {
         let masks = self.masks.take().expect("products of a round have been masked");
         let mut at = 0;
         for round in rounds {
-            let count = 8 * round.vectors.iter().map(|vectors| vectors.len).sum::<usize>();
-            let mut piece = Piece::new(count, pool);
-            let mut done = 0;
+            let group = self.groups.iter_mut().find(|group| group.factors == round.factors);
+            let group = group.expect("there is a group for all factors");
             for vectors in &round.vectors {
-                let bytes = round.factors.planes()[0] * vectors.len;
-                let sent = [received, &masks[1], &masks[0]].map(|row| &row[at..at + bytes]);
-                piece.fill(done, round.factors.planes(), vectors, sent, pool);
-                (at, done) = (at + bytes, done + 8 * vectors.len);
+                let end = at + round.factors.planes()[0] * vectors.len;
+                group.add([received, &masks[1], &masks[0]].map(|row| &row[at..end]), vectors, pool);
+                at = end;
             }
-            piece.finish(pool);
-            self.count += count;
-            self.pieces.push(piece);
         }
     }
 
-    /// As if the party behind had sent an error with a product.
+    /// As if the party behind had sent an error with the first product.
     #[cfg(test)]
     pub(super) fn spoil(&mut self, error: u8) {
-        self.pieces[0].as_first[0] ^= error;
+        let group = self.groups.iter_mut().find(|group| group.len() > 0).expect("there are products");
+        for (i, plane) in group.as_first.planes.iter_mut().enumerate() {
+            plane[0] ^= error >> i & 1;
+        }
     }
 }
 
-impl Piece {
-    fn new(count: usize, pool: &Pool) -> Piece {
-        let row = || pool.take(count);
-        Piece { x: [row(), row()], y: [row(), row()], as_first: row(), as_second: row() }
+impl Group {
+    fn new(factors: Factors) -> Group {
+        let rows = Rows::default;
+        Group { factors, x: [rows(), rows()], y: [rows(), rows()], as_first: rows(), as_second: rows() }
     }
 
-    /// Elements of some vectors, from their planes, as coordinates.
-    fn fill(
-        &mut self,
-        at: usize,
-        [of_x, of_y]: [usize; 2],
-        vectors: &Vectors<'_>,
-        [received, mask, as_second]: [&[u8]; 3],
-        pool: &Pool,
-    ) {
-        let (len, range) = (vectors.len, at..at + 8 * vectors.len);
+    /// Bytes of a plane.
+    pub(super) fn len(&self) -> usize {
+        self.as_first.len
+    }
+
+    fn add(&mut self, [received, mask, as_second]: [&[u8]; 3], vectors: &Vectors<'_>, pool: &Pool) {
+        let ([of_x, of_y], len) = (self.factors.planes(), vectors.len);
         for share in 0..2 {
-            let (x, y) = (vectors.x[share], vectors.y[share]);
-            join(x.bytes, x.stride, of_x, &mut self.x[share][range.clone()]);
-            join(y.bytes, y.stride, of_y, &mut self.y[share][range.clone()]);
+            self.x[share].extend(vectors.x[share], of_x, len, pool);
+            self.y[share].extend(vectors.y[share], of_y, len, pool);
         }
-        let mut sum = pool.take(received.len());
-        sum.copy_from_slice(received);
-        add(&mut sum, mask);
-        join(&sum, len, of_x, &mut self.as_first[range.clone()]);
-        join(as_second, len, of_x, &mut self.as_second[range]);
+        let mut as_first = pool.take(received.len());
+        as_first.copy_from_slice(received);
+        add(&mut as_first, mask);
+        add_products(self.factors, Terms::Second, &mut as_first, vectors.x, vectors.y);
+        self.as_first.extend(Planes { bytes: &as_first, stride: len }, of_x, len, pool);
+        self.as_second.extend(Planes { bytes: as_second, stride: len }, of_x, len, pool);
     }
 
-    /// From coordinates to elements, and the product of this party's second shares.
-    fn finish(&mut self, pool: &Pool) {
-        let to_elements = Map::new(core::array::from_fn(|i| element(1 << i).0));
-        let mut row = pool.take(self.as_first.len());
+    fn forget(&mut self) {
         let [x0, x1] = &mut self.x;
         let [y0, y1] = &mut self.y;
-        for column in [x0, x1, y0, y1, &mut self.as_first, &mut self.as_second] {
-            row.copy_from_slice(column);
-            combine(column, &[Term { src: &row, map: &to_elements }], 0);
+        for rows in [x0, x1, y0, y1, &mut self.as_first, &mut self.as_second] {
+            rows.len = 0;
         }
-        multiply(&mut row, &self.x[1], &self.y[1]);
-        add(&mut self.as_first, &row);
+    }
+}
+
+impl Rows {
+    /// A plane.
+    pub(super) fn plane(&self, plane: usize) -> &[u8] {
+        &self.planes[plane][..self.len]
+    }
+
+    /// Appends to all planes.
+    fn extend(&mut self, planes: Planes<'_>, count: usize, len: usize, pool: &Pool) {
+        let end = self.len + len;
+        self.planes.resize_with(count, Shares::default);
+        for (i, plane) in self.planes.iter_mut().enumerate() {
+            if plane.len() < end {
+                let mut larger = pool.take(2 * end);
+                larger[..self.len].copy_from_slice(&plane[..self.len]);
+                *plane = larger;
+            }
+            plane[self.len..end].copy_from_slice(&planes.bytes[i * planes.stride..][..len]);
+        }
+        self.len = end;
     }
 }

@@ -8,9 +8,8 @@
 //! The party before, V1 = P_(i-1), knows share i and has received z_i. So it knows x_i, y_i and the first bracket. The party behind,
 //! V2 = P_(i+1), knows x_(i+1), y_(i+1) and the second. All three prove at once, under the same coins.
 //!
-//! 1. **Weights.** Coins give every product k a weight theta_k in K = GF(2^64). The claim becomes <U, W> = c1 + c2, with U = (x_i, y_i),
-//!    W = (theta y_(i+1), theta x_(i+1)), where V1 knows U and c1, and V2 knows W and c2. If any product is wrong, the claim is false
-//!    except with probability 2^-64: the errors are elements of GF(2^8) in K, and not all zero.
+//! 1. **Rows** (`rows.rs`): 32 / 2^64. Products stand in sixteen rows, and become a claim <U, W> = c1 + c2 over K = GF(2^64), with one
+//!    element of U and W for each factor of sixteen products. V1 knows U and c1, and V2 knows W and c2.
 //! 2. **Halves.** Let U(X) and W(X) be the lines through the halves of the vectors at 0 and 1, and q(X) = <U(X), W(X)>, of degree 2. (If the
 //!    number is odd, a zero is added.) The prover gives shares of q(0) and of the coefficient q2 of X^2: to V1 by a generator that both
 //!    have, to V2 in a message. q(1) follows, because q(0) + q(1) is the claim. After that a coin r is tossed. The new claim is
@@ -19,27 +18,25 @@
 //! 3. **Last step** (`last_step.rs`): 32 / (2^64 - 33).
 //! 4. **Verdicts** go round. Nothing is opened unless all three are good.
 //!
-//! **Soundness**: (1 + 2 levels + 33) / 2^64 < 2^-57 for one proof. **Every coin is tossed after the messages that it checks have come**,
+//! **Soundness**: (32 + 2 levels + 33) / 2^64 < 2^-56 for one proof. **Every coin is tossed after the messages that it checks have come**,
 //! with commitments that are compared; none is batched, cached or put off. If V1 and P_i had different coins, or products in another
 //! order, V2 would learn a linear function of share i. So coins are bound to the number of products and of messages before them.
 //!
 //! **Zero knowledge.** V1 is sent nothing but coins and verdicts. V2 receives, at each level, q(0) and q2 plus what a generator under k_i
 //! gives, which V2 lacks; the last step is argued in its file. The verdict depends on the errors of a cheater and on the coins alone.
 //!
-//! **Cost**: three rounds a level, 16 bytes a level to one neighbour. The first level, which halves factors x from factors y, works on
-//! bytes: two products in GF(2^8) and six embedded ones for each product that is proven. The later ones take as much again.
+//! **Cost**: 240 bytes for the rows and 16 for each level, to one neighbour, and three rounds each.
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_prg::AesPrg;
-use polyclave_kernels::cells::Embedding;
-use polyclave_kernels::gf256::multiply;
 use polyclave_kernels::words64::{inner_product_unreduced, reduce};
 use zeroize::Zeroizing;
 
 use super::super::Pair;
-use super::super::ring::{Purpose, Ring, add, generators, seed};
+use super::super::ring::{Purpose, Ring, generators};
 use super::last_step::{self, WIDTH};
-use super::products::{Piece, Products};
+use super::products::Products;
+use super::rows::{self, Weights};
 use crate::coins::toss;
 use crate::net::Net;
 use crate::session::Stream;
@@ -101,9 +98,8 @@ impl Prover {
     pub(super) fn prove(&mut self, products: &Products, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
         let counts = [products.count() as u64, products.rounds()].map(u64::to_le_bytes);
         self.context = [b"polyclave replicated proof 1", &self.label[..], counts.as_flattened()].concat();
-        let weights = weights(self.coins(ring, net)?, products.count());
         let mut claims = std::mem::take(&mut self.claims);
-        self.first_level(products, &weights, &mut claims, ring, net)?;
+        self.first_level(products, &mut claims, ring, net)?;
         while claims.len > WIDTH {
             self.halve(&mut claims, ring, net)?;
         }
@@ -121,53 +117,39 @@ impl Prover {
         toss(&context, net)
     }
 
-    /// Halves the vectors of all products into x and y, before they are vectors over K.
+    /// From products to vectors over K.
     fn first_level(
         &mut self,
         products: &Products,
-        weights: &[u64],
         claims: &mut Claims,
         ring: &mut Ring,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let mut at_zero = 0;
-        let mut of_square = 0;
-        (claims.of_next, claims.of_previous) = (0, 0);
-        for_tiles(products, |piece, tile, places| {
-            let weights = &weights[places];
-            let sums = [0, 1].map(|share| sum(&piece.x[share][tile.clone()], &piece.y[share][tile.clone()]));
-            let of_elements = |cells: &[u8]| Gf2_64::embedded_inner_product(weights, cells);
-            at_zero ^= of_elements(&product(&piece.x[0][tile.clone()], &piece.y[1][tile.clone()]));
-            of_square ^= of_elements(&product(&sums[0], &sums[1]));
-            claims.of_next ^= of_elements(&piece.as_first[tile.clone()]);
-            claims.of_previous ^= of_elements(&piece.as_second[tile]);
-        });
+        let weights = Weights::new(self.coins(ring, net)?, products);
+        let values = rows::evaluate(products, &weights);
+        [claims.of_next, claims.of_previous] = rows::claims(products, &weights);
         #[cfg(test)]
-        self.lie.begin(weights[0]);
-        let r = self.fix_claims(claims, [at_zero, of_square], ring, net)?;
-        claims.make_room(products.count());
-        let [one_less, times] = [1 ^ r, r].map(multiples);
-        for_tiles(products, |piece, tile, places| {
-            let between = |from: &[u8], to: &[u8], vector: &mut [u64]| {
-                let mut other = Zeroizing::new([0; TILE]);
-                let other = &mut other[..vector.len()];
-                one_less.words64(vector, from);
-                times.words64(other, to);
-                vector.iter_mut().zip(other).for_each(|(sum, word)| *sum ^= *word);
-            };
-            let weighted = |from: &[u8], to: &[u8], vector: &mut [u64]| {
-                let mut line = Zeroizing::new([0; TILE]);
-                let line = &mut line[..vector.len()];
-                between(from, to, line);
-                Gf2_64::multiply_rows(vector, line, &weights[places.clone()]);
-            };
-            let [[x0, x1], [y0, y1]] =
-                [&piece.x, &piece.y].map(|both| [0, 1].map(|share: usize| &both[share][tile.clone()]));
-            between(x0, y0, &mut claims.u_mine[places.clone()]);
-            between(x1, y1, &mut claims.u_next[places.clone()]);
-            weighted(y0, x0, &mut claims.w_previous[places.clone()]);
-            weighted(y1, x1, &mut claims.w_mine[places.clone()]);
-        });
+        self.lie.begin(&weights);
+        let [mine, of_next] = self
+            .with_first
+            .each_mut()
+            .map(|generator| Zeroizing::new(draw::<{ rows::POINTS - 1 }>(generator)));
+        let mut masked = mine;
+        masked.iter_mut().zip(&values[1..]).for_each(|(share, value)| *share ^= value);
+        #[cfg(test)]
+        self.lie.of_rows(&mut masked[0]);
+        let of_previous = Zeroizing::new(read(&ring.pass_on(&write(&*masked), net)?));
+        let r = word(&self.coins(ring, net)?);
+        let coefficients = rows::coefficients(r);
+        let at_r = |claim: u64, others: &[u64; rows::POINTS - 1]| {
+            let first = Gf2_64::multiply(coefficients[0], weights.derived(claim, others));
+            first ^ Gf2_64::inner_product(&coefficients[1..], others)
+        };
+        claims.of_next = at_r(claims.of_next, &of_next);
+        claims.of_previous = at_r(claims.of_previous, &of_previous);
+        #[cfg(test)]
+        self.lie.goes_on([coefficients[0], coefficients[1]]);
+        rows::fold(products, &weights, r, claims);
         Ok(())
     }
 
@@ -209,14 +191,14 @@ impl Prover {
         claims.of_next = evaluate(claims.of_next, of_next);
         claims.of_previous = evaluate(claims.of_previous, of_previous);
         #[cfg(test)]
-        self.lie.goes_on(r);
+        self.lie.goes_on([r, 1 ^ r]);
         Ok(r)
     }
 }
 
 impl Claims {
     /// Vectors of so many elements, with any contents.
-    fn make_room(&mut self, len: usize) {
+    pub(super) fn make_room(&mut self, len: usize) {
         for vector in [&mut self.u_mine, &mut self.u_next, &mut self.w_previous, &mut self.w_mine] {
             if vector.len() < len.max(WIDTH) {
                 *vector = Zeroizing::new(vec![0; len.max(WIDTH)]);
@@ -233,22 +215,6 @@ impl Claims {
     }
 }
 
-/// Calls `work` for tiles of all products: with a piece, the tile's range in it, and that among all products.
-fn for_tiles(
-    products: &Products,
-    mut work: impl FnMut(&Piece, std::ops::Range<usize>, std::ops::Range<usize>),
-) {
-    let mut at = 0;
-    for piece in products.pieces() {
-        let count = piece.as_first.len();
-        for start in (0..count).step_by(TILE) {
-            let end = count.min(start + TILE);
-            work(piece, start..end, at + start..at + end);
-        }
-        at += count;
-    }
-}
-
 /// Each party says whether the proof of the party before it was right. One round.
 fn exchange_verdicts(is_right: bool, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
     let mine = [u8::from(is_right)];
@@ -259,34 +225,9 @@ fn exchange_verdicts(is_right: bool, ring: &mut Ring, net: &mut dyn Net) -> Resu
     }
 }
 
-/// Pseudorandom weights from coins.
-fn weights(coins: [u8; 32], count: usize) -> Vec<u64> {
-    let mut bytes = vec![0; 8 * count];
-    AesPrg::new(&seed(&coins), 0).fill(&mut bytes);
-    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
-}
-
-/// The map from bytes to K that multiplies by a public element.
-fn multiples(factor: u64) -> Embedding<8> {
-    Embedding::new(core::array::from_fn(|i| Gf2_64::multiply(factor, Gf2_64::embed(1 << i)).into()))
-}
-
 /// An element of K from coins.
 pub(super) fn word(coins: &[u8; 32]) -> u64 {
     u64::from_le_bytes(*coins.first_chunk().expect("there are 32 bytes"))
-}
-
-/// Sums and products of a tile.
-fn sum(a: &[u8], b: &[u8]) -> Zeroizing<Vec<u8>> {
-    let mut sum = Zeroizing::new(a.to_vec());
-    add(&mut sum, b);
-    sum
-}
-
-fn product(a: &[u8], b: &[u8]) -> Zeroizing<Vec<u8>> {
-    let mut all = Zeroizing::new(vec![0; a.len()]);
-    multiply(&mut all, a, b);
-    all
 }
 
 /// The sum of (u0 + u1)(w0 + w1). The second halves may be shorter by an element, which is zero.
