@@ -55,7 +55,7 @@ pub(super) fn add_products(
 
 /// See [`super::PlaneMap`].
 #[target_feature(enable = "avx2")]
-pub(super) fn add_sums(sums: &[[u8; 2]], ins: &[Tile], outs: &mut [Tile]) {
+pub(super) fn add_sums(sums: &[[u8; maps::TABLES]], ins: &[Tile], outs: &mut [Tile]) {
     maps::add_sums::<Bits>(sums, ins, outs);
 }
 

@@ -1,8 +1,8 @@
 //! Public linear maps of planes: every output is a sum of inputs.
 //!
 //! Four inputs have sixteen sums ("the method of four Russians": Arlazarov, Dinic, Kronrod and Faradzev 1970). They are computed once, and
-//! each output adds the one that the matrix says. The matrix is public, and so are the places in the table that are read. Cost for each
-//! eight inputs: 22 XORs, and two for each output.
+//! each output adds the one that the matrix says. The matrix is public, and so are the places in the table that are read. Cost for
+//! sixteen inputs: 44 XORs, and four for each output.
 
 use super::formulas::Register;
 use crate::isa::Isa;
@@ -17,13 +17,15 @@ pub type Tile = [u8; TILE_BYTES];
 /// Inputs whose sums are in one table.
 const GROUP: usize = 4;
 const SUMS: usize = 1 << GROUP;
+/// Tables that are in use together, so that an output is read and written once for all of them.
+pub(super) const TABLES: usize = 4;
 
 /// A public linear map from planes to planes.
 pub struct PlaneMap {
     ins: usize,
     outs: usize,
-    /// For every two groups of inputs, for every output: which sum of each group it adds.
-    sums: Vec<[u8; 2]>,
+    /// For as many groups of inputs as have tables together, for every output: which sum of each group it adds.
+    sums: Vec<[u8; TABLES]>,
 }
 
 impl PlaneMap {
@@ -36,10 +38,11 @@ impl PlaneMap {
         let sum_of = |group: &[u128], out: usize| -> u8 {
             group.iter().enumerate().map(|(i, image)| ((image >> out & 1) as u8) << i).sum()
         };
-        let mut sums = Vec::with_capacity(images.len().div_ceil(2 * GROUP) * outs);
-        for both in images.chunks(2 * GROUP) {
-            let (first, second) = both.split_at(GROUP.min(both.len()));
-            sums.extend((0..outs).map(|out| [sum_of(first, out), sum_of(second, out)]));
+        let mut sums = Vec::with_capacity(images.len().div_ceil(TABLES * GROUP) * outs);
+        for together in images.chunks(TABLES * GROUP) {
+            let groups: Vec<&[u128]> = together.chunks(GROUP).collect();
+            let sum = |group: usize, out| groups.get(group).map_or(0, |group| sum_of(group, out));
+            sums.extend((0..outs).map(|out| core::array::from_fn(|group| sum(group, out))));
         }
         PlaneMap { ins: images.len(), outs, sums }
     }
@@ -67,19 +70,22 @@ impl PlaneMap {
 
 /// See [`PlaneMap::apply`]; numbers of tiles were checked there.
 #[inline(always)]
-pub(super) fn add_sums<R: Register>(sums: &[[u8; 2]], ins: &[Tile], outs: &mut [Tile]) {
+pub(super) fn add_sums<R: Register>(sums: &[[u8; TABLES]], ins: &[Tile], outs: &mut [Tile]) {
     outs.fill([0; TILE_BYTES]);
     if outs.is_empty() {
         return;
     }
-    for (both, sums) in ins.chunks(2 * GROUP).zip(sums.chunks(outs.len())) {
-        let (first, second) = both.split_at(GROUP.min(both.len()));
+    for (together, sums) in ins.chunks(TABLES * GROUP).zip(sums.chunks(outs.len())) {
         for at in (0..TILE_BYTES).step_by(R::BYTES) {
-            let (first, second) = (table::<R>(first, at), table::<R>(second, at));
+            let mut tables = [[R::load(&[0; TILE_BYTES]); SUMS]; TABLES];
+            for (table, group) in tables.iter_mut().zip(together.chunks(GROUP)) {
+                fill::<R>(table, group, at);
+            }
             for (out, sum) in outs.iter_mut().zip(sums) {
                 let place = &mut out[at..at + R::BYTES];
-                let sum = first[usize::from(sum[0]) % SUMS].xor(second[usize::from(sum[1]) % SUMS]);
-                R::load(place).xor(sum).store(place);
+                let first = tables[0][usize::from(sum[0]) % SUMS].xor(tables[1][usize::from(sum[1]) % SUMS]);
+                let second = tables[2][usize::from(sum[2]) % SUMS].xor(tables[3][usize::from(sum[3]) % SUMS]);
+                R::load(place).xor(first.xor(second)).store(place);
             }
         }
     }
@@ -87,13 +93,11 @@ pub(super) fn add_sums<R: Register>(sums: &[[u8; 2]], ins: &[Tile], outs: &mut [
 
 /// All sums of up to four tiles.
 #[inline(always)]
-fn table<R: Register>(group: &[Tile], at: usize) -> [R; SUMS] {
-    let mut table = [R::load(&[0; TILE_BYTES]); SUMS];
+fn fill<R: Register>(table: &mut [R; SUMS], group: &[Tile], at: usize) {
     for (i, tile) in group.iter().enumerate() {
         let (tile, count) = (R::load(&tile[at..at + R::BYTES]), 1 << i);
         for sum in 0..count {
             table[count + sum] = table[sum].xor(tile);
         }
     }
-    table
 }

@@ -46,7 +46,7 @@ use products::Products;
 use proof::Prover;
 
 /// When so many products are remembered they are proven. Those of the round that reaches it are among them.
-const MOST: usize = 1 << 21;
+const MOST: usize = 1 << 22;
 
 const DIGEST_BYTES: usize = 32;
 

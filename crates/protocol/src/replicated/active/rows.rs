@@ -152,10 +152,16 @@ impl Layout {
         for p in 0..count {
             let plane = rows.plane(p);
             for (a, tile) in tiles[p..].iter_mut().step_by(count).enumerate().take(ROWS) {
-                let start = plane.len().min(a * self.row + from);
-                let bytes = &plane[start..plane.len().min(start + len)];
-                tile[..bytes.len()].copy_from_slice(bytes);
-                tile[bytes.len()..].fill(0);
+                let bytes = &plane[plane.len().min(a * self.row + from)..];
+                match bytes.first_chunk() {
+                    // A copy of a known length is an instruction, and not a call.
+                    Some(whole) if len == TILE_BYTES => *tile = *whole,
+                    _ => {
+                        let bytes = &bytes[..len.min(bytes.len())];
+                        *tile = [0; TILE_BYTES];
+                        tile[..bytes.len()].copy_from_slice(bytes);
+                    }
+                }
             }
         }
     }
