@@ -24,14 +24,14 @@ use serde::Serialize;
 
 use throwaway::Throwaway;
 
-use crate::protocols::{self, Chosen, names_of, properties, threshold};
+use crate::protocols::{self, Chosen, Properties, names_of, properties, threshold};
 use crate::say;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Options {
-    /// The file to seal and open, under a passive protocol; it is only read [default: a sample of 1 MiB]
+    /// The file to seal and open, under a protocol that makes nothing ahead; it is only read [default: a sample of 1 MiB]
     file: Option<PathBuf>,
 
     #[arg(long, value_name = "P", help = protocols::option_help())]
@@ -152,7 +152,7 @@ pub fn run_with(options: &Options, liar: Option<Liar>) -> Result<ExitCode> {
     if !arguments.json {
         story::opening(arguments, bytes);
     }
-    let report = perform(arguments, &mut input, bytes)?;
+    let report = perform(arguments, &properties, &mut input, bytes)?;
     match arguments.json {
         true => say!("{}", serde_json::to_string_pretty(&report)?),
         false => story::closing(&report),
@@ -177,7 +177,12 @@ fn open(arguments: &Arguments) -> Result<(BufReader<File>, u64)> {
     Ok((BufReader::new(file), metadata.len()))
 }
 
-fn perform(arguments: &Arguments, input: &mut BufReader<File>, bytes: u64) -> Result<Report> {
+fn perform(
+    arguments: &Arguments,
+    properties: &Properties,
+    input: &mut BufReader<File>,
+    bytes: u64,
+) -> Result<Report> {
     let tell = !arguments.json;
     let began = Instant::now();
     let mut cluster = Throwaway::start(
@@ -257,7 +262,7 @@ fn perform(arguments: &Arguments, input: &mut BufReader<File>, bytes: u64) -> Re
         cipher: "aes-128",
         mode: "gcm",
         adversary: cluster.adversary.clone(),
-        verified: false,
+        verified: properties.verifies,
         start_ms,
         key_ms,
         check_value,

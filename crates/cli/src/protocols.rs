@@ -121,6 +121,7 @@ pub fn parties_help(otherwise: usize) -> String {
 /// choice.
 pub fn threshold_help(otherwise: &str) -> String {
     let fixed = catalog::serving().filter_map(|protocol| match protocol.threshold {
+        Threshold::Minority if leaves_no_choice(protocol) => Some(format!("for {} always 1", protocol.name)),
         Threshold::Minority => None,
         Threshold::FewerThanAThird => Some(format!("for {} as many as can be", protocol.name)),
         Threshold::AllButOne => Some(format!("for {} always all but one", protocol.name)),
@@ -130,13 +131,22 @@ pub fn threshold_help(otherwise: &str) -> String {
 
 /// Whether the user has to choose the threshold of a protocol for real nodes.
 pub fn needs_threshold(protocol: &str) -> bool {
-    catalog::find(protocol).is_some_and(|protocol| protocol.threshold == Threshold::Minority)
+    catalog::find(protocol)
+        .is_some_and(|protocol| protocol.threshold == Threshold::Minority && !leaves_no_choice(protocol))
+}
+
+/// Whether a protocol is for one number of nodes, and of three only one is a minority.
+fn leaves_no_choice(protocol: &Descriptor) -> bool {
+    protocol.parties == (3..=3)
 }
 
 /// The default number of nodes to try a protocol with; `otherwise` where it takes any number.
 pub fn parties(protocol: &str, otherwise: usize) -> usize {
     match catalog::find(protocol) {
-        Some(Descriptor { threshold: Threshold::Minority, .. }) | None => otherwise,
+        Some(protocol) if protocol.threshold == Threshold::Minority && !leaves_no_choice(protocol) => {
+            otherwise
+        }
+        None => otherwise,
         Some(descriptor) => descriptor.usual_parties,
     }
 }
@@ -183,6 +193,19 @@ mod tests {
         assert_eq!(of(None, Some(2)), ("spdz-tower".into(), 2, true));
         assert_eq!(of(None, Some(5)), ("shamir".into(), 5, true));
         assert_eq!(of(Some("SPDZ-LT"), None), ("spdz-lt".into(), 2, false));
+    }
+
+    #[test]
+    fn replicated_sharing_is_among_three_nodes_and_leaves_no_choice_of_a_threshold() {
+        for protocol in ["replicated", "replicated-active"] {
+            assert_eq!(parties(protocol, 5), 3);
+            assert!(!needs_threshold(protocol) && needs_threshold("shamir"));
+            let of = |asked| threshold(protocol, 3, asked, 1).expect("the protocol judges it");
+            let Properties { quorum, keeps_stock, .. } =
+                properties(protocol, 3, of(None)).expect("it serves");
+            assert_eq!((quorum, keeps_stock), (3, false));
+            assert!(properties(protocol, 3, of(Some(2))).is_err() && properties(protocol, 4, 1).is_err());
+        }
     }
 
     #[test]

@@ -242,6 +242,7 @@ impl Client {
         match error {
             Error::Connection { told, peer } => Error::Connection { told: named(told), peer },
             Error::Contested(told) => Error::Contested(named(told)),
+            Error::Answers(told) => Error::Answers(named(told)),
             other => other,
         }
     }

@@ -362,13 +362,14 @@ impl<'c> Conversation<'c> {
     /// Combines the nodes' parts into bytes.
     fn combined(&self, parts: &[Part<'_>]) -> Result<Zeroizing<Vec<u8>>> {
         let (serving, parts) = self.of_one_length(parts);
-        self.client.config.combine(serving, &parts).map_err(apart)
+        self.client.config.combine(serving, &parts).map_err(|e| self.client.named(apart(e)))
     }
 
     /// Combines the nodes' parts into one element.
     fn element(&self, parts: &[Part<'_>]) -> Result<Element> {
         let (serving, parts) = self.of_one_length(parts);
-        match self.client.config.combine_elements(serving, &parts).map_err(apart)?.as_slice() {
+        let combined = self.client.config.combine_elements(serving, &parts);
+        match combined.map_err(|e| self.client.named(apart(e)))?.as_slice() {
             [element] => Ok(*element),
             other => Err(Error::Answers(format!("{} elements instead of one", other.len()))),
         }
@@ -390,6 +391,9 @@ fn apart(error: polyclave_protocol::Error) -> Error {
             "one of them, or somebody on the way, changed its part of the answer; it was not used. See each node's log"
                 .into(),
         ),
+        polyclave_protocol::Error::OneOfTwo { first, second, .. } => Error::Answers(format!(
+            "{first} or {second} changed its part of the answer, and it cannot be found out which of the two; it was not used. See their logs"
+        )),
         other => other.into(),
     }
 }
@@ -403,5 +407,9 @@ mod tests {
         let error = apart(polyclave_protocol::Error::CheckFailed { what: "what the nodes sent to a client" });
         assert!(matches!(error, Error::Answers(_)) && !error.may_pass() && !error.others_might());
         assert!(error.to_string().contains("do not fit together: one of them, or somebody on the way"));
+        let (first, second) = (polyclave_protocol::Party(0), polyclave_protocol::Party(2));
+        let error = apart(polyclave_protocol::Error::OneOfTwo { first, second, what: "what it sent" });
+        assert!(matches!(error, Error::Answers(_)) && !error.may_pass());
+        assert!(error.to_string().contains("party 1 or party 3 changed its part"), "{error}");
     }
 }

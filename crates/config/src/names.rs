@@ -86,6 +86,7 @@ mod tests {
             Error::Unanswered { peer, detail: detail.clone() },
             Error::CheckFailed { what: "an opening" },
             Error::Disputed { dealer: peer, receiver: Party(2) },
+            Error::OneOfTwo { first: peer, second: Party(2), what: "shares" },
             Error::Missing { there: PartySet::all(3), needed: 4, purpose: "serve" },
             Error::OutOfMaterial { detail: format!("{} holds nothing", Party(0)) },
             Error::Misuse(detail.clone()),

@@ -15,6 +15,8 @@ use crate::strategy::guaranteed::ONLINE;
 pub enum Cheat {
     /// Sends wrong shares to all peers in every opening of a request.
     InOpenings,
+    /// Sends wrong messages round the ring of replicated sharing, products among them, in requests.
+    InProducts,
     /// Sends wrong bytes to clients.
     InAnswers,
     /// Refuses all steps of clients at once, while it continues with the other nodes.
@@ -130,6 +132,13 @@ fn wrong(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte ^= 0x5a);
 }
 
+/// Whether a message goes to one neighbour and another one comes from the other.
+fn is_of_ring(out: &[&[u8]], into: &[&mut [u8]]) -> bool {
+    let to: Vec<usize> = (0..out.len()).filter(|peer| !out[*peer].is_empty()).collect();
+    let from: Vec<usize> = (0..into.len()).filter(|peer| !into[*peer].is_empty()).collect();
+    to.len() == 1 && from.len() == 1 && to != from
+}
+
 /// The network that a node gives to its protocol: unchanged, unless the node cheats in openings. Openings are exchanges of equal messages
 /// with all nodes, and messages for one peer alone. The time for which a call waits distinguishes them from claims of material.
 pub(crate) struct Partners<'n> {
@@ -193,7 +202,12 @@ impl Net for Partners<'_> {
         if self.cheat == Some(Cheat::GreetsLate) {
             sleep(LATE_GREETING);
         }
-        self.net.exchange(out, into)
+        if self.cheat != Some(Cheat::InProducts) || !is_of_ring(out, into) {
+            return self.net.exchange(out, into);
+        }
+        let mut changed: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
+        changed.iter_mut().for_each(|message| wrong(message));
+        self.net.exchange(&changed.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
     }
 
     fn lost(&self) -> PartySet {

@@ -94,6 +94,9 @@ fn renamed(error: Error, new: impl Fn(Party) -> Party) -> Error {
         Error::Disputed { dealer, receiver } => {
             Error::Disputed { dealer: new(dealer), receiver: new(receiver) }
         }
+        Error::OneOfTwo { first, second, what } => {
+            Error::OneOfTwo { first: new(first), second: new(second), what }
+        }
         Error::Missing { there, needed, purpose } => {
             Error::Missing { there: there.iter().map(new).collect(), needed, purpose }
         }
@@ -272,6 +275,8 @@ mod tests {
             in_network_of(&places, Error::Disputed { dealer, receiver }),
             Error::Disputed { dealer: Party(0), receiver: Party(3) }
         );
+        let one_of = |first, second| Error::OneOfTwo { first, second, what: "shares" };
+        assert_eq!(in_network_of(&places, one_of(Party(0), Party(2))), one_of(Party(3), Party(0)));
         let missing = |there: &[Party]| {
             let there = there.iter().copied().collect();
             Error::Missing { there, needed: 3, purpose: "make material" }

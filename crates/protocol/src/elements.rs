@@ -1,7 +1,7 @@
 //! Vectors of shared elements of GF(2^128), in the representation of GCM (SP 800-38D, section 6.3): one type for all protocols.
 //!
 //! Every protocol here shares elements linearly over GF(2^128). So sums, and products by public elements, are local and the same under all
-//! of them: they act on a party's shares and, if the protocol has MACs, on its shares of the MACs. What differs between protocols, which is
+//! of them: they act on a party's shares and, if the protocol has MACs or a second share, on these. What differs between protocols, which is
 //! everything that communicates, is [`ElementArithmetic`].
 
 mod arithmetic;
@@ -28,7 +28,7 @@ pub type Element = [u8; ELEMENT_BYTES];
 pub struct Elements {
     /// Element after element.
     pub(crate) shares: Zeroizing<Vec<u8>>,
-    /// Shares of a MAC for each element; empty if the protocol has none.
+    /// What else a party has of each element: shares of its MAC, or its second share if sharing is replicated; empty if nothing.
     pub(crate) macs: Zeroizing<Vec<u8>>,
     pub(crate) unchecked: Unchecked,
 }

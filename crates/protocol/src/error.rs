@@ -99,6 +99,19 @@ pub enum Error {
         /// What was checked.
         what: &'static str,
     },
+    /// Two parties each gave this one something that should fit and does not: **one of the two deviated**, and it cannot be found out which.
+    #[error(
+        "a check failed: {what}. {first} or {second} departed from the protocol, or its memory or disk is damaged, and it cannot be found \
+         out which of the two; nothing is revealed"
+    )]
+    OneOfTwo {
+        /// One of them.
+        first: Party,
+        /// The other.
+        second: Party,
+        /// What does not fit.
+        what: &'static str,
+    },
     /// Two parties contradict each other before all about what one sent the other over their private channel. One of them cheats;
     /// the others cannot find out which.
     #[error(
@@ -159,6 +172,7 @@ impl Error {
             Error::CheckFailed { .. }
                 | Error::Peer { .. }
                 | Error::Equivocation { .. }
+                | Error::OneOfTwo { .. }
                 | Error::Unanswered { .. }
         )
     }

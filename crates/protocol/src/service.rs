@@ -60,6 +60,11 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         Err(nothing(self, "made afresh"))
     }
 
+    /// Whether the nodes share a MAC key, about which a failed check can tell a cheater something.
+    fn has_mac_key(&self) -> bool {
+        false
+    }
+
     /// Kinds of material that the nodes have in stock; empty if the protocol needs none.
     fn kinds(&self) -> Vec<Kind> {
         Vec::new()

@@ -79,6 +79,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// All that is left, for another reader.
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Nothing may be left.
     pub(crate) fn finish(self) -> Result<()> {
         if self.bytes.is_empty() { Ok(()) } else { Err(self.damaged("they are too long")) }

@@ -30,9 +30,9 @@ impl Checks {
     }
 }
 
-/// The checks that a value needs: sessions, and how many of their checks had passed when the value was made.
+/// The checks that a value needs, which nobody outside can name: sessions, and how many of their checks had passed when the value was made.
 #[derive(Clone, Default)]
-pub(crate) struct Unchecked(Vec<(Checks, u64)>);
+pub struct Unchecked(Vec<(Checks, u64)>);
 
 impl Unchecked {
     fn pending(&self) -> impl Iterator<Item = &(Checks, u64)> {

@@ -82,6 +82,22 @@ fn other_numbers_of_nodes_work() {
 }
 
 #[test]
+fn three_nodes_of_which_one_may_cheat_seal_a_file() {
+    let file = TestFile::new("three", 70_000);
+    for (protocol, verified) in [("replicated-active", true), ("replicated", false)] {
+        let output = polyclave(&["demo", file.path(), "--json", "--protocol", protocol]);
+        let summary = json(&output);
+        assert!(output.status.success(), "{summary}");
+        assert_eq!((&summary["holds"], &summary["parties"]), (&true.into(), &3.into()), "{summary}");
+        assert_eq!(summary["verified"], verified);
+    }
+    let story = String::from_utf8(polyclave(&["demo", "--protocol", "replicated-active"]).stdout);
+    let story = story.expect("it is text");
+    assert!(story.contains("was proven") && story.contains("shamir-active goes on"), "{story}");
+    assert!(!story.contains("Passive"), "{story}");
+}
+
+#[test]
 fn what_cannot_work_is_said_and_fails() {
     for (arguments, reason) in [
         (&["demo", "/no/such/file"][..], "cannot read /no/such/file"),

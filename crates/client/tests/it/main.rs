@@ -29,6 +29,7 @@ mod nodes;
 mod policy;
 mod random;
 mod refusals;
+mod replicated;
 mod reshare;
 mod rewrap;
 mod rollback;

@@ -75,6 +75,16 @@ fn all_versions_live_through_a_refresh_and_a_restored_node_under_shamir_active()
 }
 
 #[test]
+fn all_versions_live_through_a_refresh_and_a_restored_node_under_replicated() {
+    live("replicated", 3);
+}
+
+#[test]
+fn all_versions_live_through_a_refresh_and_a_restored_node_under_replicated_active() {
+    live("replicated-active", 3);
+}
+
+#[test]
 fn all_versions_live_through_a_refresh_and_a_restored_node_under_spdz_lt() {
     live("spdz-lt", 2);
 }

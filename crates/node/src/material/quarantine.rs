@@ -6,7 +6,11 @@
 //! ([`crate::material::rotation`]). A client learns that it happened and nothing about how far its computation had come. The peers learn of
 //! it with the next beat.
 //!
-//! The node counts failures under one MAC key, and also checks that a peer left without an answer ([`Error::Unanswered`]). The latter end
+//! Under replicated sharing a failed check tells a cheater nothing, because there is no MAC key. But it shows that one of the two other nodes
+//! cheats, and neither this node nor anybody else can tell which ([`Error::OneOfTwo`]). Without either of them there is no third share. So this node
+//! stops, too. The reason and the audit log name the two, and claim no more.
+//!
+//! Where there is a MAC key, the node counts failures under it, and also checks that a peer left without an answer ([`Error::Unanswered`]). The latter end
 //! the epoch and are no quarantine, because machines are killed, until there are so many that the key must be replaced ([`Guesses`], which
 //! has the bound). The count is durable: every epoch makes its transfers afresh under the same stored share of the key, and a node that
 //! started the count again with each would allow any number of guesses. Every node counts what it has seen: those are the guesses at its
@@ -26,6 +30,9 @@ use crate::store::{Quarantine, Store};
 pub(crate) const REMEDY: &str = "find out which machine was altered; when all are sound, order fresh common secrets at every \
                                  node (`polyclave node refresh DIR`)";
 
+/// Where a check names two nodes and cannot say which of them cheats.
+const ALTERNATIVE: &str = "under shamir-active four nodes can";
+
 /// Bits of the MAC keys of all protocols that nodes serve with.
 const KEY_BITS: u32 = 64;
 
@@ -35,6 +42,7 @@ pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
     if !error.may_be_a_wrong_guess() {
         return false;
     }
+    let mut suspects = Vec::new();
     let reason = match error {
         // The failure itself belongs to another session, which judges it.
         Error::CheckFailed { what } if *what == EARLIER_CHECK => {
@@ -54,12 +62,20 @@ pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
             format!("{} sent something that does not fit while {during}", material.members.name_of(*peer))
         }
         Error::Equivocation { .. } => format!("a node told others different things while {during}"),
+        Error::OneOfTwo { first, second, what } => {
+            suspects = material.members.names_of([*first, *second].into_iter().collect());
+            format!(
+                "a check failed while {during} ({what}): {} departed from the protocol, or its memory or disk is damaged. It cannot be \
+                 found out which, and the nodes cannot go on without one: {ALTERNATIVE}",
+                suspects.join(" or ")
+            )
+        }
         _ => format!("a check failed while {during}"),
     };
-    if !matches!(error, Error::Unanswered { .. }) {
+    if !matches!(error, Error::Unanswered { .. }) && material.strategy.has_mac_key() {
         material.count_guesses(Guesses { failed: 1, unanswered: 0 });
     }
-    material.quarantine(&reason);
+    material.quarantine(&reason, &suspects);
     true
 }
 
@@ -81,7 +97,8 @@ pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
 
 impl Material {
     /// Puts this node under quarantine: from now on it computes nothing.
-    pub(crate) fn quarantine(&self, reason: &str) {
+    /// Of the suspects, if there are any, one has cheated.
+    pub(crate) fn quarantine(&self, reason: &str, suspects: &[String]) {
         let reason = self.members.told(reason);
         let quarantine = Quarantine { reason: reason.clone(), since: now() };
         {
@@ -94,7 +111,11 @@ impl Material {
         self.settle_quarantine();
         self.strategy.give_up(self, "a check failed");
         tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
-        self.logbook.note(&Event::of_node("quarantine", "check-failed"));
+        let detail = match suspects {
+            [] => String::new(),
+            suspects => format!("one-of={}", suspects.join(",")),
+        };
+        self.logbook.note(&Event { detail: &detail, ..Event::of_node("quarantine", "check-failed") });
         metrics::gauge!("polyclave_quarantined").set(1.0);
     }
 

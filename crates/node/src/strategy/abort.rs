@@ -1,6 +1,7 @@
 //! Protocols that abort: all serving nodes agree on every step of a client, and any failure ends the request at all of them.
 //!
-//! Under protocols with checks against active cheaters ([`Checked`]), a failed check can have told a cheater about a bit of a MAC key. So
+//! Under protocols with checks against active cheaters ([`Checked`]), a failed check can have told a cheater about a bit of a MAC key, or it
+//! shows that a node cheats without which the others cannot go on. So
 //! it ends all service of this node ([`quarantine`]), and what is made afresh after every start belongs to one [`epoch`].
 
 use std::time::Duration;
@@ -112,7 +113,10 @@ impl RequestStrategy for Abort {
 }
 
 /// Material belongs to an epoch, which ends whenever a node starts, and when a check fails.
-pub(super) struct Checked;
+pub(super) struct Checked {
+    /// Whether there is a MAC key.
+    pub(super) has_mac_key: bool,
+}
 
 impl MaterialStrategy for Checked {
     /// The nodes make an epoch as soon as all of them are connected.
@@ -171,6 +175,6 @@ impl MaterialStrategy for Checked {
     }
 
     fn has_mac_key(&self) -> bool {
-        true
+        self.has_mac_key
     }
 }

@@ -33,7 +33,10 @@ impl Strategy {
     pub(crate) fn of(config: &AnyServiceConfig) -> Strategy {
         match config.adversary() {
             Adversary::Passive => Strategy { requests: Box::new(Abort), material: Box::new(Unchecked) },
-            Adversary::Abort => Strategy { requests: Box::new(Abort), material: Box::new(Checked) },
+            Adversary::Abort => Strategy {
+                requests: Box::new(Abort),
+                material: Box::new(Checked { has_mac_key: config.has_mac_key() }),
+            },
             Adversary::GuaranteedOutput => Strategy {
                 requests: Box::new(Guaranteed { quorum: config.quorum() }),
                 material: Box::new(Standing { quorum: config.quorum() }),

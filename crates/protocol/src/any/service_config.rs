@@ -35,6 +35,7 @@ trait ErasedServiceConfig: ErasedConfig {
     fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup>;
     fn kinds(&self) -> Vec<Kind>;
     fn keeps_stock(&self) -> bool;
+    fn has_mac_key(&self) -> bool;
     fn make_material(
         &self,
         setup: &AnySetup,
@@ -87,6 +88,10 @@ impl<S: ServiceConfig<Setup: 'static, Session: ErasableService>> ErasedServiceCo
 
     fn keeps_stock(&self) -> bool {
         ServiceConfig::keeps_stock(self)
+    }
+
+    fn has_mac_key(&self) -> bool {
+        ServiceConfig::has_mac_key(self)
     }
 
     fn make_material(
@@ -202,6 +207,10 @@ impl ServiceConfig for AnyServiceConfig {
 
     fn keeps_stock(&self) -> bool {
         self.0.keeps_stock()
+    }
+
+    fn has_mac_key(&self) -> bool {
+        self.0.has_mac_key()
     }
 
     fn make_material(

@@ -141,6 +141,24 @@ fn moves(meeting: &Meeting) {
 }
 
 #[test]
+fn values_move_to_replicated_sharing_and_from_it() {
+    moves(&Meeting {
+        from: || service(SHAMIR_ACTIVE, 4),
+        to: || service("replicated-active", 3),
+        old: places(&[0, 1, 2, 3]),
+        new: places(&[4, 1, 3]),
+        lost: None,
+    });
+    moves(&Meeting {
+        from: || service("replicated-active", 3),
+        to: with_dealt_material,
+        old: places(&[2, 0, 1]),
+        new: places(&[3, 1]),
+        lost: None,
+    });
+}
+
+#[test]
 fn values_move_from_shamir_to_authenticated_sharing_and_a_lost_party_is_not_missed() {
     moves(&Meeting {
         from: || service(SHAMIR_ACTIVE, 4),

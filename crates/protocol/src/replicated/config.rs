@@ -2,15 +2,18 @@
 
 use std::marker::PhantomData;
 
+use zeroize::{Zeroize, Zeroizing};
+
 use super::active::Active;
 use super::passive::Passive;
 use super::ring::Ring;
 use super::security::AdversaryModel;
 use super::{PARTIES, Replicated};
+use crate::commitment::commit_and_open;
 use crate::net::Net;
 use crate::protocol::{Adversary, ProtocolConfig};
 use crate::retirement::Retirement;
-use crate::session::{HandshakeParameters, Stream};
+use crate::session::{HandshakeParameters, Stream, random_bytes};
 use crate::shamir::{self, Structure};
 use crate::{Error, PartySet, Result};
 
@@ -32,12 +35,16 @@ impl<A> Default for ReplicatedConfig<A> {
 pub struct Setup {
     /// Those of Shamir sharing among three: a key for each pair.
     pub(super) keys: shamir::Setup,
-    /// Whether a proof has failed.
+    /// A key that all three parties have, and no client.
+    pub(super) common: Box<Zeroizing<[u8; KEY_BYTES]>>,
+    /// Whether a check has failed.
     pub(super) retirement: Retirement,
 }
 
+pub(super) const KEY_BYTES: usize = 32;
+
 /// Three parties of which one may be corrupt.
-fn structure() -> Structure {
+pub(super) fn structure() -> Structure {
     Structure::new(PARTIES, 1).expect("one of three is a minority")
 }
 
@@ -46,6 +53,10 @@ pub trait Named {
     const NAME: &'static str;
     const ADVERSARY: Adversary;
     const PROMISE: &'static str;
+    /// The first byte of what a node stores: of a set-up, a value and elements.
+    const SETUP: u8;
+    const VALUE: u8;
+    const ELEMENTS: u8;
 }
 
 impl Named for Passive {
@@ -53,6 +64,9 @@ impl Named for Passive {
     const ADVERSARY: Adversary = Adversary::Passive;
     const PROMISE: &'static str =
         "passive, at most 1 of 3 parties: a single party that runs modified code can extract the key";
+    const SETUP: u8 = b'r';
+    const VALUE: u8 = b'v';
+    const ELEMENTS: u8 = b'e';
 }
 
 impl Named for Active {
@@ -60,6 +74,9 @@ impl Named for Active {
     const ADVERSARY: Adversary = Adversary::Abort;
     const PROMISE: &'static str =
         "active with abort, at most 1 of 3 parties: it learns nothing, and results are right or refused";
+    const SETUP: u8 = b'R';
+    const VALUE: u8 = b'V';
+    const ELEMENTS: u8 = b'G';
 }
 
 impl<A: AdversaryModel + Named + Sync> ProtocolConfig for ReplicatedConfig<A> {
@@ -86,10 +103,20 @@ impl<A: AdversaryModel + Named + Sync> ProtocolConfig for ReplicatedConfig<A> {
         parameters.with("protocol", self.name().as_bytes())
     }
 
-    /// Each key is between two parties, so nobody can tell two others different keys.
+    /// Each key of a pair is between two parties, so nobody can tell two others different keys. To the common key all contribute, by
+    /// commitments that they compare.
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
         let keys = shamir::Setup::agree(structure(), net)?;
-        Ok(Setup { keys, retirement: Retirement::default() })
+        let mut mine = Zeroizing::new([0; KEY_BYTES]);
+        random_bytes(&mut *mine)?;
+        let mut parts = commit_and_open(b"common key of replicated sharing", &*mine, net)?;
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 common key of replicated sharing");
+        for part in &mut parts {
+            hasher.update(part);
+            part.zeroize();
+        }
+        let common = Box::new(Zeroizing::new(*hasher.finalize().as_bytes()));
+        Ok(Setup { keys, common, retirement: Retirement::default() })
     }
 
     fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<Replicated<A>> {
@@ -98,6 +125,6 @@ impl<A: AdversaryModel + Named + Sync> ProtocolConfig for ReplicatedConfig<A> {
             return Err(Error::misuse(fault));
         }
         setup.retirement.refuse_retired()?;
-        Ok(Replicated::new(Ring::new(&setup.keys, &stream), A::new(setup, &stream)))
+        Ok(Replicated::new(Ring::new(setup, &stream), A::new(setup, &stream)))
     }
 }

@@ -2,8 +2,10 @@
 
 use super::config::{Named, ReplicatedActiveConfig, ReplicatedConfig};
 use super::{Active, PARTIES, Passive};
-use crate::any::AnyProtocolConfig;
-use crate::descriptor::{Descriptor, Threshold};
+use crate::any::{AnyProtocolConfig, AnyServiceConfig};
+use crate::descriptor::{Descriptor, Serving, Threshold};
+use crate::stock::Levels;
+use crate::{Error, Result};
 
 /// Among three parties that follow the protocol.
 pub static PASSIVE: Descriptor = Descriptor {
@@ -11,6 +13,14 @@ pub static PASSIVE: Descriptor = Descriptor {
     summary: "replicated sharing of bits among three parties: the fewest bytes, AES by a tower of fields",
     adversary: Passive::ADVERSARY,
     config: |_| Ok(AnyProtocolConfig::new(ReplicatedConfig::<Passive>::default())),
+    serving: Some(Serving {
+        advice: "all three nodes serve, with the fewest bytes; a node that runs altered code can get at keys",
+        stock: Levels::FEW,
+        config: |nodes, threshold| {
+            check(Passive::NAME, nodes, threshold)?;
+            Ok(AnyServiceConfig::new(ReplicatedConfig::<Passive>::default()))
+        },
+    }),
     ..AMONG_THREE
 };
 
@@ -20,8 +30,27 @@ pub static ACTIVE: Descriptor = Descriptor {
     summary: "the same against a party that cheats: all products are proven before anything is opened",
     adversary: Active::ADVERSARY,
     config: |_| Ok(AnyProtocolConfig::new(ReplicatedActiveConfig::default())),
+    serving: Some(Serving {
+        advice: "all three nodes serve, and one of them may cheat: answers are right or refused. Nothing is made ahead. After a failed \
+                 check the nodes stop, and cannot tell which of them cheats",
+        stock: Levels::FEW,
+        config: |nodes, threshold| {
+            check(Active::NAME, nodes, threshold)?;
+            Ok(AnyServiceConfig::new(ReplicatedActiveConfig::default()))
+        },
+    }),
     ..AMONG_THREE
 };
+
+/// Refuses other numbers of nodes than three of which one may be corrupt.
+fn check(name: &str, nodes: usize, threshold: usize) -> Result<()> {
+    match (nodes, threshold) {
+        (PARTIES, 1) => Ok(()),
+        _ => Err(Error::Misuse(format!(
+            "{name} runs among {PARTIES} nodes with threshold 1, not among {nodes} with threshold {threshold}"
+        ))),
+    }
+}
 
 const AMONG_THREE: Descriptor = Descriptor {
     name: Passive::NAME,

@@ -15,6 +15,8 @@
 //! | `tower.rs` | inverses in GF(2^8): four products, of 4, 2, 4 and 8 bits |
 //! | `gates.rs` | other tables: one bit an AND |
 //! | `input.rs`, `shared.rs`, `output.rs` | values that go in and out |
+//! | `elements.rs` | elements of GF(2^128) |
+//! | `service.rs`, `client.rs`, `storage.rs`, `refresh.rs` | nodes that serve clients from what they have stored |
 //! | `security.rs` | what differs between `passive.rs` and `active/` |
 //!
 //! **Adversary**: one of the three, static; the channels are private and authentic.
@@ -29,22 +31,28 @@
 //! round a level of ANDs. Planes are whole bytes: fewer than eight lanes take as many bytes as eight. Memory: two bits for every bit.
 
 mod active;
+mod client;
 mod config;
 mod descriptor;
+mod elements;
 mod gates;
 mod input;
 mod lookup;
 mod output;
 mod passive;
+mod refresh;
 mod registers;
 mod ring;
 mod security;
+mod service;
 mod shared;
+mod storage;
 mod tower;
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
 
 pub use active::Active;
+pub use client::Mask;
 pub use config::{ReplicatedActiveConfig, ReplicatedConfig, Setup};
 pub use descriptor::{ACTIVE, PASSIVE};
 pub use passive::Passive;
@@ -128,7 +136,7 @@ impl<A: AdversaryModel> Replicated<A> {
             Input::Mine(cells) => self.ring.share_own(port, cells, lanes, net),
             Input::From(owner) => self.ring.receive_share(port, *owner, lanes, net),
             Input::Shared(shared) => {
-                self.model.refuse_foreign(shared)?;
+                self.model.refuse_foreign(&shared.unchecked)?;
                 Ok((*shared).clone())
             }
         }
@@ -215,7 +223,7 @@ impl<A: AdversaryModel> Session for Replicated<A> {
 
     fn output(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
         let mut value = Shared::of_port(port, registers);
-        self.model.mark(&mut value);
+        self.model.mark(&mut value.unchecked);
         value
     }
 
@@ -231,7 +239,8 @@ impl<A: AdversaryModel> Session for Replicated<A> {
     fn release(&mut self, shared: &Shared, to: Owner, net: &mut dyn Net) -> Result<Option<A::Released>> {
         let shares = [0, 1].map(|share| shared.share(share));
         self.ring.counts().openings += shares[0].len() as u64;
-        let third = self.model.third_share(shared, to, &mut self.ring, net);
+        let verified = self.model.refuse_unverified(&shared.unchecked);
+        let third = verified.and_then(|()| self.model.third_share(shares, to, &mut self.ring, net));
         let Some(third) = self.or_give_up(third)? else { return Ok(None) };
         let mut cells = Cells::zero(shared.count, shared.bits, shared.lanes);
         cells.rows_mut().copy_from_slice(&third);

@@ -181,6 +181,12 @@ impl Registers {
     }
 }
 
+/// Memory that both shares of a lane take.
+pub(super) fn bytes_per_lane(compiled: &Compiled) -> usize {
+    let bits = compiled.lane_slots().saturating_mul(widest(compiled));
+    bits.saturating_mul(2).div_ceil(8)
+}
+
 /// Bits of the widest cell.
 fn widest(compiled: &Compiled) -> usize {
     let ports = compiled.inputs().iter().chain(compiled.outputs()).map(|port| port.bits);

@@ -5,11 +5,11 @@
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
-use super::{PARTIES, Pair};
+use super::{PARTIES, Pair, Setup};
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::session::Stream;
-use crate::shamir::Setup;
+use crate::shamir;
 use crate::tally::{Counts, Phase, Tally};
 use crate::{Party, Result};
 
@@ -23,6 +23,8 @@ pub struct Ring {
     zero: Pair<AesPrg>,
     /// The same, for the shares of inputs.
     input: Pair<AesPrg>,
+    /// Of the common key, for what goes to clients.
+    client: AesPrg,
     pub(super) pool: Pool,
     pub(super) phase: Phase,
     pub(super) tally: Tally,
@@ -41,6 +43,10 @@ pub(super) enum Purpose {
     LastStep = 3,
     /// Digests of shares.
     Digest = 4,
+    /// Zeros in what goes to clients, of the common key.
+    Client = 5,
+    /// Digests of shares that were refreshed.
+    Refresh = 6,
 }
 
 pub(super) fn next(party: Party) -> Party {
@@ -54,9 +60,10 @@ pub(super) fn previous(party: Party) -> Party {
 impl Ring {
     pub(super) fn new(setup: &Setup, stream: &Stream) -> Ring {
         Ring {
-            me: setup.me(),
-            zero: generators(setup, stream, Purpose::Zero),
-            input: generators(setup, stream, Purpose::Input),
+            me: setup.keys.me(),
+            zero: generators(&setup.keys, stream, Purpose::Zero),
+            input: generators(&setup.keys, stream, Purpose::Input),
+            client: AesPrg::new(&seed(&key(&setup.common, stream, Purpose::Client)), 0),
             pool: Pool::default(),
             phase: Phase::Preprocessing,
             tally: Tally::default(),
@@ -101,6 +108,11 @@ impl Ring {
         let mut share = self.pool.take(len);
         self.input[which].fill(&mut share);
         share
+    }
+
+    /// A zero sharing that all parties know and no client: this party's two shares.
+    pub(super) fn zero_for_client(&mut self, len: usize) -> Pair<Zeroizing<Vec<u8>>> {
+        common_zero(&mut self.client, self.me, len)
     }
 
     /// Sends a message to the party before this one and receives one of the same length from the party behind. One round.
@@ -155,19 +167,33 @@ impl Ring {
     }
 }
 
+/// Of three rows m_0, m_1 and m_2 that add up to zero, which all parties draw alike, the two that belong to the shares of a party.
+pub(super) fn common_zero(generator: &mut AesPrg, me: Party, len: usize) -> Pair<Zeroizing<Vec<u8>>> {
+    let mut rows: [Zeroizing<Vec<u8>>; PARTIES] = std::array::from_fn(|_| Zeroizing::new(vec![0; len]));
+    let [first, second, third] = &mut rows;
+    generator.fill(first);
+    generator.fill(second);
+    third.copy_from_slice(first);
+    add(third, second);
+    [me, next(me)].map(|party| std::mem::take(&mut rows[party.index()]))
+}
+
 /// Generators for a purpose of this stream, under k_i and k_(i+1).
-pub(super) fn generators(setup: &Setup, stream: &Stream, purpose: Purpose) -> Pair<AesPrg> {
+pub(super) fn generators(setup: &shamir::Setup, stream: &Stream, purpose: Purpose) -> Pair<AesPrg> {
     keys(setup, stream, purpose).map(|key| AesPrg::new(&seed(&key), 0))
 }
 
 /// Keys for a purpose of this stream, from k_i and k_(i+1).
-pub(super) fn keys(setup: &Setup, stream: &Stream, purpose: Purpose) -> Pair<Zeroizing<[u8; 32]>> {
+pub(super) fn keys(setup: &shamir::Setup, stream: &Stream, purpose: Purpose) -> Pair<Zeroizing<[u8; 32]>> {
     let me = setup.me();
-    [previous(me), next(me)].map(|peer| {
-        let mut hasher = blake3::Hasher::new_keyed(setup.key_of_pair(peer));
-        hasher.update(b"polyclave replicated 1").update(&[purpose as u8]).update(&stream.label());
-        Zeroizing::new(*hasher.finalize().as_bytes())
-    })
+    [previous(me), next(me)].map(|peer| key(setup.key_of_pair(peer), stream, purpose))
+}
+
+/// A key for a purpose of this stream.
+fn key(from: &[u8; 32], stream: &Stream, purpose: Purpose) -> Zeroizing<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new_keyed(from);
+    hasher.update(b"polyclave replicated 1").update(&[purpose as u8]).update(&stream.label());
+    Zeroizing::new(*hasher.finalize().as_bytes())
 }
 
 /// Of a generator.

@@ -2,18 +2,21 @@
 //! model nothing is compared, remembered or verified.
 
 use polyclave_cipher::Cells;
+use zeroize::Zeroizing;
 
-use super::Setup;
 use super::lookup::Round;
 use super::registers::Registers;
 use super::ring::Ring;
 use super::shared::Shared;
+use super::{PARTIES, Pair, Setup};
 use crate::Result;
+use crate::elements::Elements;
 use crate::net::Net;
 use crate::pool::Shares;
 use crate::protocol::Owner;
 use crate::release::Released;
 use crate::session::Stream;
+use crate::unchecked::Unchecked;
 
 /// One party's means against an adversary. Nobody outside can name it.
 pub trait AdversaryModel: Sized + Send + 'static {
@@ -26,11 +29,19 @@ pub trait AdversaryModel: Sized + Send + 'static {
     /// A value that has left the protocol.
     fn released(cells: Cells) -> Self::Released;
 
+    /// Bytes of memory that a product takes until it is verified.
+    const BYTES_OF_A_PRODUCT: usize;
+
     /// Notes which proof a value needs that is made now.
-    fn mark(&self, _: &mut Shared) {}
+    fn mark(&self, _: &mut Unchecked) {}
 
     /// Refuses a value that another session has made and not verified.
-    fn refuse_foreign(&self, _: &Shared) -> Result<()> {
+    fn refuse_foreign(&self, _: &Unchecked) -> Result<()> {
+        Ok(())
+    }
+
+    /// Refuses a value that has not been verified.
+    fn refuse_unverified(&self, _: &Unchecked) -> Result<()> {
         Ok(())
     }
 
@@ -47,6 +58,9 @@ pub trait AdversaryModel: Sized + Send + 'static {
     /// Remembers products: what was multiplied, and what the party behind has sent of it.
     fn remember(&mut self, _: &[Round<'_>], _received: &[u8], _: &Ring) {}
 
+    /// Remembers products of elements of GF(2^128): the factors, and both shares of what they gave.
+    fn remember_elements(&mut self, _: [&Elements; 2], _products: &Elements) {}
+
     /// Verifies what is remembered if it has become much. The same at all parties.
     fn relieve(&mut self, _: &mut Ring, _: &mut dyn Net) -> Result<()> {
         Ok(())
@@ -60,15 +74,21 @@ pub trait AdversaryModel: Sized + Send + 'static {
     /// Nothing is verified or released in this session any more.
     fn give_up(&mut self) {}
 
-    /// Gives the owners the share that they lack, from the party before the owner; `None` at a party that is none. Refuses a value that
-    /// has not been verified.
+    /// Gives the owners of a value, of which a party has these shares, the share that they lack, from the party before the owner; `None` at
+    /// a party that is none.
     fn third_share(
         &mut self,
-        value: &Shared,
+        shares: Pair<&[u8]>,
         to: Owner,
         ring: &mut Ring,
         net: &mut dyn Net,
     ) -> Result<Option<Shares>> {
-        ring.first_to_owners(value.share(0), to, net)
+        ring.first_to_owners(shares[0], to, net)
     }
+
+    /// What this party sends to a client of its two shares of a verified value, which have been blinded.
+    fn message_to_client(&self, shares: Pair<&[u8]>) -> Result<Vec<u8>>;
+
+    /// At a client: the bytes of a value from the messages of all nodes, or of several values one after another.
+    fn combine(messages: [&[u8]; PARTIES]) -> Result<Zeroizing<Vec<u8>>>;
 }

@@ -1,6 +1,6 @@
 //! Shares of one port outside of an evaluation: a byte for each cell and lane, of both shares that a party has.
 
-use polyclave_cipher::CompiledPort;
+use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::planes::{join, split};
 use zeroize::Zeroizing;
 
@@ -70,6 +70,23 @@ impl Shared {
     /// One of the two shares, cell by cell.
     pub(super) fn share(&self, share: usize) -> &[u8] {
         &self.rows[share * self.count * self.lanes..][..self.count * self.lanes]
+    }
+
+    /// Bytes of the blocks people write, over all lanes.
+    pub(super) fn block_bytes(&self) -> usize {
+        Cells::block_bytes(self.count, self.bits) * self.lanes
+    }
+
+    /// The lanes of several values, in order.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn join(parts: &[&Shared]) -> Shared {
+        let rows: Vec<_> = parts.iter().map(|part| (&part.rows[..], part.lanes)).collect();
+        let rows = Zeroizing::new(lanes::join(&rows));
+        let lanes = parts.iter().map(|part| part.lanes).sum();
+        let unchecked = Unchecked::join(parts.iter().map(|part| &part.unchecked));
+        Shared { lanes, rows, unchecked, ..*parts[0] }
     }
 
     /// The lanes of these numbers.

@@ -25,7 +25,7 @@ pub(super) fn header(kind: u8, structure: Structure, me: Party) -> Header {
 }
 
 impl Setup {
-    pub(super) fn save(&self, kind: u8) -> Zeroizing<Vec<u8>> {
+    pub(crate) fn save(&self, kind: u8) -> Zeroizing<Vec<u8>> {
         let header = header(kind, self.structure, self.me);
         // Allocated at its full size: growing would leave copies of keys behind.
         let len = header.len() + self.keys.len() * (size_of::<u16>() + KEY_BYTES);
@@ -38,7 +38,7 @@ impl Setup {
         bytes
     }
 
-    pub(super) fn restore(kind: u8, structure: Structure, me: Party, bytes: &[u8]) -> Result<Setup> {
+    pub(crate) fn restore(kind: u8, structure: Structure, me: Party, bytes: &[u8]) -> Result<Setup> {
         if me.index() >= structure.parties() {
             return Err(Error::misuse(format!("{me} is none of {} parties", structure.parties())));
         }

@@ -46,6 +46,10 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
         setup.renew(self.preprocessing, self.bits(), net)
     }
 
+    fn has_mac_key(&self) -> bool {
+        true
+    }
+
     fn kinds(&self) -> Vec<Kind> {
         stocked::kinds::<Gf2_64>(self.method())
     }

@@ -185,6 +185,7 @@ impl Sweep {
 pub fn accused(error: &Error) -> PartySet {
     match error {
         Error::Peer { peer, .. } | Error::Disagreement { peer, .. } => [*peer].into_iter().collect(),
+        Error::OneOfTwo { first, second, .. } => [*first, *second].into_iter().collect(),
         Error::Disputed { dealer, receiver } => [*dealer, *receiver].into_iter().collect(),
         _ => PartySet::default(),
     }

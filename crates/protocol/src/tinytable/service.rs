@@ -157,6 +157,10 @@ impl ServiceConfig for ServedConfig {
         self.elements.renew(setup, net)
     }
 
+    fn has_mac_key(&self) -> bool {
+        true
+    }
+
     fn kinds(&self) -> Vec<Kind> {
         stocked::kinds()
     }

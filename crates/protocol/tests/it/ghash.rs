@@ -5,6 +5,7 @@ use polyclave_protocol::ghash::{Ghash, GhashKey, SEGMENT_BLOCKS};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{ProtocolConfig, Session};
+use polyclave_protocol::replicated::{Passive, ReplicatedActiveConfig, ReplicatedConfig};
 use polyclave_protocol::service::{Element, Elements, ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
@@ -16,6 +17,14 @@ use polyclave_protocol::{Error, Party, PartySet, Result};
 fn shamir() -> ShamirConfig {
     let structure = Structure::new(3, 1).expect("it is valid");
     ShamirConfig { structure, inversion: Inversion::Views, tables: Tables::Masked }
+}
+
+fn replicated() -> ReplicatedConfig<Passive> {
+    ReplicatedConfig::default()
+}
+
+fn replicated_active() -> ReplicatedActiveConfig {
+    ReplicatedActiveConfig::default()
 }
 
 fn spdz() -> SpdzConfig<Gf2_64> {
@@ -94,6 +103,8 @@ fn one_segment_hashes_to_the_reference() {
     let lengths: Vec<&[usize]> = lengths.iter().map(|m| &m[..]).collect();
     check(&shamir(), &lengths);
     check(&spdz(), &lengths);
+    check(&replicated(), &lengths);
+    check(&replicated_active(), &lengths);
     check(&shamir(), &[&[SEGMENT_BLOCKS - 1], &[SEGMENT_BLOCKS]]);
     check(&spdz(), &[&[SEGMENT_BLOCKS - 1], &[SEGMENT_BLOCKS]]);
 }
@@ -104,6 +115,8 @@ fn segments_of_any_lengths_hash_to_the_reference() {
         [&[1, 1], &[3, 128, 5], &[130, 129], &[0, 256, 0, 300, 1], &[127, 385], &[1, 128, 127, 129, 2]];
     check(&shamir(), &segments);
     check(&spdz(), &segments);
+    check(&replicated(), &segments);
+    check(&replicated_active(), &segments);
     check(&shamir(), &[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
     check(&spdz(), &[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
 }
@@ -113,6 +126,8 @@ fn segments_of_any_lengths_hash_to_the_reference() {
 fn keys_that_are_derived_together_hash_to_the_reference() {
     check_together(&shamir());
     check_together(&spdz());
+    check_together(&replicated());
+    check_together(&replicated_active());
 }
 
 fn check_together<S: ServiceConfig>(config: &S) {
@@ -179,6 +194,8 @@ fn no_fault_in_any_message_makes_wrong_powers() {
 fn the_published_hash_comes_out() {
     check_published(&shamir());
     check_published(&spdz());
+    check_published(&replicated());
+    check_published(&replicated_active());
 }
 
 fn check_published<S: ServiceConfig>(config: &S) {
@@ -233,6 +250,8 @@ fn rounds_and_multiplications_are_those_documented() {
 fn a_stored_key_hashes_alike_and_other_bytes_are_refused() {
     check_stored(&shamir());
     check_stored(&spdz());
+    check_stored(&replicated());
+    check_stored(&replicated_active());
 }
 
 fn check_stored<S: ServiceConfig>(config: &S) {
@@ -256,6 +275,8 @@ fn check_stored<S: ServiceConfig>(config: &S) {
 fn what_is_no_segment_is_refused() {
     check_refused(&shamir());
     check_refused(&spdz());
+    check_refused(&replicated());
+    check_refused(&replicated_active());
 }
 
 fn check_refused<S: ServiceConfig>(config: &S) {

@@ -31,6 +31,7 @@ mod replicated;
 mod replicated_active;
 mod replicated_active_faults;
 mod replicated_faults;
+mod replicated_serving;
 mod scheduling;
 mod shamir;
 mod shamir_active;

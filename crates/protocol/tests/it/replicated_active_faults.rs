@@ -119,7 +119,7 @@ fn errors_are_found(flipped: u8) {
             });
             let outcomes = run_over(ends.collect(), move |net| session(&circuit, net));
             for (party, outcome) in Party::all(3).zip(outcomes).filter(|(party, _)| *party != cheater) {
-                let is_found = matches!(&outcome, Err(Error::CheckFailed { what }) if what.contains("proof of the products"));
+                let is_found = matches!(&outcome, Err(Error::OneOfTwo { what, .. }) if what.contains("proof of the products"));
                 assert!(is_found, "{cheater} in round {round}, {party}: {outcome:?}");
             }
         }

@@ -208,6 +208,10 @@ impl ServiceConfig for Cheating {
         self.with(net, |net| self.inner.renew(setup, net))
     }
 
+    fn has_mac_key(&self) -> bool {
+        self.inner.has_mac_key()
+    }
+
     fn kinds(&self) -> Vec<Kind> {
         self.inner.kinds()
     }

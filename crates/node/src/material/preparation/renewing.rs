@@ -106,6 +106,10 @@ impl ServiceConfig for Renewing {
         self.inner.restore_setup(me, bytes)
     }
 
+    fn has_mac_key(&self) -> bool {
+        true
+    }
+
     fn renew(&self, setup: &Setup, net: &mut dyn Net) -> Result<Setup> {
         self.fault.strike(Place::Renewal)?;
         coins::toss(b"renewal", net)?;

@@ -113,7 +113,7 @@ fn a_prover_that_corrects_any_one_of_its_messages_is_found() {
                 })
             });
             for outcome in outcomes {
-                let is_found = matches!(outcome, Err(Error::CheckFailed { what }) if what.contains("proof"));
+                let is_found = matches!(outcome, Err(Error::OneOfTwo { what, .. }) if what.contains("proof"));
                 assert!(is_found, "{cheater}, message {message}: {outcome:?}");
             }
         }

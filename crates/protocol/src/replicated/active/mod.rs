@@ -17,11 +17,13 @@
 
 #[cfg(test)]
 mod cheaters;
+mod client;
 mod interpolation;
 mod last_step;
 mod products;
 mod proof;
 mod rows;
+mod sacrifice;
 
 use polyclave_cipher::Cells;
 use polyclave_kernels::secret::ct_eq;
@@ -29,10 +31,11 @@ use zeroize::Zeroizing;
 
 use super::lookup::Round;
 use super::registers::Registers;
-use super::ring::{Purpose, Ring, keys};
+use super::ring::{Purpose, Ring, keys, next, previous};
 use super::security::AdversaryModel;
 use super::shared::Shared;
-use super::{Pair, Setup};
+use super::{PARTIES, Pair, Setup};
+use crate::elements::Elements;
 use crate::error::EARLIER_CHECK;
 use crate::net::Net;
 use crate::pool::Shares;
@@ -40,7 +43,7 @@ use crate::protocol::Owner;
 use crate::release::Checked;
 use crate::retirement::Retirement;
 use crate::session::Stream;
-use crate::unchecked::Checks;
+use crate::unchecked::{Checks, Unchecked};
 use crate::{Error, Result};
 use products::Products;
 use proof::Prover;
@@ -48,14 +51,21 @@ use proof::Prover;
 /// When so many products are remembered they are proven. Those of the round that reaches it are among them.
 const MOST: usize = 1 << 22;
 
+/// The same for products of elements.
+const MOST_ELEMENTS: usize = 1 << 13;
+
 const DIGEST_BYTES: usize = 32;
 
 /// Against a party that cheats.
 pub struct Active {
     products: Products,
+    /// Of elements of GF(2^128).
+    elements: sacrifice::Products,
     prover: Prover,
     /// For digests of the two shares that this party has.
     digests: Pair<Zeroizing<[u8; DIGEST_BYTES]>>,
+    /// Of the stream.
+    label: [u8; 40],
     /// How many digests there were.
     compared: u64,
     /// Of the proofs of this session.
@@ -68,9 +78,14 @@ pub struct Active {
 impl AdversaryModel for Active {
     type Released = Checked<Cells>;
 
+    /// Two shares of two factors and two brackets, and four elements of vectors of the proof.
+    const BYTES_OF_A_PRODUCT: usize = 6 + 4 * 8;
+
     fn new(setup: &Setup, stream: &Stream) -> Active {
         Active {
             products: Products::default(),
+            elements: sacrifice::Products::default(),
+            label: stream.label(),
             prover: Prover::new(&setup.keys, stream),
             digests: keys(&setup.keys, stream, Purpose::Digest),
             compared: 0,
@@ -84,12 +99,20 @@ impl AdversaryModel for Active {
         Checked::new(cells)
     }
 
-    fn mark(&self, value: &mut Shared) {
-        value.unchecked = self.checks.next();
+    fn mark(&self, value: &mut Unchecked) {
+        *value = self.checks.next();
     }
 
-    fn refuse_foreign(&self, value: &Shared) -> Result<()> {
-        self.checks.refuse_foreign(&value.unchecked)
+    fn refuse_foreign(&self, value: &Unchecked) -> Result<()> {
+        self.checks.refuse_foreign(value)
+    }
+
+    fn refuse_unverified(&self, value: &Unchecked) -> Result<()> {
+        self.refuse_failed()?;
+        match value.is_pending() {
+            true => Err(Error::misuse("a shared value is to be released before it was verified")),
+            false => Ok(()),
+        }
     }
 
     /// Each party sends both others a digest of the share that it has in common with them, under their common key. One round.
@@ -102,12 +125,7 @@ impl AdversaryModel for Active {
     ) -> Result<()> {
         self.refuse_failed()?;
         let mine = [0, 1].map(|share| self.digest(share, registers, inputs));
-        self.compared += 1;
-        let theirs = ring.swap_with_both([&mine[0], &mine[1]], net)?;
-        match mine.iter().zip(&theirs).all(|(mine, theirs)| ct_eq(mine, theirs)) {
-            true => Ok(()),
-            false => Err(Error::Equivocation { what: "shares of an input" }),
-        }
+        self.agree(mine, "shares of an input", ring, net)
     }
 
     fn zero_share(&mut self, len: usize, ring: &mut Ring) -> Shares {
@@ -118,24 +136,28 @@ impl AdversaryModel for Active {
         self.products.remember(rounds, received, &ring.pool);
     }
 
+    fn remember_elements(&mut self, factors: [&Elements; 2], products: &Elements) {
+        self.elements.remember(factors, products);
+    }
+
     fn relieve(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
-        if self.products.count() < MOST { Ok(()) } else { self.check(ring, net) }
+        let few = self.products.count() < MOST && self.elements.count() < MOST_ELEMENTS;
+        if few { Ok(()) } else { self.check(ring, net) }
     }
 
     fn check(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
         self.refuse_failed()?;
-        if self.products.count() > 0 {
-            let proven = self.prover.prove(&self.products, ring, net);
-            if let Err(error) = proven {
-                if matches!(error, Error::CheckFailed { .. }) {
-                    self.retirement.retire();
-                }
-                return Err(error);
+        match self.prove_all(ring, net) {
+            Ok(()) => {
+                self.checks.pass();
+                Ok(())
             }
-            self.products.forget();
+            Err(Error::CheckFailed { what }) => {
+                self.retirement.retire();
+                Err(one_of_the_others(ring, what))
+            }
+            Err(error) => Err(error),
         }
-        self.checks.pass();
-        Ok(())
     }
 
     fn give_up(&mut self) {
@@ -144,26 +166,63 @@ impl AdversaryModel for Active {
 
     fn third_share(
         &mut self,
-        value: &Shared,
+        shares: Pair<&[u8]>,
         to: Owner,
         ring: &mut Ring,
         net: &mut dyn Net,
     ) -> Result<Option<Shares>> {
         self.refuse_failed()?;
-        if value.unchecked.is_pending() {
-            return Err(Error::misuse("a shared value is to be released before it was verified"));
-        }
-        let third = ring.first_to_owners(value.share(0), to, net)?;
-        let digest = ring.second_to_owners(blake3::hash(value.share(1)).as_bytes(), to, net)?;
+        let third = ring.first_to_owners(shares[0], to, net)?;
+        let digest = ring.second_to_owners(blake3::hash(shares[1]).as_bytes(), to, net)?;
         match (third, digest) {
             (Some(third), Some(digest)) if ct_eq(blake3::hash(&third).as_bytes(), &digest) => Ok(Some(third)),
-            (Some(_), _) => Err(Error::Equivocation { what: "shares of an output" }),
+            (Some(_), _) => Err(one_of_the_others(ring, "shares of an output")),
             _ => Ok(None),
         }
     }
+
+    /// Its form is in `client.rs`.
+    fn message_to_client(&self, shares: Pair<&[u8]>) -> Result<Vec<u8>> {
+        self.refuse_failed()?;
+        client::message(shares)
+    }
+
+    fn combine(messages: [&[u8]; PARTIES]) -> Result<Zeroizing<Vec<u8>>> {
+        client::combine(messages)
+    }
+}
+
+/// What a check shows to a party that knows of itself that it follows the protocol.
+fn one_of_the_others(ring: &Ring, what: &'static str) -> Error {
+    Error::OneOfTwo { first: previous(ring.me), second: next(ring.me), what }
 }
 
 impl Active {
+    /// Products of bits, and then those of elements that were made of them.
+    fn prove_all(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
+        if self.products.count() > 0 {
+            self.prover.prove(&self.products, ring, net)?;
+            self.products.forget();
+        }
+        self.sacrifice(ring, net)
+    }
+
+    /// Compares a digest with each neighbour, the party before first. One round.
+    fn agree(
+        &mut self,
+        mine: Pair<[u8; DIGEST_BYTES]>,
+        what: &'static str,
+        ring: &mut Ring,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.compared += 1;
+        let theirs = ring.swap_with_both([&mine[0], &mine[1]], net)?;
+        match mine.iter().zip(&theirs).all(|(mine, theirs)| ct_eq(mine, theirs)) {
+            true => Ok(()),
+            false => Err(Error::Equivocation { what }),
+        }
+    }
+
     /// An error if anything has failed in this session, or a proof under this set-up.
     fn refuse_failed(&self) -> Result<()> {
         self.retirement.refuse_retired()?;

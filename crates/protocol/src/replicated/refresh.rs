@@ -1,0 +1,113 @@
+//! Proactive refresh: a fresh zero sharing m_0 + m_1 + m_2 = 0 is added to everything that the nodes store (Herzberg, Jarecki, Krawczyk and
+//! Yung, CRYPTO 1995, for Shamir sharing; cited from memory).
+//!
+//! All three nodes know the m_j while they refresh: they expand a seed to which each has contributed 32 bytes of its operating system, by
+//! commitments that all compare. Nobody stores the seed.
+//!
+//! **Adversary**: mobile. Between two refreshes it has one node at most; a node that it has during a refresh counts for the time before and
+//! after. *If it has a node during the refresh*, it has the same node before and after, P_i. It knows the m_j, and x_i and x_(i+1) of both
+//! times, and not x_(i+2). *If it has none*, it knows two shares x_i, x_(i+1) from before, and two shares y_j, y_(j+1) from after, where y = x
+//! + m. The seed is gone, and an honest node's part of it was uniform. So m is uniform among all (m_0, m_1, m_2) with sum zero. If j = i, two
+//! of the m follow, and the third share stays unknown. If not, one share is in both pairs. Its m follows, and m_a + m_b = that m for the two
+//! others, with m_a uniform. The adversary has x_a and y_b, and y_b = x_b + m_b tells nothing of x_b. So every value x is equally
+//! likely.
+//!
+//! **The seed must not follow from keys that are stored.** Were the m_j derived from the common key of the new set-up, or from the keys of its
+//! pairs, a node that falls after the refresh could compute the share that it had before: with x_0, x_1 of P_0 from before, P_2 would give
+//! x_2 = y_2 + m_2, hence x. It is part of this that the old keys go, too (`node/src/material/rotation.rs`).
+//!
+//! **A node that cheats** can do nothing to the seed (`commitment.rs`): two honest nodes have the same one, or there is an error. So both add
+//! the same m, which sums up to zero, and the value stays. After that each two nodes compare digests of the shares that they have in common,
+//! under the key of their pair. So a share that a node has lost or changed on its disk is found here, and not in the next request.
+//!
+//! Cost: three rounds, whatever is stored.
+
+use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::secret::ct_eq;
+use zeroize::{Zeroize, Zeroizing};
+
+use super::config::{Named, Setup};
+use super::ring::{Purpose, Ring, add, common_zero, keys, next, previous, seed};
+use super::shared::Shared;
+use super::storage::{restore_elements, save_elements};
+use crate::commitment::commit_and_open;
+use crate::elements::Elements;
+use crate::net::Net;
+use crate::service::Stored;
+use crate::session::{Stream, random_bytes};
+use crate::{Error, Result};
+
+const CONTEXT: &[u8] = b"polyclave replicated refresh 1";
+
+/// What was stored.
+enum Part {
+    Value(Shared),
+    Elements(Elements),
+}
+
+/// Fresh shares of what is stored, in the same form. The set-up is the one under which they will be.
+pub(super) fn refresh<A: Named>(
+    setup: &Setup,
+    stream: &Stream,
+    stored: &[Stored<'_>],
+    net: &mut dyn Net,
+) -> Result<Vec<Zeroizing<Vec<u8>>>> {
+    let me = setup.keys.me();
+    let mut parts = Vec::with_capacity(stored.len());
+    for stored in stored {
+        parts.push(match stored {
+            Stored::Value(bytes) => Part::Value(Shared::restore::<A>(bytes, me)?),
+            Stored::Elements(bytes) => Part::Elements(restore_elements::<A>(bytes, me)?),
+        });
+    }
+    let mut ring = Ring::new(setup, stream);
+    let mut zeros = zeros(stream, net)?;
+    let keys = keys(&setup.keys, stream, Purpose::Refresh);
+    let mut digests = keys.each_ref().map(|key| blake3::Hasher::new_keyed(key));
+    for part in &mut parts {
+        let (shares, keep) = match part {
+            Part::Value(value) => {
+                let keep = 0xff >> (8 - value.bits);
+                (value.shares_mut(), keep)
+            }
+            Part::Elements(elements) => ([&mut elements.shares[..], &mut elements.macs[..]], 0xff),
+        };
+        let zero = common_zero(&mut zeros, me, shares[0].len());
+        for ((share, mut zero), digest) in shares.into_iter().zip(zero).zip(&mut digests) {
+            zero.iter_mut().for_each(|byte| *byte &= keep);
+            add(share, &zero);
+            digest.update(&(share.len() as u64).to_le_bytes()).update(share);
+        }
+    }
+    let mine = digests.map(|digest| *digest.finalize().as_bytes());
+    let theirs = ring.swap_with_both([&mine[0], &mine[1]], net)?;
+    for ((mine, theirs), peer) in mine.iter().zip(&theirs).zip([previous(me), next(me)]) {
+        if !ct_eq(mine, theirs) {
+            let detail = "of what both have stored, they hold different shares".into();
+            return Err(Error::OutOfStep { peer, detail });
+        }
+    }
+    Ok(parts
+        .iter()
+        .map(|part| match part {
+            Part::Value(value) => value.save::<A>(me),
+            Part::Elements(elements) => save_elements::<A>(elements, me),
+        })
+        .collect())
+}
+
+/// The generator of zero sharings, from a seed of all parties. Two rounds.
+fn zeros(stream: &Stream, net: &mut dyn Net) -> Result<AesPrg> {
+    let mut mine = Zeroizing::new([0; 32]);
+    random_bytes(&mut *mine)?;
+    let context = [CONTEXT, &stream.label()].concat();
+    let mut parts = commit_and_open(&context, &*mine, net)?;
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 zeros of a replicated refresh");
+    hasher.update(&context);
+    for part in &mut parts {
+        hasher.update(part);
+        part.zeroize();
+    }
+    let key = Zeroizing::new(*hasher.finalize().as_bytes());
+    Ok(AesPrg::new(&seed(&key), 0))
+}
