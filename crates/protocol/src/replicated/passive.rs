@@ -16,7 +16,7 @@ pub struct Passive;
 impl AdversaryModel for Passive {
     type Released = Unverified<Cells>;
 
-    const BYTES_OF_A_PRODUCT: usize = 0;
+    const BYTES_OF_A_LOOKUP: usize = 0;
 
     fn new(_: &Setup, _: &Stream) -> Passive {
         Passive

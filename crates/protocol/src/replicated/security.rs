@@ -29,8 +29,8 @@ pub trait AdversaryModel: Sized + Send + 'static {
     /// A value that has left the protocol.
     fn released(cells: Cells) -> Self::Released;
 
-    /// Bytes of memory that a product takes until it is verified.
-    const BYTES_OF_A_PRODUCT: usize;
+    /// Bytes of memory that the products of an S-box of AES take until they are verified.
+    const BYTES_OF_A_LOOKUP: usize;
 
     /// Notes which proof a value needs that is made now.
     fn mark(&self, _: &mut Unchecked) {}

@@ -60,7 +60,7 @@ impl<A: AdversaryModel + Named> ServiceSession for Replicated<A> {
 
     fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
         let widest = compiled.layers().iter().map(|layer| layer.lookups.len()).max().unwrap_or(0);
-        let of_lane = registers::bytes_per_lane(compiled) + widest * A::BYTES_OF_A_PRODUCT;
+        let of_lane = registers::bytes_per_lane(compiled) + widest * A::BYTES_OF_A_LOOKUP;
         (bytes / of_lane.max(1)).max(1)
     }
 

@@ -49,7 +49,7 @@ use products::Products;
 use proof::Prover;
 
 /// When so many products are remembered they are proven. Those of the round that reaches it are among them.
-const MOST: usize = 1 << 22;
+const MOST: usize = 1 << 21;
 
 /// The same for products of elements.
 const MOST_ELEMENTS: usize = 1 << 13;
@@ -78,8 +78,9 @@ pub struct Active {
 impl AdversaryModel for Active {
     type Released = Checked<Cells>;
 
-    /// Two shares of two factors and two brackets, and four elements of vectors of the proof.
-    const BYTES_OF_A_PRODUCT: usize = 6 + 4 * 8;
+    /// Of the products of an S-box of AES: in planes, two shares of factors of 30 bits, and two brackets of 18. And in vectors of the proof
+    /// half of four elements, because sixteen products become two of each vector.
+    const BYTES_OF_A_LOOKUP: usize = (2 * 30 + 2 * 18) / 8 + 4 * 8 / 2;
 
     fn new(setup: &Setup, stream: &Stream) -> Active {
         Active {
