@@ -41,19 +41,24 @@ pub fn last_of_cmac(cipher: &Cipher) -> Circuit {
 /// The values that a key's modes take from E(0), given a block of zeros: `zero` and `round_keys` to `hash_key` (E(0), the
 /// hash key of GCM), `k1` and `k2` (the subkeys of CMAC, SP 800-38B, section 6.1).
 pub fn subkeys(cipher: &Cipher) -> Circuit {
-    subkeys_with(cipher, "subkeys", |b, cells, bits| b.uniform_input("round_keys", cells, bits))
+    subkeys_with(cipher, "subkeys", |b, cells, bits| b.uniform_input("round_keys", cells, bits)).0.finish()
 }
 
-/// [`subkeys`] of many keys, one a lane.
-pub fn subkeys_of_all(cipher: &Cipher) -> Circuit {
-    subkeys_with(cipher, "subkeys-of-all", |b, cells, bits| b.input("round_keys", cells, bits))
+/// [`subkeys`] and [`check_value`] of many keys, one a lane: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`. E(0) is
+/// computed once for all of them.
+pub fn subkeys_and_check_values(cipher: &Cipher) -> Circuit {
+    let round_keys = |b: &mut Builder, cells, bits| b.input("round_keys", cells, bits);
+    let (mut b, Subkeys { round_keys, k1 }) = subkeys_with(cipher, "subkeys-and-check-values", round_keys);
+    let y = b.call(&cipher.encrypt, &[&k1, &round_keys]).remove(0);
+    output_check_value(&mut b, cipher, &y);
+    b.finish()
 }
 
 fn subkeys_with(
     cipher: &Cipher,
     name: &str,
     round_keys: impl FnOnce(&mut Builder, usize, u8) -> Vec<Wire>,
-) -> Circuit {
+) -> (Builder, Subkeys) {
     let (block, keys) = (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[1]);
     let mut b = Builder::new(&format!("{}-{name}", cipher.name));
     let zero = b.input("zero", block.cells.len(), block.bits);
@@ -64,7 +69,13 @@ fn subkeys_with(
     b.output("hash_key", &l);
     b.output("k1", &k1);
     b.output("k2", &k2);
-    b.finish()
+    (b, Subkeys { round_keys, k1 })
+}
+
+/// What more is computed from.
+struct Subkeys {
+    round_keys: Vec<Wire>,
+    k1: Vec<Wire>,
 }
 
 /// The check value of a key, given a block of zeros: the first bytes of the CMAC of one block of zeros (ANSI X9.24-1 takes
@@ -97,9 +108,14 @@ fn check_value_with(
     let l = encrypted(&mut b, &zero);
     let k1 = doubled(&mut b, cipher, &l, 1);
     let y = encrypted(&mut b, &k1);
-    let cells = 8 * check_value_bytes(cipher) / usize::from(block.bits);
-    b.output("check_value", &y[..cells]);
+    output_check_value(&mut b, cipher, &y);
     b.finish()
+}
+
+/// The first bytes of a block.
+fn output_check_value(b: &mut Builder, cipher: &Cipher, block: &[Wire]) {
+    let cells = 8 * check_value_bytes(cipher) / usize::from(cipher.encrypt.inputs()[0].bits);
+    b.output("check_value", &block[..cells]);
 }
 
 /// The first [`ENCRYPTED_ZEROS`] bytes of E(0), given a block of zeros: `zero` and `round_keys` to `check_value`. Older systems take them for a
@@ -170,7 +186,8 @@ mod tests {
             let key: String = (0..cipher.key_bytes).map(|i| format!("{:02x}", 37 * i % 251)).collect();
             let (round_keys, zero) = expanded(&cipher, &key);
             let compiled = compile(&subkeys(&cipher), &AnyMap);
-            let values = cleartext::run(&compiled, 1, &[zero, round_keys]).expect("they fit");
+            let inputs = [zero, round_keys];
+            let values = cleartext::run(&compiled, 1, &inputs).expect("they fit");
             let [l, k1, k2] = [0, 1, 2].map(|i| {
                 values[i].to_blocks().iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte))
             });
@@ -180,6 +197,10 @@ mod tests {
                 x << 1 & u128::MAX >> (128 - bits) ^ if x >> (bits - 1) == 1 { polynomial } else { 0 }
             };
             assert_eq!((k1, k2), (double(l), double(double(l))), "{}", cipher.name);
+            let run =
+                |circuit: &Circuit| cleartext::run(&compile(circuit, &AnyMap), 1, &inputs).expect("they fit");
+            let apart = [run(&subkeys(&cipher)), run(&check_value(&cipher))].concat();
+            assert!(run(&subkeys_and_check_values(&cipher)) == apart, "{}", cipher.name);
             assert_eq!(
                 check_value(&cipher).outputs()[0].cells.len() * usize::from(values[0].bits()),
                 8 * check_value_bytes(&cipher)

@@ -70,7 +70,7 @@ use course::{Course, Standing, course};
 use plan::Plan;
 
 /// Version of what the nodes tell each other here.
-const VERSION: &[u8] = b"reshare 3";
+const VERSION: &[u8] = b"reshare 4";
 /// How long a node may compute and store before the others hear from it again. Under protocols with MACs, some nodes make material for a whole piece of the
 /// keys meanwhile (`reshare/masks.rs`): two nodes on two busy cores took 15 s for the largest one. A program that ends is noticed at once, however long this is.
 const IDLE: Duration = Duration::from_secs(600);

@@ -1,8 +1,9 @@
 //! Hands shared values over from one set of parties to another, which may run another protocol.
 //!
 //! Both sets are on one network, and may have members in common. Every old party is a *dealer*: it gets a random mask r_i from the old
-//! set and another one, m_i, from the new set, in the way in which clients get masks ([`ServiceSession::mask_input`]), and tells everybody
-//! delta_i = r_i ^ m_i. Then
+//! set and another one, m_i, from the new set, and tells everybody delta_i = r_i ^ m_i. It gets them in the way in which clients do
+//! ([`ServiceSession::mask_input`]). From a set to which it belongs it takes one that it knows by itself, where the protocol makes such values
+//! ([`ServiceSession::mask_of`]). Then
 //!
 //! ```text
 //!   old set:  opens d = s ^ r_1 ^ .. ^ r_k                    (k dealers)
@@ -17,8 +18,9 @@
 //! both.
 //!
 //! *Secrecy.* At least one dealer h is honest: the old set bears fewer corrupt parties than take part, for t < n/2 as for all but one. The old
-//! set's protocol hides r_h from the adversary, and the new set's hides m_h: these are the masks of an honest client. r_h and m_h are uniform
-//! and independent, so delta_h tells nothing of r_h. So d is uniform whatever s is. The check below opens sums under masks of its own.
+//! set's protocol hides r_h from the adversary, and the new set's hides m_h: these are the masks of an honest client, or the honest dealer's
+//! own. r_h and m_h are uniform and independent, so delta_h tells nothing of r_h. What a cheating dealer's own mask is it chose before it saw
+//! anything that depends on r_h. So d is uniform whatever s is. The check below opens sums under masks of its own.
 //! What the new set computes is as in any of its sessions.
 //!
 //! *Correctness* against active adversaries. Three things could go wrong.
@@ -39,8 +41,8 @@
 //!
 //! **What it takes**: a quorum of the old parties, and all new ones.
 //!
-//! Cost for k dealers and L bytes: k masks of L bytes in each set, one opening of L bytes in the old one, 2 k openings of an element, and
-//! seven exchanges among all.
+//! Cost for k dealers and L bytes: k masks of L bytes in each set, those of its members without a proof, one opening of L bytes in the old
+//! one, 2 k openings of an element, and seven exchanges among all.
 
 #[cfg(test)]
 mod tests;
@@ -148,6 +150,8 @@ impl From<Error> for Fault {
 struct Masks {
     masks: Vec<AnyMask>,
     blinds: Vec<Elements>,
+    /// This dealer's mask, if nobody has to tell it.
+    own: Option<Zeroizing<Vec<u8>>>,
 }
 
 /// Masks that all dealers have, and what this one has to tell.
@@ -187,7 +191,8 @@ impl Handover<'_> {
         let heard = self.exchange(&of_old, &of_new, net)?;
         let mut differences = Vec::new();
         if self.from.number_of(net.me()).is_some() {
-            let [mine, theirs] = [self.known(&self.from, heard.old)?, self.known(&self.to, heard.new)?];
+            let mine = self.known(&self.from, &old, heard.old)?;
+            let theirs = self.known(&self.to, &new, heard.new)?;
             differences.extend(mine.iter().zip(theirs.iter()).map(|(r, m)| r ^ m));
         }
         Ok(Drawn { old, new, differences })
@@ -203,8 +208,18 @@ impl Handover<'_> {
         let told = |e| in_network_of(side.places, e);
         let mut among = Among::with_absent(net, side.places)?;
         let (mut masks, mut messages) = (Masks::default(), Vec::new());
-        for _ in self.dealers() {
-            let (mask, of_mask) = session.mask_input(self.len, &mut among).map_err(told)?;
+        for dealer in self.dealers() {
+            let own = match side.number_of(dealer) {
+                Some(number) => session.mask_of(number, self.len, &mut among).map_err(told)?,
+                None => None,
+            };
+            let (mask, of_mask) = match own {
+                Some((mask, known)) => {
+                    masks.own = masks.own.or(known);
+                    (mask, Vec::new())
+                }
+                None => session.mask_input(self.len, &mut among).map_err(told)?,
+            };
             let (blind, of_blind) = session.arithmetic().random_for_client(&mut among).map_err(told)?;
             masks.masks.push(mask);
             masks.blinds.push(blind);
@@ -217,10 +232,14 @@ impl Handover<'_> {
     fn exchange(&self, of_old: &[[Vec<u8>; 2]], of_new: &[[Vec<u8>; 2]], net: &mut dyn Net) -> Result<Heard> {
         let me = net.me();
         // What a message of a protocol takes is known to its own set. The others hear it first.
-        let len = |messages: &[[Vec<u8>; 2]], k: usize| messages.first().map_or(0, |both| both[k].len());
-        let lens = [len(of_old, 0), len(of_old, 1), len(of_new, 0), len(of_new, 1)];
-        let mine = lens.map(|len| (len as u64).to_le_bytes()).concat();
+        let lens = |messages: &[[Vec<u8>; 2]], dealer: usize| {
+            messages.get(dealer).map_or([0; 2], |both| both.each_ref().map(|message| message.len() as u64))
+        };
+        let lens =
+            (0..self.dealers().count()).flat_map(|dealer| [lens(of_old, dealer), lens(of_new, dealer)]);
+        let mine: Vec<u8> = lens.flatten().flat_map(u64::to_le_bytes).collect();
         let parties = net.parties();
+        let my_number = self.dealers().position(|dealer| dealer == me);
         let told = tell(&mine, &vec![mine.len(); parties], net)?;
         let most = 4 * (self.len + 64);
         let mut lens = Vec::with_capacity(parties);
@@ -229,13 +248,15 @@ impl Handover<'_> {
             if words.iter().any(|len| *len > most as u64) {
                 return Err(Error::Peer { peer: place, detail: "longer messages than masks take".into() });
             }
-            lens.push(words.into_iter().map(|len| len as usize).collect::<Vec<usize>>());
+            // What each party has for this dealer; nothing if it is none.
+            let mine = my_number.and_then(|number| words.chunks_exact(4).nth(number)).unwrap_or_default();
+            lens.push(mine.iter().map(|len| *len as usize).collect::<Vec<usize>>());
         }
         let joined = |dealer: usize| -> Zeroizing<Vec<u8>> {
             let both = of_old.get(dealer).into_iter().chain(of_new.get(dealer));
             Zeroizing::new(both.flatten().flatten().copied().collect())
         };
-        let is_dealer = self.from.number_of(me).is_some();
+        let is_dealer = my_number.is_some();
         let outgoing: Vec<(Party, Zeroizing<Vec<u8>>)> =
             self.dealers().enumerate().map(|(dealer, place)| (place, joined(dealer))).collect();
         let own = outgoing.iter().find(|(place, _)| *place == me).map(|(_, message)| message.clone());
@@ -267,14 +288,22 @@ impl Handover<'_> {
     }
 
     /// At a dealer: its mask of one set, and behind it its blind, from what every party of the network has sent it.
-    fn known(&self, side: &Side<'_>, heard: Vec<[Zeroizing<Vec<u8>>; 2]>) -> Result<Zeroizing<Vec<u8>>> {
+    fn known(
+        &self,
+        side: &Side<'_>,
+        masks: &Masks,
+        heard: Vec<[Zeroizing<Vec<u8>>; 2]>,
+    ) -> Result<Zeroizing<Vec<u8>>> {
         let members = side.members();
         let of_members = |k: usize| -> Vec<&[u8]> {
             let places = side.places.iter().flatten();
             places.map(|place| heard.get(place.index()).map_or(&[][..], |both| &both[k][..])).collect()
         };
         let told = |e| in_network_of(side.places, e);
-        let mask = side.config.combine(members, &of_members(0)).map_err(told)?;
+        let mask = match &masks.own {
+            Some(mask) => mask.clone(),
+            None => side.config.combine(members, &of_members(0)).map_err(told)?,
+        };
         let blind = side.config.combine_elements(members, &of_members(1)).map_err(told)?;
         if mask.len() != self.len || blind.len() != 1 {
             return Err(Error::CheckFailed { what: "a mask of another length than was asked for" });

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use polyclave_cipher::{Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
+use crate::any::AnyServiceConfig;
 pub use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
 use crate::net::Net;
 use crate::protocol::{Faults, ProtocolConfig, Session};
@@ -115,6 +116,12 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         Err(nothing(self, "carried over to other keys"))
     }
 
+    /// The same protocol in the form that evaluates most for material that is made on the way, where it is another one than for material that
+    /// is in stock. Setups and values are of one kind, and it promises the same. A setup serves in both forms if it was renewed by this one.
+    fn for_many(&self) -> Option<AnyServiceConfig> {
+        None
+    }
+
     /// How the nodes share what they store, if it can be moved to other nodes as it is ([`reshare`](crate::shamir::reshare)). Other values move
     /// through masks ([`handover`](crate::handover)).
     fn sharing(&self) -> Option<Sharing> {
@@ -133,6 +140,9 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
 fn nothing(config: &(impl ProtocolConfig + ?Sized), what: &str) -> Error {
     Error::Misuse(format!("under {} nothing is {what}", config.name()))
 }
+
+/// A mask that one node knows, and its bytes at that node.
+pub type OwnMask<M> = (M, Option<Zeroizing<Vec<u8>>>);
 
 /// One node's side of a protocol that serves clients.
 pub trait ServiceSession: Session<Shared: Clone> + 'static {
@@ -172,6 +182,17 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// If the value has fewer lanes.
     fn lanes(&self, value: &Self::Shared, lanes: Range<usize>) -> Self::Shared {
         self.select_lanes(value, &lanes.collect::<Vec<_>>())
+    }
+
+    /// A mask of `len` bytes that one of the nodes knows, and no other, with its bytes at that node: nobody has to prove to it what they are.
+    /// `None` at all nodes under a protocol that makes no such values.
+    fn mask_of(
+        &mut self,
+        _owner: Party,
+        _len: usize,
+        _net: &mut dyn Net,
+    ) -> Result<Option<OwnMask<Self::Mask>>> {
+        Ok(None)
     }
 
     /// Draws a mask of `len` bytes; also returns what this node sends to the client.

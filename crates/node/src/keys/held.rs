@@ -320,10 +320,51 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::Mode;
+    use polyclave_transport::wire::{Mode, Origin};
 
     use super::*;
     use crate::store::testing::{Disk, component, in_memory, key, reopen};
+
+    /// What a node stores of a key from its conversation: `store_everywhere` in `requests/conversation/keys.rs` without the other nodes.
+    fn made(store: &Store, key: &StoredKey, components: &[StoredKey]) {
+        store.put_pending(key).expect("put");
+        store.announce(&key.info.properties.name, key.info.id).expect("announced");
+        for part in components {
+            store.delete(&part.info.properties.name, part.info.id).expect("deleted");
+        }
+    }
+
+    /// The keys of a node that crashed after each sync since the disk records, and its store.
+    fn crashed(disk: &Disk) -> impl Iterator<Item = (Keys, Arc<Store>)> {
+        disk.history().into_iter().map(|bytes| {
+            let store = Arc::new(reopen(&Disk::from_bytes(bytes)));
+            (Keys::new(store.clone(), (2, 3), 10), store)
+        })
+    }
+
+    /// What a crash has left of a key that was being made.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    enum Left {
+        Nothing,
+        Pending,
+        Announced,
+    }
+
+    /// Whole, or not there: a key that is announced has its shares, and one that is not is made anew, or completed with the id that it has.
+    fn left_of(key: &StoredKey, store: &Store) -> Left {
+        let (name, id) = (&key.info.properties.name, key.info.id);
+        let found = store.find(name, Which::Id(id)).expect("read");
+        let left = match found.as_ref().map(|found| found.state) {
+            None => Left::Nothing,
+            Some(KeyState::Pending) => Left::Pending,
+            Some(_) => Left::Announced,
+        };
+        if let Some(found) = &found {
+            assert_eq!((&found.info, &found.shares), (&key.info, &key.shares), "half made");
+        }
+        assert_eq!(store.key(name).expect("read").is_some(), left == Left::Announced);
+        left
+    }
 
     /// After a crash at any sync the key is there as soon as a component is gone; what is left of the components is removed at the next start, and
     /// before the key is there nothing is.
@@ -331,21 +372,12 @@ mod tests {
     fn a_key_that_is_combined_is_not_lost_and_its_components_are_used_once_wherever_a_node_is_killed() {
         let (store, disk) = in_memory();
         let parts = [component("zone", 1, 1), component("zone", 2, 2), component("other", 1, 3)];
-        for part in &parts {
-            store.put_pending(part).expect("put");
-            store.announce(&part.info.properties.name, part.info.id).expect("announced");
-        }
+        parts.iter().for_each(|part| made(&store, part, &[]));
         disk.record();
-        let made = key("zone", 4);
-        store.put_pending(&made).expect("put");
-        store.announce("zone", made.info.id).expect("announced");
-        for part in &parts[..2] {
-            store.delete(&part.info.properties.name, part.info.id).expect("deleted");
-        }
+        let zone = key("zone", 4);
+        made(&store, &zone, &parts[..2]);
         let mut seen = [0; 4];
-        for bytes in disk.history() {
-            let crashed = Arc::new(reopen(&Disk::from_bytes(bytes)));
-            let keys = Keys::new(crashed.clone(), (2, 3), 10);
+        for (keys, crashed) in crashed(&disk) {
             let left = || {
                 let there = parts[..2].iter().filter(|part| {
                     let name = &part.info.properties.name;
@@ -354,21 +386,59 @@ mod tests {
                 });
                 there.count()
             };
-            let (before, has) = (left(), keys.has("zone").expect("read"));
+            let (before, has) = (left(), left_of(&zone, &crashed) == Left::Announced);
             assert!(has || before == 2, "neither the key nor its components");
             assert_eq!(keys.remove_combined().expect("removed"), if has { before } else { 0 });
             assert_eq!(left(), if has { 0 } else { 2 });
             assert!(keys.component("other.component-1").expect("read").is_some(), "of another key");
-            if has {
-                assert_eq!(crashed.key("zone").expect("read").expect("there").shares, made.shares);
-            } else {
+            if !has {
                 // Whatever is left of the try, the key is made of the same components again.
-                crashed.put_pending(&key("zone", 9)).expect("put");
-                crashed.announce("zone", [9; 16]).expect("announced");
+                made(&crashed, &key("zone", 9), &[]);
             }
             seen[if has { 1 + before } else { 0 }] += 1;
         }
         assert!(seen.iter().all(|times| *times > 0), "{seen:?}");
+    }
+
+    /// A wrapped key and a key block: the key that wraps pays, then the new key is stored. After a crash at any sync what was paid stays paid
+    /// if anything is left of the new key, the key that wraps is whole, and the new one is whole or can be made anew.
+    #[test]
+    fn a_key_that_is_unwrapped_or_comes_in_a_key_block_is_paid_for_and_whole_wherever_a_node_is_killed() {
+        const BLOCKS: u64 = 14;
+        let (store, disk) = in_memory();
+        let store = Arc::new(store);
+        let wrapping = key("wrapping", 1);
+        made(&store, &wrapping, &[]);
+        disk.record();
+        Keys::new(store.clone(), (2, 3), 10).pay(&wrapping.info, BLOCKS).expect("it has a budget");
+        let mut unwrapped = key("unwrapped", 4);
+        unwrapped.info.origin = Origin::Unwrapped;
+        made(&store, &unwrapped, &[]);
+        let mut seen = Vec::new();
+        for (keys, crashed) in crashed(&disk) {
+            let left = left_of(&unwrapped, &crashed);
+            assert_eq!(left_of(&wrapping, &crashed), Left::Announced);
+            let paid = crashed.spent(wrapping.info.account).expect("read");
+            assert!(paid >= BLOCKS || left == Left::Nothing, "{left:?} for {paid} blocks");
+            match left {
+                Left::Nothing => {
+                    let again = StoredKey { info: key("unwrapped", 9).info, ..unwrapped.clone() };
+                    keys.pay(&wrapping.info, BLOCKS).expect("once more");
+                    made(&crashed, &again, &[]);
+                    assert_eq!(left_of(&again, &crashed), Left::Announced);
+                }
+                // If it is announced at another node, this one completes it at its next use.
+                Left::Pending => {
+                    keys.announce(&unwrapped.info).expect("completed");
+                    assert_eq!(left_of(&unwrapped, &crashed), Left::Announced);
+                }
+                Left::Announced => {}
+            }
+            seen.push(left);
+        }
+        assert!(seen.is_sorted(), "what was stored stays stored: {seen:?}");
+        seen.dedup();
+        assert_eq!(seen, [Left::Nothing, Left::Pending, Left::Announced]);
     }
 
     #[test]

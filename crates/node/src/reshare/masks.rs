@@ -27,7 +27,7 @@ use super::Node;
 use super::moving::NewSide;
 use super::offers::{Common, MASKED};
 use super::plan::Way;
-use super::receiving::received;
+use super::receiving::{Known, received};
 use crate::Result;
 use crate::computation::circuits::Library;
 use crate::error::system;
@@ -110,14 +110,14 @@ pub(super) fn move_piece(
         None => None,
     };
     let mut of_new = match new {
-        Some(new) => Some((new.join(node)?, new.subkeys())),
+        Some(new) => Some((new.join_for_many(node)?, new.join(node)?, new.completions())),
         None => None,
     };
     let leaving = match &of_old {
         Some(session) => restored(node, (&batches, library), session)?,
         None => Vec::new(),
     };
-    let mut sessions = Sessions { old: of_old.as_mut(), new: of_new.as_mut().map(|(session, _)| session) };
+    let mut sessions = Sessions { old: of_old.as_mut(), new: of_new.as_mut().map(|(session, ..)| session) };
     let told = |fault: Fault| match fault {
         Fault::Old(error) => judged(node, error),
         Fault::Elsewhere(error) => error,
@@ -126,9 +126,10 @@ pub(super) fn move_piece(
     node.conduct.spoil_dealt([&mut drawn.differences[..]]);
     let arrived = handover.complete(drawn, &leaving, &mut sessions, net).map_err(told)?;
     match of_new {
-        Some((mut session, subkeys)) => {
+        Some((mut session, stored, completions)) => {
             let mut among = Among::new(net, &new_places)?;
-            received((piece, &batches), &arrived, (library, subkeys), &mut session, &mut among)
+            let circuits = Known { library, stored: &stored, completions };
+            received((piece, &batches), &arrived, circuits, &mut session, &mut among)
                 .map_err(|e| in_network(&new_places, e))
         }
         None => Ok(Vec::new()),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use polyclave_cipher::{Cells, Compiled, catalog, compile, modes};
 use polyclave_protocol::among::{Among, in_network};
-use polyclave_protocol::any::{AnyServiceSession, AnySetup, AnyShared};
+use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession, AnySetup, AnyShared};
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
@@ -17,11 +17,12 @@ use polyclave_protocol::release::Released;
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::wire::KeyInfo;
 use zeroize::Zeroizing;
 
 use super::offers::CommonKeys;
 use super::plan::Way;
-use super::receiving::Subkeys;
+use super::receiving::Completions;
 use super::{Node, masks, shares};
 use crate::Result;
 use crate::computation::circuits::Library;
@@ -34,9 +35,11 @@ use crate::store::MovedKey;
 pub(super) struct NewSide {
     setup: AnySetup,
     session: AgreedSession,
+    /// In which form the protocol computes what keys need, if it has another one for that.
+    for_many: Option<AnyServiceConfig>,
     /// By cipher: `zero` and `round_keys` to `check_value`, one key a lane.
     circuits: HashMap<String, Compiled>,
-    subkeys: Subkeys,
+    completions: Completions,
 }
 
 /// Moves all keys. Returns what a new node stores of the new common secrets.
@@ -67,8 +70,10 @@ pub(super) fn move_all(
             Way::Masks => masks::move_piece(node, (piece, &library), (old.as_mut(), new.as_mut()), net)?,
         };
         if let Some(new) = &mut new {
-            let mut among = Among::new(&mut *net, &places)?;
-            new.compare_check_values(node, &keys, &mut among).map_err(|e| in_network(&places, e))?;
+            if let Way::Shares(..) = &node.plan.way {
+                let mut among = Among::new(&mut *net, &places)?;
+                new.compare_check_values(node, &keys, &mut among).map_err(|e| in_network(&places, e))?;
+            }
             node.store.prepare_moved(number, &keys).map_err(system)?;
         }
         moved += piece.len();
@@ -86,8 +91,9 @@ impl NewSide {
             HandshakeParameters::new(plan.new.nodes()).with("cluster", &plan.new.lasting_digest());
         let session = hello(&plan.to.handshake(parameters), &mut among)?;
         let setup = plan.to.set_up(&mut among)?;
-        let setup = plan.to.renew(&setup, &mut among)?;
-        Ok(NewSide { setup, session, circuits: HashMap::new(), subkeys: Subkeys::new() })
+        let for_many = plan.to.for_many().filter(|_| matches!(plan.way, Way::Masks));
+        let setup = for_many.as_ref().unwrap_or(&plan.to).renew(&setup, &mut among)?;
+        Ok(NewSide { for_many, setup, session, circuits: HashMap::new(), completions: Completions::new() })
     }
 
     /// This node in the next stream of the new nodes' session.
@@ -95,9 +101,15 @@ impl NewSide {
         node.plan.to.join(&self.setup, self.session.stream(), PartySet::all(node.plan.new.nodes()))
     }
 
+    /// The same, where many keys are computed with material that is made for them.
+    pub(super) fn join_for_many(&mut self, node: &Node<'_>) -> Result<AnyServiceSession> {
+        let config = self.for_many.as_ref().unwrap_or(&node.plan.to);
+        config.join(&self.setup, self.session.stream(), PartySet::all(node.plan.new.nodes()))
+    }
+
     /// Circuits that were compiled for keys before.
-    pub(super) fn subkeys(&mut self) -> &mut Subkeys {
-        &mut self.subkeys
+    pub(super) fn completions(&mut self) -> &mut Completions {
+        &mut self.completions
     }
 
     /// Computes the check value of each key from the new shares, and compares it with the one that was stored.
@@ -121,13 +133,8 @@ impl NewSide {
         }
         for group in groups {
             let values = self.check_values(&group, &mut protocol, net)?;
-            let wrong = group.iter().zip(values).find(|(key, value)| key.key.info.check_value != *value);
-            if let Some((Expanded { key, .. }, _)) = wrong {
-                return Err(Error::System(format!(
-                    "the new nodes compute another check value of the key {} than the one that is stored: some old node has a wrong share. \
-                     No key has moved. Restore its backup, or leave it out",
-                    key.info.properties.name
-                )));
+            for (key, value) in group.iter().zip(values) {
+                refuse_wrong_check_value(&key.key.info, &value)?;
             }
         }
         protocol.check(net)
@@ -149,21 +156,49 @@ impl NewSide {
         let circuit = self.circuits.get(name).ok_or_else(unknown)?;
         let parts: Vec<&AnyShared> = group.iter().flat_map(|key| &key.parts).collect();
         let round_keys = protocol.join_lanes(&parts);
-        let (zero, lanes) = (&circuit.inputs()[0], parts.len());
-        let zeros = Cells::zero(zero.cells.len(), zero.bits, lanes);
-        let inputs = [Input::Public(&zeros), Input::Shared(&round_keys)];
-        let values = run(protocol, net, circuit, lanes, &inputs)?.remove(0);
-        let values = release(protocol, &values, Owner::All, net)?;
-        let values = values
-            .ok_or_else(|| Error::System("the check values were not opened".into()))?
-            .accept()
-            .to_blocks();
-        let mut values = values.chunks(values.len() / lanes);
-        Ok(group
-            .iter()
-            .map(|key| values.by_ref().take(key.parts.len()).flatten().copied().collect())
-            .collect())
+        let lanes = parts.len();
+        let values = evaluated_on_zeros(circuit, &round_keys, lanes, protocol, net)?.remove(0);
+        let mut values = opened_check_values(&values, lanes, protocol, net)?.into_iter();
+        Ok(group.iter().map(|key| values.by_ref().take(key.parts.len()).flatten().collect()).collect())
     }
+}
+
+/// The outputs of a circuit that takes `zero` and `round_keys`, one key a lane.
+pub(super) fn evaluated_on_zeros(
+    circuit: &Compiled,
+    round_keys: &AnyShared,
+    lanes: usize,
+    session: &mut AnyServiceSession,
+    net: &mut dyn Net,
+) -> Result<Vec<AnyShared>> {
+    let zero = &circuit.inputs()[0];
+    let zeros = Cells::zero(zero.cells.len(), zero.bits, lanes);
+    run(session, net, circuit, lanes, &[Input::Public(&zeros), Input::Shared(round_keys)])
+}
+
+/// Check values, one a lane. This is all that is opened of a key.
+pub(super) fn opened_check_values(
+    values: &AnyShared,
+    lanes: usize,
+    session: &mut AnyServiceSession,
+    net: &mut dyn Net,
+) -> Result<Vec<Vec<u8>>> {
+    let opened = release(session, values, Owner::All, net)?;
+    let opened = opened.ok_or_else(|| Error::System("the check values were not opened".into()))?;
+    let bytes = opened.accept().to_blocks();
+    Ok(bytes.chunks(bytes.len() / lanes).map(<[u8]>::to_vec).collect())
+}
+
+/// Ends the move unless the new nodes have computed the check value that is stored.
+pub(super) fn refuse_wrong_check_value(key: &KeyInfo, computed: &[u8]) -> Result<()> {
+    if key.check_value == computed {
+        return Ok(());
+    }
+    Err(Error::System(format!(
+        "the new nodes compute another check value of the key {} than the one that is stored: some old node has a wrong share. No key has \
+         moved. Restore its backup, or leave it out",
+        key.properties.name
+    )))
 }
 
 /// A key with its round keys, and with those of the second key for a mode that takes two, whose check values stand behind each other.

@@ -1,28 +1,39 @@
 //! At a new node: keys that have arrived under masks, with everything that their modes need. What follows from the round keys is computed for
-//! all keys of a cipher together, one key a lane: E(0), the subkeys of CMAC, and the powers of the hash key of GCM.
+//! all keys of a cipher together, one key a lane: E(0), the subkeys of CMAC, the powers of the hash key of GCM, and the check value, which is
+//! compared with the one that was stored.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use polyclave_cipher::{Cells, Compiled, CompiledPort, compile_with_views, modes};
+use polyclave_cipher::{Compiled, CompiledPort, Matrix, compile, compile_with_views, modes};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::ghash::GhashKey;
 use polyclave_protocol::handover::{Arrived, Shape};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Session};
+use polyclave_protocol::protocol::Session;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::Mode;
+use polyclave_transport::wire::{Mode, NewKey};
 
 use super::masks::Batch;
+use super::moving::{evaluated_on_zeros, opened_check_values, refuse_wrong_check_value};
 use super::offers::Common;
 use crate::Result;
 use crate::computation::circuits::{Circuits, Library};
-use crate::computation::pieces::run;
 use crate::keys::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, needs_subkeys, only_itself};
 use crate::store::MovedKey;
 
-/// By cipher: `zero` and `round_keys` to `hash_key`, `k1` and `k2`, one key a lane.
-pub(super) type Subkeys = HashMap<String, Compiled>;
+/// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher that takes a tweak has the last one
+/// only.
+pub(super) type Completions = HashMap<String, Compiled>;
+
+/// The circuits that keys are for, and those that are evaluated here.
+pub(super) struct Known<'k> {
+    pub(super) library: &'k Library,
+    /// A session of the kind that will use the keys: which views of their cells are stored follows from it.
+    pub(super) stored: &'k AnyServiceSession,
+    pub(super) completions: &'k mut Completions,
+}
 
 /// What has arrived of a key, and what was computed from it.
 #[derive(Default)]
@@ -32,13 +43,15 @@ struct Parts {
     second: Option<AnyShared>,
     subkeys: Option<(AnyShared, AnyShared)>,
     hash_key: Option<GhashKey>,
+    /// Of both keys, for a mode that takes two.
+    check_value: Vec<u8>,
 }
 
 /// The keys of a piece, as this node stores them.
 pub(super) fn received(
     (piece, batches): (&[Common], &[Batch<'_>]),
     arrived: &Arrived,
-    (library, known): (&Library, &mut Subkeys),
+    Known { library, stored, completions }: Known<'_>,
     session: &mut AnyServiceSession,
     net: &mut dyn Net,
 ) -> Result<Vec<MovedKey>> {
@@ -46,7 +59,7 @@ pub(super) fn received(
     for batch in batches {
         let cipher = batch.cipher();
         let unknown = || Error::System(format!("this version knows no cipher '{cipher}'"));
-        let circuits = library.of(cipher, session).ok_or_else(unknown)?;
+        let circuits = library.of(cipher, stored).ok_or_else(unknown)?;
         let port: &CompiledPort =
             if batch.part == RAW { &circuits.key } else { &circuits.key_schedule.outputs()[0] };
         let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: batch.keys.len() };
@@ -60,14 +73,21 @@ pub(super) fn received(
             };
             *part = Some(session.lanes(&values, lane..lane + 1));
         }
-        if batch.part == ROUND_KEYS {
-            complete((batch, &values), (&circuits, known), &mut all, session, net)?;
+        if batch.part != RAW {
+            let circuit = completion(&circuits, completions, session)?;
+            // Another form of the protocol may need other views.
+            let round_keys = arrived.value(batch.at, shape, &circuit.inputs()[1].views(), session, net)?;
+            complete((batch, &round_keys), circuit, &mut all, session, net)?;
         }
     }
     let mut keys = Vec::with_capacity(piece.len());
     for key in piece {
-        let Parts { raw, round_keys, second, subkeys, hash_key } =
+        let Parts { raw, round_keys, second, subkeys, hash_key, check_value } =
             all.remove(&key.info.id).unwrap_or_default();
+        // A component of a key has no round keys before it is combined. Only the check of what was dealt speaks for it.
+        if round_keys.is_some() {
+            refuse_wrong_check_value(&key.info, &check_value)?;
+        }
         let shares = match (round_keys, &raw) {
             (Some(round_keys), _) => {
                 ExpandedKey { round_keys, second, subkeys, hash_key }.save(raw.as_ref(), session)
@@ -84,48 +104,67 @@ pub(super) fn received(
     Ok(keys)
 }
 
-/// What the modes and usages of some keys need besides their round keys.
+/// What the modes and usages of some keys need besides their round keys, and their check values. Of second keys the latter alone.
 fn complete(
     (batch, round_keys): (&Batch<'_>, &AnyShared),
-    (circuits, known): (&Circuits, &mut Subkeys),
+    circuit: &Compiled,
     all: &mut BTreeMap<[u8; 16], Parts>,
     session: &mut AnyServiceSession,
     net: &mut dyn Net,
 ) -> Result<()> {
-    let hashes = |lane: usize| batch.keys[lane].info.properties.modes.contains(&Mode::Gcm);
-    let computes_codes = |lane: usize| needs_subkeys(&batch.keys[lane].info.properties);
-    let lanes: Vec<usize> =
-        (0..batch.keys.len()).filter(|lane| hashes(*lane) || computes_codes(*lane)).collect();
-    if lanes.is_empty() {
+    let mut values = evaluated_on_zeros(circuit, round_keys, batch.keys.len(), session, net)?;
+    let check_values = values.pop().ok_or_else(|| Error::misuse("no check value came out of a circuit"))?;
+    let check_values = opened_check_values(&check_values, batch.keys.len(), session, net)?;
+    for (key, check_value) in batch.keys.iter().zip(check_values) {
+        all.entry(key.info.id).or_default().check_value.extend(check_value);
+    }
+    let lanes = |is_wanted: &dyn Fn(&NewKey) -> bool| -> Vec<usize> {
+        let is_wanted =
+            |lane: &usize| batch.part == ROUND_KEYS && is_wanted(&batch.keys[*lane].info.properties);
+        (0..batch.keys.len()).filter(is_wanted).collect()
+    };
+    let hashes = lanes(&|key| key.modes.contains(&Mode::Gcm));
+    let compute_codes = lanes(&needs_subkeys);
+    if hashes.is_empty() && compute_codes.is_empty() {
         return Ok(());
     }
-    let circuit = match known.entry(batch.cipher().to_owned()) {
-        std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-        std::collections::hash_map::Entry::Vacant(place) => {
-            let of_one = &circuits.chained()?.subkeys;
-            let (all, views) = (modes::subkeys_of_all(&circuits.cipher), of_one.outputs()[0].views());
-            place.insert(compile_with_views(&all, session, |_| views.clone()))
-        }
-    };
-    let zero = &circuit.inputs()[0];
-    let zeros = Cells::zero(zero.cells.len(), zero.bits, lanes.len());
-    let round_keys = session.select_lanes(round_keys, &lanes);
-    let inputs = [Input::Public(&zeros), Input::Shared(&round_keys)];
-    let values = run(session, net, circuit, lanes.len(), &inputs)?;
     let [h, k1, k2] = &values[..] else {
-        return Err(Error::misuse("other values came out of a circuit than it has"));
+        return Err(Error::misuse("a cipher that takes a tweak has no subkeys"));
     };
-    let of_hashes: Vec<usize> = (0..lanes.len()).filter(|i| hashes(lanes[*i])).collect();
-    if !of_hashes.is_empty() {
-        let h = session.elements(&session.select_lanes(h, &of_hashes), net)?;
+    if !hashes.is_empty() {
+        let h = session.elements(&session.select_lanes(h, &hashes), net)?;
         let powers = GhashKey::derive_all(session.arithmetic(), &h, net)?;
-        for (i, powers) in of_hashes.into_iter().zip(powers) {
-            all.entry(batch.keys[lanes[i]].info.id).or_default().hash_key = Some(powers);
+        for (lane, powers) in hashes.into_iter().zip(powers) {
+            all.entry(batch.keys[lane].info.id).or_default().hash_key = Some(powers);
         }
     }
-    for (i, lane) in lanes.into_iter().enumerate().filter(|(_, lane)| computes_codes(*lane)) {
-        let [k1, k2] = [k1, k2].map(|k| session.lanes(k, i..i + 1));
+    for lane in compute_codes {
+        let [k1, k2] = [k1, k2].map(|k| session.lanes(k, lane..lane + 1));
         all.entry(batch.keys[lane].info.id).or_default().subkeys = Some((k1, k2));
     }
     Ok(())
+}
+
+fn completion<'k>(
+    circuits: &Circuits,
+    known: &'k mut Completions,
+    session: &AnyServiceSession,
+) -> Result<&'k Compiled> {
+    match known.entry(circuits.cipher.name.clone()) {
+        Entry::Occupied(known) => Ok(known.into_mut()),
+        Entry::Vacant(place) => Ok(place.insert(compiled(circuits, session)?)),
+    }
+}
+
+fn compiled(circuits: &Circuits, session: &AnyServiceSession) -> Result<Compiled> {
+    if circuits.cipher.tweak_bytes > 0 {
+        return Ok(compile(&modes::check_values(&circuits.cipher), session));
+    }
+    let subkeys = circuits.chained()?.subkeys.outputs()[0].views();
+    Ok(compile_with_views(&modes::subkeys_and_check_values(&circuits.cipher), session, |port| {
+        match port.name == "check_value" {
+            true => vec![Matrix::identity(port.bits)],
+            false => subkeys.clone(),
+        }
+    }))
 }

@@ -60,6 +60,7 @@ trait ErasedServiceConfig: ErasedConfig {
         stored: &[Stored<'_>],
         net: &mut dyn Net,
     ) -> Result<Carried>;
+    fn for_many(&self) -> Option<AnyServiceConfig>;
     fn sharing(&self) -> Option<Sharing>;
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
@@ -128,6 +129,10 @@ impl<S: ServiceConfig<Setup: 'static, Session: ErasableService>> ErasedServiceCo
         net: &mut dyn Net,
     ) -> Result<Carried> {
         ServiceConfig::carry_over(self, old.of(), new.of(), stream, stored, net)
+    }
+
+    fn for_many(&self) -> Option<AnyServiceConfig> {
+        ServiceConfig::for_many(self)
     }
 
     fn sharing(&self) -> Option<Sharing> {
@@ -243,6 +248,10 @@ impl ServiceConfig for AnyServiceConfig {
         net: &mut dyn Net,
     ) -> Result<Carried> {
         self.0.carry_over(old, new, stream, stored, net)
+    }
+
+    fn for_many(&self) -> Option<AnyServiceConfig> {
+        self.0.for_many()
     }
 
     fn sharing(&self) -> Option<Sharing> {

@@ -5,9 +5,9 @@ use zeroize::Zeroizing;
 
 use super::engine::{Erasable, ErasedSession, Handle};
 use super::values::{AnyMask, AnyShared};
-use crate::Result;
 use crate::net::Net;
-use crate::service::{ElementArithmetic, Elements, ServiceSession};
+use crate::service::{ElementArithmetic, Elements, OwnMask, ServiceSession};
+use crate::{Party, Result};
 
 /// A node in a session.
 pub type AnyServiceSession = Handle<dyn ErasedServiceSession>;
@@ -31,6 +31,13 @@ pub trait ErasedServiceSession: ErasedSession {
     fn erased_save(&self, value: &AnyShared) -> Zeroizing<Vec<u8>>;
     /// See [`ServiceSession::restore`].
     fn erased_restore(&self, bytes: &[u8]) -> Result<AnyShared>;
+    /// See [`ServiceSession::mask_of`].
+    fn erased_mask_of(
+        &mut self,
+        owner: Party,
+        len: usize,
+        net: &mut dyn Net,
+    ) -> Result<Option<OwnMask<AnyMask>>>;
     /// See [`ServiceSession::mask_input`].
     fn erased_mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)>;
     /// See [`ServiceSession::mask_elements`].
@@ -85,6 +92,15 @@ impl<P: ErasableService> ErasedServiceSession for P {
 
     fn erased_restore(&self, bytes: &[u8]) -> Result<AnyShared> {
         self.restore(bytes).map(AnyShared::new)
+    }
+
+    fn erased_mask_of(
+        &mut self,
+        owner: Party,
+        len: usize,
+        net: &mut dyn Net,
+    ) -> Result<Option<OwnMask<AnyMask>>> {
+        Ok(self.mask_of(owner, len, net)?.map(|(mask, known)| (AnyMask::new(mask), known)))
     }
 
     fn erased_mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)> {
@@ -160,6 +176,10 @@ impl ServiceSession for AnyServiceSession {
 
     fn restore(&self, bytes: &[u8]) -> Result<AnyShared> {
         self.0.erased_restore(bytes)
+    }
+
+    fn mask_of(&mut self, owner: Party, len: usize, net: &mut dyn Net) -> Result<Option<OwnMask<AnyMask>>> {
+        self.0.erased_mask_of(owner, len, net)
     }
 
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)> {

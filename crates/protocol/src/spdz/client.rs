@@ -52,7 +52,8 @@ use super::source::Triples;
 use crate::elements::{ELEMENT_BYTES, Element, Elements};
 use crate::masking::masked_cells;
 use crate::net::Net;
-use crate::{Error, PartySet, Result};
+use crate::service::OwnMask;
+use crate::{Error, Party, PartySet, Result};
 
 /// X^0 .. X^7 in GF(2^64).
 const BASIS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -73,6 +74,20 @@ impl Arithmetic<Gf2_64> {
         let bits = self.bits(8 * len, net)?;
         let message = self.reveal_bits(&bits, len, net)?;
         Ok((Mask { bits, len }, message))
+    }
+
+    /// A mask of bits that one party knows ([`bits_of`](super::Source::bits_of)). That party's own bytes come with it.
+    pub(super) fn mask_of(&mut self, owner: Party, len: usize, net: &mut dyn Net) -> Result<OwnMask<Mask>> {
+        self.tally.of(self.phase).bits += 8 * len as u64;
+        let (bits, known) = self.source.bits_of(owner, 8 * len, net)?;
+        let known = known.map(|bits| {
+            let mut bytes = Zeroizing::new(vec![0; len]);
+            for (place, row) in bits.chunks(len.max(1)).enumerate() {
+                bytes.iter_mut().zip(row).for_each(|(byte, bit)| *byte |= bit << place);
+            }
+            bytes
+        });
+        Ok((Mask { bits, len }, known))
     }
 
     /// The message to a client that is to learn bytes. `bits` are their bits: the lowest of all bytes, then the next, and so on.

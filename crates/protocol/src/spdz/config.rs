@@ -96,6 +96,12 @@ impl<F: MacField> SpdzConfig<F> {
         SpdzConfig { kappa, ..self }
     }
 
+    /// The same with another method to look up tables, which runs with the same MACs.
+    pub(super) fn with_method(&self, method: LookupMethod) -> Self {
+        let SpdzConfig { parties, preprocessing, packing, kappa, field, .. } = *self;
+        SpdzConfig { parties, method, preprocessing, packing, kappa, field }
+    }
+
     /// How tables are looked up.
     pub fn method(&self) -> LookupMethod {
         self.method

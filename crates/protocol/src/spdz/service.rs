@@ -10,12 +10,15 @@ use zeroize::Zeroizing;
 use super::elements::{coordinates, of_coordinates};
 use super::storage::{restore_elements, save_elements};
 use super::{
-    Authenticated, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, groups, ranges, stocked,
+    Authenticated, LookupMethod, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, groups, ranges,
+    stocked,
 };
+use crate::any::AnyServiceConfig;
 use crate::net::Net;
 use crate::protocol::{Faults, ProtocolConfig, Session};
 use crate::service::{
-    Carried, ELEMENT_BYTES, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored,
+    Carried, ELEMENT_BYTES, Element, ElementArithmetic, Elements, OwnMask, ServiceConfig, ServiceSession,
+    Stored,
 };
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
@@ -73,6 +76,12 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
         stock: Arc<dyn Stock>,
     ) -> Result<Spdz<Gf2_64>> {
         stocked::join_stocked(self, setup, stream, serving, stock)
+    }
+
+    /// By the tower of fields: a record for an inversion takes a small part of what a masked table takes.
+    fn for_many(&self) -> Option<AnyServiceConfig> {
+        let tower = self.with_method(LookupMethod::Tower);
+        (self.method() == LookupMethod::MaskedTables).then(|| AnyServiceConfig::new(tower))
     }
 
     fn carry_over(
@@ -168,6 +177,10 @@ impl ServiceSession for Spdz<Gf2_64> {
 
     fn restore(&self, bytes: &[u8]) -> Result<Shared<Gf2_64>> {
         Shared::restore(bytes, &self.arithmetic.key)
+    }
+
+    fn mask_of(&mut self, owner: Party, len: usize, net: &mut dyn Net) -> Result<Option<OwnMask<Mask>>> {
+        self.arithmetic.mask_of(owner, len, net).map(Some)
     }
 
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {

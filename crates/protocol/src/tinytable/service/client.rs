@@ -9,11 +9,11 @@ use super::Served;
 use crate::masking::masked_cells;
 use crate::net::Net;
 use crate::protocol::Session;
-use crate::service::{ELEMENT_BYTES, ElementArithmetic, Elements, ServiceSession};
+use crate::service::{ELEMENT_BYTES, ElementArithmetic, Elements, OwnMask, ServiceSession};
 use crate::tinyot::Bits;
 use crate::tinytable::{Masks, Shared};
 use crate::unchecked::Unchecked;
-use crate::{Error, Result};
+use crate::{Error, Party, Result};
 
 /// A random value that masks an input of a client: the lowest bits of all bytes, then the next, and so on.
 pub struct Mask {
@@ -102,6 +102,23 @@ impl ServiceSession for Served {
 
     fn restore(&self, bytes: &[u8]) -> Result<Shared> {
         Shared::restore(bytes, &self.tables.key)
+    }
+
+    /// Each party knows its own shares of bits. With zeros for the other's, which are no secret, they are bits that it alone knows.
+    fn mask_of(&mut self, owner: Party, len: usize, net: &mut dyn Net) -> Result<Option<OwnMask<Mask>>> {
+        self.tables.key.refuse_retired()?;
+        let mut bits = self.masks.bits(8 * len, net)?;
+        if net.me() != owner {
+            bits.values.fill(0);
+            bits.tags.fill(0);
+            return Ok(Some((Mask { bits, len }, None)));
+        }
+        bits.keys.fill(0);
+        let mut known = Zeroizing::new(vec![0; len]);
+        for (place, row) in bits.values.chunks(len.max(1)).enumerate() {
+            known.iter_mut().zip(row).for_each(|(byte, bit)| *byte |= bit << place);
+        }
+        Ok(Some((Mask { bits, len }, Some(known))))
     }
 
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
