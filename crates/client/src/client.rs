@@ -17,6 +17,7 @@ use polyclave_transport::{
 
 use crate::approval::Approvals;
 use crate::conversation::replies::{LATE, receive, send_to_each};
+use crate::kept::Kept;
 use crate::strategy::{self, Strategy};
 use crate::{Error, Result};
 
@@ -28,8 +29,6 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 const ALONE: Duration = Duration::from_secs(10);
 /// A node that did not accept a connection, or caused a failure, is asked last for this time.
 const SUSPECT: Duration = Duration::from_secs(10);
-/// The most connections to each node that are kept while they are not in use.
-const KEPT: usize = 16;
 
 /// A client. Many threads may use it at once.
 pub struct Client {
@@ -41,7 +40,7 @@ pub struct Client {
     pub(crate) config: AnyServiceConfig,
     pub(crate) strategy: Box<dyn Strategy>,
     /// By node: connections that are not in use.
-    kept: Vec<Mutex<Vec<Line>>>,
+    kept: Vec<Kept<Line>>,
     /// By node: the last time that it did not accept a connection, unless it has accepted one since.
     unreached: Vec<Mutex<Option<Instant>>>,
     /// By node: when it last answered as no honest node does, or others blamed it for a failure. That it accepts connections does not clear
@@ -76,7 +75,7 @@ impl Client {
         };
         let nodes: Vec<Node> = cluster.cards().iter().map(address).collect();
         let limits = Limits { connect: CONNECT, idle: ANSWER, ..Limits::for_clients() };
-        let kept = nodes.iter().map(|_| Mutex::default()).collect();
+        let kept = nodes.iter().map(|_| Kept::default()).collect();
         let never = || nodes.iter().map(|_| Mutex::default()).collect();
         let (unreached, suspected, left_out) = (never(), never(), Mutex::default());
         let (remarks, work) = (Box::new(|_: &str| ()), Box::new(|_: u64, _: u64| ()));
@@ -130,7 +129,7 @@ impl Client {
     /// Closes the connections that are not in use, and ends all threads. Requests that were given up get a moment to tell the nodes so.
     /// For programs that go on without this client.
     pub fn end(&self) {
-        self.kept.iter().for_each(|kept| kept.lock().clear());
+        self.kept.iter().for_each(Kept::clear);
         self.farewells.end(LATE);
     }
 
@@ -344,8 +343,8 @@ impl Client {
     }
 
     fn kept_line(&self, party: Party) -> Option<Line> {
-        let mut kept = self.kept[party.index()].lock();
-        while let Some(mut line) = kept.pop() {
+        let kept = &self.kept[party.index()];
+        while let Some(mut line) = kept.take(Instant::now()) {
             if line.is_alive() {
                 return Some(line);
             }
@@ -367,10 +366,7 @@ impl Client {
     pub(crate) fn keep_some(&self, net: TlsNet, which: PartySet) {
         let lines = net.into_lines().unwrap_or_default().into_iter().filter(|(p, _)| which.contains(*p));
         for (party, line) in lines {
-            let mut kept = self.kept[party.index()].lock();
-            if kept.len() < KEPT {
-                kept.push(line);
-            }
+            self.kept[party.index()].put(line, Instant::now());
         }
     }
 }

@@ -38,6 +38,7 @@ mod counter;
 mod envelope;
 mod error;
 mod gcm;
+mod kept;
 mod keys;
 mod known;
 mod listing;

@@ -46,14 +46,7 @@ impl ClientDir {
 
     /// Opens a client's directory.
     pub fn open(path: &Path) -> Result<ClientDir> {
-        let file = path.join(SETTINGS);
-        if !file.is_file() {
-            let detail = format!(
-                "is not the directory of a client: it has no {SETTINGS}; make one with `client init`"
-            );
-            return Err(Error::malformed(path, detail));
-        }
-        let name = parse_settings(&private::read_public(&file)?).map_err(|e| e.in_file(&file))?;
+        let name = ClientDir::name_of(path)?;
         if SealedClient::is_sealed(path) {
             let detail = "has its key sealed under PINs, for PKCS#11; other programs can use it after `polyclave client unseal`";
             return Err(Error::malformed(path, detail));
@@ -65,9 +58,8 @@ impl ClientDir {
 
     /// The directory with an identity that is not in the clear in it.
     pub(crate) fn with_identity(path: &Path, identity: StoredIdentity) -> Result<ClientDir> {
-        let file = path.join(SETTINGS);
-        let name = parse_settings(&private::read_public(&file)?).map_err(|e| e.in_file(&file))?;
-        Ok(ClientDir { path: path.into(), settings: ClientSettings { name }, identity, next: None })
+        let settings = ClientSettings { name: ClientDir::name_of(path)? };
+        Ok(ClientDir { path: path.into(), settings, identity, next: None })
     }
 
     /// The path of the directory.
@@ -129,37 +121,62 @@ impl ClientDir {
 
     /// The cluster that it uses, if it knows one.
     pub fn cluster(&self) -> Result<Option<Cluster>> {
-        let path = self.path.join(CLUSTER);
-        path.exists().then(|| Cluster::load(&path)).transpose()
+        cluster_of(&self.path)
     }
 
     /// Accepts the file of a cluster, or a changed file of the same cluster.
     pub fn set_cluster(&self, cluster: &Cluster, consent: Consent) -> Result<()> {
-        // Whoever wants another cluster need not be able to read the file of the one before.
-        let before = if consent == Consent::Cluster { None } else { self.cluster()? };
-        if let Some(before) = before {
-            let succeeds = consent >= Consent::Certificates && cluster.is_successor_of(&before);
-            if cluster.is_successor_of(&before) && !succeeds {
-                return Err(Error::misuse(format!(
-                    "the file is of a cluster that says that it took over the keys of the one that {} uses; nothing was changed. Compare \
-                     its fingerprint with the operators of the nodes, and give it with --expect:\n  {}",
-                    self.settings.name,
-                    cluster.fingerprint()
-                )));
-            }
-            if before.lasting_digest() != cluster.lasting_digest() && !succeeds {
-                return Err(Error::misuse(format!(
-                    "{} uses another cluster; nothing was changed. Make a directory of its own for this one with `client init`, or \
-                     give --replace, after which the keys of the other cluster are out of its reach",
-                    self.settings.name
-                )));
-            }
-            if consent == Consent::None {
-                cluster.refuse_replaced(&before)?;
-            }
-        }
-        cluster.save(&self.path.join(CLUSTER))
+        set_cluster(&self.path, self.name(), cluster, consent)
     }
+
+    /// The same for the client of a directory whose key may be sealed: this needs no key.
+    pub fn set_cluster_of(path: &Path, cluster: &Cluster, consent: Consent) -> Result<()> {
+        set_cluster(path, &ClientDir::name_of(path)?, cluster, consent)
+    }
+
+    /// The name of the client of a directory whose key may be sealed.
+    pub fn name_of(path: &Path) -> Result<String> {
+        let file = path.join(SETTINGS);
+        if !file.is_file() {
+            let detail = format!(
+                "is not the directory of a client: it has no {SETTINGS}; make one with `client init`"
+            );
+            return Err(Error::malformed(path, detail));
+        }
+        parse_settings(&private::read_public(&file)?).map_err(|e| e.in_file(&file))
+    }
+}
+
+fn cluster_of(path: &Path) -> Result<Option<Cluster>> {
+    let path = path.join(CLUSTER);
+    path.exists().then(|| Cluster::load(&path)).transpose()
+}
+
+fn set_cluster(path: &Path, name: &str, cluster: &Cluster, consent: Consent) -> Result<()> {
+    // Whoever wants another cluster need not be able to read the file of the one before.
+    let before = if consent == Consent::Cluster { None } else { cluster_of(path)? };
+    if let Some(before) = before {
+        let succeeds = consent >= Consent::Certificates && cluster.is_successor_of(&before);
+        if cluster.is_successor_of(&before) && !succeeds {
+            return Err(Error::misuse(format!(
+                "the file is of a cluster that says that it took over the keys of the one that {} uses; nothing was changed. Compare \
+                     its fingerprint with the operators of the nodes, and give it with --expect:\n  {}",
+                name,
+                cluster.fingerprint()
+            )));
+        }
+        if before.lasting_digest() != cluster.lasting_digest() && !succeeds {
+            return Err(Error::misuse(format!(
+                "{} uses another cluster; nothing was changed. Make a directory of its own for this one with `client init`, or \
+                     give --replace, after which the keys of the other cluster are out of its reach",
+                name
+            )));
+        }
+        if consent == Consent::None {
+            cluster.refuse_replaced(&before)?;
+        }
+    }
+    cluster.save(&path.join(CLUSTER))
 }
 
 /// The client's name.
@@ -172,6 +189,7 @@ pub(crate) fn parse_settings(text: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PinOwner;
     use crate::card::tests::{card, certificate};
     use crate::identity::tests::identity;
 
@@ -185,6 +203,23 @@ mod tests {
         assert_eq!(client.identity(), &identity(1));
         assert!(ClientDir::init(&path, "bob", &identity(2).certificate, &identity(2).key).is_err());
         assert!(ClientDir::open(dir.path()).is_err());
+    }
+
+    #[test]
+    fn a_client_whose_key_is_sealed_takes_another_file_of_its_cluster() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("alice");
+        ClientDir::init(&path, "alice", &identity(1).certificate, &identity(1).key).expect("made");
+        SealedClient::at(&path).seal(&identity(1), b"officer", Some(b"1234")).expect("sealed");
+        assert!(ClientDir::open(&path).is_err());
+        assert_eq!(ClientDir::name_of(&path).expect("read"), "alice");
+        let cards = |n: u8| vec![card("a", n), card("b", 2)];
+        let [cluster, other] = [1, 3].map(|n| Cluster::define("shamir", 1, cards(n)).expect("it fits"));
+        ClientDir::set_cluster_of(&path, &cluster, Consent::None).expect("the first");
+        assert!(ClientDir::set_cluster_of(&path, &other, Consent::None).is_err(), "another cluster");
+        let opened = SealedClient::at(&path).unseal(PinOwner::User, b"1234").expect("its PIN");
+        assert_eq!(opened.cluster().expect("read"), Some(cluster));
+        assert!(ClientDir::set_cluster_of(dir.path(), &other, Consent::Cluster).is_err(), "no client's");
     }
 
     #[test]

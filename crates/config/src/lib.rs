@@ -74,7 +74,7 @@ pub use identity::StoredIdentity;
 pub use name::check_name;
 pub use names::in_names;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
-pub use pins::{MOST_WRONG_PINS, PinError, PinOwner, SealedClient};
+pub use pins::{MOST_PIN, MOST_WRONG_PINS, PinError, PinOwner, SealedClient, Strength};
 pub use policy::{
     ApprovalRule, Approver, ApproverGroup, Asked, ClientPolicy, ClientRule, Day, Grant, Group, Hours,
     Judgement, Moment, NodeOperation, Quorum, Rule, patterns_overlap,

@@ -6,7 +6,8 @@
 //! # What this protects
 //!
 //! Whoever copies the directory has to guess a PIN, at 64 MiB and three passes a guess. A short PIN does not withstand that: it takes the
-//! length of a passphrase. Ten wrong PINs of the user lock it for programs, which keeps a program from trying further. The count is in
+//! length of a passphrase. A seal for quick logins ([`Strength::Quick`]) makes a guess some seventeen times cheaper (a fifth of the work, in less
+//! than a third of the memory), and so takes long PINs only. Ten wrong PINs of the user lock it for programs, which keeps a program from trying further. The count is in
 //! the directory (`identity.tries`), so it binds nobody who can write there. A process that has unsealed the key holds it in its memory.
 //!
 //! The count is raised durably before anything depends on whether a PIN is right: a thread writes it while others make the key of the PIN,
@@ -37,8 +38,15 @@ const LOCK: &str = "identity.lock";
 const VERSION: u32 = 2;
 /// The version without lanes.
 const WITHOUT_LANES: u32 = 1;
-/// What a guess costs.
-const COST: Cost = Cost { memory_kib: 64 << 10, passes: 3, lanes: 4 };
+/// What a guess costs, by the strength of the seal.
+const FULL: Cost = Cost { memory_kib: 64 << 10, passes: 3, lanes: 4 };
+/// The least that OWASP recommends, with lanes.
+const QUICK: Cost = Cost { memory_kib: 19 << 10, passes: 2, lanes: 4 };
+/// The fewest bytes of a PIN, by strength.
+const LEAST_PIN: usize = 4;
+const LEAST_PIN_IF_QUICK: usize = 20;
+/// The most bytes of a PIN.
+pub const MOST_PIN: usize = 255;
 /// After so many wrong PINs of the user in a row it is locked.
 pub const MOST_WRONG_PINS: u32 = 10;
 
@@ -49,6 +57,38 @@ pub enum PinOwner {
     User,
     /// The security officer, who gives the user a new PIN.
     SecurityOfficer,
+}
+
+/// What a guess at a PIN costs, which is also what a login takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strength {
+    /// 64 MiB, three passes.
+    #[default]
+    Full,
+    /// 19 MiB, two passes, for PINs that nobody guesses: of 20 bytes or more.
+    Quick,
+}
+
+impl Strength {
+    fn cost(self) -> Cost {
+        match self {
+            Strength::Full => FULL,
+            Strength::Quick => QUICK,
+        }
+    }
+
+    /// The fewest bytes of a PIN.
+    pub fn least_pin(self) -> usize {
+        self.cost().least_pin()
+    }
+}
+
+impl Cost {
+    /// A seal that costs less than the full one, for whatever reason, takes long PINs only.
+    fn least_pin(self) -> usize {
+        let is_full = self.memory_kib >= FULL.memory_kib && self.passes >= FULL.passes;
+        if is_full { LEAST_PIN } else { LEAST_PIN_IF_QUICK }
+    }
 }
 
 /// Why a PIN opens nothing.
@@ -109,7 +149,17 @@ impl SealedClient {
 
     /// The directory, whether or not its key is sealed already.
     pub fn at(path: &Path) -> SealedClient {
-        SealedClient { path: path.into(), cost: COST }
+        SealedClient { path: path.into(), cost: FULL }
+    }
+
+    /// The same, to be sealed with another strength.
+    pub fn of_strength(self, strength: Strength) -> SealedClient {
+        SealedClient { cost: strength.cost(), ..self }
+    }
+
+    /// The fewest bytes of another PIN of the seal that there is.
+    pub fn least_pin(&self) -> Result<usize> {
+        Ok(self.read()?.costs().cost.least_pin())
     }
 
     /// Seals the key of a client's directory, and removes it from there. It must be in the clear, or given by who has unsealed it.
@@ -467,6 +517,26 @@ pub(crate) mod tests {
         client.seal(&identity(1), b"officer", Some(b"1234")).expect("sealed");
         assert!(opens(PinOwner::User, b"1234"));
         assert_eq!(client.read().expect("read").lanes, Some(2));
+    }
+
+    #[test]
+    fn a_seal_that_costs_less_says_so_in_its_file_and_takes_long_pins_only() {
+        let (_dir, client) = client(Some(b"1234"));
+        let (pin, other) = (b"correct horse battery", b"battery horse correct");
+        for (strength, cost, least) in [(Strength::Quick, (19456, 2), 20), (Strength::Full, (65536, 3), 4)] {
+            let client = SealedClient::at(&client.path).of_strength(strength);
+            client.seal(&identity(1), pin, Some(pin)).expect("sealed");
+            let least = |client: &SealedClient| client.least_pin().expect("read") == least;
+            assert!(least(&client) && strength.least_pin() == client.least_pin().expect("read"));
+            // Whoever opens it need not know.
+            let client = SealedClient::at(&client.path);
+            client.unseal(PinOwner::User, pin).expect("its PIN");
+            client.set_pin(&identity(1), PinOwner::User, other).expect("set");
+            client.unseal(PinOwner::User, other).expect("the new one");
+            let pins = client.read().expect("read");
+            assert_eq!((pins.memory_kib, pins.passes), cost, "another PIN costs as much");
+            assert!(least(&client));
+        }
     }
 
     #[test]

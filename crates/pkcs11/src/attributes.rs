@@ -53,7 +53,8 @@ impl Object {
         let number = |n: CK_ULONG| Ok(n.to_ne_bytes().to_vec());
         let properties = &self.info.properties;
         let is_generated = self.info.origin == Origin::Generated;
-        let was_never_outside = is_generated && !properties.wrappable;
+        let could_leave = properties.wrappable || self.stored.off.contains(&CKA_NEVER_EXTRACTABLE);
+        let was_never_outside = is_generated && !could_leave;
         match kind {
             CKA_VALUE => Err(Rv(CKR_ATTRIBUTE_SENSITIVE)),
             CKA_CLASS => number(CKO_SECRET_KEY),

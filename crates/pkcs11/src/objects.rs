@@ -205,6 +205,9 @@ fn changed(object: &Object, template: &Template) -> Result<(Stored, Withdrawal)>
             }
             CKA_EXTRACTABLE if template.flag(CKA_EXTRACTABLE)? == Some(false) => {
                 withdrawn.wrappable = object.info.properties.wrappable;
+                if withdrawn.wrappable {
+                    stored.off.push(CKA_NEVER_EXTRACTABLE);
+                }
             }
             kind => match object.value(kind) {
                 Ok(same) if same == **value => {}
@@ -261,6 +264,15 @@ fn describe(session: &Session, object: &Arc<Object>, stored: Stored, withdrawn: 
         .filter(|other| other.id == id)
         .max_by_key(|other| other.revision);
     let mut info = shown.ok_or(Rv(CKR_OBJECT_HANDLE_INVALID))?;
+    if withdrawn.wrappable {
+        // Noted before it is so, with what else is noted already. If this is interrupted, nobody could know later that the key could leave once.
+        let mut noted = object.stored.clone();
+        noted.off.push(CKA_NEVER_EXTRACTABLE);
+        let (noted, label) = (noted.to_bytes().ok_or_else(too_long)?, readable(&noted.label));
+        let revision = info.revision;
+        token.ask(&client, Doing::Changing, || client.describe((name, id), revision, &label, &noted))?;
+        info.revision += 1;
+    }
     if *withdrawn != Withdrawal::default() {
         let as_now = (info.least_version, info.deletable);
         token.ask(&client, Doing::Changing, || client.withdraw(name, as_now, withdrawn))?;

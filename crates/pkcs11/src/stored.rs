@@ -15,7 +15,8 @@ pub(crate) struct Stored {
     pub(crate) end_date: Vec<u8>,
     /// Whether it is seen without a login. It never is: nothing is asked of the nodes without one.
     pub(crate) is_public: bool,
-    /// Uses that a program has turned off (`CKA_SIGN` and so on). Nodes do not know of that.
+    /// Uses that a program has turned off (`CKA_SIGN` and so on), and `CKA_NEVER_EXTRACTABLE` if it has turned `CKA_EXTRACTABLE` off. Nodes do
+    /// not know of that.
     pub(crate) off: Vec<u64>,
     /// `CKA_ALLOWED_MECHANISMS`, if a program gave them.
     pub(crate) mechanisms: Option<Vec<u64>>,

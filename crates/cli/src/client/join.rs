@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_config::Consent;
+use polyclave_config::{ClientDir, Consent};
 
 use crate::cluster::names;
 use crate::fingerprint::{self, Expected};
@@ -36,12 +36,12 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let dir = super::open(&arguments.dir)?;
     let cluster = arguments.expected.load(&arguments.cluster)?;
     let adversary = adversary(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
     let consent = if arguments.replace { Consent::Cluster } else { arguments.expected.consent() };
-    dir.set_cluster(&cluster, consent)?;
-    say!("{} uses the cluster of {}", dir.name(), names(&cluster));
+    // A sealed client can, too: that takes no key.
+    ClientDir::set_cluster_of(&arguments.dir, &cluster, consent)?;
+    say!("{} uses the cluster of {}", ClientDir::name_of(&arguments.dir)?, names(&cluster));
     fingerprint::show(&cluster);
     arguments.expected.advise();
     say!("{}: {adversary}", cluster.protocol());

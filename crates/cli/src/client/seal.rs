@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use polyclave_config::{ClientDir, PinOwner, SealedClient, private};
+use polyclave_config::{ClientDir, MOST_PIN, PinOwner, SealedClient, Strength, private};
 use zeroize::Zeroizing;
 
 use crate::say;
@@ -13,6 +13,7 @@ use crate::say;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave client seal ~/.polyclave                    # asks for both PINs\n  \
+    polyclave client seal ~/.polyclave --quick-login      # for long PINs that a program keeps\n  \
     polyclave client unseal ~/.polyclave                  # asks for the user's PIN\n\n\
     Programs of PKCS#11 open the key with the user's PIN (C_Login). The security officer's PIN sets a new one if it is forgotten or \
     locked. The commands of polyclave need the key in the clear: they take another client, or `client unseal`. Whoever copies the \
@@ -28,6 +29,10 @@ pub struct SealArguments {
     /// Read the security officer's PIN from the first line of this private file, and do not ask for it
     #[arg(long, value_name = "FILE")]
     so_pin_file: Option<PathBuf>,
+
+    /// Let logins take a fifth of the time, and guesses at the PINs, too: these then have 20 bytes or more
+    #[arg(long)]
+    quick_login: bool,
 }
 
 /// Options and arguments of the command.
@@ -40,9 +45,6 @@ pub struct UnsealArguments {
     #[arg(long, value_name = "FILE")]
     user_pin_file: Option<PathBuf>,
 }
-
-/// The fewest and most bytes of a PIN.
-const PIN_BYTES: std::ops::RangeInclusive<usize> = 4..=255;
 
 /// Seals the key.
 pub fn seal(arguments: &SealArguments) -> Result<ExitCode> {
@@ -57,9 +59,10 @@ pub fn seal(arguments: &SealArguments) -> Result<ExitCode> {
     if dir.with_next_identity().is_some() {
         bail!("the client's certificate is being changed; finish that first with `polyclave client rotate`");
     }
-    let user = pin("user", arguments.user_pin_file.as_deref(), true)?;
-    let officer = pin("security officer", arguments.so_pin_file.as_deref(), true)?;
-    SealedClient::at(path).seal(dir.identity(), &officer, Some(&user))?;
+    let strength = if arguments.quick_login { Strength::Quick } else { Strength::Full };
+    let user = pin("user", arguments.user_pin_file.as_deref(), Some(strength))?;
+    let officer = pin("security officer", arguments.so_pin_file.as_deref(), Some(strength))?;
+    SealedClient::at(path).of_strength(strength).seal(dir.identity(), &officer, Some(&user))?;
     say!(
         "The key of the client {} is sealed. It was on this disk in the clear: copies of the disk from before still have it.",
         dir.name()
@@ -72,14 +75,14 @@ pub fn unseal(arguments: &UnsealArguments) -> Result<ExitCode> {
     if !SealedClient::is_sealed(&arguments.dir) {
         bail!("{} is not sealed", arguments.dir.display());
     }
-    let pin = pin("user", arguments.user_pin_file.as_deref(), false)?;
+    let pin = pin("user", arguments.user_pin_file.as_deref(), None)?;
     SealedClient::at(&arguments.dir).unseal_for_good(PinOwner::User, &pin)?;
     say!("The client's key is in {} in the clear.", arguments.dir.display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// A PIN from a private file, or typed; a new one twice.
-fn pin(whose: &str, file: Option<&Path>, is_new: bool) -> Result<Zeroizing<Vec<u8>>> {
+/// A PIN from a private file, or typed; a new one, for a seal of some strength, twice.
+fn pin(whose: &str, file: Option<&Path>, new: Option<Strength>) -> Result<Zeroizing<Vec<u8>>> {
     let pin = match file {
         Some(file) => {
             let bytes = private::read(file)?;
@@ -88,14 +91,16 @@ fn pin(whose: &str, file: Option<&Path>, is_new: bool) -> Result<Zeroizing<Vec<u
         }
         None => {
             let first = typed(&format!("PIN of the {whose}: "))?;
-            if is_new && typed(&format!("Repeat the PIN of the {whose}: "))? != first {
+            if new.is_some() && typed(&format!("Repeat the PIN of the {whose}: "))? != first {
                 bail!("the two PINs differ; nothing was changed");
             }
             first
         }
     };
-    if is_new && !PIN_BYTES.contains(&pin.len()) {
-        bail!("a PIN has {} to {} bytes; this one has {}", PIN_BYTES.start(), PIN_BYTES.end(), pin.len());
+    if let Some(least) = new.map(Strength::least_pin)
+        && !(least..=MOST_PIN).contains(&pin.len())
+    {
+        bail!("the PIN of the {whose} has {least} to {MOST_PIN} bytes; this one has {}", pin.len());
     }
     Ok(pin)
 }

@@ -178,7 +178,7 @@ fn all_nodes(arguments: &Arguments, current: &Cluster, new: &Cluster) -> Result<
 fn follow(dir: &Path, new: &Cluster) -> Result<()> {
     let client = dir.join("client");
     if client.exists() {
-        ClientDir::open(&client)?.set_cluster(new, Consent::Cluster)?;
+        ClientDir::set_cluster_of(&client, new, Consent::Cluster)?;
     }
     new.save(&dir.join("cluster.toml"))?;
     std::fs::remove_file(dir.join("reshare.toml"))

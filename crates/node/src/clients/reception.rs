@@ -54,7 +54,7 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
     let Caller { certificate, mut net, from } = caller;
     let Some(name) = core.rules.client_of(&certificate) else { return };
     let party = core.members.client();
-    let _held = match core.service.clients.connection(&name) {
+    let connection = match core.service.clients.connection(&name) {
         Ok(held) => held,
         Err(refusal) => {
             core.members.refuse(&mut net, &refusal);
@@ -65,11 +65,14 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
     net.set_idle_limit(SLOW_CLIENT);
     let client = Client { name, certificate };
     let mut quiet_since = Instant::now();
-    while !core.threads.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
+    while !core.threads.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT && !connection.is_given_away() {
         match net.wait(net.members(), IDLE_LOOK) {
             Ok(Some(_)) => {}
             Ok(None) => continue,
             Err(_) => return,
+        }
+        if connection.begin().is_none() {
+            return;
         }
         // A limit for the whole request, however slowly the bytes arrive.
         net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
@@ -78,6 +81,7 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
         if !answer(core, &client, &bytes, &mut net) {
             return linger(core, &mut net);
         }
+        connection.end();
         quiet_since = Instant::now();
     }
 }

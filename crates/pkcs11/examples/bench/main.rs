@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `--json` prints one object. `--only PART` measures one part: start, blocks, threads, megabyte, sessions, objects or memory.
-//! `--operations`, `--sessions`, `--objects` and `--rounds` say how much. `--module FILE` takes another build of the library, for
+//! `--quick-login` seals as the option of `polyclave client seal` does. `--operations`, `--sessions`, `--objects` and `--rounds` say how much. `--module FILE` takes another build of the library, for
 //! example an older one.
 //!
 //! The nodes and the library are in processes of their own, so that threads and memory are those of a program alone.
@@ -36,25 +36,29 @@ struct Plan {
     sessions: usize,
     objects: usize,
     operations: usize,
+    /// Whether its own client is sealed for quick logins.
+    is_quick: bool,
 }
 
 impl Plan {
     fn read(mut arguments: impl Iterator<Item = String>) -> Outcome<Plan> {
         let mut plan = Plan {
-            module: beside()?,
+            module: PathBuf::new(),
             cluster: None,
-            pin: "user pin".into(),
+            pin: "a user's PIN of the bench".into(),
             only: None,
             json: false,
             rounds: 300,
             sessions: 10_000,
             objects: 1_000,
             operations: 10_000,
+            is_quick: false,
         };
         while let Some(name) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{name} needs a value"));
             match name.as_str() {
                 "--json" => plan.json = true,
+                "--quick-login" => plan.is_quick = true,
                 "--module" => plan.module = std::path::absolute(value()?)?,
                 "--cluster" => plan.cluster = Some(std::path::absolute(value()?)?),
                 "--pin" => plan.pin = value()?,
@@ -70,6 +74,9 @@ impl Plan {
                     .into());
                 }
             }
+        }
+        if plan.module.as_os_str().is_empty() {
+            plan.module = beside()?;
         }
         Ok(plan)
     }

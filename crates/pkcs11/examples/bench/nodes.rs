@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, NodeDir, PinOwner, SealedClient};
+use polyclave_config::{ClientDir, NodeDir, PinOwner, SealedClient, Strength};
 use polyclave_node::Running;
 use polyclave_node::local::create;
 
@@ -33,9 +33,10 @@ impl Nodes {
                 let at = dir.path().join("cluster");
                 let local = create(&at, "shamir", 3, 1)?;
                 let open = ClientDir::open(&local.client)?;
-                SealedClient::at(&local.client).seal(
+                let strength = if plan.is_quick { Strength::Quick } else { Strength::Full };
+                SealedClient::at(&local.client).of_strength(strength).seal(
                     open.identity(),
-                    b"officer pin",
+                    b"the officer's PIN of the bench",
                     Some(plan.pin.as_bytes()),
                 )?;
                 let mut child = Command::new(std::env::current_exe()?)

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use cryptoki_sys::*;
-use polyclave_config::PinOwner;
+use polyclave_config::{MOST_PIN, PinOwner};
 use sha2::{Digest, Sha256};
 
 use super::memory::{bytes, read, write};
@@ -12,7 +12,6 @@ use crate::mechanism::{TABLE, entry as entry_of};
 use crate::module::Module;
 use crate::rv::{Result, Rv, because};
 use crate::session::Operations;
-use crate::token::PIN_BYTES;
 use crate::{configuration, log};
 
 const MAKER: &str = "Polyclave";
@@ -145,8 +144,8 @@ pub(super) unsafe extern "C" fn get_token_info(slot: CK_SLOT_ID, to: *mut CK_TOK
             ulSessionCount: all as CK_ULONG,
             ulMaxRwSessionCount: CK_EFFECTIVELY_INFINITE,
             ulRwSessionCount: writable as CK_ULONG,
-            ulMaxPinLen: PIN_BYTES.1 as CK_ULONG,
-            ulMinPinLen: PIN_BYTES.0 as CK_ULONG,
+            ulMaxPinLen: MOST_PIN as CK_ULONG,
+            ulMinPinLen: token.least_pin() as CK_ULONG,
             ulTotalPublicMemory: CK_UNAVAILABLE_INFORMATION,
             ulFreePublicMemory: CK_UNAVAILABLE_INFORMATION,
             ulTotalPrivateMemory: CK_UNAVAILABLE_INFORMATION,
@@ -209,7 +208,7 @@ unsafe fn pin<'p>(from: *const CK_UTF8CHAR, len: CK_ULONG) -> Result<&'p [u8]> {
         return Err(Rv(CKR_ARGUMENTS_BAD));
     }
     match unsafe { bytes(from, len) }? {
-        pin if pin.len() <= PIN_BYTES.1 => Ok(pin),
+        pin if pin.len() <= MOST_PIN => Ok(pin),
         _ => Err(Rv(CKR_PIN_LEN_RANGE)),
     }
 }

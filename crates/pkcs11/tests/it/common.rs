@@ -12,9 +12,9 @@ use aes_gcm::{Aes128Gcm, KeyInit};
 use cryptoki_sys::*;
 use libloading::Library;
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, NodeDir, PinOwner, SealedClient};
-use polyclave_node::Running;
+use polyclave_config::{ClientDir, NodeDir, NodeSettings, PinOwner, SealedClient, StockSettings};
 use polyclave_node::local::{Local, create};
+use polyclave_node::{Cheat, Running};
 
 pub const USER_PIN: &[u8] = b"user pin";
 pub const SO_PIN: &[u8] = b"officer pin";
@@ -30,22 +30,58 @@ pub struct TestCluster {
 
 impl TestCluster {
     pub fn start() -> TestCluster {
-        let dir = tempfile::tempdir().expect("a directory");
-        let local = create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
-        for path in &local.nodes {
-            let mut node = NodeDir::open(path).expect("its directory");
-            let mut settings = node.settings().clone();
+        let mut cluster = TestCluster::define("shamir", 3, 1);
+        cluster.change_settings(|settings| {
             settings.limits.requests_at_once_per_client = 64;
             // All tokens of all tests are the same client.
             settings.limits.connections_per_client = 512;
-            node.set_settings(settings).expect("saved");
-        }
-        let client = ClientDir::open(&local.client).expect("its directory");
-        SealedClient::at(&local.client).seal(client.identity(), SO_PIN, Some(USER_PIN)).expect("sealed");
-        let mut cluster = TestCluster { nodes: vec![None, None, None], local, dir };
+        });
         (0..3).for_each(|node| cluster.restart(node));
         cluster.wait_until_ready();
         cluster
+    }
+
+    /// Makes the directories and starts nothing.
+    pub fn define(protocol: &str, nodes: usize, threshold: usize) -> TestCluster {
+        let dir = tempfile::tempdir().expect("a directory");
+        let local = create(&dir.path().join("cluster"), protocol, nodes, threshold).expect("a cluster");
+        let client = ClientDir::open(&local.client).expect("its directory");
+        SealedClient::at(&local.client).seal(client.identity(), SO_PIN, Some(USER_PIN)).expect("sealed");
+        TestCluster { nodes: (0..nodes).map(|_| None).collect(), local, dir }
+    }
+
+    /// Changes the settings of all nodes, which they read when they start.
+    pub fn change_settings(&self, change: impl Fn(&mut NodeSettings)) {
+        for path in &self.local.nodes {
+            let mut node = NodeDir::open(path).expect("its directory");
+            let mut settings = node.settings().clone();
+            change(&mut settings);
+            node.set_settings(settings).expect("saved");
+        }
+    }
+
+    /// For how many blocks the nodes keep material.
+    pub fn set_stock(&self, blocks: usize) {
+        self.change_settings(|settings| settings.stock = StockSettings::of(blocks, 0));
+    }
+
+    pub fn start_cheating(&mut self, node: usize, how: Cheat) {
+        let dir = NodeDir::open(&self.local.nodes[node]).expect("its directory");
+        self.nodes[node] = Some(Running::start_cheating(dir, how).expect("it starts"));
+    }
+
+    pub fn stop(&mut self, node: usize) {
+        self.nodes[node].take().expect("it runs").stop();
+    }
+
+    /// Waits until the nodes are ready and have all their material.
+    pub fn wait_until_full(&self) {
+        self.wait_until_ready();
+        let is_full = |node: &Running| {
+            let stock = node.status().stock;
+            !stock.is_empty() && stock.iter().all(|kind| kind.blocks >= kind.level)
+        };
+        wait_until(|| self.nodes.iter().flatten().all(is_full));
     }
 
     pub fn restart(&mut self, node: usize) {
@@ -54,12 +90,10 @@ impl TestCluster {
     }
 
     pub fn wait_until_ready(&self) {
-        let until = Instant::now() + PATIENCE;
         let running = || self.nodes.iter().flatten();
-        while !running().all(|node| node.is_ready() && node.status().connected.len() >= running().count()) {
-            assert!(Instant::now() < until, "the nodes did not become ready");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(|| {
+            running().all(|node| node.is_ready() && node.status().connected.len() >= running().count())
+        });
     }
 
     /// The client itself, as the command line would use it.
@@ -79,6 +113,27 @@ impl TestCluster {
         let path = self.dir.path().join(format!("{name}.toml"));
         std::fs::write(&path, (0..tokens).map(token).collect::<String>()).expect("written");
         path
+    }
+}
+
+/// Waits until something is the case.
+pub fn wait_until(is_so: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "it did not become so");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Asks again while nodes that have just started do not serve: the client leaves one that it did not reach alone for a moment.
+pub fn until_served<T>(ask: impl Fn() -> Result<T, CK_RV>) -> Result<T, CK_RV> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let told = ask();
+        if told.is_ok() || Instant::now() >= until {
+            return told;
+        }
+        std::thread::sleep(Duration::from_millis(200));
     }
 }
 

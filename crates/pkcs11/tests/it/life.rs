@@ -1,7 +1,6 @@
 //! The module over time: initialized and finalized, in several threads, after a fork, while nodes come and go.
 
 use std::ptr;
-use std::time::Duration;
 
 use cryptoki_sys::*;
 
@@ -177,16 +176,7 @@ fn a_node_that_stops_or_starts_again_costs_no_session_and_changes_no_result() {
     assert_eq!(encrypt(), Err(CKR_DEVICE_ERROR));
     own.cluster.restart(1);
     own.cluster.wait_until_ready();
-    // The client leaves a node that it did not reach alone for a moment.
-    let mut again = encrypt();
-    for _ in 0..100 {
-        if again.is_ok() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(200));
-        again = encrypt();
-    }
-    assert_eq!(again, expected);
+    assert_eq!(until_served(encrypt), expected);
 }
 
 #[test]

@@ -15,4 +15,5 @@ mod objects;
 mod programs;
 mod remains;
 mod states;
+mod troubles;
 mod unload;

@@ -158,6 +158,21 @@ fn a_copy_is_the_same_key_for_no_more_and_outlives_it() {
 }
 
 #[test]
+fn a_key_that_could_leave_once_never_says_that_it_could_not() {
+    let session = session();
+    let template = vec![number(CKA_VALUE_LEN, 16), flag(CKA_TOKEN, true), flag(CKA_EXTRACTABLE, true)];
+    let key = session.generate(CKM_AES_KEY_GEN, template).expect("made");
+    assert!(session.is(key, CKA_EXTRACTABLE) && !session.is(key, CKA_NEVER_EXTRACTABLE));
+    assert_eq!(session.set(key, vec![flag(CKA_EXTRACTABLE, false), text(CKA_LABEL, "stays")]), CKR_OK);
+    // Also as the nodes list it.
+    for key in [key, session.find(vec![text(CKA_LABEL, "stays")])[0]] {
+        assert!(session.is(key, CKA_LOCAL) && !session.is(key, CKA_EXTRACTABLE));
+        assert!(!session.is(key, CKA_NEVER_EXTRACTABLE) && !session.is(key, CKA_ALWAYS_SENSITIVE));
+    }
+    assert_eq!(session.set(key, vec![flag(CKA_EXTRACTABLE, true)]), CKR_ATTRIBUTE_READ_ONLY);
+}
+
+#[test]
 fn a_session_key_ends_with_its_session() {
     let session = session();
     let short = Session::open_with(session.module, slot_of(&session), CKF_SERIAL_SESSION).expect("opened");

@@ -51,6 +51,10 @@ fn as_a_program() {
         use_it(&module, &configuration);
         before.are_not_exceeded();
     }
+    if std::env::var_os(IS_MISSING).is_none() {
+        closes_what_it_does_not_use(&module, &configuration);
+        before.are_not_exceeded();
+    }
     // A child of a fork has the thread that forked, and the sockets that its parent had.
     assert_eq!(module.initialize(&configuration), CKR_OK);
     let session = logged_in(&module);
@@ -88,6 +92,34 @@ fn use_it(module: &Module, configuration: &Path) {
                 assert_eq!((gcm.is_err(), ecb.is_err()), (is_missing, is_missing), "{gcm:?} {ecb:?}");
             });
         }
+    });
+    assert_eq!(call!(module, C_Finalize(ptr::null_mut())), CKR_OK);
+}
+
+/// Many threads have connections of their own for their requests. When one thread is left that asks, those go that it does not need.
+fn closes_what_it_does_not_use(module: &Module, configuration: &Path) {
+    assert_eq!(module.initialize(configuration), CKR_OK, "{}", log_of(configuration));
+    let before = Remains::now();
+    let session = logged_in(module);
+    let key = session.find(vec![text(CKA_LABEL, "kept")])[0];
+    let encrypt =
+        |session: Session<'_>, n| session.run(Does::Encrypt, &mut gcm(&[n; 12], b"", 128), key, &data(1));
+    let together = std::sync::Barrier::new(8);
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let (encrypt, together) = (&encrypt, &together);
+            scope.spawn(move || {
+                let session = Session::open(module, 0);
+                together.wait();
+                assert!((0..4).all(|i| encrypt(session, 8 * i + n).is_ok()));
+            });
+        }
+    });
+    // Two with each of three nodes.
+    let most = before.files + 6;
+    wait_until(|| {
+        assert!(encrypt(session, 0xff).is_ok());
+        Remains::now().files <= most
     });
     assert_eq!(call!(module, C_Finalize(ptr::null_mut())), CKR_OK);
 }
