@@ -9,7 +9,7 @@ use polyclave_transport::wire::{Component, KeyInfo, Lifetime, Mode, NewKey, Orig
 use redb::StorageBackend;
 use zeroize::Zeroizing;
 
-use super::engine::Table;
+use super::engine::{Records, Table};
 use super::entry::Entry;
 use super::{KeyState, Secret, Store, StoredKey};
 
