@@ -39,6 +39,7 @@ fn audit_log(cluster: &TestCluster, node: usize) -> String {
 #[test]
 fn a_wrong_product_stops_the_nodes_and_names_two_of_which_one_cheats() {
     let (mut cluster, message) = start();
+    cluster.stop(CHEATER);
     start_cheating(&mut cluster, CHEATER, Cheat::InProducts);
     cluster.wait_until_ready();
     match ungcm(&cluster.client(), "k", b"to", &message) {
@@ -60,8 +61,10 @@ fn a_wrong_product_stops_the_nodes_and_names_two_of_which_one_cheats() {
     }
 
     // Over a restart, until all operators have ordered fresh shares.
-    cluster.restart(0);
-    cluster.restart(CHEATER);
+    for node in [0, CHEATER] {
+        cluster.stop(node);
+        cluster.restart(node);
+    }
     assert!(status(&cluster, 0).quarantine.is_some());
     cluster.refresh();
     let client = cluster.client();
@@ -71,6 +74,7 @@ fn a_wrong_product_stops_the_nodes_and_names_two_of_which_one_cheats() {
 #[test]
 fn a_wrong_answer_of_a_node_is_not_accepted_by_the_client() {
     let (mut cluster, message) = start();
+    cluster.stop(CHEATER);
     start_cheating(&mut cluster, CHEATER, Cheat::InAnswers);
     cluster.wait_until_ready();
     match ungcm(&cluster.client(), "k", b"to", &message) {
@@ -79,7 +83,8 @@ fn a_wrong_answer_of_a_node_is_not_accepted_by_the_client() {
         }
         other => panic!("{other:?}"),
     }
-    start_cheating(&mut cluster, CHEATER, Cheat::AnswersLate);
+    cluster.stop(CHEATER);
+    cluster.restart(CHEATER);
     cluster.wait_until_ready();
     let client = cluster.client();
     assert_eq!(insist(&|| ungcm(&client, "k", b"to", &message)), b"a message", "no node has stopped");

@@ -142,6 +142,14 @@ fn moves(meeting: &Meeting) {
 
 #[test]
 fn values_move_to_replicated_sharing_and_from_it() {
+    // Another protocol among the same parties.
+    moves(&Meeting {
+        from: || service("shamir", 3),
+        to: || service("replicated", 3),
+        old: places(&[0, 1, 2]),
+        new: places(&[0, 1, 2]),
+        lost: None,
+    });
     moves(&Meeting {
         from: || service(SHAMIR_ACTIVE, 4),
         to: || service("replicated-active", 3),

@@ -17,6 +17,7 @@
 //! | `input.rs`, `shared.rs`, `output.rs` | values that go in and out |
 //! | `elements.rs` | elements of GF(2^128) |
 //! | `service.rs`, `client.rs`, `storage.rs`, `refresh.rs` | nodes that serve clients from what they have stored |
+//! | `conversion.rs` | to Shamir sharing, without a message |
 //! | `security.rs` | what differs between `passive.rs` and `active/` |
 //!
 //! **Adversary**: one of the three, static; the channels are private and authentic.
@@ -33,6 +34,7 @@
 mod active;
 mod client;
 mod config;
+mod conversion;
 mod descriptor;
 mod elements;
 mod gates;

@@ -6,8 +6,8 @@
 //!
 //! **Adversary**: mobile. Between two refreshes it has one node at most; a node that it has during a refresh counts for the time before and
 //! after. *If it has a node during the refresh*, it has the same node before and after, P_i. It knows the m_j, and x_i and x_(i+1) of both
-//! times, and not x_(i+2). *If it has none*, it knows two shares x_i, x_(i+1) from before, and two shares y_j, y_(j+1) from after, where y = x
-//! + m. The seed is gone, and an honest node's part of it was uniform. So m is uniform among all (m_0, m_1, m_2) with sum zero. If j = i, two
+//! times, and not x_(i+2). *If it has none*, it knows two shares x_i, x_(i+1) from before, and two shares y_j, y_(j+1) from after, where
+//! y = x + m. The seed is gone, and an honest node's part of it was uniform. So m is uniform among all (m_0, m_1, m_2) with sum zero. If j = i, two
 //! of the m follow, and the third share stays unknown. If not, one share is in both pairs. Its m follows, and m_a + m_b = that m for the two
 //! others, with m_a uniform. The adversary has x_a and y_b, and y_b = x_b + m_b tells nothing of x_b. So every value x is equally
 //! likely.

@@ -79,6 +79,11 @@ impl Structure {
         self.sets().filter(|set| contains(*set, Party(0))).count()
     }
 
+    /// f_A at a party's point, for the polynomial f_A of degree t that is 1 at 0 and 0 at the points of all parties outside of a set A of n - t.
+    pub(crate) fn weight(&self, set: PartySet, party: Party) -> Gf256 {
+        weight(*self, set.bits(), party)
+    }
+
     /// The sets of n - t parties, as bit masks, in increasing order.
     pub(super) fn sets(&self) -> impl Iterator<Item = u16> + use<> {
         let members = (self.parties - self.threshold) as u32;

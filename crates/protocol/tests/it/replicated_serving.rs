@@ -1,18 +1,18 @@
 //! What three nodes under replicated sharing do for clients, and with what they stored, whether one of them may cheat or not.
 
-use polyclave_cipher::{Builder, Circuit, Direction, aes, catalog, compile};
+use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, aes, catalog, compile};
 use polyclave_field::Gf128;
 use polyclave_protocol::catalog::service;
-use polyclave_protocol::evaluate::{evaluate, prepare};
+use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::replicated::{Passive, ReplicatedActiveConfig, ReplicatedConfig, Setup, Shared};
 use polyclave_protocol::service::{Element, Elements, ServiceConfig, ServiceSession, Stored};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
-use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol::{Error, Party, PartySet, Result, shamir};
 
 use crate::clear::in_the_clear;
 use crate::clients::{client_hears, client_learns, combined, combined_elements, mask_check, noise};
@@ -608,6 +608,46 @@ fn what_rests_on_unproven_products_is_proven_first_and_refused_elsewhere() {
     })
     .into_iter()
     .for_each(|outcome| outcome.expect("honest nodes finish"));
+}
+
+/// Two blocks go from replicated sharing to Shamir sharing among the same parties, without a message, and are encrypted there.
+#[test]
+fn values_go_on_under_shamir_sharing_without_a_message() {
+    check_conversion(&passive(), |protocol, value, views| protocol.to_shamir(value, views));
+    check_conversion(&active(), |protocol, value, views| protocol.to_shamir(value, views));
+}
+
+fn check_conversion<S: Nodes>(
+    config: &S,
+    to_shamir: impl Fn(&S::Session, &Shared, &[Matrix]) -> Result<shamir::Shared> + Sync,
+) {
+    let (block, key) = (noise("block", 16), noise("key", 16));
+    let aes = catalog::find("aes-128").expect("known");
+    let circuit = aes.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
+    let once = in_the_clear(&circuit, &[&block, &key]);
+    let twice = in_the_clear(&circuit, &[&once, &key]);
+    let other = crate::shamir_nodes::config(3, 1);
+    let outcomes = run_parties(3, |net| {
+        let setup = config.set_up(net)?;
+        let mut protocol = config.joined(&setup, net)?;
+        let once = encrypted(config, &mut protocol, &block, &key, net)?;
+        let early = to_shamir(&protocol, &once, &[Matrix::identity(8)]).map(drop);
+        assert_eq!(early.is_err(), config.verifies(), "only what is verified leaves the protocol");
+        protocol.check(net)?;
+
+        let setup = other.set_up(net)?;
+        let mut session = hello(&other.handshake(HandshakeParameters::new(3)), net)?;
+        let mut after = other.join(&setup, session.stream(), net.members())?;
+        let compiled = compile(&circuit, &after);
+        let once = to_shamir(&protocol, &once, &compiled.inputs()[0].views())?;
+        let key = Cells::from_blocks(16, 8, &key).expect("a block");
+        let batch = prepare(&mut after, &compiled, 1, net)?;
+        let inputs = [Input::Shared(&once), Input::Public(&key)];
+        let twice = evaluate(&mut after, &compiled, 1, &inputs, batch, net)?.remove(0);
+        let released = release(&mut after, &twice, Owner::All, net)?.expect("it is for all");
+        Ok(released.trust_all_parties().to_blocks())
+    });
+    assert!(outcomes.iter().all(|outcome| *outcome == Ok(twice.clone())), "{outcomes:?}");
 }
 
 #[test]
