@@ -183,7 +183,7 @@ pub(super) fn evaluate(products: &Products, weights: &Weights) -> Zeroizing<[u64
 
 fn evaluate_group(group: &Group, shared: &[u64], sums: &mut [u128; POINTS]) {
     let (layout, [of_x, of_y]) = (Layout::of(group), group.factors.planes());
-    let mut factors = [of_x, of_x, of_y, of_y].map(|bits| Factor::new(bits));
+    let mut factors = [of_x, of_x, of_y, of_y].map(Factor::new);
     // At each point, eight parts of a row one after the other.
     let mut values = tiles(POINTS * SHARING * BITS);
     let [at_rows, at_others] =
