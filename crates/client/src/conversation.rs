@@ -407,7 +407,7 @@ mod tests {
         let error = apart(polyclave_protocol::Error::CheckFailed { what: "what the nodes sent to a client" });
         assert!(matches!(error, Error::Answers(_)) && !error.may_pass() && !error.others_might());
         assert!(error.to_string().contains("do not fit together: one of them, or somebody on the way"));
-        let (first, second) = (polyclave_protocol::Party(0), polyclave_protocol::Party(2));
+        let (first, second) = (Party(0), Party(2));
         let error = apart(polyclave_protocol::Error::OneOfTwo { first, second, what: "what it sent" });
         assert!(matches!(error, Error::Answers(_)) && !error.may_pass());
         assert!(error.to_string().contains("party 1 or party 3 changed its part"), "{error}");

@@ -51,6 +51,9 @@ struct Sealed {
     tag: Vec<u8>,
 }
 
+/// What encrypting a message gives besides the ciphertext.
+pub(crate) type NonceAndTag = (Vec<u8>, Vec<u8>);
+
 impl Messages {
     pub(crate) fn begin(
         session: &Session,
@@ -78,7 +81,7 @@ impl Messages {
         parameter: &MessageParameter,
         additional: &[u8],
         data: &[u8],
-    ) -> Result<(Zeroizing<Vec<u8>>, Option<(Vec<u8>, Vec<u8>)>)> {
+    ) -> Result<(Zeroizing<Vec<u8>>, Option<NonceAndTag>)> {
         match self.direction {
             Direction::Encrypt => {
                 let Sealed { nonce, ciphertext, tag } = self.encrypt(parameter, additional, data)?;

@@ -253,12 +253,12 @@ mod tests {
         let clients = clients(|limits| limits.connections_per_client = 3);
         let began = Instant::now();
         let connect = |seconds: u64| clients.connection_at("alice", began + Duration::from_secs(seconds));
-        let [first, second, third] = [1, 0, 2].map(|second| connect(second).ok().expect("below the limit"));
+        let [first, second, third] = [1, 0, 2].map(|second| connect(second).expect("below the limit"));
         assert!(connect(2).is_ok_and(|_| second.is_given_away()), "quiet for two seconds");
         assert!(!first.is_given_away() && !third.is_given_away());
         assert_eq!(second.begin(), None, "what comes now is not served");
         drop(second);
-        let fourth = connect(2).ok().expect("the one above is closed again");
+        let fourth = connect(2).expect("the one above is closed again");
         assert!(connect(2).is_err(), "nothing is quiet for long");
         assert_eq!([first.begin(), third.begin(), fourth.begin()], [Some(()); 3]);
         assert!(connect(3600).is_err(), "all are in use");
