@@ -25,6 +25,8 @@ const BITS: u8 = 1;
 pub const SUBJECTS: &[Subject] = &[
     ("client: shamir", || served("shamir", 3, true)),
     ("client: shamir-active", || served("shamir-active", 4, true)),
+    ("client: replicated", || served("replicated", 3, true)),
+    ("client: replicated-active", || served("replicated-active", 3, true)),
     ("client: shamir, a key wrapped and unwrapped", || {
         serve(&of("shamir", 3), true, &wrapped_and_unwrapped);
     }),

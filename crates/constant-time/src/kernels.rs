@@ -11,6 +11,7 @@ use polyclave_kernels::fold::fold;
 use polyclave_kernels::label_hash::{Halves, Label, LabelHash, Negated, Tweak};
 use polyclave_kernels::label_sums::sum_within;
 use polyclave_kernels::leaf_streams::LeafStreams;
+use polyclave_kernels::planes::{self, Factors, PlaneMap, Planes, TILE_BYTES, Terms, Tile, add_products};
 use polyclave_kernels::secret::mask;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
 use polyclave_kernels::unit_sums::Sums;
@@ -27,6 +28,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("kernel: linear maps of bytes", affine),
     ("kernel: products in GF(2^8)", products_of_bytes),
     ("kernel: products in GF(2^128)", products_of_blocks),
+    ("kernel: planes", bits_in_planes),
     ("kernel: streams and hashes by AES", aes),
     ("kernel: transposes", transposes),
     ("kernel: sums of rows", sums),
@@ -46,6 +48,26 @@ fn products_of_bytes() {
     let mut to = vec![0; LEN];
     gf256::multiply(&mut to, &secrets::bytes(LEN), &secrets::bytes(LEN));
     black_box(to);
+}
+
+fn bits_in_planes() {
+    let bytes = || secrets::bytes(8 * LEN);
+    let (x, y, mut cells) = ([bytes(), bytes()], [bytes(), bytes()], bytes());
+    let [x, y] = [&x, &y].map(|both| both.each_ref().map(|bytes| Planes { bytes, stride: LEN }));
+    for factors in Factors::ALL {
+        for terms in [Terms::Contributed, Terms::Mixed, Terms::Second] {
+            let mut sum = vec![0; factors.planes()[0] * LEN];
+            add_products(factors, terms, &mut sum, x, y);
+            black_box(sum);
+        }
+    }
+    planes::join(x[0].bytes, LEN, 8, &mut cells);
+    let mut split = vec![0; cells.len()];
+    planes::split(&cells, 8, &mut split, LEN);
+    let tiles: Vec<Tile> = split.as_chunks().0.iter().copied().take(20).collect();
+    let mut sums = vec![[0; TILE_BYTES]; 5];
+    PlaneMap::new(5, &vec![0b10110; tiles.len()]).apply(&tiles, &mut sums);
+    black_box(sums);
 }
 
 fn products_of_blocks() {

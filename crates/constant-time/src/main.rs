@@ -40,12 +40,18 @@ fn main() -> ExitCode {
     println!("kernels: {}", polyclave_kernels::instruction_set());
     match words.first().map(String::as_str) {
         Some("planted") => planted::are_found(),
-        _ => all_are_clean(&words),
+        Some("--but") => all_are_clean(&|name| !begins_with_one_of(name, &words[1..])),
+        _ => all_are_clean(&|name| words.is_empty() || begins_with_one_of(name, &words)),
     }
 }
 
-/// All subjects, or those whose names begin with a word that is given.
-fn all_are_clean(words: &[String]) -> ExitCode {
+fn begins_with_one_of(name: &str, words: &[String]) -> bool {
+    words.iter().any(|word| name.starts_with(word.as_str()))
+}
+
+/// The subjects that are wanted: all, those whose names begin with a word that is given, or after `--but` all others. So a subject that
+/// no list names is run.
+fn all_are_clean(wanted: &dyn Fn(&str) -> bool) -> ExitCode {
     let groups = [
         kernels::SUBJECTS,
         fields::SUBJECTS,
@@ -54,7 +60,6 @@ fn all_are_clean(words: &[String]) -> ExitCode {
         refresh::SUBJECTS,
         reshare::SUBJECTS,
     ];
-    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.starts_with(word.as_str()));
     let subjects: Vec<Subject> = groups.concat().into_iter().filter(|(name, _)| wanted(name)).collect();
     if subjects.is_empty() {
         eprintln!("nothing here has such a name");

@@ -15,6 +15,7 @@ use crate::net::run_parties;
 pub const SUBJECTS: &[Subject] = &[
     ("shamir: fresh shares of what is stored", || refreshed("shamir", 3)),
     ("shamir-active: fresh shares of what is stored", || refreshed("shamir-active", 4)),
+    ("replicated-active: fresh shares of what is stored", || refreshed("replicated-active", 3)),
 ];
 
 fn refreshed(protocol: &str, parties: usize) {
