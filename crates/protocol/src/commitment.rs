@@ -79,7 +79,7 @@ impl<'c> Commitments<'c> {
         self.opening.extend_from_slice(&seen);
         let mut openings = broadcast(&self.opening, net)?;
         let peers = || net.members().iter().filter(|peer| *peer != me);
-        if let Some(peer) = peers().find(|peer| openings[peer.index()][committed..] != seen) {
+        if let Some(peer) = peers().find(|peer| !ct_eq(&openings[peer.index()][committed..], &seen)) {
             return Err(saw_other("values or commitments", peer, net));
         }
         for peer in peers() {
