@@ -49,7 +49,7 @@ use products::Products;
 use proof::Prover;
 
 /// When so many products are remembered they are proven. Those of the round that reaches it are among them.
-const MOST: usize = 1 << 21;
+const MOST: usize = 1 << 20;
 
 /// The same for products of elements.
 const MOST_ELEMENTS: usize = 1 << 13;
