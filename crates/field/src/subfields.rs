@@ -21,18 +21,22 @@ pub const GF4: [u8; 2] = basis();
 /// The element of GF(2^8) with these coordinates: bit 4i + 2j + k is that of OMEGA^i ZETA^j MU^k. So the lower half is xl and the upper half
 /// xh, and in each of them the lower half is n0 and the upper half n1.
 pub const fn element(coordinates: u8) -> Gf256 {
-    let (mut sum, mut bit) = (0, 0u32);
-    while bit < 8 {
-        if coordinates >> bit & 1 == 1 {
-            let omega = if bit & 4 > 0 { OMEGA } else { 1 };
-            let zeta = if bit & 2 > 0 { ZETA } else { 1 };
-            let mu = if bit & 1 > 0 { MU } else { 1 };
-            sum ^= product(omega, product(zeta, mu));
-        }
-        bit += 1;
-    }
-    Gf256(sum)
+    Gf256(ELEMENTS[coordinates as usize])
 }
+
+/// By coordinates, which are public.
+static ELEMENTS: [u8; 256] = {
+    let (mut all, mut coordinates) = ([0; 256], 1);
+    while coordinates < 256 {
+        let bit = (coordinates as u8).ilog2();
+        let omega = if bit & 4 > 0 { OMEGA } else { 1 };
+        let zeta = if bit & 2 > 0 { ZETA } else { 1 };
+        let mu = if bit & 1 > 0 { MU } else { 1 };
+        all[coordinates] = all[coordinates ^ 1 << bit] ^ product(omega, product(zeta, mu));
+        coordinates += 1;
+    }
+    all
+};
 
 /// The coordinates of a public element: the inverse of [`element`].
 pub fn coordinates(x: Gf256) -> u8 {

@@ -35,14 +35,15 @@ impl PlaneMap {
     /// If an image has a bit for no output.
     pub fn new(outs: usize, images: &[u128]) -> PlaneMap {
         assert!(images.iter().all(|image| outs >= 128 || image >> outs == 0), "a bit for each output");
-        let sum_of = |group: &[u128], out: usize| -> u8 {
-            group.iter().enumerate().map(|(i, image)| ((image >> out & 1) as u8) << i).sum()
-        };
-        let mut sums = Vec::with_capacity(images.len().div_ceil(TABLES * GROUP) * outs);
-        for together in images.chunks(TABLES * GROUP) {
-            let groups: Vec<&[u128]> = together.chunks(GROUP).collect();
-            let sum = |group: usize, out| groups.get(group).map_or(0, |group| sum_of(group, out));
-            sums.extend((0..outs).map(|out| core::array::from_fn(|group| sum(group, out))));
+        let mut sums = vec![[0; TABLES]; images.len().div_ceil(TABLES * GROUP) * outs];
+        for (together, sums) in images.chunks(TABLES * GROUP).zip(sums.chunks_mut(outs.max(1))) {
+            for (i, image) in together.iter().enumerate() {
+                let mut left = *image;
+                while left != 0 {
+                    sums[left.trailing_zeros() as usize][i / GROUP] |= 1 << (i % GROUP);
+                    left &= left - 1;
+                }
+            }
         }
         PlaneMap { ins: images.len(), outs, sums }
     }

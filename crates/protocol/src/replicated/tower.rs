@@ -10,6 +10,8 @@
 //! Squares and products by constants are linear, hence local. What remains is four products, one a round, of 4, 2, 4 and 8 bits: a
 //! product is sent as what it is an element of.
 
+use std::sync::LazyLock;
+
 use polyclave_cipher::{Inversion, Lookup, Table};
 use polyclave_field::Gf256;
 use polyclave_field::subfields::{MU, NU, coordinates, element};
@@ -43,6 +45,24 @@ pub(super) const PRODUCTS: [(Factors, [u32; 2], u32); 4] = [
     (Factors::Gf16ByGf4, [N4, M2], V),
     (Factors::Gf256ByGf16, [X16, V], INVERSE),
 ];
+
+/// The linear maps between products, as parts of their sums.
+static TO_N: LazyLock<[Part; 3]> = LazyLock::new(|| {
+    let low = Part::of_elements(X, 4, square);
+    let high = Part::of_elements(XH, 4, |x| Gf256(NU) * square(x));
+    [low, high, Part::of_elements(XH_XL, 4, |x| x)]
+});
+static TO_N4: LazyLock<[Part; 1]> = LazyLock::new(|| [Part::of_elements(N, 4, |n| n.pow(4))]);
+static TO_M2: LazyLock<[Part; 3]> = LazyLock::new(|| {
+    let low = Part::of_elements(N, 2, |n| square(square(n)));
+    let high = Part::of_elements(N1, 2, |n| square(Gf256(MU) * square(n)));
+    [low, high, Part::of_elements(N1_N0, 2, square)]
+});
+static TO_X16: LazyLock<[Part; 1]> = LazyLock::new(|| [Part::of_elements(X, 8, |x| x.pow(16))]);
+
+fn square(x: Gf256) -> Gf256 {
+    x * x
+}
 
 /// Lookups of one table, with the values of all of them in rows.
 pub(super) struct Tower<'a> {
@@ -132,20 +152,13 @@ impl Group for Tower<'_> {
                 self.rows.plane_mut(share, row, 0).copy_from_slice(plane);
             }
         }
-        let square = |x: Gf256| x * x;
         match self.round {
-            0 => {
-                let low = Part::of_elements(X, 4, square);
-                let high = Part::of_elements(XH, 4, |x| Gf256(NU) * square(x));
-                self.linear(N, 4, &[low, high, Part::of_elements(XH_XL, 4, |x| x)]);
-            }
+            0 => self.linear(N, 4, &*TO_N),
             1 => {
-                self.linear(N4, 4, &[Part::of_elements(N, 4, |n| n.pow(4))]);
-                let low = Part::of_elements(N, 2, |n| square(square(n)));
-                let high = Part::of_elements(N1, 2, |n| square(Gf256(MU) * square(n)));
-                self.linear(M2, 2, &[low, high, Part::of_elements(N1_N0, 2, square)]);
+                self.linear(N4, 4, &*TO_N4);
+                self.linear(M2, 2, &*TO_M2);
             }
-            2 => self.linear(X16, 8, &[Part::of_elements(X, 8, |x| x.pow(16))]),
+            2 => self.linear(X16, 8, &*TO_X16),
             _ => {
                 let after = self.inversion.after;
                 let image = Part::new(INVERSE, 8, |bits| after.matrix.apply(element(bits).0));

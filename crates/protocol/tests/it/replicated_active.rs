@@ -34,7 +34,7 @@ fn circuits_of_bits_are_right() {
     check(&boolean::find("sha-256").expect("it is shipped"), 2);
 }
 
-/// More products than are remembered before they are proven. One proof of all of them would take 58 rounds.
+/// More products than are remembered before they are proven. One proof of all of them would take 52 rounds.
 #[test]
 fn long_evaluations_are_proven_in_pieces() {
     let run = check(&with_key_schedule("aes-128", Direction::Encrypt), 9000);

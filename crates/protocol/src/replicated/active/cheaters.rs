@@ -78,9 +78,9 @@ fn inverse(x: u64) -> u64 {
     powers.skip(1).take(63).fold(1, Gf2_64::multiply)
 }
 
-/// 9 lanes of one lookup: 16 products a round, of which 7 are padding. So each of four groups has rows of one byte, hence eight columns: 64
+/// 505 lanes of one lookup: 512 products a round, of which 7 are padding. So each of four groups has rows of four bytes, hence 32 columns: 256
 /// elements of a vector. After the rows they are halved twice before the last step.
-const LANES: usize = 9;
+const LANES: usize = 505;
 const LEVELS: usize = 3;
 
 fn session(net: &mut dyn Net, cheat: impl FnOnce(&mut Replicated<Active>, Party)) -> Result<()> {
@@ -123,8 +123,9 @@ fn a_prover_that_corrects_any_one_of_its_messages_is_found() {
 /// The hook itself changes nothing else: with no error there is no gap.
 #[test]
 fn a_prover_without_an_error_is_believed() {
-    let outcomes =
-        run_parties(3, |net| session(net, |protocol, _| assert_eq!(protocol.model.products.count(), 4 * 16)));
+    let outcomes = run_parties(3, |net| {
+        session(net, |protocol, _| assert_eq!(protocol.model.products.count(), 4 * 512))
+    });
     assert_eq!(outcomes, [Ok(()), Ok(()), Ok(())]);
 }
 

@@ -1,11 +1,11 @@
-//! The last step of a proof: vectors of 16 elements, and a mask in front of each.
+//! The last step of a proof: vectors of 64 elements, and a mask in front of each.
 //!
-//! U and W become polynomials of degree 16 through 17 points: at point 0 a random u_0 that the prover shares with V1, or w_0 that it shares with
-//! V2, and at points 1 to 16 the elements. p = U W has degree 32, and 33 values fix it. The claim is p(1) + .. + p(16) = c. So the value at
+//! U and W become polynomials of degree 64 through 65 points: at point 0 a random u_0 that the prover shares with V1, or w_0 that it shares with
+//! V2, and at points 1 to 64 the elements. p = U W has degree 128, and 129 values fix it. The claim is p(1) + .. + p(64) = c. So the value at
 //! point 1 is not sent: each verifier derives its share of it from its share of c. V1 has its shares of the other values from a
 //! generator, V2 receives the rest. A coin r is tossed. V1 sends U(r) and its share of p(r) to V2, which verifies U(r) W(r) = p(r).
 //!
-//! * **Sound**: if the claim is false, p is not U W. Two polynomials of degree 32 agree in at most 32 of the 2^64 - 33 values that r
+//! * **Sound**: if the claim is false, p is not U W. Two polynomials of degree 128 agree in at most 128 of the 2^64 - 129 values that r
 //!   can have.
 //! * **Zero knowledge**: V2's shares of p are masked by V1's. U(r) contains u_0 times a factor that is not zero, because r is none of the
 //!   points; so it is uniform to V2. V1's share of p(r) follows from U(r), W(r) and V2's own share.
@@ -23,8 +23,8 @@ use super::proof::{Claims, Prover, Vector, draw, read, write};
 use crate::Result;
 use crate::net::Net;
 
-/// Elements of a vector in the last step.
-pub(super) const WIDTH: usize = 16;
+/// Elements of a vector in the last step. With more of them a proof has fewer rounds, and a party more to do for a small proof.
+pub(super) const WIDTH: usize = 64;
 /// Points that fix U, and points that fix p.
 const OF_FACTOR: usize = WIDTH + 1;
 const OF_PRODUCT: usize = 2 * WIDTH + 1;
@@ -91,7 +91,7 @@ fn without_derived(values: &[u64; OF_PRODUCT]) -> impl Iterator<Item = u64> + '_
     values.iter().enumerate().filter(|(at, _)| *at != DERIVED).map(|(_, value)| *value)
 }
 
-/// All shares, with the one that makes those of points 1 to 16 add up to the claim's.
+/// All shares, with the one that makes those of points 1 to 64 add up to the claim's.
 fn with_derived(shares: &[u64; OF_PRODUCT - 1], claim: u64) -> Zeroizing<[u64; OF_PRODUCT]> {
     let mut all = Zeroizing::new([0; OF_PRODUCT]);
     all[..DERIVED].copy_from_slice(&shares[..DERIVED]);

@@ -15,10 +15,10 @@
 //!    have, to V2 in a message. q(1) follows, because q(0) + q(1) is the claim. After that a coin r is tossed. The new claim is
 //!    <U(r), W(r)> = q(r), with vectors half as long. A false claim stays false except with probability 2 / 2^64, because a wrong q agrees
 //!    with the right one in two points at most.
-//! 3. **Last step** (`last_step.rs`): 32 / (2^64 - 33).
+//! 3. **Last step** (`last_step.rs`): 128 / (2^64 - 129).
 //! 4. **Verdicts** go round. Nothing is opened unless all three are good.
 //!
-//! **Soundness**: (32 + 2 levels + 33) / 2^64 < 2^-57 for one proof. **Every coin is tossed after the messages that it checks have come**,
+//! **Soundness**: (32 + 2 levels + 129) / 2^64 < 2^-56 for one proof. **Every coin is tossed after the messages that it checks have come**,
 //! with commitments that are compared; none is batched, cached or put off. If V1 and P_i had different coins, or products in another
 //! order, V2 would learn a linear function of share i. So coins are bound to the number of products and of messages before them.
 //!

@@ -49,18 +49,19 @@ const SHARING: usize = 8;
 static OF_ROWS: LazyLock<Interpolation> = LazyLock::new(|| Interpolation::through(ROWS));
 static OF_POINTS: LazyLock<Interpolation> = LazyLock::new(|| Interpolation::through(POINTS));
 
-/// From factors of a column, of so many bits each, to the polynomial's values at the points behind the rows.
-struct Extensions([LazyLock<PlaneMap>; 4]);
+/// From factors of a column to the polynomial's values at the points behind the rows.
+static EXTENSIONS: ByBits = ByBits::new([|| extension(1), || extension(2), || extension(4), || extension(8)]);
+/// From values at a point, in parts of a row, to their sum in K: part j times X^j.
+static EMBEDDINGS: ByBits = ByBits::new([|| embedding(1), || embedding(2), || embedding(4), || embedding(8)]);
 
-static EXTENSIONS: Extensions = Extensions([
-    LazyLock::new(|| extension(1)),
-    LazyLock::new(|| extension(2)),
-    LazyLock::new(|| extension(4)),
-    LazyLock::new(|| extension(8)),
-]);
+/// A map for elements of 1, 2, 4 and 8 bits.
+struct ByBits([LazyLock<PlaneMap>; 4]);
 
-impl Extensions {
-    /// For factors of 1, 2, 4 or 8 bits.
+impl ByBits {
+    const fn new([a, b, c, d]: [fn() -> PlaneMap; 4]) -> ByBits {
+        ByBits([LazyLock::new(a), LazyLock::new(b), LazyLock::new(c), LazyLock::new(d)])
+    }
+
     fn of(&self, bits: usize) -> &PlaneMap {
         &self.0[bits.ilog2() as usize]
     }
@@ -186,8 +187,6 @@ fn evaluate_group(group: &Group, shared: &[u64], sums: &mut [u128; POINTS]) {
     let mut factors = [of_x, of_x, of_y, of_y].map(Factor::new);
     // At each point, eight parts of a row one after the other.
     let mut values = tiles(POINTS * SHARING * BITS);
-    let [at_rows, at_others] =
-        [of_x, BITS].map(|bits| PlaneMap::new(u64::BITS as usize, &embedded_parts(bits)));
     let mut words = Words::new();
     for at in layout.tiles() {
         values.fill([0; TILE_BYTES]);
@@ -212,11 +211,11 @@ fn evaluate_group(group: &Group, shared: &[u64], sums: &mut [u128; POINTS]) {
             }
         }
         let weights = &shared[8 * at..];
+        let weights = &weights[..weights.len().min(TILE_CELLS)];
         for (point, values) in values.chunks(SHARING * BITS).enumerate() {
-            let (map, bits) = if point < ROWS { (&at_rows, of_x) } else { (&at_others, BITS) };
-            let words = words.of(map, &values[..SHARING * bits]);
-            let len = words.len().min(weights.len());
-            sums[point] ^= inner_product_unreduced(&words[..len], &weights[..len]);
+            let bits = if point < ROWS { of_x } else { BITS };
+            let words = words.of(EMBEDDINGS.of(bits), &values[..SHARING * bits], weights.len());
+            sums[point] ^= inner_product_unreduced(words, weights);
         }
     }
 }
@@ -253,7 +252,7 @@ pub(super) fn claims(products: &Products, weights: &Weights) -> [u64; 2] {
             for (part, columns) in columns.chunks(layout.lanes()).enumerate() {
                 for (at, columns) in layout.tiles().zip(columns.chunks(TILE_CELLS)) {
                     layout.load(of, bits, (part, at), &mut rows);
-                    *sum ^= inner_product_unreduced(&words.of(&map, &rows)[..columns.len()], columns);
+                    *sum ^= inner_product_unreduced(words.of(&map, &rows, columns.len()), columns);
                 }
             }
         }
@@ -285,7 +284,7 @@ pub(super) fn fold(products: &Products, weights: &Weights, r: u64, claims: &mut 
                 for (part, weights) in columns.chunks(layout.lanes()).enumerate() {
                     for (at, weights) in layout.tiles().zip(weights.chunks(TILE_CELLS)) {
                         layout.load(of, bits, (part, at), &mut rows);
-                        let words = &words.of(&map, &rows)[..weights.len()];
+                        let words = words.of(&map, &rows, weights.len());
                         let place = part * layout.lanes() + 8 * at;
                         u[own + place..][..words.len()].copy_from_slice(words);
                         Gf2_64::multiply_rows(&mut w[other + place..][..words.len()], words, weights);
@@ -297,7 +296,7 @@ pub(super) fn fold(products: &Products, weights: &Weights, r: u64, claims: &mut 
     }
 }
 
-/// From planes to elements of K, one for each lane of a tile.
+/// From planes to elements of K, one for each of the first lanes of a tile.
 struct Words {
     bits: Zeroizing<Vec<Tile>>,
     words: Zeroizing<[u64; TILE_CELLS]>,
@@ -308,10 +307,11 @@ impl Words {
         Words { bits: tiles(u64::BITS as usize), words: Zeroizing::new([0; TILE_CELLS]) }
     }
 
-    fn of(&mut self, map: &PlaneMap, planes: &[Tile]) -> &[u64] {
+    fn of(&mut self, map: &PlaneMap, planes: &[Tile], lanes: usize) -> &[u64] {
         map.apply(planes, &mut self.bits);
-        columns_to_blocks(self.bits.as_flattened(), TILE_BYTES, u64::BITS as usize, &mut self.words[..]);
-        &self.words[..]
+        let words = &mut self.words[..lanes];
+        columns_to_blocks(self.bits.as_flattened(), TILE_BYTES, u64::BITS as usize, words);
+        words
     }
 }
 
@@ -321,9 +321,9 @@ fn weighted_rows(weights: &[u64; ROWS], bits: usize) -> PlaneMap {
     PlaneMap::new(u64::BITS as usize, &images)
 }
 
-/// Of parts of a row, the sum of elements of so many bits, part j times X^j.
-fn embedded_parts(bits: usize) -> Vec<u128> {
-    (0..SHARING).flat_map(|j| multiples(power_of_x(j), bits)).collect()
+fn embedding(bits: usize) -> PlaneMap {
+    let images: Vec<u128> = (0..SHARING).flat_map(|j| multiples(power_of_x(j), bits)).collect();
+    PlaneMap::new(u64::BITS as usize, &images)
 }
 
 /// A public element times each coordinate of elements of F.
