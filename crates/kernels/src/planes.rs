@@ -90,7 +90,6 @@ pub struct Planes<'a> {
 ///
 /// # Panics
 /// If `sum` is no number of planes, or a plane of a factor ends outside.
-#[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
 pub fn add_products(factors: Factors, terms: Terms, sum: &mut [u8], x: [Planes<'_>; 2], y: [Planes<'_>; 2]) {
     let [of_x, of_y] = factors.planes();
     assert!(sum.len().is_multiple_of(of_x), "a sum is made of planes");
@@ -100,7 +99,13 @@ pub fn add_products(factors: Factors, terms: Terms, sum: &mut [u8], x: [Planes<'
         x.iter().all(|x| fits(x, of_x)) && y.iter().all(|y| fits(y, of_y)),
         "planes are within the factors"
     );
-    match Isa::best() {
+    add_products_with(Isa::best(), factors, terms, sum, [x, y]);
+}
+
+/// Assumes that the processor has `isa` and that lengths were checked.
+#[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
+fn add_products_with(isa: Isa, factors: Factors, terms: Terms, sum: &mut [u8], [x, y]: [[Planes<'_>; 2]; 2]) {
+    match isa {
         Isa::Portable => portable::add_products(factors, terms, sum, x, y),
         // SAFETY: these variants exist only where their instructions were detected.
         #[cfg(target_arch = "x86_64")]

@@ -42,15 +42,12 @@ fn all(factors: Factors, terms: Terms, cells: usize) {
     let stride = len + 3;
     let (x, y) = (x.map(|x| planes(&x, of_x, stride)), y.map(|y| planes(&y, of_y, stride)));
     let [x, y] = [&x, &y].map(|both| both.each_ref().map(|bytes| Planes { bytes, stride }));
-    for portable in [true, false] {
+    for isa in Isa::available() {
         let mut sum = planes(&before, of_x, len);
-        match portable {
-            true => portable::add_products(factors, terms, &mut sum, x, y),
-            false => add_products(factors, terms, &mut sum, x, y),
-        }
+        add_products_with(isa, factors, terms, &mut sum, [x, y]);
         let mut cells = vec![0; cells];
         join(&sum, len, of_x, &mut cells);
-        assert_eq!(cells, expected, "{factors:?}, {terms:?}, portable: {portable}");
+        assert_eq!(cells, expected, "{factors:?}, {terms:?}, {isa:?}");
     }
 }
 

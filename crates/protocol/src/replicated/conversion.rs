@@ -5,8 +5,9 @@
 //! with x at 0. At P_i's own point it depends on x_i and x_(i+1) alone, since f_A is 0 there for the share that P_i lacks. A linear image M(x) is
 //! shared by the sum of M(x_j) f_A.
 //!
-//! **Secrecy**: a party computes its share from its own shares, and nothing is sent. **Correctness**: the value has to be verified before, if a
-//! party may cheat. What follows is as secure as Shamir sharing among three, which is passive.
+//! **Secrecy**: a party computes its share from its own shares, and nothing is sent. **Correctness**: if a party may cheat, the value has to be an
+//! output of a circuit or an element of this session, and verified. Of a value that was read from a disk or unmasked, nobody has compared the
+//! shares yet. What follows is as secure as Shamir sharing among three, which is passive.
 //!
 //! Values go the other way, and to and from every other protocol, through masks ([`handover`](crate::handover)), also among the same parties.
 
@@ -19,12 +20,19 @@ use super::config::structure;
 use super::ring::{next, previous};
 use super::security::AdversaryModel;
 use super::{Pair, Replicated, Shared};
-use crate::{PartySet, Result, shamir};
+use crate::{Error, PartySet, Result, shamir};
 
 impl<A: AdversaryModel> Replicated<A> {
-    /// This party's Shamir shares of a value, which has been verified, and of these images of it; the first is the value itself. Local.
+    /// This party's Shamir shares of an output of a circuit, which has been verified, and of these images of it; the first is the value
+    /// itself. Local.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if the value waits for a check, or the first view is not the identity.
     pub fn to_shamir(&self, value: &Shared, views: &[Matrix]) -> Result<shamir::Shared> {
         self.model.refuse_unverified(&value.unchecked)?;
+        if views.first() != Some(&Matrix::identity(value.bits)) {
+            return Err(Error::misuse("the first view of a value is the value itself"));
+        }
         let me = self.ring.me;
         let weights: Pair<Gf256> = [previous(me), next(me)]
             .map(|peer| structure().weight([me, peer].into_iter().collect::<PartySet>(), me));

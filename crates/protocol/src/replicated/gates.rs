@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::Pair;
 use super::lookup::{Gathered, Group, Round, ands};
-use super::registers::Registers;
+use super::registers::{Registers, bytes_per_lane};
 use crate::pool::Pool;
 
 /// The gates of a table.
@@ -59,6 +59,10 @@ impl Program {
 
     pub(super) fn rounds(&self) -> usize {
         self.gates.layers().iter().filter(|layer| !layer.lookups.is_empty()).count()
+    }
+
+    pub(super) fn bytes_per_lane(&self) -> usize {
+        bytes_per_lane(&self.gates)
     }
 
     pub(super) fn products(&self) -> usize {

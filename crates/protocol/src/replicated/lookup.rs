@@ -93,6 +93,15 @@ impl Method {
         }
     }
 
+    /// Bytes of a lane that a lookup takes while it is under way: both shares of its rows, and messages of a round.
+    pub(super) fn bytes_per_lane(&self) -> usize {
+        match self {
+            Method::And => 1,
+            Method::Tower => tower::BYTES_PER_LANE,
+            Method::Gates(program) => program.bytes_per_lane(),
+        }
+    }
+
     /// Products of a lookup.
     pub(super) fn products(&self) -> usize {
         match self {

@@ -29,7 +29,8 @@
 //! * [`ReplicatedActiveConfig`]: active, with abort (`active/`).
 //!
 //! **Cost** of a lookup: 18 bits sent to one neighbour and four rounds for a table built on inversion; for others one bit an AND and a
-//! round a level of ANDs. Planes are whole bytes: fewer than eight lanes take as many bytes as eight. Memory: two bits for every bit.
+//! round a level of ANDs. Planes are whole bytes: fewer than eight lanes take as many bytes as eight. Memory: two bits for every bit,
+//! and in the active model what products take until they are proven (`active/mod.rs`, `MOST`).
 
 mod active;
 mod client;
@@ -105,6 +106,14 @@ impl<A: AdversaryModel> Replicated<A> {
             self.model.give_up();
         }
         outcome
+    }
+
+    /// Bytes that a lane of an evaluation takes.
+    fn bytes_per_lane(&self, compiled: &Compiled) -> usize {
+        let of =
+            |lookup: &Lookup| Method::of(&compiled.tables()[lookup.table], &self.programs).bytes_per_lane();
+        let of_layers = compiled.layers().iter().map(|layer| layer.lookups.iter().map(of).sum());
+        registers::bytes_per_lane(compiled) + of_layers.max().unwrap_or(0)
     }
 
     /// Shares of all inputs, which all parties see alike.

@@ -16,8 +16,6 @@ pub struct Passive;
 impl AdversaryModel for Passive {
     type Released = Unverified<Cells>;
 
-    const BYTES_OF_A_LOOKUP: usize = 0;
-
     fn new(_: &Setup, _: &Stream) -> Passive {
         Passive
     }

@@ -1,5 +1,5 @@
-//! What differs between parties that only look on ([`super::passive`]) and a party that cheats ([`super::active`]). Without a word of a
-//! model nothing is compared, remembered or verified.
+//! What differs between parties that only look on ([`super::passive`]) and a party that cheats ([`super::active`]). By default
+//! nothing is compared, remembered or verified.
 
 use polyclave_cipher::Cells;
 use zeroize::Zeroizing;
@@ -28,9 +28,6 @@ pub trait AdversaryModel: Sized + Send + 'static {
 
     /// A value that has left the protocol.
     fn released(cells: Cells) -> Self::Released;
-
-    /// Bytes of memory that the products of an S-box of AES take until they are verified.
-    const BYTES_OF_A_LOOKUP: usize;
 
     /// Notes which proof a value needs that is made now.
     fn mark(&self, _: &mut Unchecked) {}

@@ -8,7 +8,7 @@ use super::config::Named;
 use super::refresh::refresh;
 use super::security::AdversaryModel;
 use super::storage::{restore_elements, save_elements};
-use super::{Mask, PARTIES, Replicated, ReplicatedConfig, Setup, Shared, client, registers};
+use super::{Mask, PARTIES, Replicated, ReplicatedConfig, Setup, Shared, client};
 use crate::net::Net;
 use crate::protocol::Faults;
 use crate::service::{Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored};
@@ -58,10 +58,9 @@ impl<A: AdversaryModel + Named + Sync> ServiceConfig for ReplicatedConfig<A> {
 impl<A: AdversaryModel + Named> ServiceSession for Replicated<A> {
     type Mask = Mask;
 
+    /// Products that wait for a proof come on top: they are proven when there are many, whatever a lane takes.
     fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
-        let widest = compiled.layers().iter().map(|layer| layer.lookups.len()).max().unwrap_or(0);
-        let of_lane = registers::bytes_per_lane(compiled) + widest * A::BYTES_OF_A_LOOKUP;
-        (bytes / of_lane.max(1)).max(1)
+        (bytes / self.bytes_per_lane(compiled).max(1)).max(1)
     }
 
     fn can_join(&self, a: &Shared, b: &Shared) -> bool {

@@ -37,6 +37,8 @@ const X16: u32 = 0;
 const INVERSE: u32 = 8;
 const OUT: u32 = 0;
 const ROWS: usize = 32;
+/// Both shares of the rows, and in a round what is sent, received and masked of at most eight bits.
+pub(super) const BYTES_PER_LANE: usize = 2 * ROWS / 8 + 4;
 
 /// The products, one a round: of which fields, the rows of the factors, and where it goes.
 pub(super) const PRODUCTS: [(Factors, [u32; 2], u32); 4] = [

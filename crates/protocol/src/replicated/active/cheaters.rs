@@ -4,9 +4,12 @@ use polyclave_cipher::{Builder, Cells, aes, compile};
 use polyclave_field::subfields::element;
 use polyclave_field::{Gf2_64, MacField};
 
+use super::super::ring::previous;
 use super::super::{Replicated, ReplicatedActiveConfig};
 use super::Active;
 use super::rows::Weights;
+use crate::elements::ElementArithmetic;
+use crate::error::EARLIER_CHECK;
 use crate::evaluate::{evaluate, prepare};
 use crate::mesh::run_parties;
 use crate::net::Net;
@@ -72,6 +75,14 @@ impl Lie {
     }
 }
 
+/// The coins, or those that a test wants of the toss with this number.
+pub(super) fn forced(mut coins: [u8; 32], forced: Option<(u64, u64)>, toss: u64) -> [u8; 32] {
+    if let Some((_, coin)) = forced.filter(|(wanted, _)| *wanted == toss) {
+        coins[..8].copy_from_slice(&coin.to_le_bytes());
+    }
+    coins
+}
+
 /// x^(2^64 - 2).
 fn inverse(x: u64) -> u64 {
     let powers = std::iter::successors(Some(x), |power| Some(Gf2_64::multiply(*power, *power)));
@@ -81,6 +92,8 @@ fn inverse(x: u64) -> u64 {
 /// 505 lanes of one lookup: 512 products a round, of which 7 are padding. So each of four groups has rows of four bytes, hence 32 columns: 256
 /// elements of a vector. After the rows they are halved twice before the last step.
 const LANES: usize = 505;
+/// Bytes of a row.
+const ROW: usize = 4;
 const LEVELS: usize = 3;
 
 fn session(net: &mut dyn Net, cheat: impl FnOnce(&mut Replicated<Active>, Party)) -> Result<()> {
@@ -99,23 +112,59 @@ fn session(net: &mut dyn Net, cheat: impl FnOnce(&mut Replicated<Active>, Party)
     protocol.check(net)
 }
 
+/// What the parties say of the proof if the party before the cheater has received a wrong product, and the cheater corrects a message.
+fn with_lie(cheater: Party, message: usize, forced: Option<(u64, u64)>) -> Vec<Result<()>> {
+    run_parties(3, |net| {
+        session(net, |protocol, me| {
+            protocol.model.prover.forced = forced;
+            if me == cheater {
+                protocol.model.prover.lie = Lie::in_message(message, 0b11);
+            } else if me == previous(cheater) {
+                protocol.model.products.spoil(&[0], 0b11);
+            }
+        })
+    })
+}
+
+fn is_found(outcome: &Result<()>) -> bool {
+    matches!(outcome, Err(Error::OneOfTwo { what, .. }) if what.contains("proof"))
+}
+
 #[test]
 fn a_prover_that_corrects_any_one_of_its_messages_is_found() {
     for cheater in Party::all(3) {
         for message in 0..=LEVELS {
+            let outcomes = with_lie(cheater, message, None);
+            assert!(outcomes.iter().all(is_found), "{cheater}, message {message}: {outcomes:?}");
+        }
+    }
+}
+
+/// The lies of the tests are good ones: they are believed with the coin at which the value that follows from the claim counts alone.
+#[test]
+fn only_coins_find_a_prover_that_corrects_a_message() {
+    // The first toss is of weights. Row 0 is the point 0, and the lower half of vectors is at 1.
+    for (message, coin) in [(0, 0), (1, 1), (2, 1)] {
+        for cheater in Party::all(3) {
+            let outcomes = with_lie(cheater, message, Some((message as u64 + 2, coin)));
+            assert_eq!(outcomes, [Ok(()), Ok(()), Ok(())], "{cheater}, message {message}");
+        }
+    }
+}
+
+/// Equal errors in two rows of a column, and in two columns that share a random weight, would cancel if they had the same weight.
+#[test]
+fn equal_errors_in_two_rows_or_in_two_parts_of_a_row_are_found() {
+    for cheater in Party::all(3) {
+        for bytes in [[0, ROW], [0, 1]] {
             let outcomes = run_parties(3, |net| {
                 session(net, |protocol, me| {
-                    if me == cheater {
-                        protocol.model.prover.lie = Lie::in_message(message, 0b11);
-                    } else if me == Party((cheater.0 + 2) % 3) {
-                        protocol.model.products.spoil(0b11);
+                    if me == previous(cheater) {
+                        protocol.model.products.spoil(&bytes, 0b11);
                     }
                 })
             });
-            for outcome in outcomes {
-                let is_found = matches!(outcome, Err(Error::OneOfTwo { what, .. }) if what.contains("proof"));
-                assert!(is_found, "{cheater}, message {message}: {outcome:?}");
-            }
+            assert!(outcomes.iter().all(is_found), "{cheater}, bytes {bytes:?}: {outcomes:?}");
         }
     }
 }
@@ -139,9 +188,30 @@ fn nothing_is_proven_in_a_session_after_an_error() {
         })
     });
     for outcome in outcomes {
-        assert!(
-            matches!(outcome, Err(Error::CheckFailed { what: crate::error::EARLIER_CHECK })),
-            "{outcome:?}"
-        );
+        let is_refused = matches!(&outcome, Err(Error::Misuse(what)) if what.contains("ended with an error"));
+        assert!(is_refused, "{outcome:?}");
     }
+}
+
+/// A session that was there before a check failed in another one proves and releases nothing any more.
+#[test]
+fn a_failed_check_ends_the_other_sessions_under_the_set_up() {
+    let outcomes = run_parties(3, |net| {
+        let config = ReplicatedActiveConfig::default();
+        let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+        let setup = config.set_up(net)?;
+        let mut join = |net: &dyn Net| config.join(&setup, session.stream(), net.members());
+        let (mut failing, mut other) = (join(net)?, join(net)?);
+        let elements = failing.random_elements(1, net)?;
+        failing.multiply_elements(&elements, &elements, net)?;
+        failing.model.elements.spoil();
+        assert!(matches!(failing.check(net), Err(Error::OneOfTwo { .. })));
+        let refused = Err(Error::CheckFailed { what: EARLIER_CHECK });
+        assert_eq!(other.check(net), refused);
+        let value = other.random_elements(1, net)?;
+        assert_eq!(other.open_elements(&value, net).map(drop), refused);
+        assert_eq!(other.elements_for_client(&value, net).map(drop), refused);
+        Ok(())
+    });
+    assert_eq!(outcomes, [Ok(()), Ok(()), Ok(())]);
 }

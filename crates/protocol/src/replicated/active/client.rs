@@ -58,4 +58,4 @@ pub(super) fn combine(mut rest: [&[u8]; PARTIES]) -> Result<Zeroizing<Vec<u8>>> 
 }
 
 /// Three nodes, of which one cheats.
-const UNEQUAL: Error = Error::CheckFailed { what: "that all nodes sent a client messages of one form" };
+const UNEQUAL: Error = Error::CheckFailed { what: "the form of what nodes sent to a client" };

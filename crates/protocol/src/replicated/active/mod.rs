@@ -12,8 +12,9 @@
 //! * **After an error** two honest parties may remember different products, for example if a message came to one of them only. A proof
 //!   would then show the third party a linear function of a share. So after any error nothing is proven or released in the session, and
 //!   the coins of a proof are bound to the number of products and of messages before it ([`Active::give_up`], [`Products::rounds`]).
-//! * **Failure**: a proof that fails ends the session, and every later one under the set-up. It shows that one of two parties cheats,
-//!   the prover or the party that helped to verify, but not which. It tells nothing of a secret, because it depends on the errors alone.
+//! * **Failure**: a check that fails ends the session, and every other one under the set-up at its next check. A party that follows the
+//!   protocol knows that one of the two others cheats, but not which. A check tells nothing of a secret, because it depends on the errors
+//!   alone.
 
 #[cfg(test)]
 mod cheaters;
@@ -78,10 +79,6 @@ pub struct Active {
 impl AdversaryModel for Active {
     type Released = Checked<Cells>;
 
-    /// Of the products of an S-box of AES: in planes, two shares of factors of 30 bits, and two brackets of 18. And in vectors of the proof
-    /// half of four elements, because sixteen products become two of each vector.
-    const BYTES_OF_A_LOOKUP: usize = (2 * 30 + 2 * 18) / 8 + 4 * 8 / 2;
-
     fn new(setup: &Setup, stream: &Stream) -> Active {
         Active {
             products: Products::default(),
@@ -125,8 +122,11 @@ impl AdversaryModel for Active {
         net: &mut dyn Net,
     ) -> Result<()> {
         self.refuse_failed()?;
-        let mine = [0, 1].map(|share| self.digest(share, registers, inputs));
-        self.agree(mine, "shares of an input", ring, net)
+        let lanes = (registers.count() as u64).to_le_bytes();
+        let context = [&registers.circuit()[..], &lanes].concat();
+        let rows: Vec<Pair<&[u8]>> =
+            inputs.iter().map(|input| [0, 1].map(|share| input.share(share))).collect();
+        self.agree_on(&context, &rows, "shares of an input", ring, net)
     }
 
     fn zero_share(&mut self, len: usize, ring: &mut Ring) -> Shares {
@@ -153,9 +153,15 @@ impl AdversaryModel for Active {
                 self.checks.pass();
                 Ok(())
             }
+            // Another session under the set-up has failed: this one has shown nothing.
+            Err(error @ Error::CheckFailed { what: EARLIER_CHECK }) => Err(error),
             Err(Error::CheckFailed { what }) => {
                 self.retirement.retire();
                 Err(one_of_the_others(ring, what))
+            }
+            Err(error @ Error::OneOfTwo { .. }) => {
+                self.retirement.retire();
+                Err(error)
             }
             Err(error) => Err(error),
         }
@@ -208,40 +214,39 @@ impl Active {
         self.sacrifice(ring, net)
     }
 
-    /// Compares a digest with each neighbour, the party before first. One round.
-    fn agree(
+    /// Each two parties compare all shares that both have, by digests under their common key. One round. `rows` are both shares of each
+    /// value.
+    fn agree_on(
         &mut self,
-        mine: Pair<[u8; DIGEST_BYTES]>,
+        context: &[u8],
+        rows: &[Pair<&[u8]>],
         what: &'static str,
         ring: &mut Ring,
         net: &mut dyn Net,
     ) -> Result<()> {
+        let mine = [0, 1].map(|share| {
+            let mut hasher = blake3::Hasher::new_keyed(&self.digests[share]);
+            hasher.update(&self.compared.to_le_bytes());
+            hasher.update(&(context.len() as u64).to_le_bytes()).update(context);
+            for row in rows.iter().map(|both| both[share]) {
+                hasher.update(&(row.len() as u64).to_le_bytes()).update(row);
+            }
+            *hasher.finalize().as_bytes()
+        });
         self.compared += 1;
         let theirs = ring.swap_with_both([&mine[0], &mine[1]], net)?;
         match mine.iter().zip(&theirs).all(|(mine, theirs)| ct_eq(mine, theirs)) {
             true => Ok(()),
-            false => Err(Error::Equivocation { what }),
+            false => Err(one_of_the_others(ring, what)),
         }
     }
 
-    /// An error if anything has failed in this session, or a proof under this set-up.
+    /// An error if this session has ended with an error, or a check under this set-up has failed.
     fn refuse_failed(&self) -> Result<()> {
         self.retirement.refuse_retired()?;
         match self.has_failed {
-            true => Err(Error::CheckFailed { what: EARLIER_CHECK }),
+            true => Err(Error::misuse("a session is used after it has ended with an error")),
             false => Ok(()),
         }
-    }
-
-    /// Of one of this party's two shares of all values, for this circuit and number of lanes, in this comparison.
-    fn digest(&self, share: usize, registers: &Registers, values: &[Shared]) -> [u8; DIGEST_BYTES] {
-        let mut hasher = blake3::Hasher::new_keyed(&self.digests[share]);
-        hasher.update(&self.compared.to_le_bytes()).update(&registers.circuit());
-        hasher.update(&(registers.count() as u64).to_le_bytes());
-        for value in values {
-            let row = value.share(share);
-            hasher.update(&(row.len() as u64).to_le_bytes()).update(row);
-        }
-        *hasher.finalize().as_bytes()
     }
 }

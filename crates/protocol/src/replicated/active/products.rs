@@ -92,12 +92,12 @@ impl Products {
         }
     }
 
-    /// As if the party behind had sent an error with the first product.
+    /// As if the party behind had sent the same error with the first product of each of these bytes of planes.
     #[cfg(test)]
-    pub(super) fn spoil(&mut self, error: u8) {
+    pub(super) fn spoil(&mut self, bytes: &[usize], error: u8) {
         let group = self.groups.iter_mut().find(|group| group.len() > 0).expect("there are products");
         for (i, plane) in group.as_first.planes.iter_mut().enumerate() {
-            plane[0] ^= error >> i & 1;
+            bytes.iter().for_each(|byte| plane[*byte] ^= error >> i & 1);
         }
     }
 }

@@ -25,7 +25,8 @@
 //! **Zero knowledge.** V1 is sent nothing but coins and verdicts. V2 receives, at each level, q(0) and q2 plus what a generator under k_i
 //! gives, which V2 lacks; the last step is argued in its file. The verdict depends on the errors of a cheater and on the coins alone.
 //!
-//! **Cost**: 240 bytes for the rows and 16 for each level, to one neighbour, and three rounds each.
+//! **Cost**, to one neighbour: 240 bytes and five rounds for the rows, 16 bytes and three rounds for a level, 1,024 bytes, 16 to the other
+//! neighbour and four rounds for the last step, and a round for the verdicts.
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_prg::AesPrg;
@@ -61,6 +62,9 @@ pub(super) struct Prover {
     claims: Claims,
     #[cfg(test)]
     pub(super) lie: super::cheaters::Lie,
+    /// The number of a toss, and what its coin is to be.
+    #[cfg(test)]
+    pub(super) forced: Option<(u64, u64)>,
 }
 
 /// The vectors and claims of a party in all three proofs.
@@ -91,6 +95,8 @@ impl Prover {
             claims: Claims::default(),
             #[cfg(test)]
             lie: Default::default(),
+            #[cfg(test)]
+            forced: None,
         }
     }
 
@@ -114,7 +120,10 @@ impl Prover {
         let context = [&self.context[..], &self.tosses.to_le_bytes()].concat();
         self.tosses += 1;
         ring.counts().rounds += 2;
-        toss(&context, net)
+        #[cfg(not(test))]
+        return toss(&context, net);
+        #[cfg(test)]
+        toss(&context, net).map(|coins| super::cheaters::forced(coins, self.forced, self.tosses))
     }
 
     /// From products to vectors over K.
@@ -267,11 +276,18 @@ fn fold(low: &mut [u64], high: &[u64], r: u64) {
 
 /// The next elements of a generator.
 pub(super) fn draw<const N: usize>(generator: &mut AesPrg) -> [u64; N] {
-    core::array::from_fn(|_| {
+    let mut elements = [0; N];
+    fill(generator, &mut elements);
+    elements
+}
+
+/// Overwrites all by the next elements of a generator.
+pub(super) fn fill(generator: &mut AesPrg, elements: &mut [u64]) {
+    for element in elements {
         let mut word = [0; 8];
         generator.fill(&mut word);
-        u64::from_le_bytes(word)
-    })
+        *element = u64::from_le_bytes(word);
+    }
 }
 
 /// Elements as bytes.

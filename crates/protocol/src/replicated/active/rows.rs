@@ -1,8 +1,8 @@
 //! The first level of a proof: the products of a group stand in sixteen rows.
 //!
 //! A column has sixteen products, one in each row. The factors of a column are the values of polynomials of degree 15 at the points of rows
-//! ([`super::interpolation`]), which are the elements of GF(16). So the polynomials' values at other points are in F = GF(2^8): everything
-//! until the coin r is computed in planes, in the small fields.
+//! ([`super::interpolation`]), which are the elements of GF(16). So the polynomials' values at other points are in F = GF(2^8), and
+//! are computed and multiplied in planes.
 //!
 //! **The claim.** Every column k has a weight theta_k in K, and every row a weight eta_a, with eta_0 = 1; all are coins. For a
 //! column, let p_k(X) = sum of u_k(X) v_k(X) over the two products x_i y_(i+1) and y_i x_(i+1). The claim is that the sum of
@@ -35,7 +35,7 @@ use zeroize::Zeroizing;
 use super::super::ring::seed;
 use super::interpolation::Interpolation;
 use super::products::{Group, Products, Rows};
-use super::proof::Claims;
+use super::proof::{Claims, fill};
 
 /// Products of a column.
 const ROWS: usize = 16;
@@ -92,11 +92,12 @@ impl Weights {
     pub(super) fn new(coins: [u8; 32], products: &Products) -> Weights {
         let mut generator = AesPrg::new(&seed(&coins), 0);
         let mut rows = [1; ROWS];
-        rows[1..].copy_from_slice(&random(&mut generator, ROWS - 1));
+        fill(&mut generator, &mut rows[1..]);
         let mut weights = Weights { rows, shared: Vec::new(), columns: Vec::new() };
         for group in products.groups() {
             let layout = Layout::of(group);
-            let shared = random(&mut generator, layout.lanes());
+            let mut shared = vec![0; layout.lanes()];
+            fill(&mut generator, &mut shared);
             let mut columns = vec![0; layout.columns()];
             for (j, columns) in columns.chunks_mut(layout.lanes()).enumerate() {
                 Gf2_64::combine(columns, &[(&shared, power_of_x(j))], 0);
@@ -333,12 +334,6 @@ fn multiples(factor: u64, bits: usize) -> impl Iterator<Item = u128> {
 
 fn power_of_x(j: usize) -> u64 {
     1 << j
-}
-
-fn random(generator: &mut AesPrg, count: usize) -> Vec<u64> {
-    let mut bytes = vec![0; 8 * count];
-    generator.fill(&mut bytes);
-    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
 fn tiles(count: usize) -> Zeroizing<Vec<Tile>> {

@@ -5,7 +5,7 @@
 //! chi^k (s c_k + d_k + e_k b_k), which is zero if all products are right.
 //!
 //! **Soundness.** Every share of a, b and r is held by two parties, and the two honest parties agree on the one that they have in common: it
-//! was drawn, received from each other, or compared ([`Active::compare_factors`]). So a cheater can only add to a product the difference
+//! was drawn, received from each other, or compared ([`Active::agree_on`]). So a cheater can only add to a product the difference
 //! between what it sent and what it should have sent. With errors of c_k and d_k, w = sum of chi^k (s error_c + error_d). All errors are fixed
 //! before s and chi are tossed, and e is what it should be, since openings are compared. If error_c is not 0, one s at most makes a term
 //! zero; and if a term is not zero, n chi at most make the sum zero. So a wrong product of n passes with probability (n + 1) / 2^128.
@@ -49,6 +49,12 @@ impl Products {
     pub(super) fn count(&self) -> usize {
         self.count
     }
+
+    /// As if a product that this party has were another one.
+    #[cfg(test)]
+    pub(super) fn spoil(&mut self) {
+        self.c[0].shares[0] ^= 1;
+    }
 }
 
 impl Active {
@@ -59,7 +65,8 @@ impl Active {
             return Ok(());
         }
         let [a, b, c] = [a, b, c].map(|parts| Elements::join(&parts.iter().collect::<Vec<_>>()));
-        self.compare_factors([&a, &b], ring, net)?;
+        let factors = [&a, &b].map(|elements| [&elements.shares[..], &elements.macs]);
+        self.agree_on(b"factors of elements", &factors, "shares of elements", ring, net)?;
         let r = ring.random_elements(count);
         let d = ring.multiply_elements(&r, &b, net)?;
         let context = [
@@ -90,21 +97,6 @@ impl Active {
             true => Ok(()),
             false => Err(Error::CheckFailed { what: "products of elements" }),
         }
-    }
-
-    /// Each two parties compare the shares of all factors that both have. One round.
-    fn compare_factors(&mut self, factors: [&Elements; 2], ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
-        let digest = |share: usize| {
-            let mut hasher = blake3::Hasher::new_keyed(&self.digests[share]);
-            hasher.update(b"elements").update(&self.compared.to_le_bytes());
-            for elements in factors {
-                let row = if share == 0 { &elements.shares } else { &elements.macs };
-                hasher.update(&(row.len() as u64).to_le_bytes()).update(row);
-            }
-            *hasher.finalize().as_bytes()
-        };
-        let mine = [0, 1].map(digest);
-        self.agree(mine, "shares of elements", ring, net)
     }
 }
 
