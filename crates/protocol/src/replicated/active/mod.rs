@@ -49,7 +49,8 @@ use crate::{Error, Result};
 use products::Products;
 use proof::Prover;
 
-/// When so many products are remembered they are proven. Those of the round that reaches it are among them.
+/// When so many products are remembered they are proven. Those of the round that reaches it are among them. With what their proof takes, that
+/// is 14 MB of memory for AES. Half as many take 10 MB, and cost a twentieth of the rate.
 const MOST: usize = 1 << 20;
 
 /// The same for products of elements.
