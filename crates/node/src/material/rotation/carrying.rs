@@ -63,27 +63,33 @@ pub(super) fn carry_over(
 
 /// The keys, with this node's shares.
 fn read(store: &Store, keys: &[HeldKey]) -> Result<Vec<CarriedKey>> {
-    let name = |key: &HeldKey| key.info.as_ref().map(|info| info.properties.name.clone()).unwrap_or_default();
     let read = |key: &HeldKey| {
-        let name = name(key);
-        Ok(CarriedKey { shares: shares_of(store, &name, key.id)?, id: key.id, name })
+        let name = key.info.as_ref().map(|info| info.properties.name.clone()).unwrap_or_default();
+        let shares = shares_of(store, &name, key.id).map_err(|e| {
+            Error::System(format!(
+                "this node's share of the key {} cannot be read: {e}; or delete the key at all nodes. Then order the refresh again",
+                label(key)
+            ))
+        })?;
+        Ok(CarriedKey { shares, id: key.id, name })
     };
     keys.iter().map(read).collect()
 }
 
+fn shares_of(store: &Store, name: &str, id: [u8; 16]) -> Result<Shares> {
+    let key = store.find(name, Which::Id(id)).map_err(system)?;
+    Ok(key.ok_or_else(|| Error::System("it is gone".into()))?.shares.clone())
+}
+
 /// The keys to which some of the carried values belong, for people: the first ones by their names.
 fn named(keys: &[HeldKey], carried: &[CarriedKey], values: &[usize]) -> String {
-    let mut first = 0;
+    let mut end = 0;
     let mut labels = Vec::new();
-    for (key, held) in carried.iter().zip(keys) {
-        let own = first..first + key.shares.len();
-        first = own.end;
+    for (key, carried) in keys.iter().zip(carried) {
+        let own = end..end + carried.shares.len();
+        end = own.end;
         if values.iter().any(|value| own.contains(value)) {
-            let version = held.info.as_ref().map_or(1, |info| info.version);
-            labels.push(match version {
-                1 => format!("'{}'", key.name),
-                version => format!("'{}' (version {version})", key.name),
-            });
+            labels.push(label(key));
         }
     }
     let more = labels.len().saturating_sub(MOST_NAMED);
@@ -92,7 +98,34 @@ fn named(keys: &[HeldKey], carried: &[CarriedKey], values: &[usize]) -> String {
     if more == 0 { format!("{what} {names}") } else { format!("{what} {names} and {more} more") }
 }
 
-fn shares_of(store: &Store, name: &str, id: [u8; 16]) -> Result<Shares> {
-    let key = store.find(name, Which::Id(id)).map_err(system)?;
-    Ok(key.ok_or_else(|| Error::System(format!("the key {name} is gone")))?.shares.clone())
+/// A version of a key, for people.
+fn label(key: &HeldKey) -> String {
+    match &key.info {
+        Some(info) if info.version == 1 => format!("'{}'", info.properties.name),
+        Some(info) => format!("'{}' (version {})", info.properties.name, info.version),
+        None => format!("with the id {}", hex::encode(key.id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::KeyState;
+    use crate::store::testing::key;
+
+    #[test]
+    fn values_that_do_not_fit_are_told_as_keys_and_many_are_counted() {
+        let (mut keys, mut carried) = (Vec::new(), Vec::new());
+        for seed in 0..9 {
+            let mut stored = key(&format!("k{seed}"), seed);
+            stored.info.version = if seed == 2 { 3 } else { 1 };
+            carried.push(CarriedKey { name: String::new(), id: stored.info.id, shares: stored.shares });
+            keys.push(HeldKey { id: stored.info.id, state: KeyState::Announced, info: Some(stored.info) });
+        }
+        // Each has two values.
+        assert_eq!(named(&keys, &carried, &[0, 1]), "the key 'k0'");
+        assert_eq!(named(&keys, &carried, &[3, 4]), "the keys 'k1', 'k2' (version 3)");
+        let all: Vec<usize> = (0..18).collect();
+        assert!(named(&keys, &carried, &all).ends_with("'k4' and 4 more"));
+    }
 }

@@ -157,7 +157,7 @@ fn a_refresh_ends_at_a_node_that_cannot_read_its_share_and_the_nodes_serve() {
     trial.restart();
     trial.order();
     let told = || trial.state(1).refresh_trouble.unwrap_or_default();
-    until("it names the key", || told().contains("spoilt") && told().contains("damaged"));
+    until("it names the key", || told().contains("the key 'spoilt' cannot be read"));
     let wants = |node: usize| trial.state(node).rotating.contains(&"node-2".into());
     until("that node wants it no more", || (0..3).all(|node| !wants(node)));
     until("all are ready", || trial.is_ready());
