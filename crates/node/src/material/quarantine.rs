@@ -57,7 +57,9 @@ impl Failure {
             }
             Error::Equivocation { .. } => format!("a node told others different things while {during}"),
             Error::OneOfTwo { first, second, what } => {
-                let suspects = vec![name_of(*first), name_of(*second)];
+                let mut suspects = [*first, *second];
+                suspects.sort_by_key(|node| node.index());
+                let suspects = suspects.map(name_of).to_vec();
                 let reason = format!(
                     "a check failed while {during} ({what}): {} departed from the protocol, or its memory or disk is damaged, or this \
                      node's own disk is damaged. It cannot be found out which, and the nodes cannot go on without one. {ALTERNATIVE}",
@@ -254,8 +256,8 @@ mod tests {
     fn a_check_that_names_two_nodes_names_them_in_the_reason_and_as_suspects_and_claims_no_more() {
         let error = Error::OneOfTwo { first: Party(2), second: Party(0), what: "shares of an output" };
         let failure = of(&error).expect("a check failed");
-        assert_eq!(failure.suspects, ["node-3", "node-1"]);
-        for part in ["while keys moved", "shares of an output", "node-3 or node-1", "this node's own disk"] {
+        assert_eq!(failure.suspects, ["node-1", "node-3"]);
+        for part in ["while keys moved", "shares of an output", "node-1 or node-3", "this node's own disk"] {
             assert!(failure.reason.contains(part), "{}", failure.reason);
         }
         let error = Error::Peer { peer: Party(1), detail: "a wrong length".into() };
