@@ -87,6 +87,7 @@ mod tests {
             Error::CheckFailed { what: "an opening" },
             Error::Disputed { dealer: peer, receiver: Party(2) },
             Error::OneOfTwo { first: peer, second: Party(2), what: "shares" },
+            Error::SharesDiffer { first: peer, second: Party(2), values: vec![0, 3] },
             Error::Missing { there: PartySet::all(3), needed: 4, purpose: "serve" },
             Error::OutOfMaterial { detail: format!("{} holds nothing", Party(0)) },
             Error::Misuse(detail.clone()),

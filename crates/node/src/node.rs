@@ -241,7 +241,7 @@ fn start(
     core.material.load()?;
     // The node was killed after it counted a failed check and before it wrote down the quarantine.
     if core.material.quarantined().is_none() && core.material.guesses().failed > 0 {
-        core.material.quarantine("a check failed before this start", &[]);
+        core.material.quarantine("a check failed before this start".to_owned().into());
     }
     if let Some(Quarantine { reason, .. }) = core.material.quarantined() {
         tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");

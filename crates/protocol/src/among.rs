@@ -97,6 +97,9 @@ fn renamed(error: Error, new: impl Fn(Party) -> Party) -> Error {
         Error::OneOfTwo { first, second, what } => {
             Error::OneOfTwo { first: new(first), second: new(second), what }
         }
+        Error::SharesDiffer { first, second, values } => {
+            Error::SharesDiffer { first: new(first), second: new(second), values }
+        }
         Error::Missing { there, needed, purpose } => {
             Error::Missing { there: there.iter().map(new).collect(), needed, purpose }
         }

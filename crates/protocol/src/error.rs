@@ -99,10 +99,12 @@ pub enum Error {
         /// What was checked.
         what: &'static str,
     },
-    /// Two parties each gave this one something that should fit and does not: **one of the two deviated**, and it cannot be found out which.
+    /// Two parties each gave this one something that should fit and does not. **One of the two deviated, or one of all three is damaged**:
+    /// its memory, or the shares on its disk. It cannot be found out which. A party that knows of itself that it is sound knows that it was one
+    /// of the two.
     #[error(
-        "a check failed: {what}. {first} or {second} departed from the protocol, or its memory or disk is damaged, and it cannot be found \
-         out which of the two; nothing is revealed"
+        "a check failed: {what}. {first} or {second} departed from the protocol, or the memory or disk of one of them is damaged, or of \
+         this party. It cannot be found out which; nothing is revealed"
     )]
     OneOfTwo {
         /// One of them.
@@ -111,6 +113,20 @@ pub enum Error {
         second: Party,
         /// What does not fit.
         what: &'static str,
+    },
+    /// Two parties hold different shares of stored values, where both should hold the same ones. One of the two has lost or changed its shares,
+    /// or cheats. Nothing was taken into use. It would end like this again, until the shares are mended or the values are given up.
+    #[error(
+        "{first} and {second} hold different shares of values that are stored (numbers {values:?}, from 0): the memory or disk of one of \
+         them is damaged or was changed, or it cheats"
+    )]
+    SharesDiffer {
+        /// One of them.
+        first: Party,
+        /// The other.
+        second: Party,
+        /// Which of the values, in the order in which they were given, from 0.
+        values: Vec<usize>,
     },
     /// Two parties contradict each other before all about what one sent the other over their private channel. One of them cheats;
     /// the others cannot find out which.

@@ -7,6 +7,7 @@ use polyclave_config::{Change, ClientDir, Cluster, Consent, NodeDir};
 use polyclave_node::Cheat;
 use polyclave_node::reshare::{Done, reshare, reshare_and_cheat};
 use polyclave_node::store::{Secret, Store};
+use polyclave_protocol::spdz::Guesses;
 use polyclave_transport::wire::Mode;
 
 use crate::common::active::fill;
@@ -25,14 +26,17 @@ struct Trial {
 
 impl Trial {
     fn begin((protocol, nodes): (&str, usize), to: &str, removed: &[&str]) -> Trial {
-        let mut cluster =
-            TestCluster::define_with(protocol, nodes, if nodes == 2 { 1 } else { (nodes - 1) / 3 });
+        let mut cluster = TestCluster::define_with(protocol, nodes, 1);
         cluster.set_stock(24, 0);
         (0..nodes).for_each(|node| cluster.restart(node));
         cluster.wait_until_ready();
-        fill(&cluster);
+        let fill_stock = || match protocol {
+            "replicated-active" => {}
+            _ => fill(&cluster),
+        };
+        fill_stock();
         cluster.client().generate(key("k", "aes-128", &[Mode::Gcm])).expect("a key");
-        fill(&cluster);
+        fill_stock();
         let sealed = seal(&cluster.client(), "k", &data(32)).expect("sealed");
         (0..nodes).for_each(|node| cluster.stop(node));
         let change = Change {
@@ -141,5 +145,30 @@ fn a_node_of_spdz_that_uses_other_shares_ends_the_move_and_counts_as_a_guess_at_
     assert_eq!(store.guesses().expect("read").failed, 1);
     assert!(store.quarantined().expect("read").expect("it is").reason.contains("moved to other nodes"));
     drop(store);
+    trial.goes_on();
+}
+
+/// There is no MAC key, so nothing is counted. However often it happens, the keys can still move.
+#[test]
+fn a_node_of_replicated_active_that_uses_other_shares_ends_the_move_and_no_guess_is_counted() {
+    let trial = Trial::begin(("replicated-active", 3), "spdz-tower", &["node-3"]);
+    let outcomes = trial.moved(Some((1, Cheat::WithOtherShares)));
+    assert!([0, 2].iter().all(|honest| outcomes[*honest].is_err()), "{outcomes:?}");
+    let mut stopped = 0;
+    for node in [0, 2] {
+        let store = trial.store(node);
+        assert_eq!(store.guesses().expect("read"), Guesses::default());
+        let Some(quarantine) = store.quarantined().expect("read") else { continue };
+        assert!(quarantine.reason.contains("moved to other nodes"), "{}", quarantine.reason);
+        let dir = NodeDir::open(&trial.cluster.local.nodes[node]).expect("its directory");
+        let log = std::fs::read_to_string(dir.audit_path()).expect("it is there");
+        assert!(log.contains("quarantine"), "{log}");
+        stopped += 1;
+    }
+    assert!(stopped > 0, "an honest node finds it: {outcomes:?}");
+    // As many failures as no MAC key bears.
+    for node in 0..3 {
+        trial.store(node).count_guesses(Guesses { failed: 7, unanswered: 0 }).expect("counted");
+    }
     trial.goes_on();
 }

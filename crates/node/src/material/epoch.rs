@@ -1,13 +1,13 @@
 //! Epochs: what sessions run under in addition to the common secrets, with its material in stock.
 //!
-//! Protocols with a MAC key make an epoch afresh whenever a node has started. It belongs to the common secrets and to one start of each
+//! Under active protocols that abort, the nodes make an epoch afresh whenever a node has started. It belongs to the common secrets and to one start of each
 //! node, which all nodes compare; it is in memory only. The first node leads ([`crate::material::preparation`]): as soon as all nodes are
 //! connected, none is under quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the previous one. No
 //! node relies on an epoch before all have said that they have it. A node that missed this says in its next beat that it has none, and the
 //! nodes make another.
 //!
-//! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and when its MAC key
-//! was given up.
+//! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and when a check in
+//! it has failed or was left without an answer: its MAC key is given up then, if there is one.
 //!
 //! Protocols that guarantee the output have a single permanent epoch, which every node begins for itself ([`Epoch::standing`]).
 
@@ -246,7 +246,7 @@ fn make(
     boots: Vec<[u8; 16]>,
     net: &mut TlsNet,
 ) -> Result<Epoch> {
-    // Restored as stored, without what sessions have learned about its MAC key. The quarantine remembers failed checks.
+    // Restored as stored, without what sessions have noted in it of failed checks. The quarantine remembers those.
     let stored = material.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
     let setup =

@@ -1,89 +1,142 @@
 //! What happens when a check fails: this node computes nothing any more, for anybody, until its operators have made fresh common secrets.
 //!
-//! A failed check of any kind can tell a cheater about a bit of a secret, and mostly this node cannot know who cheated; the reason names a
-//! node only if that node itself sent something that does not fit ([`Error::Peer`]). So nothing is tried again. The node writes down what
-//! happened before it answers, gives up the epoch and all material, and remains under quarantine over restarts. Only a rotation ends it
-//! ([`crate::material::rotation`]). A client learns that it happened and nothing about how far its computation had come. The peers learn of
-//! it with the next beat.
+//! A failed check shows that a node departed from the protocol. Where there is a MAC key, it can also tell a cheater about a bit of that
+//! key. Mostly this node cannot know who cheated; the reason names one node only if that node itself sent something that does not fit
+//! ([`Error::Peer`]). So nothing is tried again. The node writes down what happened before it answers, gives up the epoch and all material,
+//! and remains under quarantine over restarts. Only a rotation ends it ([`crate::material::rotation`]). A client learns that it happened and
+//! nothing about how far its computation had come. The peers learn of it with the next beat.
 //!
 //! Under replicated sharing a failed check tells a cheater nothing, because there is no MAC key. But it shows that one of the two other nodes
-//! cheats, and neither this node nor anybody else can tell which ([`Error::OneOfTwo`]). Without either of them there is no third share. So this node
-//! stops, too. The reason and the audit log name the two, and claim no more.
+//! cheats, or that the disk of one of the three is damaged, and neither this node nor anybody else can tell which ([`Error::OneOfTwo`]).
+//! Without any of the three there is no third share. So this node stops, too. The reason and the audit log name the two, and claim no more.
 //!
-//! Where there is a MAC key, the node counts failures under it, and also checks that a peer left without an answer ([`Error::Unanswered`]). The latter end
-//! the epoch and are no quarantine, because machines are killed, until there are so many that the key must be replaced ([`Guesses`], which
-//! has the bound). The count is durable: every epoch makes its transfers afresh under the same stored share of the key, and a node that
+//! Where there is a MAC key, the node counts failures under it, and also checks that a peer left without an answer ([`Error::Unanswered`]).
+//! The latter end the epoch, also without a MAC key. They are no quarantine, because machines are killed, until there are so many that the
+//! key must be replaced ([`Guesses`], which has the bound). The count is durable: every epoch makes its transfers afresh under the same stored share of the key, and a node that
 //! started the count again with each would allow any number of guesses. Every node counts what it has seen: those are the guesses at its
 //! own share, and a forger needs the shares of all nodes that do not cheat.
 
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
-use polyclave_protocol::{EARLIER_CHECK, Error};
+use polyclave_protocol::{EARLIER_CHECK, Error, Party};
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::error::system;
 use crate::material::state::Material;
 use crate::operator::audit::Event;
 use crate::operator::clock::now;
+use crate::operator::logbook::Logbook;
 use crate::store::{Quarantine, Store};
 
 /// What operators have to do.
 pub(crate) const REMEDY: &str = "find out which machine was altered; when all are sound, order fresh common secrets at every \
                                  node (`polyclave node refresh DIR`)";
 
-/// Where a check names two nodes and cannot say which of them cheats.
-const ALTERNATIVE: &str = "under shamir-active four nodes can";
+/// What operators can do if a check names two nodes again and again, and cannot say which of them cheats.
+const ALTERNATIVE: &str = "Four nodes under shamir-active go on without a cheater";
 
 /// Bits of the MAC keys of all protocols that nodes serve with.
 const KEY_BITS: u32 = 64;
 
+/// A check that failed, as it is told to the operator.
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    /// Names of nodes. If there are any, one of them cheats, or the memory or disk of one of them or of this node is damaged.
+    suspects: Vec<String>,
+}
+
+impl Failure {
+    /// What an error shows, if it is that of a check that failed in the same session. `during` says what was under way, never how far.
+    pub(crate) fn of(error: &Error, during: &str, name_of: impl Fn(Party) -> String) -> Option<Failure> {
+        let reason = match error {
+            Error::Unanswered { .. } => return None,
+            // The failure itself belongs to another session, which judges it.
+            Error::CheckFailed { what } if *what == EARLIER_CHECK => return None,
+            error if !error.may_be_a_wrong_guess() => return None,
+            Error::Peer { peer, .. } => {
+                format!("{} sent something that does not fit while {during}", name_of(*peer))
+            }
+            Error::Equivocation { .. } => format!("a node told others different things while {during}"),
+            Error::OneOfTwo { first, second, what } => {
+                let mut suspects = [*first, *second];
+                suspects.sort_by_key(|node| node.index());
+                let suspects = suspects.map(name_of).to_vec();
+                let reason = format!(
+                    "a check failed while {during} ({what}): {} departed from the protocol, or its memory or disk is damaged, or this \
+                     node's own disk is damaged. It cannot be found out which, and the nodes cannot go on without one. {ALTERNATIVE}",
+                    suspects.join(" or ")
+                );
+                return Some(Failure { reason, suspects });
+            }
+            _ => format!("a check failed while {during}"),
+        };
+        Some(Failure::from(reason))
+    }
+
+    /// Tells the operator, after the failure is on this node's disk.
+    pub(crate) fn announce(&self, logbook: &Logbook) {
+        tracing::error!(
+            reason = self.reason,
+            remedy = REMEDY,
+            "this node is under quarantine and serves nothing"
+        );
+        let detail = match &self.suspects[..] {
+            [] => String::new(),
+            suspects => format!("one-of={}", suspects.join(",")),
+        };
+        logbook.note(&Event { detail: &detail, ..Event::of_node("quarantine", "check-failed") });
+    }
+}
+
+/// Nobody is suspected.
+impl From<String> for Failure {
+    fn from(reason: String) -> Failure {
+        Failure { reason, suspects: Vec::new() }
+    }
+}
+
 /// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during` says what was under way, never
 /// how far.
 pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
-    if !error.may_be_a_wrong_guess() {
-        return false;
-    }
-    let mut suspects = Vec::new();
-    let reason = match error {
-        // The failure itself belongs to another session, which judges it.
+    let has_mac_key = material.strategy.has_mac_key();
+    let name_of = |node: Party| material.members.name_of(node).to_owned();
+    let failure = match error {
         Error::CheckFailed { what } if *what == EARLIER_CHECK => {
-            material.end_epoch("its MAC key was given up");
+            material.end_epoch(match has_mac_key {
+                true => "its MAC key was given up",
+                false => "a check has failed under its common secrets",
+            });
             return false;
         }
         Error::Unanswered { peer, .. } => {
-            tracing::warn!(node = material.members.name_of(*peer), during, error = %error, "a node left a check without an answer");
-            material.count_guesses(Guesses { failed: 0, unanswered: 1 });
+            tracing::warn!(node = name_of(*peer), during, error = %error, "a node left a check without an answer");
+            if has_mac_key {
+                material.count_guesses(Guesses { failed: 0, unanswered: 1 });
+            }
             material.end_epoch("a node left a check without an answer");
-            if !material.guesses().must_rotate(KEY_BITS) {
+            if !has_mac_key || !material.guesses().must_rotate(KEY_BITS) {
                 return false;
             }
-            "too many checks failed or were left without an answer under one MAC key".into()
-        }
-        Error::Peer { peer, .. } => {
-            format!("{} sent something that does not fit while {during}", material.members.name_of(*peer))
-        }
-        Error::Equivocation { .. } => format!("a node told others different things while {during}"),
-        Error::OneOfTwo { first, second, what } => {
-            suspects = material.members.names_of([*first, *second].into_iter().collect());
-            format!(
-                "a check failed while {during} ({what}): {} departed from the protocol, or its memory or disk is damaged. It cannot be \
-                 found out which, and the nodes cannot go on without one: {ALTERNATIVE}",
-                suspects.join(" or ")
+            Failure::from(
+                "too many checks failed or were left without an answer under one MAC key".to_owned(),
             )
         }
-        _ => format!("a check failed while {during}"),
+        error => {
+            let Some(failure) = Failure::of(error, during, name_of) else { return false };
+            if has_mac_key {
+                material.count_guesses(Guesses { failed: 1, unanswered: 0 });
+            }
+            failure
+        }
     };
-    if !matches!(error, Error::Unanswered { .. }) && material.strategy.has_mac_key() {
-        material.count_guesses(Guesses { failed: 1, unanswered: 0 });
-    }
-    material.quarantine(&reason, &suspects);
+    material.quarantine(failure);
     true
 }
 
 /// Why keys cannot be carried over from the MAC key in use, if that is so: a cheater may know so much of that key that the probability of a
-/// correct result is too small, and the operator has not accepted that risk.
-pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
+/// correct result is too small, and the operator has not accepted that risk. Without a MAC key there is nothing to know of it.
+pub(crate) fn refuse_guessed(store: &Store, has_mac_key: bool) -> crate::Result<()> {
     let guesses = store.guesses().map_err(system)?;
-    if guesses.may_go_on(KEY_BITS) || store.guesses_accepted().map_err(system)? {
+    if !has_mac_key || guesses.may_go_on(KEY_BITS) || store.guesses_accepted().map_err(system)? {
         return Ok(());
     }
     let Guesses { failed, unanswered } = guesses;
@@ -97,10 +150,9 @@ pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
 
 impl Material {
     /// Puts this node under quarantine: from now on it computes nothing.
-    /// Of the suspects, if there are any, one has cheated.
-    pub(crate) fn quarantine(&self, reason: &str, suspects: &[String]) {
-        let reason = self.members.told(reason);
-        let quarantine = Quarantine { reason: reason.clone(), since: now() };
+    pub(crate) fn quarantine(&self, failure: Failure) {
+        let failure = Failure { reason: self.members.told(&failure.reason), ..failure };
+        let quarantine = Quarantine { reason: failure.reason.clone(), since: now() };
         {
             let mut current = self.quarantine.write();
             if current.is_some() {
@@ -110,22 +162,18 @@ impl Material {
         }
         self.settle_quarantine();
         self.strategy.give_up(self, "a check failed");
-        tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
-        let detail = match suspects {
-            [] => String::new(),
-            suspects => format!("one-of={}", suspects.join(",")),
-        };
-        self.logbook.note(&Event { detail: &detail, ..Event::of_node("quarantine", "check-failed") });
+        failure.announce(&self.logbook);
         metrics::gauge!("polyclave_quarantined").set(1.0);
     }
 
-    /// Adds failed and unanswered checks under the MAC key in use.
+    /// Failed and unanswered checks under the MAC key in use.
     pub(crate) fn guesses(&self) -> Guesses {
         let stored = self.store.guesses().unwrap_or_default();
         let uncounted = *self.uncounted.lock();
         sum(stored, uncounted)
     }
 
+    /// Adds to these.
     fn count_guesses(&self, more: Guesses) {
         {
             let mut uncounted = self.uncounted.lock();
@@ -192,5 +240,49 @@ fn sum(a: Guesses, b: Guesses) -> Guesses {
     Guesses {
         failed: a.failed.saturating_add(b.failed),
         unanswered: a.unanswered.saturating_add(b.unanswered),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::in_memory;
+
+    fn of(error: &Error) -> Option<Failure> {
+        Failure::of(error, "keys moved", |node| format!("node-{}", node.index() + 1))
+    }
+
+    #[test]
+    fn a_check_that_names_two_nodes_names_them_in_the_reason_and_as_suspects_and_claims_no_more() {
+        let error = Error::OneOfTwo { first: Party(2), second: Party(0), what: "shares of an output" };
+        let failure = of(&error).expect("a check failed");
+        assert_eq!(failure.suspects, ["node-1", "node-3"]);
+        for part in ["while keys moved", "shares of an output", "node-1 or node-3", "this node's own disk"] {
+            assert!(failure.reason.contains(part), "{}", failure.reason);
+        }
+        let error = Error::Peer { peer: Party(1), detail: "a wrong length".into() };
+        let failure = of(&error).expect("it does not fit");
+        assert!(failure.reason.starts_with("node-2 sent") && failure.suspects.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_failed_check_of_the_session_is_none() {
+        for error in [
+            Error::CheckFailed { what: EARLIER_CHECK },
+            Error::Unanswered { peer: Party(1), detail: "it is gone".into() },
+            Error::Closed { peer: Party(1), detail: "it is gone".into() },
+            Error::SharesDiffer { first: Party(0), second: Party(1), values: vec![0] },
+            Error::System("no room".into()),
+        ] {
+            assert!(of(&error).is_none(), "{error}");
+        }
+    }
+
+    #[test]
+    fn failed_checks_keep_keys_from_being_carried_over_only_from_a_mac_key() {
+        let (store, _disk) = in_memory();
+        store.count_guesses(Guesses { failed: 6, unanswered: 0 }).expect("counted");
+        assert!(refuse_guessed(&store, true).is_err());
+        assert_eq!(refuse_guessed(&store, false), Ok(()));
     }
 }

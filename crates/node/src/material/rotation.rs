@@ -19,8 +19,8 @@
 //! ```
 //!
 //! The first node leads: when all nodes want a rotation, or any node has something prepared, it orders a round. In a round no key is made or
-//! deleted. Under protocols with a MAC key no request runs at all, since the epoch ends. Under the others keys are used all the while, under
-//! S. Only the moment in which P is taken into use has to wait until no request is between reading shares and noting which common secrets
+//! deleted. Under active protocols that abort no request runs at all, since the epoch ends. Under the others keys are used all the while,
+//! under S. Only the moment in which P is taken into use has to wait until no request is between reading shares and noting which common secrets
 //! they belong to. (Nodes compare the latter in every request, so shares of S and of P never meet.) All nodes are connected, tell each other (wants, S, P), and compare what each has heard. Then
 //!
 //! 1. *The S of one node is the P of another*, or *all have prepared the same P*: all nodes had stored P, so the nodes that have it
@@ -30,14 +30,18 @@
 //!    over and stored beside the old one, piece by piece, and last the common secrets stored as prepared. All nodes tell each other so.
 //!    Then each node takes all of it into use in one transaction, which also ends the quarantine and the wish.
 //!
-//! Carrying over is checked by the protocols before anything is prepared, so no key's check value is computed again: what is added to
-//! shares is tested to share zeros, or what is opened has MACs.
+//! Carrying over is checked by the protocols before anything is prepared, so no key's check value is computed again. Under Shamir sharing
+//! what is added to shares is tested to share zeros. Where there are MACs, what is opened has them. Under replicated sharing every node adds the
+//! same zeros, and each two nodes compare the shares that both hold afterwards.
 //!
 //! So a crash at any moment leaves every node at S or at P with all keys, and a round with all nodes brings them together: a node at P knew
 //! that all had stored P, and no node gives P up while another could be at P. A node with something prepared makes and deletes no key, so
 //! that none is there or gone that was not or was carried over.
 //!
-//! A check that fails in a round ends the wish: the operators look first, and order the rotation again.
+//! A failure that would come again ends the wish at the nodes that see it: a check that fails, and shares of a stored key that cannot be
+//! read, or that do not fit those of another node ([`would_repeat`], [`carry_over`]). Then the nodes serve as before, the operators look first,
+//! and order the rotation again. By the settings alone a node orders none for a day. What else fails, such as a connection that ends, is
+//! tried again.
 //!
 //! The old MAC key was given up in memory when a check failed; here the nodes use it once more, as it was stored. The failed check may have
 //! told a cheater something about it (no check opens anything of it: `spdz/check.rs`). After b failed checks, those of earlier rounds
@@ -113,6 +117,8 @@ pub(crate) struct Rotation {
     trouble: Mutex<Option<String>>,
     /// When this node last took fresh common secrets into use.
     renewed: Mutex<Option<Instant>>,
+    /// When a failure last ended a wish of this node.
+    given_up: Mutex<Option<Instant>>,
 }
 
 /// What a rotation is doing at a node, for its operator.
@@ -176,7 +182,8 @@ pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
 }
 
 /// Orders a rotation by itself if the common secrets are so many days old, and returns whether it has. A node that does not know how old they
-/// are counts from now on. If a rotation needs approval, which is what `needs` says, it only tells the operator that one is due.
+/// are counts from now on. If a rotation needs approval, which is what `needs` says, it only tells the operator that one is due. After a
+/// failure that ended a wish it orders none for a day, so that it does not keep the nodes from serving.
 pub(crate) fn order_if_due(
     material: &Material,
     every_days: Option<u32>,
@@ -194,11 +201,14 @@ pub(crate) fn order_if_due(
     if every_days.is_none_or(|days| age < DAY * days) || material.rotation.wanted.load(Relaxed) {
         return Ok(false);
     }
+    if material.rotation.given_up.lock().is_some_and(|at| at.elapsed() < DAY) {
+        return Ok(false);
+    }
     if let Some(needs) = needs {
         material.note_trouble(&Error::misuse(format!("a refresh is due, and it needs approval: {needs}")));
         return Ok(false);
     }
-    refuse_guessed(&material.store)?;
+    refuse_guessed(&material.store, material.strategy.has_mac_key())?;
     material.store.want_rotation().map_err(system)?;
     load(material)?;
     Ok(true)
@@ -237,12 +247,11 @@ fn round(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> 
         Course::Nothing => discard(material),
         Course::Begin => {
             discard(material)?;
-            refuse_guessed(&material.store).inspect_err(|_| give_up(material))?;
+            refuse_guessed(&material.store, material.strategy.has_mac_key())
+                .inspect_err(|_| give_up(material))?;
             let id = rotate(material, session, net).inspect_err(|e| {
                 let quarantined = material.strategy.judge(material, "making fresh common secrets", e);
-                // Tried again, it could fail like this without an end. The operators look first.
-                let misfit = matches!(e, Error::CheckFailed { .. } | Error::Peer { .. });
-                if quarantined || misfit && !material.strategy.has_mac_key() {
+                if quarantined || would_repeat(e, material.strategy.has_mac_key()) {
                     give_up(material);
                 }
             })?;
@@ -269,9 +278,20 @@ fn discard(material: &Material) -> Result<()> {
     Ok(())
 }
 
-/// After a failed check nothing is tried again until the operators have ordered it once more.
+/// Whether a round that ended like this would end like this again, without an end, so that the operators have to look first. Stored shares
+/// that make no sense are a [`Error::Misuse`]. Under a MAC key, failures are judged as a quarantine or belong to an earlier one.
+fn would_repeat(error: &Error, has_mac_key: bool) -> bool {
+    match error {
+        Error::Misuse(_) => true,
+        Error::Unanswered { .. } => false,
+        error => !has_mac_key && error.may_be_a_wrong_guess(),
+    }
+}
+
+/// After such a failure nothing is tried again until the operators have ordered it once more.
 fn give_up(material: &Material) {
     material.rotation.wanted.store(false, Relaxed);
+    *material.rotation.given_up.lock() = Some(Instant::now());
     if let Err(e) = material.store.forget_rotation() {
         tracing::error!(error = %e, "could not write down that the rotation failed");
     }

@@ -15,6 +15,7 @@ use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{Refusal, Subject};
 use serde::{Deserialize, Serialize};
 
@@ -26,12 +27,10 @@ use crate::core::Core;
 use crate::error::system;
 use crate::material::quarantine::refuse_guessed;
 use crate::material::rotation;
-use crate::material::strategy::MaterialStrategy;
 use crate::operator::audit::{BEGUN, Event, Gap};
 pub use crate::operator::logbook::renew_audit;
 use crate::operator::logbook::{note_end, open_log};
 use crate::store::{Secret, Store, StoreError};
-use crate::strategy::Strategy;
 pub(crate) use socket::Socket;
 use socket::ask;
 pub use status::Status;
@@ -111,11 +110,16 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
         return Ok(None);
     }
     let cluster = dir.cluster().map_err(system)?;
-    if matches!(order, Instruction::RotateDespiteFailures { .. }) {
-        let cluster = cluster.as_ref().ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
-        let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
-        refuse_without_mac_key(&config, &*Strategy::of(&config).material)?;
-    }
+    let has_mac_key = match order.is_rotation() {
+        true => {
+            let cluster =
+                cluster.as_ref().ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
+            let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
+            refuse_without_mac_key(&config, order)?;
+            config.has_mac_key()
+        }
+        false => false,
+    };
     let store =
         Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
     let party = |name: &str| {
@@ -127,11 +131,11 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
         Rules::new(if order.is_rotation() { taking::at_start(dir, &store, id)? } else { Default::default() });
     let desk = Desk { rules: &rules, store: &store, cluster: id };
     let Some(operation) = operation(order).filter(|_| dir.settings().audit.enabled) else {
-        return carry_out(&desk, dir, order, party).map(|(done, _)| Some(done));
+        return carry_out(&desk, dir, (order, has_mac_key), party).map(|(done, _)| Some(done));
     };
     // Logged before the order is carried out, so that nothing happens without a line in the log.
     let log = open_log(dir, &store)?;
-    let (done, detail) = carry_out(&desk, dir, order, party)?;
+    let (done, detail) = carry_out(&desk, dir, (order, has_mac_key), party)?;
     log.append(&Event { detail: &detail, ..Event::of_node(operation, "done") }).map_err(system)?;
     note_end(&log, &store)?;
     Ok(Some(done))
@@ -157,11 +161,11 @@ fn unknown(name: &str) -> Error {
     Error::misuse(format!("the cluster has no node '{name}'"))
 }
 
-/// Carries out the orders that need only the store and the rules. Returns also the detail for the audit log.
+/// Carries out the orders that need only the store, the rules, and whether there is a MAC key. Returns also the detail for the audit log.
 fn carry_out(
     desk: &Desk<'_>,
     dir: &NodeDir,
-    order: &Instruction,
+    (order, has_mac_key): (&Instruction, bool),
     party: impl Fn(&str) -> Result<polyclave_protocol::Party>,
 ) -> Result<(Answer, String)> {
     let store = desk.store;
@@ -173,7 +177,7 @@ fn carry_out(
         }
         Instruction::Readmit { node } => store.readmit(party(node)?).map_err(system)?,
         Instruction::Rotate { approval } => {
-            refuse_guessed(store)?;
+            refuse_guessed(store, has_mac_key)?;
             return want_refresh(desk, approval.as_deref(), false);
         }
         Instruction::RotateDespiteFailures { approval } => {
@@ -218,9 +222,9 @@ fn want_refresh(desk: &Desk<'_>, approval: Option<&str>, despite: bool) -> Resul
     }
 }
 
-/// An error if the protocol has no MAC key at which checks could fail.
-fn refuse_without_mac_key(config: &AnyServiceConfig, strategy: &dyn MaterialStrategy) -> Result<()> {
-    if strategy.has_mac_key() {
+/// An error if a refresh is ordered despite failed checks, and the protocol has no MAC key under which checks could fail.
+fn refuse_without_mac_key(config: &AnyServiceConfig, order: &Instruction) -> Result<()> {
+    if config.has_mac_key() || !matches!(order, Instruction::RotateDespiteFailures { .. }) {
         return Ok(());
     }
     Err(Error::misuse(format!(
@@ -238,9 +242,8 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
         }
         order => operation(order),
     };
-    if matches!(order, Instruction::RotateDespiteFailures { .. }) {
-        refuse_without_mac_key(&core.service.config, &*core.material.strategy)?;
-    }
+    let config = &core.service.config;
+    refuse_without_mac_key(config, order)?;
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
     // The operator may want a backup because the disk is full.
@@ -249,7 +252,9 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
     }
     let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
     let desk = core.service.approvals();
-    let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&desk, &dir, order, party));
+    let done = NodeDir::open(dir)
+        .map_err(system)
+        .and_then(|dir| carry_out(&desk, &dir, (order, config.has_mac_key()), party));
     if order.is_rotation() && done.is_ok() {
         rotation::load(&core.material)?;
     }

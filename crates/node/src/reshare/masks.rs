@@ -7,8 +7,9 @@
 //! Many keys move in one handover, so its masks, checks and rounds are those of one value. The same part of all keys of a cipher is one value,
 //! one key a lane.
 //!
-//! A check that fails among the old nodes counts as one under their MAC key, durably and before anything else, and puts the node under
-//! quarantine, as it would in a request (`material/quarantine.rs`). A node whose MAC key bears no more failures takes no part.
+//! A check that fails among the old nodes puts the node under quarantine, durably and before anything else, as it would in a request
+//! (`material/quarantine.rs`). If the old nodes have a MAC key, the failure also counts as one under it, and a node whose MAC key bears no
+//! more failures takes no part.
 
 use std::collections::BTreeMap;
 
@@ -32,9 +33,9 @@ use crate::Result;
 use crate::computation::circuits::Library;
 use crate::error::system;
 use crate::keys::key::{RAW, ROUND_KEYS, SECOND};
-use crate::material::quarantine::refuse_guessed;
+use crate::material::quarantine::{Failure, refuse_guessed};
 use crate::operator::clock::now;
-use crate::store::MovedKey;
+use crate::store::{MovedKey, StoreError};
 
 /// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in memory, up to 2 MB a key. Each new node makes
 /// it with every other one. Nodes that have no part in a step hear nothing meanwhile and wait for [`IDLE`](super::IDLE) at most, and the next try would
@@ -54,9 +55,7 @@ impl OldSide {
     pub(super) fn agree(node: &Node<'_>, net: &mut dyn Net) -> Result<Option<OldSide>> {
         let plan = node.plan;
         let (Way::Masks, Some(me)) = (&plan.way, plan.role(node.me).old) else { return Ok(None) };
-        if plan.from.adversary() == Adversary::Abort {
-            refuse_guessed(node.store)?;
-        }
+        refuse_guessed(node.store, plan.from.has_mac_key())?;
         let setup = node.store.setup().map_err(system)?;
         let setup = setup.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
         let places = plan.old_places();
@@ -136,21 +135,32 @@ pub(super) fn move_piece(
     }
 }
 
-/// The error, after what it means for the old common secrets is on this node's disk.
+/// The error, after what it means for the old common secrets is on this node's disk. Parties are those of the common network.
 fn judged(node: &Node<'_>, error: Error) -> Error {
-    if node.plan.from.adversary() != Adversary::Abort || !error.may_be_a_wrong_guess() {
+    if node.plan.from.adversary() != Adversary::Abort {
         return error;
     }
+    let name_of = |place: Party| node.plan.name(place).to_owned();
+    let failure = Failure::of(&error, "keys moved to other nodes", name_of);
     let unanswered = matches!(error, Error::Unanswered { .. });
-    let guesses = Guesses { failed: u32::from(!unanswered), unanswered: u32::from(unanswered) };
-    let noted = node.store.count_guesses(guesses).and_then(|()| match unanswered {
-        true => Ok(()),
-        false => node.store.quarantine("a check failed while keys moved to other nodes", now()),
-    });
-    match noted {
+    let guesses = Guesses { failed: u32::from(failure.is_some()), unanswered: u32::from(unanswered) };
+    match written_down(node, guesses, failure.as_ref()) {
         Ok(()) => error,
         Err(e) => Error::System(format!("{error}; and this could not be written down: {e}")),
     }
+}
+
+fn written_down(node: &Node<'_>, guesses: Guesses, failure: Option<&Failure>) -> Result<(), StoreError> {
+    if guesses != Guesses::default() && node.plan.from.has_mac_key() {
+        node.store.count_guesses(guesses)?;
+    }
+    let Some(failure) = failure else { return Ok(()) };
+    let is_first = node.store.quarantined()?.is_none();
+    node.store.quarantine(&failure.reason, now())?;
+    if is_first {
+        failure.announce(node.logbook);
+    }
+    Ok(())
 }
 
 /// Where the parts of some keys stand, one after another: the same at all nodes.

@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use super::engine::{Records, Table};
 use super::entry::Entry;
+use super::keys::encode_shares;
 use super::{KeyState, Secret, Store, StoredKey};
 
 /// Clones are the same disk.
@@ -196,6 +197,16 @@ impl Store {
             *sealed.last_mut().expect("bytes") ^= 1;
             changes.put_sealed(table, record, &sealed)
         });
+        changed.expect("written");
+    }
+
+    /// Changes a bit of the last share of a key, as whoever has the secret of the store can; the same once more mends it.
+    pub(crate) fn change_share(&self, id: [u8; 16]) {
+        let mut shares = self.shares_of(id).expect("they are there");
+        let part = shares.values_mut().next_back().expect("shares");
+        *part.last_mut().expect("bytes") ^= 1;
+        let bytes = encode_shares(&shares).expect("encoded");
+        let changed = self.engine.write(|changes| changes.put_bytes(Table::Shares, &id, bytes));
         changed.expect("written");
     }
 

@@ -1,8 +1,8 @@
 //! Protocols that abort: all serving nodes agree on every step of a client, and any failure ends the request at all of them.
 //!
-//! Under protocols with checks against active cheaters ([`Checked`]), a failed check can have told a cheater about a bit of a MAC key, or it
-//! shows that a node cheats without which the others cannot go on. So
-//! it ends all service of this node ([`quarantine`]), and what is made afresh after every start belongs to one [`epoch`].
+//! Under protocols with checks against active cheaters ([`Checked`]), a failed check ends all service of this node ([`quarantine`]): it can
+//! have told a cheater a bit of a MAC key, or it shows that a node cheats without which the others cannot go on. What the nodes make
+//! afresh after every start belongs to one [`epoch`].
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::requests::begin::{COMPUTE, blame, unavailable};
 use crate::requests::lending::Channel;
 use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
 
-/// The refusal if the MAC key was given up in the middle of a request.
+/// The refusal if the epoch of a request was given up while it ran, because a check failed in another one.
 const GIVEN_UP: &str =
     "the nodes' epoch ended during the request, and they are making a new one: try again later";
 

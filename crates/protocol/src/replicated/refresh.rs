@@ -18,7 +18,13 @@
 //!
 //! **A node that cheats** can do nothing to the seed (`commitment.rs`): two honest nodes have the same one, or there is an error. So both add
 //! the same m, which sums up to zero, and the value stays. After that each two nodes compare digests of the shares that they have in common,
-//! under the key of their pair. So a share that a node has lost or changed on its disk is found here, and not in the next request.
+//! one for each value. So a share that a node has lost or changed on its disk is found here, and not in the next request.
+//!
+//! Every node tells its digests to both others. So all three learn which values do not fit, and between which two nodes. A digest is keyed
+//! with the key of the pair, which the third node does not know, and binds the number of the value: the third node learns nothing of a
+//! share, and not even which ones are equal. Two nodes that do not cheat and hold the right shares tell everybody the same digest. So if
+//! the digests of two nodes differ, one of these two cheats, or its memory or disk is damaged. Nothing is taken into use then. A cheater
+//! can end the refresh in this way; it learns nothing from that.
 //!
 //! Cost: three rounds, whatever is stored.
 
@@ -26,6 +32,7 @@ use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::secret::ct_eq;
 use zeroize::{Zeroize, Zeroizing};
 
+use super::Pair;
 use super::config::{Named, Setup};
 use super::ring::{Purpose, Ring, add, common_zero, keys, next, previous, seed};
 use super::shared::Shared;
@@ -38,6 +45,8 @@ use crate::session::{Stream, random_bytes};
 use crate::{Error, Result};
 
 const CONTEXT: &[u8] = b"polyclave replicated refresh 1";
+
+const DIGEST_BYTES: usize = 32;
 
 /// What was stored.
 enum Part {
@@ -63,8 +72,8 @@ pub(super) fn refresh<A: Named>(
     let mut ring = Ring::new(setup, stream);
     let mut zeros = zeros(stream, net)?;
     let keys = keys(&setup.keys, stream, Purpose::Refresh);
-    let mut digests = keys.each_ref().map(|key| blake3::Hasher::new_keyed(key));
-    for part in &mut parts {
+    let mut mine = [Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len())];
+    for (number, part) in (0_u64..).zip(&mut parts) {
         let (shares, keep) = match part {
             Part::Value(value) => {
                 let keep = 0xff >> (8 - value.bits);
@@ -73,20 +82,15 @@ pub(super) fn refresh<A: Named>(
             Part::Elements(elements) => ([&mut elements.shares[..], &mut elements.macs[..]], 0xff),
         };
         let zero = common_zero(&mut zeros, me, shares[0].len());
-        for ((share, mut zero), digest) in shares.into_iter().zip(zero).zip(&mut digests) {
+        for (((share, mut zero), key), digests) in shares.into_iter().zip(zero).zip(&keys).zip(&mut mine) {
             zero.iter_mut().for_each(|byte| *byte &= keep);
             add(share, &zero);
-            digest.update(&(share.len() as u64).to_le_bytes()).update(share);
+            let mut digest = blake3::Hasher::new_keyed(key);
+            digest.update(&number.to_le_bytes()).update(&(share.len() as u64).to_le_bytes()).update(share);
+            digests.push(*digest.finalize().as_bytes());
         }
     }
-    let mine = digests.map(|digest| *digest.finalize().as_bytes());
-    let theirs = ring.swap_with_both([&mine[0], &mine[1]], net)?;
-    for ((mine, theirs), peer) in mine.iter().zip(&theirs).zip([previous(me), next(me)]) {
-        if !ct_eq(mine, theirs) {
-            let detail = "of what both have stored, they hold different shares".into();
-            return Err(Error::OutOfStep { peer, detail });
-        }
-    }
+    compare(&mine, &mut ring, net)?;
     Ok(parts
         .iter()
         .map(|part| match part {
@@ -94,6 +98,39 @@ pub(super) fn refresh<A: Named>(
             Part::Elements(elements) => save_elements::<A>(elements, me),
         })
         .collect())
+}
+
+type Digest = [u8; DIGEST_BYTES];
+
+/// Compares the digests of all values among all parties. `mine` are those of the shares in common with the party before this one, and of
+/// those in common with the next. One round.
+fn compare(mine: &Pair<Vec<Digest>>, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
+    let me = net.me();
+    let message = mine.concat();
+    let message = message.as_flattened();
+    let [before, behind] = ring.swap_with_both([message, message], net)?;
+    let split = |message: &[u8]| {
+        let (with_previous, with_next) = message.as_chunks().0.split_at(mine[0].len());
+        [with_previous.to_vec(), with_next.to_vec()]
+    };
+    let (before, behind): (Pair<Vec<Digest>>, Pair<Vec<Digest>>) = (split(&before), split(&behind));
+    for (first, second, its, others) in [
+        (previous(me), me, &before[1], &mine[0]),
+        (me, next(me), &mine[1], &behind[0]),
+        (next(me), previous(me), &behind[1], &before[0]),
+    ] {
+        let differ = |(a, b): (&Digest, &Digest)| !ct_eq(a, b);
+        let values: Vec<usize> = its
+            .iter()
+            .zip(others)
+            .enumerate()
+            .filter_map(|(value, pair)| differ(pair).then_some(value))
+            .collect();
+        if !values.is_empty() {
+            return Err(Error::SharesDiffer { first, second, values });
+        }
+    }
+    Ok(())
 }
 
 /// The generator of zero sharings, from a seed of all parties. Two rounds.

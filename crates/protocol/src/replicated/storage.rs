@@ -1,13 +1,15 @@
 //! What a node stores on its disk of replicated sharing: its keys, and its two shares of values and of elements. All name the model and the
 //! party, so that another node's file, or one of the other protocol, is refused and not used.
 //!
+//! That a check has failed is not stored here: whoever keeps a set-up remembers it (`node/src/material/quarantine.rs`).
+//!
 //! A file is no more authentic than its disk. The reader checks as much as bytes allow. Whatever they claim, it allocates nothing beyond
 //! what is there, and never panics. A changed share is found by the active model where the value is used, since another node has it, too.
 //!
 //! | | in order; numbers little-endian |
 //! |---|---|
 //! | all | a byte each: kind, version, 3, 1, party |
-//! | setup | whether a check has failed (1); the common key (32); what Shamir sharing stores of the keys of pairs |
+//! | setup | the common key (32); what Shamir sharing stores of the keys of pairs |
 //! | value | as [`shape_bytes`] says, with the value as its only view; then both shares |
 //! | elements | count (8); then both shares |
 
@@ -35,9 +37,8 @@ impl Setup {
         let keys = self.keys.save(A::SETUP);
         let header = header(A::SETUP, self.keys.me());
         // Allocated at its full size: growing would leave copies of keys behind.
-        let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + 1 + KEY_BYTES + keys.len()));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + KEY_BYTES + keys.len()));
         bytes.extend(header);
-        bytes.push(u8::from(self.retirement.refuse_retired().is_err()));
         bytes.extend_from_slice(&**self.common);
         bytes.extend_from_slice(&keys);
         bytes
@@ -48,16 +49,10 @@ impl Setup {
             return Err(Error::misuse(format!("{me} is none of {PARTIES} parties")));
         }
         let mut reader = Reader::new(bytes, PROTOCOL, header(A::SETUP, me))?;
-        let retirement = Retirement::default();
-        match reader.array()? {
-            [0] => {}
-            [1] => retirement.retire(),
-            _ => return Err(reader.damaged("they do not say whether a check has failed")),
-        }
         let mut common = Box::new(Zeroizing::new([0; KEY_BYTES]));
         common.copy_from_slice(reader.take(KEY_BYTES)?);
         let keys = shamir::Setup::restore(A::SETUP, structure(), me, reader.rest())?;
-        Ok(Setup { keys, common, retirement })
+        Ok(Setup { keys, common, retirement: Retirement::default() })
     }
 }
 

@@ -518,25 +518,42 @@ fn no_fault_in_any_message_moves_a_value_to_another() {
     }
 }
 
-/// A node that lost a refresh, or whose disk was changed, is found in the next one, and named to its neighbours without blame.
+/// A node that lost a refresh, or whose disk was changed, is found in the next one. All nodes hear which values do not fit, and between which
+/// two nodes.
 #[test]
-fn a_refresh_of_shares_that_do_not_fit_ends_with_an_error() {
-    let outcomes = run_parties(3, |net| {
-        let setup = passive().set_up(net)?;
-        let mut session = passive().session(net)?;
-        let mut protocol = passive().join(&setup, session.stream(), net.members())?;
-        let value = given(&passive(), &mut protocol, &noise("block", 16), net)?;
-        let mut stored = protocol.save(&value).to_vec();
-        if net.me() == Party(2) {
-            *stored.last_mut().expect("there are shares") ^= 1;
+fn a_refresh_of_shares_that_do_not_fit_ends_at_all_nodes_and_says_which_values() {
+    // By the party whose disk is damaged: the second share of party i is the first one of party i + 1.
+    for damaged in Party::all(3) {
+        let outcomes = run_parties(3, |net| {
+            let setup = passive().set_up(net)?;
+            let mut session = passive().session(net)?;
+            let mut protocol = passive().join(&setup, session.stream(), net.members())?;
+            let value = given(&passive(), &mut protocol, &noise("block", 16), net)?;
+            let sound = protocol.save(&value);
+            let elements = protocol.elements(&value, net)?;
+            let elements = protocol.save_elements(&elements);
+            let mut stored = sound.to_vec();
+            if net.me() == damaged {
+                *stored.last_mut().expect("there are shares") ^= 1;
+            }
+            let stored = [
+                Stored::Value(&sound),
+                Stored::Value(&stored),
+                Stored::Elements(&elements),
+                Stored::Value(&stored),
+            ];
+            passive().carry_over(&setup, &setup, session.stream(), &stored, net).map(drop)
+        });
+        let next = Party((damaged.0 + 1) % 3);
+        for outcome in outcomes {
+            match outcome {
+                Err(Error::SharesDiffer { first, second, values }) => {
+                    assert_eq!(((first, second), values), ((damaged, next), vec![1, 3]));
+                }
+                other => panic!("{other:?}"),
+            }
         }
-        let stream = session.stream();
-        passive().carry_over(&setup, &setup, stream, &[Stored::Value(&stored)], net).map(drop)
-    });
-    // The second share of party 2 is the first one of party 0.
-    assert!(matches!(outcomes[0], Err(Error::OutOfStep { peer: Party(2), .. })), "{outcomes:?}");
-    assert_eq!(outcomes[1], Ok(()));
-    assert!(matches!(outcomes[2], Err(Error::OutOfStep { peer: Party(0), .. })), "{outcomes:?}");
+    }
 }
 
 /// Everything that a node does for a client, with the client; what it must come to, whatever is drawn.

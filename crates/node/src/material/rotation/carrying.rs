@@ -6,13 +6,18 @@ use polyclave_protocol::service::{Carried, ServiceConfig, Stored};
 use polyclave_protocol::session::AgreedSession;
 use polyclave_transport::TlsNet;
 
+use super::give_up;
 use crate::Result;
 use crate::error::system;
 use crate::keys::key::{HASH_KEY, Shares};
 use crate::material::state::Material;
 use crate::store::{CarriedKey, HeldKey, Store, Which};
 
-/// Some keys under other common secrets.
+/// How many keys an error names.
+const MOST_NAMED: usize = 5;
+
+/// Some keys under other common secrets. Ends the wish for fresh ones if this node's shares of a key cannot be read, or if those of two
+/// nodes do not fit: it would end like this again.
 pub(super) fn carry_over(
     material: &Material,
     [old, new]: [&AnySetup; 2],
@@ -20,12 +25,7 @@ pub(super) fn carry_over(
     session: &mut AgreedSession,
     net: &mut TlsNet,
 ) -> Result<Vec<CarriedKey>> {
-    let name = |key: &HeldKey| key.info.as_ref().map(|info| info.properties.name.clone()).unwrap_or_default();
-    let mut carried = Vec::with_capacity(keys.len());
-    for key in keys {
-        let name = name(key);
-        carried.push(CarriedKey { shares: shares_of(&material.store, &name, key.id)?, id: key.id, name });
-    }
+    let mut carried = read(&material.store, keys).inspect_err(|_| give_up(material))?;
     let values: Vec<Stored<'_>> = carried
         .iter()
         .flat_map(|key| &key.shares)
@@ -34,7 +34,19 @@ pub(super) fn carry_over(
     if values.is_empty() {
         return Ok(carried);
     }
-    let Carried { stored, faults } = material.config.carry_over(old, new, session.stream(), &values, net)?;
+    let outcome = material.config.carry_over(old, new, session.stream(), &values, net);
+    let Carried { stored, faults } = outcome.map_err(|e| match e {
+        Error::SharesDiffer { first, second, values } => {
+            give_up(material);
+            Error::System(format!(
+                "{first} and {second} hold different shares of {}: the memory or disk of one of them is damaged or was changed, or it \
+                 cheats. Restore the backup of that node (`polyclave node restore`), or delete the key at all nodes, and order the \
+                 refresh again. Nothing was changed",
+                named(keys, &carried, &values)
+            ))
+        }
+        e => e,
+    })?;
     if !faults.outvoted.is_empty() {
         let nodes = material.members.names_of(faults.outvoted).join(", ");
         tracing::warn!(
@@ -49,7 +61,71 @@ pub(super) fn carry_over(
     Ok(carried)
 }
 
+/// The keys, with this node's shares.
+fn read(store: &Store, keys: &[HeldKey]) -> Result<Vec<CarriedKey>> {
+    let read = |key: &HeldKey| {
+        let name = key.info.as_ref().map(|info| info.properties.name.clone()).unwrap_or_default();
+        let shares = shares_of(store, &name, key.id).map_err(|e| {
+            Error::System(format!(
+                "this node's share of the key {} cannot be read: {e}; or delete the key at all nodes. Then order the refresh again",
+                label(key)
+            ))
+        })?;
+        Ok(CarriedKey { shares, id: key.id, name })
+    };
+    keys.iter().map(read).collect()
+}
+
 fn shares_of(store: &Store, name: &str, id: [u8; 16]) -> Result<Shares> {
     let key = store.find(name, Which::Id(id)).map_err(system)?;
-    Ok(key.ok_or_else(|| Error::System(format!("the key {name} is gone")))?.shares.clone())
+    Ok(key.ok_or_else(|| Error::System("it is gone".into()))?.shares.clone())
+}
+
+/// The keys to which some of the carried values belong, for people: the first ones by their names.
+fn named(keys: &[HeldKey], carried: &[CarriedKey], values: &[usize]) -> String {
+    let mut end = 0;
+    let mut labels = Vec::new();
+    for (key, carried) in keys.iter().zip(carried) {
+        let own = end..end + carried.shares.len();
+        end = own.end;
+        if values.iter().any(|value| own.contains(value)) {
+            labels.push(label(key));
+        }
+    }
+    let more = labels.len().saturating_sub(MOST_NAMED);
+    labels.truncate(MOST_NAMED);
+    let (what, names) = (if labels.len() == 1 { "the key" } else { "the keys" }, labels.join(", "));
+    if more == 0 { format!("{what} {names}") } else { format!("{what} {names} and {more} more") }
+}
+
+/// A version of a key, for people.
+fn label(key: &HeldKey) -> String {
+    match &key.info {
+        Some(info) if info.version == 1 => format!("'{}'", info.properties.name),
+        Some(info) => format!("'{}' (version {})", info.properties.name, info.version),
+        None => format!("with the id {}", hex::encode(key.id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::KeyState;
+    use crate::store::testing::key;
+
+    #[test]
+    fn values_that_do_not_fit_are_told_as_keys_and_many_are_counted() {
+        let (mut keys, mut carried) = (Vec::new(), Vec::new());
+        for seed in 0..9 {
+            let mut stored = key(&format!("k{seed}"), seed);
+            stored.info.version = if seed == 2 { 3 } else { 1 };
+            carried.push(CarriedKey { name: String::new(), id: stored.info.id, shares: stored.shares });
+            keys.push(HeldKey { id: stored.info.id, state: KeyState::Announced, info: Some(stored.info) });
+        }
+        // Each has two values.
+        assert_eq!(named(&keys, &carried, &[0, 1]), "the key 'k0'");
+        assert_eq!(named(&keys, &carried, &[3, 4]), "the keys 'k1', 'k2' (version 3)");
+        let all: Vec<usize> = (0..18).collect();
+        assert!(named(&keys, &carried, &all).ends_with("'k4' and 4 more"));
+    }
 }

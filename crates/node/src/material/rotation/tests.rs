@@ -7,10 +7,164 @@ use polyclave_config::{ClientDir, NodeDir};
 use polyclave_transport::wire::{Mode, NewKey};
 
 use crate::Running;
-use crate::local::create;
+use crate::local::{Local, create};
+use crate::operator::admin::{Answer, Instruction, Status, order};
 use crate::store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Nodes with the keys `sound` and `spoilt`.
+struct Trial {
+    local: Local,
+    nodes: Vec<Running>,
+    _dir: tempfile::TempDir,
+}
+
+impl Trial {
+    fn start(protocol: &str) -> Trial {
+        let dir = tempfile::tempdir().expect("a directory");
+        let local = create(&dir.path().join("cluster"), protocol, 3, 1).expect("made");
+        let mut trial = Trial { local, nodes: Vec::new(), _dir: dir };
+        for path in &trial.local.nodes {
+            let node = NodeDir::open(path).expect("its directory");
+            let secret = Secret::from_bytes(*node.secret().expect("its secret"));
+            let store = Store::create(&node.store_path(), &secret).expect("made");
+            // A refresh is due as soon as one is scheduled.
+            store.note_secrets_since(1).expect("noted");
+        }
+        trial.restart();
+        for key in ["sound", "spoilt"] {
+            trial.client().generate(NewKey::for_modes(key, "aes-128", &[Mode::Cmac], 1000)).expect("made");
+        }
+        trial
+    }
+
+    /// The shares of one of the keys at a node, changed while no node runs.
+    fn spoil(&mut self, node: usize, how: impl Fn(&Store, [u8; 16])) {
+        self.nodes.clear();
+        let store = self.store(node);
+        let spoilt = store.readable_keys().expect("read");
+        let spoilt = spoilt.iter().find(|key| key.properties.name == "spoilt").expect("it is there");
+        how(&store, spoilt.id);
+    }
+
+    fn restart(&mut self) {
+        self.nodes.clear();
+        let node = |path| Running::start(NodeDir::open(path).expect("its directory")).expect("it starts");
+        self.nodes = self.local.nodes.iter().map(|path| node(path)).collect();
+        until("all are ready", || self.is_ready());
+    }
+
+    fn is_ready(&self) -> bool {
+        self.nodes.iter().all(|node| node.is_ready() && node.status().connected.len() == 3)
+    }
+
+    fn store(&self, node: usize) -> Store {
+        let dir = self.dir(node);
+        let secret = Secret::from_bytes(*dir.secret().expect("its secret"));
+        Store::open(&dir.store_path(), &secret).expect("its store")
+    }
+
+    fn dir(&self, node: usize) -> NodeDir {
+        NodeDir::open(&self.local.nodes[node]).expect("its directory")
+    }
+
+    fn state(&self, node: usize) -> Status {
+        match order(&self.dir(node), &Instruction::Status) {
+            Ok(Some(Answer::Status(status))) => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn order(&self) {
+        for node in 0..3 {
+            order(&self.dir(node), &Instruction::Rotate { approval: None }).expect("ordered");
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::open(&ClientDir::open(&self.local.client).expect("its directory")).expect("a client")
+    }
+
+    fn code(&self) -> Vec<u8> {
+        self.client().cmac("sound", &mut &[7; 40][..], &mut |_| ()).expect("computed")
+    }
+
+    fn secrets(&self) -> Vec<Option<String>> {
+        (0..3).map(|node| self.state(node).secrets).collect()
+    }
+}
+
+/// The order ends at all nodes with an error that names the key and two nodes. Then the nodes serve with the other key, and refresh once the
+/// key is gone.
+fn a_changed_share_ends_the_refresh(mut trial: Trial, order: impl Fn(&mut Trial)) {
+    let (code, secrets) = (trial.code(), trial.secrets());
+    // The second share of node-2 is the first one of node-3.
+    trial.spoil(1, Store::change_share);
+    order(&mut trial);
+    let told = |node: usize| trial.state(node).refresh_trouble.unwrap_or_default();
+    until("all nodes name the key", || (0..3).all(|node| told(node).contains("the key 'spoilt'")));
+    for node in 0..3 {
+        let told = told(node);
+        assert!(
+            told.starts_with("node-2 and node-3 hold different shares") && told.contains("backup"),
+            "{told}"
+        );
+    }
+    until("nobody wants it any more", || (0..3).all(|node| trial.state(node).rotating.is_empty()));
+    until("all are ready", || trial.is_ready());
+    assert_eq!(trial.code(), code);
+    // It is not ordered again by itself, and nothing was taken into use.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(
+        (0..3).all(|node| trial.state(node).rotating.is_empty() && trial.state(node).quarantine.is_none())
+    );
+    assert_eq!(trial.secrets(), secrets);
+
+    trial.client().delete("spoilt").expect("deleted");
+    trial.order();
+    until("fresh secrets are in use", || trial.secrets().iter().zip(&secrets).all(|(new, old)| new != old));
+    until("all are ready", || trial.is_ready());
+    assert_eq!(trial.code(), code);
+}
+
+#[test]
+fn a_refresh_of_a_changed_share_ends_with_the_name_of_its_key_under_replicated_active() {
+    a_changed_share_ends_the_refresh(Trial::start("replicated-active"), |trial| {
+        trial.restart();
+        trial.order();
+    });
+}
+
+#[test]
+fn a_scheduled_refresh_of_a_changed_share_ends_with_the_name_of_its_key_and_is_not_repeated() {
+    a_changed_share_ends_the_refresh(Trial::start("replicated"), |trial| {
+        for node in 0..3 {
+            let mut dir = trial.dir(node);
+            let mut settings = dir.settings().clone();
+            settings.refresh.every_days = Some(1);
+            dir.set_settings(settings).expect("saved");
+        }
+        trial.restart();
+    });
+}
+
+#[test]
+fn a_refresh_ends_at_a_node_that_cannot_read_its_share_and_the_nodes_serve() {
+    let mut trial = Trial::start("shamir");
+    let code = trial.code();
+    trial.spoil(1, Store::damage_shares);
+    trial.restart();
+    trial.order();
+    let told = || trial.state(1).refresh_trouble.unwrap_or_default();
+    until("it names the key", || told().contains("the key 'spoilt' cannot be read"));
+    let wants = |node: usize| trial.state(node).rotating.contains(&"node-2".into());
+    until("that node wants it no more", || (0..3).all(|node| !wants(node)));
+    until("all are ready", || trial.is_ready());
+    assert_eq!(trial.code(), code);
+    std::thread::sleep(Duration::from_secs(3));
+    assert!((0..3).all(|node| !wants(node)));
+}
 
 fn until(what: &str, holds: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
