@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use polyclave_config::NodeLimits;
+use polyclave_transport::CLIENT_CONNECT;
 use polyclave_transport::wire::{Reason, Refusal};
 
 /// The longest time for which a client in debt for bytes is delayed at once.
@@ -77,8 +78,7 @@ pub(crate) struct Connection<'c> {
 }
 
 impl Connection<'_> {
-    /// Whether it was given away. A request that is there already is not served then, and its client hears nothing but the end of the
-    /// connection: so it knows that nothing has happened.
+    /// Whether it was given away. A request that is there already, or comes now, is not served then.
     pub(crate) fn is_given_away(&self) -> bool {
         matches!(*self.place.lock(), Place::GivenAway)
     }
@@ -119,21 +119,34 @@ impl Drop for Connection<'_> {
 impl Account {
     /// Gives the connection away that is quiet for the longest time. Returns whether there was one.
     fn give_away(&mut self, now: Instant) -> bool {
-        let quiet = |place: &Arc<Mutex<Place>>| match *place.lock() {
+        let longest_first = self.quiet(now);
+        self.give_away_first_of(&longest_first)
+    }
+
+    /// Those that may be given away, each with the time since when it is quiet, the longest first.
+    fn quiet(&self, now: Instant) -> Vec<(Instant, Arc<Mutex<Place>>)> {
+        let since = |place: &Arc<Mutex<Place>>| match *place.lock() {
             Place::Quiet(since) if now.saturating_duration_since(since) >= QUIET => Some(since),
             Place::Quiet(_) | Place::Used | Place::GivenAway => None,
         };
-        let all = self.connections.iter().enumerate();
-        let longest = all.filter_map(|(at, place)| Some((quiet(place)?, at))).min();
-        let Some((since, at)) = longest else { return false };
-        let mut place = self.connections[at].lock();
-        if !matches!(*place, Place::Quiet(of) if of == since) {
-            // A request has come to it just now.
-            return false;
-        }
-        *place = Place::GivenAway;
-        drop(place);
-        self.connections.swap_remove(at);
+        let mut all: Vec<_> =
+            self.connections.iter().filter_map(|place| Some((since(place)?, place.clone()))).collect();
+        all.sort_by_key(|(since, _)| *since);
+        all
+    }
+
+    /// Gives the first of some connections away to which no request has come since they were looked at.
+    fn give_away_first_of(&mut self, quiet: &[(Instant, Arc<Mutex<Place>>)]) -> bool {
+        let given = quiet.iter().find(|(since, place)| {
+            let mut place = place.lock();
+            let is_quiet = matches!(*place, Place::Quiet(of) if of == *since);
+            if is_quiet {
+                *place = Place::GivenAway;
+            }
+            is_quiet
+        });
+        let Some((_, given)) = given else { return false };
+        self.connections.retain(|place| !Arc::ptr_eq(place, given));
         true
     }
 }
@@ -178,9 +191,14 @@ impl Clients {
         let most = if own == 0 { most } else { most - most / 4 };
         let is_full = own >= self.limits.connections_per_client || total >= most;
         if is_full && !account.give_away(at) {
-            return Err(busy(format!("{client} has {own} of {total} connections, all of them in use")));
+            let told = format!(
+                "{client} has {own} of the {total} connections of this node, and none of its own was quiet for {} seconds",
+                QUIET.as_secs()
+            );
+            return Err(busy(told));
         }
-        let place = Arc::new(Mutex::new(Place::Quiet(at)));
+        // Its client may still be dialling other nodes, and asks nobody before it is connected with all or has given them up.
+        let place = Arc::new(Mutex::new(Place::Quiet(at + CLIENT_CONNECT)));
         account.connections.push(place.clone());
         Ok(Connection { clients: self, client: client.to_owned(), place })
     }
@@ -252,25 +270,57 @@ mod tests {
     fn a_client_at_its_limit_gets_the_connection_that_is_quiet_for_the_longest_time() {
         let clients = clients(|limits| limits.connections_per_client = 3);
         let began = Instant::now();
-        let connect = |seconds: u64| clients.connection_at("alice", began + Duration::from_secs(seconds));
+        let later = |seconds: u64| began + CLIENT_CONNECT + Duration::from_secs(seconds);
+        let connect = |seconds: u64| clients.connection_at("alice", later(seconds) - CLIENT_CONNECT);
+        let retry = |seconds: u64| clients.connection_at("alice", later(seconds));
         let [first, second, third] = [1, 0, 2].map(|second| connect(second).expect("below the limit"));
-        assert!(connect(2).is_ok_and(|_| second.is_given_away()), "quiet for two seconds");
+        let told = retry(1).err().expect("nothing is quiet for long").message;
+        assert!(told.contains("alice has 3 of the 3 connections") && told.contains("2 seconds"), "{told}");
+        assert!(retry(2).is_ok_and(|_| second.is_given_away()), "quiet for two seconds");
         assert!(!first.is_given_away() && !third.is_given_away());
         assert_eq!(second.begin(), None, "what comes now is not served");
         drop(second);
-        let fourth = connect(2).expect("the one above is closed again");
-        assert!(connect(2).is_err(), "nothing is quiet for long");
+        let fourth = retry(2).expect("the one above is closed again");
+        assert!(retry(2).is_err(), "nothing is quiet for long");
         assert_eq!([first.begin(), third.begin(), fourth.begin()], [Some(()); 3]);
-        assert!(connect(3600).is_err(), "all are in use");
+        assert!(retry(3600).is_err(), "all are in use");
         first.end();
-        assert!(connect(3600).is_ok_and(|_| first.is_given_away()));
+        assert!(retry(3600).is_ok_and(|_| first.is_given_away()));
         assert!(clients.connection_at("bob", began).is_ok());
         drop([first, third, fourth]);
         assert_eq!(
-            std::iter::from_fn(|| connect(2).ok()).take(9).collect::<Vec<_>>().len(),
+            std::iter::from_fn(|| retry(2).ok()).take(9).collect::<Vec<_>>().len(),
             3,
             "none counts twice"
         );
+    }
+
+    #[test]
+    fn a_connection_is_not_given_away_while_its_client_may_still_dial_other_nodes() {
+        let clients = clients(|limits| limits.connections_per_client = 1);
+        let began = Instant::now();
+        let connect = |after: Duration| clients.connection_at("alice", began + after);
+        let first = connect(Duration::ZERO).expect("below the limit");
+        assert!(
+            connect(CLIENT_CONNECT + QUIET - Duration::from_millis(1)).is_err() && !first.is_given_away()
+        );
+        assert!(connect(CLIENT_CONNECT + QUIET).is_ok() && first.is_given_away());
+    }
+
+    #[test]
+    fn if_a_request_comes_to_the_one_that_is_quiet_for_the_longest_time_the_next_is_given_away() {
+        let clients = clients(|limits| limits.connections_per_client = 2);
+        let began = Instant::now();
+        let connect =
+            |second: u64| clients.connection_at("alice", began + Duration::from_secs(second)).expect("free");
+        let (first, second) = (connect(0), connect(1));
+        let mut now = clients.lock();
+        let account = now.get_mut("alice").expect("it has connections");
+        let quiet = account.quiet(began + Duration::from_secs(3600));
+        assert_eq!(first.begin(), Some(()));
+        assert!(account.give_away_first_of(&quiet) && second.is_given_away() && !first.is_given_away());
+        assert!(!account.give_away_first_of(&quiet), "none is left");
+        drop(now);
     }
 
     #[test]
