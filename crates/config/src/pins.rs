@@ -59,6 +59,15 @@ pub enum PinOwner {
     SecurityOfficer,
 }
 
+impl std::fmt::Display for PinOwner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PinOwner::User => "user",
+            PinOwner::SecurityOfficer => "security officer",
+        })
+    }
+}
+
 /// What a guess at a PIN costs, which is also what a login takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strength {
@@ -81,6 +90,11 @@ impl Strength {
     pub fn least_pin(self) -> usize {
         self.cost().least_pin()
     }
+
+    /// Refuses a PIN that a seal of this strength does not take. Sealing does so by itself.
+    pub fn refuse_length(self, owner: PinOwner, pin: &[u8]) -> std::result::Result<(), PinError> {
+        self.cost().refuse_length(owner, pin)
+    }
 }
 
 impl Cost {
@@ -88,6 +102,11 @@ impl Cost {
     fn least_pin(self) -> usize {
         let is_full = self.memory_kib >= FULL.memory_kib && self.passes >= FULL.passes;
         if is_full { LEAST_PIN } else { LEAST_PIN_IF_QUICK }
+    }
+
+    fn refuse_length(self, owner: PinOwner, pin: &[u8]) -> std::result::Result<(), PinError> {
+        let least = self.least_pin();
+        if (least..=MOST_PIN).contains(&pin.len()) { Ok(()) } else { Err(PinError::Length { owner, least }) }
     }
 }
 
@@ -105,6 +124,14 @@ pub enum PinError {
     /// There is no such PIN.
     #[error("there is no such PIN yet; the security officer sets it")]
     NotSet,
+    /// It is too short or too long for the seal.
+    #[error("the PIN of the {owner} has {least} to {MOST_PIN} bytes here")]
+    Length {
+        /// Whose PIN it is.
+        owner: PinOwner,
+        /// The fewest bytes that it may have.
+        least: usize,
+    },
     /// The files could not be used.
     #[error(transparent)]
     Files(#[from] Error),
@@ -163,7 +190,12 @@ impl SealedClient {
     }
 
     /// Seals the key of a client's directory, and removes it from there. It must be in the clear, or given by who has unsealed it.
-    pub fn seal(&self, identity: &StoredIdentity, officer: &[u8], user: Option<&[u8]>) -> Result<()> {
+    pub fn seal(
+        &self,
+        identity: &StoredIdentity,
+        officer: &[u8],
+        user: Option<&[u8]>,
+    ) -> std::result::Result<(), PinError> {
         let _locked = self.lock()?;
         let costs = Costs { version: VERSION, cost: self.cost };
         let pins = Pins {
@@ -176,11 +208,16 @@ impl SealedClient {
         };
         self.forget_tries()?;
         self.write(&pins)?;
-        self.remove_clear_key()
+        Ok(self.remove_clear_key()?)
     }
 
     /// Sets the PIN of one of the two, for who has unsealed the key. The user's PIN is no longer locked then.
-    pub fn set_pin(&self, identity: &StoredIdentity, owner: PinOwner, pin: &[u8]) -> Result<()> {
+    pub fn set_pin(
+        &self,
+        identity: &StoredIdentity,
+        owner: PinOwner,
+        pin: &[u8],
+    ) -> std::result::Result<(), PinError> {
         let _locked = self.lock()?;
         let mut pins = self.read()?;
         let sealed = pins.costs().seal(identity, owner, pin)?;
@@ -189,7 +226,10 @@ impl SealedClient {
             PinOwner::SecurityOfficer => pins.security_officer = sealed,
         }
         self.write(&pins)?;
-        if owner == PinOwner::User { self.forget_tries() } else { Ok(()) }
+        if owner == PinOwner::User {
+            self.forget_tries()?;
+        }
+        Ok(())
     }
 
     /// Whether the user has a PIN.
@@ -378,7 +418,13 @@ impl Costs {
         [b"polyclave client pins", &words[..], salt].concat()
     }
 
-    fn seal(self, identity: &StoredIdentity, owner: PinOwner, pin: &[u8]) -> Result<SealedKey> {
+    fn seal(
+        self,
+        identity: &StoredIdentity,
+        owner: PinOwner,
+        pin: &[u8],
+    ) -> std::result::Result<SealedKey, PinError> {
+        self.cost.refuse_length(owner, pin)?;
         let (mut salt, mut nonce) = ([0; 16], [0; 24]);
         for drawn in [&mut salt[..], &mut nonce[..]] {
             random_bytes(drawn).map_err(|e| Error::misuse(e.to_string()))?;
@@ -400,10 +446,13 @@ fn remove(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::sync::Mutex;
-
     use super::*;
     use crate::identity::tests::identity;
+
+    /// PINs that a seal of little cost takes.
+    const USER: &[u8] = b"a PIN of the user's own";
+    const OFFICER: &[u8] = b"a PIN of the officer's own";
+    const OTHER: &[u8] = b"another PIN of one of them";
 
     /// A client's directory with these PINs, at little cost.
     fn client(user: Option<&[u8]>) -> (tempfile::TempDir, SealedClient) {
@@ -411,82 +460,82 @@ pub(crate) mod tests {
         let path = dir.path().join("alice");
         ClientDir::init(&path, "alice", &identity(1).certificate, &identity(1).key).expect("made");
         let client = SealedClient { path, cost: Cost { memory_kib: 16, passes: 1, lanes: 2 } };
-        client.seal(&identity(1), b"officer", user).expect("sealed");
+        client.seal(&identity(1), OFFICER, user).expect("sealed");
         (dir, client)
     }
 
     /// A file as it is written.
     pub(crate) fn text() -> String {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         fs::read_to_string(client.path.join(FILE)).expect("written")
     }
 
     #[test]
     fn a_sealed_key_is_in_the_clear_nowhere_and_opens_under_either_pin_only() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         assert!(!client.path.join("identity.key").exists());
         let told = ClientDir::open(&client.path).expect_err("sealed").to_string();
         assert!(told.contains("client unseal"), "{told}");
-        for (owner, pin) in [(PinOwner::User, &b"1234"[..]), (PinOwner::SecurityOfficer, b"officer")] {
+        for (owner, pin) in [(PinOwner::User, USER), (PinOwner::SecurityOfficer, OFFICER)] {
             let dir = client.unseal(owner, pin).expect("its PIN");
             assert_eq!((dir.name(), dir.identity()), ("alice", &identity(1)));
             for wrong in [&b""[..], b"12345", b"\xff\x00"] {
                 assert!(matches!(client.unseal(owner, wrong), Err(PinError::Wrong)));
             }
         }
-        assert!(matches!(client.unseal(PinOwner::User, b"officer"), Err(PinError::Wrong)));
+        assert!(matches!(client.unseal(PinOwner::User, OFFICER), Err(PinError::Wrong)));
     }
 
     #[test]
     fn ten_wrong_pins_lock_it_until_a_new_one_is_set_and_a_right_one_forgets_them() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         for _ in 0..9 {
             assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
         }
-        client.unseal(PinOwner::User, b"1234").expect("its PIN");
+        client.unseal(PinOwner::User, USER).expect("its PIN");
         assert_eq!(client.wrong_pins().expect("counted"), 0);
         for _ in 0..10 {
             assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
         }
-        for pin in [&b"1234"[..], b"0"] {
+        for pin in [USER, b"0"] {
             assert!(matches!(client.unseal(PinOwner::User, pin), Err(PinError::Locked)));
         }
-        let dir = client.unseal(PinOwner::SecurityOfficer, b"officer").expect("not locked");
-        client.set_pin(dir.identity(), PinOwner::User, b"5678").expect("set");
-        client.unseal(PinOwner::User, b"5678").expect("the new one");
-        assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::Wrong)));
+        let dir = client.unseal(PinOwner::SecurityOfficer, OFFICER).expect("not locked");
+        client.set_pin(dir.identity(), PinOwner::User, OTHER).expect("set");
+        client.unseal(PinOwner::User, OTHER).expect("the new one");
+        assert!(matches!(client.unseal(PinOwner::User, USER), Err(PinError::Wrong)));
     }
 
     #[test]
     fn a_count_of_tries_that_nobody_can_read_locks() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         private::write(&client.path.join(TRIES), b"many").expect("written");
-        assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::Locked)));
+        assert!(matches!(client.unseal(PinOwner::User, USER), Err(PinError::Locked)));
     }
 
     #[test]
     fn without_a_user_pin_the_officer_sets_it_and_changes_the_own_one() {
         let (_dir, client) = client(None);
         assert!(!client.has_user_pin().expect("read"));
-        assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::NotSet)));
-        let dir = client.unseal(PinOwner::SecurityOfficer, b"officer").expect("opened");
-        client.set_pin(dir.identity(), PinOwner::User, b"1234").expect("set");
-        client.set_pin(dir.identity(), PinOwner::SecurityOfficer, b"chief").expect("set");
-        client.unseal(PinOwner::User, b"1234").expect("opened");
-        client.unseal(PinOwner::SecurityOfficer, b"chief").expect("opened");
-        assert!(matches!(client.unseal(PinOwner::SecurityOfficer, b"officer"), Err(PinError::Wrong)));
+        assert!(matches!(client.unseal(PinOwner::User, USER), Err(PinError::NotSet)));
+        let dir = client.unseal(PinOwner::SecurityOfficer, OFFICER).expect("opened");
+        client.set_pin(dir.identity(), PinOwner::User, USER).expect("set");
+        client.set_pin(dir.identity(), PinOwner::SecurityOfficer, OTHER).expect("set");
+        client.unseal(PinOwner::User, USER).expect("opened");
+        client.unseal(PinOwner::SecurityOfficer, OTHER).expect("opened");
+        assert!(matches!(client.unseal(PinOwner::SecurityOfficer, OFFICER), Err(PinError::Wrong)));
     }
 
     #[test]
     fn a_changed_file_opens_under_nothing() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         let pins = client.read().expect("read");
         let with = |change: &dyn Fn(&mut Pins)| {
             let mut changed = pins.clone();
             change(&mut changed);
             client.write(&changed).expect("written");
             client.count(0).expect("counted");
-            assert!(client.unseal(PinOwner::User, b"1234").is_err());
+            assert!(client.unseal(PinOwner::User, USER).is_err());
         };
         let user = |pins: &mut Pins| pins.user.clone().expect("there is one");
         with(&|pins| pins.user = Some(SealedKey { salt: [0; 16], ..user(pins) }));
@@ -510,18 +559,18 @@ pub(crate) mod tests {
         let opens =
             |owner, pin: &[u8]| client.unseal(owner, pin).expect("its PIN").identity() == &identity(1);
         assert!(opens(PinOwner::User, b"1234") && opens(PinOwner::SecurityOfficer, b"officer"));
-        client.set_pin(&identity(1), PinOwner::User, b"5678").expect("set");
-        assert!(opens(PinOwner::User, b"5678") && opens(PinOwner::SecurityOfficer, b"officer"));
+        client.set_pin(&identity(1), PinOwner::User, OTHER).expect("set");
+        assert!(opens(PinOwner::User, OTHER) && opens(PinOwner::SecurityOfficer, b"officer"));
         assert_eq!(client.read().expect("read").lanes, None);
-        client.unseal_for_good(PinOwner::User, b"5678").expect("its PIN");
-        client.seal(&identity(1), b"officer", Some(b"1234")).expect("sealed");
-        assert!(opens(PinOwner::User, b"1234"));
+        client.unseal_for_good(PinOwner::User, OTHER).expect("its PIN");
+        client.seal(&identity(1), OFFICER, Some(USER)).expect("sealed");
+        assert!(opens(PinOwner::User, USER));
         assert_eq!(client.read().expect("read").lanes, Some(2));
     }
 
     #[test]
     fn a_seal_that_costs_less_says_so_in_its_file_and_takes_long_pins_only() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         let (pin, other) = (b"correct horse battery", b"battery horse correct");
         for (strength, cost, least) in [(Strength::Quick, (19456, 2), 20), (Strength::Full, (65536, 3), 4)] {
             let client = SealedClient::at(&client.path).of_strength(strength);
@@ -540,70 +589,80 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_seal_refuses_pins_that_are_too_short_or_too_long_for_it_and_stays_as_it_was() {
+        let (_dir, client) = client(Some(USER));
+        let before = client.read().expect("read");
+        for (strength, least) in [(Strength::Quick, 20), (Strength::Full, 4)] {
+            let other = client.clone().of_strength(strength);
+            for pin in [vec![b'1'; least - 1], vec![b'1'; MOST_PIN + 1]] {
+                let told = other.seal(&identity(1), &pin, None).expect_err("the officer's");
+                assert!(
+                    matches!(told, PinError::Length { owner: PinOwner::SecurityOfficer, least: l } if l == least)
+                );
+                let told = other.seal(&identity(1), OFFICER, Some(&pin)).expect_err("the user's");
+                assert!(matches!(told, PinError::Length { owner: PinOwner::User, least: l } if l == least));
+                assert!(strength.refuse_length(PinOwner::User, &pin).is_err());
+            }
+            let few = vec![b'1'; least];
+            assert!(strength.refuse_length(PinOwner::User, &few).is_ok());
+        }
+        let told = client.set_pin(&identity(1), PinOwner::User, &[b'1'; 19]).expect_err("its cost is small");
+        assert_eq!(told.to_string(), "the PIN of the user has 20 to 255 bytes here");
+        assert_eq!(client.read().expect("read"), before);
+    }
+
+    #[test]
     fn a_lock_ends_although_a_process_has_inherited_its_file() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         let locked = client.lock().expect("locked");
         let inherited = locked.0.try_clone().expect("the same file, as after a fork");
         drop(locked);
-        client.unseal(PinOwner::User, b"1234").expect("nobody holds the lock");
+        client.unseal(PinOwner::User, USER).expect("nobody holds the lock");
         drop(inherited);
     }
 
     #[test]
     fn a_wrong_try_stays_counted_and_a_right_one_leaves_no_count() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
         assert_eq!(client.wrong_pins().expect("counted"), 1);
-        client.unseal(PinOwner::User, b"1234").expect("its PIN");
+        client.unseal(PinOwner::User, USER).expect("its PIN");
         assert!(!client.path.join(TRIES).exists());
     }
 
     #[test]
     fn a_right_pin_that_cannot_be_counted_opens_nothing_and_tells_nothing() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         let full = |_| Err(Error::misuse("the disk is full"));
-        for pin in [&b"1234"[..], b"0"] {
+        for pin in [USER, b"0"] {
             let told = client.unseal_counting(PinOwner::User, pin, full).expect_err("not counted");
             assert!(matches!(&told, PinError::Files(e) if e.to_string().contains("disk is full")), "{told}");
         }
         client
-            .unseal_counting(PinOwner::SecurityOfficer, b"officer", full)
+            .unseal_counting(PinOwner::SecurityOfficer, OFFICER, full)
             .expect("nobody counts the officer's");
     }
 
     #[test]
-    fn a_try_is_counted_before_the_seal_is_opened() {
-        let (_dir, client) = client(Some(b"1234"));
-        let counts = Mutex::new(Vec::new());
-        let count = |tries| {
-            counts.lock().expect("no panic").push(tries);
-            client.count(tries)
-        };
-        assert!(matches!(client.unseal_counting(PinOwner::User, b"0", count), Err(PinError::Wrong)));
-        client.unseal_counting(PinOwner::User, b"1234", count).expect("its PIN");
-        assert_eq!(*counts.lock().expect("no panic"), [1, 2]);
-    }
-
-    #[test]
     fn a_try_whose_key_cannot_be_made_does_not_count() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
         let pins = client.read().expect("read");
         // Too little memory for so many lanes: no key can be made, as if the machine had no thread for it.
         client.write(&Pins { lanes: Some(64), ..pins.clone() }).expect("written");
         for _ in 0..=MOST_WRONG_PINS {
-            assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::Files(_))));
+            assert!(matches!(client.unseal(PinOwner::User, USER), Err(PinError::Files(_))));
             assert_eq!(client.wrong_pins().expect("counted"), 1);
         }
         client.write(&pins).expect("written");
-        client.unseal(PinOwner::User, b"1234").expect("not locked");
+        client.unseal(PinOwner::User, USER).expect("not locked");
     }
 
     #[test]
     fn an_unsealed_client_is_as_it_was() {
-        let (_dir, client) = client(Some(b"1234"));
+        let (_dir, client) = client(Some(USER));
         assert!(client.unseal_for_good(PinOwner::User, b"0").is_err());
-        client.unseal_for_good(PinOwner::User, b"1234").expect("its PIN");
+        client.unseal_for_good(PinOwner::User, USER).expect("its PIN");
         assert_eq!(ClientDir::open(&client.path).expect("opened").identity(), &identity(1));
         assert!(!SealedClient::is_sealed(&client.path));
     }
