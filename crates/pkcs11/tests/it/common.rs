@@ -19,7 +19,7 @@ use polyclave_node::{Cheat, Running};
 pub const USER_PIN: &[u8] = b"user pin";
 pub const SO_PIN: &[u8] = b"officer pin";
 /// How long a test waits for what nodes do by themselves: much longer than it takes, since machines are busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Nodes in this process, and a client whose key is sealed.
 pub struct TestCluster {
@@ -242,16 +242,18 @@ pub fn slot() -> CK_SLOT_ID {
     shared().next.fetch_add(1, Ordering::Relaxed) as CK_SLOT_ID
 }
 
-/// A session where the user is logged in, and may write.
+/// A session of a token that no other test uses, where the user is logged in, and may write.
 pub fn session() -> Session<'static> {
-    let session = Session::open(&shared().module, slot());
-    assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
-    session
+    logged_in_at(&shared().module, slot())
 }
 
-/// A session with the first token of a module, where the user is logged in, and may write.
+/// The same with the first token of a module.
 pub fn logged_in(module: &Module) -> Session<'_> {
-    let session = Session::open(module, 0);
+    logged_in_at(module, 0)
+}
+
+fn logged_in_at(module: &Module, slot: CK_SLOT_ID) -> Session<'_> {
+    let session = Session::open(module, slot);
     assert_eq!(session.login(CKU_USER, USER_PIN), CKR_OK);
     session
 }
