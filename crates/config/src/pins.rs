@@ -7,8 +7,9 @@
 //!
 //! Whoever copies the directory has to guess a PIN, at 64 MiB and three passes a guess. A short PIN does not withstand that: it takes the
 //! length of a passphrase. A seal for quick logins ([`Strength::Quick`]) makes a guess some seventeen times cheaper (a fifth of the work, in less
-//! than a third of the memory), and so takes long PINs only. Ten wrong PINs of the user lock it for programs, which keeps a program from trying further. The count is in
-//! the directory (`identity.tries`), so it binds nobody who can write there. A process that has unsealed the key holds it in its memory.
+//! than a third of the memory), and so takes long PINs only; a seal refuses others, whoever makes it. Ten wrong PINs of the user lock it for
+//! programs, which keeps a program from trying further. The count is in the directory (`identity.tries`), so it binds nobody who can write
+//! there. A process that has unsealed the key holds it in its memory.
 //!
 //! The count is raised durably before anything depends on whether a PIN is right: a thread writes it while others make the key of the PIN,
 //! and only when both are done the seal is opened. So a kill gives no further try. A try whose key could not be made, because the machine has
