@@ -12,7 +12,7 @@ use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply};
 use polyclave_transport::{
-    CertificateDer, Farewells, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call,
+    CLIENT_CONNECT, CertificateDer, Farewells, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call,
 };
 
 use crate::approval::Approvals;
@@ -21,8 +21,6 @@ use crate::kept::Kept;
 use crate::strategy::{self, Strategy};
 use crate::{Error, Result};
 
-/// A node that does not accept a connection within this time is taken for gone.
-const CONNECT: Duration = Duration::from_secs(3);
 /// A node that does not answer within this time is taken for gone.
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 /// The same for questions that a node answers alone.
@@ -74,7 +72,7 @@ impl Client {
             certificates: card.certificates.clone(),
         };
         let nodes: Vec<Node> = cluster.cards().iter().map(address).collect();
-        let limits = Limits { connect: CONNECT, idle: ANSWER, ..Limits::for_clients() };
+        let limits = Limits { connect: CLIENT_CONNECT, idle: ANSWER, ..Limits::for_clients() };
         let kept = nodes.iter().map(|_| Kept::default()).collect();
         let never = || nodes.iter().map(|_| Mutex::default()).collect();
         let (unreached, suspected, left_out) = (never(), never(), Mutex::default());

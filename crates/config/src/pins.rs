@@ -7,8 +7,9 @@
 //!
 //! Whoever copies the directory has to guess a PIN, at 64 MiB and three passes a guess. A short PIN does not withstand that: it takes the
 //! length of a passphrase. A seal for quick logins ([`Strength::Quick`]) makes a guess some seventeen times cheaper (a fifth of the work, in less
-//! than a third of the memory), and so takes long PINs only. Ten wrong PINs of the user lock it for programs, which keeps a program from trying further. The count is in
-//! the directory (`identity.tries`), so it binds nobody who can write there. A process that has unsealed the key holds it in its memory.
+//! than a third of the memory), and so takes long PINs only; a seal refuses others, whoever makes it. Ten wrong PINs of the user lock it for
+//! programs, which keeps a program from trying further. The count is in the directory (`identity.tries`), so it binds nobody who can write
+//! there. A process that has unsealed the key holds it in its memory.
 //!
 //! The count is raised durably before anything depends on whether a PIN is right: a thread writes it while others make the key of the PIN,
 //! and only when both are done the seal is opened. So a kill gives no further try. A try whose key could not be made, because the machine has
@@ -19,36 +20,28 @@
 //! Version 1 has no `lanes`: its keys are made by one thread. Version 2 has the costs that RFC 9106 recommends second (64 MiB, three passes,
 //! four lanes). A file keeps its version until the key is sealed anew, by `client unseal` and `client seal`.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+mod file;
+mod strength;
+#[cfg(test)]
+pub(crate) mod tests;
+mod tries;
+
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use chacha20poly1305::aead::{Aead, Payload};
-use polyclave_protocol::session::random_bytes;
-use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::passphrase_key::Cost;
 use crate::{ClientDir, Error, Result, StoredIdentity, private, rotation, text};
+use file::{Costs, VERSION};
+pub(crate) use file::{Pins, parse};
+use strength::FULL;
+pub use strength::{MOST_PIN, Strength};
+pub use tries::MOST_WRONG_PINS;
+use tries::{TRIES, counted};
 
 const FILE: &str = "identity.pins";
-const TRIES: &str = "identity.tries";
-const LOCK: &str = "identity.lock";
-/// The version of the file.
-const VERSION: u32 = 2;
-/// The version without lanes.
-const WITHOUT_LANES: u32 = 1;
-/// What a guess costs, by the strength of the seal.
-const FULL: Cost = Cost { memory_kib: 64 << 10, passes: 3, lanes: 4 };
-/// The least that OWASP recommends, with lanes.
-const QUICK: Cost = Cost { memory_kib: 19 << 10, passes: 2, lanes: 4 };
-/// The fewest bytes of a PIN, by strength.
-const LEAST_PIN: usize = 4;
-const LEAST_PIN_IF_QUICK: usize = 20;
-/// The most bytes of a PIN.
-pub const MOST_PIN: usize = 255;
-/// After so many wrong PINs of the user in a row it is locked.
-pub const MOST_WRONG_PINS: u32 = 10;
 
 /// Whose PIN it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,35 +52,12 @@ pub enum PinOwner {
     SecurityOfficer,
 }
 
-/// What a guess at a PIN costs, which is also what a login takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strength {
-    /// 64 MiB, three passes.
-    #[default]
-    Full,
-    /// 19 MiB, two passes, for PINs that nobody guesses: of 20 bytes or more.
-    Quick,
-}
-
-impl Strength {
-    fn cost(self) -> Cost {
-        match self {
-            Strength::Full => FULL,
-            Strength::Quick => QUICK,
-        }
-    }
-
-    /// The fewest bytes of a PIN.
-    pub fn least_pin(self) -> usize {
-        self.cost().least_pin()
-    }
-}
-
-impl Cost {
-    /// A seal that costs less than the full one, for whatever reason, takes long PINs only.
-    fn least_pin(self) -> usize {
-        let is_full = self.memory_kib >= FULL.memory_kib && self.passes >= FULL.passes;
-        if is_full { LEAST_PIN } else { LEAST_PIN_IF_QUICK }
+impl std::fmt::Display for PinOwner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PinOwner::User => "user",
+            PinOwner::SecurityOfficer => "security officer",
+        })
     }
 }
 
@@ -105,33 +75,17 @@ pub enum PinError {
     /// There is no such PIN.
     #[error("there is no such PIN yet; the security officer sets it")]
     NotSet,
+    /// It is too short or too long for the seal.
+    #[error("the PIN of the {owner} has {least} to {MOST_PIN} bytes here")]
+    Length {
+        /// Whose PIN it is.
+        owner: PinOwner,
+        /// The fewest bytes that it may have.
+        least: usize,
+    },
     /// The files could not be used.
     #[error(transparent)]
     Files(#[from] Error),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Pins {
-    version: u32,
-    memory_kib: u32,
-    passes: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lanes: Option<u32>,
-    security_officer: SealedKey,
-    user: Option<SealedKey>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SealedKey {
-    #[serde(with = "hex::serde")]
-    salt: [u8; 16],
-    #[serde(with = "hex::serde")]
-    nonce: [u8; 24],
-    /// Key and certificate as in `identity.key`, and the tag.
-    #[serde(with = "hex::serde")]
-    sealed: Vec<u8>,
 }
 
 /// A client's directory whose key is sealed under PINs.
@@ -163,7 +117,12 @@ impl SealedClient {
     }
 
     /// Seals the key of a client's directory, and removes it from there. It must be in the clear, or given by who has unsealed it.
-    pub fn seal(&self, identity: &StoredIdentity, officer: &[u8], user: Option<&[u8]>) -> Result<()> {
+    pub fn seal(
+        &self,
+        identity: &StoredIdentity,
+        officer: &[u8],
+        user: Option<&[u8]>,
+    ) -> std::result::Result<(), PinError> {
         let _locked = self.lock()?;
         let costs = Costs { version: VERSION, cost: self.cost };
         let pins = Pins {
@@ -176,11 +135,16 @@ impl SealedClient {
         };
         self.forget_tries()?;
         self.write(&pins)?;
-        self.remove_clear_key()
+        Ok(self.remove_clear_key()?)
     }
 
     /// Sets the PIN of one of the two, for who has unsealed the key. The user's PIN is no longer locked then.
-    pub fn set_pin(&self, identity: &StoredIdentity, owner: PinOwner, pin: &[u8]) -> Result<()> {
+    pub fn set_pin(
+        &self,
+        identity: &StoredIdentity,
+        owner: PinOwner,
+        pin: &[u8],
+    ) -> std::result::Result<(), PinError> {
         let _locked = self.lock()?;
         let mut pins = self.read()?;
         let sealed = pins.costs().seal(identity, owner, pin)?;
@@ -189,24 +153,15 @@ impl SealedClient {
             PinOwner::SecurityOfficer => pins.security_officer = sealed,
         }
         self.write(&pins)?;
-        if owner == PinOwner::User { self.forget_tries() } else { Ok(()) }
+        if owner == PinOwner::User {
+            self.forget_tries()?;
+        }
+        Ok(())
     }
 
     /// Whether the user has a PIN.
     pub fn has_user_pin(&self) -> Result<bool> {
         Ok(self.read()?.user.is_some())
-    }
-
-    /// How many wrong PINs of the user were tried in a row.
-    pub fn wrong_pins(&self) -> Result<u32> {
-        let path = self.path.join(TRIES);
-        if !path.exists() {
-            return Ok(0);
-        }
-        let text = private::read(&path)?;
-        let count = str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
-        // Who cannot say how many were tried allows no more.
-        Ok(count.unwrap_or(MOST_WRONG_PINS))
     }
 
     /// Opens the directory with the key under a PIN.
@@ -281,113 +236,9 @@ impl SealedClient {
         private::write(&self.path.join(FILE), text.as_bytes())
     }
 
-    fn count(&self, wrong: u32) -> Result<()> {
-        private::write(&self.path.join(TRIES), format!("{wrong}\n").as_bytes())
-    }
-
-    fn forget_tries(&self) -> Result<()> {
-        remove(&self.path.join(TRIES))?;
-        private::sync_dir(&self.path)
-    }
-
     fn remove_clear_key(&self) -> Result<()> {
         remove(&self.path.join(rotation::KEY))?;
         private::sync_dir(&self.path)
-    }
-
-    /// Until it is dropped, no other process tries or changes a PIN.
-    fn lock(&self) -> Result<Locked> {
-        let path = self.path.join(LOCK);
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = file.map_err(Error::io(&path, "open"))?;
-        file.lock().map_err(Error::io(&path, "lock"))?;
-        Ok(Locked(file))
-    }
-}
-
-/// The lock of a directory. It is released by name: closing the file would leave it to the child of a fork that another thread made
-/// meanwhile, which has the same file open, and would wait for itself.
-struct Locked(File);
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
-    }
-}
-
-/// Counts a try while `make` makes the key of its PIN. What was made is given only if the try was counted: nothing depends on a PIN before.
-/// Where no thread can be had, it is counted first.
-fn counted<T>(count: impl Fn() -> Result<()> + Sync, make: impl FnOnce() -> T) -> Result<T> {
-    std::thread::scope(|scope| {
-        let Ok(counting) = std::thread::Builder::new().spawn_scoped(scope, &count) else {
-            count()?;
-            return Ok(make());
-        };
-        let made = make();
-        counting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok(made)
-    })
-}
-
-/// Reads the file. An error says what is wrong.
-pub(crate) fn parse(text: &str) -> Result<Pins> {
-    let pins: Pins = text::parse(text)?;
-    match (pins.version, pins.lanes) {
-        (WITHOUT_LANES, None) | (VERSION, Some(_)) => {}
-        (WITHOUT_LANES | VERSION, _) => {
-            return Err(Error::misuse("was changed: version 1 has no lanes, and version 2 does"));
-        }
-        (version, _) => {
-            return Err(Error::misuse(format!(
-                "has version {version}, and this program reads versions {WITHOUT_LANES} and {VERSION}; use the program that wrote it"
-            )));
-        }
-    }
-    pins.costs().cost.refuse_excessive()?;
-    Ok(pins)
-}
-
-impl Pins {
-    fn costs(&self) -> Costs {
-        let lanes = self.lanes.unwrap_or(1);
-        let cost = Cost { memory_kib: self.memory_kib, passes: self.passes, lanes };
-        Costs { version: self.version, cost }
-    }
-}
-
-/// What keys cost, as a version of the file says it.
-#[derive(Clone, Copy)]
-struct Costs {
-    version: u32,
-    cost: Cost,
-}
-
-impl Costs {
-    /// What is authenticated with the key.
-    fn head(self, owner: PinOwner, salt: &[u8; 16]) -> Vec<u8> {
-        let owner = match owner {
-            PinOwner::User => 0,
-            PinOwner::SecurityOfficer => 1,
-        };
-        let Cost { memory_kib, passes, lanes } = self.cost;
-        let words = match self.version {
-            WITHOUT_LANES => vec![WITHOUT_LANES, memory_kib, passes, owner],
-            version => vec![version, memory_kib, passes, lanes, owner],
-        };
-        let words: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
-        [b"polyclave client pins", &words[..], salt].concat()
-    }
-
-    fn seal(self, identity: &StoredIdentity, owner: PinOwner, pin: &[u8]) -> Result<SealedKey> {
-        let (mut salt, mut nonce) = ([0; 16], [0; 24]);
-        for drawn in [&mut salt[..], &mut nonce[..]] {
-            random_bytes(drawn).map_err(|e| Error::misuse(e.to_string()))?;
-        }
-        let (pem, head) = (identity.to_pem(), self.head(owner, &salt));
-        let payload = Payload { msg: pem.as_bytes(), aad: &head };
-        let sealed = self.cost.cipher(pin, &salt)?.encrypt(&nonce.into(), payload);
-        let sealed = sealed.map_err(|_| Error::misuse("the key could not be sealed"))?;
-        Ok(SealedKey { salt, nonce, sealed })
     }
 }
 
@@ -395,216 +246,5 @@ fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path, "remove")(e)),
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-    use crate::identity::tests::identity;
-
-    /// A client's directory with these PINs, at little cost.
-    fn client(user: Option<&[u8]>) -> (tempfile::TempDir, SealedClient) {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("alice");
-        ClientDir::init(&path, "alice", &identity(1).certificate, &identity(1).key).expect("made");
-        let client = SealedClient { path, cost: Cost { memory_kib: 16, passes: 1, lanes: 2 } };
-        client.seal(&identity(1), b"officer", user).expect("sealed");
-        (dir, client)
-    }
-
-    /// A file as it is written.
-    pub(crate) fn text() -> String {
-        let (_dir, client) = client(Some(b"1234"));
-        fs::read_to_string(client.path.join(FILE)).expect("written")
-    }
-
-    #[test]
-    fn a_sealed_key_is_in_the_clear_nowhere_and_opens_under_either_pin_only() {
-        let (_dir, client) = client(Some(b"1234"));
-        assert!(!client.path.join("identity.key").exists());
-        let told = ClientDir::open(&client.path).expect_err("sealed").to_string();
-        assert!(told.contains("client unseal"), "{told}");
-        for (owner, pin) in [(PinOwner::User, &b"1234"[..]), (PinOwner::SecurityOfficer, b"officer")] {
-            let dir = client.unseal(owner, pin).expect("its PIN");
-            assert_eq!((dir.name(), dir.identity()), ("alice", &identity(1)));
-            for wrong in [&b""[..], b"12345", b"\xff\x00"] {
-                assert!(matches!(client.unseal(owner, wrong), Err(PinError::Wrong)));
-            }
-        }
-        assert!(matches!(client.unseal(PinOwner::User, b"officer"), Err(PinError::Wrong)));
-    }
-
-    #[test]
-    fn ten_wrong_pins_lock_it_until_a_new_one_is_set_and_a_right_one_forgets_them() {
-        let (_dir, client) = client(Some(b"1234"));
-        for _ in 0..9 {
-            assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
-        }
-        client.unseal(PinOwner::User, b"1234").expect("its PIN");
-        assert_eq!(client.wrong_pins().expect("counted"), 0);
-        for _ in 0..10 {
-            assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
-        }
-        for pin in [&b"1234"[..], b"0"] {
-            assert!(matches!(client.unseal(PinOwner::User, pin), Err(PinError::Locked)));
-        }
-        let dir = client.unseal(PinOwner::SecurityOfficer, b"officer").expect("not locked");
-        client.set_pin(dir.identity(), PinOwner::User, b"5678").expect("set");
-        client.unseal(PinOwner::User, b"5678").expect("the new one");
-        assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::Wrong)));
-    }
-
-    #[test]
-    fn a_count_of_tries_that_nobody_can_read_locks() {
-        let (_dir, client) = client(Some(b"1234"));
-        private::write(&client.path.join(TRIES), b"many").expect("written");
-        assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::Locked)));
-    }
-
-    #[test]
-    fn without_a_user_pin_the_officer_sets_it_and_changes_the_own_one() {
-        let (_dir, client) = client(None);
-        assert!(!client.has_user_pin().expect("read"));
-        assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::NotSet)));
-        let dir = client.unseal(PinOwner::SecurityOfficer, b"officer").expect("opened");
-        client.set_pin(dir.identity(), PinOwner::User, b"1234").expect("set");
-        client.set_pin(dir.identity(), PinOwner::SecurityOfficer, b"chief").expect("set");
-        client.unseal(PinOwner::User, b"1234").expect("opened");
-        client.unseal(PinOwner::SecurityOfficer, b"chief").expect("opened");
-        assert!(matches!(client.unseal(PinOwner::SecurityOfficer, b"officer"), Err(PinError::Wrong)));
-    }
-
-    #[test]
-    fn a_changed_file_opens_under_nothing() {
-        let (_dir, client) = client(Some(b"1234"));
-        let pins = client.read().expect("read");
-        let with = |change: &dyn Fn(&mut Pins)| {
-            let mut changed = pins.clone();
-            change(&mut changed);
-            client.write(&changed).expect("written");
-            client.count(0).expect("counted");
-            assert!(client.unseal(PinOwner::User, b"1234").is_err());
-        };
-        let user = |pins: &mut Pins| pins.user.clone().expect("there is one");
-        with(&|pins| pins.user = Some(SealedKey { salt: [0; 16], ..user(pins) }));
-        with(&|pins| pins.user = Some(SealedKey { nonce: [0; 24], ..user(pins) }));
-        with(&|pins| pins.user.as_mut().expect("there is one").sealed[5] ^= 1);
-        with(&|pins| pins.memory_kib += 8);
-        with(&|pins| pins.passes += 1);
-        with(&|pins| pins.lanes = Some(1));
-        with(&|pins| (pins.version, pins.lanes) = (WITHOUT_LANES, None));
-        with(&|pins| pins.lanes = None);
-        with(&|pins| pins.user = Some(pins.security_officer.clone()));
-    }
-
-    /// Sealed by hand as version 1 says, under "officer" and "1234", with one lane.
-    pub(crate) const VERSION_1: &str = include_str!("pins/version-1.toml");
-
-    #[test]
-    fn a_directory_from_before_lanes_opens_and_keeps_its_version_until_it_is_sealed_anew() {
-        let (_dir, client) = client(None);
-        private::write(&client.path.join(FILE), VERSION_1.as_bytes()).expect("written");
-        let opens =
-            |owner, pin: &[u8]| client.unseal(owner, pin).expect("its PIN").identity() == &identity(1);
-        assert!(opens(PinOwner::User, b"1234") && opens(PinOwner::SecurityOfficer, b"officer"));
-        client.set_pin(&identity(1), PinOwner::User, b"5678").expect("set");
-        assert!(opens(PinOwner::User, b"5678") && opens(PinOwner::SecurityOfficer, b"officer"));
-        assert_eq!(client.read().expect("read").lanes, None);
-        client.unseal_for_good(PinOwner::User, b"5678").expect("its PIN");
-        client.seal(&identity(1), b"officer", Some(b"1234")).expect("sealed");
-        assert!(opens(PinOwner::User, b"1234"));
-        assert_eq!(client.read().expect("read").lanes, Some(2));
-    }
-
-    #[test]
-    fn a_seal_that_costs_less_says_so_in_its_file_and_takes_long_pins_only() {
-        let (_dir, client) = client(Some(b"1234"));
-        let (pin, other) = (b"correct horse battery", b"battery horse correct");
-        for (strength, cost, least) in [(Strength::Quick, (19456, 2), 20), (Strength::Full, (65536, 3), 4)] {
-            let client = SealedClient::at(&client.path).of_strength(strength);
-            client.seal(&identity(1), pin, Some(pin)).expect("sealed");
-            let least = |client: &SealedClient| client.least_pin().expect("read") == least;
-            assert!(least(&client) && strength.least_pin() == client.least_pin().expect("read"));
-            // Whoever opens it need not know.
-            let client = SealedClient::at(&client.path);
-            client.unseal(PinOwner::User, pin).expect("its PIN");
-            client.set_pin(&identity(1), PinOwner::User, other).expect("set");
-            client.unseal(PinOwner::User, other).expect("the new one");
-            let pins = client.read().expect("read");
-            assert_eq!((pins.memory_kib, pins.passes), cost, "another PIN costs as much");
-            assert!(least(&client));
-        }
-    }
-
-    #[test]
-    fn a_lock_ends_although_a_process_has_inherited_its_file() {
-        let (_dir, client) = client(Some(b"1234"));
-        let locked = client.lock().expect("locked");
-        let inherited = locked.0.try_clone().expect("the same file, as after a fork");
-        drop(locked);
-        client.unseal(PinOwner::User, b"1234").expect("nobody holds the lock");
-        drop(inherited);
-    }
-
-    #[test]
-    fn a_wrong_try_stays_counted_and_a_right_one_leaves_no_count() {
-        let (_dir, client) = client(Some(b"1234"));
-        assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
-        assert_eq!(client.wrong_pins().expect("counted"), 1);
-        client.unseal(PinOwner::User, b"1234").expect("its PIN");
-        assert!(!client.path.join(TRIES).exists());
-    }
-
-    #[test]
-    fn a_right_pin_that_cannot_be_counted_opens_nothing_and_tells_nothing() {
-        let (_dir, client) = client(Some(b"1234"));
-        let full = |_| Err(Error::misuse("the disk is full"));
-        for pin in [&b"1234"[..], b"0"] {
-            let told = client.unseal_counting(PinOwner::User, pin, full).expect_err("not counted");
-            assert!(matches!(&told, PinError::Files(e) if e.to_string().contains("disk is full")), "{told}");
-        }
-        client
-            .unseal_counting(PinOwner::SecurityOfficer, b"officer", full)
-            .expect("nobody counts the officer's");
-    }
-
-    #[test]
-    fn a_try_is_counted_before_the_seal_is_opened() {
-        let (_dir, client) = client(Some(b"1234"));
-        let counts = Mutex::new(Vec::new());
-        let count = |tries| {
-            counts.lock().expect("no panic").push(tries);
-            client.count(tries)
-        };
-        assert!(matches!(client.unseal_counting(PinOwner::User, b"0", count), Err(PinError::Wrong)));
-        client.unseal_counting(PinOwner::User, b"1234", count).expect("its PIN");
-        assert_eq!(*counts.lock().expect("no panic"), [1, 2]);
-    }
-
-    #[test]
-    fn a_try_whose_key_cannot_be_made_does_not_count() {
-        let (_dir, client) = client(Some(b"1234"));
-        assert!(matches!(client.unseal(PinOwner::User, b"0"), Err(PinError::Wrong)));
-        let pins = client.read().expect("read");
-        // Too little memory for so many lanes: no key can be made, as if the machine had no thread for it.
-        client.write(&Pins { lanes: Some(64), ..pins.clone() }).expect("written");
-        for _ in 0..=MOST_WRONG_PINS {
-            assert!(matches!(client.unseal(PinOwner::User, b"1234"), Err(PinError::Files(_))));
-            assert_eq!(client.wrong_pins().expect("counted"), 1);
-        }
-        client.write(&pins).expect("written");
-        client.unseal(PinOwner::User, b"1234").expect("not locked");
-    }
-
-    #[test]
-    fn an_unsealed_client_is_as_it_was() {
-        let (_dir, client) = client(Some(b"1234"));
-        assert!(client.unseal_for_good(PinOwner::User, b"0").is_err());
-        client.unseal_for_good(PinOwner::User, b"1234").expect("its PIN");
-        assert_eq!(ClientDir::open(&client.path).expect("opened").identity(), &identity(1));
-        assert!(!SealedClient::is_sealed(&client.path));
     }
 }

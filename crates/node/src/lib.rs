@@ -53,5 +53,8 @@ pub use node::Running;
 pub use operator::certificates::{CertificateEnd, Holder};
 pub use operator::{admin, audit};
 
+/// What a refusal says while nodes take fresh common secrets into use.
+pub const SAYS_ROTATING: &str = material::rotation::ROTATING;
+
 /// The result of a fallible function of a node.
 type Result<T, E = polyclave_protocol::Error> = std::result::Result<T, E>;

@@ -319,7 +319,7 @@ impl Node<'_> {
     /// One try, from the beginning.
     fn attempt(&mut self, net: &mut TlsNet) -> Result<Done> {
         let parameters = HandshakeParameters::new(net.parties())
-            .with("reshare", VERSION)
+            .with(plan::VERSION_OF_RESHARE, VERSION)
             .with("file of the old cluster", self.plan.old.fingerprint().to_string().as_bytes())
             .with("reshare file", self.plan.new.fingerprint().to_string().as_bytes());
         let mut session = hello(&parameters, net)?;

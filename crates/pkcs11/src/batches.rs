@@ -15,7 +15,8 @@
 //!
 //! A request has one deadline, from when it came: until then it waits for others, and its nodes are asked again while they are busy. At the
 //! deadline a request that still waits goes alone, once. If others had taken it along by then, its own answer counts, and theirs is dropped. So a
-//! request takes no longer than it would alone, and one try.
+//! request that waits takes at most one try longer than it would alone. One that takes others along waits for no deadline of its own: it takes as
+//! long as the joined request, and if that fails, one try more.
 //!
 //! What carries a nonce, a counter, a chain or a tag never goes together: a request has one of these.
 //!

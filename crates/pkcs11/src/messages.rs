@@ -140,8 +140,8 @@ impl Messages {
         Ok(drawn)
     }
 
-    /// Takes a part. The last gives the whole message, and of an encryption the tag. An error ends the message, and not the messages after
-    /// it. But a last part whose tag has not the length with which the message began is not taken, and may come again.
+    /// Takes a part. The last gives the whole message, and of an encryption the tag. An error of the nodes, or too much data, ends the message,
+    /// and not the messages after it. A last part whose tag has not the length with which the message began is not taken, and may come again.
     pub(crate) fn part(
         &mut self,
         parameter: &MessageParameter,
@@ -149,7 +149,7 @@ impl Messages {
         (is_last, room): (bool, Option<usize>),
     ) -> Result<(Output, Option<Vec<u8>>)> {
         let parts = self.parts.as_ref().ok_or(NOT_BEGUN)?;
-        if is_last && parameter.tag_bits.div_ceil(8) != parts.tag_bytes as u64 {
+        if is_last && parameter.tag_bits != 8 * parts.tag_bytes as u64 {
             return Err(because(
                 CKR_MECHANISM_PARAM_INVALID,
                 "the message began with a tag of another length",

@@ -1,5 +1,6 @@
 //! Objects: keys of the nodes are listed, made, imported, changed, copied and deleted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cryptoki_sys::*;
@@ -187,7 +188,7 @@ fn changed(object: &Object, template: &Template) -> Result<(Stored, Withdrawal)>
             CKA_ENCRYPT | CKA_DECRYPT | CKA_SIGN | CKA_VERIFY | CKA_WRAP | CKA_UNWRAP | CKA_DERIVE => {
                 match (template.flag(*kind)?, object.is_for(*kind)) {
                     (Some(false), true) => {
-                        stored.off.push(*kind);
+                        stored.turn_off(*kind);
                         // Nodes know no difference between signing and verifying.
                         let usage = USES.iter().find(|(of, _)| of == kind).map(|(_, usage)| *usage);
                         let is_over = |usage: &Usage| {
@@ -206,7 +207,7 @@ fn changed(object: &Object, template: &Template) -> Result<(Stored, Withdrawal)>
             CKA_EXTRACTABLE if template.flag(CKA_EXTRACTABLE)? == Some(false) => {
                 withdrawn.wrappable = object.info.properties.wrappable;
                 if withdrawn.wrappable {
-                    stored.off.push(CKA_NEVER_EXTRACTABLE);
+                    stored.turn_off(CKA_NEVER_EXTRACTABLE);
                 }
             }
             kind => match object.value(kind) {
@@ -255,34 +256,52 @@ fn versions(session: &Session, name: &str) -> Result<Vec<KeyInfo>> {
 /// Writes the attributes of a key at the nodes, and withdraws uses there: of all its versions.
 fn describe(session: &Session, object: &Arc<Object>, stored: Stored, withdrawn: &Withdrawal) -> Result<()> {
     let (token, client) = (&session.token, session.token.client()?);
-    let too_long =
-        || because(CKR_ATTRIBUTE_VALUE_INVALID, "the attributes of the key are longer than nodes keep");
-    let attributes = stored.to_bytes().ok_or_else(too_long)?;
     let (name, id) = (&object.info.properties.name, object.info.id);
-    let shown = versions(session, name)?
-        .into_iter()
-        .filter(|other| other.id == id)
-        .max_by_key(|other| other.revision);
-    let mut info = shown.ok_or(Rv(CKR_OBJECT_HANDLE_INVALID))?;
-    if withdrawn.wrappable {
-        // Noted before it is so, with what else is noted already. If this is interrupted, nobody could know later that the key could leave once.
-        let mut noted = object.stored.clone();
-        noted.off.push(CKA_NEVER_EXTRACTABLE);
-        let (noted, label) = (noted.to_bytes().ok_or_else(too_long)?, readable(&noted.label));
-        let revision = info.revision;
-        token.ask(&client, Doing::Changing, || client.describe((name, id), revision, &label, &noted))?;
+    let as_object = |info: &KeyInfo| Object::of(info.clone(), &token.settings.prefix);
+    let mut all: BTreeMap<[u8; 16], KeyInfo> = BTreeMap::new();
+    for version in versions(session, name)? {
+        let known = all.entry(version.id).or_insert_with(|| version.clone());
+        if known.revision < version.revision {
+            *known = version;
+        }
+    }
+    if !all.contains_key(&id) {
+        return Err(Rv(CKR_OBJECT_HANDLE_INVALID));
+    }
+    let write = |info: &mut KeyInfo, stored: &Stored| -> Result<()> {
+        let too_long =
+            || because(CKR_ATTRIBUTE_VALUE_INVALID, "the attributes of the key are longer than nodes keep");
+        let (attributes, label) = (stored.to_bytes().ok_or_else(too_long)?, readable(&stored.label));
+        let (id, revision) = (info.id, info.revision);
+        token.ask(&client, Doing::Changing, || client.describe((name, id), revision, &label, &attributes))?;
         info.revision += 1;
+        (info.properties.label, info.properties.attributes) = (label, attributes);
+        Ok(())
+    };
+    if withdrawn.wrappable {
+        // Noted before it is so, of every version, with what else is noted already. If this is interrupted, nobody could know later that
+        // they could leave once.
+        for info in all.values_mut().filter(|info| info.properties.wrappable) {
+            let Some(Object { stored: mut noted, .. }) = as_object(info) else { continue };
+            if noted.turn_off(CKA_NEVER_EXTRACTABLE) {
+                write(info, &noted)?;
+            }
+        }
     }
     if *withdrawn != Withdrawal::default() {
-        let as_now = (info.least_version, info.deletable);
+        let as_now = all.get(&id).map(|info| (info.least_version, info.deletable));
+        let as_now = as_now.ok_or(Rv(CKR_OBJECT_HANDLE_INVALID))?;
         token.ask(&client, Doing::Changing, || client.withdraw(name, as_now, withdrawn))?;
-        info.properties.usage.retain(|usage| !withdrawn.usage.contains(usage));
-        info.properties.wrappable &= !withdrawn.wrappable;
+        for info in all.values_mut() {
+            info.properties.usage.retain(|usage| !withdrawn.usage.contains(usage));
+            info.properties.wrappable &= !withdrawn.wrappable;
+        }
     }
-    let revision = info.revision;
-    let label = readable(&stored.label);
-    token.ask(&client, Doing::Changing, || client.describe((name, id), revision, &label, &attributes))?;
-    (info.properties.label, info.properties.attributes) = (label, attributes);
+    let mut info = all.remove(&id).ok_or(Rv(CKR_OBJECT_HANDLE_INVALID))?;
+    write(&mut info, &stored)?;
     token.handle_of(Object { info, stored, session: object.session });
+    for other in all.values().filter_map(as_object) {
+        token.handle_of(other);
+    }
     Ok(())
 }

@@ -78,6 +78,7 @@ impl From<PinError> for Rv {
             PinError::Wrong => CKR_PIN_INCORRECT,
             PinError::Locked => CKR_PIN_LOCKED,
             PinError::NotSet => CKR_USER_PIN_NOT_INITIALIZED,
+            PinError::Length { .. } => CKR_PIN_LEN_RANGE,
             PinError::Files(_) => CKR_DEVICE_ERROR,
         };
         because(rv, error)

@@ -25,6 +25,15 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// Notes that something is off. Returns whether it was not noted before.
+    pub(crate) fn turn_off(&mut self, kind: u64) -> bool {
+        let is_new = !self.off.contains(&kind);
+        if is_new {
+            self.off.push(kind);
+        }
+        is_new
+    }
+
     /// As nodes keep it; `None` if it is too long for them.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         let encoded = postcard::to_stdvec(self).ok()?;
@@ -62,6 +71,13 @@ mod tests {
         assert_eq!(Stored::from_bytes(b""), None);
         let long = Stored { label: vec![0; MOST_ATTRIBUTES], ..full() };
         assert_eq!(long.to_bytes(), None);
+    }
+
+    #[test]
+    fn what_is_turned_off_twice_is_noted_once() {
+        let mut stored = Stored::default();
+        assert_eq!([0x108, 0x104, 0x108].map(|kind| stored.turn_off(kind)), [true, true, false]);
+        assert_eq!(stored.off, [0x108, 0x104]);
     }
 
     #[test]

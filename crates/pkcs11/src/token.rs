@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cryptoki_sys::*;
 use parking_lot::{Mutex, RwLock};
 use polyclave_client::{Client, Error};
-use polyclave_config::{ClientDir, MOST_PIN, MOST_WRONG_PINS, PinOwner, SealedClient, Strength};
+use polyclave_config::{ClientDir, MOST_WRONG_PINS, PinOwner, SealedClient, Strength};
 
 use crate::attributes::Object;
 use crate::batches::Batches;
@@ -165,7 +165,6 @@ impl Token {
     /// The security officer gives the user a PIN.
     pub(crate) fn init_pin(&self, pin: &[u8]) -> Result<()> {
         let _one_at_a_time = self.changing.lock();
-        refuse_length(pin, self.least_pin())?;
         match self.login() {
             Login::SecurityOfficer(dir) => Ok(self.sealed.set_pin(dir.identity(), PinOwner::User, pin)?),
             Login::Nobody | Login::User(_) => Err(Rv(CKR_USER_NOT_LOGGED_IN)),
@@ -175,7 +174,6 @@ impl Token {
     /// Who is logged in, or else the user, changes the own PIN.
     pub(crate) fn set_pin(&self, old: &[u8], new: &[u8]) -> Result<()> {
         let _one_at_a_time = self.changing.lock();
-        refuse_length(new, self.least_pin())?;
         self.refuse_unsealed()?;
         let owner = match self.login() {
             Login::SecurityOfficer(_) => PinOwner::SecurityOfficer,
@@ -195,8 +193,8 @@ impl Token {
         if label.trim_ascii_end() != self.settings.label.as_bytes() {
             return Err(because(CKR_ARGUMENTS_BAD, "the label of a token is the one in pkcs11.toml"));
         }
-        // It is sealed anew, at full strength.
-        refuse_length(pin, Strength::Full.least_pin())?;
+        // It is sealed anew, at full strength: if that takes no such PIN, nothing is deleted either.
+        Strength::Full.refuse_length(PinOwner::SecurityOfficer, pin)?;
         let dir = match SealedClient::is_sealed(&self.settings.client) {
             true => self.sealed.unseal(PinOwner::SecurityOfficer, pin)?,
             false => ClientDir::open(&self.settings.client)?,
@@ -324,11 +322,4 @@ impl Token {
 fn open(dir: &ClientDir) -> Result<Client> {
     let client = Client::open(dir).map_err(|e| of_client(&e, Doing::Managing))?;
     Ok(client.on_remark(|remark| crate::log::line(&format!("warning: {remark}"))))
-}
-
-fn refuse_length(pin: &[u8], least: usize) -> Result<()> {
-    match (least..=MOST_PIN).contains(&pin.len()) {
-        true => Ok(()),
-        false => Err(because(CKR_PIN_LEN_RANGE, format!("a PIN has {least} to {MOST_PIN} bytes here"))),
-    }
 }

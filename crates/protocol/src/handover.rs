@@ -42,7 +42,7 @@
 //! **What it takes**: a quorum of the old parties, and all new ones.
 //!
 //! Cost for k dealers and L bytes: k masks of L bytes in each set, those of its members without a proof, one opening of L bytes in the old
-//! one, 2 k openings of an element, and seven exchanges among all.
+//! one, 2 k openings of an element, and twelve exchanges among all.
 
 #[cfg(test)]
 mod tests;

@@ -61,7 +61,7 @@ pub use accept::STRANGERS;
 pub use broken::NOT_ADMITTED;
 pub use endpoint::{Endpoint, PeerAddress};
 pub use identity::{Identity, verify_signature};
-pub use limits::Limits;
+pub use limits::{CLIENT_CONNECT, Limits};
 pub use line::{Line, call};
 pub use mesh::{Mesh, Node};
 pub use meter::WireMeter;

@@ -7,6 +7,10 @@ use polyclave_protocol::{Error, Result};
 /// The largest number that a frame's header can hold.
 const LARGEST_FRAME: usize = u32::MAX as usize;
 
+/// How long a client dials a node before it takes it for gone. Nodes know it, too: for this long a client may leave a connection alone that
+/// it has just made, since it dials others.
+pub const CLIENT_CONNECT: Duration = Duration::from_secs(3);
+
 /// Limits on time and size of everything that a peer or a stranger can cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

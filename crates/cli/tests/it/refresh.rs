@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
+use polyclave_node::SAYS_ROTATING;
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::{Mode, NewKey, Reason, Usage, Wrapping};
 use serde_json::Value;
@@ -188,7 +189,7 @@ fn keys_of_shamir_are_used_during_refreshes() {
                     let began = Instant::now();
                     let code = client.cmac("known", &mut &message()[..], &mut |_| ());
                     if let Err(e) = &code {
-                        let turned_away = e.to_string().contains("making fresh common secrets");
+                        let turned_away = e.to_string().contains(SAYS_ROTATING);
                         assert!(!turned_away || began.elapsed() >= WAITED, "{e}");
                     }
                     code

@@ -25,7 +25,7 @@ use polyclave_transport::Identity;
 use polyclave_transport::wire::{Mode, NewKey, Right};
 
 /// How long a test waits for what nodes do by themselves: much longer than it takes, since machines are busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A cluster that is gone when dropped.
 pub struct TestCluster {

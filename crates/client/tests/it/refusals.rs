@@ -1,8 +1,11 @@
 //! What nodes refuse, and with what words.
 
+use std::time::{Duration, Instant};
+
 use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
-use crate::common::{TOGETHER, TestCluster, data, key, name_for};
+use crate::common::{PATIENCE, TOGETHER, TestCluster, data, key, name_for};
 use polyclave_client::{Client, Error, Padding, Result};
+use polyclave_config::NodeDir;
 use polyclave_transport::wire::{Mode, NewKey, Reason, Right};
 
 fn reason<T: std::fmt::Debug>(outcome: Result<T>) -> Reason {
@@ -209,4 +212,37 @@ fn a_sealed_file_opens_under_its_own_key_only() {
     client.generate(key("a", "aes-128", &[Mode::Gcm])).expect("another of the same name");
     assert_eq!(reason(open(&client, "a", &sealed)), Reason::NoSuchKey);
     assert!(matches!(ungcm(&client, "a", b"with", &message), Err(Error::Unauthentic(_))));
+}
+
+#[test]
+fn a_request_on_a_connection_that_was_given_away_is_refused_as_busy_and_not_lost() {
+    let mut cluster = TestCluster::define(3, 1);
+    for path in &cluster.local.nodes {
+        let mut node = NodeDir::open(path).expect("its directory");
+        let mut settings = node.settings().clone();
+        settings.limits.connections_per_client = 1;
+        node.set_settings(settings).expect("saved");
+    }
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let (one, other) = (cluster.client(), cluster.client());
+    // One of them makes a key as soon as the other has taken its connections, and the nodes may not have ended these yet.
+    let make = |client: &Client, name: &str| {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match client.generate(key(name, "aes-128", &[Mode::Ctr])) {
+                Ok(_) => break,
+                Err(told) => {
+                    let is_busy =
+                        matches!(&told, Error::Refused { refusal, .. } if refusal.reason == Reason::Busy);
+                    assert!(is_busy && Instant::now() < until, "{name}: {told}");
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            }
+        }
+    };
+    for turn in 0..4 {
+        make(&one, &format!("one-{turn}"));
+        make(&other, &format!("other-{turn}"));
+    }
 }

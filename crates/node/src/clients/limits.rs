@@ -1,7 +1,4 @@
 //! The limits of one client: connections, requests and bytes.
-//!
-//! A client that has as many connections as it may have is given another one if one of its own is quiet, which is closed for it: several
-//! programs of one client keep connections for their next requests, and none of them knows of the others. Those of other clients stay.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,21 +8,20 @@ use parking_lot::{Mutex, MutexGuard};
 use polyclave_config::NodeLimits;
 use polyclave_transport::wire::{Reason, Refusal};
 
+use super::connections::Place;
+
 /// The longest time for which a client in debt for bytes is delayed at once.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// A connection may be closed for another one of the same client if it was quiet for this time: a client that has just been answered may
-/// be sending its next request.
-const QUIET: Duration = Duration::from_secs(2);
 
 /// What clients use at present, by name.
 pub(crate) struct Clients {
-    limits: NodeLimits,
+    pub(super) limits: NodeLimits,
     now: Mutex<HashMap<String, Account>>,
 }
 
 #[derive(Default)]
-struct Account {
-    connections: Vec<Arc<Mutex<Place>>>,
+pub(super) struct Account {
+    pub(super) connections: Vec<Arc<Mutex<Place>>>,
     requests: usize,
     calls: Bucket,
     bytes: Bucket,
@@ -59,85 +55,6 @@ impl Bucket {
     }
 }
 
-/// What a connection is doing.
-#[derive(Clone, Copy)]
-enum Place {
-    /// It waits for a request, since then.
-    Quiet(Instant),
-    Used,
-    /// It is to be closed, and counts no longer.
-    GivenAway,
-}
-
-/// A connection that counts for a client; released when dropped.
-pub(crate) struct Connection<'c> {
-    clients: &'c Clients,
-    client: String,
-    place: Arc<Mutex<Place>>,
-}
-
-impl Connection<'_> {
-    /// Whether it was given away. A request that is there already is not served then, and its client hears nothing but the end of the
-    /// connection: so it knows that nothing has happened.
-    pub(crate) fn is_given_away(&self) -> bool {
-        matches!(*self.place.lock(), Place::GivenAway)
-    }
-
-    /// A request has come. `None` if the connection was given away.
-    #[must_use]
-    pub(crate) fn begin(&self) -> Option<()> {
-        self.turn(Place::Used)
-    }
-
-    /// The request was answered.
-    pub(crate) fn end(&self) {
-        // Nobody gives away a connection in use.
-        let _ = self.turn(Place::Quiet(Instant::now()));
-    }
-
-    fn turn(&self, to: Place) -> Option<()> {
-        let mut place = self.place.lock();
-        match *place {
-            Place::GivenAway => None,
-            Place::Quiet(_) | Place::Used => {
-                *place = to;
-                Some(())
-            }
-        }
-    }
-}
-
-impl Drop for Connection<'_> {
-    fn drop(&mut self) {
-        let mut now = self.clients.lock();
-        if let Some(account) = now.get_mut(&self.client) {
-            account.connections.retain(|place| !Arc::ptr_eq(place, &self.place));
-        }
-    }
-}
-
-impl Account {
-    /// Gives the connection away that is quiet for the longest time. Returns whether there was one.
-    fn give_away(&mut self, now: Instant) -> bool {
-        let quiet = |place: &Arc<Mutex<Place>>| match *place.lock() {
-            Place::Quiet(since) if now.saturating_duration_since(since) >= QUIET => Some(since),
-            Place::Quiet(_) | Place::Used | Place::GivenAway => None,
-        };
-        let all = self.connections.iter().enumerate();
-        let longest = all.filter_map(|(at, place)| Some((quiet(place)?, at))).min();
-        let Some((since, at)) = longest else { return false };
-        let mut place = self.connections[at].lock();
-        if !matches!(*place, Place::Quiet(of) if of == since) {
-            // A request has come to it just now.
-            return false;
-        }
-        *place = Place::GivenAway;
-        drop(place);
-        self.connections.swap_remove(at);
-        true
-    }
-}
-
 /// A request that counts for a client; released when dropped.
 pub(crate) struct Held<'c> {
     clients: &'c Clients,
@@ -154,35 +71,13 @@ impl Drop for Held<'_> {
     }
 }
 
-fn busy(what: String) -> Refusal {
+pub(super) fn busy(what: String) -> Refusal {
     Refusal::new(Reason::Busy, format!("{what}; try again later"))
 }
 
 impl Clients {
     pub(crate) fn new(limits: NodeLimits) -> Clients {
         Clients { limits, now: Mutex::default() }
-    }
-
-    /// Counts a connection of a client.
-    pub(crate) fn connection(&self, client: &str) -> Result<Connection<'_>, Refusal> {
-        self.connection_at(client, Instant::now())
-    }
-
-    fn connection_at(&self, client: &str, at: Instant) -> Result<Connection<'_>, Refusal> {
-        let mut now = self.lock();
-        let total: usize = now.values().map(|account| account.connections.len()).sum();
-        let account = now.entry(client.to_owned()).or_default();
-        let own = account.connections.len();
-        // A quarter is reserved for clients that have none; otherwise a few clients could keep all others out.
-        let most = self.limits.connections;
-        let most = if own == 0 { most } else { most - most / 4 };
-        let is_full = own >= self.limits.connections_per_client || total >= most;
-        if is_full && !account.give_away(at) {
-            return Err(busy(format!("{client} has {own} of {total} connections, all of them in use")));
-        }
-        let place = Arc::new(Mutex::new(Place::Quiet(at)));
-        account.connections.push(place.clone());
-        Ok(Connection { clients: self, client: client.to_owned(), place })
     }
 
     /// Counts a request of a client.
@@ -213,7 +108,7 @@ impl Clients {
         Held { clients: self, client: client.to_owned(), give_back }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Account>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<String, Account>> {
         self.now.lock()
     }
 }
@@ -235,42 +130,6 @@ mod tests {
         assert!(first.is_ok() && clients.request("alice").is_err() && clients.request("bob").is_ok());
         drop(first);
         assert!(clients.request("alice").is_ok());
-    }
-
-    #[test]
-    fn clients_that_have_many_connections_leave_some_to_those_that_have_none() {
-        let clients = clients(|limits| (limits.connections, limits.connections_per_client) = (16, 12));
-        let held = |client: &str| -> Vec<Connection<'_>> {
-            std::iter::from_fn(|| clients.connection(client).ok()).take(16).collect()
-        };
-        let (alice, bob) = (held("alice"), held("bob"));
-        assert_eq!((alice.len(), bob.len()), (12, 1));
-        assert!(clients.connection("carol").is_ok());
-    }
-
-    #[test]
-    fn a_client_at_its_limit_gets_the_connection_that_is_quiet_for_the_longest_time() {
-        let clients = clients(|limits| limits.connections_per_client = 3);
-        let began = Instant::now();
-        let connect = |seconds: u64| clients.connection_at("alice", began + Duration::from_secs(seconds));
-        let [first, second, third] = [1, 0, 2].map(|second| connect(second).expect("below the limit"));
-        assert!(connect(2).is_ok_and(|_| second.is_given_away()), "quiet for two seconds");
-        assert!(!first.is_given_away() && !third.is_given_away());
-        assert_eq!(second.begin(), None, "what comes now is not served");
-        drop(second);
-        let fourth = connect(2).expect("the one above is closed again");
-        assert!(connect(2).is_err(), "nothing is quiet for long");
-        assert_eq!([first.begin(), third.begin(), fourth.begin()], [Some(()); 3]);
-        assert!(connect(3600).is_err(), "all are in use");
-        first.end();
-        assert!(connect(3600).is_ok_and(|_| first.is_given_away()));
-        assert!(clients.connection_at("bob", began).is_ok());
-        drop([first, third, fourth]);
-        assert_eq!(
-            std::iter::from_fn(|| connect(2).ok()).take(9).collect::<Vec<_>>().len(),
-            3,
-            "none counts twice"
-        );
     }
 
     #[test]

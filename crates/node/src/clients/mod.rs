@@ -1,8 +1,9 @@
-//! Clients: their connections ([`reception`]), the limits of each ([`limits`]), and the operator's rules for them
-//! ([`rules`]; how much of their limits is used up: [`rates`]; how they have changed: [`changes`]).
+//! Clients: how they are served ([`reception`]), the limits of each ([`limits`]; of its connections: [`connections`]), and the operator's
+//! rules for them ([`rules`]; how much of their limits is used up: [`rates`]; how they have changed: [`changes`]).
 
 pub(crate) mod approvals;
 mod changes;
+pub(crate) mod connections;
 pub(crate) mod limits;
 pub(crate) mod random;
 mod rates;

@@ -65,14 +65,17 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
     net.set_idle_limit(SLOW_CLIENT);
     let client = Client { name, certificate };
     let mut quiet_since = Instant::now();
-    while !core.threads.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT && !connection.is_given_away() {
+    while !core.threads.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
+        if connection.is_given_away() {
+            return give_away(core, &client.name, &mut net);
+        }
         match net.wait(net.members(), IDLE_LOOK) {
             Ok(Some(_)) => {}
             Ok(None) => continue,
             Err(_) => return,
         }
         if connection.begin().is_none() {
-            return;
+            return give_away(core, &client.name, &mut net);
         }
         // A limit for the whole request, however slowly the bytes arrive.
         net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
@@ -84,6 +87,14 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
         connection.end();
         quiet_since = Instant::now();
     }
+}
+
+/// Ends a connection that was given away. Its client may be sending a request, or have sent one: the refusal tells it that nothing has
+/// happened, and that it may ask again. A client that has asked nothing finds words that it did not ask for, and leaves the connection.
+fn give_away(core: &Core, client: &str, net: &mut TlsNet) {
+    let told = format!("this connection was closed for another one of {client}; try again");
+    core.members.refuse(net, &Refusal::new(Reason::Busy, told));
+    linger(core, net);
 }
 
 /// Reads what a client had sent before it could know that it was refused. Closing the connection with unread bytes would reset it, and the

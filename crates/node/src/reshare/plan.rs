@@ -13,6 +13,9 @@ use polyclave_transport::Node as Address;
 
 use crate::Result;
 
+/// The parameter of the hello round that says how keys move: nodes of two versions of the program may do that differently.
+pub(super) const VERSION_OF_RESHARE: &str = "version of the reshare";
+
 /// The most nodes that take part, old and new ones together.
 const MOST: usize = PartySet::MOST - 1;
 
@@ -181,6 +184,12 @@ impl Plan {
             return format!(
                 "{} was given another reshare file, or another file of the old cluster, than this node: compare their fingerprints \
                  (`polyclave cluster show`)",
+                self.name(*peer)
+            );
+        }
+        if let Error::Disagreement { peer, field: VERSION_OF_RESHARE } = error {
+            return format!(
+                "{} runs another version of the program: upgrade all nodes first",
                 self.name(*peer)
             );
         }

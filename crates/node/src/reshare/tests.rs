@@ -2,7 +2,7 @@ use polyclave_config::{Card, Change};
 use polyclave_protocol::{Party, PartySet, catalog};
 use polyclave_transport::CertificateDer;
 
-use super::plan::{Role, Way};
+use super::plan::{Role, VERSION_OF_RESHARE, Way};
 use super::*;
 
 pub(super) fn card(name: &str, seed: u8) -> Card {
@@ -47,6 +47,8 @@ fn old_nodes_that_take_part_come_first_and_new_ones_follow_in_the_order_of_eithe
     assert_eq!(plan.dealers, PartySet::from_bits(0b101));
     let told = plan.in_names(&Error::Disagreement { peer: Party(2), field: "cluster" });
     assert!(told.starts_with("n2 was given another reshare file"), "{told}");
+    let told = plan.in_names(&Error::Disagreement { peer: Party(2), field: VERSION_OF_RESHARE });
+    assert_eq!(told, "n2 runs another version of the program: upgrade all nodes first");
     let timeout = Error::Timeout { peer: Party(3), waited: Duration::from_secs(1) };
     assert!(plan.in_names(&timeout).starts_with("n9 did not answer"));
 }

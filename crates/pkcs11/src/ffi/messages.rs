@@ -104,6 +104,11 @@ unsafe fn message_parameter(
     Ok((parameter, given))
 }
 
+/// Of a function of which there is one for each direction.
+fn direction(encrypts: bool) -> Direction {
+    if encrypts { Direction::Encrypt } else { Direction::Decrypt }
+}
+
 /// One message in one part.
 unsafe fn one_message(
     of: CK_SESSION_HANDLE,
@@ -139,7 +144,7 @@ unsafe fn one_message(
     })
 }
 
-pub(super) unsafe extern "C" fn encrypt_message(
+pub(super) unsafe extern "C" fn whole<const ENCRYPTS: bool>(
     of: CK_SESSION_HANDLE,
     parameter: *mut c_void,
     parameter_len: CK_ULONG,
@@ -151,22 +156,7 @@ pub(super) unsafe extern "C" fn encrypt_message(
     len: *mut CK_ULONG,
 ) -> CK_RV {
     let (parameter, additional) = ((parameter, parameter_len), (additional, additional_len));
-    unsafe { one_message(of, parameter, additional, (from, count), (out, len), Direction::Encrypt) }
-}
-
-pub(super) unsafe extern "C" fn decrypt_message(
-    of: CK_SESSION_HANDLE,
-    parameter: *mut c_void,
-    parameter_len: CK_ULONG,
-    additional: *mut CK_BYTE,
-    additional_len: CK_ULONG,
-    from: *mut CK_BYTE,
-    count: CK_ULONG,
-    out: *mut CK_BYTE,
-    len: *mut CK_ULONG,
-) -> CK_RV {
-    let (parameter, additional) = ((parameter, parameter_len), (additional, additional_len));
-    unsafe { one_message(of, parameter, additional, (from, count), (out, len), Direction::Decrypt) }
+    unsafe { one_message(of, parameter, additional, (from, count), (out, len), direction(ENCRYPTS)) }
 }
 
 /// Begins a message that comes in parts. A nonce of the nodes is written here.
@@ -224,27 +214,17 @@ unsafe fn next_part(
     })
 }
 
-pub(super) unsafe extern "C" fn encrypt_message_begin(
+pub(super) unsafe extern "C" fn begin<const ENCRYPTS: bool>(
     of: CK_SESSION_HANDLE,
     parameter: *mut c_void,
     parameter_len: CK_ULONG,
     additional: *mut CK_BYTE,
     additional_len: CK_ULONG,
 ) -> CK_RV {
-    unsafe { begin_parts(of, (parameter, parameter_len), (additional, additional_len), Direction::Encrypt) }
+    unsafe { begin_parts(of, (parameter, parameter_len), (additional, additional_len), direction(ENCRYPTS)) }
 }
 
-pub(super) unsafe extern "C" fn decrypt_message_begin(
-    of: CK_SESSION_HANDLE,
-    parameter: *mut c_void,
-    parameter_len: CK_ULONG,
-    additional: *mut CK_BYTE,
-    additional_len: CK_ULONG,
-) -> CK_RV {
-    unsafe { begin_parts(of, (parameter, parameter_len), (additional, additional_len), Direction::Decrypt) }
-}
-
-pub(super) unsafe extern "C" fn encrypt_message_next(
+pub(super) unsafe extern "C" fn next<const ENCRYPTS: bool>(
     of: CK_SESSION_HANDLE,
     parameter: *mut c_void,
     parameter_len: CK_ULONG,
@@ -254,20 +234,7 @@ pub(super) unsafe extern "C" fn encrypt_message_next(
     len: *mut CK_ULONG,
     flags: CK_FLAGS,
 ) -> CK_RV {
-    let direction = Direction::Encrypt;
-    unsafe { next_part(of, (parameter, parameter_len), (from, count), (out, len), (flags, direction)) }
-}
-
-pub(super) unsafe extern "C" fn decrypt_message_next(
-    of: CK_SESSION_HANDLE,
-    parameter: *mut c_void,
-    parameter_len: CK_ULONG,
-    from: *mut CK_BYTE,
-    count: CK_ULONG,
-    out: *mut CK_BYTE,
-    len: *mut CK_ULONG,
-    flags: CK_FLAGS,
-) -> CK_RV {
-    let direction = Direction::Decrypt;
-    unsafe { next_part(of, (parameter, parameter_len), (from, count), (out, len), (flags, direction)) }
+    unsafe {
+        next_part(of, (parameter, parameter_len), (from, count), (out, len), (flags, direction(ENCRYPTS)))
+    }
 }

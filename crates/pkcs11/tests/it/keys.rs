@@ -308,6 +308,34 @@ fn old_handles_stand_for_their_version_in_every_operation() {
     assert_ne!(made, e_k(&e_k(&secret, &[7; 16]), &[7; 16]));
 }
 
+#[test]
+fn every_version_that_could_leave_once_says_so_when_one_is_kept_from_leaving() {
+    let own = own("");
+    let module = Module::with(&own.configuration);
+    let session = logged_in(&module);
+    let leaves = vec![
+        number(CKA_VALUE_LEN, 16),
+        flag(CKA_TOKEN, true),
+        text(CKA_LABEL, "leaves"),
+        flag(CKA_EXTRACTABLE, true),
+    ];
+    let old = session.generate(CKM_AES_KEY_GEN, leaves).expect("made");
+    own.cluster.client().rotate("own0.leaves").expect("rotated");
+    let versions = || session.find(vec![text(CKA_LABEL, "leaves")]);
+    let [new, same] = versions()[..] else { panic!("two versions") };
+    assert!(same == old && session.is(new, CKA_EXTRACTABLE));
+    // Twice, as after a change that was interrupted.
+    for _ in 0..2 {
+        assert_eq!(session.set(old, vec![flag(CKA_EXTRACTABLE, false)]), CKR_OK);
+        // By the handles that there are, and as the nodes list them.
+        for key in [new, old].into_iter().chain(versions()) {
+            assert!(session.is(key, CKA_LOCAL) && !session.is(key, CKA_EXTRACTABLE));
+            assert!(!session.is(key, CKA_NEVER_EXTRACTABLE) && !session.is(key, CKA_ALWAYS_SENSITIVE));
+        }
+    }
+    assert_eq!(versions(), [new, old]);
+}
+
 /// E_K of one block of Triple DES.
 fn e_k_des(key: &[u8], block: &[u8]) -> Vec<u8> {
     let mut block = Array::try_from(block).expect("one block");

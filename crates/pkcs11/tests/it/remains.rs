@@ -17,12 +17,15 @@ use crate::life::in_child;
 const CONFIGURATION: &str = "POLYCLAVE_PKCS11_TEST_PROGRAM";
 /// Says that a node is missing.
 const IS_MISSING: &str = "POLYCLAVE_PKCS11_TEST_MISSING";
-/// A thread that was joined may be listed for a moment. A thread that nobody joins may last longer: it waits for what nodes owe.
+/// A thread whose work is over may be listed until it gets a processor and ends. One that nobody joins sleeps longer than this: it waits for what
+/// nodes owe.
 const MOMENT: Duration = Duration::from_secs(2);
+/// So many requests are under way at once, each with a message that the nodes wait for: as many as they allow a client by themselves.
+const REQUESTS: usize = 8;
 
 #[test]
 fn no_thread_and_no_socket_is_left_after_the_end() {
-    let mut own = own("");
+    let mut own = own("gcm_nonce = \"overwrite\"");
     run(&own.configuration, false);
     own.cluster.nodes[1].take().expect("it runs").stop();
     run(&own.configuration, true);
@@ -104,21 +107,37 @@ fn closes_what_it_does_not_use(module: &Module, configuration: &Path) {
     let key = session.find(vec![text(CKA_LABEL, "kept")])[0];
     let encrypt =
         |session: Session<'_>, n| session.run(Does::Encrypt, &mut gcm(&[n; 12], b"", 128), key, &data(1));
-    let together = std::sync::Barrier::new(8);
+    // A message whose nonce the nodes have drawn is a request under way, on connections of its own.
+    let together = std::sync::Barrier::new(REQUESTS + 1);
     std::thread::scope(|scope| {
-        for n in 0..8 {
+        for n in 0..REQUESTS as u8 {
             let (encrypt, together) = (&encrypt, &together);
             scope.spawn(move || {
                 let session = Session::open(module, 0);
+                let begun =
+                    until_served(|| match session.init(Does::Encrypt, &mut gcm(&[0; 12], b"", 128), key) {
+                        CKR_OK => Ok(()),
+                        rv => Err(rv),
+                    });
                 together.wait();
-                assert!((0..4).all(|i| encrypt(session, 8 * i + n).is_ok()));
+                together.wait();
+                assert_eq!(begun, Ok(()));
+                // Nodes wait for a message for some time only, which may be over on a busy machine.
+                let told = session.whole(Does::Encrypt, &data(1), Some(64)).0;
+                assert!([CKR_OK, CKR_DEVICE_ERROR].contains(&told), "{told:#x}");
+                assert!(until_served(|| encrypt(session, n + 1)).is_ok());
             });
         }
+        together.wait();
+        // As many with each of the nodes that serve one request, at least a quorum of two.
+        let there = Remains::now().files - before.files;
+        together.wait();
+        assert!(there >= 2 * REQUESTS, "{there}");
     });
     // Two with each of three nodes.
     let most = before.files + 6;
     wait_until(|| {
-        assert!(encrypt(session, 0xff).is_ok());
+        assert!(until_served(|| encrypt(session, 0xff)).is_ok());
         Remains::now().files <= most
     });
     assert_eq!(call!(module, C_Finalize(ptr::null_mut())), CKR_OK);
@@ -131,21 +150,55 @@ struct Remains {
     files: usize,
 }
 
-impl Remains {
-    fn now() -> Remains {
-        let count = |of: &str| std::fs::read_dir(format!("/proc/self/{of}")).expect("Linux has it").count();
-        Remains { threads: count("task"), files: count("fd") }
+/// A thread of this process.
+struct Task {
+    /// It has begun to end, as one that was joined has.
+    is_exiting: bool,
+    /// It waits for something that is not a processor.
+    sleeps: bool,
+}
+
+impl Task {
+    /// The threads of this process. One may end while they are looked at.
+    fn all() -> Vec<Task> {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it").flatten();
+        let told = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+        told.filter_map(|told| Task::of(&told)).collect()
     }
 
-    /// There may be less: the child of a fork closes the log that it inherited.
+    /// From what Linux tells of it: after the name, which is in brackets, its state, and six numbers further its flags.
+    fn of(told: &str) -> Option<Task> {
+        const EXITING: u64 = 4;
+        let fields: Vec<&str> = told.rsplit_once(')')?.1.split_whitespace().collect();
+        let flags: u64 = fields.get(6)?.parse().ok()?;
+        Some(Task { is_exiting: flags & EXITING != 0, sleeps: fields[0] == "S" })
+    }
+}
+
+impl Remains {
+    fn now() -> Remains {
+        let files = std::fs::read_dir("/proc/self/fd").expect("Linux has it").count();
+        Remains { threads: Task::all().iter().filter(|task| !task.is_exiting).count(), files }
+    }
+
+    /// There may be less: the child of a fork closes the log that it inherited. What is too much may go as long as it only waits for a
+    /// processor. If a thread too many sleeps at every look for a while, or a file stays open, it is left.
     fn are_not_exceeded(&self) {
-        let until = Instant::now() + MOMENT;
+        let (patience, mut since) = (Instant::now() + PATIENCE, Instant::now());
         loop {
             let now = Remains::now();
             if now.threads <= self.threads && now.files <= self.files {
                 break;
             }
-            assert!(Instant::now() < until, "{now:?}, and there were {self:?}");
+            // This thread, which looks, does not sleep, and was counted.
+            let asleep = Task::all().iter().filter(|task| !task.is_exiting && task.sleeps).count();
+            if asleep < self.threads && now.files <= self.files {
+                since = Instant::now();
+            }
+            assert!(
+                since.elapsed() < MOMENT && Instant::now() < patience,
+                "{now:?}, of which {asleep} sleep, and there were {self:?}"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }

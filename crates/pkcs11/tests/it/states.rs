@@ -54,6 +54,7 @@ fn the_security_officer_sets_pins_and_uses_no_keys() {
     let pin =
         |pin: &[u8]| call!(module, C_InitPIN(officer.handle, pin.as_ptr().cast_mut(), pin.len() as CK_ULONG));
     assert_eq!(pin(b"123"), CKR_PIN_LEN_RANGE);
+    assert!(log_of(&own.configuration).contains("the PIN of the user has 4 to 255 bytes here"));
     assert_eq!(pin(b"a new pin"), CKR_OK);
     assert_eq!(call!(module, C_Logout(officer.handle)), CKR_OK);
     assert_eq!(pin(b"a new pin"), CKR_USER_NOT_LOGGED_IN);
@@ -65,6 +66,7 @@ fn the_security_officer_sets_pins_and_uses_no_keys() {
         call!(module, C_SetPIN(user.handle, from, old.len() as CK_ULONG, to, new.len() as CK_ULONG))
     };
     assert_eq!(change(b"not it", b"abcd"), CKR_PIN_INCORRECT);
+    assert_eq!(change(b"a new pin", b"123"), CKR_PIN_LEN_RANGE);
     assert_eq!(change(b"a new pin", &[0xff, 0, 1, 2]), CKR_OK);
     assert_eq!(call!(module, C_Logout(user.handle)), CKR_OK);
     assert_eq!(user.login(CKU_USER, &[0xff, 0, 1, 2]), CKR_OK);
