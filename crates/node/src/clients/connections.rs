@@ -4,6 +4,7 @@
 //! programs of one client keep connections for their next requests, and none of them knows of the others. Those of other clients stay.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -15,6 +16,10 @@ use super::limits::{Account, Clients, busy};
 /// A connection may be closed for another one of the same client if it was quiet for this time: a client that has just been answered may
 /// be sending its next request.
 const QUIET: Duration = Duration::from_secs(2);
+
+/// The most connections that stay open for a moment after their client was refused. They count for no client, so a client that dials again
+/// and again could otherwise have any number of them.
+const MOST_LEAVING: usize = 32;
 
 /// What a connection is doing.
 #[derive(Clone, Copy)]
@@ -72,6 +77,15 @@ impl Drop for Connection<'_> {
     }
 }
 
+/// A connection that stays open until its client has read why it is refused.
+pub(crate) struct Leaving<'c>(&'c Clients);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.leaving.fetch_sub(1, Relaxed);
+    }
+}
+
 impl Account {
     /// Gives the connection away that is quiet for the longest time. Returns whether there was one.
     fn give_away(&mut self, now: Instant) -> bool {
@@ -108,6 +122,12 @@ impl Account {
 }
 
 impl Clients {
+    /// Lets a refused connection stay open for a moment, if few others do.
+    pub(crate) fn leave(&self) -> Option<Leaving<'_>> {
+        let leaving = Leaving(self);
+        (self.leaving.fetch_add(1, Relaxed) < MOST_LEAVING).then_some(leaving)
+    }
+
     /// Counts a connection of a client.
     pub(crate) fn connection(&self, client: &str) -> Result<Connection<'_>, Refusal> {
         self.connection_at(client, Instant::now())
@@ -146,6 +166,15 @@ mod tests {
         let mut limits = NodeLimits::default();
         change(&mut limits);
         Clients::new(limits)
+    }
+
+    #[test]
+    fn few_connections_stay_open_after_a_refusal() {
+        let clients = clients(|_| {});
+        let leaving: Vec<_> = std::iter::from_fn(|| clients.leave()).take(2 * MOST_LEAVING).collect();
+        assert_eq!(leaving.len(), MOST_LEAVING);
+        drop(leaving);
+        assert!(clients.leave().is_some());
     }
 
     #[test]

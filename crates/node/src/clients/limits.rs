@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -16,6 +17,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// What clients use at present, by name.
 pub(crate) struct Clients {
     pub(super) limits: NodeLimits,
+    /// How many connections that were refused or given away are still open.
+    pub(super) leaving: AtomicUsize,
     now: Mutex<HashMap<String, Account>>,
 }
 
@@ -77,7 +80,7 @@ pub(super) fn busy(what: String) -> Refusal {
 
 impl Clients {
     pub(crate) fn new(limits: NodeLimits) -> Clients {
-        Clients { limits, now: Mutex::default() }
+        Clients { limits, leaving: AtomicUsize::new(0), now: Mutex::default() }
     }
 
     /// Counts a request of a client.

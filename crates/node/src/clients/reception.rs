@@ -58,7 +58,7 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
         Ok(held) => held,
         Err(refusal) => {
             core.members.refuse(&mut net, &refusal);
-            return;
+            return linger(core, &mut net);
         }
     };
     tracing::debug!(client = %name, %from, "connected");
@@ -100,6 +100,7 @@ fn give_away(core: &Core, client: &str, net: &mut TlsNet) {
 /// Reads what a client had sent before it could know that it was refused. Closing the connection with unread bytes would reset it, and the
 /// client would not receive the reason.
 fn linger(core: &Core, net: &mut TlsNet) {
+    let Some(_counted) = core.service.clients.leave() else { return };
     let party = core.members.client();
     let until = Instant::now() + LAST_WORDS;
     net.set_idle_limit(LAST_WORDS);

@@ -63,7 +63,8 @@ pub(super) fn received(
         let port: &CompiledPort =
             if batch.part == RAW { &circuits.key } else { &circuits.key_schedule.outputs()[0] };
         let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: batch.keys.len() };
-        let values = arrived.value(batch.at, shape, &port.views(), session, net)?;
+        let stored_views = port.views();
+        let values = arrived.value(batch.at, shape, &stored_views, session, net)?;
         for (lane, key) in batch.keys.iter().enumerate() {
             let parts = all.entry(key.info.id).or_default();
             let part = match batch.part {
@@ -75,9 +76,17 @@ pub(super) fn received(
         }
         if batch.part != RAW {
             let circuit = completion(&circuits, completions, session)?;
-            // Another form of the protocol may need other views.
-            let round_keys = arrived.value(batch.at, shape, &circuit.inputs()[1].views(), session, net)?;
-            complete((batch, &round_keys), circuit, &mut all, session, net)?;
+            let views = circuit.inputs()[1].views();
+            // The check value is computed from the shares that are stored. Another form of the protocol may need other views of them: these are
+            // linear images of the same masks and the same public bytes, which every node computes alone, so no party can make them differ.
+            let of_other_views;
+            let round_keys = if views == stored_views {
+                &values
+            } else {
+                of_other_views = arrived.value(batch.at, shape, &views, session, net)?;
+                &of_other_views
+            };
+            complete((batch, round_keys), circuit, &mut all, session, net)?;
         }
     }
     let mut keys = Vec::with_capacity(piece.len());
