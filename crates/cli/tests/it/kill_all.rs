@@ -42,6 +42,16 @@ fn shamir_active_survives_the_kill_of_all_nodes() {
 }
 
 #[test]
+fn replicated_survives_the_kill_of_all_nodes() {
+    Trial::new("replicated").run();
+}
+
+#[test]
+fn replicated_active_survives_the_kill_of_all_nodes() {
+    Trial::new("replicated-active").run();
+}
+
+#[test]
 fn spdz_survives_the_kill_of_all_nodes() {
     Trial::new("spdz-lt").run();
 }

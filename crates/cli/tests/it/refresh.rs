@@ -165,6 +165,16 @@ fn keys_of_shamir_active_survive_a_refresh() {
 }
 
 #[test]
+fn keys_of_replicated_survive_a_refresh() {
+    keys_survive("replicated");
+}
+
+#[test]
+fn keys_of_replicated_active_survive_a_refresh() {
+    keys_survive("replicated-active");
+}
+
+#[test]
 fn keys_of_spdz_survive_a_refresh() {
     keys_survive("spdz-lt");
 }
@@ -264,6 +274,11 @@ fn a_refresh_of_shamir_survives_kills() {
 #[test]
 fn a_refresh_of_shamir_active_survives_kills() {
     survives_kills("shamir-active", 800);
+}
+
+#[test]
+fn a_refresh_of_replicated_active_survives_kills() {
+    survives_kills("replicated-active", 600);
 }
 
 #[test]

@@ -115,6 +115,18 @@ fn a_reshare_of_shamir_active_survives_kills() {
 }
 
 #[test]
+fn a_reshare_of_replicated_active_survives_kills() {
+    survives_kills("replicated-active", &[within("replicated-active"); ROUNDS], 1000);
+}
+
+#[test]
+fn a_move_from_replicated_to_shamir_active_and_back_survives_kills() {
+    let hops =
+        [Hop { to: "shamir-active", leave: 0, come: 1 }, Hop { to: "replicated-active", leave: 1, come: 0 }];
+    survives_kills("replicated", &hops, 2000);
+}
+
+#[test]
 fn a_reshare_of_spdz_tower_survives_kills() {
     survives_kills("spdz-tower", &[within("spdz-tower"); ROUNDS], 4000);
 }

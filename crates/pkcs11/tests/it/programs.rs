@@ -14,9 +14,13 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// How long packages are waited for that have to be fetched.
 const FETCHING: Duration = Duration::from_secs(60);
 
+/// The nodes of all these programs. `POLYCLAVE_PKCS11_PROTOCOL` names another protocol than `shamir`.
 fn cluster() -> &'static TestCluster {
     static CLUSTER: OnceLock<TestCluster> = OnceLock::new();
-    CLUSTER.get_or_init(TestCluster::start)
+    CLUSTER.get_or_init(|| {
+        let protocol = std::env::var("POLYCLAVE_PKCS11_PROTOCOL").unwrap_or("shamir".into());
+        TestCluster::start_under(&protocol, if protocol == "shamir-active" { 4 } else { 3 })
+    })
 }
 
 fn examples() -> PathBuf {
@@ -74,7 +78,17 @@ fn prints(
     arguments: impl FnOnce(&Path, String) -> Vec<String>,
     line: &str,
 ) {
-    let configuration = cluster().configuration(name, 1, "");
+    prints_with(cluster(), name, command, arguments, line);
+}
+
+fn prints_with(
+    cluster: &TestCluster,
+    name: &str,
+    command: &mut Command,
+    arguments: impl FnOnce(&Path, String) -> Vec<String>,
+    line: &str,
+) {
+    let configuration = cluster.configuration(name, 1, "");
     command.args(arguments(&built(), format!("{name}-0")));
     command.env("POLYCLAVE_PKCS11_CONFIG", &configuration);
     command.env("POLYCLAVE_PKCS11_LOG", configuration.with_extension("log"));
@@ -179,8 +193,8 @@ fn the_example_in_python_runs() {
     prints("python", &mut command, module_token_and_pin, "python: the secret came back");
 }
 
-#[test]
-fn the_example_in_rust_runs() {
+/// The program in Rust, which nothing has to be fetched for.
+fn example_in_rust() -> Command {
     let test = std::env::current_exe().expect("it has a path");
     let target = test.parent().and_then(Path::parent).expect("deps is in a directory");
     let program = target.join("examples").join("cryptoki");
@@ -188,5 +202,23 @@ fn the_example_in_rust_runs() {
         program.exists(),
         "`cargo test -p polyclave-pkcs11` builds it, unless an option like --test names what to build"
     );
-    prints("rust", &mut Command::new(program), module_and_pin, "rust: the secret came back");
+    Command::new(program)
+}
+
+#[test]
+fn the_example_in_rust_runs() {
+    prints("rust", &mut example_in_rust(), module_and_pin, "rust: the secret came back");
+}
+
+#[test]
+fn the_example_in_rust_runs_where_one_of_three_nodes_may_cheat() {
+    let cluster = TestCluster::start_under("replicated-active", 3);
+    prints_with(&cluster, "rust", &mut example_in_rust(), module_and_pin, "rust: the secret came back");
+}
+
+#[test]
+fn the_example_in_rust_runs_where_answers_come_whatever_one_of_four_nodes_does() {
+    let cluster = TestCluster::start_under("shamir-active", 4);
+    cluster.wait_until_full();
+    prints_with(&cluster, "rust", &mut example_in_rust(), module_and_pin, "rust: the secret came back");
 }

@@ -20,14 +20,20 @@ pub struct TestCluster {
 }
 
 impl TestCluster {
+    /// Three nodes under `shamir`.
     pub fn start() -> TestCluster {
-        let mut cluster = TestCluster::define("shamir", 3, 1);
+        TestCluster::start_under("shamir", 3)
+    }
+
+    /// So many nodes, of which one may be corrupt.
+    pub fn start_under(protocol: &str, nodes: usize) -> TestCluster {
+        let mut cluster = TestCluster::define(protocol, nodes, 1);
         cluster.change_settings(|settings| {
             settings.limits.requests_at_once_per_client = 64;
             // All tokens of all tests are the same client.
             settings.limits.connections_per_client = 512;
         });
-        (0..3).for_each(|node| cluster.restart(node));
+        (0..nodes).for_each(|node| cluster.restart(node));
         cluster.wait_until_ready();
         cluster
     }

@@ -1,6 +1,9 @@
 //! Any sequence of calls of all functions, over real nodes: null in every argument, handles of nothing, wrong lengths and order, broken
 //! parameters of mechanisms, buffers too small by one, templates that contradict themselves, any bytes as PINs. Each call answers with a value
 //! that the standard has for its kind, and writes no more than it says.
+//!
+//! With `POLYCLAVE_PKCS11_CLIENT=DIR` the nodes are those of another process, such as `polyclave cluster run`, and `DIR` is their client's
+//! directory, whose key is sealed under the PINs of these tests. So valgrind observes the library alone.
 
 mod arguments;
 mod calls;
@@ -8,6 +11,7 @@ mod memory;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::Mutex;
 
@@ -136,10 +140,14 @@ fn is_any(rv: CK_RV) -> bool {
 
 /// Nodes, a module, and a user who is logged in while sequences come and go.
 pub struct World {
-    own: Own,
+    /// Nodes in this process, and where files are.
+    _nodes: Option<TestCluster>,
+    _files: tempfile::TempDir,
+    /// The directory of the nodes' client.
+    place: PathBuf,
     client: ClientDir,
     pub module: Module,
-    configuration: std::path::PathBuf,
+    configuration: PathBuf,
     state: Mutex<State>,
 }
 
@@ -155,9 +163,15 @@ struct State {
 
 impl World {
     fn start() -> World {
-        let own = own("");
+        let elsewhere = std::env::var_os("POLYCLAVE_PKCS11_CLIENT").map(PathBuf::from);
+        let nodes = elsewhere.is_none().then(TestCluster::start);
+        let place = elsewhere.or(nodes.as_ref().map(|nodes| nodes.local.client.clone())).expect("a client");
+        if let Ok(client) = ClientDir::open(&place) {
+            SealedClient::at(&place).seal(client.identity(), SO_PIN, Some(USER_PIN)).expect("sealed");
+        }
+        let files = tempfile::tempdir().expect("a directory");
         // The nodes of the second token are not there, and the third may be begun anew.
-        let client = own.cluster.local.client.display();
+        let client = place.display();
         let token = |n: u32, client: &str, more: &str| {
             format!(
                 "[[token]]\nlabel = \"fuzz-{n}\"\nclient = \"{client}\"\nprefix = \"f{n}.\"\nretry_seconds = 60\n{more}\n"
@@ -168,13 +182,12 @@ impl World {
             token(1, "/nowhere", ""),
             token(2, &client.to_string(), "allow_init = true"),
         ];
-        let configuration = own.configuration.with_file_name("fuzz.toml");
+        let configuration = files.path().join("fuzz.toml");
         std::fs::write(&configuration, text.concat()).expect("written");
         let module = Module::with(&configuration);
-        let client = SealedClient::at(&own.cluster.local.client)
-            .unseal(PinOwner::SecurityOfficer, SO_PIN)
-            .expect("its PIN");
-        let world = World { own, client, module, configuration, state: Mutex::default() };
+        let client = SealedClient::at(&place).unseal(PinOwner::SecurityOfficer, SO_PIN).expect("its PIN");
+        let (_nodes, _files, state) = (nodes, files, Mutex::default());
+        let world = World { _nodes, _files, place, client, module, configuration, state };
         world.repair();
         world
     }
@@ -192,7 +205,7 @@ impl World {
     }
 
     fn sealed(&self) -> SealedClient {
-        SealedClient::at(&self.own.cluster.local.client)
+        SealedClient::at(&self.place)
     }
 
     fn keeper(&self) -> Session<'_> {
