@@ -26,6 +26,8 @@ pub(crate) fn take(core: &Core, dir: &NodeDir, policy: ClientPolicy) {
                 let detail = format!("approved-by={by}");
                 core.logbook.note(&Event { detail: &detail, ..Event::of_node("policy", "approved") });
             }
+            // Now, as these rules may be replaced before the next look: what was in force for a moment is in the log, too.
+            log(core);
         }
         Err(why) => {
             tracing::error!(
@@ -34,6 +36,16 @@ pub(crate) fn take(core: &Core, dir: &NodeDir, policy: ClientPolicy) {
             );
             core.logbook.note(&Event::of_node("policy", "refused"));
         }
+    }
+}
+
+/// Logs how the rules in force differ from those that were logged last.
+pub(crate) fn log(core: &Core) {
+    if let Err(e) = core.rules.log(&core.logbook, &core.store) {
+        tracing::error!(
+            error = %e,
+            "a change of the rules for clients could not be logged; this is tried again"
+        );
     }
 }
 

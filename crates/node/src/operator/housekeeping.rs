@@ -57,9 +57,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             flushed = Instant::now();
             end_keys(core);
             leftovers.remove(core);
-            if let Err(e) = core.rules.log(&core.logbook, &core.store) {
-                tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
-            }
+            taking::log(core);
             core.logbook.settle(&mut noted);
             core.material.strategy.settle(&core.material);
             core.dates.watch(&mut misfit);
