@@ -32,12 +32,15 @@ use crate::material::state::Material;
 use crate::material::stock::Lots;
 use crate::material::stock::bounded::BoundedStock;
 use crate::peers::exchange::tell_all;
+use crate::peers::network::CONNECT;
 use crate::peers::orders::Order;
 
 /// How long a peer may compute between two messages while the nodes make something together.
 const MAKING: Duration = Duration::from_secs(120);
 /// How long a node waits for a peer to say that it has come to such a meeting.
 const MEETING: Duration = Duration::from_secs(5);
+/// The longest time that a node spends in a meeting to which some do not come.
+pub(crate) const LONGEST_MEETING: Duration = CONNECT.saturating_add(MEETING);
 
 /// One epoch, as this node holds it.
 pub(crate) struct Epoch {

@@ -22,7 +22,7 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::StockLevel;
 
 use crate::Result;
-use crate::material::epoch::{Epoch, meet};
+use crate::material::epoch::{Epoch, LONGEST_MEETING, meet};
 use crate::material::state::Material;
 use crate::material::stock::claiming::FULL;
 use crate::material::stock::fill::{Run, fill};
@@ -31,10 +31,14 @@ use crate::material::target::Target;
 use crate::material::{epoch, rotation};
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::{Levels, Order};
-use crate::threads::POLL_INTERVAL;
+use crate::threads::{POLL_INTERVAL, Threads};
 
-/// The pause before something is tried again.
+/// The pause before something is tried again for the first time.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The pause after several attempts in turn at which a node was missed. The nodes can be out of step: one that came late to a meeting waits there for those that have
+/// left it, while these wait for it at the next one. If the first node ordered more attempts at shorter intervals than a node spends in such
+/// a meeting, they would never all be at the same one. In this time every node ends two, of which one has waited for the other.
+const LONG_PAUSE: Duration = LONGEST_MEETING.saturating_add(LONGEST_MEETING).saturating_add(ENDING);
 /// How long epochs may differ between nodes before a new one is ordered. A shorter difference only means that a beat is not yet here.
 const SETTLED: Duration = Duration::from_secs(3);
 /// How long a run may take to end at this node after it has ended at the first one.
@@ -49,8 +53,9 @@ pub(crate) fn prepare(material: &Arc<Material>) {
     }
     let mut lacking: Option<Instant> = None;
     let mut pause = POLL_INTERVAL;
+    let mut were_missed = false;
     while !material.threads.is_stopping() {
-        thread::sleep(std::mem::replace(&mut pause, POLL_INTERVAL));
+        wait(&material.threads, std::mem::replace(&mut pause, POLL_INTERVAL));
         let Some(next) = material.strategy.next(material) else {
             lacking = None;
             continue;
@@ -68,6 +73,7 @@ pub(crate) fn prepare(material: &Arc<Material>) {
             Preparation::Fill { kind, count } => lead_fill(material, name, kind, count),
         });
         lacking = None;
+        let some_are_missed = matches!(done, Err(Error::Closed { .. } | Error::Timeout { .. }));
         match done {
             // Whoever waits for material does not wait for a pause besides. After an epoch the other nodes take a moment to take it into use.
             Ok(()) if matches!(next, Preparation::Fill { .. }) => pause = Duration::ZERO,
@@ -77,9 +83,18 @@ pub(crate) fn prepare(material: &Arc<Material>) {
                     error = material.members.told(&e),
                     "the nodes could not prepare together; this is tried again"
                 );
-                pause = PAUSE;
+                pause = if some_are_missed && were_missed { LONG_PAUSE } else { PAUSE };
             }
         }
+        were_missed = some_are_missed;
+    }
+}
+
+/// Waits so long, or until this node stops.
+fn wait(threads: &Threads, pause: Duration) {
+    let until = Instant::now() + pause;
+    while Instant::now() < until && !threads.is_stopping() {
+        thread::sleep(POLL_INTERVAL.min(until.saturating_duration_since(Instant::now())));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::peers::orders::Order;
 use crate::peers::registry::Peers;
 
 /// The time limit for opening a channel or control stream that was ordered.
-const CONNECT: Duration = Duration::from_secs(2);
+pub(crate) const CONNECT: Duration = Duration::from_secs(2);
 
 /// The connections of this node to the others.
 pub(crate) struct Network {
