@@ -35,9 +35,10 @@ use crate::threads::{POLL_INTERVAL, Threads};
 
 /// The pause before something is tried again for the first time.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The pause after several attempts in turn at which a node was missed. The nodes can be out of step: one that came late to a meeting waits there for those that have
-/// left it, while these wait for it at the next one. If the first node ordered more attempts at shorter intervals than a node spends in such
-/// a meeting, they would never all be at the same one. In this time every node ends two, of which one has waited for the other.
+/// The pause after several attempts in turn at which a node was missed. The nodes can be out of step: one that came late to a meeting waits
+/// there for those that have left it, while these wait for it at the next one. If the first node ordered attempts at shorter intervals than
+/// a node spends in such a meeting, they would never all be at the same one. In this time every node ends two, of which one has waited for
+/// the other.
 const LONG_PAUSE: Duration = LONGEST_MEETING.saturating_add(LONGEST_MEETING).saturating_add(ENDING);
 /// How long epochs may differ between nodes before a new one is ordered. A shorter difference only means that a beat is not yet here.
 const SETTLED: Duration = Duration::from_secs(3);
