@@ -55,7 +55,12 @@ impl Registers {
     }
 
     /// Local maps of shares, in order. `map` prepares a matrix. The constants are added if this party has to.
-    pub(crate) fn linear<'m>(&mut self, maps: &[Linear], map: impl Fn(&Matrix) -> &'m Map, adds_constants: bool) {
+    pub(crate) fn linear<'m>(
+        &mut self,
+        maps: &[Linear],
+        map: impl Fn(&Matrix) -> &'m Map,
+        adds_constants: bool,
+    ) {
         let mut terms: Vec<(usize, &Map)> = Vec::new();
         for linear in maps {
             let mut constant = if adds_constants { linear.constant } else { 0 };

@@ -73,7 +73,10 @@ mod tests {
                     let mut rows: Vec<u8> =
                         (0..len << bits).map(|i| ((i / len) ^ (11 * (i % len))) as u8).collect();
                     choose(&mut rows, len, at);
-                    assert!((0..len).all(|i| rows[i] == at ^ (11 * i) as u8), "{bits} bits, {len} bytes, {at}");
+                    assert!(
+                        (0..len).all(|i| rows[i] == at ^ (11 * i) as u8),
+                        "{bits} bits, {len} bytes, {at}"
+                    );
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! What both protocols make first: the transfers of all lookups of a circuit, one for each cell, with random choices.
 
-use polyclave_cipher::Compiled;
+use std::sync::Arc;
+
+use polyclave_cipher::{Compiled, Table};
 use zeroize::Zeroizing;
 
 use super::Lut;
@@ -41,7 +43,7 @@ impl Lut {
         self.tally.preprocessing.rounds += one_of_many::ROUNDS;
         let mut at = [0; 2];
         let tables = plan.of_roles(self.is_first).zip(compiled.tables());
-        let of_table = |(cells, table): ([usize; 2], &std::sync::Arc<polyclave_cipher::Table>)| {
+        let of_table = |(cells, table): ([usize; 2], &Arc<Table>)| {
             let (bits, length) = (table.in_bits(), blocks(table.entries().len()));
             let width = usize::from(bits);
             let mut choices = Zeroizing::new(vec![0; cells[RECEIVER]]);

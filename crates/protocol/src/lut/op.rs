@@ -14,6 +14,8 @@
 //!
 //! No index is secret: the table of T(k + r) is brought in order by swaps under masks, and the receiver goes through all N messages.
 
+use std::ops::Range;
+
 use polyclave_cipher::{Compiled, Table};
 use polyclave_kernels::secret::mark_public;
 use zeroize::Zeroizing;
@@ -85,40 +87,30 @@ impl Lut {
         let piece = |role: usize, number: usize| {
             (number * of_piece).min(cells[role])..((number + 1) * of_piece).min(cells[role])
         };
-        let mut scratch = Zeroizing::new(Vec::new());
-        let mut blocks = Zeroizing::new(Vec::new());
+        let most = of_piece.min(cells[SENDER].max(cells[RECEIVER]));
+        let mut messages = Zeroizing::new(vec![0; most * entries * entries]);
+        let mut pads = Zeroizing::new(vec![0; most * blocks(entries)]);
         for number in 0..cells[SENDER].max(cells[RECEIVER]).div_ceil(of_piece) {
             let [mine, theirs] = ROLES.map(|role| piece(role, number));
-            scratch.resize(of_piece.min(cells[SENDER].max(cells[RECEIVER])) * entries * entries, 0);
-            blocks.resize(of_piece * self::blocks(entries), 0);
+            let of = |cells: &Range<usize>, size: usize| cells.start * size..cells.end * size;
 
-            let messages = &mut scratch[..mine.len() * entries * entries];
-            let pads = &mut blocks[..mine.len() * self::blocks(entries)];
-            let masks = &own[mine.clone()];
-            let t0 = &shares[SENDER][mine.start * entries..mine.end * entries];
-            let pad = |i: usize, pads: &mut [u128]| self.many.message(&of_table.sender, mine.clone(), i, pads);
-            write_messages(table, masks, t0, pad, pads, messages);
+            let sent = &mut messages[..mine.len() * entries * entries];
+            let hidden = Sent { table, masks: &own[mine.clone()], t0: &shares[SENDER][of(&mine, entries)] };
+            let pad =
+                |i: usize, pads: &mut [u128]| self.many.message(&of_table.sender, mine.clone(), i, pads);
+            hidden.write(pad, &mut pads[..mine.len() * blocks(entries)], sent);
             let mut out = Vec::new();
-            pack(messages, bits, &mut out);
+            pack(sent, bits, &mut out);
 
             let mut into = vec![0; packed_bytes(theirs.len() * entries * entries, bits)];
             self.swap(&out, &mut into, net)?;
 
-            let messages = &mut scratch[..theirs.len() * entries * entries];
-            unpack(&into, bits, messages);
-            let pads = &mut blocks[..theirs.len() * self::blocks(entries)];
+            let received = &mut messages[..theirs.len() * entries * entries];
+            unpack(&into, bits, received);
+            let pads = &mut pads[..theirs.len() * blocks(entries)];
             self.many.chosen(&of_table.receiver, theirs.clone(), pads);
-            let t1 = &mut shares[RECEIVER][theirs.start * entries..theirs.end * entries];
-            let tables = t1.chunks_exact_mut(entries).zip(messages.chunks_exact_mut(entries * entries));
-            let pads = pads.chunks_exact(self::blocks(entries));
-            for (((t1, messages), pads), choice) in tables.zip(pads).zip(&of_table.choices[theirs]) {
-                choose(messages, entries, *choice);
-                for ((t1, message), pad) in t1.chunks_mut(WORD).zip(messages.chunks(WORD)).zip(pads) {
-                    let pad = pad.to_le_bytes();
-                    let opened = message.iter().zip(pad).map(|(message, pad)| message ^ pad & mask_of(bits));
-                    t1.iter_mut().zip(opened).for_each(|(t1, entry)| *t1 = entry);
-                }
-            }
+            let t1 = &mut shares[RECEIVER][of(&theirs, entries)];
+            read(table, &of_table.choices[theirs], pads, received, t1);
         }
         Ok(Tables { masks: [own, of_table.choices], entries: shares, used: [0; 2] })
     }
@@ -184,41 +176,58 @@ impl Tables {
     }
 }
 
-/// For each cell, all tables that the receiver may have: that of number i under message i of the transfer. `pad` writes those messages, for
-/// all cells.
-fn write_messages(
-    table: &Table,
-    masks: &[u8],
-    t0: &[u8],
-    pad: impl Fn(usize, &mut [u128]),
-    pads: &mut [u128],
-    messages: &mut [u8],
-) {
-    let entries = table.entries().len();
-    let word = WORD.min(entries);
-    let mut moved = Zeroizing::new(table.entries().repeat(masks.len()));
-    moved.chunks_exact_mut(entries).zip(masks).for_each(|(moved, mask)| move_by(moved, *mask));
-    let mut within = Zeroizing::new(vec![0; moved.len()]);
-    for low in 0..word {
-        // T(k + r + low); what else is added to k moves whole words.
-        within.copy_from_slice(&moved);
-        within.chunks_exact_mut(entries).for_each(|moved| move_by(moved, low as u8));
-        for high in 0..entries / word {
-            let i = high * word + low;
-            pad(i, pads);
-            let cells = messages.chunks_exact_mut(entries * entries).zip(pads.chunks_exact(entries / word));
-            let tables = within.chunks_exact(entries).zip(t0.chunks_exact(entries));
-            for ((message, pads), (moved, t0)) in cells.zip(tables) {
-                let message = &mut message[i * entries..][..entries];
-                let words = message.chunks_exact_mut(word).zip(t0.chunks_exact(word)).zip(pads);
-                for (place, ((message, t0), pad)) in words.enumerate() {
-                    let moved = &moved[(place ^ high) * word..][..word];
-                    let sums = moved.iter().zip(t0).zip(pad.to_le_bytes());
-                    let bits = mask_of(table.out_bits());
-                    let sums = sums.map(|((moved, t0), pad)| moved ^ t0 ^ pad & bits);
-                    message.iter_mut().zip(sums).for_each(|(message, sum)| *message = sum);
+/// What the sender has of some cells.
+struct Sent<'a> {
+    table: &'a Table,
+    /// r of each.
+    masks: &'a [u8],
+    /// T0 of each.
+    t0: &'a [u8],
+}
+
+impl Sent<'_> {
+    /// Writes for each cell all tables that the receiver may have: that of number i under message i of the transfer. `pad` writes those
+    /// messages, for all cells.
+    fn write(&self, pad: impl Fn(usize, &mut [u128]), pads: &mut [u128], messages: &mut [u8]) {
+        let (entries, bits) = (self.table.entries().len(), mask_of(self.table.out_bits()));
+        let word = WORD.min(entries);
+        let mut moved = Zeroizing::new(self.table.entries().repeat(self.masks.len()));
+        moved.chunks_exact_mut(entries).zip(self.masks).for_each(|(moved, mask)| move_by(moved, *mask));
+        let mut within = Zeroizing::new(vec![0; moved.len()]);
+        for low in 0..word {
+            // T(k + r + low); what else is added to k moves whole words.
+            within.copy_from_slice(&moved);
+            within.chunks_exact_mut(entries).for_each(|moved| move_by(moved, low as u8));
+            for high in 0..entries / word {
+                let i = high * word + low;
+                pad(i, pads);
+                let cells =
+                    messages.chunks_exact_mut(entries * entries).zip(pads.chunks_exact(entries / word));
+                let tables = within.chunks_exact(entries).zip(self.t0.chunks_exact(entries));
+                for ((message, pads), (moved, t0)) in cells.zip(tables) {
+                    let message = message[i * entries..][..entries].chunks_exact_mut(word);
+                    let words = message.zip(t0.chunks_exact(word)).zip(pads);
+                    for (place, ((message, t0), pad)) in words.enumerate() {
+                        let moved = &moved[(place ^ high) * word..][..word];
+                        let sums = moved.iter().zip(t0).zip(pad.to_le_bytes());
+                        let sums = sums.map(|((moved, t0), pad)| moved ^ t0 ^ pad & bits);
+                        message.iter_mut().zip(sums).for_each(|(message, sum)| *message = sum);
+                    }
                 }
             }
+        }
+    }
+}
+
+/// Reads T1 of some cells: of the tables that came, the one under the message that the receiver has. The tables are overwritten.
+fn read(table: &Table, choices: &[u8], pads: &[u128], tables: &mut [u8], t1: &mut [u8]) {
+    let (entries, bits) = (table.entries().len(), mask_of(table.out_bits()));
+    let cells = tables.chunks_exact_mut(entries * entries).zip(t1.chunks_exact_mut(entries));
+    for (((tables, t1), pads), choice) in cells.zip(pads.chunks_exact(blocks(entries))).zip(choices) {
+        choose(tables, entries, *choice);
+        for ((t1, table), pad) in t1.chunks_mut(WORD).zip(tables.chunks(WORD)).zip(pads) {
+            let opened = table.iter().zip(pad.to_le_bytes()).map(|(table, pad)| table ^ pad & bits);
+            t1.iter_mut().zip(opened).for_each(|(t1, entry)| *t1 = entry);
         }
     }
 }

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
 
-
 /// Neighbouring lookups of one table with the same views.
 pub(super) struct Run<'a> {
     pub(super) table: &'a Table,

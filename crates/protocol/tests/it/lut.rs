@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use polyclave_cipher::{AnyMap, Builder, Cells, Circuit, Compiled, Direction, Table, boolean, catalog, compile};
+use polyclave_cipher::{
+    AnyMap, Builder, Cells, Circuit, Compiled, Direction, Table, boolean, catalog, compile,
+};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::lut::{LutConfig, Method};
 use polyclave_protocol::mesh::{mesh, run_parties};
@@ -55,7 +57,8 @@ fn tables_of_every_width_are_right_for_every_number_of_lanes() {
         }
     }
     for out_bits in 1..=8 {
-        let entries = (0..8_u32).map(|x| (x.wrapping_mul(0x9e37_79b9) >> 24) as u8 & (0xff >> (8 - out_bits)));
+        let entries =
+            (0..8_u32).map(|x| (x.wrapping_mul(0x9e37_79b9) >> 24) as u8 & (0xff >> (8 - out_bits)));
         check(&one_lookup(Table::new("a table", 3, out_bits, entries.collect())), 7);
     }
     // More than one piece of messages, and more transfers than are hashed at a time.
@@ -106,13 +109,15 @@ fn sent(config: LutConfig, circuit: &Circuit, lanes: usize) -> Vec<[Traffic; 2]>
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
         let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
-        let cells = compiled.inputs().iter().map(|port| {
-            Cells::zero(port.cells.len(), port.bits, if port.uniform { 1 } else { lanes })
-        });
+        let cells = compiled
+            .inputs()
+            .iter()
+            .map(|port| Cells::zero(port.cells.len(), port.bits, if port.uniform { 1 } else { lanes }));
         let cells: Vec<Cells> = cells.collect();
         // Inputs send nothing, whoever gives them.
         let owner = |i: usize| Party(i as u8 % 2);
-        let given = |(i, cells)| if owner(i) == net.me() { Input::Mine(cells) } else { Input::From(owner(i)) };
+        let given =
+            |(i, cells)| if owner(i) == net.me() { Input::Mine(cells) } else { Input::From(owner(i)) };
         let inputs: Vec<_> = cells.iter().enumerate().map(given).collect();
         let begin = net.meter().snapshot();
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
@@ -133,14 +138,19 @@ fn sent(config: LutConfig, circuit: &Circuit, lanes: usize) -> Vec<[Traffic; 2]>
 fn modelled(config: LutConfig, compiled: &Compiled, lanes: usize) -> [u64; 2] {
     let tables = compiled.tables();
     let shape = |table: usize| {
-        (u64::from(tables[table].in_bits()), tables[table].entries().len() as u64, u64::from(tables[table].out_bits()))
+        (
+            u64::from(tables[table].in_bits()),
+            tables[table].entries().len() as u64,
+            u64::from(tables[table].out_bits()),
+        )
     };
     let bytes = |bits: u64| bits.div_ceil(8);
     let (mut choices, mut ahead, mut online) = (0, 0, 0);
     for table in 0..tables.len() {
         let (d, n, b) = shape(table);
         let lookups = compiled.lookups().filter(|lookup| lookup.table == table);
-        let half: u64 = lookups.map(|lookup| if lookup.is_uniform() { 1 } else { lanes as u64 }).sum::<u64>() / 2;
+        let half: u64 =
+            lookups.map(|lookup| if lookup.is_uniform() { 1 } else { lanes as u64 }).sum::<u64>() / 2;
         choices += bytes(d * half);
         ahead += if config.method == Method::Op { bytes(n * n * b * half) } else { 0 };
         for layer in compiled.layers() {

@@ -35,14 +35,13 @@ fn bits_of_lookup(method: Method, inputs: u32, outputs: u32) -> f64 {
 
 /// The columns of the table, and what is made ahead.
 pub fn rows(columns: [&str; 3], timer: &mut Timer) -> Result<Vec<Cell>> {
-    let published = [
-        ("OP-LUT", Method::Op, [5.0, 41_670.0, 0.103]),
-        ("SP-LUT", Method::Sp, [6.0, 2208.0, 0.044]),
-    ];
+    let published =
+        [("OP-LUT", Method::Op, [5.0, 41_670.0, 0.103]), ("SP-LUT", Method::Sp, [6.0, 2208.0, 0.044])];
     let [latency_column, throughput_column, bytes_column] = columns;
     let mut cells = Vec::new();
     for (row, method, [latency, throughput, mega]) in published {
-        let (rates, note) = timer.rates(Setting { latency_samples: LATENCY_SAMPLES, ..setting(method, 1) })?;
+        let (rates, note) =
+            timer.rates(Setting { latency_samples: LATENCY_SAMPLES, ..setting(method, 1) })?;
         cells.push(Cell::compared(row, latency_column, latency, rates.latency_ms).note(&note));
         let (rates, note) = timer.rates(setting(method, THREADS))?;
         cells.push(Cell::compared(row, throughput_column, throughput, rates.online[1]).note(&note));
