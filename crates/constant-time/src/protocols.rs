@@ -8,6 +8,7 @@ use polyclave_kernels::secret::{mark_public, mark_secret};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
 use polyclave_protocol::garbled::{GarbledConfig, Gates};
+use polyclave_protocol::lut::{LutConfig, Method};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Released, Unverified};
@@ -33,6 +34,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("tinyot: unit vectors and circuits", tinyot),
     ("rotation: records and unit vectors", rotation),
     ("rotation: records of three parties", rotation_among_three),
+    ("lut: tables made ahead and tables sent online", lut),
     ("garbled: half gates and three halves", garbled),
     ("projection: long labels", || projection(Labels::Long)),
     ("projection: short labels", || projection(Labels::Short)),
@@ -245,6 +247,13 @@ fn tinyot() {
     };
     let ways = [tinytable::PreprocessingMethod::Demux, tinytable::PreprocessingMethod::Circuit].map(config);
     evaluated(&ways, SetUp::Public, &[lookup(small())]);
+}
+
+fn lut() {
+    let configs = Method::ALL.map(|method| LutConfig { method, expansion: 2 });
+    let circuits = [lookup(table_of("des")), lookup(small()), gates()];
+    evaluated(&configs, SetUp::Public, &circuits);
+    evaluated(&configs[1..], SetUp::Public, &[lookup(table_of("aes-128"))]);
 }
 
 fn garbled() {

@@ -2,7 +2,7 @@
 
 use crate::any::AnyServiceConfig;
 use crate::descriptor::Descriptor;
-use crate::{Error, Result, garbled, replicated, shamir, spdz, tinytable};
+use crate::{Error, Result, garbled, lut, replicated, shamir, spdz, tinytable};
 
 /// All of them, in the order in which they are listed.
 pub static ALL: &[&Descriptor] = &[
@@ -22,6 +22,8 @@ pub static ALL: &[&Descriptor] = &[
     &tinytable::LINEAR_64,
     #[cfg(feature = "testkit")]
     &tinytable::MINIMAC,
+    &lut::OP,
+    &lut::SP,
     &garbled::HALF,
     &garbled::THREE_HALVES,
     &garbled::PROJECTION,

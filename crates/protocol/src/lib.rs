@@ -48,6 +48,7 @@
 
 pub mod among;
 pub mod any;
+mod byte_registers;
 mod byte_shares;
 pub mod catalog;
 pub mod coins;
@@ -60,6 +61,7 @@ pub mod garbled;
 pub mod ghash;
 pub mod handover;
 mod lanes;
+pub mod lut;
 pub mod mascot;
 mod masking;
 pub mod mesh;
@@ -74,6 +76,7 @@ pub mod protocol;
 pub mod release;
 pub mod replicated;
 mod retirement;
+mod secret_places;
 pub mod service;
 pub mod session;
 pub mod shamir;

@@ -6,6 +6,7 @@
 
 mod counted;
 mod figure;
+mod lut;
 mod sent;
 mod timed;
 

@@ -21,6 +21,8 @@ pub struct Taken {
     preprocessing: Counts,
     /// Sent by the busiest party before the inputs are known.
     bytes_ahead: u64,
+    /// Sent by all parties, ahead and online.
+    bytes_in_all: u64,
     blocks: f64,
     evaluations: f64,
     predicted: Cost,
@@ -65,6 +67,11 @@ impl Taken {
     /// Bytes that the busiest party sent before the inputs were known, for each lane.
     pub fn bytes_ahead(&self) -> f64 {
         self.bytes_ahead as f64 / self.blocks
+    }
+
+    /// Bytes that all parties sent together, ahead and online, for each lane.
+    pub fn bytes_in_all(&self) -> f64 {
+        self.bytes_in_all as f64 / self.blocks
     }
 
     /// Operations online that the protocol predicts for one lane.
@@ -117,6 +124,7 @@ pub fn evaluations_under(
         Ok((total, seat.protocol().cost(compiled)))
     })?;
     let bytes_ahead = counted.iter().map(|(total, _)| total.bytes_ahead).max().unwrap_or_default();
+    let bytes_in_all = counted.iter().map(|(total, _)| total.bytes_ahead + total.bytes_online).sum();
     let (Total { online, preprocessing, outputs, .. }, predicted) =
         counted.into_iter().next().context("there are no parties")?;
     let plain = compile(circuit, &AnyMap);
@@ -125,7 +133,8 @@ pub fn evaluations_under(
         ensure!(right, "{} under {} gives another output than in the clear", circuit.name(), config.name());
     }
     let blocks = (lanes * times) as f64;
-    Ok(Taken { online, preprocessing, bytes_ahead, blocks, evaluations: times as f64, predicted })
+    let evaluations = times as f64;
+    Ok(Taken { online, preprocessing, bytes_ahead, bytes_in_all, blocks, evaluations, predicted })
 }
 
 /// What one party counted, and all outputs.
@@ -134,6 +143,7 @@ struct Total {
     online: Counts,
     preprocessing: Counts,
     bytes_ahead: u64,
+    bytes_online: u64,
     outputs: Vec<Vec<Cells>>,
 }
 
@@ -152,6 +162,7 @@ fn evaluate(
     total.online += bill.online.counts;
     total.preprocessing += bill.preprocessing.counts;
     total.bytes_ahead += bill.preprocessing.payload_bytes;
+    total.bytes_online += bill.online.payload_bytes;
     // Papers do not count what revealing takes.
     let mut revealing = Bill::default();
     outputs.iter().map(|output| seat.reveal(output, &mut revealing)).collect()

@@ -125,6 +125,13 @@ fn timed_tables_run_and_say_under_which_conditions() {
     assert!(number(latency, "ours") > 0.0);
     assert!(latency["note"].as_str().is_some_and(|note| note.contains("1 blocks in a batch")), "{latency}");
     assert!(cell(cells, "TinyTable (optim.)", "Online throughput (/s)")["ours"].is_null());
+    // Bytes of OP-LUT and SP-LUT are counted: those of the lookups, and what a batch sends once.
+    for row in ["OP-LUT", "SP-LUT", "OP-LUT, gates"] {
+        let sent = cell(cells, row, "Comms. (total) (MB)");
+        let ratio = number(sent, "ours") / number(sent, "expected");
+        assert!((1.0..1.01).contains(&ratio), "{sent}");
+    }
+    assert!(number(cell(cells, "SP-LUT", "Setup (ms a block)"), "ours") > 0.0);
 }
 
 #[test]

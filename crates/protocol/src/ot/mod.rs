@@ -11,6 +11,7 @@
 //! | `extension.rs` | linear evaluation over GF(2^f) with the same choices in all columns, and a check | Roy 2022, sections 3.1, 3.2 and 4 |
 //! | `checked.rs` | extension and check in three rounds, and blocks when they are used | |
 //! | `random.rs` | random transfers | Roy 2022, section 5 |
+//! | `one_of_many.rs` | random transfers of one message out of N | Kolesnikov and Kumaresan 2013 |
 //!
 //! **Adversary**: active, static, any number of parties; the channels are private and authentic. Secure with abort: a cheater is caught
 //! or has guessed right, and what it guesses is bits of Delta:
@@ -60,6 +61,7 @@ mod binding;
 mod blocks;
 mod checked;
 mod extension;
+pub(crate) mod one_of_many;
 mod random;
 mod shape;
 mod tile;

@@ -22,8 +22,8 @@ use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
 use super::opening::{Opening, Secret};
-use super::registers::Registers;
 use super::security::AdversaryModel;
+use crate::byte_registers::Registers;
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};

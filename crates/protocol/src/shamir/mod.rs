@@ -33,7 +33,6 @@ mod power;
 mod product;
 mod prss;
 mod refresh;
-mod registers;
 pub mod reshare;
 mod runs;
 mod security;
@@ -51,10 +50,10 @@ pub use client::Mask;
 pub use descriptor::{ACTIVE, PASSIVE};
 pub use inversion::Inversion;
 pub use passive::Passive;
-pub use registers::Registers;
 pub use setup::{MAX_PARTIES, Setup, Structure};
 pub use tables::Tables;
 
+pub use crate::byte_registers::Registers;
 pub use crate::byte_shares::ByteShares as Shared;
 
 use crate::net::Net;
@@ -263,7 +262,9 @@ impl<S: AdversaryModel> Session for Shamir<S> {
     }
 
     fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
-        registers.linear(maps, &self.arithmetic.scalars);
+        // Every matrix is a product by a constant, so the image of 1 names it.
+        let scalar = |matrix: &Matrix| &self.arithmetic.scalars[usize::from(matrix.columns()[0])];
+        registers.linear(maps, scalar, true);
     }
 
     fn lookup(

@@ -18,10 +18,10 @@ use polyclave_kernels::affine::{Map, Term, combine};
 
 use super::arithmetic::Arithmetic;
 use super::opening::{Opening, Secret};
-use super::registers::Registers;
 use super::runs::Run;
 use super::security::AdversaryModel;
 use crate::Result;
+use crate::byte_registers::Registers;
 use crate::net::Net;
 use crate::pool::Shares;
 

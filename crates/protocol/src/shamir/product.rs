@@ -11,10 +11,10 @@ use polyclave_cipher::{Compiled, Lookup, Matrix};
 use polyclave_kernels::affine::{Term, combine};
 
 use super::arithmetic::Arithmetic;
-use super::registers::Registers;
 use super::runs::Run;
 use super::security::AdversaryModel;
 use crate::Result;
+use crate::byte_registers::Registers;
 use crate::net::Net;
 
 /// Bits of the cell that such a table is looked up on.

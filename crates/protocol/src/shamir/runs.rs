@@ -1,10 +1,9 @@
 //! Combines the lookups of a layer to one vector, in runs that are computed in the same way.
 
+use crate::byte_registers::Registers;
 use std::ops::Range;
 
 use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
-
-use super::registers::Registers;
 
 /// Neighbouring lookups of one table with the same views.
 pub(super) struct Run<'a> {

@@ -4,6 +4,7 @@ use polyclave_cipher::{Builder, Cells, Circuit, Matrix, compile, compile_with_vi
 use polyclave_field::Gf2_64;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
+use polyclave_protocol::lut::{LutConfig, Method};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
@@ -77,6 +78,9 @@ fn check(config: &impl ProtocolConfig) {
 fn selected_lanes_are_values_and_inputs_in_the_order_named() {
     for labels in [Labels::Long, Labels::Short] {
         check(&ProjectionConfig { labels, expansion: 4 });
+    }
+    for method in Method::ALL {
+        check(&LutConfig { method, expansion: 4 });
     }
     let structure = Structure::new(3, 1).expect("valid");
     check(&ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked });

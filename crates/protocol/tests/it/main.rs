@@ -21,6 +21,8 @@ mod garbled_faults;
 mod garbled_projection;
 mod ghash;
 mod lanes;
+mod lut;
+mod lut_faults;
 mod mascot;
 mod mascot_faults;
 mod minimac_faults;

@@ -3,19 +3,19 @@
 use anyhow::Result;
 use polyclave_protocol::spdz::LookupMethod;
 
-use super::{AES_BD, AES_LT, AES_RP, AES_TOWER, DES_LT, DES_PV, DES_RAW, DES_TOWER, Row, sent};
+use super::{AES_BD, AES_LT, AES_RP, AES_TOWER, DES_LT, DES_PV, DES_RAW, DES_TOWER, Row, lut, sent};
 use crate::bench::{Rates, Setting};
 use crate::circuits::Form;
 use crate::reproduce::table::Cell;
 use crate::reproduce::timer::Timer;
 
-const REPEATS: usize = 3;
-const LATENCY_SAMPLES: usize = 21;
+pub const REPEATS: usize = 3;
+pub const LATENCY_SAMPLES: usize = 21;
 /// The field of the paper's MACs.
 const FIELD: &str = "40";
 const REAL_MATERIAL: &str = "mascot";
 const DEALER: &str = "insecure_dealer";
-const THREADS: usize = 2;
+pub const THREADS: usize = 2;
 
 /// What is measured for a row, with two parties.
 pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
@@ -124,15 +124,11 @@ fn ours_alone(row: Row, timer: &mut Timer) -> Result<[Cell; 4]> {
 pub fn table_5(timer: &mut Timer) -> Result<Vec<Cell>> {
     let lookup_32 = "not measured here, but by `reproduce damgard-2016`. The TinyTable rows compared are those of Lookup-32 (MACs of 32 bits)";
     let other = "not measured: another protocol, which does not exist here";
-    let sp_lut =
-        "not measured: another protocol, which does not exist here. The text of section 5.2 has 0.055 MB";
     let others = [
         ("TinyTable (binary)", [4.18, 24_500.0, 3.07], lookup_32),
         ("TinyTable (optim.)", [1.02, 339_000.0, 786.4], lookup_32),
         ("Wang et al.", [0.93, 1075.0, 2.57], other),
         ("Rindal-Rosulek", [1.0, 1000.0, 1.6], other),
-        ("OP-LUT", [5.0, 41_670.0, 0.103], other),
-        ("SP-LUT", [6.0, 2208.0, 0.044], sp_lut),
     ];
     let columns = ["Online latency (ms)", "Online throughput (/s)", "Comms. (total) (MB)"];
     let mut cells = Vec::new();
@@ -140,6 +136,7 @@ pub fn table_5(timer: &mut Timer) -> Result<Vec<Cell>> {
         let each = columns.into_iter().zip(published);
         cells.extend(each.map(|(column, published)| Cell::compared(row, column, published, None).note(note)));
     }
+    cells.extend(lut::rows(columns, timer)?);
     let ours =
         [(AES_LT, [0.93, 236_200.0, 8.4], [1760.0, 42_240.0]), (AES_RP, [7.19, 940.0, 2.9], [640.0, 5120.0])];
     for (row, [latency, throughput, mega], [triples, bits]) in ours {

@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 use super::Labels;
 use super::offsets::Offsets;
 use super::wires::{Row, RowMut};
+use crate::secret_places::move_by;
 
 /// What a gate computes.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -163,56 +164,6 @@ impl Scratch {
                 let covered = at.and_then(|at| colours.get(at)).copied().unwrap_or(0);
                 // If the stream was damaged, a bit beyond the wire may be set; it is not part of the colour.
                 output.colours[lane] = (self.second[lane][0] ^ covered) & gate.mask();
-            }
-        }
-    }
-}
-
-/// For each bit of the place: which of the sixteen bytes of a word have a 0 there.
-const AT_ZERO: [u128; 4] = [
-    u128::from_le_bytes([255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0]),
-    u128::from_le_bytes([255, 255, 0, 0, 255, 255, 0, 0, 255, 255, 0, 0, 255, 255, 0, 0]),
-    u128::from_le_bytes([255, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0]),
-    u128::from_le_bytes([255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0]),
-];
-
-/// Brings what is at x to x plus the secret `by`: each of its bits swaps halves of words, or words, under a mask.
-fn move_by(images: &mut [u8], by: u8) {
-    for word in images.chunks_mut(16) {
-        let mut bytes = [0; 16];
-        bytes[..word.len()].copy_from_slice(word);
-        let mut moved = u128::from_le_bytes(bytes);
-        for (bit, at_zero) in AT_ZERO.iter().enumerate() {
-            let shift = 8 << bit;
-            let swapped = moved >> shift & at_zero | (moved & at_zero) << shift;
-            moved ^= (moved ^ swapped) & secret::mask(u128::from(by >> bit));
-        }
-        word.copy_from_slice(&moved.to_le_bytes()[..word.len()]);
-    }
-    for bit in 4..images.len().trailing_zeros() {
-        let mask = secret::mask(u128::from(by >> bit));
-        for pair in images.chunks_exact_mut(2 << bit) {
-            let (low, high) = pair.split_at_mut(1 << bit);
-            for (a, b) in low.as_chunks_mut().0.iter_mut().zip(high.as_chunks_mut().0) {
-                let difference = (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)) & mask;
-                *a = (u128::from_le_bytes(*a) ^ difference).to_le_bytes();
-                *b = (u128::from_le_bytes(*b) ^ difference).to_le_bytes();
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn images_move_by_a_colour() {
-        for bits in 1..=8 {
-            for by in [0, 1, 2, 5, 77, 255_u8].map(|by| by & (0xff >> (8 - bits))) {
-                let mut images: Vec<u8> = (0..1_u16 << bits).map(|x| x as u8).collect();
-                move_by(&mut images, by);
-                assert!(images.iter().enumerate().all(|(at, x)| usize::from(*x ^ by) == at));
             }
         }
     }

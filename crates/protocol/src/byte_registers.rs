@@ -1,6 +1,7 @@
-//! The shares of an evaluation, by slot: one byte for each lane, in one allocation.
+//! The shares of an evaluation, by slot: one byte for each lane, in one allocation. For Shamir sharing over GF(2^8), and for additive sharing
+//! between two parties.
 
-use polyclave_cipher::{Linear, Slot};
+use polyclave_cipher::{Linear, Matrix, Slot};
 use polyclave_kernels::affine::{Map, combine_within};
 
 use crate::pool::{Pool, Shares};
@@ -18,7 +19,7 @@ pub struct Registers {
 
 impl Registers {
     /// Every slot is written before it is read.
-    pub(super) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Registers {
+    pub(crate) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Registers {
         // Rows begin at cache lines; one line more, so that rows of a power of two do not all meet in the same sets.
         let stride = lanes.next_multiple_of(LINE) + LINE;
         let bytes =
@@ -27,43 +28,47 @@ impl Registers {
     }
 
     /// Number of lanes.
-    pub(super) fn lanes(&self) -> usize {
+    pub(crate) fn lanes(&self) -> usize {
         self.lanes
     }
 
     /// Values in a slot: one for each lane, or one.
-    pub(super) fn len(&self, slot: Slot) -> usize {
+    pub(crate) fn len(&self, slot: Slot) -> usize {
         match slot {
             Slot::Lanes(_) => self.lanes,
             Slot::Uniform(_) => 1,
         }
     }
 
-    pub(super) fn row(&self, slot: Slot) -> &[u8] {
+    pub(crate) fn row(&self, slot: Slot) -> &[u8] {
         match slot {
             Slot::Lanes(i) => &self.rows[i as usize * self.stride..][..self.lanes],
             Slot::Uniform(i) => std::slice::from_ref(&self.uniform[i as usize]),
         }
     }
 
-    pub(super) fn row_mut(&mut self, slot: Slot) -> &mut [u8] {
+    pub(crate) fn row_mut(&mut self, slot: Slot) -> &mut [u8] {
         match slot {
             Slot::Lanes(i) => &mut self.rows[i as usize * self.stride..][..self.lanes],
             Slot::Uniform(i) => std::slice::from_mut(&mut self.uniform[i as usize]),
         }
     }
 
-    /// Local maps of shares: every matrix is a product by a constant, so the image of 1 names it in `scalars`.
-    pub(super) fn linear(&mut self, maps: &[Linear], scalars: &[Map]) {
+    /// Local maps of shares, in order. `map` prepares a matrix. The constants are added if this party has to.
+    pub(crate) fn linear<'m>(
+        &mut self,
+        maps: &[Linear],
+        map: impl Fn(&Matrix) -> &'m Map,
+        adds_constants: bool,
+    ) {
         let mut terms: Vec<(usize, &Map)> = Vec::new();
         for linear in maps {
-            let mut constant = linear.constant;
+            let mut constant = if adds_constants { linear.constant } else { 0 };
             terms.clear();
             for (slot, matrix) in &linear.terms {
-                let scalar = &scalars[usize::from(matrix.columns()[0])];
                 match slot {
-                    Slot::Lanes(i) => terms.push((*i as usize * self.stride, scalar)),
-                    Slot::Uniform(i) => constant ^= scalar.apply(self.uniform[*i as usize]),
+                    Slot::Lanes(i) => terms.push((*i as usize * self.stride, map(matrix))),
+                    Slot::Uniform(i) => constant ^= map(matrix).apply(self.uniform[*i as usize]),
                 }
             }
             match linear.dst {
