@@ -172,7 +172,7 @@ fn a_batch_tells_each_mistake_where_it_is() {
 #[test]
 fn keys_for_data_are_of_the_length_that_was_asked_for() {
     let world = World::shared();
-    with_key(&world, "of-data");
+    world.done("POST", "/v1/transit/keys/of-data", Value::Null);
     for (bits, bytes) in [(json!(null), 32), (json!(128), 16), (json!("256"), 32), (json!(512), 64)] {
         let made = world.ask("POST", "/v1/transit/datakey/plaintext/of-data", json!({ "bits": bits }));
         let shown = made.data("plaintext").to_owned();
@@ -218,7 +218,7 @@ fn only_keys_of_the_api_are_shown_and_listed() {
     {
         client.generate(NewKey::for_modes(name, cipher, &[mode], 1 << 20)).expect("a key");
     }
-    with_key(&world, "listed-gcm");
+    world.done("POST", "/v1/transit/keys/listed-gcm", Value::Null);
     let token = world.add_token("lister", &[Right::List], &["listed-*"]);
     for (method, path) in [("LIST", "/v1/transit/keys"), ("GET", "/v1/transit/keys?list=true")] {
         let listed = world.ask_as(&token, method, path, Value::Null);

@@ -11,7 +11,6 @@ use super::PATIENCE;
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    pub head: String,
     pub text: String,
     /// Null if it is no JSON.
     pub json: Value,
@@ -89,5 +88,5 @@ pub fn answer(mut stream: impl Read) -> Answer {
     let (head, text) = whole.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {whole:?}"));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
     let json = serde_json::from_str(text).unwrap_or_default();
-    Answer { status, head: head.into(), text: text.into(), json }
+    Answer { status, text: text.into(), json }
 }
