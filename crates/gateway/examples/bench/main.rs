@@ -84,7 +84,8 @@ fn measure(json: bool) -> Outcome<()> {
     ];
     match json {
         true => {
-            let fields = rows.iter().map(|(what, figure, _)| ((*what).to_owned(), figure.clone().into())).collect();
+            let fields =
+                rows.iter().map(|(what, figure, _)| ((*what).to_owned(), figure.clone().into())).collect();
             println!("{}", serde_json::Value::Object(fields));
         }
         false => {

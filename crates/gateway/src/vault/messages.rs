@@ -26,8 +26,11 @@ const AT_ONCE: usize = 8;
 
 /// Who asks for what.
 type Asked<'a> = (&'a Caller, &'a Call);
-/// The result for one message.
 type Result<T> = std::result::Result<T, Failure>;
+/// The fields of an answer about one message.
+type Data = Map<String, Value>;
+/// The outcome of one item of a batch, with what its sender calls it.
+type Outcome = (Option<String>, Result<Data>);
 
 /// `encrypt/N`.
 pub(super) async fn encrypt(
@@ -119,7 +122,7 @@ async fn encrypt_one(
     key: &str,
     item: &Fields,
     plaintext: Arc<Zeroizing<Vec<u8>>>,
-) -> Result<Map<String, Value>> {
+) -> Result<Data> {
     if item.text("nonce")?.is_some_and(|nonce| !nonce.is_empty()) {
         return Err(bad("provided nonce not allowed for this key"));
     }
@@ -206,7 +209,7 @@ async fn under<T, F: Future<Output = Result<T>>>(
 
 /// Does something with the message of a request, or with each of a batch. What is wrong with one item is told of that item. The status then says
 /// that something failed, or what the request wants it to be if something succeeded.
-async fn each<F: Future<Output = Result<Map<String, Value>>>>(
+async fn each<F: Future<Output = Result<Data>>>(
     vault: &Vault,
     (caller, call): Asked<'_>,
     fields: &Arc<Fields>,
@@ -222,7 +225,7 @@ async fn each<F: Future<Output = Result<Map<String, Value>>>>(
         }
     }
     let one = &one;
-    let outcomes: Vec<(Option<String>, Result<Map<String, Value>>)> = stream::iter(items)
+    let outcomes: Vec<Outcome> = stream::iter(items)
         .map(|item| async move {
             // A token that is revoked in the middle of a batch stops there.
             caller.allow(vault, call)?;
@@ -261,7 +264,7 @@ fn status_of(failure: &Failure) -> StatusCode {
     }
 }
 
-fn result(reference: Option<String>, outcome: Result<Map<String, Value>>) -> Value {
+fn result(reference: Option<String>, outcome: Result<Data>) -> Value {
     let mut result =
         outcome.unwrap_or_else(|failure| Map::from_iter([("error".into(), failure.to_string().into())]));
     if let Some(reference) = reference {
@@ -270,7 +273,7 @@ fn result(reference: Option<String>, outcome: Result<Map<String, Value>>) -> Val
     Value::Object(result)
 }
 
-fn encrypted_as(version: u32, bytes: &[u8]) -> Map<String, Value> {
+fn encrypted_as(version: u32, bytes: &[u8]) -> Data {
     let text = ciphertext::to_text(version, bytes);
     Map::from_iter([("ciphertext".into(), text.into()), ("key_version".into(), json!(version))])
 }
