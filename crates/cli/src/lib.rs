@@ -9,6 +9,7 @@ mod crypt;
 pub mod demo;
 mod files;
 mod fingerprint;
+mod gateway;
 mod key;
 mod mac;
 mod manual;
@@ -90,6 +91,9 @@ enum Command {
     Decrypt(crypt::DecryptArguments),
     /// Compute or verify a message authentication code (CMAC).
     Mac(mac::Arguments),
+    /// Serve Vault's transit API, and a KMS for Kubernetes, to programs that do not know this one.
+    #[command(subcommand)]
+    Gateway(gateway::Command),
     /// Random bytes, to which all nodes contribute.
     Random(random::Arguments),
     /// Write manual pages.
@@ -119,6 +123,7 @@ pub fn main() -> ExitCode {
         Command::Decrypt(arguments) => crypt::decrypt(&arguments),
         Command::Mac(arguments) => mac::run(&arguments),
         Command::Random(arguments) => random::run(&arguments),
+        Command::Gateway(command) => gateway::run(&command),
         Command::Rewrap(arguments) => rewrap::run(&arguments),
         Command::Manual(arguments) => manual::pages(&arguments, Arguments::command()),
         Command::Completions(arguments) => manual::completions(&arguments, Arguments::command()),

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use polyclave_config::{ClientDir, Cluster};
+use polyclave_config::{ClientDir, Cluster, check_name};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply};
+use polyclave_transport::wire::{
+    self, Approval, NodeStatus, Operation, Reason, Refusal, Reply, Request, Step,
+};
 use polyclave_transport::{
     CLIENT_CONNECT, CertificateDer, Farewells, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call,
 };
@@ -31,29 +34,31 @@ const SUSPECT: Duration = Duration::from_secs(10);
 /// A client. Many threads may use it at once.
 pub struct Client {
     name: String,
+    /// For whom it asks; empty if for itself.
+    on_behalf_of: String,
     identity: Identity,
     cluster: Cluster,
     nodes: Vec<Node>,
     limits: Limits,
-    pub(crate) config: AnyServiceConfig,
-    pub(crate) strategy: Box<dyn Strategy>,
+    pub(crate) config: Arc<AnyServiceConfig>,
+    pub(crate) strategy: Arc<dyn Strategy>,
     /// By node: connections that are not in use.
-    kept: Vec<Kept<Line>>,
+    kept: Arc<[Kept<Line>]>,
     /// By node: the last time that it did not accept a connection, unless it has accepted one since.
-    unreached: Vec<Mutex<Option<Instant>>>,
+    unreached: Arc<[Mutex<Option<Instant>>]>,
     /// By node: when it last answered as no honest node does, or others blamed it for a failure. That it accepts connections does not clear
     /// it.
-    suspected: Vec<Mutex<Option<Instant>>>,
+    suspected: Arc<[Mutex<Option<Instant>>]>,
     /// What the user was told about nodes that were left out.
-    left_out: Mutex<HashSet<(u16, Reason)>>,
+    left_out: Arc<Mutex<HashSet<(u16, Reason)>>>,
     /// Receives remarks that a person should read although nothing failed.
-    remarks: Box<dyn Fn(&str) + Send + Sync>,
+    remarks: Arc<dyn Fn(&str) + Send + Sync>,
     /// The threads in which requests that were given up end their connections.
     farewells: Arc<Farewells>,
     /// What happens to its requests.
     pub(crate) approvals: Approvals,
     /// Receives the progress of the nodes.
-    work: Box<dyn Fn(u64, u64) + Send + Sync>,
+    work: Arc<dyn Fn(u64, u64) + Send + Sync>,
 }
 
 impl Client {
@@ -75,16 +80,17 @@ impl Client {
         let limits = Limits { connect: CLIENT_CONNECT, idle: ANSWER, ..Limits::for_clients() };
         let kept = nodes.iter().map(|_| Kept::default()).collect();
         let never = || nodes.iter().map(|_| Mutex::default()).collect();
-        let (unreached, suspected, left_out) = (never(), never(), Mutex::default());
-        let (remarks, work) = (Box::new(|_: &str| ()), Box::new(|_: u64, _: u64| ()));
+        let (unreached, suspected, left_out) = (never(), never(), Arc::default());
+        let (remarks, work) = (Arc::new(|_: &str| ()), Arc::new(|_: u64, _: u64| ()));
         Ok(Client {
             name: dir.name().to_owned(),
+            on_behalf_of: String::new(),
             identity,
             nodes,
             limits,
-            strategy: strategy::of(&config, cluster.threshold()),
+            strategy: strategy::of(&config, cluster.threshold()).into(),
             cluster,
-            config,
+            config: Arc::new(config),
             kept,
             unreached,
             suspected,
@@ -99,13 +105,51 @@ impl Client {
     /// Sets the function that receives remarks that a person should read although nothing failed: that nodes are missing, and what that
     /// means.
     pub fn on_remark(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Client {
-        Client { remarks: Box::new(tell), ..self }
+        Client { remarks: Arc::new(tell), ..self }
     }
 
     /// Sets the function that receives the progress of a step that takes long: the blocks that the nodes have computed, and all blocks.
     /// Each node reports it about once a second.
     pub fn on_work(self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Client {
-        Client { work: Box::new(tell), ..self }
+        Client { work: Arc::new(tell), ..self }
+    }
+
+    /// The same client, with the same connections, for requests on behalf of somebody else: what a gateway asks for one of its users. Nodes
+    /// judge this client as before, and write the name into their audit logs. It asks without an approval.
+    pub fn on_behalf_of(&self, whom: &str) -> Result<Client> {
+        check_name("user of a client", whom)?;
+        Ok(Client {
+            name: self.name.clone(),
+            on_behalf_of: whom.into(),
+            identity: self.identity.clone(),
+            cluster: self.cluster.clone(),
+            nodes: self.nodes.clone(),
+            limits: self.limits,
+            config: self.config.clone(),
+            strategy: self.strategy.clone(),
+            kept: self.kept.clone(),
+            unreached: self.unreached.clone(),
+            suspected: self.suspected.clone(),
+            left_out: self.left_out.clone(),
+            remarks: self.remarks.clone(),
+            farewells: self.farewells.clone(),
+            approvals: Approvals::None,
+            work: self.work.clone(),
+        })
+    }
+
+    /// A request with a fresh id.
+    pub(crate) fn request(
+        &self,
+        operation: Operation,
+        serving: PartySet,
+        first: Option<Step>,
+        approval: Option<Approval>,
+    ) -> Result<Request> {
+        let mut id = [0; 16];
+        random_bytes(&mut id)?;
+        let on_behalf_of = self.on_behalf_of.clone();
+        Ok(Request { version: wire::VERSION, id, serving, operation, first, approval, on_behalf_of })
     }
 
     pub(crate) fn tell_work(&self, done: u64, of: u64) {
@@ -191,7 +235,8 @@ impl Client {
         }
         let mut awaited: PartySet = lines.iter().map(|(party, _)| *party).collect();
         let (mut net, mut settled) = (self.net(lines), PartySet::default());
-        let sent = crate::conversation::request(operation.clone(), which, None, None)
+        let sent = self
+            .request(operation.clone(), which, None, None)
             .and_then(|request| Ok(send_to_each(&mut net, awaited, &wire::encode(&request)?)?));
         let mut until = Instant::now() + if sent.is_ok() { ALONE } else { Duration::ZERO };
         while !awaited.is_empty() {

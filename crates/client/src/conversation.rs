@@ -6,10 +6,9 @@ pub(crate) mod replies;
 use std::time::Duration;
 
 use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceConfig};
-use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, Approval, KeyInfo, Operation, Refusal, Reply, Request, Step, VERSION};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Step};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
@@ -91,18 +90,6 @@ struct Parts<'r> {
     initial: Vec<Part<'r>>,
 }
 
-/// A request with a fresh id.
-pub(crate) fn request(
-    operation: Operation,
-    serving: PartySet,
-    first: Option<Step>,
-    approval: Option<Approval>,
-) -> Result<Request> {
-    let mut id = [0; 16];
-    random_bytes(&mut id)?;
-    Ok(Request { version: VERSION, id, serving, operation, first, approval })
-}
-
 /// The data of an answer, and the next mask.
 type DataAndMask = (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>);
 
@@ -162,7 +149,8 @@ impl<'c> Conversation<'c> {
     }
 
     pub(crate) fn ask(&mut self, operation: &Operation, first: Option<&Step>) -> Result<Accepted> {
-        self.send(&request(operation.clone(), self.serving, first.cloned(), self.client.approval())?)?;
+        let approval = self.client.approval();
+        self.send(&self.client.request(operation.clone(), self.serving, first.cloned(), approval)?)?;
         let accepted = self.accepted()?;
         self.has_begun = true;
         Ok(accepted)
@@ -183,7 +171,8 @@ impl<'c> Conversation<'c> {
     pub(crate) fn ask_all(client: &'c Client, operation: &Operation) -> Result<Conversation<'c>> {
         client.draft(operation)?;
         let mut conversation = Conversation::call_all(client)?;
-        conversation.send(&request(operation.clone(), conversation.serving, None, client.approval())?)?;
+        let request = client.request(operation.clone(), conversation.serving, None, client.approval())?;
+        conversation.send(&request)?;
         Ok(conversation)
     }
 

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use polyclave_cipher::{Cipher, catalog};
 use polyclave_transport::wire::{
-    CHAINED, CHUNK, End, KeyInfo, MASKED, MOST_NONCE, Mode, Operation, Step, Use,
+    CHAINED, CHUNK, End, KeyInfo, KeyVersion, MASKED, MOST_NONCE, Mode, Operation, Step, Use,
 };
 use zeroize::Zeroizing;
 
@@ -160,14 +160,34 @@ impl Client {
     /// Encrypts one message with GCM: nonce, ciphertext, tag.
     pub fn encrypt_known_gcm(
         &self,
-        key: &KeyInfo,
+        key: impl Into<KeyVersion>,
         how: &AeadEncryption<'_>,
         message: &[u8],
     ) -> Result<Vec<u8>> {
+        Ok(self.encrypt_gcm_under(&key.into(), how, message)?.0)
+    }
+
+    /// Encrypts one message with GCM under the current version of a key: nonce, ciphertext, tag; and which version that is.
+    pub fn encrypt_current_gcm(
+        &self,
+        key: &str,
+        how: &AeadEncryption<'_>,
+        message: &[u8],
+    ) -> Result<(Vec<u8>, KeyInfo)> {
+        let (encrypted, info) = self.encrypt_gcm_under(&key.into(), how, message)?;
+        Ok((encrypted, info.ok_or_else(|| Error::Answers("they did not say which key they use".into()))?))
+    }
+
+    fn encrypt_gcm_under(
+        &self,
+        key: &KeyVersion,
+        how: &AeadEncryption<'_>,
+        message: &[u8],
+    ) -> Result<(Vec<u8>, Option<KeyInfo>)> {
         let (nonce, additional) = (how.nonce.map(<[u8]>::to_vec), how.additional.to_vec());
         let pieces: Vec<&[u8]> = message.chunks(CHUNK).collect();
         let how_used = Use::GcmEncrypt { additional, nonce };
-        let (conversation, accepted) = self.begin_known(key, how_used, Some(first_step(&pieces)))?;
+        let (conversation, accepted) = self.begin_under(key, how_used, Some(first_step(&pieces)))?;
         let mut out = Vec::with_capacity(MOST_NONCE + message.len() + TAG);
         match how.nonce {
             Some(nonce) => out.extend_from_slice(nonce),
@@ -175,13 +195,13 @@ impl Client {
             None => return Err(Error::Answers("they gave no nonce".into())),
         }
         encrypt_pieces(conversation, &pieces, how.tag_bytes, &mut out)?;
-        Ok(out)
+        Ok((out, accepted.key))
     }
 
     /// Decrypts one message of GCM: nonce, ciphertext, tag. The nodes give no keystream unless it is authentic.
     pub fn decrypt_known_gcm(
         &self,
-        key: &KeyInfo,
+        key: impl Into<KeyVersion>,
         how: &AeadDecryption<'_>,
         message: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>> {
@@ -194,7 +214,7 @@ impl Client {
         let first = steps.next();
         let mut awaited = usize::from(first.is_some());
         let (mut conversation, _) =
-            self.begin_known(key, how, Some(first.unwrap_or_else(|| check.clone())))?;
+            self.begin_under(&key.into(), how, Some(first.unwrap_or_else(|| check.clone())))?;
         if awaited > 0 {
             for step in steps.chain([check]) {
                 if awaited == WINDOW {
@@ -260,7 +280,16 @@ impl Client {
         how: Use,
         first: Option<Step>,
     ) -> Result<(Conversation<'_>, Accepted)> {
-        let operation = Operation::Use { key: key.properties.name.clone(), id: Some(key.id), how };
+        self.begin_under(&key.into(), how, first)
+    }
+
+    fn begin_under(
+        &self,
+        KeyVersion { name, id }: &KeyVersion,
+        how: Use,
+        first: Option<Step>,
+    ) -> Result<(Conversation<'_>, Accepted)> {
+        let operation = Operation::Use { key: name.clone(), id: *id, how };
         Conversation::begin(self, &operation, first.as_ref())
     }
 }

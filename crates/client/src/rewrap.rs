@@ -1,7 +1,7 @@
 //! Rewrapping: a short message, or a wrapped key, under another key or version. Neither this client nor any node sees what is in it.
 
 use polyclave_cipher::key_wrap;
-use polyclave_transport::wire::{MOST_REWRAPPED, Operation, Rewrapped, Step, Wrapping};
+use polyclave_transport::wire::{KeyInfo, KeyVersion, MOST_REWRAPPED, Operation, Rewrapped, Step, Wrapping};
 
 use crate::client::Client;
 use crate::conversation::Conversation;
@@ -25,6 +25,17 @@ impl Client {
         how: &AeadDecryption<'_>,
         message: &[u8],
     ) -> Result<Vec<u8>> {
+        let (old, id) = self.named_version(old)?;
+        Ok(self.rewrap_known_gcm((&KeyVersion { name: old, id }, new), how, message)?.0)
+    }
+
+    /// The same for a version of the old key of which the id is known. Says under which version of the new key the message is then.
+    pub fn rewrap_known_gcm(
+        &self,
+        (old, new): (&KeyVersion, &str),
+        how: &AeadDecryption<'_>,
+        message: &[u8],
+    ) -> Result<(Vec<u8>, KeyInfo)> {
         let bytes = how.ciphertext_bytes(message.len() as u64)? as usize;
         let (nonce, rest) = message.split_at(how.nonce_bytes);
         let (ciphertext, tag) = rest.split_at(bytes);
@@ -35,9 +46,9 @@ impl Client {
             ciphertext: ciphertext.to_vec(),
             tag: tag.to_vec(),
         };
-        let (fresh, encrypted, _) = self.rewrap_message((old, new), what, ciphertext)?;
+        let (fresh, encrypted, key) = self.rewrap_by_id((&old.name, old.id), new, what, ciphertext)?;
         match fresh.len() {
-            NONCE => Ok([fresh, encrypted].concat()),
+            NONCE => Ok(([fresh, encrypted].concat(), key)),
             _ => Err(Error::Answers("they gave no nonce".into())),
         }
     }
@@ -55,9 +66,9 @@ impl Client {
         let additional = additional.map(digest);
         let (file, tag, ciphertext) = (head.file, *tag, ciphertext.to_vec());
         let what = Rewrapped::Sealed { file, additional, ciphertext: ciphertext.clone(), tag };
-        let (fresh, encrypted, id) = self.rewrap_by_id((old, Some(head.id)), new, what, &ciphertext)?;
+        let (fresh, encrypted, key) = self.rewrap_by_id((old, Some(head.id)), new, what, &ciphertext)?;
         match fresh.len() {
-            32 => Ok([head.magic().as_slice(), &id, &fresh, &encrypted].concat()),
+            32 => Ok([head.magic().as_slice(), &key.id, &fresh, &encrypted].concat()),
             _ => Err(Error::Answers("they gave no file id".into())),
         }
     }
@@ -77,24 +88,14 @@ impl Client {
         Ok(anew.to_vec())
     }
 
-    fn rewrap_message(
-        &self,
-        (old, new): (&str, &str),
-        what: Rewrapped,
-        ciphertext: &[u8],
-    ) -> Result<(Vec<u8>, Vec<u8>, [u8; 16])> {
-        let (old, id) = self.named_version(old)?;
-        self.rewrap_by_id((&old, id), new, what, ciphertext)
-    }
-
-    /// What the message begins with, the new ciphertext with its tag, and the id of the key.
+    /// What the message begins with, the new ciphertext with its tag, and the new key.
     fn rewrap_by_id(
         &self,
         (old, id): (&str, Option<[u8; 16]>),
         new: &str,
         what: Rewrapped,
         ciphertext: &[u8],
-    ) -> Result<(Vec<u8>, Vec<u8>, [u8; 16])> {
+    ) -> Result<(Vec<u8>, Vec<u8>, KeyInfo)> {
         if ciphertext.len() > MOST_REWRAPPED {
             let given = ciphertext.len();
             return Err(Error::Misuse(format!(
@@ -115,7 +116,7 @@ impl Client {
         conversation.step(&Step::Tag)?;
         encrypted.extend(conversation.tag()?);
         conversation.finish()?;
-        Ok((accepted.start, encrypted, key.id))
+        Ok((accepted.start, encrypted, key))
     }
 
     /// A key's name, and the id of the version that is named behind it.

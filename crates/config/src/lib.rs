@@ -8,6 +8,7 @@
 //! | [`ClientPolicy`] (`clients.toml`) | one node | what which client may do there: [`Rule`]s with conditions |
 //! | [`ClientDir`] | one client | its name and identity |
 //! | [`SealedClient`] | one client of PKCS#11 | the same, with its key sealed under PINs |
+//! | [`GatewaySettings`] (`gateway.toml`) | one gateway | where it listens, and what which token may do |
 //! | [`Hosts`] (`hosts.toml`) | researchers, the same at each | the parties of the laboratory's sessions between machines |
 //!
 //! Text is TOML, and a field that is not known is an error. Everything is written to a temporary file, synced and
@@ -46,6 +47,7 @@ mod error;
 mod fingerprint;
 #[cfg(test)]
 mod fuzz;
+mod gateway;
 mod hosts;
 mod identity;
 mod name;
@@ -69,6 +71,7 @@ pub use client::ClientDir;
 pub use cluster::{Change, Cluster, Consent, Replaced};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
+pub use gateway::{GatewayLimits, GatewayListener, GatewaySettings, GatewayToken, KmsListener, TOKEN_RIGHTS};
 pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;
 pub use name::check_name;

@@ -25,7 +25,9 @@ use check::{Kind, Wrong};
 use crate::{ClientCard, Error, Result, certificate_fingerprint, private, text};
 
 pub use approval::{ApprovalRule, Approver, ApproverGroup, NodeOperation, Quorum};
+pub(crate) use judge::fits;
 pub use judge::{Asked, Grant, Judgement, patterns_overlap};
+pub(crate) use pattern::check as check_pattern;
 pub use rule::{ClientRule, Group, Rule};
 pub use times::{Day, Hours, Moment};
 

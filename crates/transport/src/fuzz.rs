@@ -213,6 +213,7 @@ fn requests() -> Vec<Request> {
         operation,
         first,
         approval: None,
+        on_behalf_of: "billing".into(),
     };
     let mut requests: Vec<Request> = operations.map(request).collect();
     let mut approval = Approval::new(&statement()).expect("it is small");

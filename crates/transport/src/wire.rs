@@ -44,7 +44,7 @@ pub use step::{End, Step};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
@@ -102,4 +102,7 @@ pub struct Request {
     pub first: Option<Step>,
     /// The approval of several people, if the client has one.
     pub approval: Option<Approval>,
+    /// For whom the client says that it asks, as a gateway does for its users: a name, which nodes log and do not judge. Empty if it asks
+    /// for itself.
+    pub on_behalf_of: String,
 }

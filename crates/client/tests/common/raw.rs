@@ -144,5 +144,6 @@ pub fn use_of(name: &str, how: Use) -> Operation {
 pub fn request(operation: Operation, first: Option<Step>) -> Request {
     let mut id = [0; 16];
     random_bytes(&mut id).expect("random bytes");
-    Request { version: wire::VERSION, id, serving: PartySet::all(3), operation, first, approval: None }
+    let (serving, on_behalf_of) = (PartySet::all(3), String::new());
+    Request { version: wire::VERSION, id, serving, operation, first, approval: None, on_behalf_of }
 }

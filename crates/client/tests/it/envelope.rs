@@ -175,6 +175,7 @@ fn a_writer_is_never_given_the_key_of_a_file_that_is_there(cluster: &TestCluster
             operation: operation.clone(),
             first: Some(Step::FileKey),
             approval: None,
+            on_behalf_of: String::new(),
         });
         for reply in raw.replies() {
             let Reply::Accepted { start, .. } = reply else { panic!("{reply:?}") };

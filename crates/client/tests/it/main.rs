@@ -26,6 +26,7 @@ mod misbehaviour;
 mod modes;
 mod new_protocol;
 mod nodes;
+mod on_behalf;
 mod policy;
 mod random;
 mod refusals;

@@ -133,7 +133,7 @@ pub fn patterns_overlap(patterns: &[String], wanted: &str) -> bool {
 }
 
 /// Whether a key's name fits one of the patterns.
-pub(super) fn fits(patterns: &[String], key: &str) -> bool {
+pub(crate) fn fits(patterns: &[String], key: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, key))
 }
 

@@ -53,7 +53,7 @@ pub(super) fn overlap(a: &str, b: &str) -> bool {
 }
 
 /// Refuses what can be the pattern of no name.
-pub(super) fn check(pattern: &str) -> Result<()> {
+pub(crate) fn check(pattern: &str) -> Result<()> {
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"-_.*?".contains(&b);
     let fits = (1..=MOST).contains(&pattern.len())
         && pattern.bytes().all(letter)

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclave_config::check_name;
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_transport::wire::{self, KeyVersion, Operation, Reason, Refusal, Reply, Request, Use};
@@ -139,7 +140,13 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     };
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
-    let mut detail = described(&request.operation);
+    let mut detail = match behalf(&request.on_behalf_of) {
+        Ok(whom) => format!("{whom} {}", described(&request.operation)).trim().to_owned(),
+        Err(refusal) => {
+            core.members.refuse(net, &refusal);
+            return false;
+        }
+    };
     let ticket = ticket(client, &request.id);
     let id = request.id;
     let event = Event { client: &client.name, operation: kind, key: &key, request: id, ..Event::default() };
@@ -270,6 +277,15 @@ fn described(operation: &Operation) -> String {
         Operation::Describe { id, .. } => format!("id={}", hex::encode(id)),
         _ => String::new(),
     }
+}
+
+/// For whom the client says that it asks, for the audit log. A name of users of the client, whatever it is, can be no other field of a line.
+fn behalf(whom: &str) -> Result<String, Refusal> {
+    if whom.is_empty() {
+        return Ok(String::new());
+    }
+    check_name("user of a client", whom).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
+    Ok(format!("for={whom}"))
 }
 
 /// A key, with the id of its version if the request names one.

@@ -73,6 +73,7 @@ mod tests {
             operation: Operation::Use { key: "k".into(), id: None, how: Use::Seal },
             first: Some(Step::Keystream { bytes: 16 }),
             approval: None,
+            on_behalf_of: "billing".into(),
         };
         let bytes = encode(&request).expect("it is small");
         assert_eq!(decode::<Request>(&bytes[4..], Party(0)), Ok(request));

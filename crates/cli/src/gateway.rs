@@ -1,0 +1,30 @@
+//! `polyclave gateway`: Vault's transit API, and a KMS for Kubernetes, over keys of the nodes.
+
+mod check;
+mod run;
+mod token;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// The subcommands for gateways.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serve, in the foreground
+    Run(run::Arguments),
+    /// Make a token, and print it once, with the entry for gateway.toml, which has its hash only
+    Token(token::Arguments),
+    /// Read gateway.toml and say what it means, without serving
+    Check(check::Arguments),
+}
+
+/// Runs the command.
+pub fn run(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Token(arguments) => token::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+    }
+}

@@ -1,0 +1,41 @@
+//! `gateway check`: what a gateway's file says, or what is wrong with it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use polyclave_config::{ClientDir, GatewaySettings};
+
+use crate::names::words;
+use crate::say;
+
+/// Options and arguments of the command.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  polyclave gateway check gateway.toml\n\n\
+    An error names the line. A gateway that runs keeps its tokens if the file has an error, so check it after a change.")]
+pub struct Arguments {
+    /// The gateway's directory, or its file
+    #[arg(value_name = "DIR|FILE")]
+    path: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let settings = GatewaySettings::load(&GatewaySettings::file(&arguments.path))?;
+    let client = ClientDir::open(&settings.client)?;
+    say!("asks the nodes as {}", client.name());
+    for listener in &settings.listeners {
+        say!(
+            "Vault's API on {}, {}",
+            listener.address,
+            if listener.tls().is_some() { "with TLS" } else { "loopback" }
+        );
+    }
+    for kms in &settings.kms {
+        say!("the KMS {} on {} with the key {}", kms.name, kms.socket.display(), kms.key);
+    }
+    for token in &settings.tokens {
+        say!("{} may {} with the keys {}", token.name, words(&token.rights), token.keys.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,198 @@
+//! `gateway.toml`: on what a gateway listens, as which client it asks the nodes, and who may ask it for what.
+
+mod listener;
+#[cfg(test)]
+mod tests;
+mod token;
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::{Error, Result, check_name, private, text};
+
+pub use listener::{GatewayListener, KmsListener};
+pub use token::{GatewayToken, TOKEN_RIGHTS};
+
+/// The file in a gateway's directory.
+const FILE: &str = "gateway.toml";
+
+/// The settings of a gateway. Paths are as the file's directory has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewaySettings {
+    /// The directory of the client as which it asks the nodes.
+    pub client: PathBuf,
+    /// The loopback address on which it answers HTTP requests about its health and metrics; none if absent.
+    pub http_listen: Option<String>,
+    /// How much may be asked of it.
+    pub limits: GatewayLimits,
+    /// Where it serves Vault's API.
+    pub listeners: Vec<GatewayListener>,
+    /// Where it is a KMS of Kubernetes.
+    pub kms: Vec<KmsListener>,
+    /// Who may use Vault's API.
+    pub tokens: Vec<GatewayToken>,
+}
+
+/// How much may be asked of a gateway at once.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GatewayLimits {
+    /// Requests to the nodes at the same time. The nodes have a limit for each client, too (`requests_at_once_per_client`).
+    pub requests_at_once: usize,
+    /// Requests of one token, or of one KMS, that wait for their turn. More are refused.
+    pub waiting_per_token: usize,
+    /// Connections of each listener.
+    pub connections: usize,
+    /// Memory, in MiB, for requests that are longer than 64 KiB.
+    pub memory_mib: usize,
+    /// Seconds within which a request is answered.
+    pub request_seconds: u64,
+}
+
+impl Default for GatewayLimits {
+    fn default() -> GatewayLimits {
+        GatewayLimits {
+            requests_at_once: 8,
+            waiting_per_token: 256,
+            connections: 256,
+            memory_mib: 256,
+            request_seconds: 90,
+        }
+    }
+}
+
+/// The file, with the place of each entry.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    client: PathBuf,
+    http_listen: Option<Spanned<String>>,
+    #[serde(default)]
+    limits: GatewayLimits,
+    #[serde(default)]
+    listener: Vec<Spanned<GatewayListener>>,
+    #[serde(default)]
+    kms: Vec<Spanned<KmsListener>>,
+    #[serde(default)]
+    token: Vec<Spanned<GatewayToken>>,
+}
+
+impl GatewaySettings {
+    /// The file that is meant by a path: the file itself, or `gateway.toml` in a directory.
+    pub fn file(path: &Path) -> PathBuf {
+        if path.is_dir() { path.join(FILE) } else { path.into() }
+    }
+
+    /// Reads settings from a file.
+    pub fn load(file: &Path) -> Result<GatewaySettings> {
+        let text = private::read_public(file)?;
+        let mut settings = GatewaySettings::parse(&text).map_err(|e| e.in_file(file))?;
+        settings.place_in(private::parent(file));
+        Ok(settings)
+    }
+
+    /// Reads settings. An error names the line, and the entry if it can be read.
+    pub fn parse(text: &str) -> Result<GatewaySettings> {
+        let Text { client, http_listen, limits, listener, kms, token } = text::parse(text)?;
+        let at = |start: usize| text[..start].bytes().filter(|b| *b == b'\n').count() + 1;
+        limits.check()?;
+        if let Some(address) = &http_listen {
+            listener::check_loopback(address.get_ref())
+                .map_err(|e| placed(e, at(address.span().start), "http_listen"))?;
+        }
+        let mut names = Names::default();
+        for one in &listener {
+            one.get_ref().check().map_err(|e| placed(e, at(one.span().start), "a listener"))?;
+        }
+        for one in &kms {
+            let (line, entry) = (at(one.span().start), one.get_ref());
+            let checked = entry.check().and_then(|()| names.take(&entry.name));
+            checked.map_err(|e| placed(e, line, &format!("the kms {:?}", entry.name)))?;
+        }
+        let mut hashes: Vec<&GatewayToken> = Vec::new();
+        for one in &token {
+            let (line, entry) = (at(one.span().start), one.get_ref());
+            let same = hashes.iter().find(|other| other.hash == entry.hash);
+            let checked = entry.check().and_then(|()| names.take(&entry.name)).and_then(|()| match same {
+                None => Ok(()),
+                Some(other) => Err(Error::misuse(format!(
+                    "it has the hash of {:?}: give each its own token, so that one can be revoked alone",
+                    other.name
+                ))),
+            });
+            checked.map_err(|e| placed(e, line, &format!("the token {:?}", entry.name)))?;
+            hashes.push(entry);
+        }
+        if listener.is_empty() && kms.is_empty() {
+            return Err(Error::misuse(
+                "there is no [[listener]] and no [[kms]]: nobody could ask anything; add one of them, as `polyclave gateway run --help` \
+                 shows",
+            ));
+        }
+        Ok(GatewaySettings {
+            client,
+            http_listen: http_listen.map(Spanned::into_inner),
+            limits,
+            listeners: listener.into_iter().map(Spanned::into_inner).collect(),
+            kms: kms.into_iter().map(Spanned::into_inner).collect(),
+            tokens: token.into_iter().map(Spanned::into_inner).collect(),
+        })
+    }
+
+    /// Makes relative paths those of a directory.
+    fn place_in(&mut self, dir: &Path) {
+        self.client = dir.join(&self.client);
+        self.kms.iter_mut().for_each(|kms| kms.socket = dir.join(&kms.socket));
+        for listener in &mut self.listeners {
+            for path in [&mut listener.certificate, &mut listener.key].into_iter().flatten() {
+                *path = dir.join(&*path);
+            }
+        }
+    }
+}
+
+impl GatewayLimits {
+    fn check(&self) -> Result<()> {
+        let counts = [
+            ("requests_at_once", self.requests_at_once as u64),
+            ("waiting_per_token", self.waiting_per_token as u64),
+            ("connections", self.connections as u64),
+            ("request_seconds", self.request_seconds),
+        ];
+        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return Err(Error::misuse(format!(
+                "{name} under [limits] is 0: the gateway could serve nobody; write at least 1"
+            )));
+        }
+        if self.memory_mib < 64 {
+            return Err(Error::misuse(format!(
+                "memory_mib under [limits] is {}: one request of 32 MiB, and what is computed of it, would not fit; write at least 64",
+                self.memory_mib
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The names that are taken. The audit logs of the nodes tell users of the gateway apart by them.
+#[derive(Default)]
+struct Names<'t>(Vec<&'t str>);
+
+impl<'t> Names<'t> {
+    fn take(&mut self, name: &'t str) -> Result<()> {
+        check_name("token or kms", name)?;
+        if self.0.contains(&name) {
+            return Err(Error::misuse(
+                "another token or kms has this name, and the audit logs of the nodes could not tell them apart; take another one",
+            ));
+        }
+        self.0.push(name);
+        Ok(())
+    }
+}
+
+fn placed(error: Error, line: usize, entry: &str) -> Error {
+    Error::misuse(format!("line {line}, {entry}: {error}"))
+}

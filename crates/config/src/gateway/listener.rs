@@ -1,0 +1,76 @@
+//! On what a gateway listens: loopback, TLS, or a Unix socket.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::{Error, Result, check_name};
+
+/// Where Vault's API is served: on a loopback address, or with TLS (`[[listener]]`).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayListener {
+    /// An IP address and a port.
+    pub address: String,
+    /// The certificates for TLS, in PEM: its own first, then those that vouch for it.
+    pub certificate: Option<PathBuf>,
+    /// The private key for TLS, in PEM. Only its owner may be able to read it.
+    pub key: Option<PathBuf>,
+}
+
+impl GatewayListener {
+    /// The files for TLS, if it is served with TLS.
+    pub fn tls(&self) -> Option<(&PathBuf, &PathBuf)> {
+        self.certificate.as_ref().zip(self.key.as_ref())
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        match (&self.certificate, &self.key) {
+            (Some(_), Some(_)) => socket_address(&self.address).map(drop),
+            (None, None) => check_loopback(&self.address),
+            (Some(_), None) => Err(Error::misuse(
+                "it has a certificate and no key; write the file of its private key as key",
+            )),
+            (None, Some(_)) => Err(Error::misuse(
+                "it has a key and no certificate; write the file of its certificate as certificate",
+            )),
+        }
+    }
+}
+
+/// A KMS of Kubernetes, on a Unix socket that only its owner can connect to (`[[kms]]`).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KmsListener {
+    /// Its name in the audit logs of the nodes.
+    pub name: String,
+    /// The socket.
+    pub socket: PathBuf,
+    /// The name of the key.
+    pub key: String,
+}
+
+impl KmsListener {
+    pub(super) fn check(&self) -> Result<()> {
+        check_name("key", &self.key)
+    }
+}
+
+/// Refuses an address that other machines can reach.
+pub(super) fn check_loopback(address: &str) -> Result<()> {
+    match socket_address(address)?.ip().is_loopback() {
+        true => Ok(()),
+        false => Err(Error::misuse(format!(
+            "{address} can be reached from other machines, and what is said there would cross the network in the clear; take 127.0.0.1, or \
+             give a [[listener]] a certificate and a key for TLS"
+        ))),
+    }
+}
+
+fn socket_address(address: &str) -> Result<SocketAddr> {
+    address.parse().map_err(|_| {
+        let shown: String = address.chars().take(80).collect();
+        Error::misuse(format!("{shown:?} is no IP address with a port; write for example 127.0.0.1:8200"))
+    })
+}

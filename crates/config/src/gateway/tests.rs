@@ -1,0 +1,93 @@
+use std::path::Path;
+
+use super::*;
+use polyclave_transport::wire::Right;
+
+const TOKEN: &str = "some token";
+
+fn hash() -> String {
+    format!("blake3:{}", hex::encode(GatewayToken::hash_of(TOKEN)))
+}
+
+fn whole() -> String {
+    format!(
+        "client = 'c'\nhttp_listen = '127.0.0.1:9102'\n\n[[listener]]\naddress = '127.0.0.1:8200'\n\n[[listener]]\naddress = \
+         '0.0.0.0:8200'\ncertificate = 'tls.crt'\nkey = '/etc/tls.key'\n\n[[kms]]\nname = 'cluster'\nsocket = 'kms.sock'\nkey = \
+         'kubernetes'\n\n[[token]]\nname = 'billing'\nhash = '{}'\nrights = ['encrypt', 'decrypt']\nkeys = ['billing-*']\n",
+        hash()
+    )
+}
+
+#[test]
+fn a_file_is_read_and_its_paths_are_those_of_its_directory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("gateway.toml");
+    std::fs::write(&file, whole()).expect("written");
+    assert_eq!(
+        (GatewaySettings::file(dir.path()), GatewaySettings::file(&file)),
+        (file.clone(), file.clone())
+    );
+    let read = GatewaySettings::load(&file).expect("read");
+    assert_eq!((read.client, read.limits), (dir.path().join("c"), GatewayLimits::default()));
+    let tls = (&dir.path().join("tls.crt"), &Path::new("/etc/tls.key").to_path_buf());
+    assert_eq!((read.listeners[0].tls(), read.listeners[1].tls()), (None, Some(tls)));
+    assert_eq!(read.kms[0].socket, dir.path().join("kms.sock"));
+    let token = &read.tokens[0];
+    assert_eq!((token.name.as_str(), token.hash), ("billing", GatewayToken::hash_of(TOKEN)));
+    assert!(token.allows(Right::Encrypt, "billing-1"));
+    assert!(!token.allows(Right::Encrypt, "payroll") && !token.allows(Right::List, "billing-1"));
+    let again = format!("client = 'c'\n[[listener]]\naddress = '127.0.0.1:1'\n{}", token.to_text());
+    assert_eq!(GatewaySettings::parse(&again).expect("as it is written").tokens, read.tokens);
+}
+
+#[test]
+fn errors_name_the_line_and_what_to_do() {
+    let whole = whole();
+    let hash = hash();
+    let with = |from: &str, to: &str| {
+        assert!(whole.contains(from), "{from}");
+        whole.replacen(from, to, 1)
+    };
+    let another =
+        format!("{whole}[[token]]\nname = 'other'\nhash = '{hash}'\nrights = ['list']\nkeys = ['*']\n");
+    for (text, expected) in [
+        (with("127.0.0.1:8200", "192.0.2.1:8200"), vec!["line 4", "a listener", "certificate and a key"]),
+        (with("127.0.0.1:8200", "localhost:8200"), vec!["line 4", "no IP address", "127.0.0.1:8200"]),
+        (with("127.0.0.1:9102", "0.0.0.0:9102"), vec!["line 2", "http_listen", "in the clear"]),
+        (with("key = '/etc/tls.key'\n", ""), vec!["line 7", "a certificate and no key"]),
+        (with("certificate = 'tls.crt'\n", ""), vec!["line 7", "a key and no certificate"]),
+        (with("'kubernetes'", "'a/b'"), vec!["line 12", "the kms \"cluster\"", "cannot name a key"]),
+        (
+            with("name = 'billing'", "name = 'cluster'"),
+            vec!["line 17", "the token \"cluster\"", "another one"],
+        ),
+        (with("name = 'billing'", "name = 'a b'"), vec!["line 17", "cannot name"]),
+        (with("'encrypt', ", "'wrap', "), vec!["line 17", "no use for the right wrap", "rewrap"]),
+        (with("'encrypt', ", "'encypt', "), vec!["line 20", "encypt"]),
+        (with("['encrypt', 'decrypt']", "[]"), vec!["line 17", "no rights"]),
+        (with("['billing-*']", "[]"), vec!["line 17", "no keys"]),
+        (with("billing-*", "a/*"), vec!["line 17", "fits no key's name"]),
+        (with(&hash, "blake3:00"), vec!["line 19", "polyclave gateway token"]),
+        (with("client = 'c'\n", ""), vec!["client"]),
+        (with("client = 'c'\n", "client = 'c'\nclinet = 'c'\n"), vec!["line 2", "clinet"]),
+        (another, vec!["line 22", "the token \"other\"", "revoked alone"]),
+        (format!("{whole}[limits]\nconnections = 0\n"), vec!["connections", "at least 1"]),
+        (format!("{whole}[limits]\nmemory_mib = 8\n"), vec!["memory_mib", "at least 64"]),
+        ("client = 'c'\n".into(), vec!["[[listener]]", "--help"]),
+    ] {
+        let error = GatewaySettings::parse(&text).expect_err("refused").to_string();
+        for part in expected {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_token_that_only_draws_random_bytes_needs_no_keys() {
+    let text = format!(
+        "client = 'c'\n[[listener]]\naddress = '[::1]:1'\n[[token]]\nname = 'dice'\nhash = '{}'\nrights = ['random']\n",
+        hash()
+    );
+    let settings = GatewaySettings::parse(&text).expect("it fits");
+    assert!(settings.tokens[0].allows(Right::Random, "") && !settings.tokens[0].allows(Right::List, "a"));
+}

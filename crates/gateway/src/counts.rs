@@ -1,0 +1,54 @@
+//! What the gateway counts, for Prometheus. None of it says anything of keys or messages; tokens are named in the log only.
+
+use std::time::Duration;
+
+use metrics::with_local_recorder;
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+/// Upper bounds of the buckets of durations, in seconds.
+const BUCKETS: [f64; 11] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0, 10.0, 60.0];
+
+/// A recorder of its own, since a process can have nodes and other gateways, too.
+pub(crate) struct Counts {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+}
+
+impl Counts {
+    pub(crate) fn new() -> Result<Counts, BuildError> {
+        let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.build_recorder();
+        let handle = recorder.handle();
+        Ok(Counts { recorder, handle })
+    }
+
+    /// Counts a request that was answered.
+    pub(crate) fn request(
+        &self,
+        (api, operation): (&'static str, &'static str),
+        outcome: String,
+        took: Duration,
+    ) {
+        with_local_recorder(&self.recorder, || {
+            metrics::counter!("polyclave_gateway_requests_total", "api" => api, "operation" => operation, "outcome" => outcome)
+                .increment(1);
+            metrics::histogram!("polyclave_gateway_request_seconds", "api" => api, "operation" => operation)
+                .record(took.as_secs_f64());
+        });
+    }
+
+    /// All counts as text, with what is the case now.
+    pub(crate) fn text(&self, (asking, waiting): (usize, usize), can_serve: bool) -> String {
+        with_local_recorder(&self.recorder, || {
+            metrics::gauge!("polyclave_gateway_requests_with_nodes").set(asking as f64);
+            metrics::gauge!("polyclave_gateway_requests_waiting").set(waiting as f64);
+            metrics::gauge!("polyclave_gateway_nodes_ready").set(f64::from(u8::from(can_serve)));
+        });
+        self.handle.run_upkeep();
+        self.handle.render()
+    }
+
+    /// Sorts samples into their buckets. They accumulate until this is called.
+    pub(crate) fn sort(&self) {
+        self.handle.run_upkeep();
+    }
+}

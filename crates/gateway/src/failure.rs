@@ -1,0 +1,92 @@
+//! Why somebody who asks the gateway does not get an answer, whatever the API.
+
+use polyclave_client::Error;
+use polyclave_transport::wire::Reason;
+
+/// What went wrong, and whose fault it is. None of the texts has anything of a message, a token or a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The request cannot be meant like that.
+    Bad(String),
+    /// The ciphertext is not authentic: one text, whatever is wrong with it.
+    Unauthentic,
+    /// Nobody is known by this token.
+    Stranger,
+    /// The token does not have the right.
+    NotAllowed,
+    /// The nodes do not allow it to the gateway itself.
+    Denied(String),
+    /// There is no such key.
+    NoKey,
+    /// There is nothing under this path.
+    NoPath,
+    /// Not with this method.
+    NoMethod,
+    /// The request is too long.
+    TooLong,
+    /// Too many requests of this token wait.
+    Full,
+    /// It took too long.
+    Late,
+    /// The nodes cannot serve at the moment.
+    Unavailable(String),
+    /// Neither the caller nor a node that is missing is the cause.
+    Internal(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let told = error.to_string();
+        match error {
+            Error::Unauthentic(_) => Failure::Unauthentic,
+            Error::Misuse(told) => Failure::Bad(told),
+            Error::Refused { refusal, .. } => match refusal.reason {
+                Reason::Denied => Failure::Denied(told),
+                Reason::NoSuchKey => Failure::NoKey,
+                Reason::Unauthentic => Failure::Unauthentic,
+                Reason::Key | Reason::NotForThis | Reason::Spent | Reason::Malformed => Failure::Bad(told),
+                Reason::Busy
+                | Reason::OutOfMaterial
+                | Reason::Unavailable
+                | Reason::Disagreement
+                | Reason::Quarantined => Failure::Unavailable(told),
+                Reason::Internal => Failure::Internal(told),
+            },
+            Error::TooFewNodes { .. }
+            | Error::Connection { .. }
+            | Error::NotAdmitted { .. }
+            | Error::Unreached { .. }
+            | Error::Contested(_) => Failure::Unavailable(told),
+            _ => Failure::Internal(told),
+        }
+    }
+}
+
+impl Failure {
+    /// Whether it concerns the whole of a batch, and not one item.
+    pub(crate) fn is_of_all(&self) -> bool {
+        !matches!(
+            self,
+            Failure::Bad(_) | Failure::Unauthentic | Failure::Unavailable(_) | Failure::Internal(_)
+        )
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Failure::Bad(told)
+            | Failure::Denied(told)
+            | Failure::Unavailable(told)
+            | Failure::Internal(told) => told,
+            Failure::Unauthentic => "invalid ciphertext: unable to decrypt",
+            Failure::Stranger | Failure::NotAllowed => "permission denied",
+            Failure::NoKey => "encryption key not found",
+            Failure::NoPath => "unsupported path",
+            Failure::NoMethod => "unsupported operation",
+            Failure::TooLong => "the request is longer than 32 MiB",
+            Failure::Full => "too many requests of this token wait for the nodes; ask again later",
+            Failure::Late => "the nodes did not answer in time",
+        })
+    }
+}

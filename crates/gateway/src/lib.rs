@@ -1,0 +1,34 @@
+//! `polyclave gateway`: programs that call Vault's transit engine, and API servers of Kubernetes, use keys of the nodes without a change.
+//!
+//! ```text
+//! listen.rs (loopback, TLS, Unix sockets)        tokens.rs (who may ask for what)
+//!     |                     |
+//! vault.rs               kms.rs                  look.rs (whether the nodes can serve)
+//!     \                     /
+//!      queue.rs (whose turn it is), nodes.rs (on threads), versions.rs
+//!                 |
+//!      polyclave-client, on behalf of the token
+//! ```
+//!
+//! A gateway is a client of the nodes. It sees the messages of those who ask it, and no key. A stolen token can do what its entry says, until
+//! it is removed from the file; a stolen gateway what the nodes allow to its client.
+
+mod connections;
+mod counts;
+mod error;
+mod failure;
+mod kms;
+mod listen;
+mod look;
+mod make_token;
+mod nodes;
+mod queue;
+mod running;
+mod tls;
+mod tokens;
+mod vault;
+mod versions;
+
+pub use error::{Error, Result};
+pub use make_token::make_token;
+pub use running::Running;

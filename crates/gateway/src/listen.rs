@@ -1,0 +1,162 @@
+//! What the gateway listens on, and how connections are served.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::Watcher;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+use crate::connections::{Activity, Connections};
+use crate::kms::Kms;
+use crate::{Error, Result};
+
+/// The time limit for the handshake of TLS.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a connection may be idle, and its next request's headers may take.
+const IDLE: Duration = Duration::from_secs(120);
+/// The pause when the machine has no file descriptor or memory for another connection.
+const EXHAUSTED: Duration = Duration::from_millis(100);
+/// The most requests at once on a connection of gRPC.
+const STREAMS: u32 = 64;
+/// The most bytes of the headers of a request.
+const HEADERS: usize = 64 << 10;
+
+/// Binds an address.
+pub(crate) async fn bind(address: &str) -> Result<(TcpListener, SocketAddr)> {
+    let wrong = |error| Error::Listen { place: address.into(), error };
+    let listener = TcpListener::bind(address).await.map_err(wrong)?;
+    let bound = listener.local_addr().map_err(wrong)?;
+    Ok((listener, bound))
+}
+
+/// Serves HTTP.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    pages: Router,
+    connections: Arc<Connections>,
+    watcher: impl Fn() -> Watcher,
+) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(EXHAUSTED).await;
+            continue;
+        };
+        // Answers are short; waiting for more to send would only delay them.
+        let _ = stream.set_nodelay(true);
+        let (tls, pages, watcher, all) = (tls.clone(), pages.clone(), watcher(), connections.clone());
+        connections.take(move |activity| async move {
+            match tls {
+                None => answer(stream, pages, watcher, (all, activity)).await,
+                Some(tls) => {
+                    // A caller that does not get through the handshake gets no answer.
+                    if let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(stream)).await {
+                        answer(stream, pages, watcher, (all, activity)).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    pages: Router,
+    watcher: Watcher,
+    (connections, activity): (Arc<Connections>, Arc<Activity>),
+) {
+    let service = service_fn(move |request| {
+        let (pages, connections, activity) = (pages.clone(), connections.clone(), activity.clone());
+        async move {
+            let _under_way = connections.begin(&activity);
+            pages.oneshot(request).await
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .max_buf_size(HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    // A caller that breaks off gets no answer.
+    let _ = watcher.watch(connection).await;
+}
+
+/// A Unix socket that only its owner can connect to. It is removed when this is dropped.
+pub(crate) struct Socket {
+    pub(crate) listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Socket {
+    /// Makes the socket in the place of one that nobody serves on.
+    pub(crate) fn bind(path: &Path) -> Result<Socket> {
+        let wrong = |error: io::Error| Error::Listen { place: path.display().to_string(), error };
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(Error::InUse(path.into())),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {}
+            Err(e) => return Err(wrong(e)),
+        }
+        // Under another name until its mode is right: nobody else can connect in between.
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(format!(".{}", std::process::id()));
+        let draft = PathBuf::from(draft);
+        // One of a process that had this number, and was killed.
+        let _ = std::fs::remove_file(&draft);
+        let listener = UnixListener::bind(&draft).map_err(wrong)?;
+        std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))
+            .and_then(|()| std::fs::rename(&draft, path))
+            .map_err(wrong)?;
+        Ok(Socket { listener, path: path.into() })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // It may have been removed, and another process may not be stopped by that.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Serves the KMS of Kubernetes.
+pub(crate) async fn serve_kms(
+    socket: Arc<Socket>,
+    kms: Arc<Kms>,
+    connections: Arc<Connections>,
+    watcher: impl Fn() -> Watcher,
+) {
+    loop {
+        let Ok((stream, _)) = socket.listener.accept().await else {
+            sleep(EXHAUSTED).await;
+            continue;
+        };
+        let (kms, watcher, all) = (kms.clone(), watcher(), connections.clone());
+        connections.take(move |activity| async move {
+            let service = service_fn(move |request| {
+                let (kms, connections, activity) = (kms.clone(), all.clone(), activity.clone());
+                async move {
+                    let _under_way = connections.begin(&activity);
+                    Ok::<_, std::convert::Infallible>(kms.answer(request).await)
+                }
+            });
+            let connection = http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(STREAMS)
+                .serve_connection(TokioIo::new(stream), service);
+            // A caller that breaks off gets no answer.
+            let _ = watcher.watch(connection).await;
+        });
+    }
+}

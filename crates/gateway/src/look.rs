@@ -1,0 +1,145 @@
+//! Whether the nodes can serve, and who is missing: a look every few seconds, on a thread of its own, so that nobody who asks has to wait for
+//! a node that does not answer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use polyclave_client::{Client, Error};
+use polyclave_transport::wire::{KeyInfo, NodeStatus};
+
+/// How often the nodes are looked at.
+const EVERY: Duration = Duration::from_secs(3);
+/// A look that is older says nothing.
+const OLD: Duration = Duration::from_secs(10);
+
+/// What was seen last.
+pub(crate) struct Look {
+    seen: Mutex<Seen>,
+    /// Raised when the first look is over.
+    first: Condvar,
+}
+
+struct Seen {
+    at: Option<Instant>,
+    since: Instant,
+    trouble: Option<String>,
+    keys: HashMap<String, KeyInfo>,
+}
+
+impl Look {
+    /// Why the nodes cannot serve; `None` if they can.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let seen = self.seen.lock();
+        let age = seen.at.unwrap_or(seen.since).elapsed();
+        match seen.at {
+            Some(_) if age <= OLD => seen.trouble.clone(),
+            _ => Some(format!("the nodes have not answered for {} s", age.as_secs())),
+        }
+    }
+
+    /// The current version of a key that is looked at, if the nodes have shown it.
+    pub(crate) fn key(&self, name: &str) -> Option<KeyInfo> {
+        self.seen.lock().keys.get(name).cloned()
+    }
+
+    /// Notes a version that a request has met.
+    pub(crate) fn note(&self, info: KeyInfo) {
+        self.seen.lock().keys.insert(info.properties.name.clone(), info);
+    }
+
+    /// Waits until there was a first look, or for a while.
+    fn wait(&self, at_most: Duration) {
+        let mut seen = self.seen.lock();
+        if seen.at.is_none() {
+            self.first.wait_for(&mut seen, at_most);
+        }
+    }
+}
+
+/// Looks until it is dropped.
+pub(crate) struct Looking {
+    pub(crate) look: Arc<Look>,
+    stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Looking {
+    /// Begins to look at the nodes, and at the current versions of some keys.
+    pub(crate) fn start(client: Arc<Client>, keys: Vec<String>) -> std::io::Result<Looking> {
+        let seen = Seen { at: None, since: Instant::now(), trouble: None, keys: HashMap::new() };
+        let look = Arc::new(Look { seen: Mutex::new(seen), first: Condvar::new() });
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (of_thread, stop) = (look.clone(), stopping.clone());
+        let thread = std::thread::Builder::new().name("look".into()).spawn(move || {
+            while !stop.load(Relaxed) {
+                look_once(&client, &keys, &of_thread);
+                std::thread::park_timeout(EVERY);
+            }
+        })?;
+        Ok(Looking { look, stopping, thread: Some(thread) })
+    }
+
+    /// Waits for the first look, but not for long.
+    pub(crate) fn wait_for_first(&self, at_most: Duration) {
+        self.look.wait(at_most);
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.stopping.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It has no result.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn look_once(client: &Client, keys: &[String], look: &Look) {
+    let began = Instant::now();
+    let missing: Vec<String> = client
+        .status()
+        .into_iter()
+        .filter_map(|(node, status)| {
+            let why = why_not(&status)?;
+            Some(format!("{} {why}", client.node_name(node)))
+        })
+        .collect();
+    let mut trouble = (missing.len() > client.spare_nodes()).then(|| missing.join("; "));
+    let mut shown = Vec::new();
+    for key in keys {
+        match client.info(key) {
+            Ok(info) => shown.push(info),
+            Err(e) if trouble.is_none() => trouble = Some(format!("the key {key}: {e}")),
+            Err(_) => {}
+        }
+    }
+    let mut seen = look.seen.lock();
+    if seen.trouble != trouble {
+        match &trouble {
+            Some(told) => tracing::warn!(trouble = told, "the nodes cannot serve"),
+            None => tracing::info!("the nodes can serve"),
+        }
+    }
+    // What it says is as old as its beginning.
+    seen.at = Some(began);
+    seen.trouble = trouble;
+    seen.keys.extend(shown.into_iter().map(|info| (info.properties.name.clone(), info)));
+    look.first.notify_all();
+}
+
+/// Why a node cannot serve.
+fn why_not(status: &Result<NodeStatus, Error>) -> Option<&'static str> {
+    match status {
+        Ok(status) if status.quarantined => Some("is under quarantine"),
+        Ok(status) if !status.set_up || !status.prepared => Some("is not ready"),
+        Ok(_) => None,
+        Err(Error::NotAdmitted { .. }) => Some("does not admit the gateway's client"),
+        Err(_) => Some("does not answer"),
+    }
+}

@@ -1,0 +1,74 @@
+//! Asking the nodes: on threads of their own, since the client library waits, so many at a time, and in turn.
+
+use std::sync::Arc;
+
+use polyclave_client::{Client, Result};
+
+use crate::failure::Failure;
+use crate::queue::Queue;
+
+/// How often a use of a key is tried if nodes fail in the middle of it.
+const TRIES: usize = 3;
+
+/// Somebody for whom the gateway asks.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    /// The name of the token or the KMS.
+    pub(crate) name: Arc<str>,
+    /// The gateway's client, on behalf of that name.
+    pub(crate) client: Arc<Client>,
+}
+
+impl Asker {
+    pub(crate) fn new(client: &Client, name: &str) -> Result<Asker> {
+        Ok(Asker { name: name.into(), client: Arc::new(client.on_behalf_of(name)?) })
+    }
+
+    /// Asks for something that changes nothing, so that it can be asked for again if a node fails.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        queue: &Queue,
+        work: impl Fn(&Client) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<T, Failure> {
+        self.run(queue, move |client| {
+            let mut tries = 1;
+            loop {
+                match work(client) {
+                    Err(e) if e.may_be_repeated() && tries < TRIES => tries += 1,
+                    outcome => return outcome,
+                }
+            }
+        })
+        .await
+    }
+
+    /// Asks once for a change.
+    pub(crate) async fn change<T: Send + 'static>(
+        &self,
+        queue: &Queue,
+        work: impl FnOnce(&Client) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<T, Failure> {
+        self.run(queue, work).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        queue: &Queue,
+        work: impl FnOnce(&Client) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<T, Failure> {
+        let place = queue.place(&self.name).await.map_err(|_| Failure::Full)?;
+        let client = self.client.clone();
+        // If the caller goes away, the request with the nodes ends all the same, and holds its place until then.
+        let done = tokio::task::spawn_blocking(move || {
+            let outcome = work(&client);
+            drop(place);
+            outcome
+        });
+        match done.await {
+            Ok(outcome) => Ok(outcome?),
+            Err(_) => {
+                Err(Failure::Internal("the request ended with an error of this program; see its log".into()))
+            }
+        }
+    }
+}

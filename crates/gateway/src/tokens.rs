@@ -1,0 +1,116 @@
+//! The tokens that are in force. The file is looked at with every request, so that a token that was revoked stops at once.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use polyclave_client::Client;
+use polyclave_config::{GatewaySettings, GatewayToken};
+
+use crate::Result;
+use crate::nodes::Asker;
+
+/// A token, and as whom the nodes are asked for it.
+pub(crate) struct Token {
+    pub(crate) entry: GatewayToken,
+    pub(crate) asker: Asker,
+}
+
+/// The tokens by their hashes. An attacker who measures how long a look-up takes learns something of the hash of what it has sent itself, and
+/// cannot choose tokens by their hashes.
+type ByHash = HashMap<[u8; 32], Arc<Token>>;
+
+/// See the [module](self).
+pub(crate) struct Tokens {
+    file: PathBuf,
+    client: Arc<Client>,
+    in_force: RwLock<Arc<ByHash>>,
+    /// The file that was read last, whether or not it was right.
+    read: Mutex<Read>,
+}
+
+struct Read {
+    mark: Option<Mark>,
+    settings: GatewaySettings,
+}
+
+/// What changes when a file is written or replaced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    file: (u64, u64),
+    bytes: u64,
+    written: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Mark {
+    fn of(file: &Path) -> Option<Mark> {
+        let of = |data: Metadata| Mark {
+            file: (data.dev(), data.ino()),
+            bytes: data.len(),
+            written: (data.mtime(), data.mtime_nsec()),
+            changed: (data.ctime(), data.ctime_nsec()),
+        };
+        std::fs::metadata(file).ok().map(of)
+    }
+}
+
+impl Tokens {
+    /// Reads the file.
+    pub(crate) fn load(file: &Path, client: Arc<Client>) -> Result<Tokens> {
+        // Before it is read: a change meanwhile is noticed with the next request.
+        let mark = Mark::of(file);
+        let settings = GatewaySettings::load(file)?;
+        let in_force = RwLock::new(Arc::new(by_hash(&client, &settings)?));
+        let read = Mutex::new(Read { mark, settings });
+        Ok(Tokens { file: file.into(), client, in_force, read })
+    }
+
+    /// The token with a hash, as the file has it now.
+    pub(crate) fn find(&self, hash: &[u8; 32]) -> Option<Arc<Token>> {
+        self.look_again();
+        self.in_force.read().get(hash).cloned()
+    }
+
+    /// Takes the tokens of the file, if it has changed. Those of a file with an error are not taken: the tokens from before stay in force.
+    fn look_again(&self) {
+        let mark = Mark::of(&self.file);
+        let mut read = self.read.lock();
+        if mark == read.mark {
+            return;
+        }
+        read.mark = mark;
+        let taken = GatewaySettings::load(&self.file).map_err(crate::Error::from).and_then(|settings| {
+            let tokens = by_hash(&self.client, &settings)?;
+            Ok((settings, tokens))
+        });
+        match taken {
+            Ok((settings, tokens)) => {
+                tracing::info!(tokens = tokens.len(), "tokens were read");
+                let without =
+                    |settings: &GatewaySettings| GatewaySettings { tokens: Vec::new(), ..settings.clone() };
+                if without(&settings) != without(&read.settings) {
+                    tracing::warn!(
+                        "of gateway.toml only tokens are taken while the gateway runs; start it again for the rest"
+                    );
+                }
+                read.settings = settings;
+                *self.in_force.write() = Arc::new(tokens);
+            }
+            Err(e) => {
+                tracing::error!(error = %e, "the tokens from before stay in force, also those that the file was to revoke");
+            }
+        }
+    }
+}
+
+fn by_hash(client: &Client, settings: &GatewaySettings) -> Result<ByHash> {
+    let token = |entry: &GatewayToken| {
+        let asker = Asker::new(client, &entry.name)?;
+        Ok((entry.hash, Arc::new(Token { entry: entry.clone(), asker })))
+    };
+    settings.tokens.iter().map(token).collect()
+}

@@ -1,0 +1,62 @@
+//! A ciphertext as text: `vault:vV:` and base64 of nonce, ciphertext and tag, where V is the version of the key.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::failure::Failure;
+
+const PREFIX: &str = "vault:v";
+/// Bytes of nonce and tag.
+pub(super) const AROUND: usize = 12 + 16;
+
+/// The text.
+pub(super) fn to_text(version: u32, bytes: &[u8]) -> String {
+    format!("{PREFIX}{version}:{}", STANDARD.encode(bytes))
+}
+
+/// The version and the bytes. What is wrong with a text tells nothing of a key, so each mistake has its own words, as in Vault.
+pub(super) fn parse(text: &str) -> Result<(u32, Vec<u8>), Failure> {
+    let wrong = |what: &str| Failure::Bad(format!("invalid ciphertext: {what}"));
+    let rest = text.strip_prefix(PREFIX).ok_or_else(|| wrong("no prefix"))?;
+    let (version, encoded) = rest.split_once(':').ok_or_else(|| wrong("wrong number of fields"))?;
+    let digits = version.bytes().all(|b| b.is_ascii_digit()) && !version.starts_with('0');
+    let version = version.parse().ok().filter(|_| digits);
+    let version: u32 = version.ok_or_else(|| wrong("version number could not be decoded"))?;
+    let bytes = STANDARD.decode(encoded).map_err(|_| wrong("could not decode base64"))?;
+    match bytes.len() < AROUND {
+        true => Err(wrong("it is shorter than a nonce and a tag")),
+        false => Ok((version, bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ciphertext_comes_back_and_each_mistake_has_its_words() {
+        let bytes: Vec<u8> = (0..28).collect();
+        let text = to_text(12, &bytes);
+        assert_eq!(text, "vault:v12:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGw==");
+        assert_eq!(parse(&text), Ok((12, bytes)));
+        for (text, told) in [
+            ("", "no prefix"),
+            ("hello", "no prefix"),
+            ("vault:12:AAAA", "no prefix"),
+            ("vault:v12", "wrong number of fields"),
+            ("vault:v:AAAA", "version number"),
+            ("vault:v0:AAAA", "version number"),
+            ("vault:v01:AAAA", "version number"),
+            ("vault:v-1:AAAA", "version number"),
+            ("vault:v+1:AAAA", "version number"),
+            ("vault:v4294967296:AAAA", "version number"),
+            ("vault:v1:A", "base64"),
+            ("vault:v1:AAAA:AAAA", "base64"),
+            ("vault:v1:", "shorter"),
+            ("vault:v1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBka", "shorter"),
+        ] {
+            let Err(Failure::Bad(error)) = parse(text) else { panic!("{text}") };
+            assert!(error.starts_with("invalid ciphertext: ") && error.contains(told), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Messages: encrypted, decrypted and rewrapped, one or a batch; and keys for data.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use polyclave_client::{AeadDecryption, AeadEncryption};
+use polyclave_protocol::session::random_bytes;
+use polyclave_transport::wire::{KeyVersion, MOST_ADDITIONAL_DATA, MOST_REWRAPPED};
+use serde_json::{Map, Value, json};
+use zeroize::Zeroizing;
+
+use super::answer::Answer;
+use super::ciphertext::{self, AROUND};
+use super::fields::Fields;
+use super::route::Call;
+use super::{Caller, Vault};
+use crate::failure::Failure;
+use crate::versions::{Found, Source};
+
+/// So many items of one batch are with the nodes, or wait for them, at once.
+const AT_ONCE: usize = 8;
+
+/// Who asks for what.
+type Asked<'a> = (&'a Caller, &'a Call);
+type Result<T> = std::result::Result<T, Failure>;
+/// The fields of an answer about one message.
+type Data = Map<String, Value>;
+/// The outcome of one item of a batch, with what its sender calls it.
+type Outcome = (Option<String>, Result<Data>);
+
+/// `encrypt/N`.
+pub(super) async fn encrypt(
+    vault: &Vault,
+    asked: Asked<'_>,
+    key: &str,
+    fields: &Arc<Fields>,
+) -> Result<Answer> {
+    each(vault, asked, fields, |item| async move {
+        let item = &*item;
+        let plaintext = item.text("plaintext")?.ok_or_else(|| bad("missing plaintext to encrypt"))?;
+        let plaintext = Arc::new(Zeroizing::new(base64(plaintext, "plaintext")?));
+        encrypt_one(vault, asked.0, key, item, plaintext).await
+    })
+    .await
+}
+
+/// `decrypt/N`.
+pub(super) async fn decrypt(
+    vault: &Vault,
+    asked: Asked<'_>,
+    key: &str,
+    fields: &Arc<Fields>,
+) -> Result<Answer> {
+    each(vault, asked, fields, |item| async move {
+        let item = &*item;
+        let (version, ciphertext) = ciphertext_of(item)?;
+        let plaintext = decrypt_one(vault, asked.0, (key, version), item, ciphertext).await?;
+        Ok(Map::from_iter([("plaintext".into(), STANDARD.encode(&*plaintext).into())]))
+    })
+    .await
+}
+
+/// `rewrap/N`. The nodes rewrap short messages themselves, and this program does not see them.
+pub(super) async fn rewrap(
+    vault: &Vault,
+    asked: Asked<'_>,
+    key: &str,
+    fields: &Arc<Fields>,
+) -> Result<Answer> {
+    each(vault, asked, fields, |item| async move {
+        let item = &*item;
+        let (version, ciphertext) = ciphertext_of(item)?;
+        if ciphertext.len() > MOST_REWRAPPED + AROUND || version_of(item)?.is_some() {
+            let plaintext = decrypt_one(vault, asked.0, (key, version), item, ciphertext).await?;
+            return encrypt_one(vault, asked.0, key, item, Arc::new(plaintext)).await;
+        }
+        let additional = Arc::new(additional(item)?);
+        let ciphertext = Arc::new(ciphertext);
+        let (encrypted, info) = under(vault, asked.0, (key, version), |old| {
+            let (new, additional, ciphertext) = (key.to_owned(), additional.clone(), ciphertext.clone());
+            asked.0.token.asker.ask(&vault.queue, move |client| {
+                let how = AeadDecryption { additional: &additional, ..AeadDecryption::default() };
+                client.rewrap_known_gcm((&old, &new), &how, &ciphertext)
+            })
+        })
+        .await?;
+        Ok(encrypted_as(info.version, &encrypted))
+    })
+    .await
+}
+
+/// `datakey/plaintext/N` and `datakey/wrapped/N`.
+pub(super) async fn data_key(
+    vault: &Vault,
+    asked: Asked<'_>,
+    (key, shown): (&str, bool),
+    fields: &Fields,
+) -> Result<Answer> {
+    let bytes = match fields.number("bits")?.unwrap_or(256) {
+        128 => 16,
+        256 => 32,
+        512 => 64,
+        _ => return Err(bad("invalid bit length; it must be 128, 256 or 512")),
+    };
+    let mut drawn = Zeroizing::new(vec![0; bytes]);
+    random_bytes(&mut drawn).map_err(|e| Failure::Internal(e.to_string()))?;
+    let drawn = Arc::new(drawn);
+    let mut data = encrypt_one(vault, asked.0, key, fields, drawn.clone()).await?;
+    if shown {
+        data.insert("plaintext".into(), STANDARD.encode(&**drawn).into());
+    }
+    Ok(Answer::data(data))
+}
+
+async fn encrypt_one(
+    vault: &Vault,
+    caller: &Caller,
+    key: &str,
+    item: &Fields,
+    plaintext: Arc<Zeroizing<Vec<u8>>>,
+) -> Result<Data> {
+    if item.text("nonce")?.is_some_and(|nonce| !nonce.is_empty()) {
+        return Err(bad("provided nonce not allowed for this key"));
+    }
+    let additional = Arc::new(additional(item)?);
+    let asker = &caller.token.asker;
+    let Some(version) = version_of(item)? else {
+        let name = key.to_owned();
+        let encrypted = asker.ask(&vault.queue, move |client| {
+            let how = AeadEncryption { additional: &additional, ..AeadEncryption::default() };
+            client.encrypt_current_gcm(&name, &how, &plaintext)
+        });
+        let (encrypted, info) = encrypted.await?;
+        return Ok(encrypted_as(info.version, &encrypted));
+    };
+    let of = |id| {
+        let (additional, plaintext) = (additional.clone(), plaintext.clone());
+        asker.ask(&vault.queue, move |client| {
+            let how = AeadEncryption { additional: &additional, ..AeadEncryption::default() };
+            client.encrypt_known_gcm(KeyVersion::clone(&id), &how, &plaintext)
+        })
+    };
+    let encrypted = under(vault, caller, (key, version), of).await.map_err(|failure| match failure {
+        Failure::Bad(told) if told == TOO_NEW => {
+            bad("requested version for encryption is higher than the latest key version")
+        }
+        Failure::Bad(told) if told == TOO_OLD => {
+            bad("requested version for encryption is less than the minimum encryption key version")
+        }
+        other => other,
+    })?;
+    Ok(encrypted_as(version, &encrypted))
+}
+
+async fn decrypt_one(
+    vault: &Vault,
+    caller: &Caller,
+    key: (&str, u32),
+    item: &Fields,
+    ciphertext: Vec<u8>,
+) -> Result<Zeroizing<Vec<u8>>> {
+    if item.text("nonce")?.is_some_and(|nonce| !nonce.is_empty()) {
+        return Err(bad("provided nonce not allowed for this key"));
+    }
+    let (additional, ciphertext) = (Arc::new(additional(item)?), Arc::new(ciphertext));
+    under(vault, caller, key, |id| {
+        let (additional, ciphertext) = (additional.clone(), ciphertext.clone());
+        caller.token.asker.ask(&vault.queue, move |client| {
+            let how = AeadDecryption { additional: &additional, ..AeadDecryption::default() };
+            client.decrypt_known_gcm(KeyVersion::clone(&id), &how, &ciphertext)
+        })
+    })
+    .await
+}
+
+const TOO_NEW: &str = "invalid ciphertext: version is too new";
+const TOO_OLD: &str = "ciphertext or signature version is disallowed by policy (too old)";
+
+/// Does something under a version of a key, of which the number is known. If the id that is remembered for it is not known to the nodes any
+/// more, the id is looked up again.
+async fn under<T, F: Future<Output = Result<T>>>(
+    vault: &Vault,
+    caller: &Caller,
+    (key, version): (&str, u32),
+    work: impl Fn(KeyVersion) -> F,
+) -> Result<T> {
+    let asker = &caller.token.asker;
+    loop {
+        let (id, source) = match vault.versions.find(asker, &vault.queue, (key, version)).await? {
+            Found::Version(id, source) => (id, source),
+            Found::TooNew => return Err(bad(TOO_NEW)),
+            Found::Destroyed => return Err(bad(TOO_OLD)),
+        };
+        match work(id).await {
+            Err(Failure::NoKey) if source == Source::Memory => vault.versions.forget(key),
+            // What nodes refuse has their words, except for what Vault has its own.
+            Err(Failure::Bad(told)) => {
+                let shown = vault.versions.shown(asker, &vault.queue, key).await?;
+                return Err(bad(if version < shown[0].least_version { TOO_OLD } else { &told }));
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Does something with the message of a request, or with each of a batch. What is wrong with one item is told of that item. The status then says
+/// that something failed, or what the request wants it to be if something succeeded.
+async fn each<F: Future<Output = Result<Data>>>(
+    vault: &Vault,
+    (caller, call): Asked<'_>,
+    fields: &Arc<Fields>,
+    one: impl Fn(Arc<Fields>) -> F,
+) -> Result<Answer> {
+    let Some(items) = fields.batch()? else { return one(fields.clone()).await.map(Answer::data) };
+    let has_context =
+        |item: &Fields| item.text("context").map(|text| text.is_some_and(|text| !text.is_empty()));
+    let first = has_context(&items[0])?;
+    for item in &items {
+        if has_context(item)? != first {
+            return Err(bad("context should be set either in all the request blocks or in none"));
+        }
+    }
+    let one = &one;
+    let outcomes: Vec<Outcome> = stream::iter(items)
+        .map(|item| async move {
+            // A token that is revoked in the middle of a batch stops there.
+            caller.allow(vault, call)?;
+            let reference = item.text("reference")?.filter(|text| !text.is_empty()).map(str::to_owned);
+            match one(Arc::new(item)).await {
+                Err(failure) if failure.is_of_all() => Err(failure),
+                outcome => Ok((reference, outcome)),
+            }
+        })
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await?;
+    let failures = outcomes.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
+    let worst = failures.map(status_of).max();
+    let some_succeeded = outcomes.iter().any(|(_, outcome)| outcome.is_ok());
+    let results: Vec<Value> =
+        outcomes.into_iter().map(|(reference, outcome)| result(reference, outcome)).collect();
+    let data = Map::from_iter([("batch_results".into(), Value::Array(results))]);
+    let Some(worst) = worst else { return Ok(Answer::data(data)) };
+    let status = match fields.number("partial_failure_response_code")?.filter(|_| some_succeeded) {
+        None => worst,
+        Some(wanted) => u16::try_from(wanted)
+            .ok()
+            .filter(|code| (200..600).contains(code))
+            .and_then(|code| StatusCode::from_u16(code).ok())
+            .ok_or_else(|| bad("partial_failure_response_code must be from 200 to 599"))?,
+    };
+    Ok(Answer::Partly(status, data, Vec::new()))
+}
+
+fn status_of(failure: &Failure) -> StatusCode {
+    match failure {
+        Failure::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Failure::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+fn result(reference: Option<String>, outcome: Result<Data>) -> Value {
+    let mut result =
+        outcome.unwrap_or_else(|failure| Map::from_iter([("error".into(), failure.to_string().into())]));
+    if let Some(reference) = reference {
+        result.insert("reference".into(), reference.into());
+    }
+    Value::Object(result)
+}
+
+fn encrypted_as(version: u32, bytes: &[u8]) -> Data {
+    let text = ciphertext::to_text(version, bytes);
+    Map::from_iter([("ciphertext".into(), text.into()), ("key_version".into(), json!(version))])
+}
+
+fn ciphertext_of(item: &Fields) -> Result<(u32, Vec<u8>)> {
+    let text = item.text("ciphertext")?.filter(|text| !text.is_empty());
+    ciphertext::parse(text.ok_or_else(|| bad("missing ciphertext to decrypt"))?)
+}
+
+/// The version that is asked for; `None` for the latest.
+fn version_of(item: &Fields) -> Result<Option<u32>> {
+    match item.number("key_version")?.unwrap_or_default() {
+        0 => Ok(None),
+        ..0 => Err(bad("requested version for encryption is negative")),
+        version => u32::try_from(version)
+            .map(Some)
+            .map_err(|_| bad("requested version for encryption is higher than the latest key version")),
+    }
+}
+
+fn additional(item: &Fields) -> Result<Vec<u8>> {
+    let additional = base64(item.text("associated_data")?.unwrap_or_default(), "associated_data")?;
+    match additional.len() > MOST_ADDITIONAL_DATA {
+        true => Err(bad(&format!("associated_data has more than {MOST_ADDITIONAL_DATA} bytes"))),
+        false => Ok(additional),
+    }
+}
+
+fn base64(text: &str, name: &str) -> Result<Vec<u8>> {
+    STANDARD.decode(text).map_err(|_| bad(&format!("failed to base64-decode {name}")))
+}
+
+fn bad(told: &str) -> Failure {
+    Failure::Bad(told.into())
+}

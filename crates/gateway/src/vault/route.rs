@@ -1,0 +1,276 @@
+//! What a request asks for, by its method and path, and what right that takes.
+
+use axum::http::{Method, Uri};
+use polyclave_config::check_name;
+use polyclave_transport::wire::Right;
+
+use crate::failure::Failure;
+
+/// A request that the API knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(super) what: What,
+}
+
+/// What is asked for; with the name of the key, if it is about one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    ListKeys,
+    CreateKey(String),
+    ReadKey(String),
+    DeleteKey(String),
+    RotateKey(String),
+    ConfigureKey(String),
+    Encrypt(String),
+    Decrypt(String),
+    Rewrap(String),
+    DataKey {
+        key: String,
+        /// Whether it is given in the clear, too.
+        shown: bool,
+    },
+    Random {
+        bytes: Option<String>,
+    },
+    Hash {
+        algorithm: Option<String>,
+    },
+    LookUpSelf,
+    RenewSelf,
+    /// What Vault has and the gateway never will have.
+    Refused(&'static str),
+}
+
+/// What a method means in Vault.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Read,
+    List,
+    Write,
+    Delete,
+}
+
+const NO_EXPORT: &str = "the keys of the nodes are in no place that they could be exported or backed up from";
+
+impl Call {
+    pub(super) fn of(method: &Method, uri: &Uri) -> Result<Call, Failure> {
+        let path = uri.path().strip_prefix("/v1/").ok_or(Failure::NoPath)?;
+        let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+        let wants_list = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "list=true"));
+        let verb = match method.as_str() {
+            "GET" if wants_list => Verb::List,
+            "GET" => Verb::Read,
+            "LIST" => Verb::List,
+            "POST" | "PUT" => Verb::Write,
+            "DELETE" => Verb::Delete,
+            _ => return Err(Failure::NoMethod),
+        };
+        what(verb, &parts).map(|what| Call { what })
+    }
+
+    /// A word for the log and the counts.
+    pub(super) fn operation(&self) -> &'static str {
+        match self.what {
+            What::ListKeys => "list-keys",
+            What::CreateKey(_) => "create-key",
+            What::ReadKey(_) => "read-key",
+            What::DeleteKey(_) => "delete-key",
+            What::RotateKey(_) => "rotate-key",
+            What::ConfigureKey(_) => "configure-key",
+            What::Encrypt(_) => "encrypt",
+            What::Decrypt(_) => "decrypt",
+            What::Rewrap(_) => "rewrap",
+            What::DataKey { .. } => "data-key",
+            What::Random { .. } => "random",
+            What::Hash { .. } => "hash",
+            What::LookUpSelf => "look-up-self",
+            What::RenewSelf => "renew-self",
+            What::Refused(_) => "refused",
+        }
+    }
+
+    /// The name of the key; empty if it is about none.
+    pub(super) fn key(&self) -> &str {
+        match &self.what {
+            What::CreateKey(key)
+            | What::ReadKey(key)
+            | What::DeleteKey(key)
+            | What::RotateKey(key)
+            | What::ConfigureKey(key)
+            | What::Encrypt(key)
+            | What::Decrypt(key)
+            | What::Rewrap(key)
+            | What::DataKey { key, .. } => key,
+            _ => "",
+        }
+    }
+
+    /// The right that a token needs for it, and with which key.
+    pub(super) fn right(&self) -> Option<(Right, Option<&str>)> {
+        let right = match &self.what {
+            What::ListKeys => return Some((Right::List, None)),
+            What::Random { .. } => return Some((Right::Random, None)),
+            What::CreateKey(_) | What::RotateKey(_) => Right::Generate,
+            What::ReadKey(_) => Right::List,
+            What::DeleteKey(_) => Right::Delete,
+            What::ConfigureKey(_) => Right::Configure,
+            What::Encrypt(_) | What::DataKey { .. } => Right::Encrypt,
+            What::Decrypt(_) => Right::Decrypt,
+            What::Rewrap(_) => Right::Rewrap,
+            What::Hash { .. } | What::LookUpSelf | What::RenewSelf | What::Refused(_) => return None,
+        };
+        Some((right, Some(self.key())))
+    }
+
+    /// The fields of its body that Vault knows. Others are ignored, and a warning says so.
+    pub(super) fn fields(&self) -> &'static [&'static str] {
+        const ITEM: [&str; 6] = [
+            "associated_data",
+            "batch_input",
+            "context",
+            "key_version",
+            "nonce",
+            "partial_failure_response_code",
+        ];
+        const ENCRYPT: [&str; 9] = [
+            ITEM[0],
+            ITEM[1],
+            ITEM[2],
+            ITEM[3],
+            ITEM[4],
+            ITEM[5],
+            "plaintext",
+            "type",
+            "convergent_encryption",
+        ];
+        const DECRYPT: [&str; 7] = [ITEM[0], ITEM[1], ITEM[2], ITEM[3], ITEM[4], ITEM[5], "ciphertext"];
+        match &self.what {
+            What::CreateKey(_) => &[
+                "type",
+                "derived",
+                "convergent_encryption",
+                "exportable",
+                "allow_plaintext_backup",
+                "auto_rotate_period",
+                "context",
+                "key_size",
+            ],
+            What::ConfigureKey(_) => &[
+                "min_decryption_version",
+                "min_encryption_version",
+                "deletion_allowed",
+                "exportable",
+                "allow_plaintext_backup",
+                "auto_rotate_period",
+            ],
+            What::Encrypt(_) => &ENCRYPT,
+            What::Decrypt(_) | What::Rewrap(_) => &DECRYPT,
+            What::DataKey { .. } => &["bits", "context", "nonce", "key_version", "associated_data"],
+            What::Random { .. } => &["bytes", "format", "source"],
+            What::Hash { .. } => &["input", "algorithm", "format"],
+            What::RenewSelf => &["increment"],
+            What::LookUpSelf => &["token"],
+            _ => &[],
+        }
+    }
+}
+
+fn what(verb: Verb, parts: &[&str]) -> Result<What, Failure> {
+    let only = |wanted: Verb, what: What| if verb == wanted { Ok(what) } else { Err(Failure::NoMethod) };
+    let key = |name: &str| match check_name("key", name) {
+        Ok(()) => Ok(name.to_owned()),
+        Err(_) => Err(Failure::NoPath),
+    };
+    match parts {
+        ["transit", "keys"] => only(Verb::List, What::ListKeys),
+        ["transit", "keys", name] => match verb {
+            Verb::Write => Ok(What::CreateKey(key(name)?)),
+            Verb::Read => Ok(What::ReadKey(key(name)?)),
+            Verb::Delete => Ok(What::DeleteKey(key(name)?)),
+            Verb::List => Err(Failure::NoMethod),
+        },
+        ["transit", "keys", name, "rotate"] => only(Verb::Write, What::RotateKey(key(name)?)),
+        ["transit", "keys", name, "config"] => only(Verb::Write, What::ConfigureKey(key(name)?)),
+        ["transit", "encrypt", name] => only(Verb::Write, What::Encrypt(key(name)?)),
+        ["transit", "decrypt", name] => only(Verb::Write, What::Decrypt(key(name)?)),
+        ["transit", "rewrap", name] => only(Verb::Write, What::Rewrap(key(name)?)),
+        ["transit", "datakey", "plaintext", name] => {
+            only(Verb::Write, What::DataKey { key: key(name)?, shown: true })
+        }
+        ["transit", "datakey", "wrapped", name] => {
+            only(Verb::Write, What::DataKey { key: key(name)?, shown: false })
+        }
+        ["transit", "datakey", _, _] => only(
+            Verb::Write,
+            What::Refused("this path does not exist: after datakey comes plaintext or wrapped"),
+        ),
+        ["transit", "random"] => only(Verb::Write, What::Random { bytes: None }),
+        ["transit", "random", "platform"] => only(Verb::Write, What::Random { bytes: None }),
+        ["transit", "random", "seal" | "all", ..] => {
+            only(Verb::Write, What::Refused("random bytes come from the platform only"))
+        }
+        ["transit", "random", "platform", bytes] | ["transit", "random", bytes] => {
+            only(Verb::Write, What::Random { bytes: Some((*bytes).into()) })
+        }
+        ["transit", "hash"] => only(Verb::Write, What::Hash { algorithm: None }),
+        ["transit", "hash", algorithm] => {
+            only(Verb::Write, What::Hash { algorithm: Some((*algorithm).into()) })
+        }
+        ["transit", "export" | "byok-export", ..] | ["transit", "backup", _] => {
+            only(Verb::Read, What::Refused(NO_EXPORT))
+        }
+        ["auth", "token", "lookup-self"] => match verb {
+            Verb::Read | Verb::Write => Ok(What::LookUpSelf),
+            _ => Err(Failure::NoMethod),
+        },
+        ["auth", "token", "renew-self"] => only(Verb::Write, What::RenewSelf),
+        _ => Err(Failure::NoPath),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(method: &str, uri: &str) -> Result<What, Failure> {
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        Call::of(&method, &uri.parse().expect("a path")).map(|call| call.what)
+    }
+
+    #[test]
+    fn post_and_put_are_alike_and_lists_are_asked_for_in_two_ways() {
+        for method in ["POST", "PUT"] {
+            assert_eq!(of(method, "/v1/transit/encrypt/k"), Ok(What::Encrypt("k".into())));
+        }
+        for (method, uri) in [
+            ("LIST", "/v1/transit/keys"),
+            ("LIST", "/v1/transit/keys/"),
+            ("GET", "/v1/transit/keys?list=true"),
+            ("GET", "/v1/transit/keys/?a=b&list=true"),
+        ] {
+            assert_eq!(of(method, uri), Ok(What::ListKeys), "{method} {uri}");
+        }
+        assert_eq!(of("GET", "/v1/transit/keys"), Err(Failure::NoMethod));
+    }
+
+    #[test]
+    fn what_is_not_there_and_what_is_there_with_other_methods_differ() {
+        for (method, uri, expected) in [
+            ("GET", "/", Failure::NoPath),
+            ("GET", "/ui", Failure::NoPath),
+            ("POST", "/v1/transit/sign/k", Failure::NoPath),
+            ("POST", "/v1/other/encrypt/k", Failure::NoPath),
+            ("POST", "/v1/transit/encrypt", Failure::NoPath),
+            ("POST", "/v1/transit/encrypt/k/l", Failure::NoPath),
+            ("POST", "/v1/transit/encrypt/k@1", Failure::NoPath),
+            ("POST", "/v1/transit/encrypt/..", Failure::NoPath),
+            ("GET", "/v1/transit/encrypt/k", Failure::NoMethod),
+            ("LIST", "/v1/transit/keys/k", Failure::NoMethod),
+            ("PATCH", "/v1/transit/keys/k", Failure::NoMethod),
+            ("HEAD", "/v1/transit/keys/k", Failure::NoMethod),
+            ("DELETE", "/v1/auth/token/lookup-self", Failure::NoMethod),
+        ] {
+            assert_eq!(of(method, uri), Err(expected), "{method} {uri}");
+        }
+    }
+}

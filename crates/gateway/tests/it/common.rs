@@ -1,0 +1,218 @@
+//! Three nodes, a gateway in front of them, and a program that asks it.
+
+mod http;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use polyclave_client::Client;
+use polyclave_config::{ClientDir, NodeDir};
+use polyclave_gateway::{Running as Gateway, make_token};
+use polyclave_node::Running as Node;
+use polyclave_node::local::{Local, create};
+use polyclave_transport::wire::Right;
+use serde_json::Value;
+
+pub use http::*;
+
+/// How long a test waits for what happens by itself: much longer than it takes, since machines are busy.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The key of the KMS.
+pub const KMS_KEY: &str = "kubernetes";
+
+/// Nodes and a gateway, which are gone when dropped.
+pub struct World {
+    pub gateway: Option<Gateway>,
+    pub nodes: Vec<Option<Node>>,
+    pub local: Local,
+    pub dir: tempfile::TempDir,
+    /// The token that may do everything.
+    pub root: String,
+}
+
+impl World {
+    /// Starts three nodes, and the gateway once they are ready.
+    pub fn start() -> World {
+        let mut world = World::define();
+        world.start_nodes();
+        world.make_kms_key();
+        world.start_gateway();
+        world
+    }
+
+    /// Makes the files, and starts nothing.
+    pub fn define() -> World {
+        let _ = tracing_subscriber::fmt().with_ansi(false).with_writer(Collected::default).try_init();
+        let dir = tempfile::tempdir().expect("a directory");
+        let local = create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
+        let mut world =
+            World { gateway: None, nodes: vec![None, None, None], local, dir, root: String::new() };
+        world.root = world.write_settings("");
+        world
+    }
+
+    /// The world that all tests of a program share which run at the same time and change nothing that others would notice.
+    pub fn shared() -> Arc<World> {
+        static SHARED: Mutex<Weak<World>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock();
+        let world = shared.upgrade().unwrap_or_else(|| Arc::new(World::start()));
+        *shared = Arc::downgrade(&world);
+        world
+    }
+
+    /// The file of the gateway.
+    pub fn file(&self) -> PathBuf {
+        self.dir.path().join("gateway.toml")
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.path().join("kms.sock")
+    }
+
+    /// Writes the file, with one token that may do everything, and with more lines.
+    pub fn write_settings(&self, more: &str) -> String {
+        let (token, entry) =
+            make_token("root", &polyclave_config::TOKEN_RIGHTS, &["*".into()]).expect("a token");
+        let text = format!(
+            "client = {:?}\nhttp_listen = \"127.0.0.1:0\"\n{more}\n[[listener]]\naddress = \"127.0.0.1:0\"\n\n[[kms]]\nname = \
+             \"api-server\"\nsocket = \"kms.sock\"\nkey = {KMS_KEY:?}\n\n{}",
+            self.local.client,
+            entry.to_text()
+        );
+        std::fs::write(self.file(), text).expect("written");
+        token.to_string()
+    }
+
+    /// Adds a token to the file.
+    pub fn add_token(&self, name: &str, rights: &[Right], keys: &[&str]) -> String {
+        static FILE: Mutex<()> = Mutex::new(());
+        let _one_at_a_time = FILE.lock();
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let (token, entry) = make_token(name, rights, &keys).expect("a token");
+        let text = std::fs::read_to_string(self.file()).expect("read");
+        replace(&self.file(), &format!("{text}\n{}", entry.to_text()));
+        token.to_string()
+    }
+
+    /// Removes a token from the file.
+    pub fn revoke(&self, name: &str) {
+        let text = std::fs::read_to_string(self.file()).expect("read");
+        let mut entries = text.split("[[token]]");
+        let head = entries.next().expect("a head").to_owned();
+        let named = format!("name = {name:?}");
+        let kept = entries.filter(|entry| !entry.contains(&named)).map(|entry| format!("[[token]]{entry}"));
+        replace(&self.file(), &(head + &kept.collect::<String>()));
+    }
+
+    pub fn start_nodes(&mut self) {
+        (0..3).for_each(|node| self.start_node(node));
+        self.wait_until("nodes are ready", |world| {
+            world.nodes.iter().flatten().all(|node| node.is_ready() && node.status().connected.len() >= 3)
+        });
+    }
+
+    pub fn start_node(&mut self, node: usize) {
+        let dir = NodeDir::open(&self.local.nodes[node]).expect("its directory");
+        self.nodes[node] = Some(Node::start(dir).expect("it starts"));
+    }
+
+    pub fn stop_node(&mut self, node: usize) {
+        self.nodes[node].take().expect("it runs").stop();
+    }
+
+    pub fn start_gateway(&mut self) {
+        self.gateway = Some(Gateway::start(&self.file()).expect("it starts"));
+    }
+
+    pub fn make_kms_key(&self) {
+        use polyclave_transport::wire::{Mode, NewKey};
+        let new = NewKey::for_modes(KMS_KEY, "aes-256", &[Mode::Gcm], 1 << 32);
+        self.client().generate(new).expect("a key");
+    }
+
+    /// The client that may do everything, without the gateway.
+    pub fn client(&self) -> Client {
+        Client::open(&ClientDir::open(&self.local.client).expect("its directory")).expect("a client")
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.gateway.as_ref().expect("it runs").addresses()[0]
+    }
+
+    pub fn http_address(&self) -> SocketAddr {
+        self.gateway.as_ref().expect("it runs").http_address().expect("an address")
+    }
+
+    pub fn wait_until(&self, what: &str, is_so: impl Fn(&World) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            assert!(Instant::now() < until, "{what}: it did not become so");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Asks as the token that may do everything.
+    pub fn ask(&self, method: &str, path: &str, body: Value) -> Answer {
+        self.ask_as(&self.root, method, path, body)
+    }
+
+    pub fn ask_as(&self, token: &str, method: &str, path: &str, body: Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        Ask::new(method, path).token(token).body(body.as_bytes()).of(self.address())
+    }
+
+    /// The same for something that has to succeed.
+    pub fn done(&self, method: &str, path: &str, body: Value) -> Value {
+        let answer = self.ask(method, path, body);
+        assert!(matches!(answer.status, 200 | 204), "{path}: {answer:?}");
+        answer.json
+    }
+
+    /// The lines of a node's audit log.
+    pub fn audit_log(&self, node: usize) -> String {
+        let dir = NodeDir::open(&self.local.nodes[node]).expect("its directory");
+        std::fs::read_to_string(dir.audit_path()).expect("it is there")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // Before its nodes: it would say that they are gone.
+        drop(self.gateway.take());
+    }
+}
+
+/// Replaces a file as an editor does.
+pub fn replace(file: &Path, text: &str) {
+    let draft = file.with_extension("draft");
+    std::fs::write(&draft, text).expect("written");
+    std::fs::rename(draft, file).expect("renamed");
+}
+
+/// Everything that was logged in this process.
+static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+/// What has been logged so far.
+pub fn logged() -> String {
+    String::from_utf8(LOG.lock().clone()).expect("text")
+}
+
+/// Writes into [`LOG`], and where tests write.
+#[derive(Default)]
+struct Collected;
+
+impl std::io::Write for Collected {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        LOG.lock().extend_from_slice(bytes);
+        print!("{}", String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! HTTP as a small program speaks it: one request on one connection.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::Value;
+
+use super::PATIENCE;
+
+/// What was answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub text: String,
+    /// Null if it is no JSON.
+    pub json: Value,
+}
+
+impl Answer {
+    /// The errors that it tells.
+    pub fn errors(&self) -> String {
+        let errors = self.json["errors"].as_array().unwrap_or_else(|| panic!("no errors: {self:?}"));
+        errors.iter().map(|error| error.as_str().expect("text")).collect::<Vec<_>>().join("; ")
+    }
+
+    pub fn data(&self, name: &str) -> &str {
+        self.json["data"][name].as_str().unwrap_or_else(|| panic!("no {name}: {self:?}"))
+    }
+}
+
+/// What is asked.
+pub struct Ask {
+    line: String,
+    headers: String,
+    body: Vec<u8>,
+}
+
+impl Ask {
+    pub fn new(method: &str, path: &str) -> Ask {
+        Ask { line: format!("{method} {path} HTTP/1.1"), headers: String::new(), body: Vec::new() }
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Ask {
+        self.headers += &format!("{name}: {value}\r\n");
+        self
+    }
+
+    pub fn token(self, token: &str) -> Ask {
+        self.header("X-Vault-Token", token)
+    }
+
+    pub fn body(mut self, body: &[u8]) -> Ask {
+        self.body = body.to_vec();
+        self
+    }
+
+    /// The bytes of the head.
+    pub fn head(&self) -> Vec<u8> {
+        let len = self.body.len();
+        let Ask { line, headers, .. } = self;
+        format!("{line}\r\nhost: gateway\r\nconnection: close\r\n{headers}content-length: {len}\r\n\r\n")
+            .into()
+    }
+
+    /// Asks.
+    pub fn of(&self, address: SocketAddr) -> Answer {
+        let stream = TcpStream::connect(address).expect("connected");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream.set_nodelay(true).expect("set");
+        self.on(stream)
+    }
+
+    /// Asks on a connection.
+    pub fn on(&self, mut stream: impl Read + Write) -> Answer {
+        stream.write_all(&self.head()).expect("asked");
+        // The answer may come before all of it was sent.
+        let _ = stream.write_all(&self.body).and_then(|()| stream.flush());
+        answer(stream)
+    }
+}
+
+/// Reads an answer to the end of the connection.
+pub fn answer(mut stream: impl Read) -> Answer {
+    let mut bytes = Vec::new();
+    // TLS may end without saying so.
+    let _ = stream.read_to_end(&mut bytes);
+    let whole = String::from_utf8(bytes).expect("text");
+    let (head, text) = whole.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {whole:?}"));
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    let json = serde_json::from_str(text).unwrap_or_default();
+    Answer { status, text: text.into(), json }
+}

@@ -1,0 +1,10 @@
+//! A gateway and its nodes in one process, asked as programs ask it: over HTTP, TLS and gRPC.
+
+mod common;
+mod golden_files;
+mod hostile;
+mod kms;
+mod programs;
+mod tls;
+mod tokens;
+mod transit;

@@ -1,0 +1,60 @@
+"""Vault's transit engine from Python (hvac), on a gateway of Polyclave: a data key, messages, a rotation, and the end of a key.
+
+    VAULT_ADDR=http://127.0.0.1:8200 VAULT_TOKEN=.. python3 run.py KEY
+"""
+
+import base64
+import os
+import sys
+
+import hvac
+
+
+def main(key: str) -> None:
+    client = hvac.Client(url=os.environ["VAULT_ADDR"], token=os.environ["VAULT_TOKEN"])
+    assert client.is_authenticated()
+    assert not client.sys.read_health_status(method="GET")["sealed"]
+    transit = client.secrets.transit
+
+    transit.create_key(name=key)
+    assert key in transit.list_keys()["data"]["keys"]
+    plaintext = base64.b64encode(b"a secret that is worth keeping").decode()
+    ciphertext = transit.encrypt_data(name=key, plaintext=plaintext)["data"]["ciphertext"]
+    assert transit.decrypt_data(name=key, ciphertext=ciphertext)["data"]["plaintext"] == plaintext
+
+    items = [{"plaintext": base64.b64encode(bytes([i])).decode()} for i in range(5)]
+    results = transit.encrypt_data(name=key, plaintext="", batch_input=items)["data"]["batch_results"]
+    results = transit.decrypt_data(name=key, ciphertext="", batch_input=results)["data"]["batch_results"]
+    assert [result["plaintext"] for result in results] == [item["plaintext"] for item in items]
+
+    transit.rotate_key(name=key)
+    ciphertext = transit.rewrap_data(name=key, ciphertext=ciphertext)["data"]["ciphertext"]
+    assert ciphertext.startswith("vault:v2:")
+    transit.update_key_configuration(name=key, min_decryption_version=2)
+    assert transit.decrypt_data(name=key, ciphertext=ciphertext)["data"]["plaintext"] == plaintext
+
+    data_key = transit.generate_data_key(name=key, key_type="plaintext")["data"]
+    shown = transit.decrypt_data(name=key, ciphertext=data_key["ciphertext"])["data"]["plaintext"]
+    assert shown == data_key["plaintext"]
+    assert len(base64.b64decode(transit.generate_random_bytes(n_bytes=24)["data"]["random_bytes"])) == 24
+    digest = transit.hash_data(hash_input=plaintext, algorithm="sha2-256")["data"]["sum"]
+    assert len(digest) == 64
+
+    for wrong, expected in [
+        (lambda: transit.decrypt_data(name=key, ciphertext="vault:v9:AAAA"), hvac.exceptions.InvalidRequest),
+        (lambda: transit.export_key(name=key, key_type="encryption-key"), hvac.exceptions.InvalidRequest),
+        (lambda: transit.delete_key(name=key), hvac.exceptions.InvalidRequest),
+        (lambda: transit.read_key(name="no-such-key"), hvac.exceptions.InvalidPath),
+    ]:
+        try:
+            wrong()
+        except expected:
+            continue
+        sys.exit("it was not refused")
+
+    transit.update_key_configuration(name=key, deletion_allowed=True)
+    transit.delete_key(name=key)
+    print("python: the messages came back")
+
+
+main(sys.argv[1])
