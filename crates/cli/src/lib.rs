@@ -22,6 +22,7 @@ mod rewrap;
 mod source;
 mod stock;
 mod stop;
+mod tokenize;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -90,6 +91,10 @@ enum Command {
     Decrypt(crypt::DecryptArguments),
     /// Compute or verify a message authentication code (CMAC).
     Mac(mac::Arguments),
+    /// Exchange values for tokens of the same format (FF1).
+    Tokenize(tokenize::Arguments),
+    /// Exchange tokens for the values that they were made of.
+    Detokenize(tokenize::Arguments),
     /// Random bytes, to which all nodes contribute.
     Random(random::Arguments),
     /// Write manual pages.
@@ -118,6 +123,8 @@ pub fn main() -> ExitCode {
         Command::Encrypt(arguments) => crypt::encrypt(&arguments),
         Command::Decrypt(arguments) => crypt::decrypt(&arguments),
         Command::Mac(arguments) => mac::run(&arguments),
+        Command::Tokenize(arguments) => tokenize::run(&arguments, tokenize::Direction::ToTokens),
+        Command::Detokenize(arguments) => tokenize::run(&arguments, tokenize::Direction::ToValues),
         Command::Random(arguments) => random::run(&arguments),
         Command::Rewrap(arguments) => rewrap::run(&arguments),
         Command::Manual(arguments) => manual::pages(&arguments, Arguments::command()),

@@ -44,7 +44,7 @@ pub use step::{End, Step};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
@@ -83,6 +83,9 @@ pub const MOST_NONCE: usize = 1 << 10;
 
 /// The most bytes of a message that is rewrapped.
 pub const MOST_REWRAPPED: usize = 1 << 10;
+
+/// The most values that are tokenized together.
+pub const MOST_VALUES: usize = 4 << 10;
 
 /// The most strings of additional data of one message of SIV.
 pub const MOST_STRINGS: usize = 16;
