@@ -33,6 +33,7 @@ mod cost;
 pub mod craft;
 pub mod des;
 mod digest;
+pub mod ff1;
 mod gates;
 pub mod gift;
 pub mod key_block;

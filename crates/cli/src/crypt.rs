@@ -83,6 +83,10 @@ impl Common {
         let mode = self.mode.unwrap_or(Mode::Gcm);
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
         ensure!(mode != Mode::Tr31, "tr31 encrypts no data; use `polyclave key wrap` and `key unwrap`");
+        ensure!(
+            mode != Mode::Ff1,
+            "ff1 encrypts no files; use `polyclave tokenize` and `polyclave detokenize`"
+        );
         let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
         ensure!(
             !self.raw || mode != Mode::Envelope,

@@ -23,6 +23,7 @@ mod rewrap;
 mod source;
 mod stock;
 mod stop;
+mod tokenize;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -94,6 +95,10 @@ enum Command {
     /// Serve Vault's transit API, and a KMS for Kubernetes, to programs that do not know this one.
     #[command(subcommand)]
     Gateway(gateway::Command),
+    /// Exchange values for tokens of the same format (FF1).
+    Tokenize(tokenize::Arguments),
+    /// Exchange tokens for the values that they were made of.
+    Detokenize(tokenize::Arguments),
     /// Random bytes, to which all nodes contribute.
     Random(random::Arguments),
     /// Write manual pages.
@@ -122,6 +127,8 @@ pub fn main() -> ExitCode {
         Command::Encrypt(arguments) => crypt::encrypt(&arguments),
         Command::Decrypt(arguments) => crypt::decrypt(&arguments),
         Command::Mac(arguments) => mac::run(&arguments),
+        Command::Tokenize(arguments) => tokenize::run(&arguments, tokenize::Direction::ToTokens),
+        Command::Detokenize(arguments) => tokenize::run(&arguments, tokenize::Direction::ToValues),
         Command::Random(arguments) => random::run(&arguments),
         Command::Gateway(command) => gateway::run(&command),
         Command::Rewrap(arguments) => rewrap::run(&arguments),

@@ -6,7 +6,7 @@ use polyclave_node::local::ALL_RIGHTS;
 use polyclave_transport::wire::{Mode, Right, Usage};
 
 /// All modes.
-pub const MODES: [Mode; 9] = [
+pub const MODES: [Mode; 10] = [
     Mode::Gcm,
     Mode::Ctr,
     Mode::Cbc,
@@ -16,11 +16,20 @@ pub const MODES: [Mode; 9] = [
     Mode::Tr31,
     Mode::Siv,
     Mode::Ccm,
+    Mode::Ff1,
 ];
 
 /// All usages of keys.
-const USAGES: [Usage; 7] =
-    [Usage::Encrypt, Usage::Decrypt, Usage::Mac, Usage::Wrap, Usage::Unwrap, Usage::Derive, Usage::Kdf];
+const USAGES: [Usage; 8] = [
+    Usage::Encrypt,
+    Usage::Decrypt,
+    Usage::Mac,
+    Usage::Wrap,
+    Usage::Unwrap,
+    Usage::Derive,
+    Usage::Kdf,
+    Usage::Tokenize,
+];
 
 /// Parses rights: a list of words, or `all`.
 pub fn parse_rights(text: &str) -> Result<Vec<Right>> {
@@ -86,7 +95,7 @@ mod tests {
 
     #[test]
     fn all_is_every_right_and_misspelt_ones_are_refused() {
-        assert_eq!(parse_rights("all").expect("all").len(), 14);
+        assert_eq!(parse_rights("all").expect("all").len(), 15);
         let error = parse_rights("encrpyt").expect_err("misspelt").to_string();
         assert!(error.contains("encrypt"), "{error}");
     }

@@ -1,7 +1,7 @@
 //! A client: it sends requests to the nodes and combines their answers.
 //!
 //! ```text
-//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs, known.rs, begun.rs (what is asked), keys.rs, listing.rs
+//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs, tokenize.rs, known.rs, begun.rs (what is asked), keys.rs, listing.rs
 //!          |
 //! conversation.rs (one request: the same to every node, their answers combined into one)
 //!          |
@@ -48,6 +48,7 @@ mod random;
 mod rewrap;
 mod sealed;
 mod strategy;
+mod tokenize;
 mod versions;
 
 pub use aead::{AeadDecryption, AeadEncryption};
@@ -60,4 +61,5 @@ pub use error::{Error, Result};
 pub use listing::{Listed, Listing};
 pub use padding::{fill as pad, unfilled as unpadded};
 pub use sealed::{HEAD, MAGIC, MAGIC_BOUND};
+pub use tokenize::{Alphabet, Card, CardTemplate, Tokenization, Tweaked};
 pub use versions::Withdrawal;

@@ -19,7 +19,7 @@ use crate::error::system;
 const VALID_DAYS: u32 = 365;
 
 /// All rights.
-pub const ALL_RIGHTS: [Right; 14] = [
+pub const ALL_RIGHTS: [Right; 15] = [
     Right::Generate,
     Right::Import,
     Right::List,
@@ -34,6 +34,7 @@ pub const ALL_RIGHTS: [Right; 14] = [
     Right::Kdf,
     Right::Configure,
     Right::Rewrap,
+    Right::Tokenize,
 ];
 
 /// The directories of a cluster on one host.

@@ -96,6 +96,7 @@ fn requests() -> Vec<Request> {
         Use::CcmDecrypt { nonce: vec![2; 13], additional: additional.clone(), bytes: 40, tag: 8 },
         Use::SivEncrypt { additional: vec![additional.clone(), Vec::new()], bytes: 40, mask: 48 },
         Use::SivDecrypt { additional: vec![additional], bytes: 40, tag: [5; 16] },
+        Use::Tokenize { radix: 10, length: 16, tweaks: vec![vec![6; 8]; 2], values: 2, inverse: true },
     ];
     let used = uses.map(|how| Operation::Use { key: key.clone(), id: Some([4; 16]), how });
     let others = [

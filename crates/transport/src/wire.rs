@@ -84,6 +84,9 @@ pub const MOST_NONCE: usize = 1 << 10;
 /// The most bytes of a message that is rewrapped.
 pub const MOST_REWRAPPED: usize = 1 << 10;
 
+/// The most values that are tokenized together.
+pub const MOST_VALUES: usize = 4 << 10;
+
 /// The most strings of additional data of one message of SIV.
 pub const MOST_STRINGS: usize = 16;
 

@@ -127,7 +127,7 @@ fn attempt(
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
         Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),
         Mode::Ecb => client.decrypt_ecb(key, &tweak, common.padding(), &mut input, to, &mut tell),
-        Mode::Cmac | Mode::Envelope | Mode::Tr31 => bail!("{mode} is no mode of this"),
+        Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Ff1 => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();
     outcome(done)?;

@@ -131,7 +131,7 @@ fn attempt(
         Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
         Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
         Mode::Ecb => client.encrypt_ecb(key, &tweak, common.padding(), from, to, &mut tell),
-        Mode::Cmac | Mode::Envelope | Mode::Tr31 => bail!("{mode} is no mode of this"),
+        Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Ff1 => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();
     outcome(done)?;

@@ -34,7 +34,7 @@ pub struct Arguments {
     #[arg(long, value_name = "yes|no")]
     deletable: Option<Answer>,
 
-    /// What the key is not for any more, for ever: wrappable, and usages (encrypt, decrypt, mac, wrap, unwrap, derive, kdf)
+    /// What the key is not for any more, for ever: wrappable, and usages (encrypt, decrypt, mac, wrap, unwrap, derive, kdf, tokenize)
     #[arg(long, value_name = "W,..", value_delimiter = ',', num_args = 1)]
     withdraw: Vec<String>,
 

@@ -22,13 +22,13 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac, ecb, envelope, or tr31 for a key that protects key blocks. Use one mode for each key if
-    /// you can, since some modes undo others; cbc with gcm, ccm or cmac is refused, and envelope and siv are always alone [default: gcm, or what
+    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac, ecb, envelope, ff1 for a key that tokenizes, or tr31 for one that protects key blocks. Use one mode for each key if
+    /// you can, since some modes undo others; cbc with gcm, ccm or cmac is refused, and envelope, siv and ff1 are always alone [default: gcm, or what
     /// --usage needs]
     #[arg(long, value_name = "M,..")]
     modes: Option<String>,
 
-    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive, kdf. It can be withdrawn (`key configure`), and never added [default: all
+    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive, kdf, tokenize. It can be withdrawn (`key configure`), and never added [default: all
     /// that its modes can do]
     #[arg(long, value_name = "U,..")]
     usage: Option<String>,
@@ -117,7 +117,12 @@ impl Properties {
             (None, None) => (vec![Mode::Gcm], usage_of(&[Mode::Gcm])),
             (None, Some(usage)) => {
                 let encrypts = usage.iter().any(|usage| matches!(usage, Usage::Encrypt | Usage::Decrypt));
-                let modes = [(encrypts, Mode::Gcm), (usage.contains(&Usage::Mac), Mode::Cmac)];
+                let is_for = |one: Usage| usage.contains(&one);
+                let modes = [
+                    (encrypts, Mode::Gcm),
+                    (is_for(Usage::Mac), Mode::Cmac),
+                    (is_for(Usage::Tokenize), Mode::Ff1),
+                ];
                 (modes.into_iter().filter_map(|(is_for, mode)| is_for.then_some(mode)).collect(), usage)
             }
         })
@@ -133,7 +138,7 @@ pub fn warn(mode: Mode) {
         Mode::Ecb => eprintln!(
             "warning: ecb authenticates nothing, and shows which blocks are equal: do not encrypt data with it."
         ),
-        Mode::Gcm | Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Siv | Mode::Ccm => {}
+        Mode::Gcm | Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Siv | Mode::Ccm | Mode::Ff1 => {}
     }
 }
 

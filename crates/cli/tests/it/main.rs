@@ -22,5 +22,6 @@ mod sealed_keys;
 mod sealed_secret;
 mod service;
 mod shipped;
+mod tokenize;
 mod trust;
 mod verified_service;

@@ -135,6 +135,7 @@ pub fn use_of(name: &str, how: Use) -> Operation {
         Use::EcbEncrypt { .. } | Use::EcbDecrypt { .. } => Mode::Ecb,
         Use::SivEncrypt { .. } | Use::SivDecrypt { .. } => Mode::Siv,
         Use::CcmEncrypt { .. } | Use::CcmDecrypt { .. } => Mode::Ccm,
+        Use::Tokenize { .. } => Mode::Ff1,
         _ => Mode::Gcm,
     };
     Operation::Use { key: name_for(name, mode), id: None, how }

@@ -38,6 +38,7 @@ mod sealed_bound;
 mod sealed_keys;
 mod session_keys;
 mod tampering;
+mod tokenize;
 mod versions;
 mod whole_life;
 mod words;

@@ -149,6 +149,61 @@ fn steps_of_siv_and_ccm_out_of_order_are_refused_by_all() {
     assert_serving(&cluster, "wrong steps of siv and ccm");
 }
 
+/// Ten digits are two numbers of three bytes.
+#[test]
+fn rounds_of_ff1_out_of_order_are_refused_by_all() {
+    let cluster = TestCluster::shared_with_keys(&["k"]);
+    cluster.client().generate(key("k-ff1", "aes-128", &[Mode::Ff1])).expect("a key");
+    let tokenize = |radix, length, tweaks: &[Vec<u8>], values, inverse| {
+        using(Use::Tokenize { radix, length, tweaks: tweaks.to_vec(), values, inverse })
+    };
+    let two = |inverse| tokenize(10, 10, &[vec![1; 8]], 2, inverse);
+    let masked = |len, next| Step::Masked { data: data(len), next, end: End::No };
+    let refused = |what: &str, request, steps: &[Step]| {
+        last_step_is_refused(&cluster, what, request, steps, steps.len() - 1);
+    };
+    let rounds: Vec<Step> = (0..10).map(|round| masked(6, if round < 9 { 6 } else { 0 })).collect();
+    for inverse in [false, true] {
+        refused("an eleventh round", two(inverse), &[&rounds[..], &[masked(6, 0)]].concat());
+        refused("a mask for an eleventh round", two(inverse), &[&rounds[..9], &[masked(6, 6)]].concat());
+        refused("no mask for the next round", two(inverse), &[masked(6, 0)]);
+        refused("a longer mask for the next round", two(inverse), &[masked(6, 9)]);
+        refused("the number of one value", two(inverse), &[masked(3, 6)]);
+        refused("the numbers of three values", two(inverse), &[masked(9, 6)]);
+        refused("a whole block of each value", two(inverse), &[masked(32, 6)]);
+        refused("nothing", two(inverse), &[masked(0, 6)]);
+        refused("an end", two(inverse), &[Step::Masked { data: data(6), next: 6, end: End::Whole }]);
+        refused("blocks", two(inverse), &[rounds[0].clone(), Step::Blocks { ciphertext: data(16) }]);
+        refused("keystream", two(inverse), &[rounds[0].clone(), Step::Keystream { bytes: 16 }]);
+        refused("a tag", two(inverse), &[Step::Tag]);
+    }
+    let (none, long) = (vec![Vec::new()], vec![vec![1; 65]]);
+    for (what, request) in [
+        ("a radix of 37", tokenize(37, 10, &none, 1, false)),
+        ("a radix of 1", tokenize(1, 100, &none, 1, false)),
+        ("five digits", tokenize(10, 5, &none, 1, false)),
+        ("57 digits", tokenize(10, 57, &none, 1, false)),
+        ("very many digits", tokenize(10, u32::MAX, &none, 1, false)),
+        ("a long tweak", tokenize(10, 10, &long, 1, false)),
+        ("no tweak", tokenize(10, 10, &[], 1, false)),
+        ("no value", tokenize(10, 10, &none, 0, false)),
+        ("too many values", tokenize(10, 10, &none, 4097, false)),
+        ("more values than the mask can be long", tokenize(10, 10, &none, u32::MAX, false)),
+        ("tweaks for others", tokenize(10, 10, &[vec![1], vec![2]], 3, false)),
+        ("tweaks of several lengths", tokenize(10, 10, &[vec![1], vec![2, 2]], 2, true)),
+    ] {
+        let mut raw = Raw::call(&cluster);
+        raw.tell_all(&request);
+        for ending in raw.endings() {
+            assert!(
+                ending.told().starts_with("Malformed") && ending.replies.is_empty(),
+                "{what}: {ending:?}"
+            );
+        }
+    }
+    assert_serving(&cluster, "wrong rounds");
+}
+
 #[test]
 fn lengths_that_are_not_allowed_are_refused_by_all() {
     let cluster = TestCluster::shared_with_keys(&["k"]);

@@ -249,6 +249,10 @@ fn described(operation: &Operation) -> String {
             let owner = owner.map_or("?", String::as_str);
             format!("owner={owner} header=blake3:{header} commitment={commitment}")
         }
+        // In which direction is what the client says.
+        Operation::Use { how: Use::Tokenize { values, inverse, .. }, .. } => {
+            format!("values={values} inverse={inverse}")
+        }
         Operation::Random { bytes } => format!("bytes={bytes}"),
         Operation::Derive { base, .. } => version_of("from", "id", base),
         Operation::Kdf { key: KeyVersion { id: Some(id), .. }, .. } => format!("id={}", hex::encode(id)),

@@ -1,9 +1,9 @@
-//! Circuits of single blocks of AES, for modes whose blocks stay shared: SIV, CCM, and GCM where a tag is short or a nonce long. They are
+//! Circuits of single blocks of AES, for modes whose blocks stay shared: SIV, CCM, FF1, and GCM where a tag is short or a nonce long. They are
 //! made on first use. What any of them puts out, all of them take: their outputs have the views that their inputs need.
 
 use std::sync::{Arc, OnceLock};
 
-use polyclave_cipher::{Compiled, CompiledPort, Matrix, compile, compile_with_views, modes};
+use polyclave_cipher::{Compiled, CompiledPort, Matrix, compile, compile_with_views, ff1, modes};
 use polyclave_protocol::any::AnyServiceSession;
 
 use super::circuits::{Circuits, union};
@@ -30,6 +30,8 @@ pub(crate) enum BlockCircuit {
     Doubled,
     /// `block` to each of its last [`COUNTER_BITS`] bits.
     CounterBits,
+    /// The last block of a round of FF1: `number`, of so many bytes, `public`, `chain` and `round_keys` to `sum`, of so many bytes.
+    Ff1Round(usize, usize),
 }
 
 /// Those of one cipher.
@@ -67,8 +69,10 @@ impl BlockCircuits {
                 BlockCircuit::Overlapping(bytes) => modes::overlapping(cipher, bytes),
                 BlockCircuit::Doubled => modes::doubled_block(cipher),
                 BlockCircuit::CounterBits => modes::alone(cipher, 0..COUNTER_BITS),
+                BlockCircuit::Ff1Round(number, sum) => ff1::round(cipher, number, sum),
             };
-            let wanted: &[Matrix] = if which == BlockCircuit::CounterBits { &[] } else { views };
+            let is_last = matches!(which, BlockCircuit::CounterBits | BlockCircuit::Ff1Round(..));
+            let wanted: &[Matrix] = if is_last { &[] } else { views };
             Ok(compile_with_views(&circuit, maps, |_| wanted.to_vec()))
         })
     }

@@ -9,6 +9,7 @@ mod chain;
 mod code;
 mod counter;
 pub(crate) mod envelope;
+mod ff1;
 mod gcm;
 pub(crate) mod kdf;
 pub(crate) mod key_block;
@@ -93,6 +94,7 @@ pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
         Use::CcmDecrypt { .. } => (wire::Mode::Ccm, Right::Decrypt),
         Use::SivEncrypt { .. } => (wire::Mode::Siv, Right::Encrypt),
         Use::SivDecrypt { .. } => (wire::Mode::Siv, Right::Decrypt),
+        Use::Tokenize { .. } => (wire::Mode::Ff1, Right::Tokenize),
     }
 }
 
@@ -129,6 +131,9 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
             Box::new(siv::Encrypt::new(additional, *bytes, *mask)?)
         }
         Use::SivDecrypt { additional, bytes, tag } => Box::new(siv::Decrypt::new(additional, *bytes, *tag)?),
+        Use::Tokenize { radix, length, tweaks, values, inverse } => {
+            Box::new(ff1::Rounds::new((*radix, *length), tweaks, *values, *inverse)?)
+        }
     })
 }
 

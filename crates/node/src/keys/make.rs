@@ -102,7 +102,9 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
         return Err("each mode of a key is named once, and in order".into());
     }
     if key.modes.is_empty() && !key.usage.iter().all(|usage| without_mode.contains(usage)) {
-        return Err("a key that encrypts, decrypts or computes codes is made for one mode at least".into());
+        return Err(
+            "a key that encrypts, decrypts, tokenizes or computes codes is made for one mode at least".into(),
+        );
     }
     let encrypts = is_for(Usage::Encrypt) || is_for(Usage::Decrypt);
     let wraps = |usage: &Usage| matches!(usage, Usage::Wrap | Usage::Unwrap);
@@ -111,6 +113,10 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
             Mode::Cmac if !is_for(Usage::Mac) => return Err("a key for cmac needs the usage mac".into()),
             Mode::Tr31 if key.modes.len() > 1 || !key.usage.iter().all(wraps) => {
                 return Err("a key for tr31 has no other mode, and no usage except wrap and unwrap".into());
+            }
+            // Another mode beside it is refused with the reason ([`why_apart`]).
+            Mode::Ff1 if key.modes.len() == 1 && key.usage != [Usage::Tokenize] => {
+                return Err("a key for ff1 is for the usage tokenize alone".into());
             }
             Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb | Mode::Envelope | Mode::Siv | Mode::Ccm
                 if !encrypts =>
@@ -125,6 +131,9 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
             "a key that encrypts or decrypts needs a mode for it: gcm, siv, ccm, ctr, cbc, ecb or envelope"
                 .into(),
         );
+    }
+    if is_for(Usage::Tokenize) && !key.modes.contains(&Mode::Ff1) {
+        return Err("a key that tokenizes needs the mode ff1".into());
     }
     if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
         return Err("a key that computes codes needs the mode cmac".into());
@@ -142,7 +151,9 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     let name = &cipher.name;
     let is_aes = name.starts_with("aes-");
-    if let Some(mode) = key.modes.iter().find(|mode| !is_aes && matches!(mode, Mode::Siv | Mode::Ccm)) {
+    if let Some(mode) =
+        key.modes.iter().find(|mode| !is_aes && matches!(mode, Mode::Siv | Mode::Ccm | Mode::Ff1))
+    {
         return Err(format!("{mode} is for keys of AES, not of {name}"));
     }
     if key.parts() > 1
@@ -319,8 +330,8 @@ mod tests {
 
     #[test]
     fn usages_and_modes_have_to_fit_each_other_and_the_cipher() {
-        use Mode::{Cmac, Gcm, Tr31};
-        use Usage::{Decrypt, Derive, Encrypt, Kdf, Mac, Unwrap, Wrap};
+        use Mode::{Cmac, Ff1, Gcm, Tr31};
+        use Usage::{Decrypt, Derive, Encrypt, Kdf, Mac, Tokenize, Unwrap, Wrap};
         let checked = |cipher: &str, modes: &[Mode], usage: &[Usage]| {
             let of_catalog = catalog::find(cipher).expect("the catalog has it");
             let key = NewKey { usage: usage.to_vec(), ..NewKey::for_modes("k", cipher, modes, 1) };
@@ -333,6 +344,7 @@ mod tests {
             (&[Cmac], &[Mac, Derive]),
             (&[], &[Kdf]),
             (&[Tr31], &[Wrap, Unwrap]),
+            (&[Ff1], &[Tokenize]),
         ] {
             assert_eq!(checked("aes-256", modes, usage), Ok(()));
         }
@@ -354,6 +366,12 @@ mod tests {
             ("aes-128", &[Gcm, Tr31], &[Encrypt, Wrap], "no other mode"),
             ("aes-128", &[Tr31], &[Wrap, Derive], "no usage except wrap"),
             ("des", &[Tr31], &[Wrap], "AES and Triple DES"),
+            ("3des-ede3", &[Ff1], &[Tokenize], "ff1 is for keys of AES"),
+            ("aes-128", &[Ff1], &[Encrypt, Decrypt], "the usage tokenize alone"),
+            ("aes-128", &[Ff1], &[Wrap, Tokenize], "the usage tokenize alone"),
+            ("aes-128", &[Ff1], &[Derive, Tokenize], "the usage tokenize alone"),
+            ("aes-128", &[Gcm], &[Encrypt, Tokenize], "needs the mode ff1"),
+            ("aes-128", &[], &[Tokenize], "one mode at least"),
         ] {
             let told = checked(cipher, modes, usage).expect_err("refused");
             assert!(told.contains(why), "{told}");

@@ -3,11 +3,12 @@
 //! | state | who has the right for the use | who has the right `configure`, too |
 //! |---|---|---|
 //! | active | all uses | all uses |
-//! | deactivated, or expired | decrypts, unwraps | also computes codes, to verify old ones |
-//! | compromised | nothing | decrypts, unwraps, computes codes |
+//! | deactivated, or expired | decrypts, unwraps | also computes codes, to verify old ones, and tokenizes, to invert old tokens |
+//! | compromised | nothing | decrypts, unwraps, computes codes, tokenizes |
 //! | older than the least version, or a session key whose time has ended | nothing | nothing |
 //!
-//! Nodes cannot tell a code that is computed to verify another from a new one, so they take `mac` for a use that protects. Each node reads
+//! Nodes cannot tell a code that is computed to verify another from a new one, nor a token that is inverted from one that is made, so they take
+//! `mac` and `tokenize` for uses that protect. Each node reads
 //! its own clock. While the nodes' clocks disagree about an expiry, those that have passed it refuse, and a request succeeds as long as
 //! enough nodes accept it: for as long as the clocks are apart.
 
@@ -39,10 +40,11 @@ pub(crate) fn refuse_retired(
         ));
     }
     let only_processes = matches!(right, Right::Decrypt | Right::Unwrap);
+    let may_process = matches!(right, Right::Mac | Right::Tokenize);
     match state_at(info, now) {
         VersionState::Active => Ok(()),
-        VersionState::Deactivated if only_processes || (right == Right::Mac && configures) => Ok(()),
-        VersionState::Compromised if configures && (only_processes || right == Right::Mac) => Ok(()),
+        VersionState::Deactivated if only_processes || (may_process && configures) => Ok(()),
+        VersionState::Compromised if configures && (only_processes || may_process) => Ok(()),
         VersionState::Deactivated => {
             let what = if info.state == VersionState::Active { "has expired" } else { "is deactivated" };
             refused(format!(
@@ -86,8 +88,8 @@ mod tests {
 
     #[test]
     fn each_state_allows_what_its_table_says() {
-        use Right::{Decrypt, Derive, Encrypt, Mac, Unwrap, Wrap};
-        let rights = [Encrypt, Decrypt, Mac, Wrap, Unwrap, Derive];
+        use Right::{Decrypt, Derive, Encrypt, Mac, Tokenize, Unwrap, Wrap};
+        let rights = [Encrypt, Decrypt, Mac, Wrap, Unwrap, Derive, Tokenize];
         let allowed = |info: &KeyInfo, configures| {
             rights
                 .into_iter()
@@ -98,9 +100,9 @@ mod tests {
         expired.properties.expires = Some(NOW);
         for (info, plain, configuring) in [
             (version(Active), &rights[..], &rights[..]),
-            (version(Deactivated), &[Decrypt, Unwrap], &[Decrypt, Mac, Unwrap]),
-            (expired, &[Decrypt, Unwrap], &[Decrypt, Mac, Unwrap]),
-            (version(Compromised), &[], &[Decrypt, Mac, Unwrap]),
+            (version(Deactivated), &[Decrypt, Unwrap], &[Decrypt, Mac, Unwrap, Tokenize]),
+            (expired, &[Decrypt, Unwrap], &[Decrypt, Mac, Unwrap, Tokenize]),
+            (version(Compromised), &[], &[Decrypt, Mac, Unwrap, Tokenize]),
             (KeyInfo { least_version: 3, ..version(Active) }, &[], &[]),
         ] {
             assert_eq!((&allowed(&info, false)[..], &allowed(&info, true)[..]), (plain, configuring));

@@ -58,7 +58,7 @@ fn rights_to_copy(key: &str, new: &NewKey) -> Vec<Asked> {
         is_usage || *right == Right::Wrap && new.wrappable
     });
     for right in rights {
-        let by_mode = matches!(right, Right::Encrypt | Right::Decrypt | Right::Mac);
+        let by_mode = matches!(right, Right::Encrypt | Right::Decrypt | Right::Mac | Right::Tokenize);
         match new.modes.as_slice() {
             modes if by_mode => {
                 asked.extend(modes.iter().map(|mode| Asked { mode: Some(*mode), ..Asked::of(right, key) }));

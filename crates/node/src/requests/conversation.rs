@@ -316,6 +316,7 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
             | Use::CcmDecrypt { .. }
             | Use::SivDecrypt { .. } => "decrypt",
             Use::Cmac { .. } => "mac",
+            Use::Tokenize { .. } => "tokenize",
         },
     }
 }

@@ -126,6 +126,20 @@ pub enum Use {
         /// The synthetic initial vector: counters come from it before it is compared.
         tag: [u8; 16],
     },
+    /// The rounds of FF1 on values of one length (ten steps `Masked`, one for each round, of which each has the number that the round takes
+    /// of every value; the answer is the sum that the round adds to the other half).
+    Tokenize {
+        /// Digits of the alphabet, 2 to 36.
+        radix: u32,
+        /// Digits of each value.
+        length: u32,
+        /// One tweak for all values, or one for each. All have the same length, at most 64 bytes.
+        tweaks: Vec<Vec<u8>>,
+        /// How many values: 1 to [`MOST_VALUES`](super::MOST_VALUES).
+        values: u32,
+        /// Whether tokens are inverted: then the rounds come in the reverse order.
+        inverse: bool,
+    },
 }
 
 /// What the key of a file in an envelope depends on, besides the file's id. None of it is secret.

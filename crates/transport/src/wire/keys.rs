@@ -44,6 +44,8 @@ pub enum Mode {
     Siv,
     /// Counter mode with CBC-MAC (SP 800-38C): also authenticates.
     Ccm,
+    /// Tokenization (SP 800-38G): a string of digits for another of the same length. Serves no other mode.
+    Ff1,
 }
 
 impl Mode {
@@ -76,6 +78,8 @@ pub enum Usage {
     Derive,
     /// Give a client bytes that are derived from it.
     Kdf,
+    /// Tokenize values and invert tokens: whoever may do one could do the other.
+    Tokenize,
 }
 
 /// How a key was made.
@@ -165,7 +169,7 @@ impl NewKey {
 /// Everything that keys of these modes can be used for.
 pub fn usage_of(modes: &[Mode]) -> Vec<Usage> {
     let mut usage = Vec::new();
-    if modes.iter().any(|mode| !matches!(mode, Mode::Cmac | Mode::Tr31)) {
+    if modes.iter().any(|mode| !matches!(mode, Mode::Cmac | Mode::Tr31 | Mode::Ff1)) {
         usage.extend([Usage::Encrypt, Usage::Decrypt]);
     }
     if modes.contains(&Mode::Cmac) {
@@ -173,6 +177,9 @@ pub fn usage_of(modes: &[Mode]) -> Vec<Usage> {
     }
     if modes.contains(&Mode::Tr31) {
         usage.extend([Usage::Wrap, Usage::Unwrap]);
+    }
+    if modes.contains(&Mode::Ff1) {
+        usage.push(Usage::Tokenize);
     }
     usage
 }
@@ -327,6 +334,7 @@ impl std::fmt::Display for Mode {
             Mode::Tr31 => "tr31",
             Mode::Siv => "siv",
             Mode::Ccm => "ccm",
+            Mode::Ff1 => "ff1",
         })
     }
 }
@@ -341,6 +349,7 @@ impl std::fmt::Display for Usage {
             Usage::Unwrap => "unwrap",
             Usage::Derive => "derive",
             Usage::Kdf => "kdf",
+            Usage::Tokenize => "tokenize",
         })
     }
 }

@@ -15,12 +15,17 @@
 //!
 //! * The keys of files of the mode `envelope` are codes of CMAC: who may compute codes, or single blocks, computes them.
 //!
-//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC, and `envelope` with everything. CTR and ECB give E_K(anything) by definition.
+//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC, and `envelope` and `ff1` with everything. CTR and ECB give E_K(anything) by definition.
 //! Programs written for an HSM use one key in them and in other modes, so a client that makes such a key is **warned** and gets it.
 //!
 //! A key that wraps, unwraps or derives should have no mode: with one, a client is warned of what the mode undoes.
 //!
 //! A key for SIV has no other mode: it is two keys, and a node refuses more (`keys/make.rs`).
+//!
+//! * A round of FF1 is a CBC-MAC, of which a client gets up to the whole last block. Whoever has E_K of any block computes the rounds, and
+//!   inverts every token. The other way round, whoever knows two of these blocks, R and R', makes a second code of CMAC from one: the codes of
+//!   R's input followed by M, and of R' 's input followed by M + R + R', are equal. (Our own observation.) So `ff1`, too, is **refused** with
+//!   everything.
 //!
 //! These pairs undo nothing:
 //! * CTR with CBC, because a client that may decrypt may do so in both.
@@ -60,7 +65,7 @@ pub fn why_usages_apart(usage: &[Usage]) -> Option<&'static str> {
 
 /// Whether the pairs of this mode are refused, and not only warned of.
 fn is_apart(mode: Mode) -> bool {
-    matches!(mode, Mode::Cbc | Mode::Envelope)
+    matches!(mode, Mode::Cbc | Mode::Envelope | Mode::Ff1)
 }
 
 /// What a mode gives that undoes what a key does with other keys.
@@ -109,6 +114,10 @@ fn undoing(mode: Mode, other: Mode) -> Option<&'static str> {
         (Mode::Envelope, other) if other != Mode::Envelope => {
             Some("the keys of files are codes of cmac, and must come from a key that computes nothing else")
         }
+        (Mode::Ff1, other) if other != Mode::Ff1 => Some(
+            "a round of ff1 is a chain of encrypted blocks, so tokens could be inverted with the other mode or its messages be forged, and \
+             tokens must come from a key that computes nothing else",
+        ),
         (Mode::Ctr, Mode::Gcm) => {
             Some("who may decrypt in ctr gets the encryption of any block, and so the key of gcm's tags")
         }
@@ -156,6 +165,11 @@ mod tests {
             assert!(told.starts_with(&format!("envelope undoes {other}")), "{told}");
         }
         assert_eq!(why_apart(&[Mode::Envelope]), None);
+        for other in all.into_iter().chain([Mode::Siv, Mode::Tr31]) {
+            let told = why_apart(&[other, Mode::Ff1]).expect("refused");
+            assert!(told.starts_with(&format!("ff1 undoes {other}")), "{told}");
+        }
+        assert_eq!(why_apart(&[Mode::Ff1]), None);
         let pairs = || all.iter().flat_map(|a| all.iter().map(move |b| [*a, *b])).filter(|[a, b]| a < b);
         let apart: Vec<_> = pairs().filter(|pair| why_apart(pair).is_some()).collect();
         assert_eq!(apart, [[Gcm, Cbc], [Cbc, Cmac], [Cbc, Ccm]]);

@@ -37,6 +37,8 @@ pub enum Right {
     Configure,
     /// Have what was encrypted under one key encrypted under another, without seeing it.
     Rewrap,
+    /// Tokenize values and invert tokens. It is one right, because each direction can be computed from what the nodes give for the other.
+    Tokenize,
 }
 
 impl Right {
@@ -55,6 +57,7 @@ impl Right {
             Right::Unwrap => Some(Usage::Unwrap),
             Right::Derive => Some(Usage::Derive),
             Right::Kdf => Some(Usage::Kdf),
+            Right::Tokenize => Some(Usage::Tokenize),
             Right::Generate
             | Right::Import
             | Right::List
@@ -83,6 +86,7 @@ impl std::fmt::Display for Right {
             Right::Kdf => "kdf",
             Right::Configure => "configure",
             Right::Rewrap => "rewrap",
+            Right::Tokenize => "tokenize",
         })
     }
 }
