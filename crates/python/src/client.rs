@@ -111,7 +111,8 @@ impl Client {
         for (node, error) in &listing.missing {
             log(&format!("not listed by {}: {error}", client.node_name(*node)));
         }
-        let named = |listed: &Listed| listed.at.iter().map(|node| client.node_name(node).to_owned()).collect();
+        let named =
+            |listed: &Listed| listed.at.iter().map(|node| client.node_name(node).to_owned()).collect();
         listing.keys.iter().map(|listed| convert::key(py, &listed.info, Some(named(listed)))).collect()
     }
 
@@ -191,7 +192,9 @@ impl Client {
         });
         match deleted.map_err(|e| raised(py, e))? {
             Some(_) => Ok(()),
-            None => Err(no_such_key(py, &format!("there is no such version of '{name}'; nothing was deleted"))),
+            None => {
+                Err(no_such_key(py, &format!("there is no such version of '{name}'; nothing was deleted")))
+            }
         }
     }
 
@@ -525,12 +528,7 @@ impl Client {
     }
 }
 
-fn sealing(
-    py: Python<'_>,
-    aad: Option<Data>,
-    mode: Option<&str>,
-    header: Option<String>,
-) -> PyResult<Task> {
+fn sealing(py: Python<'_>, aad: Option<Data>, mode: Option<&str>, header: Option<String>) -> PyResult<Task> {
     let mode = mode.map(|word| convert::mode(py, word)).transpose()?;
     Ok(Task::Seal(Seal { mode, additional: aad.map(|data| data.to_vec()), header }))
 }

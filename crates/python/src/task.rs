@@ -104,9 +104,7 @@ impl Seal {
     fn run(&self, client: &Client, key: &str, mut input: Input<'_>, output: &mut Output<'_>) -> Result<u64> {
         let additional = self.additional.as_deref();
         match self.mode(client, key)? {
-            Mode::Gcm => {
-                client.seal_bound(key, additional, input.as_read(), output.to, &mut |_| ())
-            }
+            Mode::Gcm => client.seal_bound(key, additional, input.as_read(), output.to, &mut |_| ()),
             _ => {
                 let header = self.header.as_deref().unwrap_or_default().as_bytes();
                 match input {
@@ -137,7 +135,9 @@ impl Seal {
                 misuse("a file in an envelope has a header and no additional data; leave aad out")
             }
             Mode::Gcm | Mode::Envelope => Ok(mode),
-            mode => misuse(&format!("files are sealed in the modes gcm and envelope, not in {mode}; use encrypt")),
+            mode => {
+                misuse(&format!("files are sealed in the modes gcm and envelope, not in {mode}; use encrypt"))
+            }
         }
     }
 }
@@ -175,7 +175,9 @@ impl Plain {
         let mode = self.mode;
         let has_nonce = matches!(mode, Mode::Gcm | Mode::Ccm);
         if matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31) {
-            return misuse(&format!("{mode} is no mode of encrypt and decrypt; cmac is for mac, envelope for seal"));
+            return misuse(&format!(
+                "{mode} is no mode of encrypt and decrypt; cmac is for mac, envelope for seal"
+            ));
         }
         if !self.additional.is_empty() && !has_nonce && mode != Mode::Siv {
             return misuse(&format!("{mode} authenticates nothing, so it takes no aad"));
@@ -237,9 +239,9 @@ impl Plain {
                 let mut initial = vec![0; initial_bytes(client, key, mode)?];
                 let from = input.as_read();
                 from.read_exact(&mut initial).map_err(|e| match e.kind() {
-                    io::ErrorKind::UnexpectedEof => {
-                        Error::Misuse("the data are shorter than the initial block that they begin with".into())
-                    }
+                    io::ErrorKind::UnexpectedEof => Error::Misuse(
+                        "the data are shorter than the initial block that they begin with".into(),
+                    ),
                     _ => reading(e),
                 })?;
                 match mode {
@@ -276,7 +278,9 @@ fn in_memory(stream: &mut dyn Read) -> Result<Vec<u8>> {
     let count = stream.take(MOST_IN_MEMORY + 1).read_to_end(&mut data).map_err(reading)? as u64;
     match count <= MOST_IN_MEMORY {
         true => Ok(data),
-        false => misuse("the stream has more than 256 MiB, and gcm reads its input twice; give a file, or seal"),
+        false => {
+            misuse("the stream has more than 256 MiB, and gcm reads its input twice; give a file, or seal")
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long the tests of the package may take: much longer than they take.
 const PATIENCE: Duration = Duration::from_secs(900);
 /// How long packages are waited for that have to be fetched.
-const FETCHING: Duration = Duration::from_secs(180);
+const FETCHING: Duration = Duration::from_secs(400);
 
 const PYTEST: &[&str] = &["pytest==8.4.2"];
 const MYPY: &[&str] = &["mypy==1.18.2"];
@@ -30,7 +30,16 @@ fn the_tests_of_the_package_pass() {
 fn the_stubs_pass_a_strict_type_checker() {
     let Some(python) = Python::with(MYPY) else { return };
     let mut command = python.command();
-    command.args(["-m", "mypy", "--strict", "--no-incremental", "--cache-dir", "/dev/null", "-p", "polyclave"]);
+    command.args([
+        "-m",
+        "mypy",
+        "--strict",
+        "--no-incremental",
+        "--cache-dir",
+        "/dev/null",
+        "-p",
+        "polyclave",
+    ]);
     python.succeeds(&mut command);
     let mut command = python.command();
     command.args(["-m", "mypy", "--strict", "--no-incremental", "--cache-dir", "/dev/null"]);
@@ -127,7 +136,9 @@ fn environment(packages: &[&str]) -> Option<PathBuf> {
     let _one = ONE.lock().expect("nothing panics here");
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     let own = dir.join("bin/python3");
-    let asks = format!("import importlib.metadata as m; assert all(m.version(p.split('==')[0]) == p.split('==')[1] for p in {packages:?})");
+    let asks = format!(
+        "import importlib.metadata as m; assert all(m.version(p.split('==')[0]) == p.split('==')[1] for p in {packages:?})"
+    );
     let has_packages = || succeeds(Command::new(&own).args(["-c", &asks]));
     if !has_packages() {
         succeeds(Command::new("python3").args(["-m", "venv"]).arg(&dir));

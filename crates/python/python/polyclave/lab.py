@@ -47,9 +47,9 @@ def program() -> Path:
 
 
 def evaluate(
-    cipher: str = "aes-128",
+    cipher: Optional[str] = "aes-128",
     *,
-    key: Union[bytes, str],
+    key: Union[bytes, str, None] = None,
     inputs: Union[bytes, str, Iterable[Union[bytes, str]]],
     protocol: str = "shamir",
     parties: Optional[int] = None,
@@ -63,12 +63,18 @@ def evaluate(
     """Encrypts blocks under a protocol, with all parties in one process, and counts what that costs.
 
     Key and blocks are bytes, or hexadecimal. `options` are those of the protocol, such as `inversion="masked-powers"`. The output is in
-    hexadecimal, as `output`.
+    hexadecimal, as `output`. With None as the cipher, `circuit` is a file of a circuit, and `inputs` are its inputs.
     """
-    blocks = [inputs] if isinstance(inputs, (bytes, str)) else list(inputs)
-    arguments = ["eval", "--cipher", cipher, "--key", _hex(key)]
-    for block in blocks:
-        arguments += ["--input", _hex(block)]
+    given = [_hex(data) for data in ([inputs] if isinstance(inputs, (bytes, str)) else inputs)]
+    arguments = ["eval"]
+    if cipher is not None:
+        # The blocks are one argument.
+        arguments += ["--cipher", cipher]
+        given = ["".join(given)]
+    if key is not None:
+        arguments += ["--key", _hex(key)]
+    for data in given:
+        arguments += ["--input", data]
     if tweak is not None:
         arguments += ["--tweak", _hex(tweak)]
     arguments += _protocol(protocol, parties, threshold, circuit, decrypt, key_schedule, options)
