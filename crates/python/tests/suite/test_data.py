@@ -1,6 +1,7 @@
 """Bytes, files and streams that are sealed, opened, encrypted and decrypted."""
 
 import io
+import signal
 import stat
 
 import pytest
@@ -80,6 +81,25 @@ def test_an_altered_file_leaves_nothing(client, keys, tmp_path):
 def test_a_file_that_is_not_there_is_an_error_of_the_system(client, keys, tmp_path):
     with pytest.raises(FileNotFoundError):
         client.seal_file(keys("gcm"), tmp_path / "none", tmp_path / "sealed")
+
+
+def test_a_signal_ends_a_long_request(client, tmp_path):
+    """The file has no end. Unless the request ends, it uses up the key's budget, which is another error."""
+
+    def ring(_number, _frame):
+        raise KeyboardInterrupt
+
+    client.generate("interrupted", budget=1 << 20)
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            client.seal_file("interrupted", "/dev/zero", tmp_path / "sealed")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not (tmp_path / "sealed").exists()
+    assert client.status()
 
 
 def test_a_stream_comes_back(client, keys):
