@@ -259,7 +259,6 @@ impl Client {
 
     /// Opens a sealed file. `target`, which only its owner can read, appears when all of it is verified.
     #[pyo3(signature = (key, source, target, *, aad=None, replace=false))]
-    #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn open_file(
         &self,
         py: Python<'_>,

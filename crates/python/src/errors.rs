@@ -18,7 +18,7 @@ pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
         Error::Unauthentic(_) => ("Unauthentic", None),
         Error::Misuse(_) | Error::Drafted => ("Misuse", None),
         Error::Config(_) => ("ConfigurationError", None),
-        Error::Io { .. } => ("Error", None),
+        // Io is none of these: it is raised as an error of the system.
         _ => ("Error", None),
     };
     match error {

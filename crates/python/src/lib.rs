@@ -1,4 +1,4 @@
-//! The native half of the Python package `polyclave`: [`Client`](client::Client) over `polyclave_client`.
+//! The native half of the Python package `polyclave`: the class `Client` over `polyclave_client`.
 //!
 //! ```text
 //! client.rs        the class that Python sees: arguments, and one call for each operation
