@@ -1,0 +1,202 @@
+from collections.abc import Sequence
+from datetime import datetime
+from os import PathLike
+from types import TracebackType
+from typing import Any, Literal, Optional, Protocol, Union, final
+
+from typing_extensions import Buffer, Self
+
+from .types import Key, NodeStatus
+
+Path = Union[str, PathLike[str]]
+Mode = Literal["gcm", "siv", "ccm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31"]
+PlainMode = Literal["gcm", "siv", "ccm", "ctr", "cbc", "ecb"]
+SealMode = Literal["gcm", "envelope"]
+Usage = Literal["encrypt", "decrypt", "mac", "wrap", "unwrap", "derive", "kdf"]
+
+class Reader(Protocol):
+    def read(self, size: int, /) -> Buffer: ...
+
+class Writer(Protocol):
+    def write(self, data: bytes, /) -> Optional[int]: ...
+
+__VERSION__: str
+
+def inspect(data: Buffer) -> dict[str, Any]: ...
+@final
+class Client:
+    def __new__(cls, dir: Optional[Path] = None) -> Self: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        raised: Optional[BaseException],
+        trace: Optional[TracebackType],
+        /,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def protocol(self) -> str: ...
+    @property
+    def nodes(self) -> list[str]: ...
+    def close(self) -> None: ...
+    def status(self) -> list[NodeStatus]: ...
+    def random(self, count: int) -> bytes: ...
+    def keys(self) -> list[Key]: ...
+    def key(self, name: str) -> Key: ...
+    def versions(self, name: str) -> list[Key]: ...
+    def generate(
+        self,
+        name: str,
+        *,
+        cipher: str = "aes-128",
+        modes: Optional[Sequence[Mode]] = None,
+        usage: Optional[Sequence[Usage]] = None,
+        budget: Optional[int] = None,
+        label: str = "",
+        wrappable: bool = False,
+        caller_nonces: bool = False,
+        expires: Optional[datetime] = None,
+        session: Optional[int] = None,
+    ) -> Key: ...
+    def import_key(
+        self,
+        name: str,
+        material: Buffer,
+        *,
+        cipher: str = "aes-128",
+        modes: Optional[Sequence[Mode]] = None,
+        usage: Optional[Sequence[Usage]] = None,
+        budget: Optional[int] = None,
+        label: str = "",
+        wrappable: bool = False,
+        caller_nonces: bool = False,
+        expires: Optional[datetime] = None,
+        session: Optional[int] = None,
+    ) -> Key: ...
+    def rotate(self, name: str) -> Key: ...
+    def delete(self, name: str, *, version: Optional[int] = None) -> None: ...
+    def seal(
+        self,
+        key: str,
+        data: Buffer,
+        *,
+        aad: Optional[Buffer] = None,
+        mode: Optional[SealMode] = None,
+        header: Optional[str] = None,
+    ) -> bytes: ...
+    def seal_file(
+        self,
+        key: str,
+        source: Path,
+        target: Path,
+        *,
+        aad: Optional[Buffer] = None,
+        mode: Optional[SealMode] = None,
+        header: Optional[str] = None,
+        replace: bool = False,
+    ) -> int: ...
+    def seal_stream(
+        self,
+        key: str,
+        reader: Reader,
+        writer: Writer,
+        *,
+        aad: Optional[Buffer] = None,
+        mode: Optional[SealMode] = None,
+        header: Optional[str] = None,
+    ) -> int: ...
+    def open(self, key: str, sealed: Buffer, *, aad: Optional[Buffer] = None) -> bytes: ...
+    def open_file(
+        self,
+        key: str,
+        source: Path,
+        target: Path,
+        *,
+        aad: Optional[Buffer] = None,
+        replace: bool = False,
+    ) -> int: ...
+    def open_stream(self, key: str, reader: Reader, writer: Writer, *, aad: Optional[Buffer] = None) -> int: ...
+    def encrypt(
+        self,
+        key: str,
+        data: Buffer,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce: Optional[Buffer] = None,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+    ) -> bytes: ...
+    def encrypt_file(
+        self,
+        key: str,
+        source: Path,
+        target: Path,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce: Optional[Buffer] = None,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+        replace: bool = False,
+    ) -> int: ...
+    def encrypt_stream(
+        self,
+        key: str,
+        reader: Reader,
+        writer: Writer,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce: Optional[Buffer] = None,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+    ) -> int: ...
+    def decrypt(
+        self,
+        key: str,
+        data: Buffer,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce_bytes: int = 12,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+    ) -> bytes: ...
+    def decrypt_file(
+        self,
+        key: str,
+        source: Path,
+        target: Path,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce_bytes: int = 12,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+        replace: bool = False,
+    ) -> int: ...
+    def decrypt_stream(
+        self,
+        key: str,
+        reader: Reader,
+        writer: Writer,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce_bytes: int = 12,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+    ) -> int: ...
+    def mac(self, key: str, data: Buffer) -> bytes: ...
+    def mac_file(self, key: str, source: Path) -> bytes: ...
+    def mac_stream(self, key: str, reader: Reader) -> bytes: ...
+    def verify_mac(self, key: str, data: Buffer, code: Buffer) -> None: ...

@@ -1,0 +1,186 @@
+from collections.abc import Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Optional, Union
+
+from typing_extensions import Buffer, Self
+
+from ._polyclave import Mode, Path, PlainMode, Reader, SealMode, Usage, Writer
+from .types import Key, NodeStatus
+
+class Client:
+    def __init__(self, dir: Optional[Path] = None) -> None: ...
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        raised: Optional[BaseException],
+        trace: Optional[TracebackType],
+        /,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def protocol(self) -> str: ...
+    @property
+    def nodes(self) -> list[str]: ...
+    async def close(self) -> None: ...
+    async def status(self) -> list[NodeStatus]: ...
+    async def random(self, count: int) -> bytes: ...
+    async def keys(self) -> list[Key]: ...
+    async def key(self, name: str) -> Key: ...
+    async def versions(self, name: str) -> list[Key]: ...
+    async def generate(
+        self,
+        name: str,
+        *,
+        cipher: str = "aes-128",
+        modes: Optional[Sequence[Mode]] = None,
+        usage: Optional[Sequence[Usage]] = None,
+        budget: Optional[int] = None,
+        label: str = "",
+        wrappable: bool = False,
+        caller_nonces: bool = False,
+        expires: Optional[datetime] = None,
+        session: Optional[int] = None,
+    ) -> Key: ...
+    async def import_key(
+        self,
+        name: str,
+        material: Buffer,
+        *,
+        cipher: str = "aes-128",
+        modes: Optional[Sequence[Mode]] = None,
+        usage: Optional[Sequence[Usage]] = None,
+        budget: Optional[int] = None,
+        label: str = "",
+        wrappable: bool = False,
+        caller_nonces: bool = False,
+        expires: Optional[datetime] = None,
+        session: Optional[int] = None,
+    ) -> Key: ...
+    async def rotate(self, name: str) -> Key: ...
+    async def delete(self, name: str, *, version: Optional[int] = None) -> None: ...
+    async def seal(
+        self,
+        key: str,
+        data: Buffer,
+        *,
+        aad: Optional[Buffer] = None,
+        mode: Optional[SealMode] = None,
+        header: Optional[str] = None,
+    ) -> bytes: ...
+    async def seal_file(
+        self,
+        key: str,
+        source: Path,
+        target: Path,
+        *,
+        aad: Optional[Buffer] = None,
+        mode: Optional[SealMode] = None,
+        header: Optional[str] = None,
+        replace: bool = False,
+    ) -> int: ...
+    async def seal_stream(
+        self,
+        key: str,
+        reader: Reader,
+        writer: Writer,
+        *,
+        aad: Optional[Buffer] = None,
+        mode: Optional[SealMode] = None,
+        header: Optional[str] = None,
+    ) -> int: ...
+    async def open(self, key: str, sealed: Buffer, *, aad: Optional[Buffer] = None) -> bytes: ...
+    async def open_file(
+        self,
+        key: str,
+        source: Path,
+        target: Path,
+        *,
+        aad: Optional[Buffer] = None,
+        replace: bool = False,
+    ) -> int: ...
+    async def open_stream(self, key: str, reader: Reader, writer: Writer, *, aad: Optional[Buffer] = None) -> int: ...
+    async def encrypt(
+        self,
+        key: str,
+        data: Buffer,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce: Optional[Buffer] = None,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+    ) -> bytes: ...
+    async def encrypt_file(
+        self,
+        key: str,
+        source: Path,
+        target: Path,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce: Optional[Buffer] = None,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+        replace: bool = False,
+    ) -> int: ...
+    async def encrypt_stream(
+        self,
+        key: str,
+        reader: Reader,
+        writer: Writer,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce: Optional[Buffer] = None,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+    ) -> int: ...
+    async def decrypt(
+        self,
+        key: str,
+        data: Buffer,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce_bytes: int = 12,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+    ) -> bytes: ...
+    async def decrypt_file(
+        self,
+        key: str,
+        source: Path,
+        target: Path,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce_bytes: int = 12,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+        replace: bool = False,
+    ) -> int: ...
+    async def decrypt_stream(
+        self,
+        key: str,
+        reader: Reader,
+        writer: Writer,
+        *,
+        mode: PlainMode = "gcm",
+        aad: Union[Buffer, Sequence[Buffer], None] = None,
+        nonce_bytes: int = 12,
+        tag_bytes: int = 16,
+        tweak: Optional[Buffer] = None,
+        padding: bool = True,
+    ) -> int: ...
+    async def mac(self, key: str, data: Buffer) -> bytes: ...
+    async def mac_file(self, key: str, source: Path) -> bytes: ...
+    async def mac_stream(self, key: str, reader: Reader) -> bytes: ...
+    async def verify_mac(self, key: str, data: Buffer, code: Buffer) -> None: ...

@@ -1,0 +1,70 @@
+//! Errors as Python's exceptions: a class for each reason, so that a program can tell them apart. The classes are in
+//! `python/polyclave/errors.py`.
+
+use polyclave_client::Error;
+use polyclave_transport::wire::Reason;
+use pyo3::prelude::*;
+use pyo3::types::IntoPyDict;
+
+/// The exception for an error of the client. What a stream's own `read` or `write` raised is raised again as it was.
+pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
+    let (class, node) = match &error {
+        Error::Refused { node, refusal } => (class_of(refusal.reason), Some(node.clone())),
+        Error::NotAdmitted { node } => ("NotAdmitted", Some(node.clone())),
+        Error::Unreached { node, .. } => ("Unavailable", Some(node.clone())),
+        Error::TooFewNodes { .. } | Error::Connection { .. } => ("Unavailable", None),
+        Error::Contested(_) => ("Disagreement", None),
+        Error::Answers(_) => ("WrongAnswers", None),
+        Error::Unauthentic(_) => ("Unauthentic", None),
+        Error::Misuse(_) | Error::Drafted => ("Misuse", None),
+        Error::Config(_) => ("ConfigurationError", None),
+        // Io is none of these: it is raised as an error of the system.
+        _ => ("Error", None),
+    };
+    match error {
+        Error::Io { error, .. } => error.into(),
+        error => exception(py, class, &error.to_string(), node, error.may_pass()),
+    }
+}
+
+/// The exception for a caller's mistake.
+pub(crate) fn misuse(py: Python<'_>, told: &str) -> PyErr {
+    exception(py, "Misuse", told, None, false)
+}
+
+/// The exception for a key that is not there, where no node refused.
+pub(crate) fn no_such_key(py: Python<'_>, told: &str) -> PyErr {
+    exception(py, "NoSuchKey", told, None, false)
+}
+
+/// The exception for a message authentication code that does not fit.
+pub(crate) fn unauthentic(py: Python<'_>, told: &str) -> PyErr {
+    exception(py, "Unauthentic", told, None, false)
+}
+
+fn class_of(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Malformed => "Malformed",
+        Reason::Denied => "Denied",
+        Reason::Key => "KeyRefused",
+        Reason::Spent => "BudgetSpent",
+        Reason::Busy => "Busy",
+        Reason::Unauthentic => "Unauthentic",
+        Reason::Disagreement => "Disagreement",
+        Reason::Unavailable => "Unavailable",
+        Reason::Internal => "NodeFailed",
+        Reason::OutOfMaterial => "OutOfMaterial",
+        Reason::Quarantined => "Quarantined",
+        Reason::NoSuchKey => "NoSuchKey",
+        Reason::NotForThis => "NotForThis",
+    }
+}
+
+fn exception(py: Python<'_>, class: &str, told: &str, node: Option<String>, may_pass: bool) -> PyErr {
+    let made = || -> PyResult<Bound<'_, PyAny>> {
+        let keywords = [("may_pass", may_pass)].into_py_dict(py)?;
+        keywords.set_item("node", node)?;
+        py.import("polyclave.errors")?.getattr(class)?.call((told,), Some(&keywords))
+    };
+    made().map_or_else(|e| e, PyErr::from_value)
+}

@@ -1,0 +1,302 @@
+//! What is done with data: a file is sealed or opened, or data are encrypted or decrypted in the plain format of a mode. Whatever the data come
+//! from and go to.
+
+use std::io::{self, Cursor, Read, Write};
+
+use polyclave_cipher::catalog;
+use polyclave_client::{
+    AeadDecryption, AeadEncryption, Client, ENVELOPE_MAGIC, Error, Padding, Result, Spool,
+};
+use polyclave_transport::wire::{MOST_CHAINED, Mode};
+use zeroize::Zeroizing;
+
+use crate::ends::Rewindable;
+
+/// The most of a stream that is kept in memory, where a mode reads its input twice.
+const MOST_IN_MEMORY: u64 = 256 << 20;
+
+/// Where the data come from.
+pub(crate) enum Input<'a> {
+    /// Bytes or a file.
+    Rewindable(&'a mut dyn Rewindable),
+    /// A stream, which is read once.
+    Stream(&'a mut dyn Read),
+}
+
+impl Input<'_> {
+    fn as_read(&mut self) -> &mut dyn Read {
+        match self {
+            Input::Rewindable(input) => *input,
+            Input::Stream(input) => *input,
+        }
+    }
+}
+
+/// Where the result goes.
+pub(crate) struct Output<'a> {
+    /// What takes it.
+    pub(crate) to: &'a mut (dyn Write + Send),
+    /// Whether what was written is seen before the task has ended: by the reader of a stream.
+    pub(crate) is_seen_early: bool,
+}
+
+/// A task.
+pub(crate) enum Task {
+    /// Make a sealed file, or a file in an envelope.
+    Seal(Seal),
+    /// Open either of them, with these additional data.
+    Open(Option<Vec<u8>>),
+    /// Encrypt into the plain format of a mode.
+    Encrypt(Plain),
+    /// Decrypt from it.
+    Decrypt(Plain),
+}
+
+/// How a file is sealed.
+pub(crate) struct Seal {
+    /// Gcm, or the mode for envelopes; `None` to ask the nodes what the key is for.
+    pub(crate) mode: Option<Mode>,
+    /// What a sealed file is bound to.
+    pub(crate) additional: Option<Vec<u8>>,
+    /// What is stored beside a file in an envelope, readable by all.
+    pub(crate) header: Option<String>,
+}
+
+/// A mode in its plain format, and what goes with it.
+pub(crate) struct Plain {
+    pub(crate) mode: Mode,
+    /// Authenticated, and neither encrypted nor stored; several strings for SIV.
+    pub(crate) additional: Vec<Vec<u8>>,
+    /// For GCM and CCM, if the key takes those of its clients.
+    pub(crate) nonce: Option<Vec<u8>>,
+    /// Bytes of the nonce with which the ciphertext of GCM or CCM begins.
+    pub(crate) nonce_bytes: usize,
+    pub(crate) tag_bytes: usize,
+    /// Of the first block, in ECB under a cipher that takes one.
+    pub(crate) tweak: Vec<u8>,
+    pub(crate) padding: Padding,
+}
+
+impl Task {
+    /// Does it. Returns the number of bytes that were written or read, as the client counts them.
+    pub(crate) fn run(
+        &self,
+        client: &Client,
+        key: &str,
+        input: Input<'_>,
+        mut output: Output<'_>,
+    ) -> Result<u64> {
+        match self {
+            Task::Seal(how) => how.run(client, key, input, &mut output),
+            Task::Open(additional) => open(client, key, additional.as_deref(), input, &mut output),
+            Task::Encrypt(how) => how.encrypt(client, key, input, output.to),
+            Task::Decrypt(how) => how.decrypt(client, key, input, output.to),
+        }
+    }
+
+    /// Whether the result is what was secret.
+    pub(crate) fn reveals(&self) -> bool {
+        matches!(self, Task::Open(_) | Task::Decrypt(_))
+    }
+}
+
+impl Seal {
+    fn run(&self, client: &Client, key: &str, mut input: Input<'_>, output: &mut Output<'_>) -> Result<u64> {
+        let additional = self.additional.as_deref();
+        match self.mode(client, key)? {
+            Mode::Gcm => client.seal_bound(key, additional, input.as_read(), output.to, &mut |_| ()),
+            _ => {
+                let header = self.header.as_deref().unwrap_or_default().as_bytes();
+                match input {
+                    Input::Rewindable(mut twice) => {
+                        client.write_envelope(key, header, &mut twice, output.to, &mut |_| ())
+                    }
+                    Input::Stream(stream) => {
+                        let mut spool = Spool::new()?;
+                        io::copy(stream, &mut spool).map_err(reading)?;
+                        client.write_envelope(key, header, &mut spool.finish()?, output.to, &mut |_| ())
+                    }
+                }
+            }
+        }
+    }
+
+    fn mode(&self, client: &Client, key: &str) -> Result<Mode> {
+        let mode = match self.mode {
+            Some(mode) => mode,
+            None if self.header.is_some() => Mode::Envelope,
+            None if self.additional.is_some() => Mode::Gcm,
+            None if client.info(key)?.properties.modes.contains(&Mode::Envelope) => Mode::Envelope,
+            None => Mode::Gcm,
+        };
+        match mode {
+            Mode::Gcm if self.header.is_some() => misuse("header is for keys of the mode envelope"),
+            Mode::Envelope if self.additional.is_some() => {
+                misuse("a file in an envelope has a header and no additional data; leave aad out")
+            }
+            Mode::Gcm | Mode::Envelope => Ok(mode),
+            mode => {
+                misuse(&format!("files are sealed in the modes gcm and envelope, not in {mode}; use encrypt"))
+            }
+        }
+    }
+}
+
+fn open(
+    client: &Client,
+    key: &str,
+    additional: Option<&[u8]>,
+    mut input: Input<'_>,
+    output: &mut Output<'_>,
+) -> Result<u64> {
+    let mut beginning = Vec::new();
+    let most = ENVELOPE_MAGIC.len() as u64;
+    input.as_read().take(most).read_to_end(&mut beginning).map_err(reading)?;
+    let is_envelope = beginning == ENVELOPE_MAGIC;
+    let mut whole = Cursor::new(beginning).chain(input.as_read());
+    if !is_envelope {
+        return client.open_bound(key, additional, &mut whole, output.to, &mut |_| ());
+    }
+    if additional.is_some() {
+        return misuse("this is a file in an envelope, which has no additional data; leave aad out");
+    }
+    if !output.is_seen_early {
+        return client.open_envelope(key, &mut whole, output.to, &mut |_| ());
+    }
+    // Its reader must see nothing before all of it is verified.
+    let mut spool = Spool::new()?;
+    client.open_envelope(key, &mut whole, &mut spool, &mut |_| ())?;
+    io::copy(&mut spool.finish()?, output.to).map_err(writing)
+}
+
+impl Plain {
+    /// Refuses what the mode does not have.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mode = self.mode;
+        let has_nonce = matches!(mode, Mode::Gcm | Mode::Ccm);
+        if matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31) {
+            return misuse(&format!(
+                "{mode} is no mode of encrypt and decrypt; cmac is for mac, envelope for seal"
+            ));
+        }
+        if !self.additional.is_empty() && !has_nonce && mode != Mode::Siv {
+            return misuse(&format!("{mode} authenticates nothing, so it takes no aad"));
+        }
+        if self.additional.len() > 1 && mode != Mode::Siv {
+            return misuse(&format!("{mode} takes one aad; only siv takes several"));
+        }
+        if !has_nonce && (self.nonce.is_some() || self.tag_bytes != 16) {
+            return misuse("nonce and tag_bytes are for gcm and ccm");
+        }
+        if !self.tweak.is_empty() && mode != Mode::Ecb {
+            return misuse("tweak is for ecb");
+        }
+        Ok(())
+    }
+
+    fn encrypt(&self, client: &Client, key: &str, mut input: Input<'_>, to: &mut dyn Write) -> Result<u64> {
+        let how = AeadEncryption {
+            additional: self.additional.first().map_or(&[], Vec::as_slice),
+            nonce: self.nonce.as_deref(),
+            tag_bytes: self.tag_bytes,
+        };
+        let from = input.as_read();
+        let start = &mut |block: &[u8], to: &mut dyn Write| to.write_all(block);
+        match self.mode {
+            Mode::Gcm => client.encrypt_gcm(key, &how, from, to, &mut |_| ()),
+            Mode::Ccm => written(&client.encrypt_ccm(key, &how, &message(from, MOST_CHAINED)?)?, to),
+            Mode::Siv => {
+                written(&client.encrypt_siv(key, &self.additional, &message(from, MOST_CHAINED)?)?, to)
+            }
+            Mode::Ctr => client.encrypt_ctr(key, from, to, start, &mut |_| ()),
+            Mode::Cbc => client.encrypt_cbc(key, self.padding, from, to, start, &mut |_| ()),
+            Mode::Ecb => client.encrypt_ecb(key, &self.tweak, self.padding, from, to, &mut |_| ()),
+            mode => misuse(&format!("{mode} encrypts no data")),
+        }
+    }
+
+    fn decrypt(&self, client: &Client, key: &str, mut input: Input<'_>, to: &mut dyn Write) -> Result<u64> {
+        let how = AeadDecryption {
+            additional: self.additional.first().map_or(&[], Vec::as_slice),
+            nonce_bytes: self.nonce_bytes,
+            tag_bytes: self.tag_bytes,
+        };
+        match (self.mode, &mut input) {
+            (Mode::Gcm, Input::Rewindable(twice)) => client.decrypt_gcm(key, &how, twice, to, &mut |_| ()),
+            (Mode::Gcm, Input::Stream(stream)) => {
+                let mut kept = Cursor::new(in_memory(*stream)?);
+                client.decrypt_gcm(key, &how, &mut kept, to, &mut |_| ())
+            }
+            (Mode::Ccm, _) => {
+                let message = message(input.as_read(), MOST_CHAINED + self.nonce_bytes + self.tag_bytes)?;
+                written(&client.decrypt_ccm(key, &how, &message)?, to)
+            }
+            (Mode::Siv, _) => {
+                let message = message(input.as_read(), MOST_CHAINED + self.tag_bytes)?;
+                written(&client.decrypt_siv(key, &self.additional, &message)?, to)
+            }
+            (mode @ (Mode::Ctr | Mode::Cbc), _) => {
+                let mut initial = vec![0; initial_bytes(client, key, mode)?];
+                let from = input.as_read();
+                from.read_exact(&mut initial).map_err(|e| match e.kind() {
+                    io::ErrorKind::UnexpectedEof => Error::Misuse(
+                        "the data are shorter than the initial block that they begin with".into(),
+                    ),
+                    _ => reading(e),
+                })?;
+                match mode {
+                    Mode::Ctr => client.decrypt_ctr(key, &initial, from, to, &mut |_| ()),
+                    _ => client.decrypt_cbc(key, self.padding, &initial, from, to, &mut |_| ()),
+                }
+            }
+            (Mode::Ecb, _) => {
+                client.decrypt_ecb(key, &self.tweak, self.padding, input.as_read(), to, &mut |_| ())
+            }
+            (mode, _) => misuse(&format!("{mode} decrypts no data")),
+        }
+    }
+}
+
+/// How many bytes the output of a mode begins with: one block; in counter mode with a tweak the tweak before it, too.
+fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
+    let name = client.info(key)?.properties.cipher;
+    let cipher = catalog::find(&name)
+        .ok_or_else(|| Error::Misuse(format!("this program does not know the cipher {name}")))?;
+    Ok(cipher.block_bytes + if mode == Mode::Ctr { cipher.tweak_bytes } else { 0 })
+}
+
+/// A message of at most so many bytes, and one byte more if it is longer.
+fn message(input: &mut dyn Read, most: usize) -> Result<Zeroizing<Vec<u8>>> {
+    let mut data = Zeroizing::new(Vec::with_capacity(most + 1));
+    input.take(most as u64 + 1).read_to_end(&mut data).map_err(reading)?;
+    Ok(data)
+}
+
+/// Ciphertext, which is not secret.
+fn in_memory(stream: &mut dyn Read) -> Result<Vec<u8>> {
+    let mut data = Vec::new();
+    let count = stream.take(MOST_IN_MEMORY + 1).read_to_end(&mut data).map_err(reading)? as u64;
+    match count <= MOST_IN_MEMORY {
+        true => Ok(data),
+        false => {
+            misuse("the stream has more than 256 MiB, and gcm reads its input twice; give a file, or seal")
+        }
+    }
+}
+
+fn written(data: &[u8], to: &mut dyn Write) -> Result<u64> {
+    to.write_all(data).and_then(|()| to.flush()).map_err(writing)?;
+    Ok(data.len() as u64)
+}
+
+fn reading(error: io::Error) -> Error {
+    Error::Io { what: "cannot read the input", error }
+}
+
+fn writing(error: io::Error) -> Error {
+    Error::Io { what: "cannot write the output", error }
+}
+
+fn misuse<T>(told: &str) -> Result<T> {
+    Err(Error::Misuse(told.into()))
+}
