@@ -89,7 +89,7 @@ impl Ff1 {
 
     /// The number of strings that a half can be which a round changes: radix^m.
     pub fn strings_in(&self, round: u8) -> u128 {
-        let has_one_less = round % 2 == 0 && self.first_digits() < self.second_digits();
+        let has_one_less = round.is_multiple_of(2) && self.first_digits() < self.second_digits();
         if has_one_less { self.halves / u128::from(self.radix) } else { self.halves }
     }
 

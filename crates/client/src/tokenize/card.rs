@@ -139,7 +139,7 @@ fn doubled(digit: u8) -> u8 {
 
 /// The digit that, doubled, adds an amount.
 fn halved(amount: u8) -> u8 {
-    if amount % 2 == 0 { amount / 2 } else { (amount + 9) / 2 }
+    if amount.is_multiple_of(2) { amount / 2 } else { (amount + 9) / 2 }
 }
 
 #[cfg(test)]
