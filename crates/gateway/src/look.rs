@@ -13,6 +13,8 @@ use polyclave_transport::wire::{KeyInfo, NodeStatus};
 
 /// How often the nodes are looked at.
 const EVERY: Duration = Duration::from_secs(3);
+/// How often the current versions of keys are asked for: each time is a line in a node's audit log.
+const KEYS_EVERY: Duration = Duration::from_secs(30);
 /// A look that is older says nothing.
 const OLD: Duration = Duration::from_secs(10);
 
@@ -75,8 +77,9 @@ impl Looking {
         let stopping = Arc::new(AtomicBool::new(false));
         let (of_thread, stop) = (look.clone(), stopping.clone());
         let thread = std::thread::Builder::new().name("look".into()).spawn(move || {
+            let mut of_keys = OfKeys::default();
             while !stop.load(Relaxed) {
-                look_once(&client, &keys, &of_thread);
+                look_once(&client, &keys, &mut of_keys, &of_thread);
                 std::thread::park_timeout(EVERY);
             }
         })?;
@@ -100,7 +103,14 @@ impl Drop for Looking {
     }
 }
 
-fn look_once(client: &Client, keys: &[String], look: &Look) {
+/// What the last look at the keys has shown.
+#[derive(Default)]
+struct OfKeys {
+    at: Option<Instant>,
+    trouble: Option<String>,
+}
+
+fn look_once(client: &Client, keys: &[String], of_keys: &mut OfKeys, look: &Look) {
     let began = Instant::now();
     let missing: Vec<String> = client
         .status()
@@ -110,15 +120,21 @@ fn look_once(client: &Client, keys: &[String], look: &Look) {
             Some(format!("{} {why}", client.node_name(node)))
         })
         .collect();
-    let mut trouble = (missing.len() > client.spare_nodes()).then(|| missing.join("; "));
+    let trouble = (missing.len() > client.spare_nodes()).then(|| missing.join("; "));
     let mut shown = Vec::new();
-    for key in keys {
-        match client.info(key) {
-            Ok(info) => shown.push(info),
-            Err(e) if trouble.is_none() => trouble = Some(format!("the key {key}: {e}")),
-            Err(_) => {}
+    // Nodes that are missing are looked for first.
+    if trouble.is_none() && of_keys.at.is_none_or(|at| at.elapsed() >= KEYS_EVERY) {
+        *of_keys = OfKeys::default();
+        for key in keys {
+            match client.info(key) {
+                Ok(info) => shown.push(info),
+                Err(e) => of_keys.trouble = Some(format!("the key {key}: {e}")),
+            }
         }
+        // What failed is tried again with the next look.
+        of_keys.at = of_keys.trouble.is_none().then(Instant::now);
     }
+    let trouble = trouble.or_else(|| of_keys.trouble.clone());
     let mut seen = look.seen.lock();
     if seen.trouble != trouble {
         match &trouble {
