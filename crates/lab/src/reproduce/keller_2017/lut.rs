@@ -46,7 +46,7 @@ pub fn rows(columns: [&str; 3], timer: &mut Timer) -> Result<Vec<Cell>> {
         let (rates, note) = timer.rates(setting(method, THREADS))?;
         cells.push(Cell::compared(row, throughput_column, throughput, rates.online[1]).note(&note));
         let ahead = rates.preprocessing.map(|[_, median, _]| median);
-        let note = format!("{TEXT}; {note}");
+        let note = format!("{TEXT}; transfers with expansion {EXPANSION}; {note}");
         cells.push(Cell::unpublished(row, "Setup throughput (/s)", ahead).note(&note));
         cells.push(Cell::unpublished(row, "Setup (ms a block)", ahead.map(|rate| 1e3 / rate)).note(&note));
         cells.push(communication(row, bytes_column, mega, method)?);
