@@ -71,7 +71,7 @@ impl Kms {
     /// Answers from what was seen last, and asks no node.
     fn status(&self) -> StatusResponse {
         let key_id = self.look.key(&self.key).map(|info| KeyId::of(&info).to_string());
-        let trouble = match (self.look.trouble(), &key_id) {
+        let trouble = match (self.look.trouble_of_keys(), &key_id) {
             (None, None) => Some(format!("the nodes have not shown the key {}", self.key)),
             (trouble, _) => trouble,
         };
@@ -159,7 +159,7 @@ impl Kms {
         let began = Instant::now();
         let outcome = match tokio::time::timeout(WITHIN, answer).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(match self.look.trouble() {
+            Err(_) => Err(match self.look.trouble_of_keys() {
                 Some(trouble) => Failure::Unavailable(trouble),
                 None => Failure::Late,
             }),

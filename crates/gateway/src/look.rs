@@ -29,6 +29,8 @@ struct Seen {
     at: Option<Instant>,
     since: Instant,
     trouble: Option<String>,
+    /// Why a key of a KMS was not shown, while the nodes can serve.
+    trouble_of_keys: Option<String>,
     keys: HashMap<String, KeyInfo>,
 }
 
@@ -41,6 +43,11 @@ impl Look {
             Some(_) if age <= OLD => seen.trouble.clone(),
             _ => Some(format!("the nodes have not answered for {} s", age.as_secs())),
         }
+    }
+
+    /// Why the keys of KMSs cannot be used; `None` if they can.
+    pub(crate) fn trouble_of_keys(&self) -> Option<String> {
+        self.trouble().or_else(|| self.seen.lock().trouble_of_keys.clone())
     }
 
     /// The current version of a key that is looked at, if the nodes have shown it.
@@ -72,7 +79,8 @@ pub(crate) struct Looking {
 impl Looking {
     /// Begins to look at the nodes, and at the current versions of some keys.
     pub(crate) fn start(client: Arc<Client>, keys: Vec<String>) -> std::io::Result<Looking> {
-        let seen = Seen { at: None, since: Instant::now(), trouble: None, keys: HashMap::new() };
+        let (since, keys_shown) = (Instant::now(), HashMap::new());
+        let seen = Seen { at: None, since, trouble: None, trouble_of_keys: None, keys: keys_shown };
         let look = Arc::new(Look { seen: Mutex::new(seen), first: Condvar::new() });
         let stopping = Arc::new(AtomicBool::new(false));
         let (of_thread, stop) = (look.clone(), stopping.clone());
@@ -134,7 +142,6 @@ fn look_once(client: &Client, keys: &[String], of_keys: &mut OfKeys, look: &Look
         // What failed is tried again with the next look.
         of_keys.at = of_keys.trouble.is_none().then(Instant::now);
     }
-    let trouble = trouble.or_else(|| of_keys.trouble.clone());
     let mut seen = look.seen.lock();
     if seen.trouble != trouble {
         match &trouble {
@@ -142,6 +149,13 @@ fn look_once(client: &Client, keys: &[String], of_keys: &mut OfKeys, look: &Look
             None => tracing::info!("the nodes can serve"),
         }
     }
+    // What concerns one key says nothing of the nodes, which serve others.
+    if seen.trouble_of_keys != of_keys.trouble
+        && let Some(told) = &of_keys.trouble
+    {
+        tracing::warn!(trouble = told, "a KMS cannot use its key");
+    }
+    seen.trouble_of_keys = of_keys.trouble.clone();
     // What it says is as old as its beginning.
     seen.at = Some(began);
     seen.trouble = trouble;
