@@ -77,8 +77,9 @@ impl OneOfMany {
         if pairs.shape().columns() < 128 {
             return Err(Error::misuse("blocks of fewer than 128 bits must not be hashed to transfers"));
         }
-        let mut multiples = Zeroizing::new(vec![pairs.delta(); 1 << MOST_BITS]);
-        multiples[0] = 0;
+        // Not made with Delta in every place: `vec!` looks whether what it is given is zero.
+        let mut multiples = Zeroizing::new(vec![0; 1 << MOST_BITS]);
+        multiples[1] = pairs.delta();
         for i in 2..multiples.len() {
             multiples[i] = times_x(multiples[i / 2]) ^ multiples[i % 2];
         }
