@@ -1,7 +1,7 @@
 //! How fast a gateway is, over three nodes under `shamir`: a table for docs/vault.md.
 //!
 //! ```text
-//! cargo run --release -p polyclave-gateway --example bench            --json prints one object
+//! cargo run --release -p polyclave-gateway --example gateway-bench    --json prints one object
 //! ```
 //!
 //! The nodes are in a process of their own. The gateway and those who ask it are in this one, which makes the gateway slower, not faster.
