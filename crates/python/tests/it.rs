@@ -2,11 +2,11 @@
 //! `examples/python`. Python, and packages of it, are fetched into an environment of this test if they are not there. What cannot be had is
 //! skipped, and a line on standard error says why. What is there and fails, fails its test.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
+
+use polyclave_harness::programs::{self, ended, python_with};
 
 /// How long the tests of the package may take: much longer than they take.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -72,10 +72,11 @@ impl Python {
     /// `None` if these packages cannot be had.
     fn with(packages: &[&str]) -> Option<Python> {
         let asks = "import sys; assert sys.version_info >= (3, 9)";
-        if !succeeds(Command::new("python3").args(["-c", asks])) {
+        if !programs::succeeds(Command::new("python3").args(["-c", asks]), FETCHING) {
             return skipped(packages, "python3 is not installed, or older than 3.9");
         }
-        let Some(interpreter) = environment(packages) else {
+        let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+        let Some(interpreter) = python_with(packages, &own, FETCHING) else {
             return skipped(packages, "it is not installed and could not be fetched");
         };
         let package = tempfile::tempdir().expect("a directory");
@@ -129,24 +130,6 @@ fn program(variable: &str, name: &str) -> PathBuf {
     program
 }
 
-/// The interpreter of an environment that stays between runs, with these packages.
-fn environment(packages: &[&str]) -> Option<PathBuf> {
-    // One at a time: pip does not expect another in the same environment.
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().expect("nothing panics here");
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
-    let own = dir.join("bin/python3");
-    let asks = format!(
-        "import importlib.metadata as m; assert all(m.version(p.split('==')[0]) == p.split('==')[1] for p in {packages:?})"
-    );
-    let has_packages = || succeeds(Command::new(&own).args(["-c", &asks]));
-    if !has_packages() {
-        succeeds(Command::new("python3").args(["-m", "venv"]).arg(&dir));
-        succeeds(Command::new(&own).args(["-m", "pip", "install", "--quiet"]).args(packages));
-    }
-    has_packages().then_some(own)
-}
-
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).expect("made");
     for entry in std::fs::read_dir(from).expect("it is there") {
@@ -157,35 +140,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Past what captures the output of tests.
 fn skipped<T>(packages: &[&str], why: &str) -> Option<T> {
-    let _ = writeln!(std::io::stderr(), "skipped: the package in Python with {}: {why}", packages.join(", "));
+    programs::skipped(&format!("the package in Python with {}", packages.join(", ")), why);
     None
-}
-
-/// Whether a command that only asks or fetches succeeds.
-fn succeeds(command: &mut Command) -> bool {
-    ended(command, FETCHING).is_some_and(|output| output.status.success())
-}
-
-/// Runs a command to its end. `None` if it is not installed, or takes longer than that.
-fn ended(command: &mut Command, patience: Duration) -> Option<Output> {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = |name| std::fs::File::create(dir.path().join(name)).expect("made");
-    command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
-    let mut child = command.spawn().ok()?;
-    let until = Instant::now() + patience;
-    let status = loop {
-        match child.try_wait().expect("it runs") {
-            Some(status) => break status,
-            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
-            None => {
-                child.kill().expect("ended");
-                child.wait().expect("ended");
-                return None;
-            }
-        }
-    };
-    let read = |name| std::fs::read(dir.path().join(name)).expect("read");
-    Some(Output { status, stdout: read("out"), stderr: read("err") })
 }

@@ -58,7 +58,7 @@ pub(crate) fn prepare(material: &Arc<Material>) {
     while !material.threads.is_stopping() {
         wait(&material.threads, std::mem::replace(&mut pause, POLL_INTERVAL));
         let Some(next) = material.strategy.next(material) else {
-            lacking = None;
+            (lacking, were_missed) = (None, false);
             continue;
         };
         if next == Preparation::Epoch {

@@ -1,11 +1,12 @@
 //! The programs of `examples/pkcs11`, as they are, with the built library over nodes in this process. A program whose language is not installed
 //! is skipped, and a line on standard error says why. One that is there and does not compile or run fails its test.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use polyclave_harness::programs::{self, ended, python_with};
 
 use crate::common::*;
 
@@ -34,36 +35,13 @@ fn kept(name: &str) -> PathBuf {
     dir
 }
 
-/// Past what captures the output of tests.
-fn skipped(program: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: the example in {program}: {why}");
-}
-
-/// Runs a command to its end. `None` if it is not installed, or takes longer than that.
-fn ended(command: &mut Command, patience: Duration) -> Option<Output> {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = |name| std::fs::File::create(dir.path().join(name)).expect("made");
-    command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
-    let mut child = command.spawn().ok()?;
-    let until = Instant::now() + patience;
-    let status = loop {
-        match child.try_wait().expect("it runs") {
-            Some(status) => break status,
-            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
-            None => {
-                child.kill().expect("ended");
-                child.wait().expect("ended");
-                return None;
-            }
-        }
-    };
-    let read = |name| std::fs::read(dir.path().join(name)).expect("read");
-    Some(Output { status, stdout: read("out"), stderr: read("err") })
+fn skipped(language: &str, why: &str) {
+    programs::skipped(&format!("the example in {language}"), why);
 }
 
 /// Whether a command that only asks or fetches succeeds.
 fn succeeds(command: &mut Command) -> bool {
-    ended(command, FETCHING).is_some_and(|output| output.status.success())
+    programs::succeeds(command, FETCHING)
 }
 
 /// Whether a program is there, whatever it thinks of the argument.
@@ -164,30 +142,12 @@ fn the_example_in_go_runs() {
 
 #[test]
 fn the_example_in_python_runs() {
-    let version = "0.10.1";
-    let asks =
-        format!("import pkcs11, importlib.metadata as m; assert m.version('python-pkcs11') == '{version}'");
-    let has_package = |python: &Path| succeeds(Command::new(python).args(["-c", &asks]));
-    let system = PathBuf::from("python3");
-    if !is_installed("python3", "--version") {
-        return skipped("Python", "python3 is not installed");
-    }
-    let python = match has_package(&system) {
-        true => system,
-        false => {
-            let package = format!("python-pkcs11=={version}");
-            let environment = kept("examples-python");
-            let own = environment.join("bin/python3");
-            if !has_package(&own) {
-                succeeds(Command::new(system).args(["-m", "venv"]).arg(&environment));
-                succeeds(Command::new(&own).args(["-m", "pip", "install", "--quiet"]).arg(&package));
-            }
-            own
-        }
+    let Some(python) = python_with(&["python-pkcs11==0.10.1"], &kept("examples-python"), FETCHING) else {
+        return skipped(
+            "Python",
+            "python3 or python-pkcs11 0.10.1 is not installed, and could not be fetched",
+        );
     };
-    if !has_package(&python) {
-        return skipped("Python", "python-pkcs11 0.10.1 is not installed and could not be fetched");
-    }
     let mut command = Command::new(python);
     command.arg(examples().join("python/run.py"));
     prints("python", &mut command, module_token_and_pin, "python: the secret came back");
