@@ -7,6 +7,7 @@ mod changes;
 mod common;
 mod demo;
 mod envelope;
+mod gateway;
 mod key_components;
 mod key_wrap;
 mod kill_all;

@@ -1,0 +1,72 @@
+//! `polyclave gateway` as docs/vault.md has it: a file, a token, and a program that asks over HTTP.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use crate::common::{Place, free_range};
+
+/// A request with a token, and the status and document of its answer.
+fn ask(port: u16, token: &str, path: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    write!(
+        stream,
+        "POST /v1/transit/{path} HTTP/1.1\r\nHost: localhost\r\nX-Vault-Token: {token}\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, serde_json::from_str(body).expect("one JSON document"))
+}
+
+#[test]
+fn a_gateway_serves_whoever_has_a_token_until_the_token_is_removed() {
+    let place = Place::new();
+    let _nodes = place.cluster();
+    let port = free_range(1);
+    let settings = format!("client = \"try/client\"\n\n[[listener]]\naddress = \"127.0.0.1:{port}\"\n\n");
+    let entry = place.run("gateway token billing --rights all --keys billing-* --out billing.token");
+    place.write("gateway.toml", format!("{settings}{entry}").as_bytes());
+    let token = String::from_utf8(place.read("billing.token")).expect("text");
+    let token = token.trim();
+    assert!(!entry.contains(token), "the file has a hash");
+    let told = place.run("gateway check gateway.toml");
+    assert!(told.contains("billing may ") && told.contains("loopback"), "{told}");
+
+    let gateway = place.start("gateway run gateway.toml");
+    gateway.wait_for("the nodes can serve");
+    let (status, _) = ask(port, token, "keys/billing-cards", "{}");
+    assert_eq!(status, 200);
+    let (status, encrypted) = ask(port, token, "encrypt/billing-cards", r#"{"plaintext": "aGVsbG8="}"#);
+    let ciphertext = encrypted["data"]["ciphertext"].as_str().expect("a ciphertext");
+    assert!(status == 200 && ciphertext.starts_with("vault:v1:"), "{encrypted}");
+    let sent = format!(r#"{{"ciphertext": "{ciphertext}"}}"#);
+    let (status, decrypted) = ask(port, token, "decrypt/billing-cards", &sent);
+    assert_eq!((status, decrypted["data"]["plaintext"].as_str()), (200, Some("aGVsbG8=")));
+    assert_eq!(ask(port, token, "keys/payroll", "{}").0, 403, "of another name");
+    let log = place.run("node audit show try/node-1");
+    assert!(log.contains("for=billing"), "{log}");
+
+    place.write("gateway.toml", settings.as_bytes());
+    assert_eq!(ask(port, token, "decrypt/billing-cards", &sent).0, 403, "it was revoked");
+    assert!(
+        !place.names().iter().any(|name| name.ends_with(".log")),
+        "nothing is written but to standard error"
+    );
+    gateway.end();
+}
+
+#[test]
+fn a_file_that_is_wrong_is_refused_with_its_line() {
+    let place = Place::new();
+    place.write("gateway.toml", b"client = \"try/client\"\nlisten = 1\n");
+    for command in ["gateway check gateway.toml", "gateway run gateway.toml"] {
+        let told = place.fails(command);
+        assert!(told.contains("line 2") && told.contains("unknown field `listen`"), "{told}");
+    }
+}
