@@ -1,5 +1,6 @@
 //! `polyclave gateway`: Vault's transit API, and a KMS for Kubernetes, over keys of the nodes.
 
+mod certificate;
 mod check;
 mod run;
 mod token;
@@ -16,6 +17,8 @@ pub enum Command {
     Run(run::Arguments),
     /// Make a token, and print it once, with the entry for gateway.toml, which has its hash only
     Token(token::Arguments),
+    /// Make a certificate and its key for a listener, if you have no authority that makes one
+    Certificate(certificate::Arguments),
     /// Read gateway.toml and say what it means, without serving
     Check(check::Arguments),
 }
@@ -25,6 +28,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Token(arguments) => token::run(arguments),
+        Command::Certificate(arguments) => certificate::run(arguments),
         Command::Check(arguments) => check::run(arguments),
     }
 }

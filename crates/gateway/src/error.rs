@@ -35,6 +35,9 @@ pub enum Error {
         /// What is wrong and what to do.
         detail: String,
     },
+    /// A certificate that cannot be made.
+    #[error("cannot make a certificate: {0}")]
+    Certificate(String),
     /// Something that the machine did not give.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),

@@ -20,6 +20,7 @@ mod failure;
 mod kms;
 mod listen;
 mod look;
+mod make_certificate;
 mod make_token;
 mod nodes;
 mod queue;
@@ -30,5 +31,6 @@ mod vault;
 mod versions;
 
 pub use error::{Error, Result};
+pub use make_certificate::make_certificate;
 pub use make_token::make_token;
 pub use running::Running;

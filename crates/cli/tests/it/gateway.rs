@@ -70,3 +70,23 @@ fn a_file_that_is_wrong_is_refused_with_its_line() {
         assert!(told.contains("line 2") && told.contains("unknown field `listen`"), "{told}");
     }
 }
+
+#[test]
+fn a_certificate_is_made_for_a_listener_and_never_over_another() {
+    let place = Place::new();
+    place.run("client init client --name gateway");
+    let told = place.run("gateway certificate localhost 10.0.0.7 --out tls");
+    assert!(told.contains("tls.crt") && told.contains("365 days"), "{told}");
+    let text = |name: &str| String::from_utf8(place.read(name)).expect("text");
+    assert!(text("tls.crt").starts_with("-----BEGIN CERTIFICATE-----"));
+    place.write(
+        "gateway.toml",
+        b"client = \"client\"\n\n[[listener]]\naddress = \"0.0.0.0:8443\"\ncertificate = \"tls.crt\"\nkey = \"tls.key\"\n",
+    );
+    assert!(place.run("gateway check gateway.toml").contains("TLS"));
+    let key = text("tls.key");
+    let refused = place.fails("gateway certificate localhost --out tls");
+    assert!(refused.contains("is there already"), "{refused}");
+    assert_eq!(text("tls.key"), key);
+    assert!(place.fails("gateway certificate h\u{e4}user --out other").contains("certificate"));
+}

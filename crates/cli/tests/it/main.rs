@@ -5,6 +5,7 @@ mod approvals;
 mod authenticated_modes;
 mod changes;
 mod common;
+mod compose;
 mod demo;
 mod envelope;
 mod gateway;
