@@ -57,6 +57,13 @@ pub fn python_with(packages: &[&str], dir: &Path, within: Duration) -> Option<Pa
     has_packages(&own).then_some(own)
 }
 
+/// A command of Go in a folder with a `go.mod`. Nothing is fetched but the modules of `go.sum`: not another version of Go, and not other modules.
+pub fn go_in(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("go");
+    command.args(arguments).current_dir(folder).env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly");
+    command
+}
+
 /// Says on standard error, past what captures the output of tests, that something was not run.
 pub fn skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}: {why}");

@@ -1,10 +1,10 @@
 //! A gateway and its nodes in one process, asked as programs ask it: over HTTP, TLS and gRPC.
 
 mod common;
+mod go_programs;
 mod golden_files;
 mod hostile;
 mod kms;
-mod kubernetes;
 mod programs;
 mod tls;
 mod tokens;

@@ -120,10 +120,8 @@ fn the_example_in_go_runs() {
         return skipped("Go", "go is not installed, or no C compiler, which crypto11 needs");
     }
     let dir = examples().join("go");
-    // As long as the version that go.mod asks for is this one: nothing is fetched but modules.
     let go = |arguments: &[&str]| {
-        let mut command = Command::new("go");
-        command.args(arguments).current_dir(&dir).env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly");
+        let mut command = programs::go_in(&dir, arguments);
         command.env("CGO_ENABLED", "1").env("CC", &compiler);
         command
     };
