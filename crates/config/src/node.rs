@@ -9,7 +9,9 @@
 //! | `cluster.toml` | | [`Cluster`], once the node has joined one |
 //! | `clients.toml` | | [`ClientPolicy`] |
 //! | `clients.approval` | | the approval of it, if it needed one |
-//! | `store.redb` | yes | shares of keys, sealed |
+//! | `store.redb` | yes | shares of keys, sealed, unless `node.toml` names a server for the store |
+//! | `store.password` | yes | the password for that server, if it takes one |
+//! | `store-ca.pem` | | the certificate of the authority for that server, if it is on another machine |
 //! | `audit.log` | yes | who did what, lately; earlier files are `audit-NUMBER.log`, after their last record |
 
 use std::path::{Path, PathBuf};
@@ -32,6 +34,8 @@ const CLUSTER: &str = "cluster.toml";
 const POLICY: &str = "clients.toml";
 const POLICY_APPROVAL: &str = "clients.approval";
 const STORE: &str = "store.redb";
+const STORE_PASSWORD: &str = "store.password";
+const STORE_AUTHORITY: &str = "store-ca.pem";
 const AUDIT: &str = "audit.log";
 
 /// A node's directory.
@@ -61,7 +65,7 @@ impl NodeDir {
 
     /// All files except the store. The next identity comes before the current one. If they are read in this order while the next takes the
     /// place of the current one, the new one is read twice rather than not at all.
-    pub const KEPT: [KeptFile; 9] = [
+    pub const KEPT: [KeptFile; 11] = [
         KeptFile { name: SETTINGS, private: false, needed: true },
         KeptFile { name: rotation::NEXT_KEY, private: true, needed: false },
         KeptFile { name: rotation::NEXT_CERTIFICATE, private: false, needed: false },
@@ -70,6 +74,8 @@ impl NodeDir {
         KeptFile { name: NodeDir::SECRET, private: true, needed: true },
         KeptFile { name: CLUSTER, private: false, needed: false },
         KeptFile { name: POLICY, private: false, needed: true },
+        KeptFile { name: STORE_PASSWORD, private: true, needed: false },
+        KeptFile { name: STORE_AUTHORITY, private: false, needed: false },
         KeptFile { name: AUDIT, private: true, needed: false },
     ];
 
@@ -281,6 +287,16 @@ impl NodeDir {
     /// Where the store is.
     pub fn store_path(&self) -> PathBuf {
         self.file(STORE)
+    }
+
+    /// Where the password for the server of the store is, if it takes one.
+    pub fn store_password_path(&self) -> PathBuf {
+        self.file(STORE_PASSWORD)
+    }
+
+    /// Where the certificate of the authority is that signed the certificate of the store's server.
+    pub fn store_authority_path(&self) -> PathBuf {
+        self.file(STORE_AUTHORITY)
     }
 
     /// Where the audit log is.

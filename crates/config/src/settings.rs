@@ -21,6 +21,10 @@ pub struct NodeSettings {
     pub client_listen: String,
     /// `host:port` on which it answers HTTP requests about its health and metrics; none if absent.
     pub http_listen: Option<String>,
+    /// The PostgreSQL server that keeps its store, `postgresql://USER@HOST/DATABASE`; a file in its directory if absent. Moved by
+    /// `node migrate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
     /// The settings of its audit log.
     #[serde(default)]
     pub audit: AuditSettings,
@@ -173,6 +177,7 @@ impl NodeSettings {
             listen: address.into(),
             client_listen: client_address.into(),
             http_listen: None,
+            store: None,
             audit: AuditSettings::default(),
             limits: NodeLimits::default(),
             stock: StockSettings::default(),
@@ -185,6 +190,11 @@ impl NodeSettings {
         check_name("node", &self.name)?;
         let addresses = [&self.address, &self.client_address, &self.listen, &self.client_listen];
         addresses.into_iter().chain(&self.http_listen).try_for_each(|a| check_address(a))?;
+        if self.store.as_ref().is_some_and(|url| !url.starts_with("postgresql://")) {
+            return Err(Error::misuse(
+                "store is not postgresql://USER@HOST/DATABASE; leave it out for a file in the node's directory",
+            ));
+        }
         self.stock.check()?;
         self.audit.check()?;
         self.refresh.check()?;

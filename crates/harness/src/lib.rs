@@ -7,6 +7,7 @@
 //! one that fails, and can hand the same targets to a fuzzer that sees which branches are taken.
 
 mod foreign;
+pub mod postgres;
 pub mod programs;
 
 use std::fs;

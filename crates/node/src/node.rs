@@ -283,11 +283,7 @@ fn start(
 /// The store of a node, which is made at its first start.
 pub(crate) fn open_store(dir: &NodeDir) -> Result<Arc<Store>> {
     let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
-    let store = match dir.store_path().exists() {
-        true => Store::open(&dir.store_path(), &secret),
-        false => Store::create(&dir.store_path(), &secret),
-    };
-    Ok(Arc::new(store.map_err(system)?))
+    Ok(Arc::new(Store::of_or_new(dir, &secret).map_err(system)?))
 }
 
 /// The levels of the stock: those of the node's settings, or else those that the protocol usually has.

@@ -212,7 +212,7 @@ pub fn check(old: &Cluster, new: &Cluster) -> Result<()> {
 /// Gives up a move that this node has prepared: it can run again as before. Only for an operator who knows that no node is done with it.
 pub fn abandon(dir: &NodeDir) -> Result<()> {
     let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
-    let store = Store::open(&dir.store_path(), &secret).map_err(system)?;
+    let store = Store::of(dir, &secret).map_err(system)?;
     match store.reshared().map_err(system)?.map(|reshared| reshared.stage) {
         Some(Stage::Prepared) => store.abandon_reshare().map_err(system),
         Some(Stage::Done | Stage::Left) => {

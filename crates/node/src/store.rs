@@ -1,6 +1,6 @@
 //! What a node must not lose: its shares of keys, how much of keys and material is spent, and what it has seen of its peers.
 //!
-//! The store is one redb file. Every value in it is sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the node's
+//! The store is one redb file, or two tables of a PostgreSQL server (`engine/postgres.rs`). Every value in it is sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the node's
 //! [`Secret`]. Table, record key and format are authenticated with it, so a value that was changed or moved is [`StoreError::Corrupt`],
 //! never another key. Every change is one transaction and durable when the function returns. Opening after a crash takes no longer than
 //! after an orderly end (redb's quick repair).
@@ -35,6 +35,7 @@ mod incarnation;
 mod keys;
 mod lots;
 mod mark;
+mod migrate;
 mod policy;
 mod quarantine;
 mod reshare;
@@ -55,7 +56,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polyclave_config::private;
+use polyclave_config::{NodeDir, private};
 use redb::{Database, DatabaseError, StorageBackend};
 
 pub use approvals::ApprovedReshare;
@@ -64,6 +65,7 @@ pub use error::StoreError;
 pub use incarnation::{Incarnation, Start};
 pub use keys::{KeyState, StoredKey};
 pub use mark::{Mark, Past};
+pub use migrate::{Migrated, migrate};
 pub use quarantine::Quarantine;
 pub use reshare::{MovedKey, Reshared, Stage};
 pub use rotation::{CarriedKey, HeldKey};
@@ -75,6 +77,9 @@ pub use versions::Which;
 use budget::Budgets;
 use cache::Cache;
 use damage::Damage;
+use engine::file::FileDatabase;
+use engine::postgres::Postgres;
+use engine::server::Server;
 use engine::{Engine, Records, Table};
 use seal::Seal;
 use sessions::Sessions;
@@ -105,6 +110,41 @@ pub struct Store {
 }
 
 impl Store {
+    /// Opens the store of a node, where its settings say.
+    pub fn of(dir: &NodeDir, secret: &Secret) -> Result<Store> {
+        match &dir.settings().store {
+            Some(url) => Store::at_server(dir, url, secret, false),
+            None => Store::open(&dir.store_path(), secret),
+        }
+    }
+
+    /// Opens the store of a node, or makes it at the node's first start.
+    pub fn of_or_new(dir: &NodeDir, secret: &Secret) -> Result<Store> {
+        Store::at_or_new(dir, dir.settings().store.as_deref(), secret)
+    }
+
+    /// Opens a node's store at the server of a URL, or in its file, or makes it there.
+    fn at_or_new(dir: &NodeDir, url: Option<&str>, secret: &Secret) -> Result<Store> {
+        match url {
+            Some(url) => Store::at_server(dir, url, secret, true),
+            None if dir.store_path().exists() => Store::open(&dir.store_path(), secret),
+            None => Store::create(&dir.store_path(), secret),
+        }
+    }
+
+    fn at_server(dir: &NodeDir, url: &str, secret: &Secret, may_make: bool) -> Result<Store> {
+        let server = Server::new(url, &dir.store_password_path(), &dir.store_authority_path())?;
+        let store = Store::over(Box::new(Postgres::open(server, may_make)?), secret);
+        store.mark_or_check()?;
+        Ok(store)
+    }
+
+    /// Marks a new store, or checks the mark of an old one.
+    fn mark_or_check(&self) -> Result<()> {
+        let fresh = self.engine.read(|records| Ok(!records.holds_any(Table::Meta)?))?;
+        if fresh { self.write_marker() } else { self.check_marker() }
+    }
+
     /// Makes a new store.
     pub fn create(path: &Path, secret: &Secret) -> Result<Store> {
         if path.symlink_metadata().is_ok() {
@@ -124,8 +164,8 @@ impl Store {
             .open(&unfinished)
             .map_err(broken)?;
         private::check_mode(&file, &unfinished)?;
-        let database = engine::open(|| builder().create_file(file), Some(path))?;
-        let store = Store::from_database(database, reopener(path), Some(path), secret)?;
+        let database = engine::file::open(|| builder().create_file(file), Some(path))?;
+        let store = Store::from_database(database, reopener(path), Some(path), secret);
         store.write_marker()?;
         std::fs::rename(&unfinished, path).map_err(broken)?;
         private::sync_dir(private::parent(path))?;
@@ -139,37 +179,36 @@ impl Store {
             return Err(StoreError::Missing { path: path.into() });
         }
         private::open(path)?;
-        let database = engine::open(&reopen, Some(path))?;
+        let database = engine::file::open(&reopen, Some(path))?;
         erase::erase_left(path)?;
-        let store = Store::from_database(database, reopen, Some(path), secret)?;
+        let store = Store::from_database(database, reopen, Some(path), secret);
         store.check_marker()?;
         Ok(store)
     }
 
     /// Makes a store on a backend, or opens the one that exists there. Clones of the backend are the same storage.
     pub fn with_backend<B: StorageBackend + Clone>(backend: B, secret: &Secret) -> Result<Store> {
-        let reopen: engine::Reopen = Box::new(move || builder().create_with_backend(backend.clone()));
-        let database = engine::open(&reopen, None)?;
-        let store = Store::from_database(database, reopen, None, secret)?;
-        let fresh = store.engine.read(|records| Ok(!records.holds_any(Table::Meta)?))?;
-        if fresh {
-            store.write_marker()?
-        } else {
-            store.check_marker()?
-        }
+        let reopen: engine::file::Reopen = Box::new(move || builder().create_with_backend(backend.clone()));
+        let database = engine::file::open(&reopen, None)?;
+        let store = Store::from_database(database, reopen, None, secret);
+        store.mark_or_check()?;
         Ok(store)
     }
 
     fn from_database(
         database: Database,
-        reopen: engine::Reopen,
+        reopen: engine::file::Reopen,
         path: Option<&Path>,
         secret: &Secret,
-    ) -> Result<Store> {
-        let engine = Engine::new(database, reopen, path, Arc::new(Seal::new(secret)));
+    ) -> Store {
+        Store::over(Box::new(FileDatabase::new(database, reopen, path)), secret)
+    }
+
+    fn over(database: Box<dyn engine::Database>, secret: &Secret) -> Store {
+        let engine = Engine::new(database, Arc::new(Seal::new(secret)));
         let (cache, budgets, damage) = (Cache::new(CACHED_KEYS), Budgets::default(), Damage::default());
         let (sessions, latest) = (Sessions::default(), Default::default());
-        Ok(Store { secret: secret.clone(), engine, cache, budgets, damage, sessions, latest })
+        Store { secret: secret.clone(), engine, cache, budgets, damage, sessions, latest }
     }
 
     fn write_marker(&self) -> Result<()> {
@@ -209,7 +248,7 @@ fn builder() -> redb::Builder {
     builder
 }
 
-fn reopener(path: &Path) -> engine::Reopen {
+fn reopener(path: &Path) -> engine::file::Reopen {
     let path = path.to_path_buf();
     Box::new(move || -> std::result::Result<Database, DatabaseError> { builder().open(&path) })
 }

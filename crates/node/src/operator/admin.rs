@@ -120,8 +120,7 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
         }
         false => false,
     };
-    let store =
-        Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
+    let store = Store::of(dir, &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
     let party = |name: &str| {
         cluster.as_ref().and_then(|cluster| cluster.party_named(name)).ok_or_else(|| unknown(name))
     };

@@ -1,38 +1,21 @@
-//! The database under the store: transactions on sealed records, and recovery from failed writes.
+//! The records of the store: sealed values in tables, read and changed in transactions, in one of two databases.
 //!
-//! After a failed write redb refuses everything, because it does not know what reached the disk. The store then opens the database again
-//! before the next transaction, so that a node continues once there is space again.
-//!
-//! redb trusts its own pages, and some damage to them makes it panic. The panic is caught here and becomes [`StoreError::Damaged`], as does
-//! everything else that shows that the file is not what was written. From then on every transaction is refused: nobody knows what a damaged
-//! page has caused, and redb's own locks may be left in any state. (A record that cannot be opened is not such a case: it is
-//! [`StoreError::Corrupt`], and the other records remain usable.)
+//! ```text
+//! Engine (seals and encodes records) -> Database: file.rs (redb, embedded), postgres.rs (a server)
+//! ```
 
-use std::any::Any;
-use std::cell::Cell;
-use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once, OnceLock};
-use std::thread;
+pub(super) mod file;
+pub(super) mod postgres;
+pub(super) mod server;
 
-use parking_lot::RwLock;
-use redb::{
-    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
-    TableDefinition, WriteTransaction,
-};
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
 use super::seal::Seal;
 use super::{Result, StoreError};
-
-/// Opens the database again.
-pub(super) type Reopen = Box<dyn Fn() -> std::result::Result<Database, DatabaseError> + Send + Sync>;
-
-pub(super) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
 /// A table. The names are part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,120 +51,131 @@ impl Table {
             Table::Lots => "spent lots",
         }
     }
-
-    pub(super) fn definition(self) -> Definition {
-        TableDefinition::new(self.name())
-    }
 }
 
-/// The database.
+/// A record's key and its sealed value.
+pub(super) type Record = (Vec<u8>, Vec<u8>);
+
+/// Where records are kept. It sees names and sizes, and never what is in a record.
+pub(super) trait Database: Send + Sync {
+    /// Reads a state that no other transaction changes meanwhile. The work is done once at most.
+    fn read(&self, work: &mut dyn FnMut(&dyn Reading) -> Result<()>) -> Result<()>;
+
+    /// Makes a change, one at a time. Either all of it is durable when this returns, or nothing has changed; after
+    /// [`StoreError::Failed`] it may be either, and the next transaction shows which. The work is done once at most.
+    fn write(&self, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()>;
+
+    /// Takes care that values which were replaced or removed are not found any more in what the database keeps.
+    fn erase_replaced(&self) -> Result<()>;
+
+    /// Why it cannot be used any more, if it is damaged.
+    fn damage(&self) -> Option<StoreError>;
+
+    /// Where it is, for messages.
+    fn place(&self) -> &str;
+}
+
+/// A state of the database.
+pub(super) trait Reading {
+    fn get(&self, table: Table, record: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// The records between two, in the order of their bytes, these included.
+    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>>;
+
+    /// Every record of a table, in the order of their bytes.
+    fn each(&self, table: Table, work: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()>;
+
+    /// Whether a table exists and has records.
+    fn holds_any(&self, table: Table) -> Result<bool>;
+}
+
+/// A change that is being made. It sees what it has changed.
+pub(super) trait Writing: Reading {
+    /// Makes a table, if it does not exist.
+    fn touch(&self, table: Table) -> Result<()>;
+
+    /// Removes all records of a table.
+    fn clear(&self, table: Table) -> Result<()>;
+
+    fn put(&self, table: Table, record: &[u8], sealed: &[u8]) -> Result<()>;
+
+    fn remove(&self, table: Table, record: &[u8]) -> Result<()>;
+}
+
+/// A database, and the key under which records are sealed.
 pub(super) struct Engine {
-    /// `None` only while it is opened again.
-    pub(super) database: RwLock<Option<Database>>,
-    pub(super) reopen: Reopen,
-    pub(super) failed: AtomicBool,
-    /// The damage of the file, once it was found.
-    damage: OnceLock<String>,
-    pub(super) path: Option<String>,
+    database: Box<dyn Database>,
     seal: Arc<Seal>,
 }
 
 impl Engine {
-    pub(super) fn new(database: Database, reopen: Reopen, path: Option<&Path>, seal: Arc<Seal>) -> Engine {
-        let path = path.map(|p| p.display().to_string());
-        let (failed, damage) = (AtomicBool::new(false), OnceLock::new());
-        Engine { database: RwLock::new(Some(database)), reopen, failed, damage, path, seal }
+    pub(super) fn new(database: Box<dyn Database>, seal: Arc<Seal>) -> Engine {
+        Engine { database, seal }
     }
 
-    /// Why the file cannot be used any more, if it is damaged.
+    /// Why the database cannot be used any more, if it is damaged.
     pub(super) fn damage(&self) -> Option<StoreError> {
-        let detail = self.damage.get()?.clone();
-        Some(StoreError::Damaged { file: self.path.clone().unwrap_or_default(), detail })
+        self.database.damage()
     }
 
-    /// Remembers damage to the file.
-    fn note_damage(&self, error: StoreError) -> StoreError {
-        let StoreError::Damaged { detail, .. } = error else { return error };
-        if self.damage.set(detail.clone()).is_ok() {
-            tracing::error!(
-                file = self.path,
-                detail,
-                "the store is damaged: this node serves nothing any more"
-            );
-        }
-        StoreError::Damaged { file: self.path.clone().unwrap_or_default(), detail }
+    /// Where the database is, for messages.
+    pub(super) fn place(&self) -> &str {
+        self.database.place()
+    }
+
+    /// See [`Database::erase_replaced`].
+    pub(super) fn erase_replaced(&self) -> Result<()> {
+        self.database.erase_replaced()
     }
 
     /// Reads a state that no other transaction changes meanwhile.
     pub(super) fn read<T>(&self, work: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        self.with_database(|database| {
-            let transaction = database.begin_read().map_err(failed)?;
-            work(&View { transaction, seal: &self.seal })
-        })
+        let mut once = Once::new(work);
+        self.database.read(&mut |state| once.run(&View { state, seal: &self.seal }))?;
+        once.outcome()
     }
 
     /// Makes a change. Either all of it is durable when this returns, or nothing has changed.
     pub(super) fn write<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
-        self.with_database(|database| {
-            let mut transaction = database.begin_write().map_err(failed)?;
-            transaction.set_quick_repair(true);
-            let changes = Changes { transaction, seal: &self.seal };
-            // The transaction is dropped without a commit, so nothing has changed.
-            let done = work(&changes)?;
-            changes.transaction.commit().map_err(failed)?;
-            Ok(done)
-        })
-    }
-
-    fn with_database<T>(&self, work: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
-        if let Some(damaged) = self.damage() {
-            return Err(damaged);
-        }
-        if self.failed.load(Ordering::Acquire) {
-            self.open_anew().map_err(|e| self.note_damage(e))?;
-        }
-        let database = self.database.read();
-        let Some(database) = database.as_ref() else {
-            return Err(StoreError::Failed("it could not be opened anew".into()));
-        };
-        let outcome = contained(|| work(database)).map_err(|e| self.note_damage(e));
-        if matches!(outcome, Err(StoreError::Failed(_))) {
-            self.failed.store(true, Ordering::Release);
-        }
-        outcome
-    }
-
-    fn open_anew(&self) -> Result<()> {
-        let mut database = self.database.write();
-        if self.failed.load(Ordering::Acquire) {
-            // Dropped first, since it holds the lock of the file.
-            let old = database.take();
-            contained(|| {
-                drop(old);
-                Ok(())
-            })?;
-            *database = Some(open(&self.reopen, self.path.as_ref().map(Path::new))?);
-            self.failed.store(false, Ordering::Release);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        let database = self.database.get_mut().take();
-        // Every change was durable when it was made.
-        let _ = contained(|| {
-            drop(database);
-            Ok(())
-        });
+        let mut once = Once::new(work);
+        self.database.write(&mut |change| once.run(&Changes { change, seal: &self.seal }))?;
+        once.outcome()
     }
 }
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Engine").field("place", &self.database.place()).finish_non_exhaustive()
     }
+}
+
+/// Work that is done once, and what came of it.
+struct Once<W, T> {
+    work: Option<W>,
+    outcome: Option<T>,
+}
+
+impl<W, T> Once<W, T> {
+    fn new(work: W) -> Once<W, T> {
+        Once { work: Some(work), outcome: None }
+    }
+
+    fn run<A>(&mut self, argument: &A) -> Result<()>
+    where
+        W: FnOnce(&A) -> Result<T>,
+    {
+        let work = self.work.take().ok_or_else(not_once)?;
+        self.outcome = Some(work(argument)?);
+        Ok(())
+    }
+
+    fn outcome(self) -> Result<T> {
+        self.outcome.ok_or_else(not_once)
+    }
+}
+
+fn not_once() -> StoreError {
+    StoreError::Failed("a transaction was not run exactly once".into())
 }
 
 /// What can be read within a transaction.
@@ -192,7 +186,7 @@ pub(super) trait Records {
     fn seal(&self) -> &Seal;
 
     /// The sealed records between two, in their order, these included.
-    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>>;
+    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>>;
 
     /// The plaintext bytes of a record.
     fn bytes(&self, table: Table, record: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>> {
@@ -212,18 +206,14 @@ pub(super) trait Records {
 
 /// A state of the store.
 pub(super) struct View<'a> {
-    transaction: ReadTransaction,
+    state: &'a dyn Reading,
     seal: &'a Seal,
 }
 
 impl View<'_> {
     /// Whether a table exists and has records.
     pub(super) fn holds_any(&self, table: Table) -> Result<bool> {
-        match self.transaction.open_table(table.definition()) {
-            Ok(table) => Ok(!table.is_empty().map_err(failed)?),
-            Err(redb::TableError::TableDoesNotExist(_)) => Ok(false),
-            Err(e) => Err(failed(e)),
-        }
+        self.state.holds_any(table)
     }
 
     /// Every record of a table, sealed.
@@ -232,12 +222,7 @@ impl View<'_> {
         table: Table,
         mut work: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let records = self.transaction.open_table(table.definition()).map_err(failed)?;
-        for record in records.iter().map_err(failed)? {
-            let (key, value) = record.map_err(failed)?;
-            work(key.value(), value.value())?;
-        }
-        Ok(())
+        self.state.each(table, &mut work)
     }
 
     /// Every record of a table, each with the error if it cannot be read.
@@ -267,12 +252,11 @@ impl View<'_> {
 
 impl Records for View<'_> {
     fn sealed(&self, table: Table, record: &[u8]) -> Result<Option<Vec<u8>>> {
-        let table = self.transaction.open_table(table.definition()).map_err(failed)?;
-        Ok(table.get(record).map_err(failed)?.map(|value| value.value().to_vec()))
+        self.state.get(table, record)
     }
 
-    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-        collect(&self.transaction.open_table(table.definition()).map_err(failed)?, first, last)
+    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>> {
+        self.state.between(table, first, last)
     }
 
     fn seal(&self) -> &Seal {
@@ -282,20 +266,19 @@ impl Records for View<'_> {
 
 /// A change of the store that is being made.
 pub(super) struct Changes<'a> {
-    transaction: WriteTransaction,
+    change: &'a dyn Writing,
     seal: &'a Seal,
 }
 
 impl Changes<'_> {
     /// Makes a table, if it does not exist.
     pub(super) fn touch(&self, table: Table) -> Result<()> {
-        self.transaction.open_table(table.definition()).map(drop).map_err(failed)
+        self.change.touch(table)
     }
 
     /// Removes all records of a table.
     pub(super) fn clear(&self, table: Table) -> Result<()> {
-        self.transaction.delete_table(table.definition()).map_err(failed)?;
-        self.touch(table)
+        self.change.clear(table)
     }
 
     pub(super) fn put<T: Serialize>(&self, table: Table, record: &[u8], value: &T) -> Result<()> {
@@ -308,43 +291,26 @@ impl Changes<'_> {
 
     /// Puts a value that is already sealed.
     pub(super) fn put_sealed(&self, table: Table, record: &[u8], sealed: &[u8]) -> Result<()> {
-        let mut table = self.transaction.open_table(table.definition()).map_err(failed)?;
-        table.insert(record, sealed).map(drop).map_err(failed)
+        self.change.put(table, record, sealed)
     }
 
     pub(super) fn remove(&self, table: Table, record: &[u8]) -> Result<()> {
-        let mut table = self.transaction.open_table(table.definition()).map_err(failed)?;
-        table.remove(record).map(drop).map_err(failed)
+        self.change.remove(table, record)
     }
 }
 
 impl Records for Changes<'_> {
     fn sealed(&self, table: Table, record: &[u8]) -> Result<Option<Vec<u8>>> {
-        let table = self.transaction.open_table(table.definition()).map_err(failed)?;
-        Ok(table.get(record).map_err(failed)?.map(|value| value.value().to_vec()))
+        self.change.get(table, record)
     }
 
-    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-        collect(&self.transaction.open_table(table.definition()).map_err(failed)?, first, last)
+    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>> {
+        self.change.between(table, first, last)
     }
 
     fn seal(&self) -> &Seal {
         self.seal
     }
-}
-
-fn collect(
-    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
-    first: &[u8],
-    last: &[u8],
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    let range = table.range::<&[u8]>(first..=last).map_err(failed)?;
-    range
-        .map(|record| {
-            let (key, value) = record.map_err(failed)?;
-            Ok((key.value().to_vec(), value.value().to_vec()))
-        })
-        .collect()
 }
 
 /// Encodes a value. With enough `room` the buffer does not grow, which would leave copies behind.
@@ -358,77 +324,4 @@ pub(super) fn decode<T: DeserializeOwned>(table: Table, bytes: &[u8]) -> Result<
     let wrong = || StoreError::corrupt(format!("a record of {} (of another version?)", table.name()));
     let (value, rest) = postcard::take_from_bytes(bytes).map_err(|_| wrong())?;
     if rest.is_empty() { Ok(value) } else { Err(wrong()) }
-}
-
-/// Turns an error of redb into one of the store.
-pub(super) fn failed(e: impl Into<redb::Error>) -> StoreError {
-    let e = e.into();
-    let is_damage = match &e {
-        redb::Error::Io(e) => matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof),
-        redb::Error::Corrupted(_)
-        | redb::Error::UpgradeRequired(_)
-        | redb::Error::RepairAborted
-        | redb::Error::TableDoesNotExist(_)
-        | redb::Error::TableTypeMismatch { .. }
-        | redb::Error::TypeDefinitionChanged { .. }
-        | redb::Error::TableIsMultimap(_)
-        | redb::Error::TableIsNotMultimap(_) => true,
-        _ => false,
-    };
-    if is_damage { damaged(e.to_string()) } else { StoreError::Failed(e.to_string()) }
-}
-
-/// The path is empty here. The caller, which knows the file, fills it in.
-fn damaged(detail: String) -> StoreError {
-    StoreError::Damaged { file: String::new(), detail }
-}
-
-/// Opens a database.
-pub(super) fn open(
-    open: impl FnOnce() -> std::result::Result<Database, DatabaseError>,
-    path: Option<&Path>,
-) -> Result<Database> {
-    let file = || path.map_or_else(String::new, |p| p.display().to_string());
-    let opened = contained(|| {
-        open().map_err(|e| match e {
-            DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path: file() },
-            e => failed(e),
-        })
-    });
-    opened.map_err(|e| match e {
-        StoreError::Damaged { detail, .. } => StoreError::Damaged { file: file(), detail },
-        e => e,
-    })
-}
-
-thread_local! {
-    /// Whether a panic of this thread becomes an error.
-    static CONTAINED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs something that may read damaged pages.
-pub(super) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    static QUIET: Once = Once::new();
-    // A panic that becomes an error is not also reported as a crash.
-    if !thread::panicking() {
-        QUIET.call_once(|| {
-            let others = take_hook();
-            set_hook(Box::new(move |panic| {
-                if !CONTAINED.get() {
-                    others(panic);
-                }
-            }));
-        });
-    }
-    let before = CONTAINED.replace(true);
-    let outcome = catch_unwind(AssertUnwindSafe(work));
-    CONTAINED.set(before);
-    outcome.unwrap_or_else(|panic| Err(damaged(said(&*panic))))
-}
-
-/// The message of a panic.
-fn said(panic: &(dyn Any + Send)) -> String {
-    let said =
-        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("the database stopped: {}", said.unwrap_or("it did not say why"))
 }

@@ -18,7 +18,8 @@ use std::sync::atomic::Ordering;
 use polyclave_config::private;
 use redb::{Database, ReadableDatabase, ReadableTable};
 
-use super::engine::{Engine, Records, Table, contained, failed, open};
+use super::engine::file::{FileDatabase, contained, definition, failed, open};
+use super::engine::{Records, Table};
 use super::{Result, Store, StoreError, builder};
 
 /// The free pages of the file hold what a refresh has replaced.
@@ -31,13 +32,14 @@ impl Store {
         if !self.engine.read(|records| records.holds(Table::Meta, ERASE))? {
             return Ok(false);
         }
-        self.engine.rewrite()?;
+        self.engine.erase_replaced()?;
         Ok(true)
     }
 }
 
-impl Engine {
-    fn rewrite(&self) -> Result<()> {
+impl FileDatabase {
+    /// Writes all records to a new file, which takes the place of the old one.
+    pub(super) fn rewrite(&self) -> Result<()> {
         let mut current = self.database.write();
         let (Some(path), Some(database)) = (self.path.as_ref().map(Path::new), current.as_ref()) else {
             return Err(StoreError::Failed("a store without a file cannot be rewritten".into()));
@@ -75,8 +77,8 @@ fn copy(database: &Database, path: &Path) -> Result<()> {
     let mut to = fresh.begin_write().map_err(failed)?;
     to.set_quick_repair(true);
     for table in Table::ALL {
-        let records = from.open_table(table.definition()).map_err(failed)?;
-        let mut copies = to.open_table(table.definition()).map_err(failed)?;
+        let records = from.open_table(definition(table)).map_err(failed)?;
+        let mut copies = to.open_table(definition(table)).map_err(failed)?;
         for record in records.iter().map_err(failed)? {
             let (key, value) = record.map_err(failed)?;
             if (table, key.value()) != (Table::Meta, ERASE) {
@@ -101,6 +103,15 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 pub(super) fn erase_left(path: &Path) -> Result<()> {
     let old = beside(path, OLD);
     erase(path, &old).map_err(|cause| StoreError::Io { path: old, cause })?;
+    Ok(private::sync_dir(private::parent(path))?)
+}
+
+/// Overwrites and removes the file of a store that was moved elsewhere.
+pub(super) fn erase_file(path: &Path) -> Result<()> {
+    let io = |cause| StoreError::Io { path: path.into(), cause };
+    let mut file = OpenOptions::new().write(true).open(path).map_err(io)?;
+    let len = file.metadata().map_err(io)?.len();
+    zeros(&mut file, len).and_then(|()| fs::remove_file(path)).map_err(io)?;
     Ok(private::sync_dir(private::parent(path))?)
 }
 

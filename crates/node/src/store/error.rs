@@ -38,6 +38,45 @@ pub enum StoreError {
         /// Its path.
         path: String,
     },
+    /// The server of the store failed, or did not answer.
+    #[error(
+        "the store {place} failed: {detail}; see whether the server runs, can be reached, and has room. This node goes on once it answers"
+    )]
+    Server {
+        /// The database and the hosts.
+        place: String,
+        /// What the server said.
+        detail: String,
+    },
+    /// A server that cannot keep a store as it is.
+    #[error("{place} {detail}")]
+    Unusable {
+        /// The database and the hosts.
+        place: String,
+        /// What is wrong, and what to do.
+        detail: String,
+    },
+    /// Another process has opened the store since.
+    #[error(
+        "another process has taken the store {place} over; this one changes nothing any more. Find out which of both is to run, and end \
+         the other one"
+    )]
+    TakenOver {
+        /// The database and the hosts.
+        place: String,
+    },
+    /// The store has forgotten changes while it was in use.
+    #[error(
+        "the store is at mark {found}, and was at mark {known} before: its server has lost changes that it had confirmed. Nothing is \
+         changed any more. Restore this node from a backup, or readmit it at the others if the loss is known (`polyclave node readmit`), \
+         and let the server replicate synchronously"
+    )]
+    Lost {
+        /// The number of the latest change that was confirmed.
+        known: u64,
+        /// The number that is there now.
+        found: u64,
+    },
     /// The store is sealed under another secret.
     #[error(
         "the store is sealed under another secret than this one; put back the secret.key that belongs to it"
@@ -120,6 +159,10 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    pub(super) fn unusable(place: &str, detail: impl Into<String>) -> StoreError {
+        StoreError::Unusable { place: place.into(), detail: detail.into() }
+    }
+
     pub(super) fn corrupt(what: impl Into<String>) -> StoreError {
         StoreError::Corrupt { what: what.into() }
     }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::audit_head::mark_restored;
 use super::engine::{Changes, Records, Table};
 use super::incarnation::{self, Start};
-use super::{Result, Store};
+use super::{Result, Store, StoreError};
 
 const MARK: &[u8] = b"mark";
 
@@ -72,7 +72,9 @@ impl Latest {
 impl Store {
     /// Makes a change that must not be undone unnoticed.
     pub(super) fn change<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
+        let known = *self.latest.0.lock();
         let (done, mark) = self.engine.write(|changes| {
+            refuse_loss(known, own(changes)?.mark())?;
             let done = work(changes)?;
             Ok((done, advance(changes)?))
         })?;
@@ -110,6 +112,20 @@ impl Store {
             incarnation::forget_starts(changes)?;
             mark_restored(changes)
         })
+    }
+}
+
+/// A server can lose what it has confirmed: if it fails over to a replica that had not received it. This process knows better, and would go on
+/// to spend again what is spent.
+fn refuse_loss(known: Option<Mark>, found: Mark) -> Result<()> {
+    match known {
+        Some(known)
+            if found.number < known.number
+                || (found.number == known.number && found.value != known.value) =>
+        {
+            Err(StoreError::Lost { known: known.number, found: found.number })
+        }
+        _ => Ok(()),
     }
 }
 

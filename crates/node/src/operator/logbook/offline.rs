@@ -36,8 +36,7 @@ pub(crate) fn note_end(log: &AuditLog, store: &Store) -> Result<()> {
 /// Sets a damaged audit log aside, with all of its files, and begins a new one. The node must not be running. Returns the directory of the
 /// old one, if there was one. The new log begins with a line that says so.
 pub fn renew_audit(dir: &NodeDir) -> Result<Option<PathBuf>> {
-    let store =
-        Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
+    let store = Store::of(dir, &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
     let path = dir.audit_path();
     let moved = set_aside(&path, &path.with_file_name(format!("audit-until-{}", now())))?;
     store.forget_audit_head().map_err(system)?;

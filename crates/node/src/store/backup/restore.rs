@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use polyclave_config::private::{self, Draft};
-use polyclave_config::{KeptFile, NodeDir};
+use polyclave_config::{KeptFile, NodeDir, NodeSettings};
 use zeroize::Zeroizing;
 
 use super::super::engine::Table;
@@ -30,7 +30,9 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     let staging = dir.with_file_name(format!(".{}.{}.restoring", name.to_string_lossy(), std::process::id()));
     private::make_dir(&staging)?;
     let staged = unpack(file, key, &staging).and_then(|()| {
-        NodeDir::open(&staging)?;
+        // The restored store is in a file, wherever it was before.
+        let mut restored = NodeDir::open(&staging)?;
+        restored.set_settings(NodeSettings { store: None, ..restored.settings().clone() })?;
         let io = |cause| StoreError::Io { path: dir.into(), cause };
         fs::rename(&staging, dir).map_err(io)?;
         Ok(private::sync_dir(private::parent(dir))?)

@@ -1,0 +1,169 @@
+//! A PostgreSQL server of a test's own, in a temporary folder, from the programs of Debian's package `postgresql` or any other.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::programs::{ended, skipped};
+
+/// How long a server is waited for, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server; killed when dropped. It listens on a Unix socket alone.
+pub struct Postgres {
+    programs: PathBuf,
+    dir: tempfile::TempDir,
+    /// Whose files they are: the server does not run as root.
+    user: Option<u32>,
+    server: Option<Child>,
+    settings: Vec<String>,
+}
+
+impl Postgres {
+    /// Starts a server with settings such as `fsync=off`. `None`, with a line on standard error, if PostgreSQL is not installed.
+    pub fn start(what: &str, settings: &[&str]) -> Option<Postgres> {
+        let Some(programs) = programs() else {
+            skipped(what, "PostgreSQL is not installed (initdb, postgres)");
+            return None;
+        };
+        let dir = tempfile::Builder::new().prefix("pg").tempdir().expect("a directory");
+        let user = other_than_root();
+        if let Some(user) = user {
+            chown(dir.path(), Some(user), None).expect("given to that user");
+        }
+        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let mut this = Postgres { programs, dir, user, server: None, settings };
+        let mut init = this.command("initdb");
+        init.arg("-D").arg(this.data()).args([
+            "--auth=trust",
+            "--username=polyclave",
+            "--encoding=UTF8",
+            "--no-sync",
+        ]);
+        let made = ended(&mut init, PATIENCE).expect("it ends");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        this.start_again();
+        Some(this)
+    }
+
+    /// The URL of a database that is there from the start.
+    pub fn url(&self) -> String {
+        let socket = self.dir.path().display().to_string().replace('/', "%2F");
+        format!("postgresql://polyclave@{socket}/postgres")
+    }
+
+    /// Runs statements, and returns what they print.
+    pub fn run(&self, statements: &str) -> String {
+        let mut client = self.command("psql");
+        client
+            .args(["-X", "-q", "-A", "-t", "-U", "polyclave", "-d", "postgres", "-c", statements, "-h"])
+            .arg(self.dir.path());
+        let output = ended(&mut client, PATIENCE).expect("it ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Starts the server once more.
+    pub fn start_again(&mut self) {
+        let mut server = self.command("postgres");
+        server.arg("-D").arg(self.data()).arg("-k").arg(self.dir.path()).args(["-c", "listen_addresses="]);
+        for setting in &self.settings {
+            server.args(["-c", setting]);
+        }
+        let log =
+            fs::File::options().create(true).append(true).open(self.dir.path().join("log")).expect("a log");
+        server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        self.server = Some(server.spawn().expect("it starts"));
+        let mut asks = self.command("pg_isready");
+        asks.args(["-q", "-h"]).arg(self.dir.path());
+        let until = Instant::now() + PATIENCE;
+        while !ended(&mut asks, PATIENCE).is_some_and(|output| output.status.success()) {
+            assert!(Instant::now() < until, "PostgreSQL does not start");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Kills the server, which loses nothing that it has confirmed.
+    pub fn kill(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        // SIGQUIT: it ends its processes at once, as after a crash, and recovers at the next start.
+        signal(&[server.id()], "-QUIT");
+        server.wait().expect("it ends");
+    }
+
+    /// Stops all processes of the server where they are. Nothing answers any more, and no connection ends.
+    pub fn pause(&self) {
+        signal(&self.processes(), "-STOP");
+    }
+
+    /// Lets them go on.
+    pub fn go_on(&self) {
+        signal(&self.processes(), "-CONT");
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        let server = self.server.as_ref().expect("it runs").id();
+        let children =
+            fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|id| id.parse().ok());
+        [server].into_iter().chain(children).collect()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        command.current_dir(self.dir.path());
+        if let Some(user) = self.user {
+            command.uid(user);
+        }
+        command
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if self.server.is_some() {
+            self.go_on();
+        }
+        self.kill();
+    }
+}
+
+fn signal(processes: &[u32], signal: &str) {
+    let ids = processes.iter().map(u32::to_string);
+    // One of them may have ended meanwhile.
+    let _ = Command::new("kill").arg(signal).args(ids).stderr(Stdio::null()).status();
+}
+
+/// The folder of the newest programs.
+fn programs() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut versions: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
+    versions.sort();
+    folders.extend(versions.into_iter().rev());
+    folders.into_iter().find(|folder| {
+        ["initdb", "postgres", "psql", "pg_isready"].iter().all(|name| folder.join(name).exists())
+    })
+}
+
+/// For root: the number of a user who may own the server's files.
+fn other_than_root() -> Option<u32> {
+    let mine = fs::metadata("/proc/self").expect("there");
+    if std::os::unix::fs::MetadataExt::uid(&mine) != 0 {
+        return None;
+    }
+    let users = fs::read_to_string(Path::new("/etc/passwd")).unwrap_or_default();
+    let number = |name: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        line.split(':').nth(2)?.parse().ok()
+    };
+    Some(number("postgres").or_else(|| number("nobody")).unwrap_or(65534))
+}

@@ -1,0 +1,394 @@
+//! PostgreSQL, 13 or newer, as the database: for parties whose store is to outlive a machine.
+//!
+//! Two tables in the schema that the connection's `search_path` begins with:
+//!
+//! | table | column | |
+//! |---|---|---|
+//! | `polyclave_store`, one row | `format integer` | the version of these tables |
+//! | | `owner bytea` | drawn by the process that opened the store last |
+//! | `polyclave_record` | `kind text` | the record's table: `meta`, `keys`, `shares`, `tombstones`, `spent`, `peers`, `spent lots` |
+//! | | `name bytea` | its key |
+//! | | `value bytea` | its value, sealed under the node's secret |
+//!
+//! **One writer.** A store belongs to one process at a time. Whoever opens it takes an advisory lock, which lasts as long as a connection, and then
+//! becomes the owner. Every change locks the row of the owner first, which puts changes in an order, and goes on only if the owner is
+//! still this process. So a process that has lost its connection, was stopped for an hour, or is cut off, and was replaced meanwhile,
+//! changes nothing any more when it comes back ([`StoreError::TakenOver`]).
+//!
+//! **Durable.** `synchronous_commit` is on, and a server with `fsync = off` is refused. If the connection breaks during a commit, the change may be
+//! made or not, and the next transaction shows which: it waits for the lock that the commit holds.
+//!
+//! **Every wait ends**, also if the server is stopped in the middle of an answer: each statement has a limit at the server and here.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use polyclave_protocol::session::random_bytes;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row, SimpleQueryMessage};
+
+use super::super::erase::ERASE;
+use super::super::{Result, StoreError};
+use super::server::Server;
+use super::{Database, Reading, Record, Table, Writing};
+
+/// The version of the tables.
+const FORMAT: i32 = 1;
+/// The oldest server that these statements were written for.
+const OLDEST_SERVER: i32 = 130_000;
+/// The first half of the advisory lock's number; the second is the schema's.
+const LOCK: i32 = i32::from_be_bytes(*b"clav");
+
+const CONNECTING: Duration = Duration::from_secs(10);
+/// How long a statement may take here. At the server it may take a little less, so that it is over when it is given up here.
+const ANSWERING: Duration = Duration::from_secs(15);
+/// How long the table may take to be rewritten.
+const REWRITING: Duration = Duration::from_secs(600);
+/// For each connection.
+const SESSION: &str = "SET statement_timeout = '12s'; SET lock_timeout = '12s'; SET idle_in_transaction_session_timeout = '60s'; \
+                       SET synchronous_commit = on; SET client_min_messages = warning";
+
+const TABLES: &str = "CREATE TABLE polyclave_store (format integer NOT NULL, owner bytea NOT NULL); \
+    CREATE UNIQUE INDEX ON polyclave_store ((true)); \
+    CREATE TABLE polyclave_record (kind text NOT NULL, name bytea NOT NULL, value bytea NOT NULL, PRIMARY KEY (kind, name))";
+
+/// A store at a server.
+pub(in super::super) struct Postgres {
+    runtime: Runtime,
+    server: Server,
+    /// Connections that no transaction is using.
+    idle: Mutex<Vec<Client>>,
+    /// The connection that holds the advisory lock; none once another process has the store.
+    keeper: Mutex<Option<Client>>,
+    owner: [u8; 16],
+}
+
+impl Postgres {
+    /// Opens a store, which becomes this process'. Makes its tables if there are none and it may.
+    pub(in super::super) fn open(server: Server, may_make: bool) -> Result<Postgres> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("store").enable_all().build();
+        let runtime = runtime.map_err(|e| server.failed(e))?;
+        let keeper = connect(&runtime, &server)?;
+        let mut owner = [0; 16];
+        random_bytes(&mut owner)?;
+        let this = Postgres { runtime, server, idle: Mutex::default(), keeper: Mutex::default(), owner };
+        this.check_server(&keeper)?;
+        this.take_lock(&keeper)?;
+        this.check_tables(&keeper, may_make)?;
+        let text = "UPDATE polyclave_store SET owner = $1";
+        this.ask(&keeper, text, &[(&&this.owner[..], Type::BYTEA)])?;
+        *this.keeper.lock() = Some(keeper);
+        Ok(this)
+    }
+
+    fn check_server(&self, client: &Client) -> Result<()> {
+        let asked = "SELECT current_setting('server_version_num')::integer, current_setting('fsync'), current_schema() IS NULL";
+        let row = self.one(client, asked, &[])?;
+        let (version, fsync, homeless): (i32, String, bool) =
+            (self.column(&row, 0)?, self.column(&row, 1)?, self.column(&row, 2)?);
+        let wrong = |detail: &str| Err(self.server.unusable(detail));
+        if version < OLDEST_SERVER {
+            return wrong("is a PostgreSQL older than 13; take a newer one");
+        }
+        if fsync != "on" {
+            return wrong("runs with fsync = off and would lose what it has confirmed; set fsync = on");
+        }
+        if homeless {
+            return wrong(
+                "has no schema of the search path; create one, and grant this user the right to make tables in it",
+            );
+        }
+        Ok(())
+    }
+
+    fn take_lock(&self, client: &Client) -> Result<()> {
+        let asked = "SELECT pg_try_advisory_lock($1, current_schema()::regnamespace::oid::integer)";
+        let row = self.one(client, asked, &[(&LOCK, Type::INT4)])?;
+        match self.column(&row, 0)? {
+            true => Ok(()),
+            false => Err(StoreError::InUse { path: self.server.name().into() }),
+        }
+    }
+
+    fn check_tables(&self, client: &Client, may_make: bool) -> Result<()> {
+        let row = self.one(client, "SELECT to_regclass('polyclave_store') IS NULL", &[])?;
+        match (self.column(&row, 0)?, may_make) {
+            (true, false) => {
+                return Err(self.server.unusable("has no store of this node; has the node ever run?"));
+            }
+            (true, true) => {
+                // One transaction, so that the tables are there with their row or not at all.
+                let text =
+                    format!("BEGIN; {TABLES}; INSERT INTO polyclave_store VALUES ({FORMAT}, ''); COMMIT");
+                self.wait(client.batch_execute(&text))?;
+            }
+            (false, _) => {}
+        }
+        let format: i32 = self.column(&self.one(client, "SELECT format FROM polyclave_store", &[])?, 0)?;
+        if format != FORMAT {
+            return Err(self.server.unusable(&format!(
+                "has a store of format {format}, and this version knows format {FORMAT}; run the version that made it"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Waits for the server, but not for ever.
+    fn wait<T>(
+        &self,
+        answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
+        self.wait_for(ANSWERING, answer)
+    }
+
+    fn wait_for<T>(
+        &self,
+        limit: Duration,
+        answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
+        match self.runtime.block_on(async { timeout(limit, answer).await }) {
+            Ok(answer) => answer.map_err(|e| self.server.failed(told(&e))),
+            Err(_) => Err(self.server.failed(format!("it has not answered within {} s", limit.as_secs()))),
+        }
+    }
+
+    fn ask(&self, client: &Client, text: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>> {
+        self.wait(client.query_typed(text, values))
+    }
+
+    fn one(&self, client: &Client, text: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Row> {
+        let mut rows = self.ask(client, text, values)?;
+        rows.pop().ok_or_else(|| {
+            self.server.unusable("lacks the row of the store; restore it, or make the store anew")
+        })
+    }
+
+    fn column<'r, T: tokio_postgres::types::FromSql<'r>>(&self, row: &'r Row, at: usize) -> Result<T> {
+        row.try_get(at).map_err(|e| self.server.failed(told(&e)))
+    }
+
+    fn record(&self, row: &Row) -> Result<Record> {
+        Ok((self.column(row, 0)?, self.column(row, 1)?))
+    }
+
+    /// A connection, while this process has the store.
+    fn connection(&self) -> Result<Client> {
+        {
+            let mut keeper = self.keeper.lock();
+            let current = keeper.as_ref().ok_or_else(|| self.taken_over())?;
+            if current.is_closed() {
+                let next = connect(&self.runtime, &self.server)?;
+                self.take_lock(&next)?;
+                *keeper = Some(next);
+            }
+        }
+        while let Some(client) = self.idle.lock().pop() {
+            if !client.is_closed() {
+                return Ok(client);
+            }
+        }
+        connect(&self.runtime, &self.server)
+    }
+
+    /// Begins a change: it is the only one, and the store still belongs to this process.
+    fn begin_change(&self, client: &Client) -> Result<()> {
+        let begun = self.wait(
+            client.simple_query("BEGIN; SELECT encode(owner, 'hex') FROM polyclave_store FOR UPDATE"),
+        )?;
+        let owner = begun.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        if owner == Some(hex::encode(self.owner).as_str()) {
+            return Ok(());
+        }
+        // Without a lock: the process that has the store now may need it.
+        *self.keeper.lock() = None;
+        tracing::error!(
+            store = self.server.name(),
+            "another process has taken the store over: this one changes nothing any more"
+        );
+        Err(self.taken_over())
+    }
+
+    fn taken_over(&self) -> StoreError {
+        StoreError::TakenOver { place: self.server.name().into() }
+    }
+
+    /// Does work in a transaction. A connection on which something went wrong is closed, which ends its transaction.
+    fn transaction(
+        &self,
+        begin: impl FnOnce(&Client) -> Result<()>,
+        work: impl FnOnce(&Transaction) -> Result<()>,
+    ) -> Result<()> {
+        let client = self.connection()?;
+        begin(&client)?;
+        let transaction = Transaction { at: self, client: &client, broken: Cell::new(false) };
+        let done = work(&transaction);
+        let broken = transaction.broken.get();
+        match done {
+            Ok(()) => self.wait(client.batch_execute("COMMIT"))?,
+            Err(e) if broken => return Err(e),
+            Err(e) => {
+                // If even that fails, the connection is closed.
+                if self.wait(client.batch_execute("ROLLBACK")).is_ok() {
+                    self.idle.lock().push(client);
+                }
+                return Err(e);
+            }
+        }
+        self.idle.lock().push(client);
+        Ok(())
+    }
+}
+
+impl Database for Postgres {
+    fn read(&self, work: &mut dyn FnMut(&dyn Reading) -> Result<()>) -> Result<()> {
+        let begin = |client: &Client| {
+            self.wait(client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+        };
+        self.transaction(begin, |transaction| work(transaction))
+    }
+
+    fn write(&self, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()> {
+        self.transaction(|client| self.begin_change(client), |transaction| work(transaction))
+    }
+
+    /// Rewrites the table without the dead rows. The server's log of changes and its backups still have them.
+    fn erase_replaced(&self) -> Result<()> {
+        let client = self.connection()?;
+        self.wait(client.batch_execute("SET statement_timeout = 0"))?;
+        // The connection has no limit at the server now, so it is closed afterwards.
+        self.wait_for(REWRITING, client.batch_execute("VACUUM FULL polyclave_record"))?;
+        self.write(&mut |change| change.remove(Table::Meta, ERASE))
+    }
+
+    /// The server finds damage by itself, and says so with every answer.
+    fn damage(&self) -> Option<StoreError> {
+        None
+    }
+
+    fn place(&self) -> &str {
+        self.server.name()
+    }
+}
+
+/// A transaction that goes on.
+struct Transaction<'a> {
+    at: &'a Postgres,
+    client: &'a Client,
+    /// Whether a statement has failed: then the connection is not used again.
+    broken: Cell<bool>,
+}
+
+impl Transaction<'_> {
+    fn ask(&self, text: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>> {
+        self.at.ask(self.client, text, values).inspect_err(|_| self.broken.set(true))
+    }
+}
+
+impl Reading for Transaction<'_> {
+    fn get(&self, table: Table, record: &[u8]) -> Result<Option<Vec<u8>>> {
+        let rows = self.ask(
+            "SELECT value FROM polyclave_record WHERE kind = $1 AND name = $2",
+            &[(&table.name(), Type::TEXT), (&record, Type::BYTEA)],
+        )?;
+        rows.first().map(|row| self.at.column(row, 0)).transpose()
+    }
+
+    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>> {
+        let rows = self.ask(
+            "SELECT name, value FROM polyclave_record WHERE kind = $1 AND name BETWEEN $2 AND $3 ORDER BY name",
+            &[(&table.name(), Type::TEXT), (&first, Type::BYTEA), (&last, Type::BYTEA)],
+        )?;
+        rows.iter().map(|row| self.at.record(row)).collect()
+    }
+
+    fn each(&self, table: Table, work: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        // In pieces, so that a store of any size is read in little memory and each answer is soon there.
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let rows = self.ask(
+                "SELECT name, value FROM polyclave_record WHERE kind = $1 AND ($2::bytea IS NULL OR name > $2) ORDER BY name LIMIT 500",
+                &[(&table.name(), Type::TEXT), (&after, Type::BYTEA)],
+            )?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = Some(self.at.column(last, 0)?);
+            for row in &rows {
+                work(self.at.column(row, 0)?, self.at.column(row, 1)?)?;
+            }
+        }
+    }
+
+    fn holds_any(&self, table: Table) -> Result<bool> {
+        let rows = self.ask(
+            "SELECT EXISTS (SELECT FROM polyclave_record WHERE kind = $1)",
+            &[(&table.name(), Type::TEXT)],
+        )?;
+        rows.first().map_or(Ok(false), |row| self.at.column(row, 0))
+    }
+}
+
+impl Writing for Transaction<'_> {
+    fn touch(&self, _table: Table) -> Result<()> {
+        Ok(())
+    }
+
+    fn clear(&self, table: Table) -> Result<()> {
+        self.ask("DELETE FROM polyclave_record WHERE kind = $1", &[(&table.name(), Type::TEXT)]).map(drop)
+    }
+
+    fn put(&self, table: Table, record: &[u8], sealed: &[u8]) -> Result<()> {
+        let values: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&table.name(), Type::TEXT), (&record, Type::BYTEA), (&sealed, Type::BYTEA)];
+        let text = "INSERT INTO polyclave_record VALUES ($1, $2, $3) ON CONFLICT (kind, name) DO UPDATE SET value = $3";
+        self.ask(text, &values).map(drop)
+    }
+
+    fn remove(&self, table: Table, record: &[u8]) -> Result<()> {
+        self.ask(
+            "DELETE FROM polyclave_record WHERE kind = $1 AND name = $2",
+            &[(&table.name(), Type::TEXT), (&record, Type::BYTEA)],
+        )
+        .map(drop)
+    }
+}
+
+/// A connection whose statements have limits.
+fn connect(runtime: &Runtime, server: &Server) -> Result<Client> {
+    let connected = runtime.block_on(async {
+        timeout(CONNECTING, async {
+            let (client, connection) = server.connect().await?;
+            // It ends with the client, or with the connection, which the client then reports.
+            tokio::spawn(connection);
+            client.batch_execute(SESSION).await?;
+            Ok::<Client, tokio_postgres::Error>(client)
+        })
+        .await
+    });
+    match connected {
+        Ok(connected) => connected.map_err(|e| server.failed(told(&e))),
+        Err(_) => Err(server.failed(format!("no connection within {} s", CONNECTING.as_secs()))),
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+/// What the server, or the way to it, said.
+fn told(error: &tokio_postgres::Error) -> String {
+    let mut text = match error.as_db_error() {
+        Some(said) => return format!("{} ({})", said.message(), said.code().code()),
+        None => error.to_string(),
+    };
+    let mut cause = std::error::Error::source(error);
+    while let Some(deeper) = cause {
+        text += &format!(": {deeper}");
+        cause = deeper.source();
+    }
+    text
+}

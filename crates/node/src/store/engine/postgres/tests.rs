@@ -1,0 +1,240 @@
+//! A store at a real server: one writer, nothing confirmed is lost, every wait ends. Without PostgreSQL these tests say that they were not run.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use polyclave_harness::postgres::Postgres as TestServer;
+
+use super::super::super::testing::{key, secret};
+use super::super::super::{KeyState, Secret, Store, StoreError, migrate};
+use super::super::server::Server;
+use super::*;
+use crate::local;
+
+fn server(url: &str) -> Server {
+    let nowhere = Path::new("/nowhere/at/all");
+    Server::new(url, nowhere, nowhere).expect("a server")
+}
+
+fn open(at: &TestServer) -> Result<Store> {
+    open_with(at, &secret())
+}
+
+fn open_with(at: &TestServer, secret: &Secret) -> Result<Store> {
+    let store = Store::over(Box::new(Postgres::open(server(&at.url()), true)?), secret);
+    store.mark_or_check()?;
+    Ok(store)
+}
+
+fn put(store: &Store, name: &str, seed: u8) -> Result<()> {
+    store.put_pending(&key(name, seed))?;
+    store.announce(name, [seed; 16])
+}
+
+fn is_whole(store: &Store, name: &str, seed: u8) -> bool {
+    store.key(name).expect("read").is_some_and(|found| found.shares == key(name, seed).shares)
+}
+
+/// Ends connections of stores.
+fn cut(at: &TestServer) {
+    at.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polyclave'");
+}
+
+#[test]
+fn what_is_changed_is_there_for_the_next_process() {
+    let Some(at) = TestServer::start("a store at a server", &[]) else { return };
+    let store = open(&at).expect("made");
+    put(&store, "first", 1).expect("put");
+    put(&store, "second", 2).expect("put");
+    store.spend(([1; 16], [1; 16]), 5, 640).expect("in the budget");
+    store.delete("second", [2; 16]).expect("deleted");
+    let (mark, past) = (store.mark().expect("read"), store.past().expect("read"));
+    assert!(matches!(store.put_pending(&key("first", 9)), Err(StoreError::Taken { .. })));
+    drop(store);
+    let store = open(&at).expect("opened");
+    assert!(is_whole(&store, "first", 1));
+    assert_eq!(store.state("second", [2; 16]).expect("read"), Some(KeyState::Deleted));
+    assert!(store.spent([1; 16]).expect("read") >= 5);
+    assert!(
+        store.mark().expect("read").number >= mark.number
+            && store.past().expect("read").number >= past.number
+    );
+    assert_eq!(store.keys().expect("read").len(), 1);
+}
+
+#[test]
+fn records_are_sealed_and_in_the_order_of_their_bytes() {
+    let Some(at) = TestServer::start("records at a server", &[]) else { return };
+    let store = open(&at).expect("made");
+    // More than are read at once, with names that a collation would put in another order.
+    let names: Vec<Vec<u8>> = (0..1200_u32).map(|n| n.reverse_bits().to_be_bytes()[..3].to_vec()).collect();
+    store
+        .engine
+        .write(|changes| names.iter().try_for_each(|name| changes.put(Table::Lots, name, &0xdead_beef_u64)))
+        .expect("written");
+    let mut sorted = names.clone();
+    sorted.sort();
+    sorted.dedup();
+    let mut read = Vec::new();
+    store
+        .engine
+        .read(|state| {
+            state.each::<u64>(Table::Lots, |name, value| {
+                assert_eq!(value, 0xdead_beef);
+                read.push(name.to_vec());
+                Ok(())
+            })
+        })
+        .expect("read");
+    assert_eq!(read, sorted);
+    put(&store, "k", 1).expect("put");
+    let shares = hex::encode(&*key("k", 1).shares["key"]);
+    assert_eq!(
+        at.run(&format!(
+            "SELECT count(*) FROM polyclave_record WHERE encode(value, 'hex') LIKE '%{shares}%'"
+        )),
+        "0"
+    );
+    assert_eq!(at.run("SELECT count(*) FROM polyclave_record WHERE kind = 'shares'"), "1");
+}
+
+#[test]
+fn a_second_process_is_refused_and_one_that_was_replaced_changes_nothing() {
+    let Some(at) = TestServer::start("two processes with one store", &[]) else { return };
+    let first = open(&at).expect("made");
+    put(&first, "k", 1).expect("put");
+    assert!(matches!(open(&at), Err(StoreError::InUse { .. })));
+    // The first is cut off, as by a network, and the second starts.
+    cut(&at);
+    let second = open(&at).expect("the first has lost its lock");
+    assert!(matches!(put(&first, "late", 2), Err(StoreError::InUse { .. } | StoreError::TakenOver { .. })));
+    put(&second, "next", 3).expect("it is the owner");
+    drop(second);
+    // The lock is free again, and the first would get it.
+    for _ in 0..2 {
+        assert!(matches!(put(&first, "late", 2), Err(StoreError::TakenOver { .. })));
+    }
+    let third = open(&at).expect("opened");
+    assert!(
+        is_whole(&third, "k", 1)
+            && is_whole(&third, "next", 3)
+            && third.pending_key("late").expect("read").is_none()
+    );
+}
+
+#[test]
+fn nothing_confirmed_is_lost_when_the_server_is_killed() {
+    let Some(mut at) = TestServer::start("a server that is killed", &[]) else { return };
+    let store = open(&at).expect("made");
+    let mut confirmed = Vec::new();
+    for turn in 0..4_u8 {
+        std::thread::scope(|scope| {
+            let (store, turn) = (&store, turn * 40);
+            // Until one fails, or there are enough.
+            let writer = scope.spawn(move || {
+                (1..40)
+                    .map(|seed| turn + seed)
+                    .take_while(|seed| put(store, &format!("k{seed}"), *seed).is_ok())
+                    .collect::<Vec<u8>>()
+            });
+            std::thread::sleep(Duration::from_millis(30 + 20 * u64::from(turn)));
+            at.kill();
+            at.start_again();
+            confirmed.extend(writer.join().expect("no panic"));
+        });
+        for seed in &confirmed {
+            assert!(is_whole(&store, &format!("k{seed}"), *seed), "{seed} is lost");
+        }
+    }
+    put(&store, "after", 250).expect("it goes on");
+    drop(store);
+    let store = open(&at).expect("opened");
+    assert!(confirmed.iter().all(|seed| is_whole(&store, &format!("k{seed}"), *seed)));
+}
+
+#[test]
+fn a_server_that_stands_still_is_not_waited_for_for_ever() {
+    let Some(at) = TestServer::start("a server that stands still", &[]) else { return };
+    let store = open(&at).expect("made");
+    at.pause();
+    let began = Instant::now();
+    let refused = put(&store, "k", 1);
+    let took = began.elapsed();
+    at.go_on();
+    let told = refused.expect_err("nobody answers").to_string();
+    assert!(told.contains("not answered") || told.contains("no connection"), "{told}");
+    assert!(took < 4 * ANSWERING, "{took:?}");
+    put(&store, "other", 2).expect("it goes on");
+}
+
+#[test]
+fn what_a_server_forgets_while_it_is_used_is_noticed() {
+    let Some(at) = TestServer::start("a server that forgets", &[]) else { return };
+    let store = open(&at).expect("made");
+    put(&store, "k", 1).expect("put");
+    at.run("CREATE TABLE before AS SELECT * FROM polyclave_record");
+    put(&store, "later", 2).expect("put");
+    // As after a failover to a replica that had not received the last changes.
+    at.run("BEGIN; DELETE FROM polyclave_record; INSERT INTO polyclave_record SELECT * FROM before; COMMIT");
+    assert!(matches!(put(&store, "k3", 3), Err(StoreError::Lost { .. })));
+}
+
+#[test]
+fn stores_that_do_not_fit_are_refused_with_the_reason() {
+    let Some(at) = TestServer::start("stores that do not fit", &[]) else { return };
+    drop(open(&at).expect("made"));
+    assert!(matches!(open_with(&at, &Secret::from_bytes([9; 32])), Err(StoreError::WrongSecret)));
+    at.run("UPDATE polyclave_store SET format = 2");
+    assert!(open(&at).expect_err("refused").to_string().contains("format 2"));
+    at.run("DELETE FROM polyclave_store");
+    assert!(open(&at).expect_err("refused").to_string().contains("lacks the row"));
+    at.run("DROP TABLE polyclave_store, polyclave_record; CREATE ROLE other LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC, other");
+    let other = at.url().replace("polyclave@", "other@");
+    let told = Postgres::open(server(&other), true).err().expect("refused").to_string();
+    assert!(told.contains("no schema") || told.contains("permission denied"), "{told}");
+    let told = Postgres::open(server(&at.url()), false).err().expect("refused").to_string();
+    assert!(told.contains("no store of this node"), "{told}");
+    let far = |url: &str| {
+        Server::new(url, Path::new("/no/password"), Path::new("/no/ca.pem"))
+            .err()
+            .expect("refused")
+            .to_string()
+    };
+    assert!(far("postgresql://u@db.example/d").contains("/no/ca.pem"));
+    assert!(far("postgresql://u@db.example/d?sslmode=disable").contains("TLS"));
+    assert!(far("postgresql://u:secret@localhost/d").contains("/no/password"));
+    assert!(!far("postgresql://u:secret@localhost/d").contains("secret@"));
+    let Some(careless) = TestServer::start("a careless server", &["fsync=off"]) else { return };
+    assert!(open(&careless).expect_err("refused").to_string().contains("fsync"));
+}
+
+#[test]
+fn a_store_moves_to_a_server_and_back() {
+    let Some(at) = TestServer::start("a store that moves", &[]) else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let made = local::create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
+    let mut node = polyclave_config::NodeDir::open(&made.nodes[0]).expect("opened");
+    let secret = Secret::from_bytes(*node.secret().expect("its secret"));
+    let store = Store::of_or_new(&node, &secret).expect("made");
+    put(&store, "k", 1).expect("put");
+    let past = store.past().expect("read");
+    assert!(migrate(&mut node, Some(at.url())).is_err(), "it is in use");
+    drop(store);
+    // What an interrupted try has left there.
+    let half = open_with(&at, &secret).expect("made");
+    put(&half, "old", 7).expect("put");
+    drop(half);
+    let moved = migrate(&mut node, Some(at.url())).expect("moved").expect("it was elsewhere");
+    assert!(moved.records > 2 && !node.store_path().exists(), "{moved:?}");
+    assert!(migrate(&mut node, Some(at.url())).expect("nothing to do").is_none());
+    let node_again = polyclave_config::NodeDir::open(&made.nodes[0]).expect("opened");
+    let store = Store::of(&node_again, &secret).expect("opened");
+    assert!(is_whole(&store, "k", 1) && store.key("old").expect("read").is_none());
+    assert_eq!(store.past().expect("read"), past);
+    put(&store, "k2", 2).expect("put");
+    drop(store);
+    migrate(&mut node, None).expect("moved back").expect("it was elsewhere");
+    assert_eq!(at.run("SELECT count(*) FROM polyclave_record"), "0");
+    let store = Store::of(&node, &secret).expect("opened");
+    assert!(is_whole(&store, "k", 1) && is_whole(&store, "k2", 2));
+}

@@ -1,0 +1,74 @@
+//! Moving the store of a node that does not run: from its file to a server, back, or to another server.
+//!
+//! Records are moved as they are, sealed, since what they are sealed with does not depend on where they are. The order makes a crash at any moment
+//! harmless: all records are at the new place in one transaction; they are compared with the old ones; the settings name the new place; the
+//! old place is emptied. Until the settings change, the old store is the store, and whatever is at the new place is overwritten by the next try.
+//! Afterwards only the new one is used. What was left of the old one is removed by the same command again.
+
+use polyclave_config::{NodeDir, NodeSettings};
+
+use super::engine::{Record, Table};
+use super::{Result, Secret, Store, StoreError, erase};
+
+/// What was moved.
+#[derive(Debug)]
+pub struct Migrated {
+    /// Records, of all tables.
+    pub records: usize,
+    /// Where the store was.
+    pub from: String,
+    /// Where it is.
+    pub to: String,
+}
+
+/// Moves the store of a node to the server of a URL, or into a file in its directory. `None` if it is there already.
+pub fn migrate(dir: &mut NodeDir, to: Option<String>) -> Result<Option<Migrated>> {
+    let secret = Secret::from(dir.secret()?);
+    if dir.settings().store == to {
+        return Ok(None);
+    }
+    let old = Store::of(dir, &secret)?;
+    let settings = NodeSettings { store: to, ..dir.settings().clone() };
+    let new = Store::at_or_new(dir, settings.store.as_deref(), &secret)?;
+    let mut records = 0;
+    new.engine.write(|changes| {
+        for table in Table::ALL {
+            changes.clear(table)?;
+            old.engine.read(|state| {
+                state.each_sealed(table, |record, sealed| {
+                    records += 1;
+                    changes.put_sealed(table, record, sealed)
+                })
+            })?;
+        }
+        Ok(())
+    })?;
+    for table in Table::ALL {
+        if all(&old, table)? != all(&new, table)? {
+            return Err(StoreError::corrupt(format!("the copy of {}", table.name())));
+        }
+    }
+    let (from, to) = (old.engine.place().to_owned(), new.engine.place().to_owned());
+    dir.set_settings(settings)?;
+    empty(&old)?;
+    drop(old);
+    if dir.settings().store.is_some() {
+        erase::erase_file(&dir.store_path())?;
+    }
+    Ok(Some(Migrated { records, from, to }))
+}
+
+fn all(store: &Store, table: Table) -> Result<Vec<Record>> {
+    let mut records = Vec::new();
+    store.engine.read(|state| {
+        state.each_sealed(table, |record, sealed| {
+            records.push((record.to_vec(), sealed.to_vec()));
+            Ok(())
+        })
+    })?;
+    Ok(records)
+}
+
+fn empty(store: &Store) -> Result<()> {
+    store.engine.write(|changes| Table::ALL.into_iter().try_for_each(|table| changes.clear(table)))
+}
