@@ -27,6 +27,7 @@ mod queue;
 mod running;
 mod tls;
 mod tokens;
+mod transform;
 mod vault;
 mod versions;
 
@@ -34,3 +35,8 @@ pub use error::{Error, Result};
 pub use make_certificate::make_certificate;
 pub use make_token::make_token;
 pub use running::Running;
+
+/// Checks what the settings have about tokenization, as a gateway does when it starts.
+pub fn check_transform(settings: &polyclave_config::GatewayTransform) -> Result<()> {
+    transform::Transformations::new(settings).map(drop)
+}

@@ -24,6 +24,7 @@ use crate::look::{Look, Looking};
 use crate::nodes::Asker;
 use crate::queue::Queue;
 use crate::tokens::Tokens;
+use crate::transform::Transformations;
 use crate::vault::{Cluster, Vault, pages};
 use crate::versions::Versions;
 use crate::{Result, tls};
@@ -62,6 +63,7 @@ impl Running {
     /// Starts the gateway of a file. The nodes need not be there yet.
     pub fn start(file: &Path) -> Result<Running> {
         let settings = GatewaySettings::load(file)?;
+        let transformations = Transformations::new(&settings.transform)?;
         let client = Client::open(&ClientDir::open(&settings.client)?)?;
         let client = Arc::new(client.on_remark(|remark| tracing::warn!("{remark}")));
         let tokens = Tokens::load(file, client.clone())?;
@@ -81,6 +83,7 @@ impl Running {
             memory: Arc::new(Semaphore::new(memory_mib as usize)),
             memory_mib,
             within: Duration::from_secs(settings.limits.request_seconds),
+            transformations,
             cluster: Cluster { id: client.cluster().id(), protocol: client.cluster().protocol().into() },
         });
         let runtime =

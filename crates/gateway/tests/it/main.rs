@@ -8,4 +8,5 @@ mod kms;
 mod programs;
 mod tls;
 mod tokens;
+mod transform;
 mod transit;
