@@ -40,8 +40,8 @@ pub use pairs::{warnings, why_apart, why_usages_apart};
 pub use refusal::{Reason, Refusal};
 pub use reply::{NodeStatus, Reply, StockLevel};
 pub use report::{
-    AuditEnd, CertificateDate, FaultCount, KeyBudget, KeyCount, KeyEnd, KeysReport, LATENCY_BOUNDS_MS, MOST_REPORTED_CERTIFICATES,
-    MOST_REPORTED_KEYS, Report, RequestCount,
+    AuditEnd, CertificateDate, FaultCount, KeyBudget, KeyCount, KeyEnd, KeysReport, LATENCY_BOUNDS_MS,
+    MOST_REPORTED_CERTIFICATES, MOST_REPORTED_KEYS, Report, RequestCount,
 };
 pub use right::Right;
 pub use sealed_import::{SealedImport, SealedPart};

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
-use polyclave_protocol::{Party, PartySet};
 use polyclave_protocol::protocol::Faults;
+use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::FaultCount;
 
 use crate::members::Members;
@@ -41,11 +41,12 @@ impl Seen {
 
     /// How often each node was at fault, of those that were.
     pub(crate) fn counts(&self) -> Vec<FaultCount> {
-        let all = Party::all(self.members.nodes).zip(&self.counts).map(|(node, [outvoted, silent])| FaultCount {
-            node: self.members.name_of(node).to_owned(),
-            outvoted: outvoted.load(Relaxed),
-            silent: silent.load(Relaxed),
-        });
+        let all =
+            Party::all(self.members.nodes).zip(&self.counts).map(|(node, [outvoted, silent])| FaultCount {
+                node: self.members.name_of(node).to_owned(),
+                outvoted: outvoted.load(Relaxed),
+                silent: silent.load(Relaxed),
+            });
         all.filter(|count| count.outvoted + count.silent > 0).collect()
     }
 
