@@ -41,7 +41,7 @@ impl Dashboard {
         let mut drawn = Zeroizing::new([0; 32]);
         random_bytes(&mut *drawn).map_err(polyclave_client::Error::from)?;
         let token = Zeroizing::new(URL_SAFE_NO_PAD.encode(*drawn));
-        let collector = ui::start(client.clone(), None)?;
+        let collector = Collector::new(client.clone(), None)?;
         let ui = Ui::new(Access::One(GatewayToken::hash_of(&token)), collector.clone());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

@@ -86,7 +86,7 @@ impl Running {
             cluster: Cluster { id: client.cluster().id(), protocol: client.cluster().protocol().into() },
         });
         let own = Own { counts: seen.counts.clone(), queue: seen.queue.clone() };
-        let collector = ui::start(client.clone(), Some(own))?;
+        let collector = Collector::new(client.clone(), Some(own))?;
         let page = Ui::new(Access::Gateway(tokens), collector.clone());
         let pages = pages(vault).merge(ui::pages(page, Hosts::Any));
         let runtime =

@@ -36,11 +36,10 @@ pub(crate) use access::{Access, Hosts};
 pub(crate) use collector::{Collector, Own};
 use search::Search;
 
-use crate::Result;
-
 const HTML: &str = include_str!("ui/page.html");
 const CSS: &str = include_str!("ui/page.css");
 const JS: &str = include_str!("ui/page.js");
+const ICON: &str = include_str!("ui/icon.svg");
 
 /// Nothing from elsewhere, nothing inline, and nobody may put the page into a frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
@@ -72,6 +71,7 @@ pub(crate) fn pages(ui: Arc<Ui>, hosts: Hosts) -> Router {
         .route("/ui", text("text/html; charset=utf-8", HTML))
         .route("/ui/page.css", text("text/css; charset=utf-8", CSS))
         .route("/ui/page.js", text("text/javascript; charset=utf-8", JS))
+        .route("/ui/icon.svg", text("image/svg+xml", ICON))
         .route("/ui/stream", get(snapshots))
         .route("/ui/keys", get(keys))
         .with_state(ui)
@@ -163,9 +163,4 @@ fn refused(status: StatusCode, why: &str) -> Response<Body> {
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
-}
-
-/// What starts and ends with a gateway or a dashboard.
-pub(crate) fn start(client: Arc<polyclave_client::Client>, own: Option<Own>) -> Result<Arc<Collector>> {
-    Ok(Collector::new(client, own)?)
 }

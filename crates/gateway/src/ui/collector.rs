@@ -186,9 +186,9 @@ impl Shared {
 
     /// Waits, but not when all ends.
     fn pause(&self, time: Duration) {
-        let (until, (lock, raised)) = (Instant::now() + time, &self.wake);
+        let (lock, raised) = &self.wake;
         let mut held = lock.lock();
-        while !self.stopping.load(Relaxed) && !raised.wait_until(&mut held, until).timed_out() {}
+        raised.wait_while_for(&mut held, |()| !self.stopping.load(Relaxed), time);
     }
 
     fn wake(&self) {

@@ -108,7 +108,7 @@ function sees(node, names) {
   const told = names.filter((name) => name !== node.name).map((name) => {
     const there = node.sees.includes(name);
     const why = (node.why_missing || {})[name];
-    const mark = make('span', { class: there ? 'good' : 'bad' }, (there ? '✓\u00a0' : '✕\u00a0') + name);
+    const mark = make('span', { class: 'mark ' + (there ? 'good' : 'bad') }, (there ? '✓\u00a0' : '✕\u00a0') + name);
     if (why) mark.title = why;
     return [mark, (there ? '+' : '-') + name];
   });
@@ -198,11 +198,14 @@ function others(told) {
     return [one.of + ' ' + one.name, date(one.ends), [span(left), left < 2 * 86400 ? 'bad' : one.soon ? 'warn' : '']];
   }), 'not told');
   $('certificates-note').textContent = told.certificates.beyond ? 'And ' + told.certificates.beyond + ' that end later.' : '';
-  rows('stock', [, , , 'n'], told.stock.flatMap((kind) => kind.nodes.map((one, at) => {
-    const part = one.level ? one.blocks / one.level : 1;
+  rows('stock', [, , 'n'], told.stock.map((kind) => {
+    const part = (one) => one.level ? one.blocks / one.level : 1;
+    const least = kind.nodes.reduce((a, b) => part(b) < part(a) ? b : a);
+    const alike = kind.nodes.every((one) => one.blocks === least.blocks);
     const what = kind.kind === kind.ciphers ? kind.kind : kind.kind + ', ' + kind.ciphers;
-    return [at ? '' : what, one.node, bar(part, part < 0.1 ? 'bad' : part < 0.25 ? 'warn' : ''), group(one.blocks) + ' of ' + group(one.level)];
-  })), 'this protocol keeps none');
+    return [what, bar(part(least), part(least) < 0.1 ? 'bad' : part(least) < 0.25 ? 'warn' : ''),
+      group(least.blocks) + ' of ' + group(least.level), alike ? 'all alike' : least.node];
+  }), 'none: this protocol makes nothing ahead, or no node tells');
   rows('requests', [, 'n', 'n'], told.requests.rows.map((row) => [row.operation, rate(row.rate), group(row.total)]), 'none yet');
   rows('refusals', [, 'n'], told.refusals.map((row) => [
     row.reason, [row.lately ? group(row.lately) : DASH, row.lately ? 'warn' : 'soft'],

@@ -4,6 +4,7 @@ mod common;
 mod golden_files;
 mod hostile;
 mod kms;
+mod page;
 mod programs;
 mod tls;
 mod tokens;
