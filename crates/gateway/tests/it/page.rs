@@ -2,6 +2,7 @@
 
 mod grafana;
 mod in_browser;
+mod many_keys;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -27,8 +28,9 @@ impl Stream {
     fn open(address: SocketAddr, token: &str) -> Result<Stream, u16> {
         let mut socket = TcpStream::connect(address).expect("connected");
         socket.set_read_timeout(Some(PATIENCE)).expect("set");
-        let asked =
-            format!("GET /ui/stream HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n");
+        let asked = format!(
+            "GET /ui/stream HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\r\n"
+        );
         socket.write_all(asked.as_bytes()).expect("asked");
         let mut reader = BufReader::new(socket);
         let mut line = String::new();
@@ -207,7 +209,7 @@ fn the_page_tells_what_happens_and_a_node_that_is_gone() {
     assert!(spent.is_some_and(|row| row["by"]["node-1"].as_u64() >= Some(1)), "{}", told["refusals"]);
     let operations: Vec<_> = told["requests"]["rows"].as_array().expect("rows").iter().collect();
     assert!(
-        operations.iter().any(|row| row["operation"] == "cmac" && row["total"].as_u64() >= Some(2)),
+        operations.iter().any(|row| row["operation"] == "mac" && row["total"].as_u64() >= Some(2)),
         "{operations:?}"
     );
     assert_eq!(told["cluster"]["correction"], "none");

@@ -1,5 +1,6 @@
 //! A browser without a screen, asked over WebDriver, which is JSON over HTTP: Debian's `chromium` and `chromium-driver`.
 
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -61,10 +62,31 @@ impl Browser {
 
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let answer =
-            Ask::new(method, &format!("{}{path}", self.session)).body(body.as_bytes()).of(self.address);
-        assert_eq!(answer.status, 200, "{path}: {answer:?}");
-        answer.json["value"].clone()
+        let asked = Ask::new(method, &format!("{}{path}", self.session)).host(&self.address.to_string());
+        let asked = asked.body(body.as_bytes());
+        let mut stream = TcpStream::connect(self.address).expect("connected");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream.write_all(&asked.head()).and_then(|()| stream.write_all(body.as_bytes())).expect("asked");
+        // It keeps connections, so the answer ends where it says.
+        let mut reader = BufReader::new(stream);
+        let (mut status, mut bytes) = (String::new(), 0);
+        reader.read_line(&mut status).expect("an answer");
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).expect("a head");
+            let line = line.trim_end().to_lowercase();
+            match line.strip_prefix("content-length:") {
+                Some(length) => bytes = length.trim().parse().expect("a number"),
+                None if line.is_empty() => break,
+                None => {}
+            }
+        }
+        let mut answer = vec![0; bytes];
+        reader.read_exact(&mut answer).expect("the answer");
+        let text = String::from_utf8_lossy(&answer);
+        assert!(status.contains(" 200 "), "{path}: {status}{text}");
+        let mut answer: Value = serde_json::from_slice(&answer).expect("JSON");
+        answer["value"].take()
     }
 
     pub fn open(&self, url: &str) {
