@@ -209,7 +209,7 @@ function others(told) {
   rows('requests', [, 'n', 'n'], told.requests.rows.map((row) => [row.operation, rate(row.rate), group(row.total)]), 'none yet');
   rows('refusals', [, 'n'], told.refusals.map((row) => [
     row.reason, [row.lately ? group(row.lately) : DASH, row.lately ? 'warn' : 'soft'],
-    Object.entries(row.by).filter(([, count]) => count).map(([node, count]) => node + ' ' + group(count)).join(', '),
+    Object.entries(row.by).filter(([, count]) => count).map(([node, count]) => node + ': ' + group(count)).join(', '),
   ]), 'none');
   rows('faults', [, , 'n', 'n'], told.faults.map((row) => [[row.node, 'name'], row.by, [group(row.outvoted), row.outvoted ? 'bad' : ''], group(row.silent)]), 'none seen');
   $('gateway-section').hidden = !told.gateway;

@@ -141,7 +141,7 @@ fn row(node: &Shown<'_>, address: &str, client: &Client) -> Value {
             row["p99"] = json!(quantile(&seen.history.latencies(), 0.99));
             row["audit"] = json!({
                 "number": report.audit.map(|end| end.number),
-                "hash": report.audit.map(|end| hex::encode(&end.hash[..6])),
+                "hash": report.audit.map(|end| hex::encode(&end.hash[..4])),
                 "contradiction": seen.history.contradiction(),
                 "failure": report.audit_failure,
             });
