@@ -93,7 +93,7 @@ fn of_reach(alarms: &mut Alarms, node: &Shown<'_>) {
             "Its operator runs `polyclave node allow` there with the client's card.",
         ),
         Some((seconds, why)) => alarms.bad(
-            format!("{name} is not reached since {}: {why}.", time(seconds)),
+            format!("{name} is not reached since {}: {}.", time(seconds), why.to_string().trim_end_matches('.')),
             format!("Start it (`polyclave node run` on its machine), or look at its log and the network to {name}."),
         ),
         None => {

@@ -11,7 +11,9 @@ use axum::body::Bytes;
 use parking_lot::{Condvar, Mutex};
 use polyclave_client::{Client, Error};
 use polyclave_protocol::Party;
-use polyclave_transport::wire::{NodeStatus, Reason, Report};
+use polyclave_transport::wire::{
+    LATENCY_BOUNDS_MS, MOST_REPORTED_CERTIFICATES, MOST_REPORTED_KEYS, NodeStatus, Reason, Report,
+};
 use tokio::sync::watch;
 
 use super::history::History;
@@ -22,6 +24,13 @@ use crate::queue::Queue;
 
 /// How often nodes are asked, and snapshots are made.
 pub(super) const EVERY: Duration = Duration::from_secs(1);
+
+/// The same for a node that does not let this client watch: each question has its lines in the node's audit log.
+const SELDOM: Duration = Duration::from_secs(5);
+
+/// The most rows of a node about other nodes or material, and the most numbers of keys or requests.
+const MOST_ROWS: usize = 64;
+const MOST_COUNTS: usize = 512;
 
 /// What a gateway counts itself.
 #[derive(Clone)]
@@ -204,9 +213,16 @@ impl Shared {
     fn ask(&self, node: Party) {
         let seen = &self.nodes[node.index()];
         let began = Instant::now();
-        seen.lock().asked = Some(began);
+        {
+            let mut seen = seen.lock();
+            let is_denied = seen.told.as_ref().filter(|said| said.what.report().is_none());
+            if seen.gone.is_none() && is_denied.is_some_and(|said| said.at.elapsed() < SELDOM) {
+                return;
+            }
+            seen.asked = Some(began);
+        }
         let answer = match self.client.report(node) {
-            Ok(report) => Ok(What::Report(Box::new(report))),
+            Ok(report) => Ok(What::Report(Box::new(clipped(report)))),
             Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Denied => {
                 self.client.status_of(node).map(|status| What::Status(status, refusal.message))
             }
@@ -228,4 +244,20 @@ impl Shared {
             }
         }
     }
+}
+
+/// The report with no more than an honest node tells.
+fn clipped(mut report: Report) -> Report {
+    report.status.stock.truncate(MOST_ROWS);
+    report.why_missing.truncate(MOST_ROWS);
+    report.faults.truncate(MOST_ROWS);
+    report.requests.truncate(MOST_COUNTS);
+    report.latencies.truncate(LATENCY_BOUNDS_MS.len() + 1);
+    report.certificates.truncate(MOST_REPORTED_CERTIFICATES);
+    if let Some(keys) = &mut report.keys {
+        keys.counts.truncate(MOST_COUNTS);
+        keys.least.truncate(MOST_REPORTED_KEYS);
+        keys.ending.truncate(MOST_REPORTED_KEYS);
+    }
+    report
 }

@@ -28,7 +28,7 @@ struct Sample {
 
 impl Sample {
     fn total(&self) -> u64 {
-        self.requests.values().sum()
+        sum(self.requests.values())
     }
 }
 
@@ -92,7 +92,7 @@ impl History {
     /// How many requests ended with an outcome in the last minute, as far as this was seen.
     pub(super) fn lately(&self, outcome: &str) -> u64 {
         let of = |sample: &Sample| -> u64 {
-            sample.requests.iter().filter(|((_, o), _)| o == outcome).map(|(_, count)| *count).sum()
+            sum(sample.requests.iter().filter(|((_, o), _)| o == outcome).map(|(_, count)| count))
         };
         self.between(LATELY).map_or(0, |(first, last)| of(last).saturating_sub(of(first)))
     }
@@ -111,17 +111,22 @@ impl History {
     }
 }
 
+/// A node may tell any numbers.
+pub(super) fn sum<'n>(numbers: impl IntoIterator<Item = &'n u64>) -> u64 {
+    numbers.into_iter().fold(0, |sum, number| sum.saturating_add(*number))
+}
+
 fn per_second(count: u64, first: &Sample, last: &Sample) -> f64 {
     count as f64 / last.at.duration_since(first.at).as_secs_f64()
 }
 
 /// The bound, in milliseconds, within which a part of requests was answered. `None` if there were none; the last bound if it took longer.
 pub(super) fn quantile(buckets: &[u64], part: f64) -> Option<u32> {
-    let total: u64 = buckets.iter().sum();
+    let total = sum(buckets);
     let wanted = (total as f64 * part).ceil() as u64;
-    let mut seen = 0;
+    let mut seen = 0_u64;
     let reached = |count: &u64| {
-        seen += count;
+        seen = seen.saturating_add(*count);
         seen >= wanted
     };
     let bucket = buckets.iter().position(reached).filter(|_| total > 0)?;
@@ -133,7 +138,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantile_is_the_bound_of_its_bucket() {
+    fn a_quantile_is_the_bound_of_its_bucket_whatever_numbers_a_node_tells() {
+        assert_eq!(quantile(&[u64::MAX; 40], 0.5), Some(1));
         let mut buckets = [0; LATENCY_BOUNDS_MS.len() + 1];
         assert_eq!(quantile(&buckets, 0.5), None);
         (buckets[0], buckets[3]) = (98, 2);

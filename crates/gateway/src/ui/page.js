@@ -9,6 +9,7 @@ const STATES = ['active', 'deactivated', 'compromised'];
 // In memory only. In the address after '#' if `polyclave dashboard` printed it: browsers do not send that part.
 let token = new URLSearchParams(location.hash.slice(1)).get('token') || '';
 let retry_ms = 1000;
+let spoken_kind = '';
 const rates = [], latencies = [];
 
 function make(tag, attributes, ...children) {
@@ -56,7 +57,7 @@ function span(seconds) {
   if (seconds < 172800) return Math.floor(seconds / 3600) + ' h';
   return Math.floor(seconds / 86400) + ' days';
 }
-const date = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
+const date = (seconds) => seconds > 8e12 ? 'never' : new Date(seconds * 1000).toISOString().slice(0, 10);
 function bar(part, level) {
   const inner = make('i');
   const shown = Math.min(1, Math.max(0, part));
@@ -100,6 +101,10 @@ function alarms(told) {
     if (p.firstChild.textContent !== what) p.firstChild.textContent = what;
     if (p.lastChild.textContent !== to_do) p.lastChild.textContent = to_do;
   });
+  // Spoken when something else is wrong, and not when a number of seconds grows.
+  const spoken = lines.map(([, what]) => what).join(' ');
+  const kind = spoken.replace(/\d+/g, '');
+  if (kind !== spoken_kind) { spoken_kind = kind; $('spoken').textContent = spoken; }
   document.title = (told.rows.length ? '(' + (told.rows.length + told.beyond) + ') ' : '') + 'Polyclave';
 }
 

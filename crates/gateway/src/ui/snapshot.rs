@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::alarms::alarms;
 use super::collector::{Said, Seen, What};
-use super::history::quantile;
+use super::history::{quantile, sum};
 use crate::counts::Told;
 
 /// What is older says nothing of now: nobody looked meanwhile, or the node has been silent for longer than a question may take.
@@ -230,7 +230,10 @@ fn requests(nodes: &[Shown<'_>]) -> Value {
     for node in nodes {
         let Some(report) = node.report() else { continue };
         let mut own: BTreeMap<&str, u64> = BTreeMap::new();
-        report.requests.iter().for_each(|r| *own.entry(&r.operation).or_default() += r.requests);
+        for r in &report.requests {
+            let count = own.entry(&r.operation).or_default();
+            *count = count.saturating_add(r.requests);
+        }
         let rates = node.seen.history.rates();
         for (operation, count) in own {
             let total = totals.entry(operation.into()).or_default();
@@ -239,7 +242,7 @@ fn requests(nodes: &[Shown<'_>]) -> Value {
         }
         let more = node.seen.history.latencies();
         latencies.resize(latencies.len().max(more.len()), 0);
-        latencies.iter_mut().zip(more).for_each(|(sum, count)| *sum += count);
+        latencies.iter_mut().zip(more).for_each(|(sum, count)| *sum = sum.saturating_add(count));
     }
     let rate = nodes.iter().filter_map(|node| node.seen.history.rate().filter(|_| node.report().is_some()));
     let rows: Vec<Value> = totals
@@ -262,7 +265,7 @@ fn refusals(nodes: &[Shown<'_>]) -> Value {
         let by: BTreeMap<&str, u64> = reports()
             .map(|(node, report)| {
                 let same = report.requests.iter().filter(|r| r.outcome == reason);
-                (node.name, same.map(|r| r.requests).sum())
+                (node.name, sum(same.map(|r| &r.requests)))
             })
             .collect();
         let lately = reports().map(|(node, _)| node.seen.history.lately(&reason)).max();

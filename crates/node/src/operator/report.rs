@@ -21,6 +21,10 @@ use crate::store::Store;
 /// How long what takes long is kept.
 const KEEP: Duration = Duration::from_secs(5);
 
+/// The most kinds of keys that are told apart, since sets of modes can be many.
+const MOST_KINDS: usize = 64;
+const OTHERS: &str = "others";
+
 /// What was found out last.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Option<Slow>>);
@@ -94,7 +98,9 @@ fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
     let (mut least, mut ending) = (Vec::new(), Vec::new());
     for info in &infos {
         let state = state_at(info, now);
-        *counts.entry((kind(info), state)).or_default() += 1;
+        let kind = kind(info);
+        let is_known = counts.contains_key(&(kind.clone(), state)) || counts.len() < MOST_KINDS;
+        *counts.entry((if is_known { kind } else { OTHERS.into() }, state)).or_default() += 1;
         if let Some((at, removed)) = end(info) {
             ending.push((at, removed, info));
         }
@@ -122,7 +128,6 @@ fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
         removed,
     });
     Some(KeysReport {
-        // Ciphers and sets of modes are few, and come from the catalog.
         counts: counts.collect(),
         least: least.take(MOST_REPORTED_KEYS).collect(),
         ending: ending.take(MOST_REPORTED_KEYS).collect(),
