@@ -60,9 +60,9 @@ fn processor_time_of(work: impl FnOnce()) -> Duration {
     let now = || {
         let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
         let after_name = stat.rsplit_once(')').expect("a name").1;
-        let fields: Vec<u64> = after_name.split_whitespace().filter_map(|field| field.parse().ok()).collect();
+        let fields: Vec<i64> = after_name.split_whitespace().filter_map(|field| field.parse().ok()).collect();
         // Without the state, which is no number, user and system time are the eleventh and twelfth.
-        Duration::from_millis(10 * (fields[10] + fields[11]))
+        Duration::from_millis(10 * (fields[10] + fields[11]).unsigned_abs())
     };
     let before = now();
     work();
