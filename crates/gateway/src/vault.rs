@@ -42,7 +42,7 @@ use route::Call;
 
 /// What requests are answered with.
 pub(crate) struct Vault {
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: Arc<Tokens>,
     pub(crate) queue: Queue,
     pub(crate) versions: Versions,
     pub(crate) look: Arc<Look>,

@@ -1,5 +1,6 @@
 //! Three nodes, a gateway in front of them, and a program that asks it.
 
+mod browser;
 mod http;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use polyclave_node::local::{Local, create};
 use polyclave_transport::wire::Right;
 use serde_json::Value;
 
+pub use browser::Browser;
 pub use http::*;
 
 /// How long a test waits for what happens by itself: much longer than it takes, since machines are busy.

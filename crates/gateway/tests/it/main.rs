@@ -5,6 +5,7 @@ mod go_programs;
 mod golden_files;
 mod hostile;
 mod kms;
+mod page;
 mod programs;
 mod tls;
 mod tokens;
