@@ -6,6 +6,7 @@ mod approval;
 mod client;
 mod cluster;
 mod crypt;
+mod dashboard;
 pub mod demo;
 mod files;
 mod fingerprint;
@@ -95,6 +96,8 @@ enum Command {
     /// Serve Vault's transit API, and a KMS for Kubernetes, to programs that do not know this one.
     #[command(subcommand)]
     Gateway(gateway::Command),
+    /// Serve a page on this machine that shows how the nodes are.
+    Dashboard(dashboard::Arguments),
     /// Exchange values for tokens of the same format (FF1).
     Tokenize(tokenize::Arguments),
     /// Exchange tokens for the values that they were made of.
@@ -131,6 +134,7 @@ pub fn main() -> ExitCode {
         Command::Detokenize(arguments) => tokenize::run(&arguments, tokenize::Direction::ToValues),
         Command::Random(arguments) => random::run(&arguments),
         Command::Gateway(command) => gateway::run(&command),
+        Command::Dashboard(arguments) => dashboard::run(&arguments),
         Command::Rewrap(arguments) => rewrap::run(&arguments),
         Command::Manual(arguments) => manual::pages(&arguments, Arguments::command()),
         Command::Completions(arguments) => manual::completions(&arguments, Arguments::command()),

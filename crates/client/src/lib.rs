@@ -45,6 +45,7 @@ mod listing;
 mod padding;
 mod pieces;
 mod random;
+mod report;
 mod rewrap;
 mod sealed;
 mod strategy;

@@ -43,6 +43,24 @@ pub struct Tokenization<'a> {
     pub keeps_others: bool,
 }
 
+impl Tokenization<'_> {
+    /// The digits of a value that FF1 can tokenize, as long as it is and under its tweak; or what is wrong with it.
+    fn digits(&self, Tweaked { value, tweak }: &Tweaked<'_>) -> Result<Zeroizing<Vec<u8>>> {
+        let digits = self.alphabet.digits(value, self.keeps_others)?;
+        if tweak.len() > MOST_TWEAK {
+            let told = format!("a tweak of {} bytes; {MOST_TWEAK} are allowed", tweak.len());
+            return Err(Error::Misuse(told));
+        }
+        Ff1::new(self.alphabet.radix(), digits.len() as u32).map_err(Error::Misuse)?;
+        Ok(digits)
+    }
+
+    /// What is wrong with a value or a token, before the nodes are asked: in a batch, one that is wrong is an error for all.
+    pub fn check(&self, value: &Tweaked<'_>) -> Result<()> {
+        self.digits(value).map(drop)
+    }
+}
+
 impl Client {
     /// The tokens of some values, in the order of the values.
     pub fn tokenize(
@@ -116,15 +134,9 @@ impl Client {
         let mut digits = Vec::with_capacity(values.len());
         // Values that can be in one conversation: of one length, under tweaks of one length.
         let mut alike: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
-        for (i, Tweaked { value, tweak }) in values.iter().enumerate() {
-            let of_value_i = alphabet.digits(value, how.keeps_others).map_err(|e| of_value(i, e))?;
-            if tweak.len() > MOST_TWEAK {
-                let told = format!("a tweak of {} bytes; {MOST_TWEAK} are allowed", tweak.len());
-                return Err(of_value(i, Error::Misuse(told)));
-            }
-            let length = of_value_i.len();
-            Ff1::new(alphabet.radix(), length as u32).map_err(|told| of_value(i, Error::Misuse(told)))?;
-            alike.entry((length, tweak.len())).or_default().push(i);
+        for (i, value) in values.iter().enumerate() {
+            let of_value_i = how.digits(value).map_err(|e| of_value(i, e))?;
+            alike.entry((of_value_i.len(), value.tweak.len())).or_default().push(i);
             digits.push(of_value_i);
         }
         for ((length, _), which) in alike {

@@ -4,6 +4,7 @@ mod listener;
 #[cfg(test)]
 mod tests;
 mod token;
+mod transform;
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,9 @@ use crate::{Error, Result, check_name, private, text};
 
 pub use listener::{GatewayListener, KmsListener};
 pub use token::{GatewayToken, TOKEN_RIGHTS};
+pub use transform::{
+    GatewayAlphabet, GatewayRole, GatewayTemplate, GatewayTransform, GatewayTransformation, TweakSource,
+};
 
 /// The file in a gateway's directory.
 const FILE: &str = "gateway.toml";
@@ -33,6 +37,8 @@ pub struct GatewaySettings {
     pub kms: Vec<KmsListener>,
     /// Who may use Vault's API.
     pub tokens: Vec<GatewayToken>,
+    /// What is tokenized, and how.
+    pub transform: GatewayTransform,
 }
 
 /// How much may be asked of a gateway at once.
@@ -77,6 +83,8 @@ struct Text {
     kms: Vec<Spanned<KmsListener>>,
     #[serde(default)]
     token: Vec<Spanned<GatewayToken>>,
+    #[serde(default)]
+    transform: GatewayTransform,
 }
 
 impl GatewaySettings {
@@ -95,9 +103,10 @@ impl GatewaySettings {
 
     /// Reads settings. An error names the line, and the entry if it can be read.
     pub fn parse(text: &str) -> Result<GatewaySettings> {
-        let Text { client, http_listen, limits, listener, kms, token } = text::parse(text)?;
+        let Text { client, http_listen, limits, listener, kms, token, transform } = text::parse(text)?;
         let at = |start: usize| text[..start].bytes().filter(|b| *b == b'\n').count() + 1;
         limits.check()?;
+        transform.check()?;
         if let Some(address) = &http_listen {
             listener::check_loopback(address.get_ref())
                 .map_err(|e| placed(e, at(address.span().start), "http_listen"))?;
@@ -138,6 +147,7 @@ impl GatewaySettings {
             listeners: listener.into_iter().map(Spanned::into_inner).collect(),
             kms: kms.into_iter().map(Spanned::into_inner).collect(),
             tokens: token.into_iter().map(Spanned::into_inner).collect(),
+            transform,
         })
     }
 

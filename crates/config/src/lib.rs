@@ -71,7 +71,10 @@ pub use client::ClientDir;
 pub use cluster::{Change, Cluster, Consent, Replaced};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
-pub use gateway::{GatewayLimits, GatewayListener, GatewaySettings, GatewayToken, KmsListener, TOKEN_RIGHTS};
+pub use gateway::{
+    GatewayAlphabet, GatewayLimits, GatewayListener, GatewayRole, GatewaySettings, GatewayTemplate,
+    GatewayToken, GatewayTransform, GatewayTransformation, KmsListener, TOKEN_RIGHTS, TweakSource,
+};
 pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;
 pub use name::check_name;

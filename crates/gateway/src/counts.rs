@@ -1,9 +1,11 @@
 //! What the gateway counts, for Prometheus. None of it says anything of keys or messages; tokens are named in the log only.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use metrics::with_local_recorder;
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use parking_lot::Mutex;
 
 /// Upper bounds of the buckets of durations, in seconds.
 const BUCKETS: [f64; 11] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0, 10.0, 60.0];
@@ -12,13 +14,25 @@ const BUCKETS: [f64; 11] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0, 
 pub(crate) struct Counts {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
+    /// The same for the operator's page.
+    requests: Mutex<BTreeMap<Answered, u64>>,
+}
+
+/// API, operation and outcome of requests. There are few: what callers name is not among them.
+type Answered = (&'static str, &'static str, String);
+
+/// What the operator's page shows.
+pub(crate) struct Told {
+    pub(crate) requests: BTreeMap<Answered, u64>,
+    pub(crate) with_nodes: usize,
+    pub(crate) waiting: usize,
 }
 
 impl Counts {
     pub(crate) fn new() -> Result<Counts, BuildError> {
         let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.build_recorder();
         let handle = recorder.handle();
-        Ok(Counts { recorder, handle })
+        Ok(Counts { recorder, handle, requests: Mutex::default() })
     }
 
     /// Counts a request that was answered.
@@ -28,6 +42,7 @@ impl Counts {
         outcome: String,
         took: Duration,
     ) {
+        *self.requests.lock().entry((api, operation, outcome.clone())).or_default() += 1;
         with_local_recorder(&self.recorder, || {
             metrics::counter!("polyclave_gateway_requests_total", "api" => api, "operation" => operation, "outcome" => outcome)
                 .increment(1);
@@ -45,6 +60,11 @@ impl Counts {
         });
         self.handle.run_upkeep();
         self.handle.render()
+    }
+
+    /// For the operator's page.
+    pub(crate) fn told(&self, (with_nodes, waiting): (usize, usize)) -> Told {
+        Told { requests: self.requests.lock().clone(), with_nodes, waiting }
     }
 
     /// Sorts samples into their buckets. They accumulate until this is called.

@@ -35,6 +35,14 @@ pub enum Error {
         /// What is wrong and what to do.
         detail: String,
     },
+    /// A transformation that cannot be meant.
+    #[error("the transformation {name:?} under [transform]: {told}")]
+    Transformation {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        told: String,
+    },
     /// A certificate that cannot be made.
     #[error("cannot make a certificate: {0}")]
     Certificate(String),

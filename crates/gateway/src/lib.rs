@@ -1,9 +1,10 @@
-//! `polyclave gateway`: programs that call Vault's transit engine, and API servers of Kubernetes, use keys of the nodes without a change.
+//! `polyclave gateway` and `polyclave dashboard`: programs that call Vault's transit engine, and API servers of Kubernetes, use keys of the nodes without a change;
+//! and operators see on a page how the nodes are.
 //!
 //! ```text
 //! listen.rs (loopback, TLS, Unix sockets)        tokens.rs (who may ask for what)
 //!     |                     |
-//! vault.rs               kms.rs                  look.rs (whether the nodes can serve)
+//! vault.rs    ui.rs      kms.rs                  look.rs (whether the nodes can serve); dashboard.rs: ui.rs alone
 //!     \                     /
 //!      queue.rs (whose turn it is), nodes.rs (on threads), versions.rs
 //!                 |
@@ -15,6 +16,7 @@
 
 mod connections;
 mod counts;
+mod dashboard;
 mod error;
 mod failure;
 mod kms;
@@ -27,10 +29,18 @@ mod queue;
 mod running;
 mod tls;
 mod tokens;
+mod transform;
+mod ui;
 mod vault;
 mod versions;
 
+pub use dashboard::Dashboard;
 pub use error::{Error, Result};
 pub use make_certificate::make_certificate;
 pub use make_token::make_token;
 pub use running::Running;
+
+/// Checks what the settings have about tokenization, as a gateway does when it starts.
+pub fn check_transform(settings: &polyclave_config::GatewayTransform) -> Result<()> {
+    transform::Transformations::new(settings).map(drop)
+}

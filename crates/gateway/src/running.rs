@@ -24,6 +24,8 @@ use crate::look::{Look, Looking};
 use crate::nodes::Asker;
 use crate::queue::Queue;
 use crate::tokens::Tokens;
+use crate::transform::Transformations;
+use crate::ui::{self, Access, Collector, Hosts, Own, Ui};
 use crate::vault::{Cluster, Vault, pages};
 use crate::versions::Versions;
 use crate::{Result, tls};
@@ -47,6 +49,7 @@ pub struct Running {
     addresses: Vec<SocketAddr>,
     http_address: Option<SocketAddr>,
     looking: Looking,
+    collector: Arc<Collector>,
     client: Arc<Client>,
 }
 
@@ -62,9 +65,10 @@ impl Running {
     /// Starts the gateway of a file. The nodes need not be there yet.
     pub fn start(file: &Path) -> Result<Running> {
         let settings = GatewaySettings::load(file)?;
+        let transformations = Transformations::new(&settings.transform)?;
         let client = Client::open(&ClientDir::open(&settings.client)?)?;
         let client = Arc::new(client.on_remark(|remark| tracing::warn!("{remark}")));
-        let tokens = Tokens::load(file, client.clone())?;
+        let tokens = Arc::new(Tokens::load(file, client.clone())?);
         let keys = settings.kms.iter().map(|kms| kms.key.clone()).collect();
         let looking = Looking::start(client.clone(), keys)?;
         looking.wait_for_first(FIRST_LOOK);
@@ -73,7 +77,7 @@ impl Running {
         let seen = Seen { counts, look: looking.look.clone(), queue };
         let memory_mib = u32::try_from(settings.limits.memory_mib).unwrap_or(u32::MAX >> 4);
         let vault = Arc::new(Vault {
-            tokens,
+            tokens: tokens.clone(),
             queue: seen.queue.clone(),
             versions: Versions::default(),
             look: seen.look.clone(),
@@ -81,8 +85,13 @@ impl Running {
             memory: Arc::new(Semaphore::new(memory_mib as usize)),
             memory_mib,
             within: Duration::from_secs(settings.limits.request_seconds),
+            transformations,
             cluster: Cluster { id: client.cluster().id(), protocol: client.cluster().protocol().into() },
         });
+        let own = Own { counts: seen.counts.clone(), queue: seen.queue.clone() };
+        let collector = Collector::new(client.clone(), Some(own))?;
+        let page = Ui::new(Access::Gateway(tokens), collector.clone());
+        let pages = pages(vault).merge(ui::pages(page, Hosts::Any));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("gateway").build()?;
         let mut running = Running {
@@ -94,18 +103,19 @@ impl Running {
             addresses: Vec::new(),
             http_address: None,
             looking,
+            collector,
             client,
         };
-        running.listen(&settings, &seen, vault)?;
+        running.listen(&settings, &seen, &pages)?;
         Ok(running)
     }
 
-    fn listen(&mut self, settings: &GatewaySettings, seen: &Seen, vault: Arc<Vault>) -> Result<()> {
+    fn listen(&mut self, settings: &GatewaySettings, seen: &Seen, pages: &Router) -> Result<()> {
         let most = settings.limits.connections;
         for listener in &settings.listeners {
             let acceptor =
                 listener.tls().map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?;
-            let address = self.serve(&listener.address, acceptor, pages(vault.clone()), most)?;
+            let address = self.serve(&listener.address, acceptor, pages.clone(), most)?;
             self.addresses.push(address);
         }
         if let Some(address) = &settings.http_listen {
@@ -197,6 +207,8 @@ impl Drop for Running {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         self.tasks.iter().for_each(JoinHandle::abort);
+        // Streams of the page end with it.
+        self.collector.end();
         let graceful = std::mem::take(&mut *self.graceful.lock());
         let ended =
             runtime.block_on(async { tokio::time::timeout(LAST_REQUESTS, graceful.shutdown()).await });

@@ -1,7 +1,7 @@
 //! Vault's API, as far as programs that use the transit engine ask for it.
 //!
 //! ```text
-//! route.rs (what is asked) -> here (who asks, and whether it may) -> keys.rs, messages.rs, local.rs, token.rs, health.rs -> answer.rs
+//! route.rs (what is asked) -> here (who asks, and whether it may) -> keys.rs, messages.rs, transform.rs, local.rs, token.rs, health.rs -> answer.rs
 //! ```
 
 mod answer;
@@ -14,6 +14,7 @@ mod local;
 mod messages;
 mod route;
 mod token;
+mod transform;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +26,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Response};
 use axum::routing::any;
 use polyclave_config::GatewayToken;
+use polyclave_transport::wire::Right;
 use tokio::sync::Semaphore;
 
 use crate::counts::Counts;
@@ -32,6 +34,7 @@ use crate::failure::Failure;
 use crate::look::Look;
 use crate::queue::Queue;
 use crate::tokens::{Token, Tokens};
+use crate::transform::Transformations;
 use crate::versions::Versions;
 use answer::Answer;
 use fields::Fields;
@@ -39,7 +42,7 @@ use route::Call;
 
 /// What requests are answered with.
 pub(crate) struct Vault {
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: Arc<Tokens>,
     pub(crate) queue: Queue,
     pub(crate) versions: Versions,
     pub(crate) look: Arc<Look>,
@@ -49,6 +52,7 @@ pub(crate) struct Vault {
     pub(crate) memory_mib: u32,
     pub(crate) within: Duration,
     pub(crate) cluster: Cluster,
+    pub(crate) transformations: Transformations,
 }
 
 /// What is told of the cluster.
@@ -144,6 +148,9 @@ impl Vault {
             route::What::DataKey { key, shown } => {
                 messages::data_key(self, (caller, call), (key, *shown), fields).await
             }
+            route::What::Transform { direction, role } => {
+                transform::transform(self, caller, (*direction, role), fields).await
+            }
             route::What::Random { bytes } => local::random(bytes.as_deref(), fields),
             route::What::Hash { algorithm } => local::hash(algorithm.as_deref(), fields),
             route::What::LookUpSelf => Ok(token::look_up(caller)),
@@ -173,6 +180,14 @@ impl Caller {
             None => Ok(()),
             Some(_) => Err(Failure::NotAllowed),
         }
+    }
+}
+
+impl Caller {
+    /// Whether the token may do something with a key that the request's body names, as the file says now.
+    fn allow_key(&self, vault: &Vault, right: Right, key: &str) -> Result<(), Failure> {
+        let token = vault.tokens.find(&self.hash).ok_or(Failure::Stranger)?;
+        if token.entry.allows(right, key) { Ok(()) } else { Err(Failure::NotAllowed) }
     }
 }
 

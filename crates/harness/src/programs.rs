@@ -57,10 +57,15 @@ pub fn python_with(packages: &[&str], dir: &Path, within: Duration) -> Option<Pa
     has_packages(&own).then_some(own)
 }
 
-/// A command of Go in a folder with a `go.mod`. Nothing is fetched but the modules of `go.sum`: not another version of Go, and not other modules.
+/// A command of Go in a folder with a `go.mod`, in the background of what else runs here: it compiles for all processors. Nothing is fetched but the modules of `go.sum`: not another version of Go, and not other modules.
 pub fn go_in(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("go");
-    command.args(arguments).current_dir(folder).env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly");
+    let mut command = Command::new("nice");
+    command
+        .args(["-n", "19", "go"])
+        .args(arguments)
+        .current_dir(folder)
+        .env("GOTOOLCHAIN", "local")
+        .env("GOFLAGS", "-mod=readonly");
     command
 }
 

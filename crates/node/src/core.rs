@@ -7,11 +7,13 @@ use crate::Result;
 use polyclave_transport::wire::NodeStatus;
 
 use crate::clients::rules::Rules;
+use crate::clients::tally::Tally;
 use crate::material::state::Material;
 use crate::members::Members;
 use crate::operator::clock::Dates;
 use crate::operator::faults::Seen;
 use crate::operator::logbook::Logbook;
+use crate::operator::report::Kept;
 use crate::peers::network::Network;
 use crate::requests::service::Service;
 use crate::store::{Incarnation, Store};
@@ -36,6 +38,10 @@ pub(crate) struct Core {
     pub(crate) most_followed: usize,
     /// The faults of other nodes that this node has seen.
     pub(crate) seen: Seen,
+    /// Requests that it has answered.
+    pub(crate) tally: Tally,
+    /// What it told of its keys last.
+    pub(crate) kept: Kept,
 }
 
 impl Core {

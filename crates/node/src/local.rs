@@ -19,7 +19,7 @@ use crate::error::system;
 const VALID_DAYS: u32 = 365;
 
 /// All rights.
-pub const ALL_RIGHTS: [Right; 15] = [
+pub const ALL_RIGHTS: [Right; 16] = [
     Right::Generate,
     Right::Import,
     Right::List,
@@ -35,6 +35,7 @@ pub const ALL_RIGHTS: [Right; 15] = [
     Right::Configure,
     Right::Rewrap,
     Right::Tokenize,
+    Right::Observe,
 ];
 
 /// The directories of a cluster on one host.

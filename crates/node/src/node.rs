@@ -221,6 +221,8 @@ fn start(
     };
     let core = Arc::new(Core {
         seen: Seen::new(members.clone(), logbook.clone()),
+        tally: Default::default(),
+        kept: Default::default(),
         members,
         threads,
         store,

@@ -101,6 +101,7 @@ fn requests() -> Vec<Request> {
     let used = uses.map(|how| Operation::Use { key: key.clone(), id: Some([4; 16]), how });
     let others = [
         Operation::Status,
+        Operation::Report,
         Operation::List { after: key.clone(), version: 2 },
         Operation::Generate(new_key()),
         Operation::Import(new_key()),
@@ -238,6 +239,36 @@ fn statement() -> Statement {
     }
 }
 
+fn report(status: NodeStatus) -> Report {
+    let (name, node) = (String::from("payroll"), String::from("node-2"));
+    let keys = KeysReport {
+        counts: vec![KeyCount { kind: "aes-128 gcm".into(), state: VersionState::Active, keys: 7 }],
+        least: vec![KeyBudget { name: name.clone(), version: 1, budget: 64, spent: 60 }],
+        ending: vec![KeyEnd { name: name.clone(), version: 2, at: 1_800_000_000, removed: false }],
+        age: 1,
+        took_ms: 3,
+    };
+    Report {
+        status,
+        now: 1_800_000_000,
+        starts: 2,
+        why_not_ready: Some("it is stopping".into()),
+        why_missing: vec![(node.clone(), "refused".into())],
+        corrects: true,
+        quarantine: None,
+        clock: None,
+        checks_failed: 0,
+        audit: Some(AuditEnd { number: 9, hash: [6; 32] }),
+        audit_failure: None,
+        faults: vec![FaultCount { node, outvoted: 1, silent: 2 }],
+        requests: vec![RequestCount { operation: "seal".into(), outcome: "done".into(), requests: 3 }],
+        latencies: vec![0; LATENCY_BOUNDS_MS.len() + 1],
+        certificates: vec![CertificateDate { of: "client".into(), name, ends: 1_800_000_000, soon: true }],
+        certificates_in_all: 1,
+        keys: Some(keys),
+    }
+}
+
 fn replies() -> Vec<Reply> {
     let stock = StockLevel { kind: "triples".into(), ciphers: "aes".into(), blocks: 3, level: 32 };
     let nodes = PartySet::all(3);
@@ -257,7 +288,8 @@ fn replies() -> Vec<Reply> {
         lacking: 1,
     };
     vec![
-        Reply::Status(status),
+        Reply::Status(status.clone()),
+        Reply::Report(Box::new(report(status))),
         Reply::Keys { keys: vec![info(), info()], more: true },
         Reply::Accepted { key: Some(info()), start: vec![1; 32], mask: vec![2; 16], blind: vec![3; 16] },
         Reply::Data { data: vec![4; 64], mask: vec![5; 32], initial: Vec::new() },

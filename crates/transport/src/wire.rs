@@ -15,6 +15,7 @@ mod operation;
 mod pairs;
 mod refusal;
 mod reply;
+mod report;
 mod right;
 mod sealed_import;
 mod step;
@@ -38,6 +39,10 @@ pub use operation::{About, KeyVersion, Operation};
 pub use pairs::{warnings, why_apart, why_usages_apart};
 pub use refusal::{Reason, Refusal};
 pub use reply::{NodeStatus, Reply, StockLevel};
+pub use report::{
+    AuditEnd, CertificateDate, FaultCount, KeyBudget, KeyCount, KeyEnd, KeysReport, LATENCY_BOUNDS_MS,
+    MOST_REPORTED_CERTIFICATES, MOST_REPORTED_KEYS, Report, RequestCount,
+};
 pub use right::Right;
 pub use sealed_import::{SealedImport, SealedPart};
 pub use step::{End, Step};

@@ -22,6 +22,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let settings = GatewaySettings::load(&GatewaySettings::file(&arguments.path))?;
+    polyclave_gateway::check_transform(&settings.transform)?;
     let client = ClientDir::open(&settings.client)?;
     say!("asks the nodes as {}", client.name());
     for listener in &settings.listeners {
@@ -33,6 +34,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     for kms in &settings.kms {
         say!("the KMS {} on {} with the key {}", kms.name, kms.socket.display(), kms.key);
+    }
+    for role in &settings.transform.role {
+        say!("the role {} with the transformations {}", role.name, role.transformations.join(", "));
     }
     for token in &settings.tokens {
         say!("{} may {} with the keys {}", token.name, words(&token.rights), token.keys.join(", "));

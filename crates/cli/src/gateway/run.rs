@@ -39,7 +39,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
     [[token]]                                       # from `polyclave gateway token billing ..`\n  \
     name = \"billing\"\n  \
     hash = \"blake3:..\"\n  \
-    rights = [\"encrypt\", \"decrypt\"]                 # of generate, list, delete, encrypt, decrypt, random, configure, rewrap\n  \
+    rights = [\"encrypt\", \"decrypt\"]                 # of generate, list, delete, encrypt, decrypt, random, configure, rewrap, observe\n  \
     keys = [\"billing-*\"]\n\n\
     Paths are relative to the file. Tokens are read again when the file changes: one that is removed stops at once. The nodes log the \
     token's name with each request, and judge the gateway's client as any other. See docs/vault.md and docs/kubernetes.md.\n\n\

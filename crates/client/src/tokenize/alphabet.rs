@@ -41,6 +41,11 @@ impl Alphabet {
         self.characters.len() as u32
     }
 
+    /// Whether a character is one of it.
+    pub fn has(&self, character: char) -> bool {
+        self.digit(character).is_some()
+    }
+
     fn digit(&self, character: char) -> Option<u8> {
         self.characters.iter().position(|known| *known == character).map(|digit| digit as u8)
     }

@@ -7,7 +7,7 @@ use crate::policy::{check_pattern, fits};
 use crate::{Error, Result};
 
 /// The rights for which a gateway has a use.
-pub const TOKEN_RIGHTS: [Right; 8] = [
+pub const TOKEN_RIGHTS: [Right; 10] = [
     Right::Generate,
     Right::List,
     Right::Delete,
@@ -16,6 +16,8 @@ pub const TOKEN_RIGHTS: [Right; 8] = [
     Right::Random,
     Right::Configure,
     Right::Rewrap,
+    Right::Tokenize,
+    Right::Observe,
 ];
 
 /// A token, and what it may do (`[[token]]`). The file has its hash only.

@@ -26,11 +26,11 @@ const AT_ONCE: usize = 8;
 
 /// Who asks for what.
 type Asked<'a> = (&'a Caller, &'a Call);
-type Result<T> = std::result::Result<T, Failure>;
+pub(super) type Result<T> = std::result::Result<T, Failure>;
 /// The fields of an answer about one message.
 type Data = Map<String, Value>;
 /// The outcome of one item of a batch, with what its sender calls it.
-type Outcome = (Option<String>, Result<Data>);
+pub(super) type Outcome = (Option<String>, Result<Data>);
 
 /// `encrypt/N`.
 pub(super) async fn encrypt(
@@ -207,8 +207,7 @@ async fn under<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// Does something with the message of a request, or with each of a batch. What is wrong with one item is told of that item. The status then says
-/// that something failed, or what the request wants it to be if something succeeded.
+/// Does something with the message of a request, or with each of a batch. What is wrong with one item is told of that item.
 async fn each<F: Future<Output = Result<Data>>>(
     vault: &Vault,
     (caller, call): Asked<'_>,
@@ -238,6 +237,11 @@ async fn each<F: Future<Output = Result<Data>>>(
         .buffered(AT_ONCE)
         .try_collect()
         .await?;
+    batch_answer(fields, outcomes)
+}
+
+/// The answer to a batch. The status says that something failed, or what the request wants it to be if something succeeded.
+pub(super) fn batch_answer(fields: &Fields, outcomes: Vec<Outcome>) -> Result<Answer> {
     let failures = outcomes.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
     let worst = failures.map(status_of).max();
     let some_succeeded = outcomes.iter().any(|(_, outcome)| outcome.is_ok());

@@ -4,6 +4,7 @@ use axum::http::{Method, Uri};
 use polyclave_config::check_name;
 use polyclave_transport::wire::Right;
 
+use super::transform::Direction;
 use crate::failure::Failure;
 
 /// A request that the API knows.
@@ -28,6 +29,10 @@ pub(super) enum What {
         key: String,
         /// Whether it is given in the clear, too.
         shown: bool,
+    },
+    Transform {
+        direction: Direction,
+        role: String,
     },
     Random {
         bytes: Option<String>,
@@ -81,6 +86,8 @@ impl Call {
             What::Decrypt(_) => "decrypt",
             What::Rewrap(_) => "rewrap",
             What::DataKey { .. } => "data-key",
+            What::Transform { direction: Direction::Encode, .. } => "encode",
+            What::Transform { direction: Direction::Decode, .. } => "decode",
             What::Random { .. } => "random",
             What::Hash { .. } => "hash",
             What::LookUpSelf => "look-up-self",
@@ -117,6 +124,8 @@ impl Call {
             What::Encrypt(_) | What::DataKey { .. } => Right::Encrypt,
             What::Decrypt(_) => Right::Decrypt,
             What::Rewrap(_) => Right::Rewrap,
+            // With which key, the body says.
+            What::Transform { .. } => return Some((Right::Tokenize, None)),
             What::Hash { .. } | What::LookUpSelf | What::RenewSelf | What::Refused(_) => return None,
         };
         Some((right, Some(self.key())))
@@ -166,6 +175,14 @@ impl Call {
             What::Encrypt(_) => &ENCRYPT,
             What::Decrypt(_) | What::Rewrap(_) => &DECRYPT,
             What::DataKey { .. } => &["bits", "context", "nonce", "key_version", "associated_data"],
+            What::Transform { .. } => &[
+                "value",
+                "transformation",
+                "tweak",
+                "reference",
+                "batch_input",
+                "partial_failure_response_code",
+            ],
             What::Random { .. } => &["bytes", "format", "source"],
             What::Hash { .. } => &["input", "algorithm", "format"],
             What::RenewSelf => &["increment"],
@@ -204,6 +221,12 @@ fn what(verb: Verb, parts: &[&str]) -> Result<What, Failure> {
             Verb::Write,
             What::Refused("this path does not exist: after datakey comes plaintext or wrapped"),
         ),
+        ["transform", "encode", role] => {
+            only(Verb::Write, What::Transform { direction: Direction::Encode, role: key(role)? })
+        }
+        ["transform", "decode", role] => {
+            only(Verb::Write, What::Transform { direction: Direction::Decode, role: key(role)? })
+        }
         ["transit", "random"] => only(Verb::Write, What::Random { bytes: None }),
         ["transit", "random", "platform"] => only(Verb::Write, What::Random { bytes: None }),
         ["transit", "random", "seal" | "all", ..] => {

@@ -1,5 +1,6 @@
 //! Three nodes, a gateway in front of them, and a program that asks it.
 
+mod browser;
 mod http;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use polyclave_node::local::{Local, create};
 use polyclave_transport::wire::Right;
 use serde_json::Value;
 
+pub use browser::Browser;
 pub use http::*;
 
 /// How long a test waits for what happens by itself: much longer than it takes, since machines are busy.
@@ -23,6 +25,62 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The key of the KMS.
 pub const KMS_KEY: &str = "kubernetes";
+
+/// What the gateway tokenizes, under the key `customers`.
+const TRANSFORM: &str = r#"
+[[transform.role]]
+name = "shop"
+transformations = ["account", "card", "email", "ssn", "plate"]
+
+[[transform.role]]
+name = "accounts"
+transformations = ["account"]
+
+[[transform.transformation]]
+name = "account"
+key = "customers"
+template = "account"
+
+[[transform.transformation]]
+name = "card"
+key = "customers"
+template = "builtin/creditcardnumber"
+tweak_source = "internal"
+keep_last = 3
+luhn = true
+
+[[transform.transformation]]
+name = "email"
+key = "customers"
+template = "builtin/email"
+tweak_source = "internal"
+tweak = "6d61696c"
+
+[[transform.transformation]]
+name = "ssn"
+key = "customers"
+template = "builtin/socialsecuritynumber"
+
+[[transform.transformation]]
+name = "plate"
+key = "customers"
+template = "plate"
+tweak_source = "internal"
+
+[[transform.template]]
+name = "account"
+pattern = "([0-9]+)"
+alphabet = "builtin/numeric"
+
+[[transform.template]]
+name = "plate"
+pattern = "[A-Z]{1,3}-([A-HJ-NPR-Z0-9]{4,8})"
+alphabet = "plate"
+
+[[transform.alphabet]]
+name = "plate"
+characters = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
+"#;
 
 /// Nodes and a gateway, which are gone when dropped.
 pub struct World {
@@ -40,6 +98,7 @@ impl World {
         let mut world = World::define();
         world.start_nodes();
         world.make_kms_key();
+        world.make_ff1_key();
         world.start_gateway();
         world
     }
@@ -49,6 +108,13 @@ impl World {
         let _ = tracing_subscriber::fmt().with_ansi(false).with_writer(Collected::default).try_init();
         let dir = tempfile::tempdir().expect("a directory");
         let local = create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
+        for node in &local.nodes {
+            // Tests ask as the client of the gateway while it is busy.
+            let mut node = NodeDir::open(node).expect("its directory");
+            let mut settings = node.settings().clone();
+            settings.limits.requests_at_once_per_client = settings.limits.channels - 1;
+            node.set_settings(settings).expect("set");
+        }
         let mut world =
             World { gateway: None, nodes: vec![None, None, None], local, dir, root: String::new() };
         world.root = world.write_settings("");
@@ -79,7 +145,7 @@ impl World {
             make_token("root", &polyclave_config::TOKEN_RIGHTS, &["*".into()]).expect("a token");
         let text = format!(
             "client = {:?}\nhttp_listen = \"127.0.0.1:0\"\n{more}\n[[listener]]\naddress = \"127.0.0.1:0\"\n\n[[kms]]\nname = \
-             \"api-server\"\nsocket = \"kms.sock\"\nkey = {KMS_KEY:?}\n\n{}",
+             \"api-server\"\nsocket = \"kms.sock\"\nkey = {KMS_KEY:?}\n\n{TRANSFORM}\n{}",
             self.local.client,
             entry.to_text()
         );
@@ -132,6 +198,14 @@ impl World {
         use polyclave_transport::wire::{Mode, NewKey};
         let new = NewKey::for_modes(KMS_KEY, "aes-256", &[Mode::Gcm], 1 << 32);
         self.client().generate(new).expect("a key");
+    }
+
+    /// The key of what is tokenized: that of the samples of SP 800-38G for FF1-AES128.
+    fn make_ff1_key(&self) {
+        use polyclave_transport::wire::{Mode, NewKey};
+        let new = NewKey::for_modes("customers", "aes-128", &[Mode::Ff1], 1 << 30);
+        let key = 0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c_u128.to_be_bytes();
+        self.client().import(new, &key).expect("a key");
     }
 
     /// The client that may do everything, without the gateway.

@@ -58,6 +58,14 @@ fn answers_have_the_form_that_is_written_down() {
         let answer = world.ask(method, path, body.clone());
         compare(name, (method, path), &body, answer.status, &answer.json);
     };
+    let value = json!({ "value": "0123456789", "tweak": "OTg3NjU0MzIxMA==" });
+    ask("encoded", "POST", "/v1/transform/encode/accounts", value);
+    let token = json!({ "value": "6124200773", "tweak": "OTg3NjU0MzIxMA==", "ttl": "1h" });
+    ask("decoded", "PUT", "/v1/transform/decode/accounts", token);
+    let items =
+        json!([{ "value": "0123456789", "tweak": "", "reference": "a" }, { "value": "12", "tweak": "eA==" }]);
+    ask("encoded-batch-partly", "POST", "/v1/transform/encode/accounts", json!({ "batch_input": items }));
+    ask("encoded-unknown-role", "POST", "/v1/transform/encode/nobody", json!({ "value": "0123456789" }));
     ask("key-created", "POST", "/v1/transit/keys/gold", json!({}));
     ask("key-created-again", "PUT", "/v1/transit/keys/gold", json!({}));
     ask("key-of-128-bits", "POST", "/v1/transit/keys/silver", json!({ "type": "aes128-gcm96" }));

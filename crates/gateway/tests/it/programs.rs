@@ -35,9 +35,12 @@ fn hvac_runs_unchanged() {
             "python3 or hvac 2.4.0 is not installed, and could not be fetched",
         );
     };
-    let mut command = Command::new(python);
+    let mut command = Command::new(&python);
     command.arg(examples().join("python/run.py"));
     prints(&mut command, "of-python", "python: the messages came back");
+    let mut command = Command::new(python);
+    command.arg(examples().join("python/tokens.py"));
+    prints(&mut command, "shop", "python: the values came back");
 }
 
 #[test]

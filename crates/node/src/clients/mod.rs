@@ -10,3 +10,4 @@ mod rates;
 pub(crate) mod reception;
 pub(crate) mod rules;
 pub(crate) mod taking;
+pub(crate) mod tally;

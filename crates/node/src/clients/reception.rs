@@ -16,6 +16,7 @@ use crate::clients::random::draw;
 use crate::clients::rules::Client;
 use crate::core::Core;
 use crate::operator::audit::{BEGUN, Event};
+use crate::operator::report::report;
 use crate::requests::conversation::{kind, serve};
 use crate::requests::plan::{Plan, ticket};
 use crate::threads::{IDLE_LOOK, POLL_INTERVAL};
@@ -65,7 +66,7 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
     tracing::debug!(client = %name, %from, "connected");
     net.set_idle_limit(SLOW_CLIENT);
     let client = Client { name, certificate };
-    let mut quiet_since = Instant::now();
+    let (mut quiet_since, mut watches) = (Instant::now(), false);
     while !core.threads.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
         if connection.is_given_away() {
             return give_away(core, &client.name, &mut net);
@@ -82,7 +83,7 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
         net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
         let Ok(bytes) = wire::receive_bytes(&mut net, party) else { return };
         net.set_deadline(None);
-        if !answer(core, &client, &bytes, &mut net) {
+        if !answer(core, &client, &bytes, &mut net, &mut watches) {
             return linger(core, &mut net);
         }
         connection.end();
@@ -115,8 +116,8 @@ fn linger(core: &Core, net: &mut TlsNet) {
     }
 }
 
-/// Answers one request. Returns whether the connection can serve another.
-fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> bool {
+/// Answers one request. Returns whether the connection can serve another. `watches` says whether a report was given on it before.
+fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, watches: &mut bool) -> bool {
     let began = Instant::now();
     let party = core.members.client();
     // The version first: a request of another version can have other bytes from there on.
@@ -157,6 +158,13 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
         }
         // Always answered, so that a client can learn why other requests are refused.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
+        // Asked for every second. The first one on a connection has its lines in the audit log, and the others are not counted.
+        Operation::Report if *watches => return tell(core, report(core, client), net).is_ok(),
+        Operation::Report => {
+            let told = tell(core, begun(&detail).and_then(|()| report(core, client)), net);
+            *watches = told.is_ok();
+            (0, told)
+        }
         Operation::Show { key } => (
             0,
             tell(core, begun(&detail).and_then(|()| core.service.keys.show(&core.rules, client, key)), net),
@@ -195,6 +203,9 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     metrics::counter!("polyclave_blocks_total", "operation" => kind).increment(blocks);
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
         .record(began.elapsed().as_secs_f64());
+    if !matches!(kind, "report" | "status") || result.is_err() {
+        core.tally.count(kind, outcome, began.elapsed());
+    }
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
     core.logbook.note(&Event { outcome, blocks, detail: &detail, ..event });
     result.is_ok()
@@ -212,7 +223,7 @@ fn lost(e: Error) -> Refusal {
 
 fn key_of(operation: &Operation) -> &str {
     match operation {
-        Operation::Status | Operation::List { .. } | Operation::Random { .. } => "",
+        Operation::Status | Operation::Report | Operation::List { .. } | Operation::Random { .. } => "",
         Operation::Generate(new) | Operation::Import(new) | Operation::ImportComponent { new, .. } => {
             &new.name
         }

@@ -5,10 +5,11 @@
 //! told other things may not have seen it. That a node fell silent says nothing about the reason.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
-use polyclave_protocol::PartySet;
 use polyclave_protocol::protocol::Faults;
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::wire::FaultCount;
 
 use crate::members::Members;
 use crate::operator::audit::Event;
@@ -20,11 +21,14 @@ pub(crate) struct Seen {
     logbook: Arc<Logbook>,
     outvoted: AtomicU16,
     silent: AtomicU16,
+    /// By node: how often each was outvoted, and silent.
+    counts: Box<[[AtomicU64; 2]]>,
 }
 
 impl Seen {
     pub(crate) fn new(members: Arc<Members>, logbook: Arc<Logbook>) -> Seen {
-        Seen { members, logbook, outvoted: AtomicU16::new(0), silent: AtomicU16::new(0) }
+        let counts = (0..members.nodes).map(|_| Default::default()).collect();
+        Seen { members, logbook, outvoted: AtomicU16::new(0), silent: AtomicU16::new(0), counts }
     }
 
     pub(crate) fn outvoted(&self) -> PartySet {
@@ -33,6 +37,17 @@ impl Seen {
 
     pub(crate) fn silent(&self) -> PartySet {
         PartySet::from_bits(self.silent.load(Relaxed))
+    }
+
+    /// How often each node was at fault, of those that were.
+    pub(crate) fn counts(&self) -> Vec<FaultCount> {
+        let all =
+            Party::all(self.members.nodes).zip(&self.counts).map(|(node, [outvoted, silent])| FaultCount {
+                node: self.members.name_of(node).to_owned(),
+                outvoted: outvoted.load(Relaxed),
+                silent: silent.load(Relaxed),
+            });
+        all.filter(|count| count.outvoted + count.silent > 0).collect()
     }
 
     /// Remembers the faults that one request has shown, once for each request, whatever its outcome.
@@ -52,8 +67,11 @@ impl Seen {
                 "fell silent in a request: wrong shares are detected and not corrected while it is gone, and the stock is not refilled"
             );
         }
-        for (what, nodes) in [("outvoted", outvoted), ("silent", silent.without(outvoted))] {
+        for (which, (what, nodes)) in
+            [("outvoted", outvoted), ("silent", silent.without(outvoted))].into_iter().enumerate()
+        {
             for node in nodes.iter() {
+                self.counts[node.index()][which].fetch_add(1, Relaxed);
                 let name = self.members.name_of(node);
                 metrics::counter!("polyclave_faults_total", "kind" => what, "node" => name.to_owned())
                     .increment(1);

@@ -11,3 +11,4 @@ pub(crate) mod housekeeping;
 pub(crate) mod http;
 pub(crate) mod logbook;
 pub(crate) mod readiness;
+pub(crate) mod report;

@@ -36,6 +36,7 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
             vec![Asked { mode: Some(mode), owner, ..Asked::of(right, key) }]
         }
         Operation::Random { .. } => vec![Asked::of(Right::Random, "")],
+        Operation::Report => vec![Asked::of(Right::Observe, "")],
         Operation::Derive { base, new, .. } => both(Right::Derive, &base.name, &new.name),
         Operation::Rewrap { key, old, .. } => both(Right::Rewrap, key, old),
         Operation::Copy { key, new, .. } => rights_to_copy(key, new),

@@ -296,6 +296,7 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::Configure { .. } => "configure",
         Operation::Describe { .. } => "describe",
         Operation::Random { .. } => "random",
+        Operation::Report => "report",
         Operation::Use { how, .. } => match how {
             Use::Seal
             | Use::GcmEncrypt { .. }

@@ -261,6 +261,7 @@ impl Draft<'_> {
             Operation::Status
             | Operation::List { .. }
             | Operation::Show { .. }
+            | Operation::Report
             | Operation::Random { .. } => {
                 Err(Refusal::new(Reason::Malformed, "each node answers this operation alone"))
             }

@@ -191,6 +191,8 @@ pub enum Operation {
     },
     /// Import a key that was sealed to the nodes. All nodes must take part.
     ImportSealed(Box<SealedImport>),
+    /// What concerns the operator of a node. Every node answers for itself.
+    Report,
 }
 
 impl Operation {
@@ -253,6 +255,7 @@ impl Operation {
     pub fn existing_keys(&self) -> Vec<(&str, About)> {
         match self {
             Operation::Status
+            | Operation::Report
             | Operation::List { .. }
             | Operation::Show { .. }
             | Operation::Random { .. }

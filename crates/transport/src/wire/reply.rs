@@ -3,7 +3,7 @@
 use polyclave_protocol::PartySet;
 use serde::{Deserialize, Serialize};
 
-use super::{KeyInfo, Refusal};
+use super::{KeyInfo, Refusal, Report};
 
 /// What a node answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +58,8 @@ pub enum Reply {
     Refused(Refusal),
     /// To `Random`: fresh bytes of this node's operating system.
     Random(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// To `Report`.
+    Report(Box<Report>),
 }
 
 /// The state of a node, as the node reports it.

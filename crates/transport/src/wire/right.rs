@@ -39,12 +39,14 @@ pub enum Right {
     Rewrap,
     /// Tokenize values and invert tokens. It is one right, because each direction can be computed from what the nodes give for the other.
     Tokenize,
+    /// Watch the nodes as an operator does: requests, refusals, faults, certificates, audit logs, and the names and budgets of all keys.
+    Observe,
 }
 
 impl Right {
     /// Whether it is a right to something with a key, or with keys of some names.
     pub fn is_about_keys(self) -> bool {
-        self != Right::Random
+        !matches!(self, Right::Random | Right::Observe)
     }
 
     /// What a key must be for, so that a client with this right can use it; `None` if the right is not about using keys.
@@ -64,7 +66,8 @@ impl Right {
             | Right::Delete
             | Right::Random
             | Right::Configure
-            | Right::Rewrap => None,
+            | Right::Rewrap
+            | Right::Observe => None,
         }
     }
 }
@@ -87,6 +90,7 @@ impl std::fmt::Display for Right {
             Right::Configure => "configure",
             Right::Rewrap => "rewrap",
             Right::Tokenize => "tokenize",
+            Right::Observe => "observe",
         })
     }
 }

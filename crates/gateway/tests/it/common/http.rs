@@ -31,13 +31,20 @@ impl Answer {
 /// What is asked.
 pub struct Ask {
     line: String,
+    host: String,
     headers: String,
     body: Vec<u8>,
 }
 
 impl Ask {
     pub fn new(method: &str, path: &str) -> Ask {
-        Ask { line: format!("{method} {path} HTTP/1.1"), headers: String::new(), body: Vec::new() }
+        let line = format!("{method} {path} HTTP/1.1");
+        Ask { line, host: "gateway".into(), headers: String::new(), body: Vec::new() }
+    }
+
+    /// By which name the other side is asked, for those that care.
+    pub fn host(self, host: &str) -> Ask {
+        Ask { host: host.into(), ..self }
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Ask {
@@ -57,8 +64,8 @@ impl Ask {
     /// The bytes of the head.
     pub fn head(&self) -> Vec<u8> {
         let len = self.body.len();
-        let Ask { line, headers, .. } = self;
-        format!("{line}\r\nhost: gateway\r\nconnection: close\r\n{headers}content-length: {len}\r\n\r\n")
+        let Ask { line, host, headers, .. } = self;
+        format!("{line}\r\nhost: {host}\r\nconnection: close\r\n{headers}content-length: {len}\r\n\r\n")
             .into()
     }
 

@@ -147,7 +147,8 @@ impl Core {
         }
     }
 
-    fn why_missing(&self) -> BTreeMap<String, String> {
+    /// Why peers are missing, by their names.
+    pub(crate) fn why_missing(&self) -> BTreeMap<String, String> {
         let connected = self.network.peers.connected();
         let missing = self.members.others().filter(|peer| !connected.contains(*peer));
         let why = |peer| {

@@ -1,0 +1,37 @@
+//! What the nodes tell a client that watches them.
+
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::wire::{NodeStatus, Operation, Reply, Report};
+
+use crate::client::Client;
+use crate::{Error, Result};
+
+impl Client {
+    /// What concerns the operator of a node, as the node reports it. It takes the right `observe`.
+    pub fn report(&self, node: Party) -> Result<Report> {
+        self.ask_one(node, &Operation::Report, |reply| match reply {
+            Reply::Report(report) => Some(*report),
+            _ => None,
+        })
+    }
+
+    /// The status of one node, as the node reports it.
+    pub fn status_of(&self, node: Party) -> Result<NodeStatus> {
+        self.ask_one(node, &Operation::Status, |reply| match reply {
+            Reply::Status(status) => Some(status),
+            _ => None,
+        })
+    }
+
+    fn ask_one<T>(
+        &self,
+        node: Party,
+        operation: &Operation,
+        answer: impl Fn(Reply) -> Option<T>,
+    ) -> Result<T> {
+        let answers = self.ask(PartySet::from_iter([node]), operation, answer, |_| false);
+        let answer = answers.into_iter().find(|(party, _)| *party == node);
+        answer
+            .map_or_else(|| Err(Error::Misuse(format!("{node} is no node of the cluster"))), |(_, told)| told)
+    }
+}

@@ -1,0 +1,110 @@
+//! Who may look at the page: whoever has a token of the gateway with the right `observe`, or the token that `polyclave dashboard` printed.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::http::header::{AUTHORIZATION, HOST};
+use axum::http::{HeaderMap, StatusCode};
+use polyclave_config::GatewayToken;
+use polyclave_transport::wire::Right;
+
+use crate::tokens::Tokens;
+
+/// Whose tokens are taken.
+pub(crate) enum Access {
+    /// Those of a gateway's file.
+    Gateway(Arc<Tokens>),
+    /// One, of which this is the hash.
+    One([u8; 32]),
+}
+
+/// Somebody who may look.
+pub(crate) struct Viewer {
+    hash: [u8; 32],
+    entry: Option<GatewayToken>,
+}
+
+/// Why somebody may not.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Denied {
+    #[error("this token is not known here")]
+    Stranger,
+    #[error(
+        "this token has no right to observe; make one with `polyclave gateway token NAME --rights observe,list --keys '*'`"
+    )]
+    NotAllowed,
+}
+
+impl Denied {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Denied::Stranger => StatusCode::UNAUTHORIZED,
+            Denied::NotAllowed => StatusCode::FORBIDDEN,
+        }
+    }
+}
+
+impl Access {
+    /// Who asks, by the token in the header.
+    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Viewer, Denied> {
+        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let hash = GatewayToken::hash_of(given.ok_or(Denied::Stranger)?);
+        match self {
+            // Hashes are compared, so how long it takes says nothing of the token.
+            Access::One(own) if *own == hash => Ok(Viewer { hash, entry: None }),
+            Access::One(_) => Err(Denied::Stranger),
+            Access::Gateway(tokens) => {
+                let token = tokens.find(&hash).ok_or(Denied::Stranger)?;
+                match token.entry.allows(Right::Observe, "") {
+                    true => Ok(Viewer { hash, entry: Some(token.entry.clone()) }),
+                    false => Err(Denied::NotAllowed),
+                }
+            }
+        }
+    }
+
+    /// Whether somebody who was admitted still may look, as the file says now.
+    pub(crate) fn still(&self, viewer: &Viewer) -> bool {
+        match self {
+            Access::One(_) => true,
+            Access::Gateway(tokens) => {
+                tokens.find(&viewer.hash).is_some_and(|token| token.entry.allows(Right::Observe, ""))
+            }
+        }
+    }
+}
+
+impl Viewer {
+    /// The token's name.
+    pub(crate) fn name(&self) -> &str {
+        self.entry.as_ref().map_or("dashboard", |entry| &entry.name)
+    }
+
+    /// Whether a search may show a key. Who has the token of a dashboard has all that its client has.
+    pub(crate) fn may_list(&self, key: &str) -> bool {
+        self.entry.as_ref().is_none_or(|entry| entry.allows(Right::List, key))
+    }
+}
+
+/// By which names the page may be asked for.
+pub(crate) enum Hosts {
+    /// Any: a certificate or a proxy decides about names, and every request has a token that no other site knows.
+    Any,
+    /// Those of the loopback interface, with a port: another name that leads here is one that another site has made up to be taken for this
+    /// page ("DNS rebinding").
+    Loopback(u16),
+}
+
+impl Hosts {
+    pub(crate) fn loopback(address: SocketAddr) -> Hosts {
+        Hosts::Loopback(address.port())
+    }
+
+    /// Why a request is refused.
+    pub(crate) fn refuse(&self, headers: &HeaderMap) -> Option<String> {
+        let Hosts::Loopback(port) = self else { return None };
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let known = ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| host == format!("{name}:{port}"));
+        (!known).then(|| format!("this page is asked for as 127.0.0.1:{port} or localhost:{port} only"))
+    }
+}

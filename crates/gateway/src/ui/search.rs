@@ -1,0 +1,120 @@
+//! Keys by name, a page at a time. The nodes list all their keys to answer that, and write a line into their audit logs, so a list is kept for a
+//! while, and one is fetched at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use polyclave_client::{Client, Listing};
+use serde_json::json;
+use tokio::sync::Mutex;
+
+/// How long a list is kept.
+const KEEP: Duration = Duration::from_secs(10);
+/// Keys on a page.
+const PAGE: usize = 25;
+/// The longest name, or part of one.
+const LONGEST: usize = 64;
+
+/// See the [module](self).
+pub(super) struct Search {
+    client: Arc<Client>,
+    kept: Mutex<Option<(Instant, Arc<Listing>)>>,
+}
+
+/// What is looked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    part: String,
+    page: usize,
+}
+
+impl Wanted {
+    /// Reads `part=PART&page=N`. Names of keys need no escapes, so there are none.
+    pub(super) fn of(query: &str) -> Option<Wanted> {
+        let mut wanted = Wanted { part: String::new(), page: 0 };
+        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            match name {
+                "part" => wanted.part = value.into(),
+                "page" => wanted.page = value.parse().ok()?,
+                _ => return None,
+            }
+        }
+        let in_names = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        (wanted.part.len() <= LONGEST && wanted.part.chars().all(in_names)).then_some(wanted)
+    }
+}
+
+impl Search {
+    pub(super) fn new(client: Arc<Client>) -> Search {
+        Search { client, kept: Mutex::default() }
+    }
+
+    /// A page of the keys that fit, as JSON.
+    pub(super) async fn find(
+        &self,
+        wanted: Wanted,
+        may_list: impl Fn(&str) -> bool,
+    ) -> Result<String, String> {
+        let listing = self.listing().await?;
+        let fits = listing.keys.iter().filter(|listed| {
+            let name = &listed.info.properties.name;
+            name.contains(&wanted.part) && may_list(name)
+        });
+        let found: Vec<_> = fits.collect();
+        let begin = wanted.page.saturating_mul(PAGE).min(found.len());
+        let rows = found[begin..].iter().take(PAGE).map(|listed| {
+            let info = &listed.info;
+            json!({
+                "name": info.properties.name,
+                "version": info.version,
+                "label": info.properties.label,
+                "cipher": info.properties.cipher,
+                "modes": info.properties.modes,
+                "state": info.state,
+                "expires": info.properties.expires,
+                "ends": info.ends(),
+                "budget": info.properties.budget_blocks,
+                "at": listed.at.iter().map(|node| self.client.node_name(node)).collect::<Vec<_>>(),
+            })
+        });
+        let missing: Vec<&str> =
+            listing.missing.iter().map(|(node, _)| self.client.node_name(*node)).collect();
+        let rows: Vec<_> = rows.collect();
+        let document = json!({
+            "rows": rows, "found": found.len(), "page": wanted.page, "pages": found.len().div_ceil(PAGE), "missing": missing,
+        });
+        Ok(document.to_string())
+    }
+
+    async fn listing(&self) -> Result<Arc<Listing>, String> {
+        // Whoever asks meanwhile waits for the same list.
+        let mut kept = self.kept.lock().await;
+        if let Some((at, listing)) = &*kept
+            && at.elapsed() < KEEP
+        {
+            return Ok(listing.clone());
+        }
+        let client = self.client.clone();
+        let listed = tokio::task::spawn_blocking(move || client.keys()).await;
+        let listed = listed.map_err(|_| "the list ended with an error of this program; see its log")?;
+        let listing = Arc::new(listed.map_err(|e| format!("the nodes did not list keys: {e}"))?);
+        *kept = Some((Instant::now(), listing.clone()));
+        Ok(listing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_has_a_part_of_a_name_and_a_page() {
+        let wanted = |part: &str, page| Some(Wanted { part: part.into(), page });
+        assert_eq!(Wanted::of(""), wanted("", 0));
+        assert_eq!(Wanted::of("part=pay-&page=3"), wanted("pay-", 3));
+        for wrong in ["page=-1", "page=x", "part=%3Cimg", "part=a b", "token=x"] {
+            assert_eq!(Wanted::of(wrong), None, "{wrong}");
+        }
+        assert!(Wanted::of(&format!("part={}", "a".repeat(65))).is_none());
+    }
+}

@@ -1,0 +1,284 @@
+//! The operator's page: who may see it, what it is told, and how it looks in a browser.
+
+mod grafana;
+mod in_browser;
+mod many_keys;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use polyclave_client::Client;
+use polyclave_config::{ClientDir, Consent, NodeDir};
+use polyclave_gateway::Dashboard;
+use polyclave_transport::Identity;
+use polyclave_transport::wire::{Mode, NewKey, Right};
+use serde_json::Value;
+
+use crate::common::{Answer, Ask, PATIENCE, World};
+
+/// The most that fit into the limit on viewers.
+const VIEWERS: usize = 16;
+
+/// A stream of snapshots.
+struct Stream(BufReader<TcpStream>);
+
+impl Stream {
+    /// Opens one; the status of the answer if it is refused.
+    fn open(address: SocketAddr, token: &str) -> Result<Stream, u16> {
+        let mut socket = TcpStream::connect(address).expect("connected");
+        socket.set_read_timeout(Some(PATIENCE)).expect("set");
+        let asked = format!(
+            "GET /ui/stream HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\r\n"
+        );
+        socket.write_all(asked.as_bytes()).expect("asked");
+        let mut reader = BufReader::new(socket);
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("an answer");
+        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+        if status == 200 { Ok(Stream(reader)) } else { Err(status) }
+    }
+
+    /// The next snapshot; `None` at the end of the stream.
+    fn next(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            match self.0.read_line(&mut line) {
+                Ok(0) => return None,
+                // Chunks of HTTP have lines of their own.
+                Ok(_) => {
+                    if let Some(text) = line.strip_prefix("data: ") {
+                        return Some(serde_json::from_str(text).expect("JSON"));
+                    }
+                }
+                Err(e) => panic!("nothing came: {e}"),
+            }
+        }
+    }
+
+    /// The first snapshot for which something is so.
+    fn until(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let told = self.next().expect("the stream goes on");
+            if is_so(&told) {
+                return told;
+            }
+            assert!(Instant::now() < until, "{what}: {told}");
+        }
+    }
+}
+
+fn dashboard(world: &World) -> (Dashboard, String) {
+    let dashboard = Dashboard::start(world.client(), 0).expect("it starts");
+    let token = dashboard.url().split_once("#token=").expect("a token").1.to_owned();
+    (dashboard, token)
+}
+
+fn get(address: SocketAddr, host: &str, path: &str) -> (String, Answer) {
+    let mut socket = TcpStream::connect(address).expect("connected");
+    socket.set_read_timeout(Some(PATIENCE)).expect("set");
+    let asked = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    socket.write_all(asked.as_bytes()).expect("asked");
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut socket, &mut bytes).expect("an answer");
+    let whole = String::from_utf8(bytes).expect("text");
+    let (head, text) = whole.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    (head.to_lowercase(), Answer { status, text: text.into(), json: Value::Null })
+}
+
+fn says(told: &Value, part: &str) -> bool {
+    let rows = told["alarms"]["rows"].as_array().expect("alarms");
+    rows.iter().any(|row| row["what"].as_str().is_some_and(|what| what.contains(part)))
+}
+
+#[test]
+fn the_page_is_small_takes_nothing_from_elsewhere_and_is_for_its_own_names_only() {
+    let world = World::shared();
+    let (dashboard, _) = dashboard(&world);
+    let address = dashboard.address();
+    assert!(address.ip().is_loopback());
+    let (own, mut bytes) = (address.to_string(), 0);
+    for path in ["/ui", "/ui/page.css", "/ui/page.js", "/ui/icon.svg"] {
+        let (head, answer) = get(address, &own, path);
+        assert_eq!(answer.status, 200, "{path}");
+        bytes += answer.text.len();
+        for header in [
+            "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+             base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r",
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "cache-control: no-store",
+        ] {
+            assert!(head.contains(header), "{path}: {head}");
+        }
+        assert!(!head.contains("set-cookie") && !head.contains("access-control"), "{head}");
+        for elsewhere in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "style=\"",
+            "onclick=",
+        ] {
+            assert!(!answer.text.contains(elsewhere), "{path} has {elsewhere}");
+        }
+    }
+    println!("the page has {bytes} bytes");
+    assert!(bytes < 100_000, "{bytes} bytes");
+    let port = address.port();
+    for (host, status) in [
+        (format!("localhost:{port}"), 200),
+        (format!("[::1]:{port}"), 200),
+        ("127.0.0.1".into(), 421),
+        (format!("evil.example:{port}"), 421),
+        (format!("127.0.0.1.evil.example:{port}"), 421),
+        (String::new(), 421),
+    ] {
+        for path in ["/ui", "/ui/stream", "/ui/keys"] {
+            let wanted = if status == 200 && path != "/ui" { 401 } else { status };
+            assert_eq!(get(address, &host, path).1.status, wanted, "{host:?} {path}");
+        }
+    }
+}
+
+#[test]
+fn only_a_token_with_the_right_looks_and_it_stops_when_it_is_revoked() {
+    let world = World::start();
+    let address = world.address();
+    let looking = world.add_token("looking", &[Right::Observe, Right::List], &["pay-*"]);
+    let other = world.add_token("other", &[Right::List], &["*"]);
+    for (token, status) in [("", 401), ("nobody", 401), (other.as_str(), 403)] {
+        assert_eq!(Stream::open(address, token).err(), Some(status));
+        let asked = Ask::new("GET", "/ui/keys").header("Authorization", &format!("Bearer {token}"));
+        assert_eq!(asked.of(address).status, status);
+    }
+    let in_address = Ask::new("GET", &format!("/ui/stream?token={looking}")).of(address);
+    assert_eq!(in_address.status, 401, "a token in an address ends up in logs");
+    let mut stream = Stream::open(address, &looking).expect("admitted");
+    let told = stream.until("all nodes answer", |told| told["nodes"][2]["ready"] == true);
+    assert!(told["gateway"].is_object() && told["cluster"]["needed"] == 3);
+    assert!(!told.to_string().contains(&looking));
+    world.revoke("looking");
+    let until = Instant::now() + PATIENCE;
+    while stream.next().is_some() {
+        assert!(Instant::now() < until, "the stream goes on");
+    }
+    assert_eq!(Stream::open(address, &looking).err(), Some(401));
+}
+
+#[test]
+fn a_search_shows_what_the_token_may_list_and_a_page_at_a_time() {
+    let world = World::start();
+    let client = world.client();
+    for name in ["pay-1", "pay-2", "other"] {
+        client.generate(NewKey::for_modes(name, "aes-128", &[Mode::Gcm], 1 << 20)).expect("made");
+    }
+    let token = world.add_token("searching", &[Right::Observe, Right::List], &["pay-*"]);
+    let find = |query: &str| {
+        let asked = Ask::new("GET", &format!("/ui/keys{query}"));
+        asked.header("Authorization", &format!("Bearer {token}")).of(world.address())
+    };
+    let all = find("");
+    let names: Vec<_> = all.json["rows"].as_array().expect("rows").iter().map(|row| &row["name"]).collect();
+    assert_eq!(names, ["pay-1", "pay-2"]);
+    assert_eq!(all.json["rows"][0]["at"], serde_json::json!(["node-1", "node-2", "node-3"]));
+    assert_eq!(find("?part=2&page=0").json["found"], 1);
+    assert_eq!(find("?part=2&page=9").json["rows"], serde_json::json!([]));
+    assert_eq!(find("?part=%00").status, 400);
+    assert_eq!(find("?page=18446744073709551616").status, 400);
+}
+
+#[test]
+fn the_page_tells_what_happens_and_a_node_that_is_gone() {
+    let mut world = World::start();
+    let (dashboard, token) = dashboard(&world);
+    let client = world.client();
+    client.generate(NewKey::for_modes("tight", "aes-128", &[Mode::Cmac], 100)).expect("made");
+    client.cmac("tight", &mut &[7; 95 * 16][..], &mut |_| ()).expect("computed");
+    client.cmac("tight", &mut &[7; 95 * 16][..], &mut |_| ()).expect_err("the budget is spent");
+    let mut stream = Stream::open(dashboard.address(), &token).expect("admitted");
+    let told = stream.until("what happened is told", |told| {
+        says(told, "The key tight (version 1) has less than a tenth of its budget left")
+            && told["nodes"].as_array().is_some_and(|nodes| nodes.iter().all(|node| node["ready"] == true))
+    });
+    let spent = told["refusals"].as_array().expect("refusals").iter().find(|row| row["reason"] == "spent");
+    assert!(spent.is_some_and(|row| row["by"]["node-1"].as_u64() >= Some(1)), "{}", told["refusals"]);
+    let operations: Vec<_> = told["requests"]["rows"].as_array().expect("rows").iter().collect();
+    assert!(
+        operations.iter().any(|row| row["operation"] == "mac" && row["total"].as_u64() >= Some(2)),
+        "{operations:?}"
+    );
+    assert_eq!(told["cluster"]["correction"], "none");
+    assert_eq!(told["keys"]["least"][0]["name"], "tight");
+    assert!(
+        told["certificates"]["rows"].as_array().is_some_and(|rows| rows.len() == 4),
+        "three nodes and a client"
+    );
+    assert!(told["nodes"][0]["audit"]["number"].as_u64() > Some(0));
+    world.stop_node(1);
+    let told = stream.until("node-2 is gone", |told| says(told, "node-2 is not reached since"));
+    assert!(told["nodes"][1]["gone"]["seconds"].is_u64() && told["nodes"][0]["gone"].is_null());
+    let told = stream.until("the others miss it", |told| {
+        told["nodes"][0]["sees"] == serde_json::json!(["node-1", "node-3"])
+    });
+    assert!(says(&told, "Requests cannot be served: 2 of 3 nodes answer"), "{}", told["alarms"]);
+    world.start_node(1);
+    stream.until("it is back", |told| {
+        told["nodes"][1]["ready"] == true && !says(told, "node-2 is not reached")
+    });
+    drop(dashboard);
+    assert!(std::iter::from_fn(|| stream.next()).count() < 10, "the stream ends with the dashboard");
+}
+
+#[test]
+fn a_client_that_may_not_watch_is_told_what_it_may_know_and_why_not_the_rest() {
+    let world = World::start();
+    let dir = world.dir.path().join("plain");
+    let identity = Identity::generate_named("plain", 1).expect("an identity");
+    let card = ClientDir::init(&dir, "plain", &identity.certificate(), &identity.reveal_private_key());
+    let card = card.expect("made");
+    let client = ClientDir::open(&dir).expect("its directory");
+    client.set_cluster(world.client().cluster(), Consent::None).expect("saved");
+    for node in &world.local.nodes {
+        let node = NodeDir::open(node).expect("its directory");
+        let mut policy = node.policy().expect("read");
+        policy.allow(&card, &[Right::Encrypt], &["*".into()]).expect("it fits");
+        node.save_policy(&policy).expect("saved");
+    }
+    let client = Client::open(&client).expect("a client");
+    let dashboard = Dashboard::start(client, 0).expect("it starts");
+    let token = dashboard.url().split_once("#token=").expect("a token").1.to_owned();
+    let mut stream = Stream::open(dashboard.address(), &token).expect("admitted");
+    let told = stream.until("the nodes answer", |told| told["nodes"][0]["sees"].is_array());
+    assert!(told["nodes"][0]["not_told"].as_str().is_some_and(|why| why.contains("observe")), "{told}");
+    assert!(
+        told["keys"].is_null()
+            && told["nodes"][0]["audit"].is_null()
+            && told["refusals"] == serde_json::json!([])
+    );
+}
+
+#[test]
+fn so_many_look_at_once_and_a_watcher_is_two_lines_in_the_audit_log() {
+    let world = World::start();
+    let (dashboard, token) = dashboard(&world);
+    let open = || Stream::open(dashboard.address(), &token);
+    let mut streams: Vec<Stream> = (0..VIEWERS).map(|_| open().expect("there is room")).collect();
+    assert_eq!(open().err(), Some(503));
+    for stream in &mut streams {
+        assert!((0..3).all(|_| stream.next().is_some()));
+    }
+    // One begun and one done for the connection, however many look and however long.
+    let lines = || world.audit_log(0).matches("\"operation\":\"report\"").count();
+    assert_eq!(lines(), 2);
+    streams.pop();
+    let until = Instant::now() + PATIENCE;
+    while open().is_err() {
+        assert!(Instant::now() < until, "a place became free");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
