@@ -6,6 +6,7 @@ mod audit;
 mod backup;
 mod init;
 mod join;
+mod migrate;
 mod passphrase;
 mod policy;
 mod readmit;
@@ -55,6 +56,8 @@ pub enum Command {
     Backup(backup::BackupArguments),
     /// Make a node's directory from a backup
     Restore(backup::RestoreArguments),
+    /// Move the node's store to a PostgreSQL server, or back into a file
+    Migrate(migrate::Arguments),
     /// Seal the node's secret under a passphrase, or change the passphrase
     Seal(seal::SealArguments),
     /// Put the node's sealed secret into the clear again
@@ -68,6 +71,7 @@ pub enum Command {
 pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Init(arguments) => init::run(arguments),
+        Command::Migrate(arguments) => migrate::run(arguments),
         Command::Join(arguments) => join::run(arguments),
         Command::Address(arguments) => address::run(arguments),
         Command::Allow(arguments) => allow::allow(arguments),

@@ -15,6 +15,7 @@ mod kill_all;
 mod kill_makings;
 mod kills;
 mod many_keys;
+mod migrate;
 mod operating;
 mod policy;
 mod refresh;

@@ -56,6 +56,9 @@ impl Table {
 /// A record's key and its sealed value.
 pub(super) type Record = (Vec<u8>, Vec<u8>);
 
+/// What is done with each record: with its key and its sealed value.
+pub(super) type OnRecord<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
+
 /// Where records are kept. It sees names and sizes, and never what is in a record.
 pub(super) trait Database: Send + Sync {
     /// Reads a state that no other transaction changes meanwhile. The work is done once at most.
@@ -83,7 +86,7 @@ pub(super) trait Reading {
     fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>>;
 
     /// Every record of a table, in the order of their bytes.
-    fn each(&self, table: Table, work: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()>;
+    fn each(&self, table: Table, work: &mut OnRecord<'_>) -> Result<()>;
 
     /// Whether a table exists and has records.
     fn holds_any(&self, table: Table) -> Result<bool>;

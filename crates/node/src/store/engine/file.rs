@@ -24,7 +24,7 @@ use redb::{
 };
 
 use super::super::{Result, StoreError};
-use super::{Database, Reading, Record, Table, Writing};
+use super::{Database, OnRecord, Reading, Record, Table, Writing};
 
 /// Opens the database again.
 pub(in super::super) type Reopen = Box<dyn Fn() -> std::result::Result<Redb, DatabaseError> + Send + Sync>;
@@ -153,7 +153,7 @@ macro_rules! reading {
                 collect(&self.open_table(definition(table)).map_err(failed)?, first, last)
             }
 
-            fn each(&self, table: Table, work: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+            fn each(&self, table: Table, work: &mut OnRecord<'_>) -> Result<()> {
                 let records = self.open_table(definition(table)).map_err(failed)?;
                 for record in records.iter().map_err(failed)? {
                     let (key, value) = record.map_err(failed)?;

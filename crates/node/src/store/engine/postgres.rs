@@ -34,7 +34,7 @@ use tokio_postgres::{Client, Row, SimpleQueryMessage};
 use super::super::erase::ERASE;
 use super::super::{Result, StoreError};
 use super::server::Server;
-use super::{Database, Reading, Record, Table, Writing};
+use super::{Database, OnRecord, Reading, Record, Table, Writing};
 
 /// The version of the tables.
 const FORMAT: i32 = 1;
@@ -308,7 +308,7 @@ impl Reading for Transaction<'_> {
         rows.iter().map(|row| self.at.record(row)).collect()
     }
 
-    fn each(&self, table: Table, work: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+    fn each(&self, table: Table, work: &mut OnRecord<'_>) -> Result<()> {
         // In pieces, so that a store of any size is read in little memory and each answer is soon there.
         let mut after: Option<Vec<u8>> = None;
         loop {
