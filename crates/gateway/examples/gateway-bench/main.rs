@@ -29,6 +29,20 @@ const ROUNDS: usize = 300;
 /// Clients that ask at once, and for how long.
 const CLIENTS: usize = 8;
 const SECONDS: u64 = 10;
+/// Values of one request for tokens.
+const BATCH: usize = 1000;
+/// What the gateway tokenizes.
+const TRANSFORM: &str = r#"
+[[transform.role]]
+name = "bench"
+transformations = ["email"]
+
+[[transform.transformation]]
+name = "email"
+key = "tokens"
+template = "builtin/email"
+tweak_source = "internal"
+"#;
 /// The key of the KMS.
 const KEY: &str = "kubernetes";
 
@@ -46,10 +60,11 @@ fn measure(json: bool) -> Outcome<()> {
     let nodes = Nodes::start()?;
     let client = Client::open(&ClientDir::open(&nodes.client)?)?;
     client.generate(NewKey::for_modes(KEY, "aes-256", &[Mode::Gcm], 1 << 32))?;
+    client.generate(NewKey::for_modes("tokens", "aes-256", &[Mode::Ff1], 1 << 32))?;
     let (token, entry) = make_token("bench", &TOKEN_RIGHTS, &["*".into()])?;
     let (file, socket) = (nodes.dir().join("gateway.toml"), nodes.dir().join("kms.sock"));
     let text = format!(
-        "client = {:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[kms]]\nname = \"api-server\"\nsocket = {socket:?}\nkey = {KEY:?}\n{}",
+        "client = {:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[kms]]\nname = \"api-server\"\nsocket = {socket:?}\nkey = {KEY:?}\n{TRANSFORM}\n{}",
         nodes.client,
         entry.to_text()
     );
@@ -62,6 +77,9 @@ fn measure(json: bool) -> Outcome<()> {
     let ciphertext = one.encrypt(32)?;
     let decrypt = median(ROUNDS, || one.decrypt(&ciphertext))?;
     let mib = median(5, || one.encrypt(1 << 20).map(drop))?;
+    let items = (0..BATCH).map(|n| serde_json::json!({ "value": format!("user{n:04}@example.org") }));
+    let batch = serde_json::json!({ "batch_input": items.collect::<Vec<_>>() }).to_string();
+    let tokenize = median(20, || one.post("/v1/transform/encode/bench", &batch).map(drop))?;
     let at_once = at_once(|| Connection::open(address, &token))?;
     let kms = Kms::connect(&socket)?;
     let kms_encrypt = median(ROUNDS, || kms.encrypt(&[7; 32]).map(drop))?;
@@ -78,6 +96,7 @@ fn measure(json: bool) -> Outcome<()> {
         ("transit, decrypt 32 bytes, one client (median of 300)", ms(decrypt), ""),
         ("transit, encrypt 1 MiB, one client (median of 5)", ms(mib), ""),
         ("transit, encrypt 32 bytes, eight clients", format!("{at_once:.0} a second"), "300 a second"),
+        ("transform, encode a batch of 1,000 (median of 20)", ms(tokenize), "200 ms"),
         ("KMS, encrypt 32 bytes (median of 300)", ms(kms_encrypt), "20 ms"),
         ("KMS, decrypt 32 bytes (median of 300)", ms(kms_decrypt), "20 ms"),
         ("KMS, an error when all nodes are gone", ms(gone), "3 s"),
