@@ -43,6 +43,8 @@ pub(crate) struct Transformations {
 pub(crate) struct Transformation {
     name: String,
     pub(crate) key: String,
+    /// The key with its version, as nodes are asked for it.
+    pub(crate) version_of_key: String,
     shape: Shape,
     /// The tweak of all values; `None` if each comes with its own.
     pub(crate) tweak: Option<Vec<u8>>,
@@ -119,7 +121,9 @@ impl Transformation {
             TweakSource::Internal => Some(entry.tweak.clone()),
         };
         let alphabet = Alphabet::new(characters).map_err(|e| e.to_string())?;
-        Ok(Transformation { name: entry.name.clone(), key: entry.key.clone(), shape, tweak, alphabet })
+        let (name, key) = (entry.name.clone(), entry.key.clone());
+        let version_of_key = format!("{key}@{}", entry.key_version);
+        Ok(Transformation { name, key, version_of_key, shape, tweak, alphabet })
     }
 
     pub(crate) fn how(&self) -> Tokenization<'_> {
@@ -237,6 +241,7 @@ mod tests {
         GatewayTransformation {
             name: "t".into(),
             key: "k".into(),
+            key_version: 1,
             template: template.into(),
             tweak_source: TweakSource::Supplied,
             tweak: Vec::new(),

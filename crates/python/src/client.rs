@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use polyclave_client::{Error, Listed, Padding};
+use polyclave_client::{CardTemplate, Error, Listed, Padding};
 use polyclave_config::ClientDir;
 use polyclave_transport::wire::{CHUNK, KeyInfo, Lifetime, Mode, NewKey, Usage, usage_of, warnings};
 use pyo3::prelude::*;
@@ -18,6 +18,7 @@ use crate::convert::{self, Additional, Data};
 use crate::ends::{Interruptible, Reader, Target, Writer, source};
 use crate::errors::{misuse, no_such_key, raised, unauthentic};
 use crate::task::{Input, Output, Plain, Seal, Task};
+use crate::tokenize::{self, Direction, Exchanged, Format, Values};
 
 /// The most blocks that are computed under a key with blocks of 16 bytes, and under one with shorter blocks: as keys of the command line.
 const BUDGET: (u64, u64) = (1 << 32, 1 << 20);
@@ -441,9 +442,93 @@ impl Client {
             )),
         }
     }
+
+    /// The token of a value, or the tokens of several, in one request: strings of the same length and alphabet (FF1), under a key made for ff1.
+    #[pyo3(signature = (key, values, *, radix=10, alphabet=None, keep_others=false, tweak=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn tokenize(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        values: Values,
+        radix: u32,
+        alphabet: Option<&str>,
+        keep_others: bool,
+        tweak: Option<Data>,
+    ) -> PyResult<Exchanged> {
+        let alphabet = tokenize::alphabet(radix, alphabet).map_err(|e| raised(py, e))?;
+        let format = Format::Strings { alphabet, keeps_others: keep_others };
+        self.exchanged(py, (key, tweak), &values, &format, Direction::ToTokens)
+    }
+
+    /// The value of a token, or the values of several.
+    #[pyo3(signature = (key, values, *, radix=10, alphabet=None, keep_others=false, tweak=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn detokenize(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        values: Values,
+        radix: u32,
+        alphabet: Option<&str>,
+        keep_others: bool,
+        tweak: Option<Data>,
+    ) -> PyResult<Exchanged> {
+        let alphabet = tokenize::alphabet(radix, alphabet).map_err(|e| raised(py, e))?;
+        let format = Format::Strings { alphabet, keeps_others: keep_others };
+        self.exchanged(py, (key, tweak), &values, &format, Direction::ToValues)
+    }
+
+    /// The token of a card's number, or the tokens of several: the first and the last digits stay, and with `luhn` tokens pass the Luhn test.
+    #[pyo3(signature = (key, numbers, *, keep_first=6, keep_last=4, luhn=false, tweak=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn tokenize_cards(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        numbers: Values,
+        keep_first: usize,
+        keep_last: usize,
+        luhn: bool,
+        tweak: Option<Data>,
+    ) -> PyResult<Exchanged> {
+        let format = Format::Cards(CardTemplate { first: keep_first, last: keep_last, keeps_check: luhn });
+        self.exchanged(py, (key, tweak), &numbers, &format, Direction::ToTokens)
+    }
+
+    /// The number of the card that a token is for, or the numbers of several.
+    #[pyo3(signature = (key, numbers, *, keep_first=6, keep_last=4, luhn=false, tweak=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn detokenize_cards(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        numbers: Values,
+        keep_first: usize,
+        keep_last: usize,
+        luhn: bool,
+        tweak: Option<Data>,
+    ) -> PyResult<Exchanged> {
+        let format = Format::Cards(CardTemplate { first: keep_first, last: keep_last, keeps_check: luhn });
+        self.exchanged(py, (key, tweak), &numbers, &format, Direction::ToValues)
+    }
 }
 
 impl Client {
+    fn exchanged(
+        &self,
+        py: Python<'_>,
+        (key, tweak): (&str, Option<Data>),
+        values: &Values,
+        format: &Format,
+        direction: Direction,
+    ) -> PyResult<Exchanged> {
+        let tweak = tweak.map(|tweak| tweak.to_vec()).unwrap_or_default();
+        let exchanged =
+            self.repeated(py, |client| format.exchange(client, (key, &tweak), values, direction))?;
+        Ok(exchanged.like(values))
+    }
+
     fn opened(&self, py: Python<'_>) -> PyResult<Arc<polyclave_client::Client>> {
         self.inner.read().clone().ok_or_else(|| misuse(py, "this client is closed; open it anew"))
     }

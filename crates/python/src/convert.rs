@@ -52,7 +52,7 @@ impl Additional {
     }
 }
 
-const MODES: [Mode; 9] = [
+const MODES: [Mode; 10] = [
     Mode::Gcm,
     Mode::Ctr,
     Mode::Cbc,
@@ -62,9 +62,18 @@ const MODES: [Mode; 9] = [
     Mode::Tr31,
     Mode::Siv,
     Mode::Ccm,
+    Mode::Ff1,
 ];
-const USAGES: [Usage; 7] =
-    [Usage::Encrypt, Usage::Decrypt, Usage::Mac, Usage::Wrap, Usage::Unwrap, Usage::Derive, Usage::Kdf];
+const USAGES: [Usage; 8] = [
+    Usage::Encrypt,
+    Usage::Decrypt,
+    Usage::Mac,
+    Usage::Wrap,
+    Usage::Unwrap,
+    Usage::Derive,
+    Usage::Kdf,
+    Usage::Tokenize,
+];
 
 /// A mode by its name.
 pub(crate) fn mode(py: Python<'_>, word: &str) -> PyResult<Mode> {

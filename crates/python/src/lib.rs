@@ -7,6 +7,7 @@
 //!    |       \
 //! ends.rs   again.rs     bytes, files and streams of Python | what is asked again after a node failed
 //!
+//! tokenize.rs      tokens
 //! errors.rs        errors as exceptions by reason            convert.rs    bytes, words and keys between both languages
 //! ```
 //!
@@ -20,6 +21,7 @@ mod ends;
 mod errors;
 mod head;
 mod task;
+mod tokenize;
 
 /// The native module of the package.
 #[pyo3::pymodule]

@@ -36,6 +36,9 @@ pub struct GatewayTransformation {
     pub name: String,
     /// The name of a key for FF1.
     pub key: String,
+    /// The version of the key. Tokens do not say with which version they were made, so it does not change by itself when the key is rotated.
+    #[serde(default = "first")]
+    pub key_version: u32,
     /// The name of a template.
     pub template: String,
     /// Where tweaks come from.
@@ -104,6 +107,13 @@ impl GatewayTransform {
         for one in &self.transformation {
             let told = |e: Error| wrong("transformation", &one.name, e.to_string());
             check_name("key", &one.key).map_err(told)?;
+            if one.key_version == 0 {
+                return Err(wrong(
+                    "transformation",
+                    &one.name,
+                    "key_version is 0; versions begin with 1".into(),
+                ));
+            }
             if one.tweak_source == TweakSource::Supplied && !one.tweak.is_empty() {
                 let told = "it has a tweak, and its tweak_source is \"supplied\"; write \"internal\", or remove the tweak";
                 return Err(wrong("transformation", &one.name, told.into()));
@@ -111,6 +121,10 @@ impl GatewayTransform {
         }
         Ok(())
     }
+}
+
+fn first() -> u32 {
+    1
 }
 
 fn once<'t>(kind: &str, names: impl Iterator<Item = &'t String>) -> Result<()> {

@@ -119,8 +119,12 @@ async fn ask(
         let values: Vec<Tweaked<'_>> =
             group.iter().map(|one| Tweaked { value: one.parts.free(), tweak: &one.tweak }).collect();
         match direction {
-            Direction::Encode => client.tokenize(&transformation.key, transformation.how(), &values),
-            Direction::Decode => client.detokenize(&transformation.key, transformation.how(), &values),
+            Direction::Encode => {
+                client.tokenize(&transformation.version_of_key, transformation.how(), &values)
+            }
+            Direction::Decode => {
+                client.detokenize(&transformation.version_of_key, transformation.how(), &values)
+            }
         }
     });
     asked.await

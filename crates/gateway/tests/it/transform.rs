@@ -50,6 +50,16 @@ fn values_are_exchanged_for_tokens_of_their_format_and_back() {
 }
 
 #[test]
+fn tokens_are_decoded_after_the_key_was_rotated() {
+    let world = World::start();
+    let token = there_and_back(&world, "email", "jane.doe@example.org");
+    world.client().rotate("customers").expect("a second version");
+    let asked = json!({ "transformation": "email", "value": token });
+    assert_eq!(decode(&world, asked), json!({ "decoded_value": "jane.doe@example.org" }));
+    assert_eq!(there_and_back(&world, "email", "jane.doe@example.org"), token);
+}
+
+#[test]
 fn a_batch_is_answered_in_its_order_and_what_is_wrong_with_one_is_told_of_that_one() {
     let world = World::shared();
     let tweak = STANDARD.encode("row");

@@ -2,17 +2,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, Optional, Protocol, Union, final
+from typing import Any, Literal, Optional, Protocol, Union, final, overload
 
 from typing_extensions import Buffer, Self
 
 from .types import Key, NodeStatus
 
 Path = Union[str, PathLike[str]]
-Mode = Literal["gcm", "siv", "ccm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31"]
+Mode = Literal["gcm", "siv", "ccm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31", "ff1"]
 PlainMode = Literal["gcm", "siv", "ccm", "ctr", "cbc", "ecb"]
 SealMode = Literal["gcm", "envelope"]
-Usage = Literal["encrypt", "decrypt", "mac", "wrap", "unwrap", "derive", "kdf"]
+Usage = Literal["encrypt", "decrypt", "mac", "wrap", "unwrap", "derive", "kdf", "tokenize"]
 
 class Reader(Protocol):
     def read(self, size: int, /) -> Buffer: ...
@@ -200,3 +200,91 @@ class Client:
     def mac_file(self, key: str, source: Path) -> bytes: ...
     def mac_stream(self, key: str, reader: Reader) -> bytes: ...
     def verify_mac(self, key: str, data: Buffer, code: Buffer) -> None: ...
+    @overload
+    def tokenize(
+        self,
+        key: str,
+        values: str,
+        *,
+        radix: int = 10,
+        alphabet: Optional[str] = None,
+        keep_others: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> str: ...
+    @overload
+    def tokenize(
+        self,
+        key: str,
+        values: Union[list[str], tuple[str, ...]],
+        *,
+        radix: int = 10,
+        alphabet: Optional[str] = None,
+        keep_others: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> list[str]: ...
+    @overload
+    def detokenize(
+        self,
+        key: str,
+        values: str,
+        *,
+        radix: int = 10,
+        alphabet: Optional[str] = None,
+        keep_others: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> str: ...
+    @overload
+    def detokenize(
+        self,
+        key: str,
+        values: Union[list[str], tuple[str, ...]],
+        *,
+        radix: int = 10,
+        alphabet: Optional[str] = None,
+        keep_others: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> list[str]: ...
+    @overload
+    def tokenize_cards(
+        self,
+        key: str,
+        numbers: str,
+        *,
+        keep_first: int = 6,
+        keep_last: int = 4,
+        luhn: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> str: ...
+    @overload
+    def tokenize_cards(
+        self,
+        key: str,
+        numbers: Union[list[str], tuple[str, ...]],
+        *,
+        keep_first: int = 6,
+        keep_last: int = 4,
+        luhn: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> list[str]: ...
+    @overload
+    def detokenize_cards(
+        self,
+        key: str,
+        numbers: str,
+        *,
+        keep_first: int = 6,
+        keep_last: int = 4,
+        luhn: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> str: ...
+    @overload
+    def detokenize_cards(
+        self,
+        key: str,
+        numbers: Union[list[str], tuple[str, ...]],
+        *,
+        keep_first: int = 6,
+        keep_last: int = 4,
+        luhn: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> list[str]: ...

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Optional, Union
+from typing import Optional, Union, overload
 
 from typing_extensions import Buffer, Self
 
@@ -184,3 +184,91 @@ class Client:
     async def mac_file(self, key: str, source: Path) -> bytes: ...
     async def mac_stream(self, key: str, reader: Reader) -> bytes: ...
     async def verify_mac(self, key: str, data: Buffer, code: Buffer) -> None: ...
+    @overload
+    async def tokenize(
+        self,
+        key: str,
+        values: str,
+        *,
+        radix: int = 10,
+        alphabet: Optional[str] = None,
+        keep_others: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> str: ...
+    @overload
+    async def tokenize(
+        self,
+        key: str,
+        values: Union[list[str], tuple[str, ...]],
+        *,
+        radix: int = 10,
+        alphabet: Optional[str] = None,
+        keep_others: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> list[str]: ...
+    @overload
+    async def detokenize(
+        self,
+        key: str,
+        values: str,
+        *,
+        radix: int = 10,
+        alphabet: Optional[str] = None,
+        keep_others: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> str: ...
+    @overload
+    async def detokenize(
+        self,
+        key: str,
+        values: Union[list[str], tuple[str, ...]],
+        *,
+        radix: int = 10,
+        alphabet: Optional[str] = None,
+        keep_others: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> list[str]: ...
+    @overload
+    async def tokenize_cards(
+        self,
+        key: str,
+        numbers: str,
+        *,
+        keep_first: int = 6,
+        keep_last: int = 4,
+        luhn: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> str: ...
+    @overload
+    async def tokenize_cards(
+        self,
+        key: str,
+        numbers: Union[list[str], tuple[str, ...]],
+        *,
+        keep_first: int = 6,
+        keep_last: int = 4,
+        luhn: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> list[str]: ...
+    @overload
+    async def detokenize_cards(
+        self,
+        key: str,
+        numbers: str,
+        *,
+        keep_first: int = 6,
+        keep_last: int = 4,
+        luhn: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> str: ...
+    @overload
+    async def detokenize_cards(
+        self,
+        key: str,
+        numbers: Union[list[str], tuple[str, ...]],
+        *,
+        keep_first: int = 6,
+        keep_last: int = 4,
+        luhn: bool = False,
+        tweak: Optional[Buffer] = None,
+    ) -> list[str]: ...
