@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn all_is_every_right_and_misspelt_ones_are_refused() {
-        assert_eq!(parse_rights("all").expect("all").len(), 15);
+        assert_eq!(parse_rights("all").expect("all").len(), 16);
         let error = parse_rights("encrpyt").expect_err("misspelt").to_string();
         assert!(error.contains("encrypt"), "{error}");
     }

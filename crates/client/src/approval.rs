@@ -59,7 +59,11 @@ impl Client {
         let mut keys = Vec::new();
         for (name, about) in operation.existing_keys() {
             let info = match about {
-                About::Current => self.info(name)?,
+                About::Current => self.info(name).or_else(|e| match operation {
+                    // A deletion that was interrupted is to be finished, and some nodes do not have the key any more.
+                    Operation::Delete { .. } => self.newest(name).ok_or(e),
+                    _ => Err(e),
+                })?,
                 About::Version(version) => self.version(name, version)?,
                 About::Id(id) => self.version_with_id(name, id)?,
             };

@@ -31,7 +31,7 @@ pub(crate) fn begin_use<'c>(
     let of = |name: &str, id| Operation::Use { key: name.into(), id, how: how.clone() };
     match client.strategy.begin(client, &of(key, None), first) {
         Err(e) if e.is_disagreement() => match client.newest(key) {
-            Some(id) => client.strategy.begin(client, &of(key, Some(id)), first),
+            Some(newest) => client.strategy.begin(client, &of(key, Some(newest.id)), first),
             None => Err(e),
         },
         begun => begun,
@@ -165,10 +165,9 @@ impl Client {
         })
     }
 
-    /// The id of the newest version that any node shows.
-    fn newest(&self, key: &str) -> Option<[u8; 16]> {
+    /// The newest version that any node shows.
+    pub(crate) fn newest(&self, key: &str) -> Option<KeyInfo> {
         let shown = self.shown(key).ok()?;
-        let newest = shown.iter().filter_map(|versions| versions.first()).max_by_key(|info| info.version);
-        newest.map(|info| info.id)
+        shown.into_iter().filter_map(|versions| versions.into_iter().next()).max_by_key(|info| info.version)
     }
 }

@@ -213,6 +213,23 @@ fn a_spent_approval_stays_spent_after_all_nodes_started_anew() {
     assert!(refused(wrap(&cluster.client().with_approval(approval))).1.contains("was used at"));
 }
 
+/// As a deletion leaves it of which all nodes were killed in the middle.
+#[test]
+fn a_deletion_that_one_node_has_done_is_approved_and_finished() {
+    for gone in 0..3 {
+        let (mut cluster, approvers) = start(&[0, 1, 2]);
+        let id = cluster.client().generate(plain("k")).expect("a key").id;
+        cluster.stop(gone);
+        cluster.store_of(gone).delete("k", id).expect("deleted");
+        cluster.restart(gone);
+        cluster.wait_until_ready();
+        let statement = draft(cluster.client(), |client| client.delete("k"));
+        let approval = approvers.signed(&statement, &[0, 1]);
+        cluster.client().with_approval(approval).delete("k").expect("the others have deleted it");
+        assert!(cluster.client().keys().expect("a list").keys.is_empty());
+    }
+}
+
 #[test]
 fn nodes_with_other_rules_are_named_and_who_was_removed_or_replaced_does_not_count() {
     let (cluster, approvers) = start(&[1]);
