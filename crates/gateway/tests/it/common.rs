@@ -26,7 +26,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The key of the KMS.
 pub const KMS_KEY: &str = "kubernetes";
 
-/// What the gateway tokenizes, under the key `customers`.
+/// What the gateway tokenizes, under the key `token-key`.
 const TRANSFORM: &str = r#"
 [[transform.role]]
 name = "shop"
@@ -38,12 +38,12 @@ transformations = ["account"]
 
 [[transform.transformation]]
 name = "account"
-key = "customers"
+key = "token-key"
 template = "account"
 
 [[transform.transformation]]
 name = "card"
-key = "customers"
+key = "token-key"
 template = "builtin/creditcardnumber"
 tweak_source = "internal"
 keep_last = 3
@@ -51,19 +51,19 @@ luhn = true
 
 [[transform.transformation]]
 name = "email"
-key = "customers"
+key = "token-key"
 template = "builtin/email"
 tweak_source = "internal"
 tweak = "6d61696c"
 
 [[transform.transformation]]
 name = "ssn"
-key = "customers"
+key = "token-key"
 template = "builtin/socialsecuritynumber"
 
 [[transform.transformation]]
 name = "plate"
-key = "customers"
+key = "token-key"
 template = "plate"
 tweak_source = "internal"
 
@@ -203,7 +203,7 @@ impl World {
     /// The key of what is tokenized: that of the samples of SP 800-38G for FF1-AES128.
     fn make_ff1_key(&self) {
         use polyclave_transport::wire::{Mode, NewKey};
-        let new = NewKey::for_modes("customers", "aes-128", &[Mode::Ff1], 1 << 30);
+        let new = NewKey::for_modes("token-key", "aes-128", &[Mode::Ff1], 1 << 30);
         let key = 0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c_u128.to_be_bytes();
         self.client().import(new, &key).expect("a key");
     }

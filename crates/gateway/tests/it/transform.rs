@@ -53,7 +53,7 @@ fn values_are_exchanged_for_tokens_of_their_format_and_back() {
 fn tokens_are_decoded_after_the_key_was_rotated() {
     let world = World::start();
     let token = there_and_back(&world, "email", "jane.doe@example.org");
-    world.client().rotate("customers").expect("a second version");
+    world.client().rotate("token-key").expect("a second version");
     let asked = json!({ "transformation": "email", "value": token });
     assert_eq!(decode(&world, asked), json!({ "decoded_value": "jane.doe@example.org" }));
     assert_eq!(there_and_back(&world, "email", "jane.doe@example.org"), token);
@@ -109,7 +109,7 @@ fn who_may_not_and_what_cannot_be_meant_is_refused() {
     let good = json!({ "transformation": "email", "value": "someone@example.org" });
     let other_key = world.add_token("other-key", &[Right::Tokenize], &["billing-*"]);
     let other_right = world.add_token("other-right", &[Right::Encrypt], &["*"]);
-    let allowed = world.add_token("allowed", &[Right::Tokenize], &["customers"]);
+    let allowed = world.add_token("allowed", &[Right::Tokenize], &["token-key"]);
     for (token, status) in [(&other_key, 403), (&other_right, 403), (&allowed, 200)] {
         assert_eq!(world.ask_as(token, "POST", "/v1/transform/encode/shop", good.clone()).status, status);
     }
