@@ -14,9 +14,9 @@ use crate::common::Place;
 /// The blocks of commands that are not run: their sections, and the reasons that the page gives. A new one has to be written here.
 const NOT_RUN: [(&str, &str); 4] = [
     ("Installing", "builds the program in release mode"),
+    ("A store at a PostgreSQL server", "needs a server"),
     ("The node's secret at rest", "asks for a passphrase at a terminal"),
     ("The node's secret at rest", "needs systemd and a TPM"),
-    ("A store at a PostgreSQL server", "needs a server"),
 ];
 
 /// On a busy machine too, nodes have found each other, and made what they make together, in this time.
