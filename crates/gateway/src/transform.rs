@@ -7,6 +7,7 @@ use std::sync::Arc;
 use polyclave_client::{Alphabet, Card, CardTemplate, Tokenization};
 use polyclave_config::{GatewayTransform, GatewayTransformation, TweakSource};
 use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind};
 use zeroize::Zeroizing;
 
 use crate::failure::Failure;
@@ -218,16 +219,33 @@ fn characters<'s>(settings: &'s GatewayTransform, name: &str) -> Option<&'s str>
 
 /// A pattern of the whole value. It is matched in a time that is linear in the value's length.
 fn compiled(pattern: &str) -> std::result::Result<Regex, String> {
-    let whole = format!(r"\A(?:{pattern})\z");
-    let compiled = RegexBuilder::new(&whole).size_limit(MOST_PATTERN).build();
+    let wrong =
+        |e: &dyn std::fmt::Display| format!("its template has a pattern that is no regular expression: {e}");
     // Alone first: so that a bracket too many is not closed by what is put around it.
-    let alone = Regex::new(pattern).map(drop);
-    let compiled = alone
-        .and(compiled)
-        .map_err(|e| format!("its template has a pattern that is no regular expression: {e}"))?;
-    match compiled.captures_len() {
-        1 => Err("the pattern of its template has no group (..), so nothing would be tokenized".into()),
-        _ => Ok(compiled),
+    let read = regex_syntax::parse(pattern).map_err(|e| wrong(&e))?;
+    if read.properties().explicit_captures_len() == 0 {
+        return Err("the pattern of its template has no group (..), so nothing would be tokenized".into());
+    }
+    if repeats_a_group(&read) {
+        return Err(
+            "the pattern of its template repeats a group: only what the group matches last would be tokenized, and the rest would stay readable. \
+             Write the repetition inside the group, as in ([0-9]+)"
+                .into(),
+        );
+    }
+    RegexBuilder::new(&format!(r"\A(?:{pattern})\z")).size_limit(MOST_PATTERN).build().map_err(|e| wrong(&e))
+}
+
+/// Whether a group may match more than once. Of such a group only the last match is told.
+fn repeats_a_group(part: &Hir) -> bool {
+    match part.kind() {
+        HirKind::Repetition(repetition) => {
+            let has_group = repetition.sub.properties().explicit_captures_len() > 0;
+            (has_group && repetition.max != Some(1)) || repeats_a_group(&repetition.sub)
+        }
+        HirKind::Capture(group) => repeats_a_group(&group.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(repeats_a_group),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => false,
     }
 }
 
@@ -308,7 +326,13 @@ mod tests {
         assert!(refused(with("[0-9]+", "0123456789")).contains("no group"));
         assert!(refused(with("([0-9]+", "0123456789")).contains("no regular expression"));
         assert!(refused(with("a)|(b", "0123456789")).contains("no regular expression"));
-        assert!(refused(with(&"(a{1000}){1000}".repeat(9), "ab")).contains("size limit"));
+        assert!(refused(with("((?:a{1000}){1000})", "ab")).contains("size limit"));
+        for repeated in
+            ["(?:([a-z0-9]{4})-?)+", "([a-z]+)*", "((a)b?){2,3}", "x(?:y|([0-9])){4}", "(?:(a)?)+"]
+        {
+            assert!(refused(with(repeated, "0123456789")).contains("repeats a group"), "{repeated}");
+        }
+        assert!(with("([0-9]+)(?:-([0-9]+))?", "0123456789").is_ok(), "once at most");
         assert!(refused(with("(.+)", "aab")).contains("twice"));
         assert!(refused(with("(.+)", "a")).contains("2 to 36"));
         let unknown =

@@ -28,7 +28,7 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
 
 /// What clients and other nodes are told while the store cannot be used.
 pub(crate) fn refuse_damaged(store: &Store) -> Result<(), Refusal> {
-    let told = "its store is damaged, and its operator has to restore it; ask other nodes";
+    let told = "its store is damaged, or another process has taken it over, and its operator has to act; ask other nodes";
     match store.file_damage() {
         None => Ok(()),
         Some(_) => Err(Refusal::new(Reason::Internal, told)),

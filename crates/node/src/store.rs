@@ -229,9 +229,9 @@ impl Store {
         })
     }
 
-    /// Why the store cannot be used any more, if its file is damaged.
+    /// Why the store cannot be used any more, if its file is damaged, its server has lost changes, or another process has taken it over.
     pub fn file_damage(&self) -> Option<StoreError> {
-        self.engine.damage()
+        self.engine.damage().or_else(|| self.latest.loss())
     }
 }
 

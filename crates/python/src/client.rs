@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use polyclave_client::{CardTemplate, Error, Listed, Padding};
+use polyclave_client::{CardTemplate, Error, Listed, Padding, Tokenization};
 use polyclave_config::ClientDir;
 use polyclave_transport::wire::{CHUNK, KeyInfo, Lifetime, Mode, NewKey, Usage, usage_of, warnings};
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ use crate::convert::{self, Additional, Data};
 use crate::ends::{Interruptible, Reader, Target, Writer, source};
 use crate::errors::{misuse, no_such_key, raised, unauthentic};
 use crate::task::{Input, Output, Plain, Seal, Task};
-use crate::tokenize::{self, Direction, Exchanged, Format, Values};
+use crate::tokenize::{self, Values};
 
 /// The most blocks that are computed under a key with blocks of 16 bytes, and under one with shorter blocks: as keys of the command line.
 const BUDGET: (u64, u64) = (1 << 32, 1 << 20);
@@ -443,92 +443,86 @@ impl Client {
         }
     }
 
-    /// The token of a value, or the tokens of several, in one request: strings of the same length and alphabet (FF1), under a key made for ff1.
-    #[pyo3(signature = (key, values, *, radix=10, alphabet=None, keep_others=false, tweak=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn tokenize(
+    /// The token of a value (a string), or the tokens of several (a list, in order), of the same lengths and alphabet: FF1, under a key for it.
+    #[pyo3(signature = (key, values, *, radix=None, alphabet=None, keep_others=false, tweak=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
+    fn tokenize<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         key: &str,
         values: Values,
-        radix: u32,
+        radix: Option<u32>,
         alphabet: Option<&str>,
         keep_others: bool,
         tweak: Option<Data>,
-    ) -> PyResult<Exchanged> {
-        let alphabet = tokenize::alphabet(radix, alphabet).map_err(|e| raised(py, e))?;
-        let format = Format::Strings { alphabet, keeps_others: keep_others };
-        self.exchanged(py, (key, tweak), &values, &format, Direction::ToTokens)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let alphabet = tokenize::alphabet(py, radix, alphabet)?;
+        let how = Tokenization { alphabet: &alphabet, keeps_others: keep_others };
+        values.exchanged(py, tweak.as_ref(), |values| {
+            self.repeated(py, |client| client.tokenize(key, how, values))
+        })
     }
 
-    /// The value of a token, or the values of several.
-    #[pyo3(signature = (key, values, *, radix=10, alphabet=None, keep_others=false, tweak=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn detokenize(
+    /// The value of a token, or the values of several. Nothing authenticates a token: a wrong one gives a wrong value.
+    #[pyo3(signature = (key, tokens, *, radix=None, alphabet=None, keep_others=false, tweak=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
+    fn detokenize<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         key: &str,
-        values: Values,
-        radix: u32,
+        tokens: Values,
+        radix: Option<u32>,
         alphabet: Option<&str>,
         keep_others: bool,
         tweak: Option<Data>,
-    ) -> PyResult<Exchanged> {
-        let alphabet = tokenize::alphabet(radix, alphabet).map_err(|e| raised(py, e))?;
-        let format = Format::Strings { alphabet, keeps_others: keep_others };
-        self.exchanged(py, (key, tweak), &values, &format, Direction::ToValues)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let alphabet = tokenize::alphabet(py, radix, alphabet)?;
+        let how = Tokenization { alphabet: &alphabet, keeps_others: keep_others };
+        tokens.exchanged(py, tweak.as_ref(), |tokens| {
+            self.repeated(py, |client| client.detokenize(key, how, tokens))
+        })
     }
 
-    /// The token of a card's number, or the tokens of several: the first and the last digits stay, and with `luhn` tokens pass the Luhn test.
+    /// The token of a card's number, or the tokens of several. The first and last digits stay; with luhn tokens pass the Luhn test.
     #[pyo3(signature = (key, numbers, *, keep_first=6, keep_last=4, luhn=false, tweak=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn tokenize_cards(
+    #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
+    fn tokenize_cards<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         key: &str,
         numbers: Values,
         keep_first: usize,
         keep_last: usize,
         luhn: bool,
         tweak: Option<Data>,
-    ) -> PyResult<Exchanged> {
-        let format = Format::Cards(CardTemplate { first: keep_first, last: keep_last, keeps_check: luhn });
-        self.exchanged(py, (key, tweak), &numbers, &format, Direction::ToTokens)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let template = CardTemplate { first: keep_first, last: keep_last, keeps_check: luhn };
+        numbers.exchanged(py, tweak.as_ref(), |numbers| {
+            self.repeated(py, |client| client.tokenize_cards(key, template, numbers))
+        })
     }
 
-    /// The number of the card that a token is for, or the numbers of several.
-    #[pyo3(signature = (key, numbers, *, keep_first=6, keep_last=4, luhn=false, tweak=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn detokenize_cards(
+    /// The card's number of a token, or the numbers of several. The arguments are those that the tokens were made with.
+    #[pyo3(signature = (key, tokens, *, keep_first=6, keep_last=4, luhn=false, tweak=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
+    fn detokenize_cards<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         key: &str,
-        numbers: Values,
+        tokens: Values,
         keep_first: usize,
         keep_last: usize,
         luhn: bool,
         tweak: Option<Data>,
-    ) -> PyResult<Exchanged> {
-        let format = Format::Cards(CardTemplate { first: keep_first, last: keep_last, keeps_check: luhn });
-        self.exchanged(py, (key, tweak), &numbers, &format, Direction::ToValues)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let template = CardTemplate { first: keep_first, last: keep_last, keeps_check: luhn };
+        tokens.exchanged(py, tweak.as_ref(), |tokens| {
+            self.repeated(py, |client| client.detokenize_cards(key, template, tokens))
+        })
     }
 }
 
 impl Client {
-    fn exchanged(
-        &self,
-        py: Python<'_>,
-        (key, tweak): (&str, Option<Data>),
-        values: &Values,
-        format: &Format,
-        direction: Direction,
-    ) -> PyResult<Exchanged> {
-        let tweak = tweak.map(|tweak| tweak.to_vec()).unwrap_or_default();
-        let exchanged =
-            self.repeated(py, |client| format.exchange(client, (key, &tweak), values, direction))?;
-        Ok(exchanged.like(values))
-    }
-
     fn opened(&self, py: Python<'_>) -> PyResult<Arc<polyclave_client::Client>> {
         self.inner.read().clone().ok_or_else(|| misuse(py, "this client is closed; open it anew"))
     }
@@ -668,7 +662,11 @@ fn new_key(
 /// The modes of a key of which only the usage was given.
 fn modes_for(usage: &[Usage]) -> Vec<Mode> {
     let encrypts = usage.iter().any(|usage| matches!(usage, Usage::Encrypt | Usage::Decrypt));
-    let modes = [(encrypts, Mode::Gcm), (usage.contains(&Usage::Mac), Mode::Cmac)];
+    let modes = [
+        (encrypts, Mode::Gcm),
+        (usage.contains(&Usage::Mac), Mode::Cmac),
+        (usage.contains(&Usage::Tokenize), Mode::Ff1),
+    ];
     modes.into_iter().filter_map(|(is_for, mode)| is_for.then_some(mode)).collect()
 }
 

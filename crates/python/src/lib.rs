@@ -7,7 +7,8 @@
 //!    |       \
 //! ends.rs   again.rs     bytes, files and streams of Python | what is asked again after a node failed
 //!
-//! tokenize.rs      tokens
+//! tokenize.rs      strings that are tokenized, and those that come back
+//!
 //! errors.rs        errors as exceptions by reason            convert.rs    bytes, words and keys between both languages
 //! ```
 //!

@@ -174,9 +174,9 @@ impl Plain {
     pub(crate) fn check(&self) -> Result<()> {
         let mode = self.mode;
         let has_nonce = matches!(mode, Mode::Gcm | Mode::Ccm);
-        if matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31) {
+        if matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Ff1) {
             return misuse(&format!(
-                "{mode} is no mode of encrypt and decrypt; cmac is for mac, envelope for seal"
+                "{mode} is no mode of encrypt and decrypt; cmac is for mac, envelope for seal, ff1 for tokenize"
             ));
         }
         if !self.additional.is_empty() && !has_nonce && mode != Mode::Siv {

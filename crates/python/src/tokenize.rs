@@ -1,93 +1,82 @@
-//! Tokens: what Python gives for them, and one request for each call.
+//! Tokenization: one string of Python or a sequence of them as values, and the same shape back.
 
-use polyclave_client::{Alphabet, CardTemplate, Client, Error, Tokenization, Tweaked};
+use polyclave_client::{Alphabet, Tweaked};
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
 use zeroize::Zeroizing;
 
-/// One value, or several.
-#[derive(FromPyObject)]
+use crate::convert::Data;
+use crate::errors::{misuse, raised};
+
+/// The alphabet if neither its characters nor their number is given: decimal digits.
+const RADIX: u32 = 10;
+
+/// Values or tokens that Python gives.
 pub(crate) enum Values {
-    /// One.
-    One(String),
-    /// Several, in one request.
-    Several(Vec<String>),
+    /// A string.
+    One(Text),
+    /// A sequence of strings, whose order counts.
+    Several(Vec<Text>),
 }
 
-/// What came of them: as many as were given.
-#[derive(IntoPyObject)]
-pub(crate) enum Exchanged {
-    /// One.
-    One(String),
-    /// Several, in the order of the values.
-    Several(Vec<String>),
-}
-
-/// Which way values are exchanged.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// Values for tokens.
-    ToTokens,
-    /// Tokens for values.
-    ToValues,
-}
-
-/// Of which characters values are made.
-pub(crate) fn alphabet(radix: u32, characters: Option<&str>) -> Result<Alphabet, Error> {
-    characters.map_or_else(|| Alphabet::of_radix(radix), Alphabet::new)
-}
-
-/// What is exchanged, and how.
-pub(crate) enum Format {
-    /// Strings of an alphabet.
-    Strings {
-        /// Their characters.
-        alphabet: Alphabet,
-        /// Whether other characters stay in place.
-        keeps_others: bool,
-    },
-    /// Numbers of cards.
-    Cards(CardTemplate),
-}
-
-impl Format {
-    pub(crate) fn exchange(
+impl Values {
+    /// What all values are exchanged for by one request, under one tweak: a string for a string, a list for a sequence.
+    pub(crate) fn exchanged<'py>(
         &self,
-        client: &Client,
-        (key, tweak): (&str, &[u8]),
-        values: &Values,
-        direction: Direction,
-    ) -> Result<Exchanged, Error> {
-        let values = match values {
-            Values::One(value) => std::slice::from_ref(value),
-            Values::Several(values) => values,
+        py: Python<'py>,
+        tweak: Option<&Data>,
+        exchange: impl FnOnce(&[Tweaked<'_>]) -> PyResult<Vec<Zeroizing<String>>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let tweak = tweak.map_or(&[][..], |tweak| tweak);
+        let texts = match self {
+            Values::One(text) => std::slice::from_ref(text),
+            Values::Several(texts) => texts,
         };
-        let values: Vec<Tweaked<'_>> = values.iter().map(|value| Tweaked { value, tweak }).collect();
-        let to_tokens = direction == Direction::ToTokens;
-        match self {
-            Format::Strings { alphabet, keeps_others } => {
-                let how = Tokenization { alphabet, keeps_others: *keeps_others };
-                let exchange = if to_tokens { Client::tokenize } else { Client::detokenize };
-                exchange(client, key, how, &values)
-            }
-            Format::Cards(template) => {
-                let exchange = if to_tokens { Client::tokenize_cards } else { Client::detokenize_cards };
-                exchange(client, key, *template, &values)
-            }
+        let tweaked: Vec<Tweaked<'_>> =
+            texts.iter().map(|Text(value)| Tweaked { value: value.as_str(), tweak }).collect();
+        let exchanged = exchange(&tweaked)?;
+        match (self, &exchanged[..]) {
+            (Values::One(_), [one]) => Ok(PyString::new(py, one).into_any()),
+            _ => Ok(PyList::new(py, exchanged.iter().map(|text| text.as_str()))?.into_any()),
         }
-        .map(Exchanged::of)
     }
 }
 
-impl Exchanged {
-    fn of(all: Vec<Zeroizing<String>>) -> Exchanged {
-        Exchanged::Several(all.iter().map(|one| one.as_str().to_owned()).collect())
-    }
+impl<'py> FromPyObject<'_, 'py> for Values {
+    type Error = PyErr;
 
-    /// In the form of what was given: one for one.
-    pub(crate) fn like(self, values: &Values) -> Exchanged {
-        match (self, values) {
-            (Exchanged::Several(mut all), Values::One(_)) => Exchanged::One(all.pop().unwrap_or_default()),
-            (all, _) => all,
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.cast::<PyString>() {
+            Ok(_) => Ok(Values::One(object.extract()?)),
+            Err(_) => Ok(Values::Several(object.extract()?)),
         }
     }
+}
+
+/// A string of Python as a copy, which is wiped.
+pub(crate) struct Text(Zeroizing<String>);
+
+impl<'py> FromPyObject<'_, 'py> for Text {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let text = object.cast::<PyString>()?;
+        // Python's own error would carry the whole value.
+        let copied = text.extract::<String>();
+        let copied =
+            copied.map_err(|_| misuse(object.py(), "a value has half of a surrogate pair: it is no text"))?;
+        Ok(Text(Zeroizing::new(copied)))
+    }
+}
+
+/// The alphabet of these characters, or of the first digits and letters.
+pub(crate) fn alphabet(py: Python<'_>, radix: Option<u32>, characters: Option<&str>) -> PyResult<Alphabet> {
+    let alphabet = match (radix, characters) {
+        (Some(_), Some(_)) => {
+            return Err(misuse(py, "give radix or alphabet, not both: an alphabet has its own radix"));
+        }
+        (None, Some(characters)) => Alphabet::new(characters),
+        (radix, None) => Alphabet::of_radix(radix.unwrap_or(RADIX)),
+    };
+    alphabet.map_err(|e| raised(py, e))
 }

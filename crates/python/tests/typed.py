@@ -23,6 +23,14 @@ def of_files_and_streams(client: polyclave.Client, path: Path) -> int:
     return count + client.seal_file("payroll", path, str(path) + ".sealed", replace=True)
 
 
+def of_tokens(client: polyclave.Client) -> list[str]:
+    client.generate("customers", modes=["ff1"], usage=["tokenize"])
+    token: str = client.tokenize("customers", "4929123456", radix=10, tweak=b"shop")
+    tokens: list[str] = client.tokenize("customers", (token, token), alphabet="0123456789", keep_others=True)
+    card: str = client.detokenize_cards("customers", token, keep_first=0, luhn=True)
+    return [*client.detokenize("customers", tokens), *client.tokenize_cards("customers", [card])]
+
+
 def of_errors(client: polyclave.Client) -> Optional[str]:
     try:
         client.mac("payroll", b"")
@@ -33,6 +41,11 @@ def of_errors(client: polyclave.Client) -> Optional[str]:
 
 async def of_asyncio() -> bytes:
     async with polyclave.aio.Client("try/client") as client:
+        token: str = await client.tokenize("customers", "4929123456")
+        values: list[str] = await client.detokenize("customers", [token])
+        cards: list[str] = await client.tokenize_cards("customers", values)
+        card: str = await client.detokenize_cards("customers", cards[0])
+        assert card
         return await client.encrypt("names", b"a name", mode="siv", aad=[b"table", b"row"])
 
 

@@ -28,6 +28,12 @@ fn a_node_serves_with_its_store_at_a_server_and_after_the_server_was_killed() {
 
     let nodes = place.cluster_again();
     assert_eq!(place.pipe("decrypt --key k sealed -", b""), b"twelve boxes");
+    let settings = String::from_utf8(place.read("try/node-1/node.toml")).expect("text");
+    let http =
+        settings.lines().find_map(|line| line.strip_prefix("http_listen = \"127.0.0.1:")).expect("a port");
+    let http = http.trim_end_matches('"').parse().expect("a number");
+    assert!(place.fetch(http, "/readyz").contains("ready"));
+    place.until("its metrics", || place.fetch(http, "/metrics").contains("polyclave_store_damaged 0"));
     server.kill();
     // The node needs its server for a new key, and says so.
     let refused = place.output("key generate later");

@@ -5,6 +5,9 @@ use zeroize::Zeroize;
 
 use crate::failure::Failure;
 
+/// The most items of a batch: with its answer each takes more memory than it has bytes in the request.
+const MOST_ITEMS: usize = 50_000;
+
 /// The fields of a body, or of an item of a batch. They are wiped when dropped, since some are plaintexts.
 #[derive(Default)]
 pub(crate) struct Fields(Map<String, Value>);
@@ -87,6 +90,12 @@ impl Fields {
             Some(Value::Array(items)) if items.is_empty() => {
                 return Err(Failure::Bad("missing batch input to process".into()));
             }
+            Some(Value::Array(items)) if items.len() > MOST_ITEMS => {
+                return Err(Failure::Bad(format!(
+                    "a batch has at most {MOST_ITEMS} items, and this one has {}",
+                    items.len()
+                )));
+            }
             Some(Value::Array(items)) => items,
             Some(_) => return Err(Failure::Bad("failed to parse batch input: it is no array".into())),
         };
@@ -125,6 +134,14 @@ mod tests {
 
     fn fields(text: &str) -> Fields {
         Fields::parse(text.as_bytes()).expect("an object")
+    }
+
+    #[test]
+    fn a_batch_has_a_limit() {
+        let batch =
+            |items: usize| fields(&format!("{{\"batch_input\": [{}{{}}]}}", "{},".repeat(items - 1))).batch();
+        assert_eq!(batch(MOST_ITEMS).expect("as many").expect("a batch").len(), MOST_ITEMS);
+        assert!(batch(MOST_ITEMS + 1).is_err());
     }
 
     #[test]

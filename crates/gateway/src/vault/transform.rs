@@ -42,8 +42,10 @@ pub(super) async fn transform(
 ) -> Result<Answer> {
     let batch = fields.batch()?;
     let is_batch = batch.is_some();
-    if is_batch && fields.text("value")?.is_some_and(|value| !value.is_empty()) {
-        return Err(bad("give value or batch_input, not both"));
+    for name in ["value", "transformation", "tweak"] {
+        if is_batch && fields.text(name)?.is_some_and(|text| !text.is_empty()) {
+            return Err(bad(&format!("give {name} with each item of batch_input, not beside it")));
+        }
     }
     let items = batch.map_or_else(|| vec![fields.clone()], |items| items.into_iter().map(Arc::new).collect());
     let mut outcomes: Vec<Outcome> = Vec::with_capacity(items.len());

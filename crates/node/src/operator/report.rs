@@ -94,6 +94,7 @@ fn date(end: CertificateEnd) -> CertificateDate {
 fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
     let began = Instant::now();
     let infos = store.readable_keys().ok()?;
+    let spent = store.spent_of_all().ok()?;
     let mut counts: BTreeMap<(String, VersionState), u64> = BTreeMap::new();
     let (mut least, mut ending) = (Vec::new(), Vec::new());
     for info in &infos {
@@ -105,7 +106,7 @@ fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
             ending.push((at, removed, info));
         }
         if state == VersionState::Active && info.component.is_none() {
-            least.push((store.spent(info.account).ok()?, info));
+            least.push((spent.get(&info.account).copied().unwrap_or(0), info));
         }
     }
     let left = |(spent, info): &(u64, &KeyInfo)| {

@@ -96,6 +96,27 @@ impl Store {
         Ok(())
     }
 
+    /// How many blocks of each account count as spent, read at once. Accounts of which nothing is spent may be missing.
+    pub fn spent_of_all(&self) -> Result<HashMap<[u8; 16], u64>> {
+        let mut all = HashMap::new();
+        self.engine.read(|records| {
+            records.each::<u64>(Table::Spent, |account, spent| {
+                let account = account.try_into().map_err(|_| StoreError::corrupt("a budget"))?;
+                all.insert(account, spent);
+                Ok(())
+            })
+        })?;
+        // What is in use is known better: of a reserved range not all is spent.
+        let meters: Vec<_> =
+            self.budgets.accounts.lock().iter().map(|(id, meter)| (*id, meter.clone())).collect();
+        for (account, meter) in meters {
+            if let Some(range) = meter.lock().known {
+                all.insert(account, range.spent);
+            }
+        }
+        Ok(all)
+    }
+
     /// How many blocks of an account count as spent. That of a key that was never copied is its own id.
     pub fn spent(&self, account: [u8; 16]) -> Result<u64> {
         let known = self.budgets.accounts.lock().get(&account).cloned();
@@ -183,6 +204,21 @@ mod tests {
         assert!(matches!(crashed.spend(BOTH, 6301, 6400), Err(StoreError::Spent { left: 6300 })));
         crashed.spend(BOTH, 6300, 6400).expect("all that is left");
         assert!(matches!(crashed.spend(BOTH, 1, 6400), Err(StoreError::Spent { left: 0 })));
+    }
+
+    #[test]
+    fn all_budgets_at_once_are_those_of_each() {
+        let (store, disk) = in_memory();
+        let other = [6; 16];
+        store.spend(BOTH, 7, 6400).expect("in the budget");
+        store.spend((other, other), 9, 6400).expect("in the budget");
+        let of = |store: &Store| {
+            let all = store.spent_of_all().expect("read");
+            assert_eq!(all[&ID], store.spent(ID).expect("read"));
+            (all[&ID], all[&other], all.len())
+        };
+        assert_eq!(of(&store), (7, 9, 2));
+        assert_eq!(of(&reopen(&disk.copy())), (100, 100, 2), "after a crash, what was reserved");
     }
 
     #[test]

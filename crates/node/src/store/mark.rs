@@ -7,6 +7,8 @@
 //! ([`super::seen`]), and are told only what is on the disk. So a store that is put back has a lower number than they remember. If it
 //! continues from there, or two copies of it run, it passes the number that they remember in another start, or with another value.
 
+use std::sync::OnceLock;
+
 use parking_lot::Mutex;
 
 use polyclave_protocol::session::random_bytes;
@@ -57,24 +59,44 @@ impl Own {
 
 /// The latest mark that is on the disk, once it has been read.
 #[derive(Debug, Default)]
-pub(super) struct Latest(Mutex<Option<Mark>>);
+pub(super) struct Latest {
+    mark: Mutex<Option<Mark>>,
+    /// The number that was confirmed, and the lower one that was found afterwards.
+    lost: OnceLock<(u64, u64)>,
+}
 
 impl Latest {
     /// If two changes become durable at the same time, the later mark counts, in whatever order they arrive here.
     fn note(&self, mark: Mark) {
-        let mut latest = self.0.lock();
+        let mut latest = self.mark.lock();
         if latest.is_none_or(|before| before.number < mark.number) {
             *latest = Some(mark);
         }
+    }
+
+    /// Why the store cannot be used any more, if it has lost changes.
+    pub(super) fn loss(&self) -> Option<StoreError> {
+        self.lost.get().map(|(known, found)| StoreError::Lost { known: *known, found: *found })
+    }
+
+    /// Refuses a store that has lost changes while it was in use: a server does if it fails over to a replica that had not received them. This process
+    /// knows better, and would go on to spend again what is spent.
+    fn refuse_loss(&self, known: Option<Mark>, found: Mark) -> Result<()> {
+        let Some(known) = known else { return Ok(()) };
+        if found.number > known.number || found == known {
+            return Ok(());
+        }
+        let _ = self.lost.set((known.number, found.number));
+        Err(StoreError::Lost { known: known.number, found: found.number })
     }
 }
 
 impl Store {
     /// Makes a change that must not be undone unnoticed.
     pub(super) fn change<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
-        let known = *self.latest.0.lock();
+        let known = *self.latest.mark.lock();
         let (done, mark) = self.engine.write(|changes| {
-            refuse_loss(known, own(changes)?.mark())?;
+            self.latest.refuse_loss(known, own(changes)?.mark())?;
             let done = work(changes)?;
             Ok((done, advance(changes)?))
         })?;
@@ -84,7 +106,7 @@ impl Store {
 
     /// The latest such change; it is on the disk.
     pub fn mark(&self) -> Result<Mark> {
-        let known = *self.latest.0.lock();
+        let known = *self.latest.mark.lock();
         match known {
             Some(mark) => Ok(mark),
             None => {
@@ -112,20 +134,6 @@ impl Store {
             incarnation::forget_starts(changes)?;
             mark_restored(changes)
         })
-    }
-}
-
-/// A server can lose what it has confirmed: if it fails over to a replica that had not received it. This process knows better, and would go on
-/// to spend again what is spent.
-fn refuse_loss(known: Option<Mark>, found: Mark) -> Result<()> {
-    match known {
-        Some(known)
-            if found.number < known.number
-                || (found.number == known.number && found.value != known.value) =>
-        {
-            Err(StoreError::Lost { known: known.number, found: found.number })
-        }
-        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,8 @@
 //! Records are moved as they are, sealed, since what they are sealed with does not depend on where they are. The order makes a crash at any moment
 //! harmless: all records are at the new place in one transaction; they are compared with the old ones; the settings name the new place; the
 //! old place is emptied. Until the settings change, the old store is the store, and whatever is at the new place is overwritten by the next try.
-//! Afterwards only the new one is used. What was left of the old one is removed by the same command again.
+//! Afterwards only the new one is used. A file that is left of the old one is removed by the same command again; records that are left at a
+//! server are sealed, and of no use to a node.
 
 use polyclave_config::{NodeDir, NodeSettings};
 
@@ -24,10 +25,11 @@ pub struct Migrated {
 /// Moves the store of a node to the server of a URL, or into a file in its directory. `None` if it is there already.
 pub fn migrate(dir: &mut NodeDir, to: Option<String>) -> Result<Option<Migrated>> {
     let secret = Secret::from(dir.secret()?);
+    let old = Store::of(dir, &secret)?;
     if dir.settings().store == to {
+        erase_leftover(dir)?;
         return Ok(None);
     }
-    let old = Store::of(dir, &secret)?;
     let settings = NodeSettings { store: to, ..dir.settings().clone() };
     let new = Store::at_or_new(dir, settings.store.as_deref(), &secret)?;
     let mut records = 0;
@@ -52,10 +54,16 @@ pub fn migrate(dir: &mut NodeDir, to: Option<String>) -> Result<Option<Migrated>
     dir.set_settings(settings)?;
     empty(&old)?;
     drop(old);
-    if dir.settings().store.is_some() {
-        erase::erase_file(&dir.store_path())?;
-    }
+    erase_leftover(dir)?;
     Ok(Some(Migrated { records, from, to }))
+}
+
+/// Removes the file, if the store is at a server.
+fn erase_leftover(dir: &NodeDir) -> Result<()> {
+    match dir.settings().store.is_some() && dir.store_path().exists() {
+        true => erase::erase_file(&dir.store_path()),
+        false => Ok(()),
+    }
 }
 
 fn all(store: &Store, table: Table) -> Result<Vec<Record>> {

@@ -48,9 +48,9 @@ const CONNECTING: Duration = Duration::from_secs(10);
 const ANSWERING: Duration = Duration::from_secs(15);
 /// How long the table may take to be rewritten.
 const REWRITING: Duration = Duration::from_secs(600);
-/// For each connection.
+/// For each connection. A server that hears nothing of a client any more frees its lock within half a minute, so that another process can start.
 const SESSION: &str = "SET statement_timeout = '12s'; SET lock_timeout = '12s'; SET idle_in_transaction_session_timeout = '60s'; \
-                       SET synchronous_commit = on; SET client_min_messages = warning";
+                       SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET synchronous_commit = on; SET client_min_messages = warning";
 
 const TABLES: &str = "CREATE TABLE polyclave_store (format integer NOT NULL, owner bytea NOT NULL); \
     CREATE UNIQUE INDEX ON polyclave_store ((true)); \
@@ -269,7 +269,8 @@ impl Database for Postgres {
 
     /// The server finds damage by itself, and says so with every answer.
     fn damage(&self) -> Option<StoreError> {
-        None
+        // Held while it connects anew: then the store still belongs to this process, as far as it knows.
+        self.keeper.try_lock().filter(|keeper| keeper.is_none()).map(|_| self.taken_over())
     }
 
     fn place(&self) -> &str {

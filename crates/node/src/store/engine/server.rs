@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use polyclave_config::private;
 use rustls::crypto::ring;
@@ -15,6 +16,9 @@ use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::{Result, StoreError};
+
+/// After so long without a word each side asks whether the other is there.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// A server, a database in it, and a user.
 pub(in super::super) struct Server {
@@ -61,6 +65,12 @@ impl Server {
             config.ssl_mode(SslMode::Disable);
         }
         config.application_name("polyclave");
+        // The same on this side: a lost server is noticed, and another connection is tried.
+        config
+            .keepalives_idle(QUIET)
+            .keepalives_interval(QUIET / 2)
+            .keepalives_retries(3)
+            .tcp_user_timeout(2 * QUIET);
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|e| unusable(&format!("cannot be reached by TLS: {e}")))?

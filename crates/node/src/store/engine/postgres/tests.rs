@@ -113,6 +113,7 @@ fn a_second_process_is_refused_and_one_that_was_replaced_changes_nothing() {
     // The lock is free again, and the first would get it.
     for _ in 0..2 {
         assert!(matches!(put(&first, "late", 2), Err(StoreError::TakenOver { .. })));
+        assert!(matches!(first.file_damage(), Some(StoreError::TakenOver { .. })), "the node is not ready");
     }
     let third = open(&at).expect("opened");
     assert!(
@@ -176,7 +177,9 @@ fn what_a_server_forgets_while_it_is_used_is_noticed() {
     put(&store, "later", 2).expect("put");
     // As after a failover to a replica that had not received the last changes.
     at.run("BEGIN; DELETE FROM polyclave_record; INSERT INTO polyclave_record SELECT * FROM before; COMMIT");
+    assert!(store.file_damage().is_none());
     assert!(matches!(put(&store, "k3", 3), Err(StoreError::Lost { .. })));
+    assert!(matches!(store.file_damage(), Some(StoreError::Lost { .. })), "the node is not ready");
 }
 
 #[test]
@@ -226,7 +229,10 @@ fn a_store_moves_to_a_server_and_back() {
     drop(half);
     let moved = migrate(&mut node, Some(at.url())).expect("moved").expect("it was elsewhere");
     assert!(moved.records > 2 && !node.store_path().exists(), "{moved:?}");
+    // As an interruption leaves it behind the change of settings.
+    std::fs::write(node.store_path(), b"what was replaced").expect("written");
     assert!(migrate(&mut node, Some(at.url())).expect("nothing to do").is_none());
+    assert!(!node.store_path().exists());
     let node_again = polyclave_config::NodeDir::open(&made.nodes[0]).expect("opened");
     let store = Store::of(&node_again, &secret).expect("opened");
     assert!(is_whole(&store, "k", 1) && store.key("old").expect("read").is_none());
