@@ -32,7 +32,7 @@ fn a_node_serves_with_its_store_at_a_server_and_after_the_server_was_killed() {
     let http =
         settings.lines().find_map(|line| line.strip_prefix("http_listen = \"127.0.0.1:")).expect("a port");
     let http = http.trim_end_matches('"').parse().expect("a number");
-    assert!(place.fetch(http, "/readyz").contains("ready"));
+    place.until("it is ready", || place.fetch(http, "/readyz").ends_with("\r\n\r\nready\n"));
     place.until("its metrics", || place.fetch(http, "/metrics").contains("polyclave_store_damaged 0"));
     server.kill();
     // The node needs its server for a new key, and says so.
