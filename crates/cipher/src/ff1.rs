@@ -50,8 +50,9 @@ impl Ff1 {
         if length < 2 || strings.is_some_and(|strings| strings < LEAST_DOMAIN) {
             return Err(format!(
                 "there are only {} strings of {length} characters over an alphabet of {radix}, and ff1 needs at least {LEAST_DOMAIN}: tokens of \
-                 fewer could be found by trying",
-                strings.unwrap_or_default()
+                 fewer could be found by trying. Such a value has at least {} characters",
+                strings.unwrap_or_default(),
+                least_length(radix)
             ));
         }
         let halves = u128::from(radix).checked_pow(length.div_ceil(2));
@@ -127,6 +128,11 @@ impl Ff1 {
         blocks[at] = round;
         blocks.as_chunks().0.to_vec()
     }
+}
+
+/// The fewest characters of a value over an alphabet of at least two.
+pub fn least_length(radix: u32) -> u32 {
+    (2..).find(|length| u128::from(radix).pow(*length) >= LEAST_DOMAIN).unwrap_or(u32::MAX)
 }
 
 /// d, from b.

@@ -16,6 +16,7 @@ mod rotate;
 pub mod run;
 mod seal;
 mod status;
+mod worker;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -58,6 +59,8 @@ pub enum Command {
     Restore(backup::RestoreArguments),
     /// Move the node's store to a PostgreSQL server, or back into a file
     Migrate(migrate::Arguments),
+    /// Add a worker: another machine that serves under the node's name, with the same store
+    Worker(worker::Arguments),
     /// Seal the node's secret under a passphrase, or change the passphrase
     Seal(seal::SealArguments),
     /// Put the node's sealed secret into the clear again
@@ -72,6 +75,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Init(arguments) => init::run(arguments),
         Command::Migrate(arguments) => migrate::run(arguments),
+        Command::Worker(arguments) => worker::run(arguments),
         Command::Join(arguments) => join::run(arguments),
         Command::Address(arguments) => address::run(arguments),
         Command::Allow(arguments) => allow::allow(arguments),

@@ -21,6 +21,7 @@ use polyclave_transport::{
 use crate::approval::Approvals;
 use crate::conversation::replies::{LATE, receive, send_to_each};
 use crate::kept::Kept;
+use crate::load::{Busy, Load};
 use crate::strategy::{self, Strategy};
 use crate::{Error, Result};
 
@@ -31,6 +32,11 @@ const ALONE: Duration = Duration::from_secs(10);
 /// A node that did not accept a connection, or caused a failure, is asked last for this time.
 const SUSPECT: Duration = Duration::from_secs(10);
 
+/// Receives remarks for a person.
+type Remarks = Arc<dyn Fn(&str) + Send + Sync>;
+/// Receives how many blocks are computed, and of how many.
+type Work = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
 /// A client. Many threads may use it at once.
 pub struct Client {
     name: String,
@@ -38,6 +44,9 @@ pub struct Client {
     on_behalf_of: String,
     identity: Identity,
     cluster: Cluster,
+    /// The same client for further cliques, if nodes have several workers: this one asks the first.
+    others: Vec<Client>,
+    load: Load,
     nodes: Vec<Node>,
     limits: Limits,
     pub(crate) config: Arc<AnyServiceConfig>,
@@ -52,13 +61,13 @@ pub struct Client {
     /// What the user was told about nodes that were left out.
     left_out: Arc<Mutex<HashSet<(u16, Reason)>>>,
     /// Receives remarks that a person should read although nothing failed.
-    remarks: Arc<dyn Fn(&str) + Send + Sync>,
+    remarks: Remarks,
     /// The threads in which requests that were given up end their connections.
     farewells: Arc<Farewells>,
     /// What happens to its requests.
     pub(crate) approvals: Approvals,
     /// Receives the progress of the nodes.
-    work: Arc<dyn Fn(u64, u64) + Send + Sync>,
+    work: Work,
 }
 
 impl Client {
@@ -70,6 +79,20 @@ impl Client {
                 dir.path().display()
             ))
         })?;
+        let mut first = Client::of_clique(dir, &cluster, Arc::default())?;
+        // A file has at most so many, and further ones are none.
+        first.others = (1..=u16::MAX)
+            .map_while(|number| cluster.of_clique(number))
+            .map(|clique| Client::of_clique(dir, &clique, first.left_out.clone()))
+            .collect::<Result<_>>()?;
+        Ok(first)
+    }
+
+    fn of_clique(
+        dir: &ClientDir,
+        cluster: &Cluster,
+        left_out: Arc<Mutex<HashSet<(u16, Reason)>>>,
+    ) -> Result<Client> {
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
         let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
         let address = |card: &polyclave_config::Card| Node {
@@ -80,7 +103,7 @@ impl Client {
         let limits = Limits { connect: CLIENT_CONNECT, idle: ANSWER, ..Limits::for_clients() };
         let kept = nodes.iter().map(|_| Kept::default()).collect();
         let never = || nodes.iter().map(|_| Mutex::default()).collect();
-        let (unreached, suspected, left_out) = (never(), never(), Arc::default());
+        let (unreached, suspected) = (never(), never());
         let (remarks, work) = (Arc::new(|_: &str| ()), Arc::new(|_: u64, _: u64| ()));
         Ok(Client {
             name: dir.name().to_owned(),
@@ -89,7 +112,9 @@ impl Client {
             nodes,
             limits,
             strategy: strategy::of(&config, cluster.threshold()).into(),
-            cluster,
+            cluster: cluster.clone(),
+            others: Vec::new(),
+            load: Load::default(),
             config: Arc::new(config),
             kept,
             unreached,
@@ -105,13 +130,17 @@ impl Client {
     /// Sets the function that receives remarks that a person should read although nothing failed: that nodes are missing, and what that
     /// means.
     pub fn on_remark(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Client {
-        Client { remarks: Arc::new(tell), ..self }
+        let mut client = self;
+        client.set_remarks(&(Arc::new(tell) as Remarks));
+        client
     }
 
     /// Sets the function that receives the progress of a step that takes long: the blocks that the nodes have computed, and all blocks.
     /// Each node reports it about once a second.
     pub fn on_work(self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Client {
-        Client { work: Arc::new(tell), ..self }
+        let mut client = self;
+        client.set_work(&(Arc::new(tell) as Work));
+        client
     }
 
     /// The same client, with the same connections, for requests on behalf of somebody else: what a gateway asks for one of its users. Nodes
@@ -123,6 +152,8 @@ impl Client {
             on_behalf_of: whom.into(),
             identity: self.identity.clone(),
             cluster: self.cluster.clone(),
+            others: self.others.iter().map(|other| other.on_behalf_of(whom)).collect::<Result<_>>()?,
+            load: self.load.clone(),
             nodes: self.nodes.clone(),
             limits: self.limits,
             config: self.config.clone(),
@@ -136,6 +167,39 @@ impl Client {
             approvals: Approvals::None,
             work: self.work.clone(),
         })
+    }
+
+    fn set_remarks(&mut self, tell: &Remarks) {
+        self.remarks = tell.clone();
+        self.others.iter_mut().for_each(|other| other.set_remarks(tell));
+    }
+
+    fn set_work(&mut self, tell: &Work) {
+        self.work = tell.clone();
+        self.others.iter_mut().for_each(|other| other.set_work(tell));
+    }
+
+    /// The clients of all cliques, in the order in which they are asked: those of whose nodes fewer are suspected, then those with fewer requests under way,
+    /// and in turn. A request with an approval, or a draft of one, is for the first clique.
+    pub(crate) fn by_preference(&self) -> Vec<&Client> {
+        if self.others.is_empty() || !matches!(self.approvals, Approvals::None) {
+            return vec![self];
+        }
+        let mut cliques: Vec<&Client> = [self].into_iter().chain(&self.others).collect();
+        let turn = self.load.turn() % cliques.len();
+        cliques.rotate_left(turn);
+        cliques.sort_by_cached_key(|client| (client.suspects().len(), client.load.running()));
+        cliques
+    }
+
+    /// The client of the clique of which this number is that of its workers.
+    pub(crate) fn clique(&self, number: u16) -> &Client {
+        self.others.iter().find(|other| other.cluster.clique() == number).unwrap_or(self)
+    }
+
+    /// Counts a request of this clique as long as it is kept.
+    pub(crate) fn begin_request(&self) -> Busy {
+        self.load.begin()
     }
 
     /// A request with a fresh id.
@@ -173,6 +237,7 @@ impl Client {
     pub fn end(&self) {
         self.kept.iter().for_each(Kept::clear);
         self.farewells.end(LATE);
+        self.others.iter().for_each(Client::end);
     }
 
     /// How many nodes a request can do without.
@@ -200,12 +265,19 @@ impl Client {
         self.cluster.cards().get(party.index()).map_or("an unknown node", |card| &card.name)
     }
 
-    /// The status of each node, as the node reports it.
+    /// The status of each node, as its first worker reports it.
     pub fn status(&self) -> Vec<(Party, Result<NodeStatus>)> {
-        self.ask_each(&Operation::Status, |reply| match reply {
+        self.status_of_clique(0)
+    }
+
+    /// The status of each node, as its worker of this number reports it.
+    pub fn status_of_clique(&self, number: u16) -> Vec<(Party, Result<NodeStatus>)> {
+        let status = |reply| match reply {
             Reply::Status(status) => Some(status),
             _ => None,
-        })
+        };
+        self.clique(number)
+            .ask_workers(PartySet::all(self.nodes.len()), &Operation::Status, status, |_| false)
     }
 
     /// Asks every node a question that each answers alone.
@@ -218,8 +290,34 @@ impl Client {
     }
 
     /// Asks some nodes the same question. A node that takes too long, however slowly its reply arrives, has not answered. As soon as
-    /// `enough` is true for the answers so far, the client waits only for replies that have begun to arrive.
+    /// `enough` is true for the answers so far, the client waits only for replies that have begun to arrive. If a worker of a node does not
+    /// answer, another one is asked: each can answer for the node.
     pub(crate) fn ask<T>(
+        &self,
+        which: PartySet,
+        operation: &Operation,
+        answer: impl Fn(Reply) -> Option<T>,
+        enough: impl Fn(&[(Party, Result<T>)]) -> bool,
+    ) -> Vec<(Party, Result<T>)> {
+        let (mut outcomes, mut left): (Vec<(Party, Result<T>)>, PartySet) = (Vec::new(), which);
+        for client in self.by_preference() {
+            let answers = client.ask_workers(left, operation, &answer, &enough);
+            outcomes.retain(|(party, _)| !left.contains(*party));
+            outcomes.extend(answers);
+            let is_open = |(party, answer): &(Party, Result<T>)| {
+                answer.as_ref().is_err_and(Error::others_might).then_some(*party)
+            };
+            left = outcomes.iter().filter_map(is_open).collect();
+            if left.is_empty() || enough(&outcomes) {
+                break;
+            }
+        }
+        outcomes.sort_by_key(|(party, _)| *party);
+        outcomes
+    }
+
+    /// The same for the workers of this clique.
+    fn ask_workers<T>(
         &self,
         which: PartySet,
         operation: &Operation,
@@ -337,7 +435,7 @@ impl Client {
         }
         if !missing.is_empty() {
             let which = missing.into_iter().collect();
-            let called = call(&self.identity, self.limits, &self.nodes, self.cluster.id(), which);
+            let called = call(&self.identity, self.limits, &self.nodes, self.cluster.connection_id(), which);
             for (party, line) in called {
                 let failed = line.is_err().then(Instant::now);
                 *self.unreached[party.index()].lock() = failed;

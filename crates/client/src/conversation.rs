@@ -12,6 +12,7 @@ use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Step};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
+use crate::load::Busy;
 use crate::strategy::PutTogether;
 use crate::versions::with_id;
 use crate::{Error, Result};
@@ -39,10 +40,13 @@ pub(crate) struct Conversation<'c> {
     pub(crate) against: Vec<(Party, u32)>,
     /// The nodes that refused the last message, with their reasons.
     pub(crate) refused: Vec<(Party, Refusal)>,
+    _busy: Busy,
 }
 
 /// A conversation between two steps: the nodes owe no answer and wait for the client.
 pub(crate) struct Paused {
+    /// The number of the workers with which it goes on.
+    clique: u16,
     net: TlsNet,
     serving: PartySet,
     there: PartySet,
@@ -54,7 +58,8 @@ pub(crate) struct Paused {
 impl Paused {
     /// Goes on, with the client that began it.
     pub(crate) fn resume(self, client: &Client) -> Conversation<'_> {
-        let Paused { net, serving, there, owed, caught, against } = self;
+        let Paused { clique, net, serving, there, owed, caught, against } = self;
+        let client = client.clique(clique);
         Conversation {
             client,
             net,
@@ -65,6 +70,7 @@ impl Paused {
             has_begun: true,
             against,
             refused: Vec::new(),
+            _busy: client.begin_request(),
         }
     }
 }
@@ -94,7 +100,8 @@ struct Parts<'r> {
 type DataAndMask = (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>);
 
 impl<'c> Conversation<'c> {
-    /// Begins a request: all nodes must accept it. For the use of a key the strategy chooses the nodes instead.
+    /// Begins a request: all nodes must accept it. For the use of a key the strategy chooses the nodes instead. If a clique cannot begin it, another one
+    /// is asked.
     pub(crate) fn begin(
         client: &'c Client,
         operation: &Operation,
@@ -102,6 +109,14 @@ impl<'c> Conversation<'c> {
     ) -> Result<(Conversation<'c>, Accepted)> {
         let operation = &with_id(client, operation)?;
         client.draft(operation)?;
+        in_one_clique(client, |client| Conversation::begin_here(client, operation, first))
+    }
+
+    fn begin_here(
+        client: &'c Client,
+        operation: &Operation,
+        first: Option<&Step>,
+    ) -> Result<(Conversation<'c>, Accepted)> {
         // All nodes serve an approved request, so that its approval is used once.
         if operation.only_uses() && client.approval().is_none() {
             if let Operation::Use { key, id: None, how } = operation {
@@ -141,6 +156,7 @@ impl<'c> Conversation<'c> {
                 has_begun,
                 against,
                 refused,
+                _busy: client.begin_request(),
             });
         }
         let why = client.why_not(&failed);
@@ -170,7 +186,9 @@ impl<'c> Conversation<'c> {
     /// Asks all nodes for something that they confirm when it is done.
     pub(crate) fn ask_all(client: &'c Client, operation: &Operation) -> Result<Conversation<'c>> {
         client.draft(operation)?;
-        let mut conversation = Conversation::call_all(client)?;
+        // Only before it is sent: the nodes may have done what they have not confirmed.
+        let mut conversation = in_one_clique(client, Conversation::call_all)?;
+        let client = conversation.client;
         let request = client.request(operation.clone(), conversation.serving, None, client.approval())?;
         conversation.send(&request)?;
         Ok(conversation)
@@ -283,8 +301,9 @@ impl<'c> Conversation<'c> {
 
     /// Lets it wait for a step, without its client.
     pub(crate) fn pause(self) -> Paused {
+        let clique = self.client.cluster().clique();
         let Conversation { net, serving, there, owed, caught, against, .. } = self;
-        Paused { net, serving, there, owed, caught, against }
+        Paused { clique, net, serving, there, owed, caught, against }
     }
 
     /// Ends a conversation in order. Its connections can be used again.
@@ -371,6 +390,18 @@ impl<'c> Conversation<'c> {
         parts.sort_by_key(|(node, _)| *node);
         (parts.iter().map(|(node, _)| *node).collect(), parts.into_iter().map(|(_, part)| part).collect())
     }
+}
+
+/// Does something in the first clique that can.
+fn in_one_clique<'c, T>(client: &'c Client, work: impl Fn(&'c Client) -> Result<T>) -> Result<T> {
+    let mut failed = None;
+    for client in client.by_preference() {
+        match work(client) {
+            Err(e) if e.others_might() => failed = Some(e),
+            done => return done,
+        }
+    }
+    Err(failed.unwrap_or_else(|| Error::Misuse("the cluster has no workers".into())))
 }
 
 /// The error if the nodes' parts cannot be combined.

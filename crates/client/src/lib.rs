@@ -42,6 +42,7 @@ mod kept;
 mod keys;
 mod known;
 mod listing;
+mod load;
 mod padding;
 mod pieces;
 mod random;

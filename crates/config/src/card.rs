@@ -22,6 +22,26 @@ pub struct Card {
     /// The certificates by which it is known: one, or two while they change. Base64 of DER in the file.
     #[serde(with = "text::certificates")]
     pub certificates: Vec<CertificateDer<'static>>,
+    /// Where its further workers are, from number 1 on: machines that serve under its name, with one store.
+    #[serde(default, rename = "worker", skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<Place>,
+}
+
+/// Where a worker of a node is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// `host:port` for other nodes.
+    pub address: String,
+    /// `host:port` for clients.
+    pub client_address: String,
+}
+
+impl Place {
+    pub(crate) fn check(&self) -> Result<()> {
+        check_address(&self.address)?;
+        check_address(&self.client_address)
+    }
 }
 
 /// The digest by which other programs show a certificate: SHA-256, as in `openssl x509 -fingerprint -sha256`.
@@ -40,6 +60,9 @@ pub struct ClientCard {
     #[serde(with = "text::certificate")]
     pub certificate: CertificateDer<'static>,
 }
+
+/// The most workers of one node, the first included.
+pub(crate) const MOST_WORKERS: usize = 64;
 
 /// The most certificates of one node.
 const MOST_CERTIFICATES: usize = 4;
@@ -75,6 +98,12 @@ impl Card {
         self.certificates.iter().map(certificate_fingerprint).collect::<Vec<_>>().join(", ")
     }
 
+    /// Where its workers are, from number 0 on.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        let first = Place { address: self.address.clone(), client_address: self.client_address.clone() };
+        [first].into_iter().chain(self.workers.clone())
+    }
+
     /// Whether one certificate is in both.
     pub(crate) fn overlaps(&self, other: &Card) -> bool {
         self.certificates.iter().any(|certificate| other.certificates.contains(certificate))
@@ -82,8 +111,14 @@ impl Card {
 
     pub(crate) fn check(&self) -> Result<()> {
         check_name("node", &self.name)?;
-        check_address(&self.address)?;
-        check_address(&self.client_address)?;
+        self.places().try_for_each(|place| place.check())?;
+        if self.workers.len() >= MOST_WORKERS {
+            return Err(Error::misuse(format!(
+                "{} has {} workers; at most {MOST_WORKERS} are allowed",
+                self.name,
+                self.workers.len() + 1
+            )));
+        }
         let n = self.certificates.len();
         if !(1..=MOST_CERTIFICATES).contains(&n) {
             let name = &self.name;
@@ -151,6 +186,7 @@ pub(crate) mod tests {
             address: format!("{name}.example:{}", 7000 + u16::from(seed)),
             client_address: format!("{name}.example:{}", 8000 + u16::from(seed)),
             certificates: vec![certificate(seed)],
+            workers: Vec::new(),
         }
     }
 

@@ -23,6 +23,9 @@ pub struct Cluster {
     replaces: Option<Replaced>,
     #[serde(rename = "node")]
     cards: Vec<Card>,
+    /// Which workers of the nodes are meant.
+    #[serde(skip)]
+    clique: u16,
 }
 
 /// The cluster that another one replaces: all its keys move to the new one (`polyclave node reshare`).
@@ -71,7 +74,8 @@ impl Cluster {
     pub fn define(protocol: &str, threshold: usize, cards: Vec<Card>) -> Result<Cluster> {
         let mut id = [0; 16];
         random_bytes(&mut id).map_err(|e| Error::misuse(e.to_string()))?;
-        let cluster = Cluster { id, protocol: protocol.into(), threshold, replaces: None, cards };
+        let protocol = protocol.into();
+        let cluster = Cluster { id, protocol, threshold, replaces: None, cards, clique: 0 };
         cluster.check()?;
         Ok(cluster)
     }
@@ -147,6 +151,40 @@ impl Cluster {
         self.id
     }
 
+    /// How many workers every node has. The workers of one number at all nodes serve together: a clique. While workers are added, a node may have more
+    /// than others.
+    pub fn cliques(&self) -> usize {
+        self.cards.iter().map(|card| 1 + card.workers.len()).min().unwrap_or(1)
+    }
+
+    /// The number of the workers that this file is about: 0 as it is read.
+    pub fn clique(&self) -> u16 {
+        self.clique
+    }
+
+    /// The same cluster as the workers of this number see it: with their addresses. `None` if the nodes have fewer workers.
+    pub fn of_clique(&self, clique: u16) -> Option<Cluster> {
+        let mut seen = Cluster { clique, ..self.clone() };
+        for (card, before) in seen.cards.iter_mut().zip(&self.cards) {
+            let place = before.places().nth(clique.into())?;
+            (card.address, card.client_address) = (place.address, place.client_address);
+            card.workers.clear();
+        }
+        Some(seen)
+    }
+
+    /// What connections with these workers begin with: the id of the cluster, and for all but the first workers an id that is made of it and of their
+    /// number. So nobody takes one worker for another.
+    pub fn connection_id(&self) -> [u8; 16] {
+        let mut id = self.id;
+        if self.clique > 0 {
+            let named = [&self.id[..], &self.clique.to_be_bytes()].concat();
+            let digest = blake3::derive_key("polyclave 2026 connections of a clique", &named);
+            id.copy_from_slice(&digest[..16]);
+        }
+        id
+    }
+
     /// Name of the protocol between the nodes.
     pub fn protocol(&self) -> &str {
         &self.protocol
@@ -196,6 +234,9 @@ impl Cluster {
         text(&self.threshold.to_string());
         text(&self.cards.len().to_string());
         self.cards.iter().for_each(|card| text(&card.name));
+        if self.clique > 0 {
+            text(&self.clique.to_string());
+        }
         *hasher.finalize().as_bytes()
     }
 
@@ -292,8 +333,9 @@ fn distinct(one: &Card, other: &Card) -> Result<()> {
     if one.name == other.name {
         return Err(Error::misuse(format!("two nodes are called {}; give each a name of its own", one.name)));
     }
-    let taken = [&other.address, &other.client_address];
-    if taken.contains(&&one.address) || taken.contains(&&one.client_address) {
+    let of = |card: &Card| card.places().flat_map(|place| [place.address, place.client_address]).collect();
+    let (taken, wanted): (Vec<String>, Vec<String>) = (of(other), of(one));
+    if wanted.iter().any(|address| taken.contains(address)) {
         return Err(Error::misuse(format!("{both} have one address; give each its own")));
     }
     if one.certificates.iter().any(|c| other.certificates.contains(c)) {

@@ -17,7 +17,7 @@ mod words;
 
 use std::fmt;
 
-use crate::{Card, Cluster, Error, Replaced, Result};
+use crate::{Card, Cluster, Error, Place, Replaced, Result};
 use words::WORDS;
 
 /// The number of words in the short form, one for each byte.
@@ -37,7 +37,7 @@ impl Fingerprint {
         fields.number(cluster.nodes());
         for card in cluster.cards() {
             // Taken apart, so that a new field is not forgotten here.
-            let Card { name, address, client_address, certificates } = card;
+            let Card { name, address, client_address, certificates, workers: _ } = card;
             for text in [name, address, client_address] {
                 fields.bytes(text.as_bytes());
             }
@@ -50,6 +50,17 @@ impl Fingerprint {
             fields.bytes(fingerprint.as_bytes());
             fields.number(lost.len());
             lost.iter().for_each(|name| fields.bytes(name.as_bytes()));
+        }
+        // Nothing for nodes of one worker. The word has another length than the id of a cluster.
+        if cluster.cards().iter().any(|card| !card.workers.is_empty()) {
+            fields.bytes(b"workers");
+            for card in cluster.cards() {
+                fields.number(card.workers.len());
+                for Place { address, client_address } in &card.workers {
+                    fields.bytes(address.as_bytes());
+                    fields.bytes(client_address.as_bytes());
+                }
+            }
         }
         Fingerprint(*fields.0.finalize().as_bytes())
     }

@@ -20,7 +20,7 @@ use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::Approval;
 
 use crate::{
-    Card, ClientPolicy, Cluster, Consent, Error, NodeSettings, Result, StoredIdentity,
+    Card, ClientPolicy, Cluster, Consent, Error, NodeSettings, Place, Result, StoredIdentity,
     certificate_fingerprint, load_approval, private, rotation, save_approval, text,
 };
 
@@ -94,6 +94,53 @@ impl NodeDir {
         Ok(dir.card())
     }
 
+    /// Adds a worker to the settings of this node, which are those of its first worker. Returns its number. The node's card has it from now on.
+    pub fn add_worker(&mut self, place: Place) -> Result<u16> {
+        let mut settings = self.settings.clone();
+        settings.workers.push(place);
+        let number = settings.workers.len() as u16;
+        self.set_settings(settings)?;
+        Ok(number)
+    }
+
+    /// Makes the directory of another worker of this node, with the same identity, secret, cluster and rules. It listens where it is reached;
+    /// `http_listen` is for its health and metrics.
+    pub fn init_worker(&self, path: &Path, number: u16, http_listen: Option<String>) -> Result<NodeDir> {
+        let place = usize::from(number).checked_sub(1).and_then(|index| self.settings.workers.get(index));
+        let place = place.ok_or_else(|| {
+            Error::misuse(format!(
+                "{SETTINGS} of {} says nothing of a worker {number}: add its address and client_address under [[workers]]",
+                self.path.display()
+            ))
+        })?;
+        let (address, client_address) = (place.address.clone(), place.client_address.clone());
+        let settings = NodeSettings {
+            listen: address.clone(),
+            client_listen: client_address.clone(),
+            address,
+            client_address,
+            http_listen,
+            worker: number,
+            workers: Vec::new(),
+            ..self.settings.clone()
+        };
+        settings.check()?;
+        private::make_dir(path)?;
+        let sealed = KeptFile { name: secret::SEALED, private: true, needed: false };
+        let others = [SETTINGS, AUDIT];
+        for kept in NodeDir::KEPT.iter().chain([&sealed]).filter(|kept| !others.contains(&kept.name)) {
+            let (from, to) = (self.file(kept.name), path.join(kept.name));
+            match (from.exists(), kept.private) {
+                (false, _) => {}
+                (true, true) => private::write(&to, &private::read(&from)?)?,
+                (true, false) => private::write_public(&to, private::read_public(&from)?.as_bytes())?,
+            }
+        }
+        // Last, since without it nothing is a node's directory.
+        private::write_public(&path.join(SETTINGS), render(&settings).as_bytes())?;
+        NodeDir::open(path)
+    }
+
     /// Opens a node's directory. If a crash interrupted a change of identity, it is finished or undone first.
     pub fn open(path: &Path) -> Result<NodeDir> {
         if !path.join(SETTINGS).is_file() {
@@ -145,12 +192,14 @@ impl NodeDir {
             address: settings.address.clone(),
             client_address: settings.client_address.clone(),
             certificates,
+            workers: settings.workers.clone(),
         }
     }
 
     /// Begins to change the node's identity. The returned card has the certificates of both identities. It has to reach all other nodes
     /// and clients before [`NodeDir::finish_rotation`].
     pub fn begin_rotation(&mut self, certificate: &[u8], key: &[u8]) -> Result<Card> {
+        self.refuse_further_worker("key and certificate")?;
         if self.next.is_some() {
             return Err(Error::misuse("the identity is already being changed; finish that first"));
         }
@@ -240,12 +289,22 @@ impl NodeDir {
                 certificate_fingerprint(foreign)
             )));
         }
-        let addresses = |card: &Card| format!("{}, for clients {}", card.address, card.client_address);
-        if addresses(listed) != addresses(&own) {
+        // The first worker knows where all of them are, and each other one where it is.
+        let listed: Vec<Place> = match self.settings.worker {
+            0 => listed.places().collect(),
+            number => listed.places().skip(number.into()).take(1).collect(),
+        };
+        let own: Vec<Place> = own.places().collect();
+        let addresses = |places: &[Place]| {
+            let told =
+                places.iter().map(|place| format!("{}, for clients {}", place.address, place.client_address));
+            if places.is_empty() { "nowhere".to_owned() } else { told.collect::<Vec<_>>().join("; ") }
+        };
+        if listed != own {
             return Err(Error::misuse(format!(
-                "the cluster file has {name} at {}; by its own settings it is at {}. Put this node's card into the file with \
-                 `cluster update`",
-                addresses(listed),
+                "the cluster file has {name} at {}; by its own settings it is at {}. Put the card of the node's first worker into the file \
+                 with `cluster update`",
+                addresses(&listed),
                 addresses(&own)
             )));
         }
@@ -259,11 +318,13 @@ impl NodeDir {
 
     /// Changes what clients may do here.
     pub fn save_policy(&self, policy: &ClientPolicy) -> Result<()> {
+        self.refuse_further_worker("the rules for clients")?;
         policy.save(&self.file(POLICY))
     }
 
     /// Replaces what clients may do here by a file, as it is, if it is in order. Its approval is there before it is.
     pub fn replace_policy(&self, file: &Path, approval: Option<&Approval>) -> Result<ClientPolicy> {
+        self.refuse_further_worker("the rules for clients")?;
         let text = private::read_public(file)?;
         let policy = ClientPolicy::parse(&text).map_err(|e| e.in_file(file))?;
         if let Some(approval) = approval {
@@ -304,14 +365,26 @@ impl NodeDir {
         self.file(AUDIT)
     }
 
+    fn refuse_further_worker(&self, what: &str) -> Result<()> {
+        match self.settings.worker {
+            0 => Ok(()),
+            number => Err(Error::misuse(format!(
+                "this directory is of worker {number}, and {what} are changed in that of the node's first worker"
+            ))),
+        }
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
     fn save_settings(&self) -> Result<()> {
-        let text = text::render("Settings of a node of Polyclave.", &self.settings);
-        private::write_public(&self.file(SETTINGS), text.as_bytes())
+        private::write_public(&self.file(SETTINGS), render(&self.settings).as_bytes())
     }
+}
+
+fn render(settings: &NodeSettings) -> String {
+    text::render("Settings of a node of Polyclave.", settings)
 }
 
 #[cfg(test)]

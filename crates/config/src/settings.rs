@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::card::check_address;
-use crate::{AuditSettings, Error, Result, check_name};
+use crate::card::{MOST_WORKERS, check_address};
+use crate::{AuditSettings, Error, Place, Result, check_name};
 
 /// Settings of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,12 @@ pub struct NodeSettings {
     /// `node migrate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
+    /// Which of the node's workers this directory is of. They share one store, at a server.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub worker: u16,
+    /// Where the further workers are, from number 1 on; in the settings of the first worker alone. They come into the node's card.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<Place>,
     /// The settings of its audit log.
     #[serde(default)]
     pub audit: AuditSettings,
@@ -40,6 +46,10 @@ pub struct NodeSettings {
     /// When the node warns of certificates that end.
     #[serde(default)]
     pub certificates: CertificateSettings,
+}
+
+fn is_first(worker: &u16) -> bool {
+    *worker == 0
 }
 
 /// When a node warns of certificates that end: its own, and those of its peers and clients.
@@ -178,6 +188,8 @@ impl NodeSettings {
             client_listen: client_address.into(),
             http_listen: None,
             store: None,
+            worker: 0,
+            workers: Vec::new(),
             audit: AuditSettings::default(),
             limits: NodeLimits::default(),
             stock: StockSettings::default(),
@@ -195,6 +207,21 @@ impl NodeSettings {
                 "store is not postgresql://USER@HOST/DATABASE; leave it out for a file in the node's directory",
             ));
         }
+        if self.store.is_none() && (self.worker > 0 || !self.workers.is_empty()) {
+            return Err(Error::misuse(
+                "a node with several workers keeps its store at a server that all of them reach: move it there first (`polyclave node migrate \
+                 DIR --to postgresql://USER@HOST/DATABASE`)",
+            ));
+        }
+        if self.worker > 0 && !self.workers.is_empty() {
+            return Err(Error::misuse(
+                "workers belong into the settings of the first worker; remove them here",
+            ));
+        }
+        if usize::from(self.worker) >= MOST_WORKERS {
+            return Err(Error::misuse(format!("worker is {}; it is below {MOST_WORKERS}", self.worker)));
+        }
+        self.workers.iter().try_for_each(Place::check)?;
         self.stock.check()?;
         self.audit.check()?;
         self.refresh.check()?;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use polyclave_cipher::ff1::least_length;
 use polyclave_client::{Alphabet, Card, CardTemplate, Tokenization};
 use polyclave_config::{GatewayTransform, GatewayTransformation, TweakSource};
 use regex::{Regex, RegexBuilder};
@@ -122,6 +123,9 @@ impl Transformation {
             TweakSource::Internal => Some(entry.tweak.clone()),
         };
         let alphabet = Alphabet::new(characters).map_err(|e| e.to_string())?;
+        if let Shape::Pattern(pattern) = &shape {
+            refuse_short(pattern, &alphabet)?;
+        }
         let (name, key) = (entry.name.clone(), entry.key.clone());
         let version_of_key = format!("{key}@{}", entry.key_version);
         Ok(Transformation { name, key, version_of_key, shape, tweak, alphabet })
@@ -236,6 +240,35 @@ fn compiled(pattern: &str) -> std::result::Result<Regex, String> {
     RegexBuilder::new(&format!(r"\A(?:{pattern})\z")).size_limit(MOST_PATTERN).build().map_err(|e| wrong(&e))
 }
 
+/// Refuses a pattern whose groups match so few characters that no value is long enough for FF1.
+fn refuse_short(pattern: &Regex, alphabet: &Alphabet) -> std::result::Result<(), String> {
+    let most = regex_syntax::parse(pattern.as_str()).map_or(None, |read| most_in_groups(&read));
+    let least = least_length(alphabet.radix()) as usize;
+    match most {
+        Some(most) if most < least => Err(format!(
+            "the groups of its template match at most {most} characters, and a token of an alphabet of {} needs at least {least}",
+            alphabet.radix()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The most bytes, and so characters, that groups match together; `None` if there is no limit.
+fn most_in_groups(part: &Hir) -> Option<usize> {
+    if part.properties().explicit_captures_len() == 0 {
+        return Some(0);
+    }
+    match part.kind() {
+        HirKind::Capture(_) => part.properties().maximum_len(),
+        HirKind::Repetition(repetition) => most_in_groups(&repetition.sub),
+        HirKind::Concat(parts) => parts.iter().map(most_in_groups).sum(),
+        HirKind::Alternation(parts) => {
+            parts.iter().try_fold(0, |most, part| Some(most.max(most_in_groups(part)?)))
+        }
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => Some(0),
+    }
+}
+
 /// Whether a group may match more than once. Of such a group only the last match is told.
 fn repeats_a_group(part: &Hir) -> bool {
     match part.kind() {
@@ -333,6 +366,12 @@ mod tests {
             assert!(refused(with(repeated, "0123456789")).contains("repeats a group"), "{repeated}");
         }
         assert!(with("([0-9]+)(?:-([0-9]+))?", "0123456789").is_ok(), "once at most");
+        for short in ["([0-9]{5})", "([0-9]{2})-([0-9]{3})", "(?:a([0-9]{4})|b([0-9]{1,5}))?"] {
+            assert!(refused(with(short, "0123456789")).contains("needs at least 6"), "{short}");
+        }
+        for long in ["([0-9]{2,6})", "([0-9]{3})-([0-9]{3})", "a([0-9])|b([0-9]+)"] {
+            assert!(with(long, "0123456789").is_ok(), "{long}");
+        }
         assert!(refused(with("(.+)", "aab")).contains("twice"));
         assert!(refused(with("(.+)", "a")).contains("2 to 36"));
         let unknown =

@@ -175,7 +175,7 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             let service = core.service.clone();
             crews.channels.spawn(&core.threads, move || listen_on_channel(&service, peer, serving, &name))
         }
-        Order::SetUp { .. } if peer != Party(0) => {
+        Order::SetUp { .. } if peer != Party(0) || !core.members.is_first_worker() => {
             tracing::warn!(peer = core.members.name_of(peer), "ordered a set-up that it does not lead");
             return Ok(());
         }
@@ -191,7 +191,9 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             })
         }
         Order::Renew { .. } | Order::Rotate { .. } | Order::Fill { .. }
-            if peer != Party(0) || !core.material.strategy.follows(&order) =>
+            if peer != Party(0)
+                || !core.material.strategy.follows(&order)
+                || (matches!(order, Order::Rotate { .. }) && !core.members.is_first_worker()) =>
         {
             tracing::warn!(peer = core.members.name_of(peer), "ordered a preparation that it does not lead");
             return Ok(());

@@ -3,6 +3,7 @@
 use polyclave_protocol::Error;
 use polyclave_transport::wire::{Reason, Refusal};
 
+use crate::SAYS_ROTATING;
 use crate::store::{Store, StoreError};
 
 /// Turns an error of the store into a protocol's error.
@@ -16,6 +17,8 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
         StoreError::Spent { .. } => Refusal::new(Reason::Spent, e.to_string()),
         // Another request has changed the record first.
         StoreError::Taken { .. } => Refusal::new(Reason::Key, e.to_string()),
+        StoreError::Busy { .. } => Refusal::new(Reason::Busy, e.to_string()),
+        StoreError::Rotating | StoreError::Renewed => Refusal::new(Reason::Unavailable, SAYS_ROTATING),
         StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
             Refusal::new(Reason::NoSuchKey, e.to_string())
         }

@@ -53,6 +53,9 @@ pub use node::Running;
 pub use operator::certificates::{CertificateEnd, Holder};
 pub use operator::{admin, audit};
 
+/// What keeps a worker from starting until the first workers have run.
+pub const SAYS_NO_SECRETS: &str = material::workers::NO_SECRETS;
+
 /// What a refusal says while nodes take fresh common secrets into use.
 pub const SAYS_ROTATING: &str = material::rotation::ROTATING;
 

@@ -7,13 +7,15 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, private};
+use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, Place, private};
 use polyclave_protocol::Error;
+use polyclave_protocol::session::random_bytes;
 use polyclave_transport::Identity;
 use polyclave_transport::wire::Right;
 
 use crate::Result;
 use crate::error::system;
+use crate::store;
 
 /// How long the certificates of a trial cluster are valid.
 const VALID_DAYS: u32 = 365;
@@ -42,25 +44,67 @@ pub const ALL_RIGHTS: [Right; 16] = [
 pub struct Local {
     /// One directory for each node.
     pub nodes: Vec<PathBuf>,
+    /// The directories of further workers of the nodes.
+    pub workers: Vec<PathBuf>,
     /// The directory of a client that has all rights.
     pub client: PathBuf,
 }
 
-/// Makes `node-1` .. `node-n` and `client` in a new directory, all on the loopback interface, on ports that are free now.
-pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Result<Local> {
-    create_on(dir, protocol, threshold, &free_ports(3 * nodes)?)
+/// Where the nodes of a cluster on one host keep their stores, if not in files, and how many workers share each.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<'s> {
+    /// Workers of each node, at least 1.
+    pub workers: usize,
+    /// A database at a PostgreSQL server, in which each node gets a schema of its own.
+    pub store: &'s str,
+    /// The file with the password for it.
+    pub password: Option<&'s Path>,
 }
 
-/// The same on given ports, three for each node: for its peers, for clients, and for HTTP.
-pub fn create_on(dir: &Path, protocol: &str, threshold: usize, ports: &[u16]) -> Result<Local> {
+/// Ports of one worker: for its peers, for clients, and for HTTP.
+pub const PORTS: usize = 3;
+
+/// Makes `node-1` .. `node-n` and `client` in a new directory, all on the loopback interface, on ports that are free now.
+pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Result<Local> {
+    create_on(dir, (protocol, threshold), &free_ports(PORTS * nodes)?, None)
+}
+
+/// The same with stores at a server, and workers that share them.
+pub fn create_shared(
+    dir: &Path,
+    (protocol, nodes, threshold): (&str, usize, usize),
+    shared: Shared<'_>,
+) -> Result<Local> {
+    let ports = free_ports(PORTS * nodes * shared.workers)?;
+    create_on(dir, (protocol, threshold), &ports, Some(shared))
+}
+
+/// The same on given ports, [`PORTS`] for each worker of each node.
+pub fn create_on(
+    dir: &Path,
+    (protocol, threshold): (&str, usize),
+    ports: &[u16],
+    shared: Option<Shared<'_>>,
+) -> Result<Local> {
     private::make_dir(dir).map_err(system)?;
+    let workers = shared.map_or(1, |shared| shared.workers.max(1));
+    let mut trial = [0; 4];
+    random_bytes(&mut trial)?;
     let mut cards: Vec<Card> = Vec::new();
     let mut paths = Vec::new();
-    for (number, ports) in (1..).zip(ports.as_chunks::<3>().0) {
+    let ports: Vec<&[[u16; PORTS]]> = ports.as_chunks::<PORTS>().0.chunks_exact(workers).collect();
+    for (number, ports) in (1..).zip(&ports) {
         let name = format!("node-{number}");
         let at = |port: u16| format!("127.0.0.1:{port}");
-        let mut settings = NodeSettings::new(&name, &at(ports[0]), &at(ports[1]));
-        settings.http_listen = Some(at(ports[2]));
+        let places = ports.iter().map(|ports| Place { address: at(ports[0]), client_address: at(ports[1]) });
+        let mut settings = NodeSettings::new(&name, &at(ports[0][0]), &at(ports[0][1]));
+        settings.http_listen = Some(at(ports[0][2]));
+        if let Some(shared) = shared {
+            let schema = format!("polyclave_{}_{number}", hex::encode(trial));
+            settings.store =
+                Some(store::make_schema(shared.store, shared.password, &schema).map_err(system)?);
+            settings.workers = places.skip(1).collect();
+        }
         let identity = Identity::generate_named(&name, VALID_DAYS)?;
         let path = dir.join(&name);
         let card = NodeDir::init(&path, &settings, &identity.certificate(), &identity.reveal_private_key());
@@ -81,8 +125,26 @@ pub fn create_on(dir: &Path, protocol: &str, threshold: usize, ports: &[u16]) ->
         let mut policy = dir.policy().map_err(system)?;
         policy.allow(&card, &ALL_RIGHTS, &["*".into()]).map_err(system)?;
         dir.save_policy(&policy).map_err(system)?;
+        if let Some(password) = shared.and_then(|shared| shared.password) {
+            let password = private::read(password).map_err(system)?;
+            private::write(&dir.store_password_path(), &password).map_err(system)?;
+        }
     }
-    Ok(Local { nodes: paths, client })
+    let mut workers = Vec::new();
+    for (path, ports) in paths.iter().zip(&ports) {
+        let node = NodeDir::open(path).map_err(system)?;
+        for (number, ports) in (1..).zip(&ports[1..]) {
+            let worker = path.with_file_name(worker_dir(&node.settings().name, number));
+            node.init_worker(&worker, number, Some(format!("127.0.0.1:{}", ports[2]))).map_err(system)?;
+            workers.push(worker);
+        }
+    }
+    Ok(Local { nodes: paths, workers, client })
+}
+
+/// The name of the directory of a node's worker in a cluster on one host.
+pub fn worker_dir(node: &str, number: u16) -> String {
+    if number == 0 { node.into() } else { format!("{node}-worker-{number}") }
 }
 
 /// Makes directories for more nodes of a cluster on one host, with the limits, stock and rules for clients of one of its nodes. Returns

@@ -26,6 +26,11 @@ impl Members {
         Members { me, nodes: cluster.nodes(), digest: cluster.lasting_digest(), cluster }
     }
 
+    /// Whether this is the node's first worker, which does what one of them has to do for all.
+    pub(crate) fn is_first_worker(&self) -> bool {
+        self.cluster.clique() == 0
+    }
+
     /// All nodes, including this one.
     pub(crate) fn all(&self) -> PartySet {
         PartySet::all(self.nodes)

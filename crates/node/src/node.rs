@@ -27,6 +27,7 @@ use crate::keys::held::Keys;
 use crate::material::preparation;
 use crate::material::quarantine::REMEDY;
 use crate::material::state::{Material, Means};
+use crate::material::workers::{self, NO_SECRETS};
 use crate::members::{Members, named};
 use crate::operator::admin::Socket;
 use crate::operator::audit::{Event, STARTED, STOPPED};
@@ -53,6 +54,7 @@ pub struct Running {
     stop: Option<Box<dyn FnOnce() + Send + Sync>>,
     status: Box<dyn Fn() -> NodeStatus + Send + Sync>,
     why_not_ready: Box<dyn Fn() -> Option<String> + Send + Sync>,
+    is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
     computed: Arc<AtomicU64>,
     stopped_by_audit: Box<dyn Fn() -> Option<String> + Send + Sync>,
     client_addr: SocketAddr,
@@ -81,7 +83,7 @@ impl Running {
             )
         })?;
         let store = open_store(&dir)?;
-        let cluster = reshare::settle(&dir, cluster, &store)?;
+        let cluster = of_worker(&dir, reshare::settle(&dir, cluster, &store)?, &store)?;
         catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())
             .and_then(|config| start((dir, store), cluster.clone(), config, conduct))
             .map_err(|e| named(e, &cluster))
@@ -113,6 +115,11 @@ impl Running {
     /// Why the node cannot serve requests now, for people; `None` if it can.
     pub fn why_not_ready(&self) -> Option<String> {
         (self.why_not_ready)()
+    }
+
+    /// Whether this is a worker that has to be started again, because another one has taken fresh common secrets into use.
+    pub fn is_outdated(&self) -> bool {
+        (self.is_outdated)()
     }
 
     /// Blocks that the node has computed for clients since it started.
@@ -169,14 +176,15 @@ fn start(
     let files = files::share(&settings.limits, cluster.nodes());
     let limits = Limits::default();
     let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();
-    let mesh = Mesh::start(settings.listen.as_str(), identity.clone(), limits, me, &nodes, cluster.id())?;
+    let mesh =
+        Mesh::start(settings.listen.as_str(), identity.clone(), limits, me, &nodes, cluster.connection_id())?;
     let reception = Reception::start(
         settings.client_listen.as_str(),
         identity.clone(),
         Limits::for_clients(),
         me,
         nodes.len(),
-        cluster.id(),
+        cluster.connection_id(),
         admits(rules.clone()),
     )?;
     let adversary = config.promise();
@@ -237,9 +245,7 @@ fn start(
         most_followed: files.followed,
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
-    if let Err(e) = core.rules.log(&core.logbook, &core.store) {
-        tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
-    }
+    taking::log(&core);
     core.material.load()?;
     // The node was killed after it counted a failed check and before it wrote down the quarantine.
     if core.material.quarantined().is_none() && core.material.guesses().failed > 0 {
@@ -269,17 +275,35 @@ fn start(
     tracing::info!(node = %settings.name, party = me.0 + 1, incarnation = core.incarnation.number, "running");
     let computed = core.service.computed.clone();
     let (for_status, for_ready, for_audit, for_stop) = (core.clone(), core.clone(), core.clone(), core);
+    let material = for_stop.material.clone();
     Ok(Running {
         #[cfg(test)]
         store: for_stop.store.clone(),
         stop: Some(Box::new(move || stop(&for_stop, threads, http))),
         status: Box::new(move || for_status.status()),
         why_not_ready: Box::new(move || for_ready.why_not_ready()),
+        is_outdated: Box::new(move || material.is_outdated()),
         computed,
         stopped_by_audit: Box::new(move || for_audit.logbook.refuses()),
         client_addr,
         adversary,
     })
+}
+
+/// The cluster as the worker of a directory sees it. Workers but the first start once there are common secrets.
+fn of_worker(dir: &NodeDir, cluster: Cluster, store: &Store) -> Result<Cluster> {
+    let number = dir.settings().worker;
+    let seen = cluster.of_clique(number).ok_or_else(|| {
+        Error::misuse(format!(
+            "the cluster file says nothing of a worker {number}: its nodes have workers 0 to {}. Put the card of each node's first worker into \
+             it with `cluster update`",
+            cluster.cliques() - 1
+        ))
+    })?;
+    match number == 0 || workers::have_agreed(store).map_err(system)? {
+        true => Ok(seen),
+        false => Err(Error::System(NO_SECRETS.into())),
+    }
 }
 
 /// The store of a node, which is made at its first start.

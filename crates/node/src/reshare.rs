@@ -46,6 +46,7 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclave_config::{Cluster, NodeDir, NodeOperation};
@@ -59,7 +60,6 @@ use crate::clients::approvals::Desk;
 use crate::clients::rules::Rules;
 use crate::clients::taking;
 use crate::error::system;
-use crate::node::open_store;
 use crate::operator::audit::Event;
 use crate::operator::clock::now;
 use crate::operator::logbook::{Logbook, open_log};
@@ -120,7 +120,8 @@ fn take_part(
     (wait, conduct): (Duration, Conduct),
     tell: &mut dyn FnMut(&str),
 ) -> Result<Done> {
-    let store = open_store(dir)?;
+    let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
+    let store = Arc::new(Store::alone_or_new(dir, &secret).map_err(system)?);
     let before = store.reshared().map_err(system)?;
     let old = old_cluster(dir, new, from, before.as_ref())?;
     let plan = Plan::new(old, new.clone())?;
@@ -212,7 +213,7 @@ pub fn check(old: &Cluster, new: &Cluster) -> Result<()> {
 /// Gives up a move that this node has prepared: it can run again as before. Only for an operator who knows that no node is done with it.
 pub fn abandon(dir: &NodeDir) -> Result<()> {
     let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
-    let store = Store::of(dir, &secret).map_err(system)?;
+    let store = Store::alone(dir, &secret).map_err(system)?;
     match store.reshared().map_err(system)?.map(|reshared| reshared.stage) {
         Some(Stage::Prepared) => store.abandon_reshare().map_err(system),
         Some(Stage::Done | Stage::Left) => {

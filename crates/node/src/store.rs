@@ -1,6 +1,6 @@
 //! What a node must not lose: its shares of keys, how much of keys and material is spent, and what it has seen of its peers.
 //!
-//! The store is one redb file, or two tables of a PostgreSQL server (`engine/postgres.rs`). Every value in it is sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the node's
+//! The store is one redb file, or tables of a PostgreSQL server (`engine/postgres.rs`). Every value in it is sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the node's
 //! [`Secret`]. Table, record key and format are authenticated with it, so a value that was changed or moved is [`StoreError::Corrupt`],
 //! never another key. Every change is one transaction and durable when the function returns. Opening after a crash takes no longer than
 //! after an orderly end (redb's quick repair).
@@ -21,7 +21,7 @@ mod budget;
 mod cache;
 mod checks;
 mod damage;
-mod engine;
+pub(crate) mod engine;
 mod entry;
 mod erase;
 mod error;
@@ -50,6 +50,7 @@ mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 mod versions;
+mod worker;
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -61,6 +62,7 @@ use redb::{Database, DatabaseError, StorageBackend};
 
 pub use approvals::ApprovedReshare;
 pub use backup::restore;
+pub use engine::postgres::make_schema;
 pub use error::StoreError;
 pub use incarnation::{Incarnation, Start};
 pub use keys::{KeyState, StoredKey};
@@ -78,11 +80,12 @@ use budget::Budgets;
 use cache::Cache;
 use damage::Damage;
 use engine::file::FileDatabase;
-use engine::postgres::Postgres;
+use engine::postgres::{Access, Postgres};
 use engine::server::Server;
 use engine::{Engine, Records, Table};
 use seal::Seal;
 use sessions::Sessions;
+use worker::Worker;
 
 /// The result of a fallible function of the store.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -107,34 +110,58 @@ pub struct Store {
     damage: Damage,
     sessions: Sessions,
     latest: mark::Latest,
+    worker: Worker,
 }
 
 impl Store {
-    /// Opens the store of a node, where its settings say.
+    /// Opens the store of a node as its worker, where its settings say.
     pub fn of(dir: &NodeDir, secret: &Secret) -> Result<Store> {
+        Store::found(dir, Access::Worker(dir.settings().worker), secret)
+    }
+
+    /// The same for what concerns all workers: none of them runs meanwhile.
+    pub fn alone(dir: &NodeDir, secret: &Secret) -> Result<Store> {
+        Store::found(dir, Access::Alone, secret)
+    }
+
+    /// Opens the store of a node as its worker, or makes it at the node's first start.
+    pub fn of_or_new(dir: &NodeDir, secret: &Secret) -> Result<Store> {
+        let settings = dir.settings();
+        Store::at_or_new(dir, settings.store.as_deref(), Access::Worker(settings.worker), secret)
+    }
+
+    /// The same, and makes it if there is none.
+    pub fn alone_or_new(dir: &NodeDir, secret: &Secret) -> Result<Store> {
+        Store::at_or_new(dir, dir.settings().store.as_deref(), Access::Alone, secret)
+    }
+
+    fn found(dir: &NodeDir, access: Access, secret: &Secret) -> Result<Store> {
         match &dir.settings().store {
-            Some(url) => Store::at_server(dir, url, secret, false),
+            Some(url) => Store::at_server(dir, url, (access, false), secret),
             None => Store::open(&dir.store_path(), secret),
         }
     }
 
-    /// Opens the store of a node, or makes it at the node's first start.
-    pub fn of_or_new(dir: &NodeDir, secret: &Secret) -> Result<Store> {
-        Store::at_or_new(dir, dir.settings().store.as_deref(), secret)
-    }
-
     /// Opens a node's store at the server of a URL, or in its file, or makes it there.
-    fn at_or_new(dir: &NodeDir, url: Option<&str>, secret: &Secret) -> Result<Store> {
+    fn at_or_new(dir: &NodeDir, url: Option<&str>, access: Access, secret: &Secret) -> Result<Store> {
         match url {
-            Some(url) => Store::at_server(dir, url, secret, true),
+            Some(url) => Store::at_server(dir, url, (access, true), secret),
             None if dir.store_path().exists() => Store::open(&dir.store_path(), secret),
             None => Store::create(&dir.store_path(), secret),
         }
     }
 
-    fn at_server(dir: &NodeDir, url: &str, secret: &Secret, may_make: bool) -> Result<Store> {
+    fn at_server(
+        dir: &NodeDir,
+        url: &str,
+        (access, may_make): (Access, bool),
+        secret: &Secret,
+    ) -> Result<Store> {
         let server = Server::new(url, &dir.store_password_path(), &dir.store_authority_path())?;
-        let store = Store::over(Box::new(Postgres::open(server, may_make)?), secret);
+        let mut store = Store::over(Box::new(Postgres::open(server, access, may_make)?), secret);
+        if let Access::Worker(number) = access {
+            store.worker = Worker::new(number);
+        }
         store.mark_or_check()?;
         Ok(store)
     }
@@ -207,8 +234,8 @@ impl Store {
     fn over(database: Box<dyn engine::Database>, secret: &Secret) -> Store {
         let engine = Engine::new(database, Arc::new(Seal::new(secret)));
         let (cache, budgets, damage) = (Cache::new(CACHED_KEYS), Budgets::default(), Damage::default());
-        let (sessions, latest) = (Sessions::default(), Default::default());
-        Store { secret: secret.clone(), engine, cache, budgets, damage, sessions, latest }
+        let (sessions, latest, worker) = (Sessions::default(), Default::default(), Worker::default());
+        Store { secret: secret.clone(), engine, cache, budgets, damage, sessions, latest, worker }
     }
 
     fn write_marker(&self) -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use polyclave_node::local::{create, create_on};
+use polyclave_node::local::{PORTS, Shared, create, create_on, create_shared};
 use polyclave_protocol::catalog;
 
 use crate::protocols::{self, Properties, parties, properties, threshold};
@@ -29,6 +29,18 @@ pub struct Arguments {
     /// The nodes take the ports from this one on, three each, instead of any that are free between 10000 and 24000
     #[arg(long, value_name = "PORT")]
     first_port: Option<u16>,
+
+    /// How many workers each node has, which share its store at a server
+    #[arg(long, value_name = "W", default_value_t = 1, requires = "store", value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: u16,
+
+    /// The stores are in schemas of this database of a PostgreSQL server: postgresql://USER@HOST/DATABASE
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+
+    /// The private file with the password for it
+    #[arg(long, value_name = "FILE", requires = "store")]
+    store_password: Option<PathBuf>,
 }
 
 fn after_help() -> String {
@@ -50,9 +62,9 @@ fn after_help() -> String {
     )
 }
 
-/// Three ports for each node.
+/// The ports of all workers of all nodes.
 fn ports_from(first: u16, nodes: usize) -> Result<Vec<u16>> {
-    let count = 3 * nodes;
+    let count = PORTS * nodes;
     let ports: Vec<u16> = (first..=u16::MAX).take(count).collect();
     if first == 0 || ports.len() < count {
         bail!(
@@ -69,12 +81,27 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (protocol, parties) = (&chosen.protocol, chosen.nodes);
     let threshold = threshold(protocol, parties, arguments.threshold, 1)?;
     let Properties { adversary, keeps_stock, .. } = properties(protocol, parties, threshold)?;
-    let local = match arguments.first_port {
-        Some(first) => create_on(&arguments.dir, protocol, threshold, &ports_from(first, parties)?)?,
-        None => create(&arguments.dir, protocol, parties, threshold)?,
+    let workers = usize::from(arguments.workers);
+    let shared = arguments.store.as_deref().map(|store| Shared {
+        workers,
+        store,
+        password: arguments.store_password.as_deref(),
+    });
+    let local = match (arguments.first_port, shared) {
+        (Some(first), shared) => {
+            let ports = ports_from(first, parties * workers)?;
+            create_on(&arguments.dir, (protocol, threshold), &ports, shared)?
+        }
+        (None, Some(shared)) => create_shared(&arguments.dir, (protocol, parties, threshold), shared)?,
+        (None, None) => create(&arguments.dir, protocol, parties, threshold)?,
     };
     let dir = arguments.dir.display();
-    say!("{dir} has {parties} nodes and a client that may do everything.");
+    match workers {
+        1 => say!("{dir} has {parties} nodes and a client that may do everything."),
+        _ => say!(
+            "{dir} has {parties} nodes with {workers} workers each, and a client that may do everything."
+        ),
+    }
     chosen.tell();
     say!("{protocol}: {adversary}");
     say!("");
@@ -88,7 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     say!("");
     say!("Next, in one terminal:\n  polyclave cluster run {dir}");
     say!("or every node in its own:");
-    for node in &local.nodes {
+    for node in local.nodes.iter().chain(&local.workers) {
         say!("  polyclave node run {}", node.display());
     }
     let client = local.client.display();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use polyclave_config::Cluster;
+use polyclave_node::local::worker_dir;
 
 use crate::{say, stop};
 
@@ -50,9 +51,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         .context("this is no directory that `polyclave cluster new` has made")?;
     let (sender, lines) = channel();
     let mut nodes = Nodes(Vec::new());
-    for (number, card) in cluster.cards().iter().enumerate() {
-        let node =
-            start(number, &card.name, &arguments.dir.join(&card.name), &arguments.log, sender.clone())?;
+    for (clique, card) in
+        (0..).take(cluster.cliques()).flat_map(|k| cluster.cards().iter().map(move |card| (k, card)))
+    {
+        let name = match clique {
+            0 => card.name.clone(),
+            number => format!("{} (worker {number})", card.name),
+        };
+        let dir = arguments.dir.join(worker_dir(&card.name, clique));
+        let node = start(nodes.0.len(), &name, &dir, &arguments.log, sender.clone())?;
         say!("{} is process {}", node.name, node.child.id());
         nodes.0.push(node);
     }

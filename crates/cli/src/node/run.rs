@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use polyclave_config::NodeDir;
-use polyclave_node::Running;
+use polyclave_node::{Running, SAYS_NO_SECRETS};
 use polyclave_protocol::Party;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -20,6 +20,8 @@ use crate::{say, stop};
 
 /// How often the command checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How often a worker looks whether the first ones have agreed on common secrets.
+const RETRY: Duration = Duration::from_millis(500);
 /// A node that could not serve for this long says what it waits for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -55,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The same for a node that is started in another way: the laboratory's node may cheat.
 pub fn run_with(
     arguments: &Arguments,
-    start: impl FnOnce(NodeDir) -> polyclave_protocol::Result<Running>,
+    mut start: impl FnMut(NodeDir) -> polyclave_protocol::Result<Running>,
 ) -> Result<ExitCode> {
     let filter: Targets = arguments.log.parse().with_context(|| {
         format!("--log {:?} is no level; write error, warn, info, debug or trace", arguments.log)
@@ -68,17 +70,34 @@ pub fn run_with(
     if arguments.until_input_ends {
         stop_with_input(stopping.clone());
     }
-    let mut dir = super::open(&arguments.dir)?;
-    if let Some(file) = &arguments.passphrase_file {
-        dir.ask_passphrase(passphrase::from_file(file));
-    }
-    let name = dir.settings().name.clone();
+    let open = || {
+        let mut dir = super::open(&arguments.dir)?;
+        if let Some(file) = &arguments.passphrase_file {
+            dir.ask_passphrase(passphrase::from_file(file));
+        }
+        anyhow::Ok(dir)
+    };
+    let dir = open()?;
+    let name = match dir.settings().worker {
+        0 => dir.settings().name.clone(),
+        number => format!("{} (worker {number})", dir.settings().name),
+    };
     let cards = dir.cluster()?.map(|cluster| cluster.cards().to_vec()).unwrap_or_default();
-    let node = start(dir)?;
-    say!("node {name}: {}", node.adversary());
     let mut told = String::new();
+    let Some(mut node) = begin(&mut start, dir, &open, (&name, &mut told), &stopping)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    say!("node {name}: {}", node.adversary());
     let mut since = Instant::now();
     while !stopping.load(Relaxed) {
+        if node.is_outdated() {
+            node.stop();
+            tell(&mut told, format!("node {name} starts again, under the fresh common secrets"));
+            match begin(&mut start, open()?, &open, (&name, &mut told), &stopping)? {
+                Some(again) => node = again,
+                None => return Ok(ExitCode::SUCCESS),
+            }
+        }
         if node.is_ready() {
             tell(&mut told, format!("node {name} is ready"));
             since = Instant::now();
@@ -102,6 +121,30 @@ pub fn run_with(
     }
     node.stop();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts a node. A worker waits for the first ones to agree on common secrets. `None` if it is to stop meanwhile.
+fn begin(
+    start: &mut impl FnMut(NodeDir) -> polyclave_protocol::Result<Running>,
+    mut dir: NodeDir,
+    open: &impl Fn() -> Result<NodeDir>,
+    (name, told): (&str, &mut String),
+    stopping: &AtomicBool,
+) -> Result<Option<Running>> {
+    loop {
+        match start(dir) {
+            Ok(node) => return Ok(Some(node)),
+            Err(e) if e.to_string().contains(SAYS_NO_SECRETS) => {
+                tell(told, format!("node {name} waits for the first workers of the nodes"));
+            }
+            Err(e) => return Err(e.into()),
+        }
+        std::thread::sleep(RETRY);
+        if stopping.load(Relaxed) {
+            return Ok(None);
+        }
+        dir = open()?;
+    }
 }
 
 /// Prints a line, unless it was the last one printed.

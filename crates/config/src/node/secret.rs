@@ -21,7 +21,7 @@ use crate::sealed_secret::{Passphrase, SealedSecret};
 use crate::{Error, Result, private};
 
 pub(super) const CLEAR: &str = "secret.key";
-const SEALED: &str = "secret.sealed";
+pub(super) const SEALED: &str = "secret.sealed";
 const SECRET_CREDENTIAL: &str = "polyclave-secret";
 const PASSPHRASE_CREDENTIAL: &str = "polyclave-passphrase";
 

@@ -16,7 +16,7 @@ use crate::store::Store;
 
 /// Takes changed rules while the node runs, or says why not; then the rules in force stay.
 pub(crate) fn take(core: &Core, dir: &NodeDir, policy: ClientPolicy) {
-    if *core.rules.policy() == policy {
+    if *core.rules.policy() == policy || !core.members.is_first_worker() {
         return;
     }
     match approve(&core.service.approvals(), dir, &policy) {
@@ -39,8 +39,22 @@ pub(crate) fn take(core: &Core, dir: &NodeDir, policy: ClientPolicy) {
     }
 }
 
+/// Takes the rules that the first worker has in force.
+pub(crate) fn follow(core: &Core) {
+    match core.store.noted_policy().map(|noted| noted.and_then(|noted| ClientPolicy::parse(&noted).ok())) {
+        Ok(Some(policy)) if *core.rules.policy() != policy => core.rules.take(policy),
+        Ok(_) => {}
+        Err(e) => {
+            tracing::error!(error = %e, "the rules for clients cannot be read; the previous ones stay in force")
+        }
+    }
+}
+
 /// Logs how the rules in force differ from those that were logged last.
 pub(crate) fn log(core: &Core) {
+    if !core.members.is_first_worker() {
+        return;
+    }
     if let Err(e) = core.rules.log(&core.logbook, &core.store) {
         tracing::error!(
             error = %e,
@@ -49,7 +63,8 @@ pub(crate) fn log(core: &Core) {
     }
 }
 
-/// The rules with which a node starts: those of its file, if those that were in force last allow the change; otherwise the latter.
+/// The rules with which a node starts: those of its file, if those that were in force last allow the change; otherwise the latter. A worker that is
+/// not the first takes those that are in force.
 pub(crate) fn at_start(dir: &NodeDir, store: &Store, cluster: [u8; 16]) -> Result<ClientPolicy> {
     let policy = dir.policy().map_err(system)?;
     let noted = store.noted_policy().map_err(system)?;
@@ -57,6 +72,9 @@ pub(crate) fn at_start(dir: &NodeDir, store: &Store, cluster: [u8; 16]) -> Resul
     let Some(before) = noted.and_then(|noted| ClientPolicy::parse(&noted).ok()) else { return Ok(policy) };
     // The node was killed between the approval and the log.
     let approved_before = store.approved_policy().map_err(system)? == Some(policy.digest());
+    if dir.settings().worker > 0 {
+        return Ok(before);
+    }
     if before == policy || approved_before {
         return Ok(policy);
     }

@@ -84,7 +84,8 @@ fn page(mut keys: Vec<KeyInfo>) -> Reply {
 
 impl Keys {
     pub(crate) fn new(store: Arc<Store>, (quorum, nodes): (usize, usize), most: usize) -> Keys {
-        Keys { store, names: Arc::default(), quorum, nodes, most }
+        let names = Arc::new(Names::new(store.clone()));
+        Keys { store, names, quorum, nodes, most }
     }
 
     /// The current version of a key and this node's shares of it. If none is announced, one that is not: the nodes compare its id, and a

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use polyclave_transport::wire::{Reason, Refusal};
+use polyclave_transport::wire::{Reason, Refusal, key_of_component};
+
+use crate::store::Store;
 
 /// How long a request waits for the one before: a client can have the answers of all nodes a moment before the nodes are done.
 const WAIT: Duration = Duration::from_millis(500);
 
 /// The names that are in use at one node.
-#[derive(Default)]
 pub(crate) struct Names {
+    store: Arc<Store>,
     taken: Mutex<HashSet<String>>,
     changed: Condvar,
 }
@@ -27,6 +29,10 @@ pub(crate) struct Taken {
 }
 
 impl Names {
+    pub(crate) fn new(store: Arc<Store>) -> Names {
+        Names { store, taken: Mutex::default(), changed: Condvar::new() }
+    }
+
     /// Takes a name.
     pub(crate) fn take(self: &Arc<Self>, name: &str) -> Result<Taken, Refusal> {
         let mut taken = self.taken.lock();
@@ -41,6 +47,11 @@ impl Names {
 
 impl Drop for Taken {
     fn drop(&mut self) {
+        // For other workers, before other requests of this one.
+        let has_taken = |name: &str| key_of_component(name).unwrap_or(name) == self.name;
+        if let Err(e) = self.names.store.release_claims(has_taken) {
+            tracing::error!(error = %e, "other workers cannot make a key of this name until another request of it has ended here");
+        }
         self.names.taken.lock().remove(&self.name);
         self.names.changed.notify_all();
     }
@@ -49,10 +60,11 @@ impl Drop for Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::testing::in_memory;
 
     #[test]
     fn a_name_is_taken_once_until_it_is_given_back() {
-        let names = Arc::new(Names::default());
+        let names = Arc::new(Names::new(Arc::new(in_memory().0)));
         let first = names.take("k").expect("free");
         assert!(names.take("l").is_ok());
         assert_eq!(names.take("k").err().map(|refusal| refusal.reason), Some(Reason::Busy));

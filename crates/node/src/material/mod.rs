@@ -10,3 +10,4 @@ pub(crate) mod state;
 pub(crate) mod stock;
 pub(crate) mod strategy;
 pub(crate) mod target;
+pub(crate) mod workers;

@@ -172,7 +172,7 @@ pub(crate) fn is_due(material: &Material) -> bool {
         material.rotation.prepared.load(Relaxed) || material.network.peers.any(|state| state.prepared);
     let all_want =
         material.rotation.wanted.load(Relaxed) && !material.network.peers.any(|state| !state.wants_rotation);
-    material.set_up().is_ok() && all_there && (unfinished || all_want)
+    material.members.is_first_worker() && material.set_up().is_ok() && all_there && (unfinished || all_want)
 }
 
 /// Orders all nodes to take part in a round.

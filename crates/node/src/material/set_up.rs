@@ -54,6 +54,7 @@ pub(crate) fn load(material: &Material) -> Result<()> {
 fn take(material: &Material, id: [u8; 32], bytes: &[u8]) -> Result<()> {
     let setup = material.config.restore_setup(material.members.me, bytes)?;
     material.strategy.begin(material, id, bytes)?;
+    material.store.use_setup(id);
     *material.set_up.write() = Some(Arc::new(SetUp { id, setup }));
     Ok(())
 }
@@ -87,6 +88,7 @@ impl Leader {
         let all_there = material.network.is_complete();
         let has_agreed = material.set_up().is_ok();
         if material.members.me != Party(0)
+            || !material.members.is_first_worker()
             || !all_there
             || (has_agreed && material.network.peers.all_set_up())
         {

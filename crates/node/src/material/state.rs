@@ -1,7 +1,7 @@
 //! The state of one node's material, and the parts of the node that making it takes.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::{Mutex, RwLock};
 use polyclave_protocol::any::AnyServiceConfig;
@@ -57,6 +57,10 @@ pub(crate) struct Material {
     pub(super) uncounted: Mutex<Guesses>,
     pub(super) filling: Mutex<()>,
     pub(super) rotation: Rotation,
+    /// The edition of the store that was heard last.
+    pub(super) heard: AtomicU64,
+    /// This worker has to start again.
+    pub(super) is_outdated: AtomicBool,
 }
 
 impl Material {
@@ -84,6 +88,8 @@ impl Material {
             uncounted: Mutex::default(),
             filling: Mutex::default(),
             rotation: Rotation::default(),
+            heard: AtomicU64::default(),
+            is_outdated: AtomicBool::default(),
         }))
     }
 

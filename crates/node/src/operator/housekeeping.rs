@@ -30,11 +30,22 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit, mut not_erased) = (None, Leader::default(), None, None);
     let (mut certificates, mut leftovers) = (Watch::default(), Leftovers::default());
-    end_keys(core);
-    leftovers.remove(core);
+    let is_first = core.members.is_first_worker();
+    if is_first {
+        end_keys(core);
+        leftovers.remove(core);
+    }
     look_over_keys(&core.store);
+    let mut edition = core.store.edition();
     while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
+        // What it says is told where it matters: in refusals, and by whether the node is ready.
+        let _ = core.material.sync();
+        if !is_first && core.store.edition() != edition {
+            edition = core.store.edition();
+            certificates.look_again();
+            taking::follow(core);
+        }
         if modified() != policy_of {
             policy_of = modified();
             certificates.look_again();
@@ -55,8 +66,10 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
-            end_keys(core);
-            leftovers.remove(core);
+            if is_first {
+                end_keys(core);
+                leftovers.remove(core);
+            }
             taking::log(core);
             core.logbook.settle(&mut noted);
             core.material.strategy.settle(&core.material);
@@ -71,8 +84,10 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             metrics::counter!("polyclave_blocks_computed_total")
                 .absolute(core.service.computed.load(Relaxed));
             let status = core.status();
-            refresh(core, dir.settings().refresh.every_days);
-            erase_replaced(&core.store, &mut not_erased);
+            if is_first {
+                refresh(core, dir.settings().refresh.every_days);
+                erase_replaced(&core.store, &mut not_erased);
+            }
             metrics::gauge!("polyclave_keys").set(status.keys as f64);
             metrics::gauge!("polyclave_keys_damaged").set(status.damaged as f64);
             metrics::gauge!("polyclave_keys_lacking").set(status.lacking as f64);

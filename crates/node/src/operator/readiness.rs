@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use polyclave_protocol::service::ServiceConfig;
 
 use crate::core::Core;
+use crate::store::StoreError;
 
 impl Core {
     /// Whether requests can be served now.
@@ -19,6 +20,9 @@ impl Core {
         }
         if let Some(damaged) = self.store.file_damage() {
             return Some(damaged.to_string());
+        }
+        if self.material.is_outdated() {
+            return Some(StoreError::Renewed.to_string());
         }
         if let Some(why) = self.logbook.refuses() {
             return Some(format!("its audit log cannot be written: {why}"));

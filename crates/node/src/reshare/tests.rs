@@ -11,6 +11,7 @@ pub(super) fn card(name: &str, seed: u8) -> Card {
         address: format!("{name}.example:{}", 7000 + u16::from(seed)),
         client_address: format!("{name}.example:{}", 8000 + u16::from(seed)),
         certificates: vec![CertificateDer::from(vec![0x30, 0x82, 0, 2, seed, seed])],
+        workers: Vec::new(),
     }
 }
 

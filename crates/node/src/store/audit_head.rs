@@ -13,44 +13,44 @@ impl Store {
     /// Remembers number and hash of the last line of the audit log. The log must be synced up to that line first; otherwise a power failure
     /// looks like a cut.
     pub fn note_audit_head(&self, seq: u64, hash: [u8; 32]) -> Result<()> {
-        self.engine.write(|changes| changes.put(Table::Meta, HEAD, &(seq, hash)))
+        self.engine.write_own(|changes| changes.put(Table::Meta, &self.own(HEAD), &(seq, hash)))
     }
 
     /// The number and hash that were noted last.
     pub fn audit_head(&self) -> Result<Option<(u64, [u8; 32])>> {
-        self.engine.read(|records| records.get(Table::Meta, HEAD))
+        self.engine.read(|records| records.get(Table::Meta, &self.own(HEAD)))
     }
 
     /// Forgets what was noted, so that a new audit log can be begun when the old one is lost or was moved away. Only an operator may decide
     /// this: what was cut off before goes unnoticed.
     pub fn forget_audit_head(&self) -> Result<()> {
-        self.engine.write(|changes| {
-            changes.remove(Table::Meta, HEAD)?;
-            changes.remove(Table::Meta, RESTORED)
+        self.engine.write_own(|changes| {
+            changes.remove(Table::Meta, &self.own(HEAD))?;
+            changes.remove(Table::Meta, &self.own(RESTORED))
         })
     }
 
     /// Remembers a time in which the audit log cannot be written, in case the node ends before that time is over; or that it is over.
     pub fn note_audit_gap(&self, gap: Option<&Gap>) -> Result<()> {
-        self.engine.write(|changes| match gap {
-            None => changes.remove(Table::Meta, GAP),
-            Some(gap) => changes.put(Table::Meta, GAP, gap),
+        self.engine.write_own(|changes| match gap {
+            None => changes.remove(Table::Meta, &self.own(GAP)),
+            Some(gap) => changes.put(Table::Meta, &self.own(GAP), gap),
         })
     }
 
     /// The time that was noted last, if it is not over.
     pub fn audit_gap(&self) -> Result<Option<Gap>> {
-        self.engine.read(|records| records.get(Table::Meta, GAP))
+        self.engine.read(|records| records.get(Table::Meta, &self.own(GAP)))
     }
 
     /// Whether this store was restored from a backup and the audit log does not say so yet.
     pub fn is_restored(&self) -> Result<bool> {
-        self.engine.read(|records| records.holds(Table::Meta, RESTORED))
+        self.engine.read(|records| records.holds(Table::Meta, &self.own(RESTORED)))
     }
 
     /// Notes that the audit log now says so.
     pub fn note_restored_logged(&self) -> Result<()> {
-        self.engine.write(|changes| changes.remove(Table::Meta, RESTORED))
+        self.engine.write_own(|changes| changes.remove(Table::Meta, &self.own(RESTORED)))
     }
 }
 

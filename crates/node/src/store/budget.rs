@@ -1,7 +1,7 @@
-//! How many blocks were computed under a key and its copies, which have one account. They are reserved durably ahead: one synced write for a
-//! range of blocks.
+//! How many blocks were computed under a key and its copies, which have one account. A process takes a lease of many blocks ahead, with one synced
+//! write, and spends from it in memory. Workers that share a store take leases from the same account.
 //!
-//! The disk never shows less than what was spent. After a crash the rest of a range counts as spent; after an orderly end it does not.
+//! The disk never shows less than what was spent. After a crash the rest of a lease counts as spent; after an orderly end it does not.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::engine::{Records, Table};
 use super::keys::refuse_deleted;
 use super::{Result, Store, StoreError};
 
-/// The most blocks reserved at once.
+/// The most blocks of a lease, unless one request takes more.
 const MOST_AHEAD: u64 = 1 << 20;
 
 /// How much is spent of the accounts in use: some hundred bytes for each used since the start.
@@ -25,19 +25,12 @@ pub(super) struct Budgets {
 /// Blocks of one account.
 #[derive(Debug, Default)]
 struct Meter {
-    /// `None` until it is read.
-    known: Option<Range>,
+    /// Blocks that count as spent on the disk, and are not: this process may spend them.
+    held: u64,
     /// Keys that paid from it and were deleted since the start, while others still pay from it.
     deleted: BTreeSet<[u8; 16]>,
     /// Nothing pays from it any more.
     closed: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    spent: u64,
-    /// On the disk; never below `spent`.
-    reserved: u64,
 }
 
 impl Budgets {
@@ -73,26 +66,23 @@ impl Store {
         if meter.closed || meter.deleted.contains(&id) {
             return Err(StoreError::Deleted { id: hex::encode(id) });
         }
-        let range = match meter.known {
-            Some(range) => range,
-            None => self.load_range(id, account)?,
-        };
-        let range = *meter.known.insert(range);
-        let left = limit.saturating_sub(range.spent);
-        if blocks > left {
-            return Err(StoreError::Spent { left });
-        }
-        let spent = range.spent + blocks;
-        let mut reserved = range.reserved;
-        if spent > reserved {
+        let needed = blocks.saturating_sub(meter.held);
+        if needed > 0 {
             let ahead = (limit / 64).clamp(1, MOST_AHEAD);
-            reserved = spent.max(reserved.saturating_add(ahead).min(limit));
-            self.change(|changes| {
+            let held = meter.held;
+            meter.held += self.change_quietly(|changes| {
                 refuse_deleted(changes, id)?;
-                changes.put(Table::Spent, &account, &reserved)
+                let counted: u64 = changes.get(Table::Spent, &account)?.unwrap_or(0);
+                let free = limit.saturating_sub(counted);
+                if needed > free {
+                    return Err(StoreError::Spent { left: held.saturating_add(free) });
+                }
+                let more = needed.max(ahead).min(free);
+                changes.put(Table::Spent, &account, &(counted + more))?;
+                Ok(more)
             })?;
         }
-        meter.known = Some(Range { spent, reserved });
+        meter.held -= blocks;
         Ok(())
     }
 
@@ -106,25 +96,25 @@ impl Store {
                 Ok(())
             })
         })?;
-        // What is in use is known better: of a reserved range not all is spent.
+        // Of what is held here not all is spent.
         let meters: Vec<_> =
             self.budgets.accounts.lock().iter().map(|(id, meter)| (*id, meter.clone())).collect();
         for (account, meter) in meters {
-            if let Some(range) = meter.lock().known {
-                all.insert(account, range.spent);
+            if meter.lock().held > 0 {
+                all.insert(account, self.spent(account)?);
             }
         }
         Ok(all)
     }
 
-    /// How many blocks of an account count as spent. That of a key that was never copied is its own id.
+    /// How many blocks of an account count as spent, with all that other workers hold. That of a key that was never copied is its own id.
     pub fn spent(&self, account: [u8; 16]) -> Result<u64> {
-        let known = self.budgets.accounts.lock().get(&account).cloned();
-        let known = known.and_then(|meter| meter.lock().known);
-        match known {
-            Some(range) => Ok(range.spent),
-            None => self.engine.read(|records| Ok(records.get(Table::Spent, &account)?.unwrap_or(0))),
-        }
+        let meter = self.budgets.accounts.lock().get(&account).cloned();
+        // Locked while it is read: a lease changes both.
+        let meter = meter.as_ref().map(|meter| meter.lock());
+        let counted: u64 =
+            self.engine.read(|records| Ok(records.get(Table::Spent, &account)?.unwrap_or(0)))?;
+        Ok(counted.saturating_sub(meter.map_or(0, |meter| meter.held)))
     }
 
     /// Returns what was reserved and not spent. Done when the store is dropped, too.
@@ -135,30 +125,19 @@ impl Store {
         // database. This function takes several in a fixed order and then the database.
         meters.sort_by_key(|(account, _)| *account);
         let mut held: Vec<_> = meters.iter().map(|(account, meter)| (*account, meter.lock())).collect();
-        held.retain(|(_, m)| !m.closed && m.known.is_some_and(|range| range.spent < range.reserved));
+        held.retain(|(_, meter)| !meter.closed && meter.held > 0);
         if held.is_empty() {
             return Ok(());
         }
-        let exact = |range: Range| Range { reserved: range.spent, ..range };
         self.engine.write(|changes| {
-            held.iter().try_for_each(|(account, meter)| match meter.known {
-                // It is gone if nothing pays from it any more.
-                Some(range) if changes.holds(Table::Spent, account)? => {
-                    changes.put(Table::Spent, account, &range.spent)
-                }
-                _ => Ok(()),
+            held.iter().try_for_each(|(account, meter)| match changes.get::<u64>(Table::Spent, account)? {
+                Some(counted) => changes.put(Table::Spent, account, &counted.saturating_sub(meter.held)),
+                // Nothing pays from it any more.
+                None => Ok(()),
             })
         })?;
-        held.iter_mut().for_each(|(_, meter)| meter.known = meter.known.map(exact));
+        held.iter_mut().for_each(|(_, meter)| meter.held = 0);
         Ok(())
-    }
-
-    fn load_range(&self, id: [u8; 16], account: [u8; 16]) -> Result<Range> {
-        let spent = self.engine.read(|records| {
-            refuse_deleted(records, id)?;
-            Ok(records.get(Table::Spent, &account)?.unwrap_or(0))
-        })?;
-        Ok(Range { spent, reserved: spent })
     }
 }
 

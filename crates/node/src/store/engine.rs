@@ -5,7 +5,7 @@
 //! ```
 
 pub(super) mod file;
-pub(super) mod postgres;
+pub(crate) mod postgres;
 pub(super) mod server;
 
 use std::sync::Arc;
@@ -59,14 +59,29 @@ pub(super) type Record = (Vec<u8>, Vec<u8>);
 /// What is done with each record: with its key and its sealed value.
 pub(super) type OnRecord<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
+/// Whose records a change is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Records of the party: its workers change them one after the other.
+    Party,
+    /// Records of this worker alone.
+    Worker,
+}
+
 /// Where records are kept. It sees names and sizes, and never what is in a record.
 pub(super) trait Database: Send + Sync {
     /// Reads a state that no other transaction changes meanwhile. The work is done once at most.
     fn read(&self, work: &mut dyn FnMut(&dyn Reading) -> Result<()>) -> Result<()>;
 
+    /// The sealed values of some records of [`Table::Meta`], in a way that is fast.
+    fn peek(&self, records: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
+
     /// Makes a change, one at a time. Either all of it is durable when this returns, or nothing has changed; after
     /// [`StoreError::Failed`] it may be either, and the next transaction shows which. The work is done once at most.
-    fn write(&self, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()>;
+    fn write(&self, scope: Scope, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()>;
+
+    /// Whether other processes may change it meanwhile.
+    fn is_shared(&self) -> bool;
 
     /// Takes care that values which were replaced or removed are not found any more in what the database keeps.
     fn erase_replaced(&self) -> Result<()>;
@@ -140,9 +155,40 @@ impl Engine {
 
     /// Makes a change. Either all of it is durable when this returns, or nothing has changed.
     pub(super) fn write<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
+        self.write_in(Scope::Party, work)
+    }
+
+    /// The same for records of this worker alone: it does not wait for changes of other workers.
+    pub(super) fn write_own<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
+        self.write_in(Scope::Worker, work)
+    }
+
+    fn write_in<T>(&self, scope: Scope, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         let mut once = Once::new(work);
-        self.database.write(&mut |change| once.run(&Changes { change, seal: &self.seal }))?;
+        self.database.write(scope, &mut |change| once.run(&Changes { change, seal: &self.seal }))?;
         once.outcome()
+    }
+
+    /// Two records of [`Table::Meta`] as they are now, in a way that is fast.
+    pub(super) fn peek<A: DeserializeOwned, B: DeserializeOwned>(
+        &self,
+        (first, second): (&[u8], &[u8]),
+    ) -> Result<(Option<A>, Option<B>)> {
+        let sealed = self.database.peek(&[first, second])?;
+        let [one, other] = sealed.as_slice() else {
+            return Err(StoreError::Failed("it was asked for two records and gave others".into()));
+        };
+        Ok((self.opened(first, one.as_deref())?, self.opened(second, other.as_deref())?))
+    }
+
+    fn opened<T: DeserializeOwned>(&self, record: &[u8], sealed: Option<&[u8]>) -> Result<Option<T>> {
+        let bytes = sealed.map(|sealed| self.seal.open(Table::Meta.name(), record, sealed)).transpose()?;
+        bytes.map(|bytes| decode(Table::Meta, &bytes)).transpose()
+    }
+
+    /// Whether other processes may change the records meanwhile.
+    pub(super) fn is_shared(&self) -> bool {
+        self.database.is_shared()
     }
 }
 

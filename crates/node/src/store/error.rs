@@ -134,6 +134,20 @@ pub enum StoreError {
         /// The number that it says now.
         claimed: u64,
     },
+    /// Another worker of this party is making a key of that name.
+    #[error("another request is making the key {name}; try again later")]
+    Busy {
+        /// Its name.
+        name: String,
+    },
+    /// Another worker of this party carries all keys over to fresh common secrets.
+    #[error(
+        "fresh common secrets are being made, and until then no key is made, changed or deleted; try again later"
+    )]
+    Rotating,
+    /// The common secrets in use are other ones than those of this process.
+    #[error("another worker has taken fresh common secrets into use, and this one starts again with them")]
+    Renewed,
     /// The setup is not one that was stored here, or it is older than the one agreed on.
     #[error("this setup is not the one that was proposed, or is older than the one in use; set up again")]
     NoSetup,

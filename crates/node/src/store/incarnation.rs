@@ -1,11 +1,11 @@
-//! Counts the starts of a node. A boot id distinguishes each start from all others.
+//! Counts the starts of a node, and of each of its workers. A boot id distinguishes each start from all others.
 
 use polyclave_protocol::session::random_bytes;
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Changes, Records, Table};
 use super::mark::next_number;
-use super::{Result, Store};
+use super::{Result, Store, worker};
 
 const OWN: &[u8] = b"incarnation";
 
@@ -44,30 +44,35 @@ impl Store {
     pub fn begin_incarnation(&self) -> Result<Incarnation> {
         let mut boot = [0; 16];
         random_bytes(&mut boot)?;
-        self.change(|changes| {
-            let mut own = own(changes)?;
+        let record = self.own(OWN);
+        let begun = self.change(|changes| {
+            let mut own = own(changes, &record)?;
             own.number = own.number.saturating_add(1);
             own.starts.insert(0, Start { first: next_number(changes)?, boot });
             own.starts.truncate(1 + EARLIER);
-            changes.put(Table::Meta, OWN, &own)?;
+            changes.put(Table::Meta, &record, &own)?;
             Ok(Incarnation { number: own.number, boot })
-        })
+        })?;
+        self.worker.begin(boot);
+        Ok(begun)
     }
 }
 
-/// The starts that this node remembers, the latest first.
-pub(super) fn starts(records: &impl Records) -> Result<Vec<Start>> {
-    Ok(own(records)?.starts)
+/// The starts of a worker that are remembered, the latest first.
+pub(super) fn starts(records: &impl Records, worker: u16) -> Result<Vec<Start>> {
+    Ok(own(records, &worker::own(worker, OWN))?.starts)
 }
 
-/// Forgets the starts. Their number remains.
+/// Forgets the starts of all workers. Their number remains.
 pub(super) fn forget_starts(changes: &Changes) -> Result<()> {
-    let number = own(changes)?.number;
-    changes.put(Table::Meta, OWN, &Own { number, starts: Vec::new() })
+    worker::of_all_workers(changes, Table::Meta, OWN)?.iter().try_for_each(|record| {
+        let number = own(changes, record)?.number;
+        changes.put(Table::Meta, record, &Own { number, starts: Vec::new() })
+    })
 }
 
-fn own(records: &impl Records) -> Result<Own> {
-    Ok(records.get(Table::Meta, OWN)?.unwrap_or_default())
+fn own(records: &impl Records, record: &[u8]) -> Result<Own> {
+    Ok(records.get(Table::Meta, record)?.unwrap_or_default())
 }
 
 #[cfg(test)]

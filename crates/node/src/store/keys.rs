@@ -59,6 +59,7 @@ impl Store {
         let record = record_of(name, key.info.version);
         let replaced = self.change(|changes| {
             refuse_deleted(changes, id)?;
+            self.claim_pending(changes, name, &record)?;
             let old: Option<Entry> = changes.get(Table::Keys, &record)?;
             let replaced = old.as_ref().map(|old| old.info.id);
             let taken = || StoreError::Taken { name: name.clone() };
@@ -145,9 +146,11 @@ impl Store {
             if changes.holds(Table::Tombstones, &id)? {
                 return Ok(None);
             }
+            self.refuse_in_round(changes)?;
             let Some((record, entry)) = find(changes, name, Which::Id(id))? else {
                 return Err(StoreError::NoKey { name: name.into() });
             };
+            self.refuse_claimed(changes, name, &record)?;
             let left = remove(changes, &record, &entry.info)?;
             if !entry.info.is_of_session() {
                 changes.put(Table::Tombstones, &id, &())?;

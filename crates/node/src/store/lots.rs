@@ -8,26 +8,33 @@ use super::{Result, Store, StoreError};
 
 const EPOCH: &[u8] = b"lots epoch";
 
+/// Bytes of the id of a lot.
+const LOT: usize = 16;
+
 impl Store {
     /// From now on only lots of this epoch can be spent. If this is the epoch in use already, its marks remain.
     pub fn begin_lots(&self, epoch: [u8; 32]) -> Result<()> {
-        self.engine.write(|changes| {
+        self.engine.write_own(|changes| {
             changes.touch(Table::Lots)?;
-            if is_current(changes, epoch)? {
+            if self.is_current(changes, epoch)? {
                 return Ok(());
             }
-            changes.clear(Table::Lots)?;
-            changes.put(Table::Meta, EPOCH, &epoch)
+            let mine = changes.between(Table::Lots, &self.own(&[]), &self.own(&[0xff; LOT + 1]))?;
+            let length = self.own(&[0; LOT]).len();
+            let mine = mine.iter().filter(|(record, _)| record.len() == length);
+            mine.into_iter().try_for_each(|(record, _)| changes.remove(Table::Lots, record))?;
+            changes.put(Table::Meta, &self.own(EPOCH), &epoch)
         })
     }
 
     /// Marks lots as spent up to these items. All marks are written in one synced write, or none; no mark decreases.
     pub fn spend_lots(&self, epoch: [u8; 32], marks: &[([u8; 16], u64)]) -> Result<()> {
-        self.engine.write(|changes| {
-            refuse_other(changes, epoch)?;
+        self.engine.write_own(|changes| {
+            self.refuse_other(changes, epoch)?;
             for (lot, mark) in marks {
-                let before: u64 = changes.get(Table::Lots, lot)?.unwrap_or(0);
-                changes.put(Table::Lots, lot, mark.max(&before))?;
+                let lot = self.own(lot);
+                let before: u64 = changes.get(Table::Lots, &lot)?.unwrap_or(0);
+                changes.put(Table::Lots, &lot, mark.max(&before))?;
             }
             Ok(())
         })
@@ -36,18 +43,18 @@ impl Store {
     /// The number below which the items of a lot count as spent.
     pub fn spent_of_lot(&self, epoch: [u8; 32], lot: [u8; 16]) -> Result<u64> {
         self.engine.read(|records| {
-            refuse_other(records, epoch)?;
-            Ok(records.get(Table::Lots, &lot)?.unwrap_or(0))
+            self.refuse_other(records, epoch)?;
+            Ok(records.get(Table::Lots, &self.own(&lot))?.unwrap_or(0))
         })
     }
-}
 
-fn is_current(records: &impl Records, epoch: [u8; 32]) -> Result<bool> {
-    Ok(records.get::<[u8; 32]>(Table::Meta, EPOCH)? == Some(epoch))
-}
+    fn is_current(&self, records: &impl Records, epoch: [u8; 32]) -> Result<bool> {
+        Ok(records.get::<[u8; 32]>(Table::Meta, &self.own(EPOCH))? == Some(epoch))
+    }
 
-fn refuse_other(records: &impl Records, epoch: [u8; 32]) -> Result<()> {
-    if is_current(records, epoch)? { Ok(()) } else { Err(StoreError::OldMaterial) }
+    fn refuse_other(&self, records: &impl Records, epoch: [u8; 32]) -> Result<()> {
+        if self.is_current(records, epoch)? { Ok(()) } else { Err(StoreError::OldMaterial) }
+    }
 }
 
 #[cfg(test)]

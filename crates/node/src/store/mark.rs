@@ -19,7 +19,7 @@ use super::engine::{Changes, Records, Table};
 use super::incarnation::{self, Start};
 use super::{Result, Store, StoreError};
 
-const MARK: &[u8] = b"mark";
+pub(super) const MARK: &[u8] = b"mark";
 
 /// How many values of the latest changes a node remembers. For earlier changes it knows only their start.
 pub(super) const RECENT: usize = 64;
@@ -46,7 +46,7 @@ pub struct Past {
 
 /// The stored record of this node's changes.
 #[derive(Default, Serialize, Deserialize)]
-struct Own {
+pub(super) struct Own {
     number: u64,
     recent: Vec<[u8; 16]>,
 }
@@ -67,7 +67,7 @@ pub(super) struct Latest {
 
 impl Latest {
     /// If two changes become durable at the same time, the later mark counts, in whatever order they arrive here.
-    fn note(&self, mark: Mark) {
+    pub(super) fn note(&self, mark: Mark) {
         let mut latest = self.mark.lock();
         if latest.is_none_or(|before| before.number < mark.number) {
             *latest = Some(mark);
@@ -81,22 +81,47 @@ impl Latest {
 
     /// Refuses a store that has lost changes while it was in use: a server does if it fails over to a replica that had not received them. This process
     /// knows better, and would go on to spend again what is spent.
-    fn refuse_loss(&self, known: Option<Mark>, found: Mark) -> Result<()> {
+    fn refuse_loss(&self, known: Option<Mark>, found: &Own) -> Result<()> {
         let Some(known) = known else { return Ok(()) };
-        if found.number > known.number || found == known {
+        // Other workers may have gone on from what is lost. Then the value of the known change is another one.
+        let later = found.number.checked_sub(known.number);
+        let value = later.map(|later| usize::try_from(later).ok().and_then(|later| found.recent.get(later)));
+        if value.is_some_and(|value| value.is_none_or(|value| *value == known.value)) {
             return Ok(());
         }
         let _ = self.lost.set((known.number, found.number));
         Err(StoreError::Lost { known: known.number, found: found.number })
+    }
+
+    /// The latest mark that is known to be on the disk.
+    pub(super) fn known(&self) -> Option<Mark> {
+        *self.mark.lock()
+    }
+
+    /// Takes note of the mark of a store that other workers change, too. `known` was known before it was asked for.
+    pub(super) fn hear(&self, known: Option<Mark>, found: &Own) -> Result<()> {
+        self.refuse_loss(known, found)?;
+        self.note(found.mark());
+        Ok(())
     }
 }
 
 impl Store {
     /// Makes a change that must not be undone unnoticed.
     pub(super) fn change<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
-        let known = *self.latest.mark.lock();
+        let (done, moved) = self.change_quietly(|changes| {
+            let done = work(changes)?;
+            Ok((done, self.move_edition(changes)?))
+        })?;
+        self.note_edition(moved);
+        Ok(done)
+    }
+
+    /// The same if other workers need not learn of it.
+    pub(super) fn change_quietly<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
+        let known = self.latest.known();
         let (done, mark) = self.engine.write(|changes| {
-            self.latest.refuse_loss(known, own(changes)?.mark())?;
+            self.latest.refuse_loss(known, &own(changes)?)?;
             let done = work(changes)?;
             Ok((done, advance(changes)?))
         })?;
@@ -106,8 +131,7 @@ impl Store {
 
     /// The latest such change; it is on the disk.
     pub fn mark(&self) -> Result<Mark> {
-        let known = *self.latest.mark.lock();
-        match known {
+        match self.latest.known() {
             Some(mark) => Ok(mark),
             None => {
                 let mark = self.engine.read(|records| own(records))?.mark();
@@ -121,7 +145,7 @@ impl Store {
     pub fn past(&self) -> Result<Past> {
         self.engine.read(|records| {
             let Own { number, recent } = own(records)?;
-            Ok(Past { number, recent, starts: incarnation::starts(records)? })
+            Ok(Past { number, recent, starts: incarnation::starts(records, self.worker.number)? })
         })
     }
 

@@ -8,6 +8,7 @@
 
 use polyclave_config::{NodeDir, NodeSettings};
 
+use super::engine::postgres::Access;
 use super::engine::{Record, Table};
 use super::{Result, Secret, Store, StoreError, erase};
 
@@ -25,13 +26,13 @@ pub struct Migrated {
 /// Moves the store of a node to the server of a URL, or into a file in its directory. `None` if it is there already.
 pub fn migrate(dir: &mut NodeDir, to: Option<String>) -> Result<Option<Migrated>> {
     let secret = Secret::from(dir.secret()?);
-    let old = Store::of(dir, &secret)?;
+    let old = Store::alone(dir, &secret)?;
     if dir.settings().store == to {
         erase_leftover(dir)?;
         return Ok(None);
     }
     let settings = NodeSettings { store: to, ..dir.settings().clone() };
-    let new = Store::at_or_new(dir, settings.store.as_deref(), &secret)?;
+    let new = Store::at_or_new(dir, settings.store.as_deref(), Access::Alone, &secret)?;
     let mut records = 0;
     new.engine.write(|changes| {
         for table in Table::ALL {

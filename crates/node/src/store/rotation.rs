@@ -21,7 +21,7 @@ use super::{KeyState, Result, Store, StoreError};
 /// The id of the common secrets that the operator wants replaced.
 pub(super) const WANTED: &[u8] = b"rotation wanted";
 /// Fresh common secrets.
-const PREPARED: &[u8] = b"rotation setup";
+pub(super) const PREPARED: &[u8] = b"rotation setup";
 /// The keys that were carried over to them; of the first piece. The others have their number behind it.
 const CARRIED: &[u8] = b"rotation keys";
 /// The shares of each of these keys, by its id.

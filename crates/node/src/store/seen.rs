@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::engine::{Records, Table};
 use super::incarnation::EARLIER;
 use super::mark::RECENT;
+use super::worker::of_all_workers;
 use super::{Mark, Past, Result, Store, StoreError};
 
 /// A larger jump of the number is not believed: a peer that reported one by mistake could never come back.
@@ -79,11 +80,14 @@ impl Store {
 
     /// Forgets what was seen of a peer, so that it can begin again from a backup. Only an operator may decide this.
     pub fn readmit(&self, party: Party) -> Result<()> {
-        self.change(|changes| changes.remove(Table::Peers, &[party.0]))
+        self.change(|changes| {
+            let of_party = of_all_workers(changes, Table::Peers, &[party.0])?;
+            of_party.iter().try_for_each(|record| changes.remove(Table::Peers, record))
+        })
     }
 
     fn seen(&self, party: Party) -> Result<Option<Seen>> {
-        self.engine.read(|records| records.get(Table::Peers, &[party.0]))
+        self.engine.read(|records| records.get(Table::Peers, &self.own(&[party.0])))
     }
 
     /// One synced write if something has changed, none otherwise.
@@ -91,7 +95,7 @@ impl Store {
         if before == Some(latest) {
             return Ok(());
         }
-        self.engine.write(|changes| changes.put(Table::Peers, &[party.0], &latest))
+        self.engine.write_own(|changes| changes.put(Table::Peers, &self.own(&[party.0]), &latest))
     }
 }
 

@@ -96,7 +96,7 @@ impl Store {
         if ended.is_empty() {
             return Ok(0);
         }
-        let left = self.engine.write(|changes| {
+        let (left, moved) = self.engine.write(|changes| {
             let end = |(id, name): &([u8; 16], String)| match find(changes, name, Which::Id(*id))? {
                 Some((record, entry)) => {
                     if entry.state == KeyState::Announced {
@@ -106,8 +106,10 @@ impl Store {
                 }
                 None => Ok(None),
             };
-            ended.iter().map(end).collect::<Result<Vec<_>>>()
+            let left = ended.iter().map(end).collect::<Result<Vec<_>>>()?;
+            Ok((left, self.move_edition(changes)?))
         })?;
+        self.note_edition(moved);
         for ((id, name), left) in ended.iter().zip(left) {
             self.cache.forget(name);
             left.inspect(|left| self.budgets.forget(*id, *left));

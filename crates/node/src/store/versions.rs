@@ -129,6 +129,7 @@ impl Store {
     /// Changes what may change of the versions of a key, all at once. Records that cannot be read stay as they are.
     pub fn amend(&self, name: &str, change: impl Fn(&mut KeyInfo)) -> Result<()> {
         self.change(|changes| {
+            self.refuse_in_round(changes)?;
             for Found { record, entry } in of_name(changes, name)? {
                 let Ok(mut entry) = entry else { continue };
                 let before = entry.info.clone();
@@ -146,7 +147,9 @@ impl Store {
     /// Reads a version and its shares.
     pub(super) fn load(&self, name: &str, which: Which) -> Result<Option<StoredKey>> {
         let mut label = name.to_owned();
+        let mut edition = 0;
         let read = self.engine.read(|records| {
+            edition = self.edition_of(records)?;
             let found = find_among(of_name(records, name)?, which).map_err(|(record, e)| {
                 label = label_of(&record);
                 e
@@ -163,6 +166,7 @@ impl Store {
         if !matches!(read, Ok(None)) {
             self.damage.note(&label, &read);
         }
+        self.know(edition)?;
         read
     }
 }

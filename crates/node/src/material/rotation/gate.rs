@@ -13,6 +13,7 @@ use polyclave_transport::wire::{Reason, Refusal};
 
 use super::{ROTATING, Rotation};
 use crate::Result;
+use crate::error::system;
 use crate::material::state::Material;
 use crate::threads::POLL_INTERVAL;
 
@@ -48,6 +49,7 @@ impl Material {
     /// While this is held, no rotation changes shares of keys. It must be taken before any share is read, by a request that only uses keys
     /// or by one that makes or deletes one.
     pub(crate) fn hold_off_rotation(&self, only_uses: bool) -> Result<HeldOff<'_>, Refusal> {
+        self.sync()?;
         let rotating = || Refusal::new(Reason::Unavailable, ROTATING);
         let gate = match only_uses && !self.strategy.pauses_for_rotation() {
             true => None,
@@ -66,8 +68,10 @@ impl Material {
     }
 }
 
-/// While this exists, no request makes or deletes a key, and none runs at all if the strategy pauses for a rotation.
+/// While this exists, no request makes or deletes a key, here or at another worker, and none runs here at all if the strategy pauses for a
+/// rotation.
 pub(super) struct Drained<'c> {
+    material: &'c Material,
     _gate: RwLockWriteGuard<'c, ()>,
 }
 
@@ -76,12 +80,38 @@ impl Drained<'_> {
         let until = Instant::now() + LAST_REQUESTS;
         loop {
             if let Some(gate) = material.rotation.gate.try_write() {
-                return Ok(Drained { _gate: gate });
+                let drained = Drained { material, _gate: gate };
+                drained.wait_for_workers(until)?;
+                return Ok(drained);
             }
-            if Instant::now() > until || material.threads.is_stopping() {
-                return Err(Error::System("running requests did not end in time".into()));
-            }
+            refuse_late(material, until)?;
             thread::sleep(POLL_INTERVAL);
         }
+    }
+
+    fn wait_for_workers(&self, until: Instant) -> Result<()> {
+        let store = &self.material.store;
+        store.begin_round().map_err(system)?;
+        while store.others_are_making().map_err(system)? {
+            refuse_late(self.material, until)?;
+            thread::sleep(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Drained<'_> {
+    fn drop(&mut self) {
+        // If it fails, other workers change no keys until this one has started again or has carried keys over once more.
+        if let Err(e) = self.material.store.end_round() {
+            tracing::error!(error = %e, "the end of a round could not be written down: until the next one, other workers change no keys");
+        }
+    }
+}
+
+fn refuse_late(material: &Material, until: Instant) -> Result<()> {
+    match Instant::now() > until || material.threads.is_stopping() {
+        true => Err(Error::System("running requests did not end in time".into())),
+        false => Ok(()),
     }
 }

@@ -24,7 +24,7 @@ use redb::{
 };
 
 use super::super::{Result, StoreError};
-use super::{Database, OnRecord, Reading, Record, Table, Writing};
+use super::{Database, OnRecord, Reading, Record, Scope, Table, Writing};
 
 /// Opens the database again.
 pub(in super::super) type Reopen = Box<dyn Fn() -> std::result::Result<Redb, DatabaseError> + Send + Sync>;
@@ -105,7 +105,20 @@ impl Database for FileDatabase {
         self.with_database(|database| work(&database.begin_read().map_err(failed)?))
     }
 
-    fn write(&self, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()> {
+    fn peek(&self, records: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut found = Vec::new();
+        self.read(&mut |state| {
+            found = records.iter().map(|record| state.get(Table::Meta, record)).collect::<Result<_>>()?;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    fn write(&self, _: Scope, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()> {
         self.with_database(|database| {
             let mut transaction = database.begin_write().map_err(failed)?;
             transaction.set_quick_repair(true);

@@ -1,19 +1,23 @@
 //! PostgreSQL, 13 or newer, as the database: for parties whose store is to outlive a machine.
 //!
-//! Two tables in the schema that the connection's `search_path` begins with:
+//! Three tables in the schema that the connection's `search_path` begins with:
 //!
 //! | table | column | |
 //! |---|---|---|
 //! | `polyclave_store`, one row | `format integer` | the version of these tables |
-//! | | `owner bytea` | drawn by the process that opened the store last |
+//! | `polyclave_worker` | `number integer` | a worker of the party (`store/worker.rs`) |
+//! | | `owner bytea` | drawn by the process that opened the store last as this worker |
 //! | `polyclave_record` | `kind text` | the record's table: `meta`, `keys`, `shares`, `tombstones`, `spent`, `peers`, `spent lots` |
 //! | | `name bytea` | its key |
 //! | | `value bytea` | its value, sealed under the node's secret |
 //!
-//! **One writer.** A store belongs to one process at a time. Whoever opens it takes an advisory lock, which lasts as long as a connection, and then
-//! becomes the owner. Every change locks the row of the owner first, which puts changes in an order, and goes on only if the owner is
-//! still this process. So a process that has lost its connection, was stopped for an hour, or is cut off, and was replaced meanwhile,
-//! changes nothing any more when it comes back ([`StoreError::TakenOver`]).
+//! **One process for each worker.** Whoever opens the store as a worker takes an advisory lock of that worker, which lasts as long as a
+//! connection, and then becomes the owner. Every change locks the owner's row first and goes on only if the owner is still this process. So a
+//! process that has lost its connection, was stopped for an hour, or is cut off, and was replaced meanwhile, changes nothing any more when it
+//! comes back ([`StoreError::TakenOver`]). Who moves or replaces the whole store opens it alone, and becomes the owner of all rows.
+//!
+//! **In an order.** A change of the party's records also locks the row of the store, so such changes are made one after the other. A change
+//! of a worker's own records ([`Scope::Worker`]) waits for no other worker.
 //!
 //! **Durable.** `synchronous_commit` is on, and a server with `fsync = off` is refused. If the connection breaks during a commit, the change may be
 //! made or not, and the next transaction shows which: it waits for the lock that the commit holds.
@@ -22,6 +26,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::path::Path;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -34,14 +39,18 @@ use tokio_postgres::{Client, Row, SimpleQueryMessage};
 use super::super::erase::ERASE;
 use super::super::{Result, StoreError};
 use super::server::Server;
-use super::{Database, OnRecord, Reading, Record, Table, Writing};
+use super::{Database, OnRecord, Reading, Record, Scope, Table, Writing};
 
 /// The version of the tables.
-const FORMAT: i32 = 1;
+const FORMAT: i32 = 2;
 /// The oldest server that these statements were written for.
 const OLDEST_SERVER: i32 = 130_000;
-/// The first half of the advisory lock's number; the second is the schema's.
+/// The first half of the number of the advisory lock of the whole store; the second is the schema's. Workers hold it shared, and each holds a
+/// lock of its own, with a number behind this one. Who makes or changes the tables holds the one before it.
 const LOCK: i32 = i32::from_be_bytes(*b"clav");
+
+/// The second half of the number of an advisory lock.
+const SCHEMA: &str = "current_schema()::regnamespace::oid::integer";
 
 const CONNECTING: Duration = Duration::from_secs(10);
 /// How long a statement may take here. At the server it may take a little less, so that it is over when it is given up here.
@@ -52,9 +61,33 @@ const REWRITING: Duration = Duration::from_secs(600);
 const SESSION: &str = "SET statement_timeout = '12s'; SET lock_timeout = '12s'; SET idle_in_transaction_session_timeout = '60s'; \
                        SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET synchronous_commit = on; SET client_min_messages = warning";
 
-const TABLES: &str = "CREATE TABLE polyclave_store (format integer NOT NULL, owner bytea NOT NULL); \
+const TABLES: &str = "CREATE TABLE polyclave_store (format integer NOT NULL); \
     CREATE UNIQUE INDEX ON polyclave_store ((true)); \
+    CREATE TABLE polyclave_worker (number integer PRIMARY KEY, owner bytea NOT NULL); \
     CREATE TABLE polyclave_record (kind text NOT NULL, name bytea NOT NULL, value bytea NOT NULL, PRIMARY KEY (kind, name))";
+
+/// From format 1, in which a store had one owner.
+const FROM_FORMAT_1: &str = "CREATE TABLE polyclave_worker (number integer PRIMARY KEY, owner bytea NOT NULL); \
+    ALTER TABLE polyclave_store DROP COLUMN owner; UPDATE polyclave_store SET format = 2";
+
+/// As what a process opens a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Access {
+    /// As one of the workers that share it.
+    Worker(u16),
+    /// Alone: no worker runs.
+    Alone,
+}
+
+impl Access {
+    /// The row of `polyclave_worker` that its changes lock.
+    fn row(self) -> i32 {
+        match self {
+            Access::Worker(number) => number.into(),
+            Access::Alone => 0,
+        }
+    }
+}
 
 /// A store at a server.
 pub(in super::super) struct Postgres {
@@ -65,22 +98,30 @@ pub(in super::super) struct Postgres {
     /// The connection that holds the advisory lock; none once another process has the store.
     keeper: Mutex<Option<Client>>,
     owner: [u8; 16],
+    access: Access,
 }
 
 impl Postgres {
-    /// Opens a store, which becomes this process'. Makes its tables if there are none and it may.
-    pub(in super::super) fn open(server: Server, may_make: bool) -> Result<Postgres> {
+    /// Opens a store. Makes its tables if there are none and it may.
+    pub(in super::super) fn open(server: Server, access: Access, may_make: bool) -> Result<Postgres> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("store").enable_all().build();
         let runtime = runtime.map_err(|e| server.failed(e))?;
         let keeper = connect(&runtime, &server)?;
         let mut owner = [0; 16];
         random_bytes(&mut owner)?;
-        let this = Postgres { runtime, server, idle: Mutex::default(), keeper: Mutex::default(), owner };
+        let (idle, unknown) = (Mutex::default(), Mutex::default());
+        let this = Postgres { runtime, server, idle, keeper: unknown, owner, access };
         this.check_server(&keeper)?;
         this.take_lock(&keeper)?;
         this.check_tables(&keeper, may_make)?;
-        let text = "UPDATE polyclave_store SET owner = $1";
-        this.ask(&keeper, text, &[(&&this.owner[..], Type::BYTEA)])?;
+        let mine: [(&(dyn ToSql + Sync), Type); 2] =
+            [(&access.row(), Type::INT4), (&&this.owner[..], Type::BYTEA)];
+        let text =
+            "INSERT INTO polyclave_worker VALUES ($1, $2) ON CONFLICT (number) DO UPDATE SET owner = $2";
+        this.ask(&keeper, text, &mine)?;
+        if access == Access::Alone {
+            this.ask(&keeper, "UPDATE polyclave_worker SET owner = $1", &mine[1..])?;
+        }
         *this.keeper.lock() = Some(keeper);
         Ok(this)
     }
@@ -106,35 +147,50 @@ impl Postgres {
     }
 
     fn take_lock(&self, client: &Client) -> Result<()> {
-        let asked = "SELECT pg_try_advisory_lock($1, current_schema()::regnamespace::oid::integer)";
-        let row = self.one(client, asked, &[(&LOCK, Type::INT4)])?;
-        match self.column(&row, 0)? {
-            true => Ok(()),
-            false => Err(StoreError::InUse { path: self.server.name().into() }),
-        }
+        let take = |kind: &str, number: i32| {
+            let asked = format!("SELECT pg_try_advisory_lock{kind}($1, {SCHEMA})");
+            self.column::<bool>(&self.one(client, &asked, &[(&number, Type::INT4)])?, 0)
+        };
+        let is_free = match self.access {
+            Access::Alone => take("", LOCK)?,
+            Access::Worker(_) => take("_shared", LOCK)? && take("", LOCK + 1 + self.access.row())?,
+        };
+        if is_free { Ok(()) } else { Err(StoreError::InUse { path: self.server.name().into() }) }
     }
 
+    /// Looks at the tables, and makes or changes them if that is due. One process at a time: workers may start together.
     fn check_tables(&self, client: &Client, may_make: bool) -> Result<()> {
+        self.wait(client.batch_execute("BEGIN"))?;
+        let alone = format!("SELECT pg_advisory_xact_lock($1, {SCHEMA})");
+        self.ask(client, &alone, &[(&(LOCK - 1), Type::INT4)])?;
         let row = self.one(client, "SELECT to_regclass('polyclave_store') IS NULL", &[])?;
         match (self.column(&row, 0)?, may_make) {
             (true, false) => {
                 return Err(self.server.unusable("has no store of this node; has the node ever run?"));
             }
             (true, true) => {
-                // One transaction, so that the tables are there with their row or not at all.
-                let text =
-                    format!("BEGIN; {TABLES}; INSERT INTO polyclave_store VALUES ({FORMAT}, ''); COMMIT");
+                let text = format!("{TABLES}; INSERT INTO polyclave_store VALUES ({FORMAT})");
                 self.wait(client.batch_execute(&text))?;
             }
             (false, _) => {}
         }
         let format: i32 = self.column(&self.one(client, "SELECT format FROM polyclave_store", &[])?, 0)?;
-        if format != FORMAT {
-            return Err(self.server.unusable(&format!(
-                "has a store of format {format}, and this version knows format {FORMAT}; run the version that made it"
-            )));
+        match format {
+            FORMAT => {}
+            1 => {
+                self.wait(client.batch_execute(FROM_FORMAT_1))?;
+                tracing::info!(
+                    store = self.server.name(),
+                    "the tables of the store are of format {FORMAT} now"
+                );
+            }
+            _ => {
+                return Err(self.server.unusable(&format!(
+                    "has a store of format {format}, and this version knows format {FORMAT}; run the version that made it"
+                )));
+            }
         }
-        Ok(())
+        self.wait(client.batch_execute("COMMIT"))
     }
 
     /// Waits for the server, but not for ever.
@@ -194,16 +250,27 @@ impl Postgres {
         connect(&self.runtime, &self.server)
     }
 
-    /// Begins a change: it is the only one, and the store still belongs to this process.
-    fn begin_change(&self, client: &Client) -> Result<()> {
-        let begun = self.wait(
-            client.simple_query("BEGIN; SELECT encode(owner, 'hex') FROM polyclave_store FOR UPDATE"),
-        )?;
+    /// Begins a change: it is the only one of its scope, and this process is still the worker that it was.
+    fn begin_change(&self, scope: Scope, client: &Client) -> Result<()> {
+        let party = match scope {
+            Scope::Party => "SELECT FROM polyclave_store FOR UPDATE;",
+            Scope::Worker => "",
+        };
+        let number = self.access.row();
+        let begun = self.wait(client.simple_query(&format!(
+            "BEGIN; {party} SELECT encode(owner, 'hex') FROM polyclave_worker WHERE number = {number} FOR UPDATE"
+        )))?;
         let owner = begun.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0),
+            SimpleQueryMessage::Row(row) if !row.is_empty() => {
+                row.get(0).and_then(|digits| hex::decode(digits).ok())
+            }
             _ => None,
         });
-        if owner == Some(hex::encode(self.owner).as_str()) {
+        self.refuse_taken_over(owner.as_deref())
+    }
+
+    fn refuse_taken_over(&self, owner: Option<&[u8]>) -> Result<()> {
+        if owner == Some(&self.owner[..]) {
             return Ok(());
         }
         // Without a lock: the process that has the store now may need it.
@@ -254,8 +321,34 @@ impl Database for Postgres {
         self.transaction(begin, |transaction| work(transaction))
     }
 
-    fn write(&self, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()> {
-        self.transaction(|client| self.begin_change(client), |transaction| work(transaction))
+    fn peek(&self, records: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        let client = self.connection()?;
+        // A connection on which something went wrong is not used again.
+        let rows = self.ask(
+            &client,
+            "SELECT name, value FROM polyclave_record WHERE kind = $1 AND name = ANY($2) \
+             UNION ALL SELECT '', owner FROM polyclave_worker WHERE number = $3",
+            &[
+                (&Table::Meta.name(), Type::TEXT),
+                (&records, Type::BYTEA_ARRAY),
+                (&self.access.row(), Type::INT4),
+            ],
+        )?;
+        self.idle.lock().push(client);
+        let found = rows.iter().map(|row| self.record(row)).collect::<Result<Vec<Record>>>()?;
+        let owner = found.iter().find(|(name, _)| name.is_empty()).map(|(_, owner)| &owner[..]);
+        self.refuse_taken_over(owner)?;
+        let value =
+            |record: &&[u8]| found.iter().find(|(name, _)| name == record).map(|(_, value)| value.clone());
+        Ok(records.iter().map(value).collect())
+    }
+
+    fn is_shared(&self) -> bool {
+        self.access != Access::Alone
+    }
+
+    fn write(&self, scope: Scope, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()> {
+        self.transaction(|client| self.begin_change(scope, client), |transaction| work(transaction))
     }
 
     /// Rewrites the table without the dead rows. The server's log of changes and its backups still have them.
@@ -264,7 +357,7 @@ impl Database for Postgres {
         self.wait(client.batch_execute("SET statement_timeout = 0"))?;
         // The connection has no limit at the server now, so it is closed afterwards.
         self.wait_for(REWRITING, client.batch_execute("VACUUM FULL polyclave_record"))?;
-        self.write(&mut |change| change.remove(Table::Meta, ERASE))
+        self.write(Scope::Party, &mut |change| change.remove(Table::Meta, ERASE))
     }
 
     /// The server finds damage by itself, and says so with every answer.
@@ -359,6 +452,22 @@ impl Writing for Transaction<'_> {
     }
 }
 
+/// Makes a schema in the database of a URL. Returns the URL of a store in it.
+pub fn make_schema(url: &str, password: Option<&Path>, schema: &str) -> Result<String> {
+    let nowhere = Path::new("");
+    let server = Server::new(url, password.unwrap_or(nowhere), nowhere)?;
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.map_err(|e| server.failed(e))?;
+    let client = connect(&runtime, &server)?;
+    let made = async { timeout(ANSWERING, client.batch_execute(&format!("CREATE SCHEMA {schema}"))).await };
+    match runtime.block_on(made) {
+        Ok(made) => made.map_err(|e| server.failed(told(&e)))?,
+        Err(_) => return Err(server.failed("it has not answered")),
+    }
+    let and = if url.contains('?') { '&' } else { '?' };
+    Ok(format!("{url}{and}options=-csearch_path%3D{schema}"))
+}
+
 /// A connection whose statements have limits.
 fn connect(runtime: &Runtime, server: &Server) -> Result<Client> {
     let connected = runtime.block_on(async {
@@ -378,7 +487,7 @@ fn connect(runtime: &Runtime, server: &Server) -> Result<Client> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in super::super) mod tests;
 
 /// What the server, or the way to it, said.
 fn told(error: &tokio_postgres::Error) -> String {

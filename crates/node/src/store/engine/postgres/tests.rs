@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use polyclave_harness::postgres::Postgres as TestServer;
 
 use super::super::super::testing::{key, secret};
+use super::super::super::worker::Worker;
 use super::super::super::{KeyState, Secret, Store, StoreError, migrate};
 use super::super::server::Server;
 use super::*;
@@ -21,7 +22,15 @@ fn open(at: &TestServer) -> Result<Store> {
 }
 
 fn open_with(at: &TestServer, secret: &Secret) -> Result<Store> {
-    let store = Store::over(Box::new(Postgres::open(server(&at.url()), true)?), secret);
+    open_as(at, Access::Worker(0), secret)
+}
+
+/// The store at a server, opened as a worker or alone.
+pub(in super::super::super) fn open_as(at: &TestServer, access: Access, secret: &Secret) -> Result<Store> {
+    let mut store = Store::over(Box::new(Postgres::open(server(&at.url()), access, true)?), secret);
+    if let Access::Worker(number) = access {
+        store.worker = Worker::new(number);
+    }
     store.mark_or_check()?;
     Ok(store)
 }
@@ -60,6 +69,19 @@ fn what_is_changed_is_there_for_the_next_process() {
             && store.past().expect("read").number >= past.number
     );
     assert_eq!(store.keys().expect("read").len(), 1);
+}
+
+#[test]
+fn tables_of_the_format_before_are_brought_to_this_one() {
+    let Some(at) = TestServer::start("tables of format 1", &[]) else { return };
+    let store = open(&at).expect("made");
+    put(&store, "k", 1).expect("put");
+    drop(store);
+    at.run("DROP TABLE polyclave_worker; ALTER TABLE polyclave_store ADD COLUMN owner bytea; UPDATE polyclave_store SET format = 1, owner = ''");
+    let store = open(&at).expect("opened");
+    assert!(is_whole(&store, "k", 1));
+    put(&store, "l", 2).expect("put");
+    assert_eq!(at.run("SELECT format FROM polyclave_store"), "2");
 }
 
 #[test]
@@ -187,15 +209,16 @@ fn stores_that_do_not_fit_are_refused_with_the_reason() {
     let Some(at) = TestServer::start("stores that do not fit", &[]) else { return };
     drop(open(&at).expect("made"));
     assert!(matches!(open_with(&at, &Secret::from_bytes([9; 32])), Err(StoreError::WrongSecret)));
-    at.run("UPDATE polyclave_store SET format = 2");
-    assert!(open(&at).expect_err("refused").to_string().contains("format 2"));
+    at.run("UPDATE polyclave_store SET format = 3");
+    assert!(open(&at).expect_err("refused").to_string().contains("format 3"));
     at.run("DELETE FROM polyclave_store");
     assert!(open(&at).expect_err("refused").to_string().contains("lacks the row"));
-    at.run("DROP TABLE polyclave_store, polyclave_record; CREATE ROLE other LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC, other");
+    at.run("DROP TABLE polyclave_store, polyclave_worker, polyclave_record; CREATE ROLE other LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC, other");
     let other = at.url().replace("polyclave@", "other@");
-    let told = Postgres::open(server(&other), true).err().expect("refused").to_string();
+    let told = Postgres::open(server(&other), Access::Worker(0), true).err().expect("refused").to_string();
     assert!(told.contains("no schema") || told.contains("permission denied"), "{told}");
-    let told = Postgres::open(server(&at.url()), false).err().expect("refused").to_string();
+    let told =
+        Postgres::open(server(&at.url()), Access::Worker(0), false).err().expect("refused").to_string();
     assert!(told.contains("no store of this node"), "{told}");
     let far = |url: &str| {
         Server::new(url, Path::new("/no/password"), Path::new("/no/ca.pem"))

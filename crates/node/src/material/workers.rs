@@ -1,0 +1,59 @@
+//! What a worker learns of the others of its party ([`crate::store`], `store/worker.rs`).
+//!
+//! The first worker alone agrees with the other nodes on common secrets, carries keys over to fresh ones, removes what has ended, and takes changed
+//! rules for clients into force. The others serve, under what is in the store. When they find other common secrets there than those that they
+//! began with, they compute nothing more and start again: that takes a moment, and leaves nothing of the old ones in memory.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use polyclave_transport::wire::Refusal;
+
+use crate::error::of_store;
+use crate::material::rotation;
+use crate::material::state::Material;
+use crate::store::{Store, StoreError};
+
+/// What a worker that is not the first waits for when it starts.
+pub(crate) const NO_SECRETS: &str =
+    "the nodes have not yet agreed on their common secrets, which their first workers do; start those";
+
+impl Material {
+    /// Learns what other workers have changed in the store. Called before shares are read for a request, and at regular times.
+    pub(crate) fn sync(&self) -> Result<(), Refusal> {
+        let synced = self.store.sync();
+        if matches!(synced, Err(StoreError::Renewed)) && !self.members.is_first_worker() {
+            self.is_outdated.store(true, Relaxed);
+        }
+        synced.map_err(of_store)?;
+        let edition = self.store.edition();
+        if self.heard.swap(edition, Relaxed) != edition {
+            self.hear_store().inspect_err(|_| self.heard.store(0, Relaxed)).map_err(of_store)?;
+        }
+        Ok(())
+    }
+
+    fn hear_store(&self) -> Result<(), StoreError> {
+        if let Some(quarantine) = self.store.quarantined()?
+            && !self.is_quarantined()
+        {
+            tracing::error!(
+                reason = quarantine.reason,
+                "another worker is under quarantine, and so is this one"
+            );
+            *self.quarantine.write() = Some(quarantine);
+            self.strategy.give_up(self, "a check failed at another worker");
+            metrics::gauge!("polyclave_quarantined").set(1.0);
+        }
+        rotation::load(self).map_err(|e| StoreError::Failed(e.to_string()))
+    }
+
+    /// Whether this worker has to start again, because the common secrets that it began with are replaced.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Relaxed)
+    }
+}
+
+/// Whether the nodes have agreed on common secrets.
+pub(crate) fn have_agreed(store: &Store) -> Result<bool, StoreError> {
+    Ok(store.setup()?.is_some_and(|setup| setup.agreed))
+}

@@ -1,0 +1,287 @@
+//! The workers of a party: processes that share one store at a server, each with a number. A file has one worker, number 0.
+//!
+//! # Whose records
+//!
+//! Most records are the party's: keys, budgets, common secrets, quarantine, rules, approvals. A worker's own are its starts, what it has seen of
+//! the workers of other parties that it meets, its marks of spent material, and where its audit log ends. They have its number in their names
+//! ([`Store::own`]), and nobody else changes them. The mark of the store ([`super::mark`]) is the party's: so a server that has lost the changes of
+//! one worker is noticed by the peers of each.
+//!
+//! # What a worker has in memory
+//!
+//! Keys and session keys are kept in memory. Every change that other workers must learn of moves the *edition*, a counter, in the same
+//! transaction. A worker asks for it before it serves a request ([`Store::sync`]), one short question for all requests that wait for it, and forgets what it
+//! kept if another worker has moved it. So a key that was deleted, or a quarantine, counts for all workers from the moment that the change is
+//! confirmed.
+//!
+//! A key is read in the same transaction as the edition. Shares belong to the common secrets in use, and these never come back once they are
+//! replaced. So if the edition has moved, it is enough to see afterwards that the common secrets are still those of this process
+//! ([`Store::use_setup`]); otherwise the key is not used ([`StoreError::Renewed`]).
+//!
+//! # Who makes keys
+//!
+//! Two workers may not make a key of the same name at once: the parties could store both in different orders. So the request that stores a
+//! pending key claims its record, and no other worker replaces it until that request is over or its worker has started again. While the first worker
+//! carries keys over to fresh common secrets (a *round*), no other one stores, changes or deletes a key; those already stored are announced
+//! before it begins.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::engine::{Changes, Records, Table};
+use super::rotation::PREPARED;
+use super::setup::{AGREED, load};
+use super::{Result, Store, StoreError, incarnation, mark};
+
+const EDITION: &[u8] = b"edition";
+/// Behind this the record of a pending key: who stored it.
+const MAKING: &[u8] = b"making ";
+/// Who carries keys over to fresh common secrets.
+const ROUND: &[u8] = b"round";
+/// Before the names of records of all workers but the first.
+const WORKER: &[u8] = b"worker ";
+
+/// A start of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Start {
+    worker: u16,
+    boot: [u8; 16],
+}
+
+/// This process among the workers of its party.
+#[derive(Debug, Default)]
+pub(super) struct Worker {
+    pub(super) number: u16,
+    /// Drawn by its start, once that is counted.
+    boot: OnceLock<[u8; 16]>,
+    /// The edition of which everything is known here.
+    edition: AtomicU64,
+    /// The id of the common secrets that this process uses.
+    setup: Mutex<Option<[u8; 32]>>,
+    /// How many questions for the edition have begun, and the last one of them that has an answer.
+    asked: AtomicU64,
+    answered: Mutex<u64>,
+    /// The names and records of pending keys that this process has claimed.
+    claims: Mutex<HashMap<Vec<u8>, String>>,
+}
+
+impl Worker {
+    pub(super) fn new(number: u16) -> Worker {
+        Worker { number, ..Worker::default() }
+    }
+
+    pub(super) fn begin(&self, boot: [u8; 16]) {
+        // A process begins once.
+        let _ = self.boot.set(boot);
+    }
+
+    fn start(&self) -> Start {
+        Start { worker: self.number, boot: self.boot.get().copied().unwrap_or_default() }
+    }
+}
+
+/// The name of a record of a worker.
+pub(super) fn own(worker: u16, record: &[u8]) -> Vec<u8> {
+    match worker {
+        0 => record.into(),
+        worker => [WORKER, &worker.to_be_bytes(), b" ", record].concat(),
+    }
+}
+
+/// The names of the records of all workers of which each has one: of their starts, or of a peer.
+pub(super) fn of_all_workers(changes: &Changes, table: Table, record: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let others = changes.between(table, &own(1, record), &own(u16::MAX, record))?;
+    let others = others.into_iter().map(|(found, _)| found).filter(|found| found.ends_with(record));
+    Ok([record.to_vec()].into_iter().chain(others).collect())
+}
+
+impl Store {
+    /// The name of a record of this worker.
+    pub(super) fn own(&self, record: &[u8]) -> Vec<u8> {
+        own(self.worker.number, record)
+    }
+
+    /// Moves the edition, in a change that other workers must learn of.
+    pub(super) fn move_edition(&self, changes: &Changes) -> Result<Option<u64>> {
+        if !self.engine.is_shared() {
+            return Ok(None);
+        }
+        let next = edition(changes)? + 1;
+        changes.put(Table::Meta, EDITION, &next)?;
+        Ok(Some(next))
+    }
+
+    /// Notes the edition of this process' own change, which is on the disk. It knows that one if it knew the one before.
+    pub(super) fn note_edition(&self, moved: Option<u64>) {
+        if let Some(moved) = moved {
+            let _ = self.worker.edition.compare_exchange(moved - 1, moved, SeqCst, SeqCst);
+        }
+    }
+
+    /// The edition that a transaction sees, to be compared by [`Store::know`].
+    pub(super) fn edition_of(&self, records: &impl Records) -> Result<u64> {
+        if self.engine.is_shared() { edition(records) } else { Ok(0) }
+    }
+
+    /// Learns what has changed, if a transaction has seen another edition than the one known here.
+    pub(super) fn know(&self, edition: u64) -> Result<()> {
+        if edition == self.worker.edition.load(SeqCst) { Ok(()) } else { self.sync() }
+    }
+
+    /// The edition of which everything is known here. It moves when another worker has changed something.
+    pub fn edition(&self) -> u64 {
+        self.worker.edition.load(SeqCst)
+    }
+
+    /// From now on this process uses the common secrets with this id.
+    pub fn use_setup(&self, id: [u8; 32]) {
+        *self.worker.setup.lock() = Some(id);
+    }
+
+    /// Learns what other workers have changed before this was called. [`StoreError::Renewed`] if the common secrets in use are other ones than those of
+    /// this process. A store in a file has no other workers.
+    pub fn sync(&self) -> Result<()> {
+        if !self.engine.is_shared() {
+            return Ok(());
+        }
+        // A question that begins from now on tells enough. One thread asks it for all that wait here.
+        let enough = self.worker.asked.load(SeqCst) + 1;
+        let mut answered = self.worker.answered.lock();
+        if *answered >= enough {
+            return Ok(());
+        }
+        let this = self.worker.asked.fetch_add(1, SeqCst) + 1;
+        let known = self.latest.known();
+        let (mark, edition): (Option<mark::Own>, Option<u64>) = self.engine.peek((mark::MARK, EDITION))?;
+        self.latest.hear(known, &mark.unwrap_or_default())?;
+        let edition = edition.unwrap_or(0);
+        if edition != self.worker.edition.load(SeqCst) {
+            self.refresh()?;
+        }
+        *answered = this;
+        Ok(())
+    }
+
+    fn refresh(&self) -> Result<()> {
+        let (edition, in_use) = self
+            .engine
+            .read(|records| Ok((edition(records)?, load(records, AGREED)?.map(|agreed| agreed.id))))?;
+        if in_use != *self.worker.setup.lock() {
+            return Err(StoreError::Renewed);
+        }
+        self.cache.clear();
+        self.sessions.forget();
+        self.worker.edition.store(edition, SeqCst);
+        Ok(())
+    }
+
+    /// Notes that this worker stores a pending key, unless another one is making it.
+    pub(super) fn claim_pending(&self, changes: &Changes, name: &str, record: &[u8]) -> Result<()> {
+        if !self.engine.is_shared() {
+            return Ok(());
+        }
+        self.refuse_in_round(changes)?;
+        self.refuse_claimed(changes, name, record)?;
+        self.worker.claims.lock().insert(record.into(), name.into());
+        changes.put(Table::Meta, &[MAKING, record].concat(), &self.worker.start())
+    }
+
+    /// Refuses to replace or delete a key that another worker is making.
+    pub(super) fn refuse_claimed(&self, changes: &Changes, name: &str, record: &[u8]) -> Result<()> {
+        if !self.engine.is_shared() {
+            return Ok(());
+        }
+        let (me, claimed) = (self.worker.start(), changes.get(Table::Meta, &[MAKING, record].concat())?);
+        match claimed.is_some_and(|other: Start| other != me && is_current(changes, other).unwrap_or(true)) {
+            true => Err(StoreError::Busy { name: name.into() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives up the claims of a request that is over, on records of the names that it had taken.
+    pub fn release_claims(&self, has_taken: impl Fn(&str) -> bool) -> Result<()> {
+        let mine: Vec<Vec<u8>> = {
+            let claims = self.worker.claims.lock();
+            claims.iter().filter(|(_, name)| has_taken(name)).map(|(record, _)| record.clone()).collect()
+        };
+        if mine.is_empty() {
+            return Ok(());
+        }
+        let me = self.worker.start();
+        self.engine.write(|changes| {
+            mine.iter().try_for_each(|record| {
+                let claim = [MAKING, record].concat();
+                match changes.get::<Start>(Table::Meta, &claim)? == Some(me) {
+                    true => changes.remove(Table::Meta, &claim),
+                    false => Ok(()),
+                }
+            })
+        })?;
+        let mut claims = self.worker.claims.lock();
+        mine.iter().for_each(|record| drop(claims.remove(record)));
+        Ok(())
+    }
+
+    /// Refuses to change keys while another worker carries them over.
+    pub(super) fn refuse_in_round(&self, changes: &Changes) -> Result<()> {
+        if !self.engine.is_shared() {
+            return Ok(());
+        }
+        let round: Option<Start> = changes.get(Table::Meta, ROUND)?;
+        let is_anothers = round.is_some_and(|round| {
+            round.worker != self.worker.number && is_current(changes, round).unwrap_or(true)
+        });
+        let is_prepared = self.worker.number != 0 && changes.sealed(Table::Meta, PREPARED)?.is_some();
+        if is_anothers || is_prepared { Err(StoreError::Rotating) } else { Ok(()) }
+    }
+
+    /// Begins a round: from now on no other worker stores, changes or deletes a key.
+    pub fn begin_round(&self) -> Result<()> {
+        match self.engine.is_shared() {
+            true => self.change(|changes| changes.put(Table::Meta, ROUND, &self.worker.start())),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends a round.
+    pub fn end_round(&self) -> Result<()> {
+        match self.engine.is_shared() {
+            true => self.change(|changes| changes.remove(Table::Meta, ROUND)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a request of another worker is making a key.
+    pub fn others_are_making(&self) -> Result<bool> {
+        if !self.engine.is_shared() {
+            return Ok(false);
+        }
+        self.engine.read(|records| {
+            for (record, _) in records.between(Table::Meta, MAKING, &[MAKING, &[0xff; 256]].concat())? {
+                let made: Option<Start> = records.get(Table::Meta, &record)?;
+                if made.is_some_and(|made| {
+                    made.worker != self.worker.number && is_current(records, made).unwrap_or(true)
+                }) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+}
+
+fn edition(records: &impl Records) -> Result<u64> {
+    Ok(records.get(Table::Meta, EDITION)?.unwrap_or(0))
+}
+
+/// Whether a worker has not started again since.
+fn is_current(records: &impl Records, start: Start) -> Result<bool> {
+    Ok(incarnation::starts(records, start.worker)?.first().is_some_and(|latest| latest.boot == start.boot))
+}
