@@ -1,6 +1,7 @@
 //! `polyclave cluster`: defines which nodes work together, and runs all of them on one host to try it out.
 
 mod bench;
+mod check;
 mod define;
 mod new;
 mod refresh;
@@ -31,6 +32,8 @@ pub enum Command {
     Show(show::Arguments),
     /// Run all nodes that `cluster new` has made, until SIGINT or SIGTERM
     Run(run::Arguments),
+    /// Check that the audit logs of all nodes fit their stores, while no node runs
+    Check(check::Arguments),
     /// Give all stored keys fresh shares, at all nodes of this host
     Refresh(refresh::Arguments),
     /// Make the file of a cluster that takes over the keys of another: with other nodes, or another threshold
@@ -49,6 +52,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Update(arguments) => update::run(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Run(arguments) => run::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
         Command::Refresh(arguments) => refresh::run(arguments),
         Command::Reshape(arguments) => reshape::run(arguments),
         Command::Reshare(arguments) => reshare::run(arguments),

@@ -100,7 +100,7 @@ fn card_path(dir: &Path) -> PathBuf {
     dir.join("card.toml")
 }
 
-fn open(dir: &Path) -> Result<NodeDir> {
+pub(crate) fn open(dir: &Path) -> Result<NodeDir> {
     let mut dir = NodeDir::open(dir).context("this is no node's directory that can be used")?;
     dir.ask_passphrase(passphrase::from_terminal());
     Ok(dir)

@@ -51,7 +51,7 @@ use honest::{Conduct, Partners};
 pub use keys::make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;
 pub use operator::certificates::{CertificateEnd, Holder};
-pub use operator::{admin, audit};
+pub use operator::{admin, audit, balance};
 
 /// What keeps a worker from starting until the first workers have run.
 pub const SAYS_NO_SECRETS: &str = material::workers::NO_SECRETS;

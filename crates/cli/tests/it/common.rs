@@ -296,7 +296,9 @@ fn ports_of_a_new_cluster(arguments: &str) -> Vec<String> {
     // Without a number there are four at most.
     let mut words = arguments.split_whitespace().skip_while(|word| *word != "--parties");
     let nodes = words.nth(1).and_then(|number| number.parse().ok()).unwrap_or(4).min(16);
-    vec!["--first-port".into(), free_range(3 * nodes).to_string()]
+    let mut words = arguments.split_whitespace().skip_while(|word| *word != "--workers");
+    let workers: u16 = words.nth(1).and_then(|number| number.parse().ok()).unwrap_or(1);
+    vec!["--first-port".into(), free_range(3 * nodes * workers).to_string()]
 }
 
 /// Bytes that look random.

@@ -4,7 +4,7 @@
 //! A few rounds for each protocol that serves. `scripts/kill-all` runs as many as it is told, through the variable
 //! `POLYCLAVE_KILL_ROUNDS`.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::common::{Place, Running};
@@ -71,18 +71,18 @@ struct Trial {
 }
 
 /// A key that the nodes have announced, and what is known of it.
-struct Announced {
-    info: KeyInfo,
+pub(super) struct Announced {
+    pub(super) info: KeyInfo,
     /// What it was first used for, and what came of it.
     used: Option<Vec<u8>>,
 }
 
-/// A client, and the keys that nobody else uses.
-struct Worker {
+/// What a client does, and the keys that nobody else uses.
+pub(super) struct Worker {
     number: usize,
     made: usize,
-    announced: Vec<Announced>,
-    deleted: Vec<String>,
+    pub(super) announced: Vec<Announced>,
+    pub(super) deleted: Vec<String>,
 }
 
 impl Trial {
@@ -108,13 +108,12 @@ impl Trial {
         let mut nodes = self.start();
         let key = hex::decode(KEY).expect("hexadecimal");
         insist("import", || self.client().import(new_key("known", Mode::Cmac), &key));
-        let worker = |number| Worker { number, made: 0, announced: Vec::new(), deleted: Vec::new() };
-        let mut workers: Vec<Worker> = (0..CLIENTS).map(worker).collect();
+        let mut workers: Vec<Worker> = (0..CLIENTS).map(Worker::new).collect();
         for round in 1..=rounds {
             let moment = Duration::from_millis(self.below(self.longest));
             let stop = AtomicBool::new(false);
             let answers: usize = std::thread::scope(|scope| {
-                let work = |worker: &'_ mut Worker| worker.work(&self.client(), &stop);
+                let work = |worker: &'_ mut Worker| worker.work(&self.client(), &stop, &AtomicUsize::new(0));
                 let working: Vec<_> = workers.iter_mut().map(|w| scope.spawn(move || work(w))).collect();
                 std::thread::sleep(moment);
                 kill(&mut nodes);
@@ -185,13 +184,20 @@ impl Trial {
 }
 
 impl Worker {
-    /// Makes, uses and deletes keys until it is stopped; how many answers it got.
-    fn work(&mut self, client: &Client, stop: &AtomicBool) -> usize {
+    pub(super) fn new(number: usize) -> Worker {
+        Worker { number, made: 0, announced: Vec::new(), deleted: Vec::new() }
+    }
+
+    /// Makes, uses and deletes keys until it is stopped; how many answers it got. `all` counts those of all clients, as they come.
+    pub(super) fn work(&mut self, client: &Client, stop: &AtomicBool, all: &AtomicUsize) -> usize {
         let mut answers = 0;
         while !stop.load(Relaxed) {
             let outcome = self.one(client);
             match outcome {
-                Ok(()) => answers += 1,
+                Ok(()) => {
+                    answers += 1;
+                    all.fetch_add(1, Relaxed);
+                }
                 Err(e) => {
                     assert!(is_excused(&e), "client {}: {e}", self.number);
                     std::thread::sleep(Duration::from_millis(20));
@@ -220,7 +226,7 @@ impl Worker {
 
 impl Announced {
     /// What comes of it is what came of it the first time.
-    fn use_it(&mut self, client: &Client) -> Result<()> {
+    pub(super) fn use_it(&mut self, client: &Client) -> Result<()> {
         let name = &self.info.properties.name;
         if self.info.properties.modes == [Mode::Cmac] {
             let code = client.cmac(name, &mut &message()[..], &mut |_| ())?;
@@ -242,13 +248,13 @@ impl Announced {
 
 /// Whether a request may fail like this while nodes are killed. That a key is not there, or that what was sealed does not
 /// authenticate, is a wrong answer; so is a quarantine, since nobody cheats.
-fn is_excused(e: &Error) -> bool {
+pub(super) fn is_excused(e: &Error) -> bool {
     let disagreed = matches!(e, Error::Refused { refusal, .. } if refusal.reason == Reason::Disagreement);
     e.may_pass() || disagreed
 }
 
 /// Does something that has to be possible again soon.
-fn insist<T>(what: &str, mut attempt: impl FnMut() -> Result<T>) -> T {
+pub(super) fn insist<T>(what: &str, mut attempt: impl FnMut() -> Result<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
         match attempt() {
@@ -265,14 +271,14 @@ fn kill(nodes: &mut Vec<Running>) {
     nodes.drain(..).for_each(|mut node| node.wait_until_gone());
 }
 
-fn new_key(name: &str, mode: Mode) -> NewKey {
+pub(super) fn new_key(name: &str, mode: Mode) -> NewKey {
     NewKey::for_modes(name, "aes-128", &[mode], 1 << 32)
 }
 
-fn message() -> Vec<u8> {
+pub(super) fn message() -> Vec<u8> {
     hex::decode(MESSAGE).expect("hexadecimal")
 }
 
-fn is_known(code: &[u8]) {
+pub(super) fn is_known(code: &[u8]) {
     assert_eq!(hex::encode(code), CODE, "the code of the known message under the known key");
 }

@@ -28,3 +28,4 @@ mod shipped;
 mod tokenize;
 mod trust;
 mod verified_service;
+mod workers;

@@ -4,6 +4,9 @@
 //! rules for clients into force. The others serve, under what is in the store. When they find other common secrets there than those that they
 //! began with, they compute nothing more and start again: that takes a moment, and leaves nothing of the old ones in memory.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use polyclave_transport::wire::Refusal;
@@ -33,14 +36,21 @@ impl Material {
     }
 
     fn hear_store(&self) -> Result<(), StoreError> {
-        if let Some(quarantine) = self.store.quarantined()?
-            && !self.is_quarantined()
-        {
+        let heard = {
+            // Held while the store is asked: a rotation that ends a quarantine holds it until that is on the disk.
+            let mut current = self.quarantine.write();
+            if current.is_none() {
+                *current = self.store.quarantined()?;
+                current.clone()
+            } else {
+                None
+            }
+        };
+        if let Some(quarantine) = heard {
             tracing::error!(
                 reason = quarantine.reason,
                 "another worker is under quarantine, and so is this one"
             );
-            *self.quarantine.write() = Some(quarantine);
             self.strategy.give_up(self, "a check failed at another worker");
             metrics::gauge!("polyclave_quarantined").set(1.0);
         }

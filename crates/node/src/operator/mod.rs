@@ -3,6 +3,7 @@
 
 pub mod admin;
 pub mod audit;
+pub mod balance;
 pub mod certificates;
 pub(crate) mod clock;
 pub(crate) mod faults;

@@ -2,6 +2,7 @@
 //! written.
 
 use super::engine::{Changes, Records, Table};
+use super::worker::own;
 use super::{Result, Store};
 use crate::operator::audit::Gap;
 
@@ -19,6 +20,11 @@ impl Store {
     /// The number and hash that were noted last.
     pub fn audit_head(&self) -> Result<Option<(u64, [u8; 32])>> {
         self.engine.read(|records| records.get(Table::Meta, &self.own(HEAD)))
+    }
+
+    /// The same of one of the workers that share the store.
+    pub fn audit_head_of(&self, worker: u16) -> Result<Option<(u64, [u8; 32])>> {
+        self.engine.read(|records| records.get(Table::Meta, &own(worker, HEAD)))
     }
 
     /// Forgets what was noted, so that a new audit log can be begun when the old one is lost or was moved away. Only an operator may decide

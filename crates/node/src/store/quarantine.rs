@@ -17,10 +17,11 @@ pub struct Quarantine {
 }
 
 impl Store {
-    /// Remembers that a check failed. The first reason stays.
+    /// Remembers that a check failed. The first reason stays. A worker whose common secrets another one has replaced writes nothing: what
+    /// failed under those is over with them.
     pub fn quarantine(&self, reason: &str, since: u64) -> Result<()> {
         self.change(|changes| {
-            if changes.holds(Table::Meta, QUARANTINE)? {
+            if changes.holds(Table::Meta, QUARANTINE)? || self.is_renewed(changes)? {
                 return Ok(());
             }
             changes.put(Table::Meta, QUARANTINE, &Quarantine { reason: reason.into(), since })

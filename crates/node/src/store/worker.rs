@@ -182,6 +182,15 @@ impl Store {
         Ok(())
     }
 
+    /// Whether the common secrets in use are other ones than those of this process.
+    pub(super) fn is_renewed(&self, records: &impl Records) -> Result<bool> {
+        if !self.engine.is_shared() {
+            return Ok(false);
+        }
+        let in_use = load(records, AGREED)?.map(|agreed| agreed.id);
+        Ok(*self.worker.setup.lock() != in_use)
+    }
+
     /// Notes that this worker stores a pending key, unless another one is making it.
     pub(super) fn claim_pending(&self, changes: &Changes, name: &str, record: &[u8]) -> Result<()> {
         if !self.engine.is_shared() {

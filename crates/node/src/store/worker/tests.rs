@@ -65,6 +65,8 @@ fn a_key_that_another_worker_changes_between_question_and_use_is_not_used_in_its
     first.commit_rotation([2; 32], 9).expect("committed");
     assert!(matches!(second.key("k"), Err(StoreError::Renewed)));
     assert!(matches!(second.sync(), Err(StoreError::Renewed)), "until it has started again");
+    second.quarantine("a check failed before", 8).expect("of no concern");
+    assert!(first.quarantined().expect("read").is_none());
     first.use_setup([2; 32]);
     first.sync().expect("its own");
     assert_eq!(*first.key("k").expect("read").expect("there").shares["round keys"], vec![9]);

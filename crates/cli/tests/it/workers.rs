@@ -1,0 +1,183 @@
+//! Nodes with several workers, which share a store at a real server: workers and the server are killed at random moments while clients work. Requests
+//! go on with the workers that are left, no answer is wrong, and afterwards the logs of all workers fit the stores.
+//!
+//! `scripts/kill-workers` makes as many kills as it is told. Without PostgreSQL these tests say that they were not run.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use polyclave_client::Client;
+use polyclave_config::ClientDir;
+use polyclave_harness::postgres::Postgres;
+use polyclave_protocol::session::random_bytes;
+use polyclave_transport::wire::Mode;
+
+use crate::common::{Place, Running};
+use crate::kill_all::{Worker, insist, is_known, message, new_key};
+
+const NODES: usize = 3;
+/// Kills and workers of each node where nobody asks for more.
+const KILLS: usize = 10;
+const WORKERS: usize = 2;
+const CLIENTS: usize = 3;
+/// A worker is killed within so many milliseconds after all are ready.
+const LONGEST: u64 = 500;
+/// Answers that have to come while a worker is gone.
+const ANSWERS: usize = 20;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn asked(variable: &str, usual: usize) -> usize {
+    std::env::var(variable)
+        .map_or(usual, |number| number.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
+}
+
+fn below(bound: u64) -> u64 {
+    let mut bytes = [0; 8];
+    random_bytes(&mut bytes).expect("randomness");
+    u64::from_le_bytes(bytes) % bound
+}
+
+/// A cluster whose workers are processes.
+struct Trial {
+    place: Place,
+    workers: usize,
+}
+
+impl Trial {
+    fn new(protocol: &str, workers: usize, server: &Postgres) -> Trial {
+        let place = Place::new();
+        let url = server.url();
+        place.run(&format!(
+            "cluster new try --protocol {protocol} --parties {NODES} --workers {workers} --store {url}"
+        ));
+        Trial { place, workers }
+    }
+
+    fn start(&self, at: usize) -> Running {
+        let (node, worker) = (1 + at % NODES, at / NODES);
+        let dir = if worker == 0 { format!("node-{node}") } else { format!("node-{node}-worker-{worker}") };
+        self.place.start(&format!("node run try/{dir} --log error"))
+    }
+
+    fn start_all(&self) -> Vec<Running> {
+        let all: Vec<Running> = (0..NODES * self.workers).map(|at| self.start(at)).collect();
+        all.iter().for_each(|worker| drop(worker.wait_for("is ready")));
+        all
+    }
+
+    fn client(&self) -> Client {
+        Client::open(&ClientDir::open(&self.place.path("try/client")).expect("there")).expect("a client")
+    }
+}
+
+/// Waits for some more answers.
+fn goes_on(answers: &AtomicUsize, what: &str) {
+    let (begun, until) = (answers.load(Relaxed), Instant::now() + PATIENCE);
+    while answers.load(Relaxed) < begun + ANSWERS {
+        assert!(Instant::now() < until, "no more answers after {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn requests_go_on_while_workers_and_the_server_are_killed_and_nothing_is_lost_or_spent_twice() {
+    let kills = asked("POLYCLAVE_KILLS", KILLS);
+    let workers = asked("POLYCLAVE_WORKERS", WORKERS);
+    let Some(mut server) = Postgres::start("workers that are killed", &[]) else { return };
+    let trial = Trial::new("shamir", workers, &server);
+    let mut running = trial.start_all();
+    let key = hex::decode("2b7e151628aed2a6abf7158809cf4f3c").expect("hexadecimal");
+    insist("import", || trial.client().import(new_key("known", Mode::Cmac), &key));
+    let mut clients: Vec<Worker> = (0..CLIENTS).map(Worker::new).collect();
+    let (stop, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        // Also when something fails here.
+        let _stop = OnDrop(&stop);
+        for client in &mut clients {
+            let (stop, answers, asks) = (&stop, &answers, trial.client());
+            scope.spawn(move || client.work(&asks, stop, answers));
+        }
+        for kill in 1..=kills {
+            std::thread::sleep(Duration::from_millis(below(LONGEST)));
+            let at = below(running.len() as u64) as usize;
+            running[at].kill();
+            running[at].wait_until_gone();
+            let began = Instant::now();
+            goes_on(&answers, &format!("kill {kill}, of worker {} of node {}", at / NODES, 1 + at % NODES));
+            let took = began.elapsed();
+            if kill % 5 == 0 {
+                server.kill();
+                server.start_again();
+            }
+            running[at] = trial.start(at);
+            running[at].wait_for("is ready");
+            println!(
+                "kill {kill}/{kills}: {ANSWERS} more answers after {took:?}, {} in all",
+                answers.load(Relaxed)
+            );
+        }
+        goes_on(&answers, "the last start");
+    });
+    let client = trial.client();
+    is_known(&insist("the known key", || client.cmac("known", &mut &message()[..], &mut |_| ())));
+    let listed = insist("a list of all nodes", || match client.keys() {
+        Ok(mut listing) if !listing.missing.is_empty() => Err(listing.missing.remove(0).1),
+        listing => listing,
+    });
+    for client_work in &mut clients {
+        for key in &mut client_work.announced {
+            let at = listed.keys.iter().find(|listed| listed.info == key.info).map(|listed| listed.at.len());
+            assert_eq!(at, Some(NODES), "nodes that list {}", key.info.properties.name);
+            insist("a key that was announced", || key.use_it(&client));
+        }
+        let back = |name: &&String| listed.keys.iter().any(|key| key.info.properties.name == **name);
+        assert_eq!(client_work.deleted.iter().find(back), None, "a deleted key came back");
+    }
+    client.end();
+    running.into_iter().for_each(Running::end);
+    let report = trial.place.run("cluster check try");
+    println!("{report}");
+    assert!(report.contains("nothing is lost, and nothing was spent twice"), "{report}");
+}
+
+/// Says so when it is dropped.
+struct OnDrop<'s>(&'s AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+#[test]
+fn workers_start_again_after_a_refresh_and_what_cannot_be_meant_is_refused() {
+    let Some(server) = Postgres::start("a refresh with workers", &[]) else { return };
+    let trial = Trial::new("shamir", 2, &server);
+    let running = trial.start_all();
+    let place = &trial.place;
+    place.run("key generate k");
+    place.write("plain", b"twelve boxes");
+    place.run("encrypt --key k plain sealed");
+    assert!(place.fails("cluster check try").contains("another process is using the store"));
+    (1..=NODES).for_each(|node| drop(place.run(&format!("node refresh try/node-{node}"))));
+    running[NODES..]
+        .iter()
+        .for_each(|worker| drop(worker.wait_for("starts again, under the fresh common secrets")));
+    running[NODES..].iter().for_each(|worker| drop(worker.wait_for("is ready")));
+    for _ in 0..4 {
+        assert_eq!(place.pipe("decrypt --key k sealed -", b""), b"twelve boxes");
+    }
+    // What is for all workers is done at the first.
+    place.run("client init other --name other");
+    let told = place.fails("node allow try/node-1-worker-1 other/card.toml --rights encrypt --keys *");
+    assert!(told.contains("first worker"), "{told}");
+    let told = place.fails("node rotate try/node-1-worker-1 --begin");
+    assert!(told.contains("first worker"), "{told}");
+    // A second process of one number.
+    let told = place.fails("node run try/node-2-worker-1");
+    assert!(told.contains("another process is using the store") || told.contains("already"), "{told}");
+    running.into_iter().for_each(Running::end);
+    assert!(place.run("cluster check try").contains("node-3: 2 workers"));
+    let told = place.fails("cluster new other --workers 2");
+    assert!(told.contains("--store"), "{told}");
+}

@@ -1,0 +1,82 @@
+//! A check that fails at one worker, and what follows at the others. Without PostgreSQL it says that it was not run.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use polyclave_client::Client;
+use polyclave_config::{ClientDir, NodeDir};
+use polyclave_harness::postgres::Postgres;
+use polyclave_transport::wire::{Mode, NewKey};
+
+use crate::local::{Shared, create_shared};
+use crate::operator::admin::{Instruction, order};
+use crate::{Cheat, Running};
+
+/// Long enough for a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn start(path: &PathBuf) -> Running {
+    Running::start(NodeDir::open(path).expect("its directory")).expect("it starts")
+}
+
+fn seal(client: &Client) -> polyclave_client::Result<u64> {
+    client.seal("k", &mut &b"twelve boxes"[..], &mut Vec::new(), &mut |_| ())
+}
+
+#[test]
+fn a_check_that_fails_at_one_worker_stops_all_of_them_until_a_refresh() {
+    let Some(server) = Postgres::start("a quarantine of all workers", &[]) else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let url = server.url();
+    let shared = Shared { workers: 2, store: &url, password: None };
+    let local =
+        create_shared(&dir.path().join("cluster"), ("replicated-active", 3, 1), shared).expect("a cluster");
+    let mut first: Vec<Running> = local.nodes.iter().map(start).collect();
+    let client = Client::open(&ClientDir::open(&local.client).expect("its directory")).expect("a client");
+    until("the first workers are ready", || first.iter().all(Running::is_ready));
+    let key = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1 << 20);
+    until("a key", || client.generate(key.clone()).is_ok());
+    until("an answer of the first workers", || seal(&client).is_ok());
+
+    let cheater = NodeDir::open(&local.workers[2]).expect("its directory");
+    let cheater = Running::start_cheating(cheater, Cheat::InProducts).expect("it starts");
+    let honest: Vec<Running> = local.workers[..2].iter().map(start).collect();
+    until("the second workers are ready", || honest.iter().chain([&cheater]).all(Running::is_ready));
+    until("a check fails", || {
+        // In turn with the first workers, which may still answer.
+        let _ = seal(&client);
+        honest[0].status().quarantined
+    });
+    let failed = Instant::now();
+    until("the node's first worker stops", || first[0].status().quarantined);
+    println!("the first worker was under quarantine {:?} after the second", failed.elapsed());
+    until("it is not ready", || !first[0].is_ready());
+    assert!(seal(&client).is_err(), "nobody computes anything");
+    // Not over a restart, either.
+    first.remove(0);
+    first.insert(0, start(&local.nodes[0]));
+    assert!(first[0].status().quarantined);
+
+    cheater.stop();
+    for path in &local.nodes {
+        order(&NodeDir::open(path).expect("its directory"), &Instruction::Rotate { approval: None })
+            .expect("ordered");
+    }
+    until("the first workers serve again", || first.iter().all(Running::is_ready));
+    until("the others have to start again", || honest.iter().all(Running::is_outdated));
+    assert!(!honest[0].is_ready());
+    honest.into_iter().for_each(Running::stop);
+    let second: Vec<Running> = local.workers.iter().map(start).collect();
+    until("the second workers serve again", || second.iter().all(Running::is_ready));
+    for _ in 0..4 {
+        until("an answer", || seal(&client).is_ok());
+    }
+}
