@@ -48,7 +48,8 @@ impl Client {
     ) -> Result<u64> {
         let how = |mask| Use::CbcEncrypt { mask, initial: None };
         let chain = Some(Beginning::OfNodes(start));
-        self.encrypt_blocks(key, padding, CHAINED, how, input, output, chain, progress)
+        let block = self.block_bytes(key)?;
+        self.encrypt_blocks((key, block), padding, CHAINED, how, input, output, chain, progress)
     }
 
     /// Encrypts in CBC under an initial block of the caller, which the key must have been made for (`caller_nonces`). The caller answers for
@@ -64,7 +65,8 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let how = |mask| Use::CbcEncrypt { mask, initial: Some(initial.to_vec()) };
-        self.encrypt_blocks(key, padding, CHAINED, how, input, output, Some(Beginning::Given), progress)
+        let (block, chain) = (self.block_bytes(key)?, Some(Beginning::Given));
+        self.encrypt_blocks((key, block), padding, CHAINED, how, input, output, chain, progress)
     }
 
     /// Encrypts every block independently, under a key made for ECB. `tweak` is the tweak of the first block if the key's cipher takes one:
@@ -78,16 +80,16 @@ impl Client {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        self.refuse_wrong_tweak(key, tweak)?;
+        let block = self.block_bytes_under(key, tweak)?;
         let how = |mask| Use::EcbEncrypt { mask, tweak: tweak.to_vec() };
-        self.encrypt_blocks(key, padding, MASKED, how, input, output, None, progress)
+        self.encrypt_blocks((key, block), padding, MASKED, how, input, output, None, progress)
     }
 
     /// With a beginning the blocks are chained: the last block of a step arrives only once the next block is fixed.
     #[expect(clippy::too_many_arguments, reason = "the public functions above are its callers")]
     fn encrypt_blocks(
         &self,
-        key: &str,
+        (key, block): (&str, usize),
         padding: Padding,
         most: usize,
         how: impl Fn(u32) -> Use,
@@ -96,7 +98,7 @@ impl Client {
         chain: Option<Beginning<'_, '_>>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let (block, is_chained) = (self.block_bytes(key)?, chain.is_some());
+        let is_chained = chain.is_some();
         let mut start = match chain {
             Some(Beginning::OfNodes(start)) => Some(start),
             Some(Beginning::Given) | None => None,
@@ -160,7 +162,8 @@ impl Client {
                 initial.len()
             )));
         }
-        self.decrypt_blocks(key, padding, Use::CbcDecrypt, Some(initial.to_vec()), input, output, progress)
+        let chain = Some(initial.to_vec());
+        self.decrypt_blocks((key, block), padding, Use::CbcDecrypt, chain, input, output, progress)
     }
 
     /// Decrypts every block independently. `tweak` as in encryption.
@@ -173,15 +176,15 @@ impl Client {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        self.refuse_wrong_tweak(key, tweak)?;
+        let block = self.block_bytes_under(key, tweak)?;
         let how = Use::EcbDecrypt { tweak: tweak.to_vec() };
-        self.decrypt_blocks(key, padding, how, None, input, output, progress)
+        self.decrypt_blocks((key, block), padding, how, None, input, output, progress)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the two public functions above are its callers")]
     fn decrypt_blocks(
         &self,
-        key: &str,
+        (key, block): (&str, usize),
         padding: Padding,
         how: Use,
         mut chain: Option<Vec<u8>>,
@@ -189,7 +192,6 @@ impl Client {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let block = self.block_bytes(key)?;
         let mut pieces = Pieces::new(input, CHUNK)?;
         let operation = Operation::Use { key: key.into(), id: None, how };
         let mut conversation: Option<Conversation<'_>> = None;
@@ -265,11 +267,12 @@ impl Client {
         Ok(self.cipher(key)?.block_bytes)
     }
 
-    fn refuse_wrong_tweak(&self, key: &str, tweak: &[u8]) -> Result<()> {
+    /// The same, if the cipher takes a tweak of this length. The nodes are asked once for both.
+    fn block_bytes_under(&self, key: &str, tweak: &[u8]) -> Result<usize> {
         let cipher = self.cipher(key)?;
         let (name, bytes) = (&cipher.name, cipher.tweak_bytes);
         match bytes {
-            _ if tweak.len() == bytes => Ok(()),
+            _ if tweak.len() == bytes => Ok(cipher.block_bytes),
             0 => Err(Error::Misuse(format!("the key '{key}' is one of {name}, which takes no tweak"))),
             _ => Err(Error::Misuse(format!(
                 "the key '{key}' is one of {name}, which takes a tweak of {bytes} bytes with each block; {} bytes were given for the first",

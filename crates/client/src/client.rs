@@ -70,6 +70,12 @@ pub struct Client {
     work: Work,
 }
 
+fn random_number() -> Result<usize> {
+    let mut bytes = [0; 2];
+    random_bytes(&mut bytes)?;
+    Ok(u16::from_le_bytes(bytes).into())
+}
+
 impl Client {
     /// Opens the client of a directory.
     pub fn open(dir: &ClientDir) -> Result<Client> {
@@ -85,6 +91,12 @@ impl Client {
             .map_while(|number| cluster.of_clique(number))
             .map(|clique| Client::of_clique(dir, &clique, first.left_out.clone()))
             .collect::<Result<_>>()?;
+        if !first.others.is_empty() {
+            first.limits.refused = Duration::ZERO;
+            first.others.iter_mut().for_each(|other| other.limits.refused = Duration::ZERO);
+        }
+        // So that many programs do not all begin with the same one.
+        first.load = Load::begun_at(random_number()?);
         Ok(first)
     }
 

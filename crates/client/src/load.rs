@@ -14,6 +14,11 @@ pub(crate) struct Load {
 pub(crate) struct Busy(Arc<AtomicUsize>);
 
 impl Load {
+    /// With the number of the first turn.
+    pub(crate) fn begun_at(turn: usize) -> Load {
+        Load { turns: Arc::new(turn.into()), ..Load::default() }
+    }
+
     pub(crate) fn begin(&self) -> Busy {
         self.running.fetch_add(1, Relaxed);
         Busy(self.running.clone())

@@ -1,10 +1,16 @@
 //! How errors of the store and of the system appear to protocols and clients.
 
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 use polyclave_protocol::Error;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::SAYS_ROTATING;
 use crate::store::{Store, StoreError};
+
+/// How often the log tells that the server of the store is gone.
+const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// Turns an error of the store into a protocol's error.
 pub(crate) fn system(e: impl std::fmt::Display) -> Error {
@@ -22,10 +28,27 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
         StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
             Refusal::new(Reason::NoSuchKey, e.to_string())
         }
+        StoreError::Server { .. } => {
+            tell_of_server(&e);
+            Refusal::new(
+                Reason::Unavailable,
+                "the server of its store does not answer; ask again, or another worker or node",
+            )
+        }
         other => {
             tracing::error!(error = %other, "the store failed");
             Refusal::new(Reason::Internal, "its store failed; see the log of that node")
         }
+    }
+}
+
+/// While a server is gone every request fails: the log says so now and then.
+fn tell_of_server(e: &StoreError) {
+    static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut told = TOLD.lock();
+    if told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+        *told = Some(Instant::now());
+        tracing::error!(error = %e, "the store failed, and requests are refused until it is back");
     }
 }
 

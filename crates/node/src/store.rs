@@ -62,7 +62,7 @@ use redb::{Database, DatabaseError, StorageBackend};
 
 pub use approvals::ApprovedReshare;
 pub use backup::restore;
-pub use engine::postgres::make_schema;
+pub use engine::line::make_schema;
 pub use error::StoreError;
 pub use incarnation::{Incarnation, Start};
 pub use keys::{KeyState, StoredKey};

@@ -23,9 +23,6 @@ use crate::stream::StreamId;
 const PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// For how long [`Patience::Client`] lets a refused connection be tried again: a node may just be starting.
-const BRIEFLY: Duration = Duration::from_millis(300);
-
 /// What a caller tolerates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
@@ -33,8 +30,8 @@ pub(crate) enum Patience {
     Session,
     /// Nodes come and go, and sometimes their host names with them.
     Mesh,
-    /// A client uses another node rather than wait for one that is not there.
-    Client,
+    /// A client uses another node rather than wait for one that is not there: it tries no longer than this.
+    Client { refused: Duration },
 }
 
 /// Which peer to call and how.
@@ -64,8 +61,8 @@ impl Dialer {
             if attempt.has_failed() {
                 return Ok(None);
             }
-            let hopeless =
-                !reached && self.patience == Patience::Client && attempt.began.elapsed() >= BRIEFLY;
+            let hopeless = !reached
+                && matches!(self.patience, Patience::Client { refused } if attempt.began.elapsed() >= refused);
             let left = attempt.left().filter(|_| !hopeless).ok_or_else(|| {
                 let tried = if hopeless { attempt.began.elapsed() } else { attempt.limit };
                 let detail = format!("no connection to {} within {tried:.1?}: {failure}", self.address);
@@ -92,7 +89,7 @@ impl Dialer {
                 let why = unknown.err().map_or("it stands for no machine".into(), |e| e.to_string());
                 match self.patience {
                     Patience::Session => return Err(Error::Misuse(wrong(why))),
-                    Patience::Mesh | Patience::Client => Err(why),
+                    Patience::Mesh | Patience::Client { .. } => Err(why),
                 }
             }
         })

@@ -16,6 +16,8 @@ pub const CLIENT_CONNECT: Duration = Duration::from_secs(3);
 pub struct Limits {
     /// Until all peers are connected, from the beginning of `join`, `fork` or `stream`; and for a client's call of a node.
     pub connect: Duration,
+    /// For how long a client tries a node again that refuses the connection: it may just be starting.
+    pub refused: Duration,
     /// Until an incoming connection has shown who it is.
     pub handshake: Duration,
     /// Until a peer that owes bytes, or that should take ours, moves at least one; and at a mesh, until somebody asks for a
@@ -32,6 +34,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             connect: Duration::from_secs(20),
+            refused: Duration::from_millis(300),
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             max_frame: 16 << 20,

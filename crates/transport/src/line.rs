@@ -63,7 +63,7 @@ fn check(nodes: &[Node], which: PartySet) -> Result<()> {
 
 fn dial(identity: &Identity, limits: &Limits, peer: Party, node: &Node, terms: Terms) -> Result<Line> {
     let config = identity.client_config(node.certificates.clone())?;
-    let (address, patience) = (node.address.clone(), Patience::Client);
+    let (address, patience) = (node.address.clone(), Patience::Client { refused: limits.refused });
     let dialer = Dialer { peer, address, config, terms, patience, meter: Arc::default() };
     let attempt = Attempt::new(limits.connect);
     let socket = dialer.dial(StreamId::root(), &attempt)?;

@@ -171,7 +171,7 @@ fn workers_start_again_after_a_refresh_and_what_cannot_be_meant_is_refused() {
     place.run("client init other --name other");
     let told = place.fails("node allow try/node-1-worker-1 other/card.toml --rights encrypt --keys *");
     assert!(told.contains("first worker"), "{told}");
-    let told = place.fails("node rotate try/node-1-worker-1 --begin");
+    let told = place.fails("node rotate try/node-1-worker-1");
     assert!(told.contains("first worker"), "{told}");
     // A second process of one number.
     let told = place.fails("node run try/node-2-worker-1");

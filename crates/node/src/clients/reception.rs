@@ -151,6 +151,8 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
     let ticket = ticket(client, &request.id);
     let id = request.id;
     let event = Event { client: &client.name, operation: kind, key: &key, request: id, ..Event::default() };
+    // What other workers have changed is shown, too.
+    let known = || core.material.sync();
     let begun = |detail: &str| core.logbook.admit(&Event { outcome: BEGUN, detail, ..event });
     let (blocks, result) = match &request.operation {
         Operation::Random { bytes } => {
@@ -167,11 +169,17 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
         }
         Operation::Show { key } => (
             0,
-            tell(core, begun(&detail).and_then(|()| core.service.keys.show(&core.rules, client, key)), net),
+            tell(
+                core,
+                begun(&detail)
+                    .and_then(|()| known())
+                    .and_then(|()| core.service.keys.show(&core.rules, client, key)),
+                net,
+            ),
         ),
         Operation::List { after, version } => {
             let listed = || core.service.keys.list(&core.rules, client, (after, *version));
-            (0, tell(core, begun(&detail).and_then(|()| listed()), net))
+            (0, tell(core, begun(&detail).and_then(|()| known()).and_then(|()| listed()), net))
         }
         _ => {
             let held = core.service.clients.request(&client.name);

@@ -293,6 +293,9 @@ impl Keys {
         }
         // The current version must be readable; of the others those are shown that are.
         let current = self.any(key)?.0;
+        if current.version == 1 {
+            return Ok(page(vec![current]));
+        }
         let others = self.store.versions(key).map_err(of_store)?.into_iter().flatten();
         let older = others.filter(|(info, _)| info.version < current.version).map(|(info, _)| info);
         Ok(page([current.clone()].into_iter().chain(older).collect()))

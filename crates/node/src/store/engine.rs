@@ -5,6 +5,7 @@
 //! ```
 
 pub(super) mod file;
+pub(crate) mod line;
 pub(crate) mod postgres;
 pub(super) mod server;
 

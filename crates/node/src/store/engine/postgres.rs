@@ -25,19 +25,17 @@
 //! **Every wait ends**, also if the server is stopped in the middle of an answer: each statement has a limit at the server and here.
 
 use std::cell::Cell;
-use std::future::Future;
-use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use polyclave_protocol::session::random_bytes;
-use tokio::runtime::{Builder, Runtime};
-use tokio::time::timeout;
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
 use super::super::erase::ERASE;
 use super::super::{Result, StoreError};
+use super::line::{Line, Values};
 use super::server::Server;
 use super::{Database, OnRecord, Reading, Record, Scope, Table, Writing};
 
@@ -52,15 +50,8 @@ const LOCK: i32 = i32::from_be_bytes(*b"clav");
 /// The second half of the number of an advisory lock.
 const SCHEMA: &str = "current_schema()::regnamespace::oid::integer";
 
-const CONNECTING: Duration = Duration::from_secs(10);
-/// How long a statement may take here. At the server it may take a little less, so that it is over when it is given up here.
-const ANSWERING: Duration = Duration::from_secs(15);
 /// How long the table may take to be rewritten.
 const REWRITING: Duration = Duration::from_secs(600);
-/// For each connection. A server that hears nothing of a client any more frees its lock within half a minute, so that another process can start.
-const SESSION: &str = "SET statement_timeout = '12s'; SET lock_timeout = '12s'; SET idle_in_transaction_session_timeout = '60s'; \
-                       SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET synchronous_commit = on; SET client_min_messages = warning";
-
 const TABLES: &str = "CREATE TABLE polyclave_store (format integer NOT NULL); \
     CREATE UNIQUE INDEX ON polyclave_store ((true)); \
     CREATE TABLE polyclave_worker (number integer PRIMARY KEY, owner bytea NOT NULL); \
@@ -91,12 +82,11 @@ impl Access {
 
 /// A store at a server.
 pub(in super::super) struct Postgres {
-    runtime: Runtime,
-    server: Server,
+    server: Arc<Server>,
     /// Connections that no transaction is using.
-    idle: Mutex<Vec<Client>>,
+    idle: Mutex<Vec<Line>>,
     /// The connection that holds the advisory lock; none once another process has the store.
-    keeper: Mutex<Option<Client>>,
+    keeper: Mutex<Option<Line>>,
     owner: [u8; 16],
     access: Access,
 }
@@ -104,13 +94,12 @@ pub(in super::super) struct Postgres {
 impl Postgres {
     /// Opens a store. Makes its tables if there are none and it may.
     pub(in super::super) fn open(server: Server, access: Access, may_make: bool) -> Result<Postgres> {
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("store").enable_all().build();
-        let runtime = runtime.map_err(|e| server.failed(e))?;
-        let keeper = connect(&runtime, &server)?;
+        let server = Arc::new(server);
+        let keeper = Line::watched(&server)?;
         let mut owner = [0; 16];
         random_bytes(&mut owner)?;
         let (idle, unknown) = (Mutex::default(), Mutex::default());
-        let this = Postgres { runtime, server, idle, keeper: unknown, owner, access };
+        let this = Postgres { server, idle, keeper: unknown, owner, access };
         this.check_server(&keeper)?;
         this.take_lock(&keeper)?;
         this.check_tables(&keeper, may_make)?;
@@ -118,19 +107,19 @@ impl Postgres {
             [(&access.row(), Type::INT4), (&&this.owner[..], Type::BYTEA)];
         let text =
             "INSERT INTO polyclave_worker VALUES ($1, $2) ON CONFLICT (number) DO UPDATE SET owner = $2";
-        this.ask(&keeper, text, &mine)?;
+        keeper.ask(text, &mine)?;
         if access == Access::Alone {
-            this.ask(&keeper, "UPDATE polyclave_worker SET owner = $1", &mine[1..])?;
+            keeper.ask("UPDATE polyclave_worker SET owner = $1", &mine[1..])?;
         }
         *this.keeper.lock() = Some(keeper);
         Ok(this)
     }
 
-    fn check_server(&self, client: &Client) -> Result<()> {
+    fn check_server(&self, line: &Line) -> Result<()> {
         let asked = "SELECT current_setting('server_version_num')::integer, current_setting('fsync'), current_schema() IS NULL";
-        let row = self.one(client, asked, &[])?;
+        let row = line.one(asked, &[])?;
         let (version, fsync, homeless): (i32, String, bool) =
-            (self.column(&row, 0)?, self.column(&row, 1)?, self.column(&row, 2)?);
+            (line.column(&row, 0)?, line.column(&row, 1)?, line.column(&row, 2)?);
         let wrong = |detail: &str| Err(self.server.unusable(detail));
         if version < OLDEST_SERVER {
             return wrong("is a PostgreSQL older than 13; take a newer one");
@@ -146,10 +135,10 @@ impl Postgres {
         Ok(())
     }
 
-    fn take_lock(&self, client: &Client) -> Result<()> {
+    fn take_lock(&self, line: &Line) -> Result<()> {
         let take = |kind: &str, number: i32| {
             let asked = format!("SELECT pg_try_advisory_lock{kind}($1, {SCHEMA})");
-            self.column::<bool>(&self.one(client, &asked, &[(&number, Type::INT4)])?, 0)
+            line.column::<bool>(&line.one(&asked, &[(&number, Type::INT4)])?, 0)
         };
         let is_free = match self.access {
             Access::Alone => take("", LOCK)?,
@@ -159,26 +148,26 @@ impl Postgres {
     }
 
     /// Looks at the tables, and makes or changes them if that is due. One process at a time: workers may start together.
-    fn check_tables(&self, client: &Client, may_make: bool) -> Result<()> {
-        self.wait(client.batch_execute("BEGIN"))?;
+    fn check_tables(&self, line: &Line, may_make: bool) -> Result<()> {
+        line.run("BEGIN")?;
         let alone = format!("SELECT pg_advisory_xact_lock($1, {SCHEMA})");
-        self.ask(client, &alone, &[(&(LOCK - 1), Type::INT4)])?;
-        let row = self.one(client, "SELECT to_regclass('polyclave_store') IS NULL", &[])?;
-        match (self.column(&row, 0)?, may_make) {
+        line.ask(&alone, &[(&(LOCK - 1), Type::INT4)])?;
+        let row = line.one("SELECT to_regclass('polyclave_store') IS NULL", &[])?;
+        match (line.column(&row, 0)?, may_make) {
             (true, false) => {
                 return Err(self.server.unusable("has no store of this node; has the node ever run?"));
             }
             (true, true) => {
                 let text = format!("{TABLES}; INSERT INTO polyclave_store VALUES ({FORMAT})");
-                self.wait(client.batch_execute(&text))?;
+                line.run(&text)?;
             }
             (false, _) => {}
         }
-        let format: i32 = self.column(&self.one(client, "SELECT format FROM polyclave_store", &[])?, 0)?;
+        let format: i32 = line.column(&line.one("SELECT format FROM polyclave_store", &[])?, 0)?;
         match format {
             FORMAT => {}
             1 => {
-                self.wait(client.batch_execute(FROM_FORMAT_1))?;
+                line.run(FROM_FORMAT_1)?;
                 tracing::info!(
                     store = self.server.name(),
                     "the tables of the store are of format {FORMAT} now"
@@ -190,82 +179,39 @@ impl Postgres {
                 )));
             }
         }
-        self.wait(client.batch_execute("COMMIT"))
-    }
-
-    /// Waits for the server, but not for ever.
-    fn wait<T>(
-        &self,
-        answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
-    ) -> Result<T> {
-        self.wait_for(ANSWERING, answer)
-    }
-
-    fn wait_for<T>(
-        &self,
-        limit: Duration,
-        answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
-    ) -> Result<T> {
-        match self.runtime.block_on(async { timeout(limit, answer).await }) {
-            Ok(answer) => answer.map_err(|e| self.server.failed(told(&e))),
-            Err(_) => Err(self.server.failed(format!("it has not answered within {} s", limit.as_secs()))),
-        }
-    }
-
-    fn ask(&self, client: &Client, text: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>> {
-        self.wait(client.query_typed(text, values))
-    }
-
-    fn one(&self, client: &Client, text: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Row> {
-        let mut rows = self.ask(client, text, values)?;
-        rows.pop().ok_or_else(|| {
-            self.server.unusable("lacks the row of the store; restore it, or make the store anew")
-        })
-    }
-
-    fn column<'r, T: tokio_postgres::types::FromSql<'r>>(&self, row: &'r Row, at: usize) -> Result<T> {
-        row.try_get(at).map_err(|e| self.server.failed(told(&e)))
-    }
-
-    fn record(&self, row: &Row) -> Result<Record> {
-        Ok((self.column(row, 0)?, self.column(row, 1)?))
+        line.run("COMMIT")
     }
 
     /// A connection, while this process has the store.
-    fn connection(&self) -> Result<Client> {
+    fn connection(&self) -> Result<Line> {
         {
             let mut keeper = self.keeper.lock();
             let current = keeper.as_ref().ok_or_else(|| self.taken_over())?;
             if current.is_closed() {
-                let next = connect(&self.runtime, &self.server)?;
+                let next = Line::watched(&self.server)?;
                 self.take_lock(&next)?;
                 *keeper = Some(next);
             }
         }
-        while let Some(client) = self.idle.lock().pop() {
-            if !client.is_closed() {
-                return Ok(client);
+        loop {
+            let Some(line) = self.idle.lock().pop() else { return Line::new(&self.server) };
+            if !line.turns_out_closed() {
+                return Ok(line);
             }
         }
-        connect(&self.runtime, &self.server)
     }
 
     /// Begins a change: it is the only one of its scope, and this process is still the worker that it was.
-    fn begin_change(&self, scope: Scope, client: &Client) -> Result<()> {
+    fn begin_change(&self, scope: Scope, line: &Line) -> Result<()> {
         let party = match scope {
             Scope::Party => "SELECT FROM polyclave_store FOR UPDATE;",
             Scope::Worker => "",
         };
         let number = self.access.row();
-        let begun = self.wait(client.simple_query(&format!(
+        let owner = line.first(&format!(
             "BEGIN; {party} SELECT encode(owner, 'hex') FROM polyclave_worker WHERE number = {number} FOR UPDATE"
-        )))?;
-        let owner = begun.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) if !row.is_empty() => {
-                row.get(0).and_then(|digits| hex::decode(digits).ok())
-            }
-            _ => None,
-        });
+        ))?;
+        let owner = owner.and_then(|digits| hex::decode(digits).ok());
         self.refuse_taken_over(owner.as_deref())
     }
 
@@ -286,46 +232,47 @@ impl Postgres {
         StoreError::TakenOver { place: self.server.name().into() }
     }
 
-    /// Does work in a transaction. A connection on which something went wrong is closed, which ends its transaction.
-    fn transaction(
-        &self,
-        begin: impl FnOnce(&Client) -> Result<()>,
-        work: impl FnOnce(&Transaction) -> Result<()>,
-    ) -> Result<()> {
-        let client = self.connection()?;
-        begin(&client)?;
-        let transaction = Transaction { at: self, client: &client, broken: Cell::new(false) };
+    /// Does work in a transaction that has begun. A connection on which something went wrong is closed, which ends its transaction.
+    fn change(&self, line: Line, work: impl FnOnce(&Transaction) -> Result<()>) -> Result<()> {
+        let transaction = Transaction { line: &line, begin: Cell::new(None), broken: Cell::new(false) };
         let done = work(&transaction);
         let broken = transaction.broken.get();
         match done {
-            Ok(()) => self.wait(client.batch_execute("COMMIT"))?,
+            Ok(()) => line.run("COMMIT")?,
             Err(e) if broken => return Err(e),
             Err(e) => {
                 // If even that fails, the connection is closed.
-                if self.wait(client.batch_execute("ROLLBACK")).is_ok() {
-                    self.idle.lock().push(client);
+                if line.run("ROLLBACK").is_ok() {
+                    self.idle.lock().push(line);
                 }
                 return Err(e);
             }
         }
-        self.idle.lock().push(client);
+        self.idle.lock().push(line);
         Ok(())
     }
 }
 
 impl Database for Postgres {
     fn read(&self, work: &mut dyn FnMut(&dyn Reading) -> Result<()>) -> Result<()> {
-        let begin = |client: &Client| {
-            self.wait(client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-        };
-        self.transaction(begin, |transaction| work(transaction))
+        let line = self.connection()?;
+        let begin = Cell::new(Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
+        let transaction = Transaction { line: &line, begin, broken: Cell::new(false) };
+        let done = work(&transaction);
+        let (is_unused, broken) = (transaction.begin.get().is_some(), transaction.broken.get());
+        if !is_unused && !broken {
+            line.send("COMMIT");
+        }
+        if !broken {
+            self.idle.lock().push(line);
+        }
+        done
     }
 
     fn peek(&self, records: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
-        let client = self.connection()?;
+        let line = self.connection()?;
         // A connection on which something went wrong is not used again.
-        let rows = self.ask(
-            &client,
+        let rows = line.ask_planned(
             "SELECT name, value FROM polyclave_record WHERE kind = $1 AND name = ANY($2) \
              UNION ALL SELECT '', owner FROM polyclave_worker WHERE number = $3",
             &[
@@ -334,8 +281,8 @@ impl Database for Postgres {
                 (&self.access.row(), Type::INT4),
             ],
         )?;
-        self.idle.lock().push(client);
-        let found = rows.iter().map(|row| self.record(row)).collect::<Result<Vec<Record>>>()?;
+        let found = rows.iter().map(|row| record(&line, row)).collect::<Result<Vec<Record>>>()?;
+        self.idle.lock().push(line);
         let owner = found.iter().find(|(name, _)| name.is_empty()).map(|(_, owner)| &owner[..]);
         self.refuse_taken_over(owner)?;
         let value =
@@ -348,15 +295,17 @@ impl Database for Postgres {
     }
 
     fn write(&self, scope: Scope, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()> {
-        self.transaction(|client| self.begin_change(scope, client), |transaction| work(transaction))
+        let line = self.connection()?;
+        self.begin_change(scope, &line)?;
+        self.change(line, |transaction| work(transaction))
     }
 
     /// Rewrites the table without the dead rows. The server's log of changes and its backups still have them.
     fn erase_replaced(&self) -> Result<()> {
-        let client = self.connection()?;
-        self.wait(client.batch_execute("SET statement_timeout = 0"))?;
+        let line = self.connection()?;
+        line.run("SET statement_timeout = 0")?;
         // The connection has no limit at the server now, so it is closed afterwards.
-        self.wait_for(REWRITING, client.batch_execute("VACUUM FULL polyclave_record"))?;
+        line.run_within(REWRITING, "VACUUM FULL polyclave_record")?;
         self.write(Scope::Party, &mut |change| change.remove(Table::Meta, ERASE))
     }
 
@@ -371,17 +320,26 @@ impl Database for Postgres {
     }
 }
 
+fn record(line: &Line, row: &Row) -> Result<Record> {
+    Ok((line.column(row, 0)?, line.column(row, 1)?))
+}
+
 /// A transaction that goes on.
 struct Transaction<'a> {
-    at: &'a Postgres,
-    client: &'a Client,
+    line: &'a Line,
+    /// What begins it, if nothing has been asked yet: it goes together with the first question.
+    begin: Cell<Option<&'static str>>,
     /// Whether a statement has failed: then the connection is not used again.
     broken: Cell<bool>,
 }
 
 impl Transaction<'_> {
-    fn ask(&self, text: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>> {
-        self.at.ask(self.client, text, values).inspect_err(|_| self.broken.set(true))
+    fn ask(&self, text: &str, values: Values<'_>) -> Result<Vec<Row>> {
+        let asked = match self.begin.take() {
+            None => self.line.ask(text, values),
+            Some(begin) => self.line.ask_after(begin, text, values),
+        };
+        asked.inspect_err(|_| self.broken.set(true))
     }
 }
 
@@ -391,7 +349,7 @@ impl Reading for Transaction<'_> {
             "SELECT value FROM polyclave_record WHERE kind = $1 AND name = $2",
             &[(&table.name(), Type::TEXT), (&record, Type::BYTEA)],
         )?;
-        rows.first().map(|row| self.at.column(row, 0)).transpose()
+        rows.first().map(|row| self.line.column(row, 0)).transpose()
     }
 
     fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>> {
@@ -399,7 +357,7 @@ impl Reading for Transaction<'_> {
             "SELECT name, value FROM polyclave_record WHERE kind = $1 AND name BETWEEN $2 AND $3 ORDER BY name",
             &[(&table.name(), Type::TEXT), (&first, Type::BYTEA), (&last, Type::BYTEA)],
         )?;
-        rows.iter().map(|row| self.at.record(row)).collect()
+        rows.iter().map(|row| record(self.line, row)).collect()
     }
 
     fn each(&self, table: Table, work: &mut OnRecord<'_>) -> Result<()> {
@@ -411,9 +369,9 @@ impl Reading for Transaction<'_> {
                 &[(&table.name(), Type::TEXT), (&after, Type::BYTEA)],
             )?;
             let Some(last) = rows.last() else { return Ok(()) };
-            after = Some(self.at.column(last, 0)?);
+            after = Some(self.line.column(last, 0)?);
             for row in &rows {
-                work(self.at.column(row, 0)?, self.at.column(row, 1)?)?;
+                work(self.line.column(row, 0)?, self.line.column(row, 1)?)?;
             }
         }
     }
@@ -423,7 +381,7 @@ impl Reading for Transaction<'_> {
             "SELECT EXISTS (SELECT FROM polyclave_record WHERE kind = $1)",
             &[(&table.name(), Type::TEXT)],
         )?;
-        rows.first().map_or(Ok(false), |row| self.at.column(row, 0))
+        rows.first().map_or(Ok(false), |row| self.line.column(row, 0))
     }
 }
 
@@ -452,53 +410,5 @@ impl Writing for Transaction<'_> {
     }
 }
 
-/// Makes a schema in the database of a URL. Returns the URL of a store in it.
-pub fn make_schema(url: &str, password: Option<&Path>, schema: &str) -> Result<String> {
-    let nowhere = Path::new("");
-    let server = Server::new(url, password.unwrap_or(nowhere), nowhere)?;
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.map_err(|e| server.failed(e))?;
-    let client = connect(&runtime, &server)?;
-    let made = async { timeout(ANSWERING, client.batch_execute(&format!("CREATE SCHEMA {schema}"))).await };
-    match runtime.block_on(made) {
-        Ok(made) => made.map_err(|e| server.failed(told(&e)))?,
-        Err(_) => return Err(server.failed("it has not answered")),
-    }
-    let and = if url.contains('?') { '&' } else { '?' };
-    Ok(format!("{url}{and}options=-csearch_path%3D{schema}"))
-}
-
-/// A connection whose statements have limits.
-fn connect(runtime: &Runtime, server: &Server) -> Result<Client> {
-    let connected = runtime.block_on(async {
-        timeout(CONNECTING, async {
-            let (client, connection) = server.connect().await?;
-            // It ends with the client, or with the connection, which the client then reports.
-            tokio::spawn(connection);
-            client.batch_execute(SESSION).await?;
-            Ok::<Client, tokio_postgres::Error>(client)
-        })
-        .await
-    });
-    match connected {
-        Ok(connected) => connected.map_err(|e| server.failed(told(&e))),
-        Err(_) => Err(server.failed(format!("no connection within {} s", CONNECTING.as_secs()))),
-    }
-}
-
 #[cfg(test)]
 pub(in super::super) mod tests;
-
-/// What the server, or the way to it, said.
-fn told(error: &tokio_postgres::Error) -> String {
-    let mut text = match error.as_db_error() {
-        Some(said) => return format!("{} ({})", said.message(), said.code().code()),
-        None => error.to_string(),
-    };
-    let mut cause = std::error::Error::source(error);
-    while let Some(deeper) = cause {
-        text += &format!(": {deeper}");
-        cause = deeper.source();
-    }
-    text
-}

@@ -213,3 +213,31 @@ fn a_server_that_lost_changes_is_noticed_though_other_workers_went_on_from_there
     assert!(matches!(first.sync(), Err(StoreError::Lost { .. })));
     assert!(matches!(first.file_damage(), Some(StoreError::Lost { .. })), "the node is not ready");
 }
+
+/// Run by hand: `cargo test --release -p polyclave-node --lib -- leases_a_second --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn leases_a_second() {
+    let Some(at) = TestServer::start("leases", &[]) else { return };
+    for count in [1, 2, 4, 8] {
+        let workers: Vec<Store> = (0..count).map(|number| worker(&at, number).expect("opened")).collect();
+        let began = std::time::Instant::now();
+        let leases: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0_u8..8)
+                .map(|thread| {
+                    let store = &workers[usize::from(thread) % workers.len()];
+                    // With a budget of 64 blocks each lease has one.
+                    let spend = move |key: u8| {
+                        let account = [[thread, key, count as u8].as_slice(), &[7; 13]].concat();
+                        let account: [u8; 16] = account.try_into().expect("16 bytes");
+                        (0..64).filter(|_| store.spend((account, account), 1, 64).is_ok()).count() as u64
+                    };
+                    scope.spawn(move || (0..4).map(spend).sum::<u64>())
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+        });
+        assert_eq!(leases, 8 * 4 * 64);
+        println!("{count} workers: {:.0} leases a second", leases as f64 / began.elapsed().as_secs_f64());
+    }
+}

@@ -11,6 +11,7 @@ use polyclave_transport::{Endpoint, Identity, Limits, PeerAddress, TlsNet};
 
 /// Generous, for loaded machines.
 pub const PATIENT: Limits = Limits {
+    refused: Duration::from_millis(300),
     connect: Duration::from_secs(60),
     handshake: Duration::from_secs(30),
     idle: Duration::from_secs(60),

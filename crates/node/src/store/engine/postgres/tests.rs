@@ -186,7 +186,7 @@ fn a_server_that_stands_still_is_not_waited_for_for_ever() {
     at.go_on();
     let told = refused.expect_err("nobody answers").to_string();
     assert!(told.contains("not answered") || told.contains("no connection"), "{told}");
-    assert!(took < 4 * ANSWERING, "{took:?}");
+    assert!(took < 4 * super::super::line::ANSWERING, "{took:?}");
     put(&store, "other", 2).expect("it goes on");
 }
 
