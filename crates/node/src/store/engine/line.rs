@@ -73,7 +73,11 @@ impl Line {
 
     /// The same, after a look: for a connection that nobody looks after.
     pub(super) fn turns_out_closed(&self) -> bool {
-        self.runtime.block_on(yield_now());
+        self.runtime.block_on(async {
+            // The first lets the runtime hear what has arrived, and the second lets the connection read it.
+            yield_now().await;
+            yield_now().await;
+        });
         self.client.is_closed()
     }
 

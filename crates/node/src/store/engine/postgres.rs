@@ -26,7 +26,8 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use polyclave_protocol::session::random_bytes;
@@ -50,6 +51,8 @@ const LOCK: i32 = i32::from_be_bytes(*b"clav");
 /// The second half of the number of an advisory lock.
 const SCHEMA: &str = "current_schema()::regnamespace::oid::integer";
 
+/// How long the server may take to notice that a process has ended.
+const RELEASING: Duration = Duration::from_secs(1);
 /// How long the table may take to be rewritten.
 const REWRITING: Duration = Duration::from_secs(600);
 const TABLES: &str = "CREATE TABLE polyclave_store (format integer NOT NULL); \
@@ -135,7 +138,18 @@ impl Postgres {
         Ok(())
     }
 
+    /// A process that has just ended may hold it for a moment.
     fn take_lock(&self, line: &Line) -> Result<()> {
+        let until = Instant::now() + RELEASING;
+        loop {
+            match self.try_lock(line) {
+                Err(StoreError::InUse { .. }) if Instant::now() < until => sleep(RELEASING / 20),
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_lock(&self, line: &Line) -> Result<()> {
         let take = |kind: &str, number: i32| {
             let asked = format!("SELECT pg_try_advisory_lock{kind}($1, {SCHEMA})");
             line.column::<bool>(&line.one(&asked, &[(&number, Type::INT4)])?, 0)
@@ -144,7 +158,11 @@ impl Postgres {
             Access::Alone => take("", LOCK)?,
             Access::Worker(_) => take("_shared", LOCK)? && take("", LOCK + 1 + self.access.row())?,
         };
-        if is_free { Ok(()) } else { Err(StoreError::InUse { path: self.server.name().into() }) }
+        if is_free {
+            return Ok(());
+        }
+        line.run("SELECT pg_advisory_unlock_all()")?;
+        Err(StoreError::InUse { path: self.server.name().into() })
     }
 
     /// Looks at the tables, and makes or changes them if that is due. One process at a time: workers may start together.
@@ -250,6 +268,15 @@ impl Postgres {
         }
         self.idle.lock().push(line);
         Ok(())
+    }
+}
+
+impl Drop for Postgres {
+    /// Gives the lock back now. If that fails, the server does when it notices that the connection has ended.
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.get_mut() {
+            let _ = keeper.run_within(RELEASING, "SELECT pg_advisory_unlock_all()");
+        }
     }
 }
 
