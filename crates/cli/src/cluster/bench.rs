@@ -3,11 +3,15 @@
 //! It makes keys of its own, measures single blocks one after the other, single blocks from many clients at once, and a long stream in
 //! each direction, and deletes the keys. The client runs on this machine too, so on one host it takes its share of the processors.
 
+mod delay;
+mod growth;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use polyclave_client::{Client, Padding};
 use polyclave_node::MOST_BLOCKS;
 use polyclave_protocol::session::random_bytes;
@@ -19,9 +23,38 @@ use crate::say;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
+#[command(mut_arg("dir", |dir| dir.required(false).required_unless_present("workers")))]
+#[command(after_help = "Examples:\n  \
+    polyclave cluster bench --client try/client\n  \
+    polyclave cluster bench --workers 1,2,4,8 --store postgresql://USER@HOST/DATABASE --round-trip 20\n\n\
+    With --workers it makes clusters of its own in a temporary folder, one after the other, and measures what more workers of each node bring.")]
 pub struct Arguments {
     #[command(flatten)]
-    client: ClientOption,
+    client: Option<ClientOption>,
+
+    /// Measure new clusters with so many workers of each node
+    #[arg(long, value_name = "W,W..", value_delimiter = ',', requires = "store", value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: Vec<u16>,
+
+    /// With --workers: a database of a PostgreSQL server for their stores
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+
+    /// With --workers: the private file with the password for it
+    #[arg(long, value_name = "FILE", requires = "store")]
+    store_password: Option<PathBuf>,
+
+    /// With --workers: the protocol
+    #[arg(long, value_name = "P", default_value = "shamir")]
+    protocol: String,
+
+    /// With --workers: nodes
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..=16))]
+    parties: u16,
+
+    /// With --workers: milliseconds for the way from node to node and back
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    round_trip: u64,
 
     /// Requests of one block, one after the other
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -90,7 +123,13 @@ impl std::fmt::Display for Times {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.client.open()?;
+    if !arguments.workers.is_empty() {
+        return growth::run(arguments);
+    }
+    let Some(client) = &arguments.client else {
+        bail!("name the client of a running cluster (--client DIR), or measure new clusters (--workers)");
+    };
+    let client = client.open()?;
     let mut number = [0; 8];
     random_bytes(&mut number)?;
     let name = format!("bench-{}", hex::encode(number));

@@ -32,6 +32,7 @@ pub struct Arguments {
     log: String,
 }
 
+/// A node, or one of its workers, as a child process.
 struct Node {
     name: String,
     child: Child,
@@ -43,6 +44,39 @@ struct Node {
 
 /// Child processes that end with this process.
 struct Nodes(Vec<Node>);
+
+/// Nodes of a measurement: nothing is printed of them.
+pub(super) struct Quiet {
+    nodes: Nodes,
+    lines: Receiver<(usize, Option<String>)>,
+}
+
+impl Quiet {
+    /// Starts the nodes of some directories.
+    pub(super) fn start<'d>(dirs: impl Iterator<Item = &'d Path>) -> Result<Quiet> {
+        let (sender, lines) = channel();
+        let mut nodes = Nodes(Vec::new());
+        for dir in dirs {
+            let name = dir.display().to_string();
+            nodes.0.push(start(nodes.0.len(), &name, dir, "error", sender.clone())?);
+        }
+        Ok(Quiet { nodes, lines })
+    }
+
+    /// Waits until all can serve.
+    pub(super) fn wait_until_ready(&mut self, within: Duration) -> Result<()> {
+        let until = Instant::now() + within;
+        while !self.nodes.0.iter().all(|node| node.ready) {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok((number, Some(line))) => self.nodes.0[number].ready |= line.ends_with(" is ready"),
+                Ok((number, None)) => bail!("{} has ended; see above", self.nodes.0[number].name),
+                Err(_) => bail!("the nodes are not ready after {} s", within.as_secs()),
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {

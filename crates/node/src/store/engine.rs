@@ -6,6 +6,7 @@
 
 pub(super) mod file;
 pub(crate) mod line;
+mod pool;
 pub(crate) mod postgres;
 pub(super) mod server;
 

@@ -141,12 +141,15 @@ impl Store {
         }
     }
 
-    /// What this node can say about its past; all of it is on the disk.
+    /// What this node can say about its past; all of it is on the disk. Whoever hears it has heard of no later mark than [`Store::mark`] tells from
+    /// now on, also if other workers have made the latest changes.
     pub fn past(&self) -> Result<Past> {
-        self.engine.read(|records| {
-            let Own { number, recent } = own(records)?;
-            Ok(Past { number, recent, starts: incarnation::starts(records, self.worker.number)? })
-        })
+        let known = self.latest.known();
+        let (own, starts) = self
+            .engine
+            .read(|records| Ok((own(records)?, incarnation::starts(records, self.worker.number)?)))?;
+        self.latest.hear(known, &own)?;
+        Ok(Past { number: own.number, recent: own.recent, starts })
     }
 
     /// Forgets starts and values, so that peers that have seen any of them refuse this store as a copy until an operator readmits it. A

@@ -1,6 +1,6 @@
 //! A check that fails at one worker, and what follows at the others. Without PostgreSQL it says that it was not run.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use polyclave_client::Client;
@@ -23,8 +23,8 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn start(path: &PathBuf) -> Running {
-    Running::start(NodeDir::open(path).expect("its directory")).expect("it starts")
+fn start(path: impl AsRef<Path>) -> Running {
+    Running::start(NodeDir::open(path.as_ref()).expect("its directory")).expect("it starts")
 }
 
 fn seal(client: &Client) -> polyclave_client::Result<u64> {

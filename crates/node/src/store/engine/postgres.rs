@@ -37,6 +37,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::super::erase::ERASE;
 use super::super::{Result, StoreError};
 use super::line::{Line, Values};
+use super::pool::{Lent, Pool};
 use super::server::Server;
 use super::{Database, OnRecord, Reading, Record, Scope, Table, Writing};
 
@@ -86,8 +87,7 @@ impl Access {
 /// A store at a server.
 pub(in super::super) struct Postgres {
     server: Arc<Server>,
-    /// Connections that no transaction is using.
-    idle: Mutex<Vec<Line>>,
+    pool: Pool,
     /// The connection that holds the advisory lock; none once another process has the store.
     keeper: Mutex<Option<Line>>,
     owner: [u8; 16],
@@ -101,8 +101,7 @@ impl Postgres {
         let keeper = Line::watched(&server)?;
         let mut owner = [0; 16];
         random_bytes(&mut owner)?;
-        let (idle, unknown) = (Mutex::default(), Mutex::default());
-        let this = Postgres { server, idle, keeper: unknown, owner, access };
+        let this = Postgres { server, pool: Pool::default(), keeper: Mutex::default(), owner, access };
         this.check_server(&keeper)?;
         this.take_lock(&keeper)?;
         this.check_tables(&keeper, may_make)?;
@@ -201,7 +200,7 @@ impl Postgres {
     }
 
     /// A connection, while this process has the store.
-    fn connection(&self) -> Result<Line> {
+    fn connection(&self) -> Result<Lent<'_>> {
         {
             let mut keeper = self.keeper.lock();
             let current = keeper.as_ref().ok_or_else(|| self.taken_over())?;
@@ -211,12 +210,7 @@ impl Postgres {
                 *keeper = Some(next);
             }
         }
-        loop {
-            let Some(line) = self.idle.lock().pop() else { return Line::new(&self.server) };
-            if !line.turns_out_closed() {
-                return Ok(line);
-            }
-        }
+        self.pool.lend(&self.server)
     }
 
     /// Begins a change: it is the only one of its scope, and this process is still the worker that it was.
@@ -251,7 +245,7 @@ impl Postgres {
     }
 
     /// Does work in a transaction that has begun. A connection on which something went wrong is closed, which ends its transaction.
-    fn change(&self, line: Line, work: impl FnOnce(&Transaction) -> Result<()>) -> Result<()> {
+    fn change(&self, line: Lent<'_>, work: impl FnOnce(&Transaction) -> Result<()>) -> Result<()> {
         let transaction = Transaction { line: &line, begin: Cell::new(None), broken: Cell::new(false) };
         let done = work(&transaction);
         let broken = transaction.broken.get();
@@ -261,12 +255,12 @@ impl Postgres {
             Err(e) => {
                 // If even that fails, the connection is closed.
                 if line.run("ROLLBACK").is_ok() {
-                    self.idle.lock().push(line);
+                    line.give_back();
                 }
                 return Err(e);
             }
         }
-        self.idle.lock().push(line);
+        line.give_back();
         Ok(())
     }
 }
@@ -291,7 +285,7 @@ impl Database for Postgres {
             line.send("COMMIT");
         }
         if !broken {
-            self.idle.lock().push(line);
+            line.give_back();
         }
         done
     }
@@ -309,7 +303,7 @@ impl Database for Postgres {
             ],
         )?;
         let found = rows.iter().map(|row| record(&line, row)).collect::<Result<Vec<Record>>>()?;
-        self.idle.lock().push(line);
+        line.give_back();
         let owner = found.iter().find(|(name, _)| name.is_empty()).map(|(_, owner)| &owner[..]);
         self.refuse_taken_over(owner)?;
         let value =

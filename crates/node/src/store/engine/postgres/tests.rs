@@ -160,7 +160,7 @@ fn nothing_confirmed_is_lost_when_the_server_is_killed() {
                     .take_while(|seed| put(store, &format!("k{seed}"), *seed).is_ok())
                     .collect::<Vec<u8>>()
             });
-            std::thread::sleep(Duration::from_millis(30 + 20 * u64::from(turn)));
+            sleep(Duration::from_millis(30 + 20 * u64::from(turn)));
             at.kill();
             at.start_again();
             confirmed.extend(writer.join().expect("no panic"));

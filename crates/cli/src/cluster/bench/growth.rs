@@ -1,0 +1,153 @@
+//! `cluster bench --workers`: what more workers of each node bring. It makes a cluster for each number, in a temporary folder, and measures it
+//! while it runs.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use polyclave_client::{Client, Padding};
+use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, Place};
+use polyclave_node::MOST_BLOCKS;
+use polyclave_node::local::{Local, Shared, create_shared};
+use polyclave_transport::wire::{Mode, NewKey};
+use serde::Serialize;
+
+use super::delay::Ways;
+use super::{Arguments, one_block};
+use crate::cluster::run::Quiet;
+use crate::say;
+
+/// Requests at once for each clique: as many as a node serves for one client.
+const AT_ONCE: usize = 8;
+/// Blocks of a request of many.
+const BLOCKS: usize = 1000;
+/// How long each kind of request is measured.
+const FOR: Duration = Duration::from_secs(8);
+const STARTING: Duration = Duration::from_secs(180);
+
+#[derive(Serialize)]
+struct Measured {
+    workers: usize,
+    requests_per_s: f64,
+    blocks_per_s: f64,
+    failed: u64,
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let Some(store) = &arguments.store else {
+        bail!("--workers needs --store, a database in which each node gets a schema of its own");
+    };
+    let mut all = Vec::new();
+    if !arguments.json {
+        let delay = match arguments.round_trip {
+            0 => "no delay between nodes: the processors are the bound".to_owned(),
+            ms => format!("{ms} ms for the way from node to node and back"),
+        };
+        say!("{} nodes under {}, all on this host; {delay}", arguments.parties, arguments.protocol);
+        say!("{:>8} {:>12} {:>12} {:>8} {:>8}", "workers", "requests/s", "blocks/s", "times", "times");
+    }
+    for workers in &arguments.workers {
+        let measured = measure(arguments, store, usize::from(*workers))?;
+        all.push(measured);
+        let (first, last) = (&all[0], &all[all.len() - 1]);
+        if !arguments.json {
+            say!(
+                "{:>8} {:>12.1} {:>12.0} {:>8.2} {:>8.2}",
+                last.workers,
+                last.requests_per_s,
+                last.blocks_per_s,
+                last.requests_per_s / first.requests_per_s,
+                last.blocks_per_s / first.blocks_per_s
+            );
+        }
+    }
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&all)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measured> {
+    let folder = tempfile::tempdir().context("no temporary folder")?;
+    let shared = Shared { workers, store, password: arguments.store_password.as_deref() };
+    let parties = usize::from(arguments.parties);
+    let threshold = crate::protocols::threshold(&arguments.protocol, parties, None, 1)?;
+    let local = create_shared(&folder.path().join("try"), (&arguments.protocol, parties, threshold), shared)?;
+    let ways = Ways::new(Duration::from_millis(arguments.round_trip) / 2)?;
+    if arguments.round_trip > 0 {
+        take_ways(&local, &folder.path().join("try"), &ways)?;
+    }
+    let mut nodes = Quiet::start(local.nodes.iter().chain(&local.workers).map(PathBuf::as_path))?;
+    nodes.wait_until_ready(STARTING)?;
+    let client = Client::open(&ClientDir::open(&local.client)?)?;
+    for (name, mode) in [("gcm", Mode::Gcm), ("ecb", Mode::Ecb)] {
+        client.generate(NewKey::for_modes(name, "aes-128", &[mode], MOST_BLOCKS))?;
+    }
+    let at_once = AT_ONCE * workers;
+    let (requests, failed) = rate(at_once, || one_block(&client, "gcm"));
+    let input = vec![7; 16 * BLOCKS];
+    let (many, failed_too) = rate(at_once, || {
+        let mut out = Vec::new();
+        client.encrypt_ecb("ecb", &[], Padding::None, &mut &input[..], &mut out, &mut |_| ())?;
+        Ok(())
+    });
+    client.end();
+    Ok(Measured {
+        workers,
+        requests_per_s: requests,
+        blocks_per_s: many * BLOCKS as f64,
+        failed: failed + failed_too,
+    })
+}
+
+/// How many times a second something is done, by so many threads at once, and how often it failed.
+fn rate(threads: usize, work: impl Fn() -> Result<()> + Sync) -> (f64, u64) {
+    let (done, failed, began) = (AtomicU64::new(0), AtomicU64::new(0), Instant::now());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while began.elapsed() < FOR {
+                    let counter = if work().is_ok() { &done } else { &failed };
+                    counter.fetch_add(1, Relaxed);
+                }
+            });
+        }
+    });
+    (done.load(Relaxed) as f64 / began.elapsed().as_secs_f64(), failed.load(Relaxed))
+}
+
+/// Puts a way with a delay before each worker. The addresses of the others lead there; each listens where it did.
+fn take_ways(local: &Local, folder: &Path, ways: &Ways) -> Result<()> {
+    let late = |address: &str| -> Result<String> {
+        let end: SocketAddr = address.parse().context("an address of this host")?;
+        Ok(ways.to(end)?.to_string())
+    };
+    let cluster = Cluster::load(&folder.join("cluster.toml"))?;
+    let mut changed = cluster.clone();
+    for card in cluster.cards() {
+        let places = card.workers.iter().map(|place| {
+            Ok(Place { address: late(&place.address)?, client_address: place.client_address.clone() })
+        });
+        let card =
+            Card { address: late(&card.address)?, workers: places.collect::<Result<_>>()?, ..card.clone() };
+        changed.update(card)?;
+    }
+    for path in local.nodes.iter().chain(&local.workers) {
+        let mut dir = NodeDir::open(path)?;
+        let mut settings = dir.settings().clone();
+        let card = changed.card_named(&settings.name).context("its card")?;
+        let place = card.places().nth(settings.worker.into()).context("its place")?;
+        settings.address = place.address;
+        if settings.worker == 0 {
+            settings.workers = card.workers.clone();
+        }
+        dir.set_settings(settings)?;
+        dir.set_cluster(&changed, Consent::Certificates)?;
+    }
+    ClientDir::open(&local.client)?.set_cluster(&changed, Consent::Certificates)?;
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! The connections of a process with the server of its store: few, since a server takes not many, and kept.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::super::Result;
+use super::line::{ANSWERING, Line};
+use super::server::Server;
+
+/// The most connections of a process, besides the one that holds its lock.
+const MOST: usize = 3;
+
+/// Connections, those that are lent included.
+#[derive(Default)]
+pub(super) struct Pool {
+    held: Mutex<Held>,
+    given_back: Condvar,
+}
+
+#[derive(Default)]
+struct Held {
+    idle: Vec<Line>,
+    lent: usize,
+}
+
+/// A connection for one transaction. It is closed when this is dropped, which ends the transaction, unless it is given back.
+pub(super) struct Lent<'p> {
+    pool: &'p Pool,
+    line: Option<Line>,
+    is_sound: bool,
+}
+
+impl Pool {
+    /// Lends a connection, or waits for one.
+    pub(super) fn lend(&self, server: &Arc<Server>) -> Result<Lent<'_>> {
+        let mut held = self.held.lock();
+        while held.lent >= MOST {
+            if self.given_back.wait_for(&mut held, ANSWERING).timed_out() {
+                return Err(server.failed(format!(
+                    "its {MOST} connections with it were in use for {} s",
+                    ANSWERING.as_secs()
+                )));
+            }
+        }
+        held.lent += 1;
+        let mut lent = Lent { pool: self, line: None, is_sound: false };
+        while let Some(line) = held.idle.pop() {
+            if !line.turns_out_closed() {
+                lent.line = Some(line);
+                return Ok(lent);
+            }
+        }
+        drop(held);
+        lent.line = Some(Line::new(server)?);
+        Ok(lent)
+    }
+}
+
+impl Lent<'_> {
+    /// No transaction is open on it.
+    pub(super) fn give_back(mut self) {
+        self.is_sound = true;
+    }
+}
+
+impl Deref for Lent<'_> {
+    type Target = Line;
+
+    fn deref(&self) -> &Line {
+        self.line.as_ref().expect("it is lent with a connection")
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let line = self.line.take().filter(|_| self.is_sound);
+        let mut held = self.pool.held.lock();
+        held.lent -= 1;
+        held.idle.extend(line);
+        self.pool.given_back.notify_one();
+    }
+}
