@@ -4,10 +4,13 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::Result;
+use polyclave_client::Client;
 use polyclave_config::CertificateSettings;
 use polyclave_node::{CertificateEnd, Holder};
+use polyclave_protocol::Party;
 use polyclave_transport::expiry;
 use polyclave_transport::wire::NodeStatus;
+use serde::Serialize;
 
 use super::{ClientOption, of_node};
 use crate::protocols::adversary;
@@ -34,7 +37,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let client = arguments.client.open()?;
     let certificate = certificate(arguments)?;
     let answers = client.status();
-    let all = answers.iter().all(|(_, answer)| answer.is_ok());
+    let cliques: Vec<Clique> =
+        (0..).take(client.cluster().cliques()).map(|number| Clique::ask(&client, number, &answers)).collect();
+    let all = cliques.iter().all(|clique| clique.silent.is_empty());
     if arguments.json {
         let nodes: Vec<_> = answers
             .iter()
@@ -56,7 +61,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             .collect();
         say!(
             "{}",
-            serde_json::to_string_pretty(&serde_json::json!({ "nodes": nodes, "certificate": certificate }))?
+            serde_json::to_string_pretty(
+                &serde_json::json!({ "nodes": nodes, "cliques": cliques, "certificate": certificate })
+            )?
         );
     } else {
         let cluster = client.cluster();
@@ -119,8 +126,57 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 Err(e) => say!("{} (it is at {address})", of_node(&client, *party, e)),
             }
         }
+        if cliques.len() > 1 {
+            cliques.iter().for_each(|clique| say!("{}", clique.told()));
+        }
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The workers of one number at all nodes.
+#[derive(Serialize)]
+struct Clique {
+    workers: u16,
+    /// Nodes whose worker does not answer.
+    silent: Vec<String>,
+    /// Nodes whose worker is not connected with all others, or prepares, or is under quarantine.
+    not_ready: Vec<String>,
+}
+
+impl Clique {
+    /// Asks it, unless it is the first one, whose answers are known.
+    fn ask(
+        client: &Client,
+        number: u16,
+        of_first: &[(Party, polyclave_client::Result<NodeStatus>)],
+    ) -> Clique {
+        let (mut silent, mut not_ready) = (Vec::new(), Vec::new());
+        let mut note = |party: Party, answer: &polyclave_client::Result<NodeStatus>| match answer {
+            Err(_) => silent.push(client.node_name(party).to_owned()),
+            Ok(status)
+                if status.quarantined
+                    || !status.prepared
+                    || status.connected.len() < client.cluster().nodes() =>
+            {
+                not_ready.push(client.node_name(party).to_owned());
+            }
+            Ok(_) => {}
+        };
+        match number {
+            0 => of_first.iter().for_each(|(party, answer)| note(*party, answer)),
+            _ => client.status_of_clique(number).iter().for_each(|(party, answer)| note(*party, answer)),
+        }
+        Clique { workers: number, silent, not_ready }
+    }
+
+    fn told(&self) -> String {
+        let parts = [("do not answer", &self.silent), ("are not ready", &self.not_ready)];
+        let parts = parts.into_iter().filter(|(_, nodes)| !nodes.is_empty());
+        let parts: Vec<String> =
+            parts.map(|(what, nodes)| format!("those of {} {what}", nodes.join(", "))).collect();
+        let told = if parts.is_empty() { "all serve".to_owned() } else { parts.join("; ") };
+        format!("workers {}: {told}", self.workers)
+    }
 }
 
 /// When the client's own certificate ends.

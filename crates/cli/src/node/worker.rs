@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use polyclave_config::Place;
+use anyhow::{Context, Result, bail};
+use polyclave_config::{NodeDir, Place};
 
 use super::init::split;
 use crate::say;
@@ -26,8 +26,12 @@ pub struct Arguments {
     new: PathBuf,
 
     /// The address at which the workers of the same number reach it
-    #[arg(long, value_name = "HOST:PORT")]
-    address: String,
+    #[arg(long, value_name = "HOST:PORT", required_unless_present = "number")]
+    address: Option<String>,
+
+    /// Only make the directory of a worker that node.toml has already: its number, from 1 on
+    #[arg(long, value_name = "K", conflicts_with_all = ["address", "client_address"], value_parser = clap::value_parser!(u16).range(1..=63))]
+    number: Option<u16>,
 
     /// The address at which clients reach it [default: the next port]
     #[arg(long, value_name = "HOST:PORT")]
@@ -44,22 +48,27 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.new.symlink_metadata().is_ok() {
         bail!("{} is there already; name a directory to make", arguments.new.display());
     }
-    let (host, port) = split(&arguments.address)?;
-    let later = |by: u16, flag: &str| match port.checked_add(by) {
-        Some(port) => Ok(port),
-        None => bail!("no port comes {by} after {port}; give {flag}"),
+    let number = match (arguments.number, &arguments.address) {
+        (Some(number), _) => number,
+        (None, Some(address)) => add(&mut dir, address, arguments.client_address.as_deref())?,
+        (None, None) => {
+            bail!("give the address of the new worker (--address), or the number of one that is there")
+        }
     };
-    let client_address = match &arguments.client_address {
-        Some(address) => address.clone(),
-        None => format!("{host}:{}", later(1, "--client-address")?),
+    let (_, port) = match dir.settings().workers.get(usize::from(number) - 1) {
+        Some(place) => split(&place.address)?,
+        None => bail!("node.toml has no worker {number}: add one with --address"),
     };
     let http = match arguments.http.as_deref() {
         Some("none") => None,
         Some(address) => Some(address.into()),
-        None => Some(format!("127.0.0.1:{}", later(2, "--http")?)),
+        None => Some(format!("127.0.0.1:{}", later(port, 2, "--http")?)),
     };
-    let number = dir.add_worker(Place { address: arguments.address.clone(), client_address })?;
     dir.init_worker(&arguments.new, number, http)?;
+    if arguments.number.is_some() {
+        say!("{} is the directory of worker {number} of {}", arguments.new.display(), dir.settings().name);
+        return Ok(ExitCode::SUCCESS);
+    }
     let path = super::card_path(&arguments.dir);
     dir.card().save(&path)?;
     let (name, new) = (&dir.settings().name, arguments.new.display());
@@ -71,4 +80,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         "Once every node has a worker {number}: polyclave cluster update, then polyclave node join at all workers."
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds a worker to node.toml. Returns its number.
+fn add(dir: &mut NodeDir, address: &str, client_address: Option<&str>) -> Result<u16> {
+    let (host, port) = split(address)?;
+    let client_address = match client_address {
+        Some(address) => address.into(),
+        None => format!("{host}:{}", later(port, 1, "--client-address")?),
+    };
+    Ok(dir.add_worker(Place { address: address.into(), client_address })?)
+}
+
+fn later(port: u16, by: u16, flag: &str) -> Result<u16> {
+    port.checked_add(by).with_context(|| format!("no port comes {by} after {port}; give {flag}"))
 }

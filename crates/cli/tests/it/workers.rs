@@ -167,16 +167,32 @@ fn workers_start_again_after_a_refresh_and_what_cannot_be_meant_is_refused() {
     for _ in 0..4 {
         assert_eq!(place.pipe("decrypt --key k sealed -", b""), b"twelve boxes");
     }
+    place.until("all workers serve", || {
+        let told = place.output("client status");
+        String::from_utf8_lossy(&told.stdout).matches(": all serve").count() == 2
+    });
     // What is for all workers is done at the first.
     place.run("client init other --name other");
     let told = place.fails("node allow try/node-1-worker-1 other/card.toml --rights encrypt --keys *");
     assert!(told.contains("first worker"), "{told}");
     let told = place.fails("node rotate try/node-1-worker-1");
     assert!(told.contains("first worker"), "{told}");
+    // A backup that a further worker makes is one of the whole node.
+    place.run("node backup try/node-1-worker-1 backup --key backup.key");
+    place.run("node restore backup restored --key backup.key");
+    let settings = |dir: &str| {
+        let text = String::from_utf8(place.read(&format!("{dir}/node.toml"))).expect("text");
+        let address = text.lines().find(|line| line.starts_with("client_address")).expect("there").to_owned();
+        (address, text.contains("postgresql") || text.contains("worker"))
+    };
+    assert_eq!(settings("restored"), (settings("try/node-1").0, false));
+    assert!(place.path("restored/store.redb").exists());
     // A second process of one number.
     let told = place.fails("node run try/node-2-worker-1");
     assert!(told.contains("another process is using the store") || told.contains("already"), "{told}");
     running.into_iter().for_each(Running::end);
+    assert!(place.fails("node migrate try/node-1 --to file").contains("shared by several workers"));
+    assert!(place.fails("node migrate try/node-1-worker-1 --to file").contains("first worker"));
     assert!(place.run("cluster check try").contains("node-3: 2 workers"));
     let told = place.fails("cluster new other --workers 2");
     assert!(told.contains("--store"), "{told}");

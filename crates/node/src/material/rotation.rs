@@ -83,7 +83,7 @@ use crate::operator::audit::Event;
 use crate::operator::clock::now;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use carrying::carry_over;
 use common::common_keys;
 use gate::Drained;
@@ -160,8 +160,13 @@ impl Material {
 
 /// Loads the state of an unfinished rotation from the store.
 pub(crate) fn load(material: &Material) -> Result<()> {
-    material.rotation.wanted.store(material.store.rotation_wanted().map_err(system)?, Relaxed);
-    material.rotation.prepared.store(material.store.prepared_rotation().map_err(system)?.is_some(), Relaxed);
+    read(material).map_err(system)
+}
+
+/// The same, with the error of the store.
+pub(crate) fn read(material: &Material) -> Result<(), StoreError> {
+    material.rotation.wanted.store(material.store.rotation_wanted()?, Relaxed);
+    material.rotation.prepared.store(material.store.prepared_rotation()?.is_some(), Relaxed);
     Ok(())
 }
 

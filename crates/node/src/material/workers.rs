@@ -54,7 +54,7 @@ impl Material {
             self.strategy.give_up(self, "a check failed at another worker");
             metrics::gauge!("polyclave_quarantined").set(1.0);
         }
-        rotation::load(self).map_err(|e| StoreError::Failed(e.to_string()))
+        rotation::read(self)
     }
 
     /// Whether this worker has to start again, because the common secrets that it began with are replaced.

@@ -80,3 +80,42 @@ fn a_check_that_fails_at_one_worker_stops_all_of_them_until_a_refresh() {
         until("an answer", || seal(&client).is_ok());
     }
 }
+
+/// Run by hand: `cargo test --release -p polyclave-node --lib -- until_a_worker_serves --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn until_a_worker_serves_again_with_ten_thousand_keys() {
+    const KEYS: u32 = 10_000;
+    let Some(server) = Postgres::start("a start with many keys", &[]) else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let url = server.url();
+    let shared = Shared { workers: 2, store: &url, password: None };
+    let local = create_shared(&dir.path().join("cluster"), ("shamir", 3, 1), shared).expect("a cluster");
+    std::thread::scope(|scope| {
+        for path in &local.nodes {
+            scope.spawn(|| {
+                let store =
+                    crate::node::open_store(&NodeDir::open(path).expect("its directory")).expect("made");
+                for number in 0..KEYS {
+                    let mut key = crate::store::testing::key(&format!("k{number}"), 1);
+                    key.info.id[..4].copy_from_slice(&number.to_be_bytes());
+                    key.info.account = key.info.id;
+                    store.put_pending(&key).expect("put");
+                    store.announce(&key.info.properties.name, key.info.id).expect("announced");
+                }
+            });
+        }
+    });
+    let mut all: Vec<Running> = local.nodes.iter().map(start).collect();
+    until("the first workers are ready", || all.iter().all(Running::is_ready));
+    all.extend(local.workers.iter().map(start));
+    until("all are ready", || all.iter().all(Running::is_ready));
+    for (at, path) in [(0, &local.nodes[0]), (3, &local.workers[0])] {
+        let connected = |running: &Running| running.is_ready() && running.status().connected.len() == 3;
+        all.remove(at);
+        let began = Instant::now();
+        all.insert(at, start(path));
+        until("it serves again", || connected(&all[at]));
+        println!("worker {} of node 1 serves again after {:?}, with {KEYS} keys", at / 3, began.elapsed());
+    }
+}

@@ -32,7 +32,16 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     let staged = unpack(file, key, &staging).and_then(|()| {
         // The restored store is in a file, wherever it was before.
         let mut restored = NodeDir::open(&staging)?;
-        restored.set_settings(NodeSettings { store: None, ..restored.settings().clone() })?;
+        // So it is the node's one worker, and where the first one was.
+        let mut settings =
+            NodeSettings { store: None, worker: 0, workers: Vec::new(), ..restored.settings().clone() };
+        if restored.settings().worker > 0
+            && let Some(first) = restored.cluster()?.and_then(|c| c.card_named(&settings.name).cloned())
+        {
+            (settings.listen, settings.client_listen) = (first.address.clone(), first.client_address.clone());
+            (settings.address, settings.client_address) = (first.address, first.client_address);
+        }
+        restored.set_settings(settings)?;
         let io = |cause| StoreError::Io { path: dir.into(), cause };
         fs::rename(&staging, dir).map_err(io)?;
         Ok(private::sync_dir(private::parent(dir))?)
