@@ -64,6 +64,9 @@ pub fn run(command: &Command) -> Result<ExitCode> {
 fn list(cluster: &Cluster) {
     for (number, card) in cluster.cards().iter().enumerate() {
         say!("  {}. {} at {}, for clients at {}", number + 1, card.name, card.address, card.client_address);
+        for (number, place) in (1..).zip(&card.workers) {
+            say!("     worker {number} at {}, for clients at {}", place.address, place.client_address);
+        }
         say!("     {}", card.certificate_fingerprints());
     }
 }

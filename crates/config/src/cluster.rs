@@ -347,6 +347,7 @@ fn distinct(one: &Card, other: &Card) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Place;
     use crate::card::tests::{card, certificate};
     use crate::certificate_fingerprint;
 
@@ -382,6 +383,55 @@ mod tests {
         assert!(with(&|c| c.certificates.push(certificate(1))).is_err());
         assert!(with(&|c| c.certificates.clear()).is_err());
         assert!(with(&|c| c.certificates.push(certificate(3))).is_err());
+    }
+
+    /// Three nodes with so many further workers each.
+    fn with_workers(further: [u8; 3]) -> Cluster {
+        let place = |node: u8, number: u8| Place {
+            address: format!("{node}-{number}.example:7000"),
+            client_address: format!("{node}-{number}.example:7001"),
+        };
+        let mut cards = three();
+        for ((card, node), further) in cards.iter_mut().zip(1..).zip(further) {
+            card.workers = (1..=further).map(|number| place(node, number)).collect();
+        }
+        Cluster::define("shamir", 1, cards).expect("it fits")
+    }
+
+    #[test]
+    fn each_clique_is_seen_with_its_own_addresses_and_connects_under_an_id_of_its_own() {
+        let cluster = with_workers([2, 2, 2]);
+        assert_eq!(Cluster::parse(&cluster.to_text()).expect("parsed"), cluster);
+        assert_eq!(
+            (cluster.cliques(), with_workers([2, 1, 2]).cliques(), self::cluster().cliques()),
+            (3, 2, 1)
+        );
+        let cliques: Vec<Cluster> = (0..3).map(|number| cluster.of_clique(number).expect("there")).collect();
+        assert!(cluster.of_clique(3).is_none() && with_workers([2, 1, 2]).of_clique(2).is_none());
+        assert_eq!(cliques[0].cards()[1].address, cluster.cards()[1].address);
+        assert_eq!(cliques[2].cards()[1].address, "2-2.example:7000");
+        assert_eq!(cliques[2].cards()[1].client_address, "2-2.example:7001");
+        assert_eq!(
+            (cliques[0].connection_id(), cliques[0].lasting_digest()),
+            (cluster.id(), cluster.lasting_digest())
+        );
+        for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+            assert_ne!(cliques[one].connection_id(), cliques[other].connection_id());
+            assert_ne!(cliques[one].lasting_digest(), cliques[other].lasting_digest());
+            assert_eq!(cliques[one].id(), cliques[other].id());
+        }
+        // Workers may come and go while the cluster lasts, and whoever compares fingerprints sees it.
+        let mut more = cluster.clone();
+        more.cards[0].workers.pop();
+        assert!(
+            more.lasting_digest() == cluster.lasting_digest() && more.fingerprint() != cluster.fingerprint()
+        );
+        let mut moved = cluster.clone();
+        moved.cards[2].workers[0].client_address = "elsewhere:1".into();
+        assert_ne!(moved.fingerprint(), cluster.fingerprint());
+        let mut taken = three();
+        taken[0].workers = vec![Place { address: taken[1].address.clone(), client_address: "x:1".into() }];
+        assert!(Cluster::define("shamir", 1, taken).expect_err("taken").to_string().contains("one address"));
     }
 
     #[test]

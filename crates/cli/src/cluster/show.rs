@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             .map(|card| {
                 serde_json::json!({
                     "name": card.name, "address": card.address, "client_address": card.client_address,
-                    "certificates": card.certificates.iter().map(certificate_fingerprint).collect::<Vec<_>>(),
+                    "workers": card.workers, "certificates": card.certificates.iter().map(certificate_fingerprint).collect::<Vec<_>>(),
                 })
             })
             .collect();

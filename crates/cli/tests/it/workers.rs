@@ -171,6 +171,7 @@ fn workers_start_again_after_a_refresh_and_what_cannot_be_meant_is_refused() {
         let told = place.output("client status");
         String::from_utf8_lossy(&told.stdout).matches(": all serve").count() == 2
     });
+    assert!(place.run("cluster show try/cluster.toml").contains("worker 1 at 127.0.0.1:"));
     // What is for all workers is done at the first.
     place.run("client init other --name other");
     let told = place.fails("node allow try/node-1-worker-1 other/card.toml --rights encrypt --keys *");
