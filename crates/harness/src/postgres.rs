@@ -94,6 +94,26 @@ impl Postgres {
         server.wait().expect("it ends");
     }
 
+    /// Takes a copy of the server as it is now, as a replica has it that has not received more.
+    pub fn copy(&self) {
+        let mut copying = self.command("pg_basebackup");
+        copying.arg("-D").arg(self.replica()).args(["-U", "polyclave", "-X", "stream", "-c", "fast", "-h"]);
+        let copied = ended(copying.arg(self.dir.path()), PATIENCE).expect("it ends");
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+    }
+
+    /// Kills the server, and has the copy take its place.
+    pub fn fail_over(&mut self) {
+        self.kill();
+        fs::remove_dir_all(self.data()).expect("removed");
+        fs::rename(self.replica(), self.data()).expect("put in place");
+        self.start_again();
+    }
+
+    fn replica(&self) -> PathBuf {
+        self.dir.path().join("replica")
+    }
+
     /// Stops all processes of the server where they are. Nothing answers any more, and no connection ends.
     pub fn pause(&self) {
         signal(&self.processes(), "-STOP");

@@ -38,6 +38,7 @@ fn a_node_serves_with_its_store_at_a_server_and_after_the_server_was_killed() {
     // The node needs its server for a new key, and says so.
     let refused = place.output("key generate later");
     assert!(!refused.status.success(), "{refused:?}");
+    place.until("it is not ready", || place.fetch(http, "/readyz").contains("the server of its store"));
     server.start_again();
     place.until("the node goes on", || place.output("key generate after").status.success());
     assert_eq!(place.pipe("decrypt --key k sealed -", b""), b"twelve boxes");

@@ -59,6 +59,8 @@ pub(crate) struct Material {
     pub(super) rotation: Rotation,
     /// The edition of the store that was heard last.
     pub(super) heard: AtomicU64,
+    /// The store could not be asked the last time.
+    pub(super) is_cut_off: AtomicBool,
     /// This worker has to start again.
     pub(super) is_outdated: AtomicBool,
 }
@@ -89,6 +91,7 @@ impl Material {
             filling: Mutex::default(),
             rotation: Rotation::default(),
             heard: AtomicU64::default(),
+            is_cut_off: AtomicBool::default(),
             is_outdated: AtomicBool::default(),
         }))
     }

@@ -27,6 +27,7 @@ impl Material {
         if matches!(synced, Err(StoreError::Renewed)) && !self.members.is_first_worker() {
             self.is_outdated.store(true, Relaxed);
         }
+        self.is_cut_off.store(matches!(synced, Err(StoreError::Server { .. })), Relaxed);
         synced.map_err(of_store)?;
         let edition = self.store.edition();
         if self.heard.swap(edition, Relaxed) != edition {
@@ -55,6 +56,11 @@ impl Material {
             metrics::gauge!("polyclave_quarantined").set(1.0);
         }
         rotation::read(self)
+    }
+
+    /// Whether the server of the store did not answer the last time.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off.load(Relaxed)
     }
 
     /// Whether this worker has to start again, because the common secrets that it began with are replaced.

@@ -24,6 +24,9 @@ impl Core {
         if self.material.is_outdated() {
             return Some(StoreError::Renewed.to_string());
         }
+        if self.material.is_cut_off() {
+            return Some("the server of its store does not answer; see this node's log".into());
+        }
         if let Some(why) = self.logbook.refuses() {
             return Some(format!("its audit log cannot be written: {why}"));
         }

@@ -51,6 +51,7 @@ impl Store {
             own.starts.insert(0, Start { first: next_number(changes)?, boot });
             own.starts.truncate(1 + EARLIER);
             changes.put(Table::Meta, &record, &own)?;
+            self.forget_claims(changes)?;
             Ok(Incarnation { number: own.number, boot })
         })?;
         self.worker.begin(boot);

@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::engine::{Changes, Records, Table};
+use super::engine::{Changes, Record, Records, Table};
 use super::rotation::PREPARED;
 use super::setup::{AGREED, load};
 use super::{Result, Store, StoreError, incarnation, mark};
@@ -214,6 +214,20 @@ impl Store {
         }
     }
 
+    /// Gives up the claims of this worker's earlier starts, in the change that counts a start.
+    pub(super) fn forget_claims(&self, changes: &Changes) -> Result<()> {
+        if !self.engine.is_shared() {
+            return Ok(());
+        }
+        for (record, _) in claims(changes)? {
+            let made: Option<Start> = changes.get(Table::Meta, &record)?;
+            if made.is_some_and(|made| made.worker == self.worker.number) {
+                changes.remove(Table::Meta, &record)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Gives up the claims of a request that is over, on records of the names that it had taken.
     pub fn release_claims(&self, has_taken: impl Fn(&str) -> bool) -> Result<()> {
         let mine: Vec<Vec<u8>> = {
@@ -273,7 +287,7 @@ impl Store {
             return Ok(false);
         }
         self.engine.read(|records| {
-            for (record, _) in records.between(Table::Meta, MAKING, &[MAKING, &[0xff; 256]].concat())? {
+            for (record, _) in claims(records)? {
                 let made: Option<Start> = records.get(Table::Meta, &record)?;
                 if made.is_some_and(|made| {
                     made.worker != self.worker.number && is_current(records, made).unwrap_or(true)
@@ -284,6 +298,11 @@ impl Store {
             Ok(false)
         })
     }
+}
+
+/// The records of pending keys that are claimed.
+fn claims(records: &impl Records) -> Result<Vec<Record>> {
+    records.between(Table::Meta, MAKING, &[MAKING, &[0xff; 256]].concat())
 }
 
 fn edition(records: &impl Records) -> Result<u64> {

@@ -218,6 +218,33 @@ fn a_server_that_lost_changes_is_noticed_though_other_workers_went_on_from_there
     assert!(matches!(first.file_damage(), Some(StoreError::Lost { .. })), "the node is not ready");
 }
 
+#[test]
+fn a_failover_to_a_replica_that_lacks_the_last_changes_is_noticed_by_who_knew_them_and_by_peers() {
+    let Some(mut at) = TestServer::start("a failover", &[]) else { return };
+    let (first, second) = (worker(&at, 0).expect("opened"), worker(&at, 1).expect("opened"));
+    put(&first, "k", 1).expect("put");
+    second.sync().expect("asked");
+    at.copy();
+    first.delete("k", [1; 16]).expect("deleted");
+    first.spend(([2; 16], [2; 16]), 5, 640).expect("in the budget");
+    // What a peer in another clique was told of it.
+    second.sync().expect("asked");
+    let (party, peer) = (polyclave_protocol::Party(1), super::super::testing::in_memory().0);
+    peer.peer_seen(party, &second.past().expect("read")).expect("the first time");
+    at.fail_over();
+    for worker in [&first, &second] {
+        assert!(matches!(worker.sync(), Err(StoreError::Lost { .. })));
+        assert!(matches!(put(worker, "late", 3), Err(StoreError::Lost { .. })));
+    }
+    drop((first, second));
+    let again = worker(&at, 1).expect("it knows nothing of it");
+    assert!(again.key("k").expect("read").is_some(), "what was deleted is back");
+    assert!(matches!(
+        peer.peer_seen(party, &again.past().expect("read")),
+        Err(StoreError::RolledBack { .. })
+    ));
+}
+
 /// Run by hand: `cargo test --release -p polyclave-node --lib -- leases_a_second --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
