@@ -141,18 +141,16 @@ impl Client {
 
     /// Sets the function that receives remarks that a person should read although nothing failed: that nodes are missing, and what that
     /// means.
-    pub fn on_remark(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Client {
-        let mut client = self;
-        client.set_remarks(&(Arc::new(tell) as Remarks));
-        client
+    pub fn on_remark(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Client {
+        self.set_remarks(&(Arc::new(tell) as Remarks));
+        self
     }
 
     /// Sets the function that receives the progress of a step that takes long: the blocks that the nodes have computed, and all blocks.
     /// Each node reports it about once a second.
-    pub fn on_work(self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Client {
-        let mut client = self;
-        client.set_work(&(Arc::new(tell) as Work));
-        client
+    pub fn on_work(mut self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Client {
+        self.set_work(&(Arc::new(tell) as Work));
+        self
     }
 
     /// The same client, with the same connections, for requests on behalf of somebody else: what a gateway asks for one of its users. Nodes
@@ -329,7 +327,7 @@ impl Client {
     }
 
     /// The same for the workers of this clique.
-    fn ask_workers<T>(
+    pub(crate) fn ask_workers<T>(
         &self,
         which: PartySet,
         operation: &Operation,

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::{Error, Result};
 
 impl Client {
-    /// What concerns the operator of a node, as the node reports it. It takes the right `observe`.
+    /// What concerns the operator of a node, as its first worker reports it. It takes the right `observe`.
     pub fn report(&self, node: Party) -> Result<Report> {
         self.ask_one(node, &Operation::Report, |reply| match reply {
             Reply::Report(report) => Some(*report),
@@ -15,7 +15,7 @@ impl Client {
         })
     }
 
-    /// The status of one node, as the node reports it.
+    /// The status of one node, as its first worker reports it.
     pub fn status_of(&self, node: Party) -> Result<NodeStatus> {
         self.ask_one(node, &Operation::Status, |reply| match reply {
             Reply::Status(status) => Some(status),
@@ -29,7 +29,8 @@ impl Client {
         operation: &Operation,
         answer: impl Fn(Reply) -> Option<T>,
     ) -> Result<T> {
-        let answers = self.ask(PartySet::from_iter([node]), operation, answer, |_| false);
+        // Of the first worker: what others tell is of themselves, and no continuation of it.
+        let answers = self.ask_workers(PartySet::from_iter([node]), operation, answer, |_| false);
         let answer = answers.into_iter().find(|(party, _)| *party == node);
         answer
             .map_or_else(|| Err(Error::Misuse(format!("{node} is no node of the cluster"))), |(_, told)| told)

@@ -306,6 +306,13 @@ impl Keys {
         self.names.take(key_of_component(name).unwrap_or(name))
     }
 
+    /// See [`Names::release_leftovers`].
+    pub(crate) fn release_leftover_claims(&self) {
+        if let Err(e) = self.names.release_leftovers() {
+            tracing::debug!(error = %e, "claims on names are not released yet");
+        }
+    }
+
     /// Notes that the shares of a version turned out to be unusable.
     pub(crate) fn note_unusable(&self, info: &KeyInfo) {
         self.store.note_unusable(info);

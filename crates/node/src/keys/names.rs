@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use polyclave_transport::wire::{Reason, Refusal, key_of_component};
 
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// How long a request waits for the one before: a client can have the answers of all nodes a moment before the nodes are done.
 const WAIT: Duration = Duration::from_millis(500);
@@ -33,6 +33,13 @@ impl Names {
         Names { store, taken: Mutex::default(), changed: Condvar::new() }
     }
 
+    /// Releases for other workers what a request that is over could not release, because the store did not answer.
+    pub(crate) fn release_leftovers(&self) -> Result<(), StoreError> {
+        // Held, so that no request takes a name meanwhile.
+        let taken = self.taken.lock();
+        self.store.release_claims(|name| !taken.contains(key_of_component(name).unwrap_or(name)))
+    }
+
     /// Takes a name.
     pub(crate) fn take(self: &Arc<Self>, name: &str) -> Result<Taken, Refusal> {
         let mut taken = self.taken.lock();
@@ -50,7 +57,7 @@ impl Drop for Taken {
         // For other workers, before other requests of this one.
         let has_taken = |name: &str| key_of_component(name).unwrap_or(name) == self.name;
         if let Err(e) = self.names.store.release_claims(has_taken) {
-            tracing::error!(error = %e, "other workers cannot make a key of this name until another request of it has ended here");
+            tracing::warn!(error = %e, "other workers cannot make a key of a name for now; this is tried again");
         }
         self.names.taken.lock().remove(&self.name);
         self.names.changed.notify_all();

@@ -70,6 +70,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
                 end_keys(core);
                 leftovers.remove(core);
             }
+            core.service.keys.release_leftover_claims();
             taking::log(core);
             core.logbook.settle(&mut noted);
             core.material.strategy.settle(&core.material);
