@@ -119,6 +119,17 @@ impl Card {
                 self.workers.len() + 1
             )));
         }
+        let places = self.places().flat_map(|place| [place.address, place.client_address]);
+        let mut addresses: Vec<String> = places.collect();
+        addresses.sort_unstable();
+        if let Some(pair) =
+            addresses[..].windows(2).find(|pair| pair[0] == pair[1] && !self.workers.is_empty())
+        {
+            return Err(Error::misuse(format!(
+                "{} has {} twice; give each of its workers its own",
+                self.name, pair[0]
+            )));
+        }
         let n = self.certificates.len();
         if !(1..=MOST_CERTIFICATES).contains(&n) {
             let name = &self.name;

@@ -432,6 +432,10 @@ mod tests {
         let mut taken = three();
         taken[0].workers = vec![Place { address: taken[1].address.clone(), client_address: "x:1".into() }];
         assert!(Cluster::define("shamir", 1, taken).expect_err("taken").to_string().contains("one address"));
+        let mut twice = three();
+        let (address, client_address) = (twice[0].address.clone(), "x:1".into());
+        twice[0].workers = vec![Place { address, client_address }];
+        assert!(Cluster::define("shamir", 1, twice).expect_err("twice").to_string().contains("twice"));
     }
 
     #[test]

@@ -55,6 +55,14 @@ pub(super) struct Start {
     boot: [u8; 16],
 }
 
+/// The last question for the edition that is over.
+#[derive(Debug, Default)]
+struct Answered {
+    number: u64,
+    /// The place of the server and what went wrong, if it did not answer.
+    unanswered: Option<(String, String)>,
+}
+
 /// This process among the workers of its party.
 #[derive(Debug, Default)]
 pub(super) struct Worker {
@@ -67,7 +75,7 @@ pub(super) struct Worker {
     setup: Mutex<Option<[u8; 32]>>,
     /// How many questions for the edition have begun, and the last one of them that has an answer.
     asked: AtomicU64,
-    answered: Mutex<u64>,
+    answered: Mutex<Answered>,
     /// The names and records of pending keys that this process has claimed.
     claims: Mutex<HashMap<Vec<u8>, String>>,
 }
@@ -154,10 +162,29 @@ impl Store {
         // A question that begins from now on tells enough. One thread asks it for all that wait here.
         let enough = self.worker.asked.load(SeqCst) + 1;
         let mut answered = self.worker.answered.lock();
-        if *answered >= enough {
-            return Ok(());
+        if answered.number >= enough {
+            // Whoever waited for a server that does not answer does not wait once more.
+            return match answered.unanswered.clone() {
+                Some((place, detail)) => Err(StoreError::Server { place, detail }),
+                None => Ok(()),
+            };
         }
+        answered.unanswered = None;
         let this = self.worker.asked.fetch_add(1, SeqCst) + 1;
+        let outcome = self.ask_for_edition();
+        match &outcome {
+            Ok(()) => answered.number = this,
+            Err(StoreError::Server { place, detail }) => {
+                answered.number = this;
+                answered.unanswered = Some((place.clone(), detail.clone()));
+            }
+            // These are found again at once.
+            Err(_) => {}
+        }
+        outcome
+    }
+
+    fn ask_for_edition(&self) -> Result<()> {
         let known = self.latest.known();
         let (mark, edition): (Option<mark::Own>, Option<u64>) = self.engine.peek((mark::MARK, EDITION))?;
         self.latest.hear(known, &mark.unwrap_or_default())?;
@@ -165,15 +192,13 @@ impl Store {
         if edition != self.worker.edition.load(SeqCst) {
             self.refresh()?;
         }
-        *answered = this;
         Ok(())
     }
 
     fn refresh(&self) -> Result<()> {
-        let (edition, in_use) = self
-            .engine
-            .read(|records| Ok((edition(records)?, load(records, AGREED)?.map(|agreed| agreed.id))))?;
-        if in_use != *self.worker.setup.lock() {
+        let (edition, is_renewed) =
+            self.engine.read(|records| Ok((edition(records)?, self.is_renewed(records)?)))?;
+        if is_renewed {
             return Err(StoreError::Renewed);
         }
         self.cache.clear();

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -35,9 +36,10 @@ pub(super) struct Lent<'p> {
 impl Pool {
     /// Lends a connection, or waits for one.
     pub(super) fn lend(&self, server: &Arc<Server>) -> Result<Lent<'_>> {
+        let until = Instant::now() + ANSWERING;
         let mut held = self.held.lock();
         while held.lent >= MOST {
-            if self.given_back.wait_for(&mut held, ANSWERING).timed_out() {
+            if self.given_back.wait_until(&mut held, until).timed_out() {
                 return Err(server.failed(format!(
                     "its {MOST} connections with it were in use for {} s",
                     ANSWERING.as_secs()
