@@ -48,7 +48,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
             ms => format!("{ms} ms for the way from node to node and back"),
         };
         say!("{} nodes under {}, all on this host; {delay}", arguments.parties, arguments.protocol);
-        say!("{:>8} {:>12} {:>12} {:>8} {:>8}", "workers", "requests/s", "blocks/s", "times", "times");
+        say!(
+            "{:>8} {:>12} {:>10} {:>12} {:>10} {:>8}",
+            "workers",
+            "requests/s",
+            "to first",
+            "blocks/s",
+            "to first",
+            "failed"
+        );
     }
     for workers in &arguments.workers {
         let measured = measure(arguments, store, usize::from(*workers))?;
@@ -56,12 +64,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         let (first, last) = (&all[0], &all[all.len() - 1]);
         if !arguments.json {
             say!(
-                "{:>8} {:>12.1} {:>12.0} {:>8.2} {:>8.2}",
+                "{:>8} {:>12.1} {:>10.2} {:>12.0} {:>10.2} {:>8}",
                 last.workers,
                 last.requests_per_s,
-                last.blocks_per_s,
                 last.requests_per_s / first.requests_per_s,
-                last.blocks_per_s / first.blocks_per_s
+                last.blocks_per_s,
+                last.blocks_per_s / first.blocks_per_s,
+                last.failed
             );
         }
     }
