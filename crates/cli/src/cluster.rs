@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod define;
+mod duties;
 mod new;
 mod refresh;
 mod reshape;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
-use polyclave_config::Cluster;
+use polyclave_config::{Cluster, Duty};
 
 use crate::say;
 
@@ -28,6 +29,8 @@ pub enum Command {
     Define(define::Arguments),
     /// Replace a node's card in the cluster's file
     Update(update::Arguments),
+    /// Say which workers only serve, and which only make material
+    Duties(duties::Arguments),
     /// Show the contents of a cluster file, and the fingerprint to compare
     Show(show::Arguments),
     /// Run all nodes that `cluster new` has made, until SIGINT or SIGTERM
@@ -50,6 +53,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::New(arguments) => new::run(arguments),
         Command::Define(arguments) => define::run(arguments),
         Command::Update(arguments) => update::run(arguments),
+        Command::Duties(arguments) => duties::run(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Check(arguments) => check::run(arguments),
@@ -68,6 +72,12 @@ fn list(cluster: &Cluster) {
             say!("     worker {number} at {}, for clients at {}", place.address, place.client_address);
         }
         say!("     {}", card.certificate_fingerprints());
+    }
+    let numbers = (0..).take(cluster.cliques());
+    for (number, duty) in numbers.map(|number| (number, cluster.duties().of(number))) {
+        if duty != Duty::Both {
+            say!("  Workers {number} {}", duty.told());
+        }
     }
 }
 

@@ -189,13 +189,14 @@ impl Client {
         self.others.iter_mut().for_each(|other| other.set_work(tell));
     }
 
-    /// The clients of all cliques, in the order in which they are asked: those of whose nodes fewer are suspected, then those with fewer requests under way,
+    /// The clients of all cliques that serve, in the order in which they are asked: those of whose nodes fewer are suspected, then those with fewer requests under way,
     /// and in turn. A request with an approval, or a draft of one, is for the first clique.
     pub(crate) fn by_preference(&self) -> Vec<&Client> {
         if self.others.is_empty() || !matches!(self.approvals, Approvals::None) {
             return vec![self];
         }
-        let mut cliques: Vec<&Client> = [self].into_iter().chain(&self.others).collect();
+        let serves = |client: &&Client| client.cluster.duty().serves();
+        let mut cliques: Vec<&Client> = [self].into_iter().chain(&self.others).filter(serves).collect();
         let turn = self.load.turn() % cliques.len();
         cliques.rotate_left(turn);
         cliques.sort_by_cached_key(|client| (client.suspects().len(), client.load.running()));

@@ -7,17 +7,17 @@ use crate::client::Client;
 use crate::{Error, Result};
 
 impl Client {
-    /// What concerns the operator of a node, as its first worker reports it. It takes the right `observe`.
-    pub fn report(&self, node: Party) -> Result<Report> {
-        self.ask_one(node, &Operation::Report, |reply| match reply {
+    /// What concerns the operator of a node, as its worker of this number reports it. It takes the right `observe`.
+    pub fn report(&self, worker: u16, node: Party) -> Result<Report> {
+        self.clique(worker).ask_one(node, &Operation::Report, |reply| match reply {
             Reply::Report(report) => Some(*report),
             _ => None,
         })
     }
 
-    /// The status of one node, as its first worker reports it.
-    pub fn status_of(&self, node: Party) -> Result<NodeStatus> {
-        self.ask_one(node, &Operation::Status, |reply| match reply {
+    /// The status of one node, as its worker of this number reports it.
+    pub fn status_of(&self, worker: u16, node: Party) -> Result<NodeStatus> {
+        self.clique(worker).ask_one(node, &Operation::Status, |reply| match reply {
             Reply::Status(status) => Some(status),
             _ => None,
         })
@@ -29,7 +29,7 @@ impl Client {
         operation: &Operation,
         answer: impl Fn(Reply) -> Option<T>,
     ) -> Result<T> {
-        // Of the first worker: what others tell is of themselves, and no continuation of it.
+        // Of this worker: what others tell is of themselves, and no continuation of it.
         let answers = self.ask_workers(PartySet::from_iter([node]), operation, answer, |_| false);
         let answer = answers.into_iter().find(|(party, _)| *party == node);
         answer

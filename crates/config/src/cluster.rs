@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use polyclave_protocol::descriptor::Threshold;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet, catalog};
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
 
-use crate::{Card, Error, Fingerprint, Result, check_name, private, text};
+use crate::{Card, Duties, Duty, Error, Fingerprint, Result, check_name, private, text};
 
 /// A cluster of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct Cluster {
     /// The cluster whose keys move to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replaces: Option<Replaced>,
+    /// The workers that only serve, or only make material.
+    #[serde(default, rename = "workers", skip_serializing_if = "Duties::is_empty")]
+    duties: Duties,
     #[serde(rename = "node")]
     cards: Vec<Card>,
     /// Which workers of the nodes are meant.
@@ -75,7 +79,8 @@ impl Cluster {
         let mut id = [0; 16];
         random_bytes(&mut id).map_err(|e| Error::misuse(e.to_string()))?;
         let protocol = protocol.into();
-        let cluster = Cluster { id, protocol, threshold, replaces: None, cards, clique: 0 };
+        let (duties, clique) = (Duties::default(), 0);
+        let cluster = Cluster { id, protocol, threshold, replaces: None, duties, cards, clique };
         cluster.check()?;
         Ok(cluster)
     }
@@ -160,6 +165,36 @@ impl Cluster {
     /// The number of the workers that this file is about: 0 as it is read.
     pub fn clique(&self) -> u16 {
         self.clique
+    }
+
+    /// What the workers of the nodes do, by their numbers.
+    pub fn duties(&self) -> &Duties {
+        &self.duties
+    }
+
+    /// What the workers do that this file is about.
+    pub fn duty(&self) -> Duty {
+        self.duties.of(self.clique)
+    }
+
+    /// Changes what the workers do.
+    pub fn set_duties(&mut self, duties: Duties) -> Result<()> {
+        let changed = Cluster { duties, ..self.clone() };
+        changed.check_duties()?;
+        *self = changed;
+        Ok(())
+    }
+
+    fn check_duties(&self) -> Result<()> {
+        // Nodes refuse a protocol that they do not know.
+        let config = catalog::service(&self.protocol, self.nodes(), self.threshold).ok();
+        if !self.duties.is_empty() && config.is_some_and(|config| !config.keeps_stock()) {
+            return Err(Error::Misuse(format!(
+                "{} takes no material that is made ahead, so all workers serve; name none that only serve or only make material",
+                self.protocol
+            )));
+        }
+        self.duties.check(self.cliques())
     }
 
     /// The same cluster as the workers of this number see it: with their addresses. `None` if the nodes have fewer workers.
@@ -324,7 +359,7 @@ impl Cluster {
             card.check()?;
             self.cards[..i].iter().try_for_each(|other| distinct(card, other))?;
         }
-        Ok(())
+        self.check_duties()
     }
 }
 
@@ -395,7 +430,7 @@ mod tests {
         for ((card, node), further) in cards.iter_mut().zip(1..).zip(further) {
             card.workers = (1..=further).map(|number| place(node, number)).collect();
         }
-        Cluster::define("shamir", 1, cards).expect("it fits")
+        Cluster::define("spdz-tower", 2, cards).expect("it fits")
     }
 
     #[test]
@@ -429,6 +464,28 @@ mod tests {
         let mut moved = cluster.clone();
         moved.cards[2].workers[0].client_address = "elsewhere:1".into();
         assert_ne!(moved.fingerprint(), cluster.fingerprint());
+        let mut told = cluster.clone();
+        let duties = Duties { serve_only: vec![0], make_only: vec![1, 2] };
+        told.set_duties(duties.clone()).expect("they fit");
+        assert_eq!(Cluster::parse(&told.to_text()).expect("parsed"), told);
+        assert_eq!(told.of_clique(2).expect("there").duty(), Duty::Make);
+        assert!(
+            told.lasting_digest() == cluster.lasting_digest() && told.fingerprint() != cluster.fingerprint()
+        );
+        let others = [(vec![], vec![1, 2]), (vec![0], vec![2]), (vec![0, 1], vec![2])];
+        let others = others.map(|(serve_only, make_only)| Duties { serve_only, make_only });
+        for duties in others {
+            let mut other = told.clone();
+            other.set_duties(duties).expect("they fit");
+            assert_ne!(other.fingerprint(), told.fingerprint());
+        }
+        assert!(
+            cluster.of_clique(0).expect("there").set_duties(duties.clone()).is_err(),
+            "there are no such workers"
+        );
+        let mut passive = Cluster::define("shamir", 1, cluster.cards.clone()).expect("it fits");
+        let refused = passive.set_duties(duties).expect_err("it takes no material").to_string();
+        assert!(refused.contains("shamir takes no material"), "{refused}");
         let mut taken = three();
         taken[0].workers = vec![Place { address: taken[1].address.clone(), client_address: "x:1".into() }];
         assert!(Cluster::define("shamir", 1, taken).expect_err("taken").to_string().contains("one address"));

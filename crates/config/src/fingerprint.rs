@@ -17,7 +17,7 @@ mod words;
 
 use std::fmt;
 
-use crate::{Card, Cluster, Error, Place, Replaced, Result};
+use crate::{Card, Cluster, Duties, Error, Place, Replaced, Result};
 use words::WORDS;
 
 /// The number of words in the short form, one for each byte.
@@ -60,6 +60,15 @@ impl Fingerprint {
                     fields.bytes(address.as_bytes());
                     fields.bytes(client_address.as_bytes());
                 }
+            }
+        }
+        // Nothing where all workers do both. This word has another length, too.
+        if !cluster.duties().is_empty() {
+            fields.bytes(b"duties");
+            let Duties { serve_only, make_only } = cluster.duties();
+            for numbers in [serve_only, make_only] {
+                fields.number(numbers.len());
+                numbers.iter().for_each(|number| fields.number((*number).into()));
             }
         }
         Fingerprint(*fields.0.finalize().as_bytes())

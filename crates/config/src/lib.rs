@@ -43,6 +43,7 @@ mod audit;
 mod card;
 mod client;
 mod cluster;
+mod duties;
 mod error;
 mod fingerprint;
 #[cfg(test)]
@@ -69,6 +70,7 @@ pub use audit::{AuditSettings, WhenUnwritable};
 pub use card::{Card, ClientCard, Place, certificate_fingerprint};
 pub use client::ClientDir;
 pub use cluster::{Change, Cluster, Consent, Replaced};
+pub use duties::{Duties, Duty};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use gateway::{

@@ -10,6 +10,7 @@ use polyclave_transport::TlsNet;
 use crate::Result;
 use crate::core::Core;
 use crate::error::system;
+use crate::material::preparation::Wanted;
 use crate::material::{epoch, preparation, rotation, set_up};
 use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
@@ -32,14 +33,14 @@ struct Crews {
     rotations: Crew,
 }
 
-/// The name of a run, the number of the kind, and how many items to make.
-type Fill = ([u8; 16], u8, u32);
+/// The name of a run, and what it makes.
+type Fill = ([u8; 16], Wanted);
 
 impl Crews {
     fn new(core: &Core) -> Result<Crews> {
         let material = core.material.clone();
-        let fill = move |(name, kind, count): Fill| {
-            if let Err(e) = preparation::join_fill(&material, name, kind, count) {
+        let fill = move |(name, wanted): Fill| {
+            if let Err(e) = preparation::join_fill(&material, name, wanted) {
                 tracing::warn!(error = material.members.told(&e), "no material was made");
             }
         };
@@ -206,7 +207,9 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
                 }
             })
         }
-        Order::Fill { name, kind, count } => crews.fills.give((name, kind, count)),
+        Order::Fill { name, kind, count, request } => {
+            crews.fills.give((name, Wanted { kind, count, request }))
+        }
         Order::Rotate { name } => {
             let material = core.material.clone();
             crews.rotations.spawn(&core.threads, move || {

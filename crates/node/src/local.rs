@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, Place, private};
+use polyclave_config::{Card, ClientDir, Cluster, Consent, Duties, NodeDir, NodeSettings, Place, private};
 use polyclave_protocol::Error;
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::Identity;
@@ -59,6 +59,8 @@ pub struct Shared<'s> {
     pub store: &'s str,
     /// The file with the password for it.
     pub password: Option<&'s Path>,
+    /// What the workers do; `None` if all of them serve and make material.
+    pub duties: Option<&'s Duties>,
 }
 
 /// Ports of one worker: for its peers, for clients, and for HTTP.
@@ -111,7 +113,10 @@ pub fn create_on(
         cards.push(card.map_err(system)?);
         paths.push(path);
     }
-    let cluster = Cluster::define(protocol, threshold, cards).map_err(system)?;
+    let mut cluster = Cluster::define(protocol, threshold, cards).map_err(system)?;
+    if let Some(duties) = shared.and_then(|shared| shared.duties) {
+        cluster.set_duties(duties.clone()).map_err(system)?;
+    }
     cluster.save(&dir.join("cluster.toml")).map_err(system)?;
 
     let identity = Identity::generate_named("client", VALID_DAYS)?;

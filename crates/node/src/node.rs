@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use polyclave_config::{Card, Cluster, NodeDir, NodeLimits, StockSettings};
+use polyclave_config::{Card, Cluster, Duty, NodeDir, NodeLimits, StockSettings};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
@@ -190,7 +190,10 @@ fn start(
     let adversary = config.promise();
     let Strategy { requests, material } = Strategy::of(&config);
     let (config, threads) = (Arc::new(config), Arc::new(Threads::default()));
-    let levels = levels(&cluster, &settings.stock);
+    let levels = match cluster.duty() {
+        Duty::Make => Levels { aes_blocks: 0, des_blocks: 0 },
+        Duty::Both | Duty::Serve => levels(&cluster, &settings.stock),
+    };
     let members = Arc::new(Members::new(cluster, me));
     let network = Arc::new(Network::new(members.clone(), mesh));
     let keys = Keys::new(store.clone(), (config.quorum(), members.nodes), settings.limits.keys);
@@ -300,6 +303,12 @@ fn of_worker(dir: &NodeDir, cluster: Cluster, store: &Store) -> Result<Cluster> 
             cluster.cliques() - 1
         ))
     })?;
+    if !cluster.duties().is_empty() && !store.is_shared() {
+        return Err(Error::misuse(
+            "the cluster file has workers that only serve or only make material. They hand it to each other through a PostgreSQL server, and the \
+             store of this node is a file: move it (`polyclave node migrate`), or let all workers do both (`polyclave cluster duties`)",
+        ));
+    }
     match number == 0 || workers::have_agreed(store).map_err(system)? {
         true => Ok(seen),
         false => Err(Error::System(NO_SECRETS.into())),

@@ -21,6 +21,7 @@ mod budget;
 mod cache;
 mod checks;
 mod damage;
+mod delivery;
 pub(crate) mod engine;
 mod entry;
 mod erase;
@@ -62,6 +63,7 @@ use redb::{Database, DatabaseError, StorageBackend};
 
 pub use approvals::ApprovedReshare;
 pub use backup::restore;
+pub use delivery::{AskedLot, DeliveredLot, LotRequest, LotState, WantedLot};
 pub use engine::line::make_schema;
 pub use error::StoreError;
 pub use incarnation::{Incarnation, Start};

@@ -137,6 +137,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 #[derive(Serialize)]
 struct Clique {
     workers: u16,
+    /// What they do.
+    duty: &'static str,
     /// Nodes whose worker does not answer.
     silent: Vec<String>,
     /// Nodes whose worker is not connected with all others, or prepares, or is under quarantine.
@@ -166,7 +168,8 @@ impl Clique {
             0 => of_first.iter().for_each(|(party, answer)| note(*party, answer)),
             _ => client.status_of_clique(number).iter().for_each(|(party, answer)| note(*party, answer)),
         }
-        Clique { workers: number, silent, not_ready }
+        let duty = client.cluster().duties().of(number).told();
+        Clique { workers: number, duty, silent, not_ready }
     }
 
     fn told(&self) -> String {
@@ -174,8 +177,8 @@ impl Clique {
         let parts = parts.into_iter().filter(|(_, nodes)| !nodes.is_empty());
         let parts: Vec<String> =
             parts.map(|(what, nodes)| format!("those of {} {what}", nodes.join(", "))).collect();
-        let told = if parts.is_empty() { "all serve".to_owned() } else { parts.join("; ") };
-        format!("workers {}: {told}", self.workers)
+        let told = if parts.is_empty() { "all are ready".to_owned() } else { parts.join("; ") };
+        format!("workers {}, which {}: {told}", self.workers, self.duty)
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use polyclave_node::local::{PORTS, Shared, create, create_on, create_shared};
 use polyclave_protocol::catalog;
 
+use super::duties;
 use crate::protocols::{self, Properties, parties, properties, threshold};
 use crate::say;
 
@@ -41,6 +42,9 @@ pub struct Arguments {
     /// The private file with the password for it
     #[arg(long, value_name = "FILE", requires = "store")]
     store_password: Option<PathBuf>,
+
+    #[command(flatten)]
+    duties: duties::Options,
 }
 
 fn after_help() -> String {
@@ -82,10 +86,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let threshold = threshold(protocol, parties, arguments.threshold, 1)?;
     let Properties { adversary, keeps_stock, .. } = properties(protocol, parties, threshold)?;
     let workers = usize::from(arguments.workers);
+    let duties = arguments.duties.duties();
+    duties.check(workers)?;
     let shared = arguments.store.as_deref().map(|store| Shared {
         workers,
         store,
         password: arguments.store_password.as_deref(),
+        duties: Some(&duties),
     });
     let local = match (arguments.first_port, shared) {
         (Some(first), shared) => {

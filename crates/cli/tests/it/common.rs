@@ -33,7 +33,12 @@ impl Place {
 
     /// Sets the levels of the stock of a node, which has none of its own.
     pub fn set_stock(&self, node: usize, aes_blocks: usize, des_blocks: usize) {
-        let path = format!("try/node-{node}/node.toml");
+        self.set_stock_of(&format!("node-{node}"), aes_blocks, des_blocks);
+    }
+
+    /// The same for the worker of a directory.
+    pub fn set_stock_of(&self, dir: &str, aes_blocks: usize, des_blocks: usize) {
+        let path = format!("try/{dir}/node.toml");
         let settings = String::from_utf8(self.read(&path)).expect("it is text");
         let levels = format!("[stock]\naes_blocks = {aes_blocks}\ndes_blocks = {des_blocks}\n");
         let set = settings.replace("[stock]\n", &levels);

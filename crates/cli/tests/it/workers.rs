@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_harness::postgres::Postgres;
+use polyclave_node::local::worker_dir;
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::Mode;
 
@@ -40,6 +41,7 @@ fn below(bound: u64) -> u64 {
 /// A cluster whose workers are processes.
 struct Trial {
     place: Place,
+    nodes: usize,
     workers: usize,
 }
 
@@ -50,17 +52,17 @@ impl Trial {
         place.run(&format!(
             "cluster new try --protocol {protocol} --parties {NODES} --workers {workers} --store {url}"
         ));
-        Trial { place, workers }
+        Trial { place, nodes: NODES, workers }
     }
 
     fn start(&self, at: usize) -> Running {
-        let (node, worker) = (1 + at % NODES, at / NODES);
-        let dir = if worker == 0 { format!("node-{node}") } else { format!("node-{node}-worker-{worker}") };
+        let (node, worker) = (1 + at % self.nodes, at / self.nodes);
+        let dir = worker_dir(&format!("node-{node}"), worker as u16);
         self.place.start(&format!("node run try/{dir} --log error"))
     }
 
     fn start_all(&self) -> Vec<Running> {
-        let all: Vec<Running> = (0..NODES * self.workers).map(|at| self.start(at)).collect();
+        let all: Vec<Running> = (0..self.nodes * self.workers).map(|at| self.start(at)).collect();
         all.iter().for_each(|worker| drop(worker.wait_for("is ready")));
         all
     }
@@ -140,6 +142,61 @@ fn requests_go_on_while_workers_and_the_server_are_killed_and_nothing_is_lost_or
     assert!(report.contains("nothing is lost, and nothing was spent twice"), "{report}");
 }
 
+/// Workers 0 only serve, 1 and 2 only make material.
+#[test]
+fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_these_is_killed() {
+    let Some(server) = Postgres::start("workers that only make material", &[]) else { return };
+    let place = Place::new();
+    let url = server.url();
+    let new = format!("cluster new try --protocol spdz-tower --parties 2 --workers 3 --store {url}");
+    assert!(place.fails(&format!("{new} --make-only 0")).contains("worker 0 has to serve"));
+    place.run(&format!("{new} --serve-only 0 --make-only 1,2"));
+    // Little, so that requests soon take what was made after a kill.
+    (1..=2)
+        .flat_map(|node| (0..3).map(move |worker| worker_dir(&format!("node-{node}"), worker)))
+        .for_each(|dir| place.set_stock_of(&dir, 4, 1));
+    let trial = Trial { place, nodes: 2, workers: 3 };
+    let mut running = trial.start_all();
+    let place = &trial.place;
+    assert!(place.run("cluster show try/cluster.toml").contains("Workers 2 make material only"));
+    place.run("key generate k");
+    let client = trial.client();
+    let (stop, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let told = std::thread::scope(|scope| {
+        let _stop = OnDrop(&stop);
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                let (mut sealed, mut opened) = (Vec::new(), Vec::new());
+                let sealing = client.seal("k", &mut &b"twelve boxes"[..], &mut sealed, &mut |_| ());
+                if sealing
+                    .and_then(|_| client.open_sealed("k", &mut &sealed[..], &mut opened, &mut |_| ()))
+                    .is_ok()
+                {
+                    assert_eq!(opened, b"twelve boxes");
+                    answers.fetch_add(1, Relaxed);
+                }
+            }
+        });
+        goes_on(&answers, "the start");
+        for at in [2, 5, 0] {
+            running[at].kill();
+            running[at].wait_until_gone();
+            // Those that serve are needed; of those that make material one clique is left.
+            if at >= 2 {
+                goes_on(&answers, "the end of a worker that makes material");
+            }
+            running[at] = trial.start(at);
+            running[at].wait_for("is ready");
+            goes_on(&answers, "its next start");
+        }
+        place.run("client status")
+    });
+    assert!(told.contains("workers 1, which make material only: all are ready"), "{told}");
+    client.end();
+    running.into_iter().for_each(Running::end);
+    assert!(place.run("cluster check try").contains("nothing is lost, and nothing was spent twice"));
+}
+
 /// Says so when it is dropped.
 struct OnDrop<'s>(&'s AtomicBool);
 
@@ -169,7 +226,7 @@ fn workers_start_again_after_a_refresh_and_what_cannot_be_meant_is_refused() {
     }
     place.until("all workers serve", || {
         let told = place.output("client status");
-        String::from_utf8_lossy(&told.stdout).matches(": all serve").count() == 2
+        String::from_utf8_lossy(&told.stdout).matches(": all are ready").count() == 2
     });
     assert!(place.run("cluster show try/cluster.toml").contains("worker 1 at 127.0.0.1:"));
     // What is for all workers is done at the first.

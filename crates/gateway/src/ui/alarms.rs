@@ -60,13 +60,27 @@ pub(super) fn alarms(cluster: &Cluster, nodes: &[Shown<'_>], now: u64) -> Value 
 }
 
 fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
-    let there = nodes.iter().filter(|node| node.what().is_some()).count();
-    let Cluster { needed, nodes: all, .. } = cluster;
+    let Cluster { needed, nodes: all, cliques, .. } = cluster;
+    let answering =
+        |worker: u16| nodes.iter().filter(|node| node.worker == worker && node.what().is_some()).count();
+    let serving: BTreeSet<u16> =
+        nodes.iter().filter(|node| node.duty.serves()).map(|node| node.worker).collect();
+    let there = serving.iter().map(|worker| answering(*worker)).max().unwrap_or_default();
     if there < *needed {
         alarms.bad(
             format!("Requests cannot be served: {there} of {all} nodes answer, and {needed} are needed."),
             "Start the nodes that are gone.",
         );
+    } else if *cliques > 1 {
+        for worker in serving.into_iter().filter(|worker| answering(*worker) < *needed) {
+            alarms.bad(
+                format!(
+                    "Workers {worker} serve nothing: {} of {all} answer, and {needed} are needed. Others serve.",
+                    answering(worker)
+                ),
+                "Start those that are gone.",
+            );
+        }
     }
     let off = |node: &&Shown<'_>| {
         node.report().is_some_and(|report| report.corrects && report.status.connected.len() < *all)
@@ -86,7 +100,7 @@ fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
 }
 
 fn of_reach(alarms: &mut Alarms, node: &Shown<'_>) {
-    let name = node.name;
+    let name = &node.name;
     match node.gone() {
         Some((_, why)) if is_not_allowed(why) => alarms.bad(
             format!("{name} does not admit this client."),
@@ -108,7 +122,7 @@ fn of_reach(alarms: &mut Alarms, node: &Shown<'_>) {
 }
 
 fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
-    let (Some(what), name) = (node.what(), node.name) else { return };
+    let (Some(what), name) = (node.what(), &node.name) else { return };
     let status = what.status();
     if status.quarantined {
         let why = node.report().and_then(|report| report.quarantine.as_deref()).unwrap_or("a check failed");
@@ -168,7 +182,7 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
 }
 
 fn of_audit(alarms: &mut Alarms, node: &Shown<'_>) {
-    let name = node.name;
+    let name = &node.name;
     if let Some(why) = node.seen.history.contradiction() {
         alarms.bad(
             format!("The audit log of {name} does not go on from where it was: {why}."),

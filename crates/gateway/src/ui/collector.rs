@@ -1,6 +1,6 @@
 //! Asks each node once a second while somebody looks, and tells all who look the same.
 //!
-//! Each node has a thread of its own, so one that does not answer delays nobody else's figures. The threads wait while nobody looks.
+//! Each worker of each node has a thread of its own, so one that does not answer delays nobody else's figures. The threads wait while nobody looks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -51,13 +51,14 @@ pub(super) struct Shared {
     cluster: Cluster,
     own: Option<Own>,
     viewers: Arc<Viewers>,
-    nodes: Vec<Mutex<Seen>>,
+    /// Of each clique, each node's worker.
+    workers: Vec<Mutex<Seen>>,
     stopping: AtomicBool,
     /// Raised when somebody begins to look, or all ends.
     wake: (Mutex<()>, Condvar),
 }
 
-/// What one node said last.
+/// What one worker of a node said last.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) told: Option<Said>,
@@ -102,25 +103,27 @@ impl Collector {
     /// Starts the threads, which wait until somebody looks.
     pub(crate) fn new(client: Arc<Client>, own: Option<Own>) -> crate::Result<Arc<Collector>> {
         let cluster = Cluster::of(&client)?;
-        let nodes = client.cluster().nodes();
+        let (nodes, cliques) = (client.cluster().nodes(), client.cluster().cliques());
         let shared = Arc::new(Shared {
             client,
             cluster,
             own,
             viewers: Arc::default(),
-            nodes: (0..nodes).map(|_| Mutex::default()).collect(),
+            workers: (0..nodes * cliques).map(|_| Mutex::default()).collect(),
             stopping: AtomicBool::new(false),
             wake: Default::default(),
         });
         let (sender, newest) = watch::channel(None);
         let collector = Collector { shared: shared.clone(), newest, threads: Mutex::default() };
-        for node in Party::all(nodes) {
+        for (at, (worker, node)) in places(cliques, nodes).enumerate() {
             let of_thread = shared.clone();
-            collector.spawn("watch a node", move || of_thread.run(|| of_thread.ask(node)))?;
+            collector.spawn("watch a node", move || {
+                of_thread.run(|| of_thread.ask(&of_thread.workers[at], worker, node));
+            })?;
         }
         collector.spawn("snapshots", move || {
             shared.run(|| {
-                let text = snapshot(&shared.cluster, &shared.client, &shared.nodes, shared.told().as_ref());
+                let text = snapshot(&shared.cluster, &shared.client, &shared.workers, shared.told().as_ref());
                 sender.send_replace(Some(Bytes::from(format!("data: {text}\n\n"))));
             });
         })?;
@@ -210,8 +213,7 @@ impl Shared {
         self.own.as_ref().map(|own| own.counts.told(own.queue.lengths()))
     }
 
-    fn ask(&self, node: Party) {
-        let seen = &self.nodes[node.index()];
+    fn ask(&self, seen: &Mutex<Seen>, worker: u16, node: Party) {
         let began = Instant::now();
         {
             let mut seen = seen.lock();
@@ -221,10 +223,10 @@ impl Shared {
             }
             seen.asked = Some(began);
         }
-        let answer = match self.client.report(node) {
+        let answer = match self.client.report(worker, node) {
             Ok(report) => Ok(What::Report(Box::new(clipped(report)))),
             Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Denied => {
-                self.client.status_of(node).map(|status| What::Status(status, refusal.message))
+                self.client.status_of(worker, node).map(|status| What::Status(status, refusal.message))
             }
             Err(e) => Err(e),
         };
@@ -244,6 +246,11 @@ impl Shared {
             }
         }
     }
+}
+
+/// The workers in the order in which they are kept and shown: their number, and their node.
+pub(super) fn places(cliques: usize, nodes: usize) -> impl Iterator<Item = (u16, Party)> {
+    (0..).take(cliques).flat_map(move |worker| Party::all(nodes).map(move |node| (worker, node)))
 }
 
 /// The report with no more than an honest node tells.

@@ -110,7 +110,7 @@ function alarms(told) {
 
 function sees(node, names) {
   const box = make('span');
-  const told = names.filter((name) => name !== node.name).map((name) => {
+  const told = names.filter((name) => name !== node.node).map((name) => {
     const there = node.sees.includes(name);
     const why = (node.why_missing || {})[name];
     const mark = make('span', { class: 'mark ' + (there ? 'good' : 'bad') }, (there ? '✓\u00a0' : '✕\u00a0') + name);
@@ -142,10 +142,12 @@ function audit(node) {
 }
 
 function nodes(told) {
-  const names = told.nodes.map((node) => node.name);
+  const names = [...new Set(told.nodes.map((node) => node.node))];
+  const alike = told.nodes.every((node) => node.duty === told.nodes[0].duty);
   const n = [, , , 'n', 'n', 'n', 'n', 'n'];
   rows('nodes', n, told.nodes.map((node) => {
-    const name = [node.name + node.address, 'name whole', make('span', {}, node.name, ' ', make('span', { class: 'soft mono' }, node.address))];
+    const duty = alike ? '' : node.duty;
+    const name = [node.name + node.address + duty, 'name whole', make('span', {}, node.name, ' ', make('span', { class: 'soft mono' }, node.address), duty ? make('span', { class: 'soft' }, ' ' + duty) : '')];
     const is = state(node);
     if (node.gone || node.answer_ms == null) {
       return [name, [is[0], is[1] + ' whole'], [node.gone ? node.gone.why : '', 'soft whole'], DASH, DASH, DASH, DASH, DASH, [DASH, 'soft']];

@@ -5,16 +5,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
 use polyclave_client::{Client, Error};
+use polyclave_config::Duty;
+use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Reason, Report};
 use serde_json::{Value, json};
 
 use super::alarms::alarms;
-use super::collector::{Said, Seen, What};
+use super::collector::{Said, Seen, What, places};
 use super::history::{quantile, sum};
 use crate::counts::Told;
 
@@ -28,6 +29,7 @@ pub(super) struct Cluster {
     promise: String,
     pub(super) needed: usize,
     pub(super) nodes: usize,
+    pub(super) cliques: usize,
     threshold: usize,
     client: String,
 }
@@ -44,15 +46,20 @@ impl Cluster {
             promise: config.promise(),
             needed: config.quorum(),
             nodes,
+            cliques: cluster.cliques(),
             threshold,
             client: client.name().into(),
         })
     }
 }
 
-/// A node, as it is shown.
+/// A worker of a node, as it is shown.
 pub(super) struct Shown<'s> {
-    pub(super) name: &'s str,
+    /// The node's name, and for all but the first worker its number.
+    pub(super) name: String,
+    node: &'s str,
+    pub(super) worker: u16,
+    pub(super) duty: Duty,
     pub(super) seen: MutexGuard<'s, Seen>,
 }
 
@@ -83,13 +90,24 @@ pub(super) fn snapshot(
     seen: &[Mutex<Seen>],
     own: Option<&Told>,
 ) -> String {
-    let nodes: Vec<Shown<'_>> = Party::all(seen.len())
+    let places = places(cluster.cliques, cluster.nodes);
+    let nodes: Vec<Shown<'_>> = places
         .zip(seen)
-        .map(|(node, seen)| Shown { name: client.node_name(node), seen: seen.lock() })
+        .map(|((worker, party), seen)| {
+            let node = client.node_name(party);
+            let name = if worker == 0 { node.into() } else { format!("{node} worker {worker}") };
+            Shown { name, node, worker, duty: client.cluster().duties().of(worker), seen: seen.lock() }
+        })
         .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let told = nodes.iter().zip(client.cluster().cards());
-    let rows: Vec<Value> = told.map(|(node, card)| row(node, &card.client_address, client)).collect();
+    let cards = client.cluster().cards();
+    let address = |worker: u16, node: &str| {
+        let card = cards.iter().find(|card| card.name == node);
+        card.and_then(|card| card.places().nth(worker.into()))
+            .map_or_else(String::new, |at| at.client_address)
+    };
+    let rows: Vec<Value> =
+        nodes.iter().map(|node| row(node, &address(node.worker, node.node), client)).collect();
     let (keys, keys_of) = keys(&nodes);
     json!({
         "now": now,
@@ -117,6 +135,9 @@ fn row(node: &Shown<'_>, address: &str, client: &Client) -> Value {
     let seen = &node.seen;
     let mut row = json!({
         "name": node.name,
+        "node": node.node,
+        "worker": node.worker,
+        "duty": node.duty.told(),
         "address": address,
         "asked_ms": seen.asked.map(|asked| asked.elapsed().as_millis() as u64),
         "gone": node.gone().map(|(seconds, why)| json!({ "seconds": seconds, "why": why.to_string() })),
@@ -158,8 +179,8 @@ fn correction(nodes: &[Shown<'_>]) -> Option<&'static str> {
         return None;
     }
     let corrects = reports.iter().any(|report| report.corrects);
-    let whole =
-        reports.len() == nodes.len() && reports.iter().all(|r| r.status.connected.len() == nodes.len());
+    let sees_all = |report: &&Report| report.status.connected.len() == nodes_of_a_clique(nodes);
+    let whole = reports.len() == nodes.len() && reports.iter().all(sees_all);
     Some(match (corrects, whole) {
         (false, _) => "none",
         (true, true) => "on",
@@ -167,9 +188,14 @@ fn correction(nodes: &[Shown<'_>]) -> Option<&'static str> {
     })
 }
 
+/// How many nodes there are, each with the same number of workers.
+fn nodes_of_a_clique(nodes: &[Shown<'_>]) -> usize {
+    nodes.iter().filter(|node| node.worker == 0).count()
+}
+
 /// The numbers of the node that has most keys, and its name: each node has its own, and one that lacks some says less.
 fn keys(nodes: &[Shown<'_>]) -> (Value, Option<String>) {
-    let told = nodes.iter().filter_map(|node| Some((node.report()?, node.name)));
+    let told = nodes.iter().filter_map(|node| Some((node.report()?, &node.name)));
     let told = told.filter(|(report, _)| report.keys.is_some());
     let Some((report, name)) = told.max_by_key(|(report, _)| report.status.keys) else {
         return (Value::Null, None);
@@ -187,7 +213,7 @@ fn keys(nodes: &[Shown<'_>]) -> (Value, Option<String>) {
             key["spent"] = json!(spent_most(of.0, of.1));
         }
     }
-    (value, Some(name.into()))
+    (value, Some(name.clone()))
 }
 
 /// Certificates, as the nodes have them: the same holder once for each end.
@@ -223,9 +249,10 @@ fn stock(nodes: &[Shown<'_>]) -> Value {
     Value::Array(kinds.collect())
 }
 
-/// Requests by operation: most that a node has answered, and the highest rate. Each request is served by several nodes.
+/// Requests by operation: of each clique most that one of its workers has answered, and the highest rate, since each request is served by several
+/// nodes; summed over cliques, since each request is served by one of these.
 fn requests(nodes: &[Shown<'_>]) -> Value {
-    let mut totals: BTreeMap<String, (u64, f64)> = BTreeMap::new();
+    let mut of_cliques: BTreeMap<(String, u16), (u64, f64)> = BTreeMap::new();
     let mut latencies: Vec<u64> = Vec::new();
     for node in nodes {
         let Some(report) = node.report() else { continue };
@@ -236,7 +263,7 @@ fn requests(nodes: &[Shown<'_>]) -> Value {
         }
         let rates = node.seen.history.rates();
         for (operation, count) in own {
-            let total = totals.entry(operation.into()).or_default();
+            let total = of_cliques.entry((operation.into(), node.worker)).or_default();
             total.0 = total.0.max(count);
             total.1 = total.1.max(rates.get(operation).copied().unwrap_or_default());
         }
@@ -244,13 +271,25 @@ fn requests(nodes: &[Shown<'_>]) -> Value {
         latencies.resize(latencies.len().max(more.len()), 0);
         latencies.iter_mut().zip(more).for_each(|(sum, count)| *sum = sum.saturating_add(count));
     }
-    let rate = nodes.iter().filter_map(|node| node.seen.history.rate().filter(|_| node.report().is_some()));
+    let mut totals: BTreeMap<String, (u64, f64)> = BTreeMap::new();
+    for ((operation, _), (count, rate)) in of_cliques {
+        let total = totals.entry(operation).or_default();
+        *total = (total.0.saturating_add(count), total.1 + rate);
+    }
+    let mut rates: BTreeMap<u16, f64> = BTreeMap::new();
+    for node in nodes.iter().filter(|node| node.report().is_some()) {
+        if let Some(rate) = node.seen.history.rate() {
+            let most = rates.entry(node.worker).or_default();
+            *most = most.max(rate);
+        }
+    }
+    let rate = (!rates.is_empty()).then(|| rates.values().sum::<f64>());
     let rows: Vec<Value> = totals
         .into_iter()
         .map(|(operation, (total, rate))| json!({ "operation": operation, "total": total, "rate": rate }))
         .collect();
     json!({
-        "rate": rate.max_by(f64::total_cmp), "p50": quantile(&latencies, 0.5), "p99": quantile(&latencies, 0.99), "rows": rows,
+        "rate": rate, "p50": quantile(&latencies, 0.5), "p99": quantile(&latencies, 0.99), "rows": rows,
     })
 }
 
@@ -265,7 +304,7 @@ fn refusals(nodes: &[Shown<'_>]) -> Value {
         let by: BTreeMap<&str, u64> = reports()
             .map(|(node, report)| {
                 let same = report.requests.iter().filter(|r| r.outcome == reason);
-                (node.name, sum(same.map(|r| &r.requests)))
+                (&node.name[..], sum(same.map(|r| &r.requests)))
             })
             .collect();
         let lately = reports().map(|(node, _)| node.seen.history.lately(&reason)).max();
@@ -276,7 +315,7 @@ fn refusals(nodes: &[Shown<'_>]) -> Value {
 
 /// Who saw which node at fault.
 fn faults(nodes: &[Shown<'_>]) -> Value {
-    let reports = nodes.iter().filter_map(|node| Some((node.name, node.report()?)));
+    let reports = nodes.iter().filter_map(|node| Some((&node.name, node.report()?)));
     let rows = reports.flat_map(|(by, report)| {
         report.faults.iter().map(move |fault| {
             json!({ "by": by, "node": fault.node, "outvoted": fault.outvoted, "silent": fault.silent })

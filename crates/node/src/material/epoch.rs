@@ -25,6 +25,7 @@ use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
 use crate::error::{refuse_damaged, system};
+use crate::material::preparation::compared;
 use crate::material::quarantine::judge;
 use crate::material::rotation::ROTATING;
 use crate::material::set_up::SetUp;
@@ -227,8 +228,8 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
         .members
         .handshake()
         .with("common secrets", &set_up.id)
-        .with("view of which start each node is in", &boots.concat())
-        .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
+        .with("view of which start each node is in", &boots.concat());
+    let parameters = compared(material, parameters);
     let session = hello(&material.config.handshake(parameters), &mut net)?;
     // Only when all are here: an order that comes late must not end what was made meanwhile.
     material.end_epoch("a new one is made");

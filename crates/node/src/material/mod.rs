@@ -1,6 +1,7 @@
 //! What the nodes make together ahead of requests: common secrets ([`set_up`]), epochs ([`epoch`]), material in stock ([`stock`]), and
 //! fresh common secrets that replace the old ones ([`rotation`]) and end a [`quarantine`].
 
+pub(crate) mod delivery;
 pub(crate) mod epoch;
 pub(crate) mod preparation;
 pub(crate) mod quarantine;

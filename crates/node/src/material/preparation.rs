@@ -13,12 +13,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclave_config::Duty;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::session::random_bytes;
+use polyclave_protocol::session::{HandshakeParameters, random_bytes};
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party};
+use polyclave_transport::TlsNet;
 use polyclave_transport::wire::StockLevel;
 
 use crate::Result;
@@ -28,7 +30,7 @@ use crate::material::stock::claiming::FULL;
 use crate::material::stock::fill::{Run, fill};
 use crate::material::strategy::Preparation;
 use crate::material::target::Target;
-use crate::material::{epoch, rotation};
+use crate::material::{delivery, epoch, rotation};
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::{Levels, Order};
 use crate::threads::{POLL_INTERVAL, Threads};
@@ -71,7 +73,9 @@ pub(crate) fn prepare(material: &Arc<Material>) {
         let done = name().and_then(|name| match next {
             Preparation::Rotation => rotation::lead(material, name),
             Preparation::Epoch => epoch::lead(material, name),
-            Preparation::Fill { kind, count } => lead_fill(material, name, kind, count),
+            Preparation::Fill { kind, count, request } => {
+                lead_fill(material, name, Wanted { kind, count, request })
+            }
         });
         lacking = None;
         let some_are_missed = matches!(done, Err(Error::Closed { .. } | Error::Timeout { .. }));
@@ -107,10 +111,26 @@ fn name() -> Result<[u8; 16]> {
     Ok(name)
 }
 
+/// What one run makes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// The number of the kind.
+    pub(crate) kind: u8,
+    /// How many items.
+    pub(crate) count: u32,
+    /// The request of another worker of this node for which they are; `None` for the stock.
+    pub(crate) request: Option<[u8; 16]>,
+}
+
+/// At the leading node: the material that is made next, for the stock or for other workers.
+pub(crate) fn next_lot(material: &Material) -> Option<Preparation> {
+    lacking_kind(material).or_else(|| delivery::next(material))
+}
+
 /// Finds a kind of which there is too little, the emptiest first, and how many items to make of it in one run.
-pub(crate) fn lacking_kind(material: &Material) -> Option<Preparation> {
+fn lacking_kind(material: &Material) -> Option<Preparation> {
     let epoch = material.epoch()?;
-    if !material.network.is_complete() || material.is_quarantined() {
+    if !material.duty().serves() || !material.network.is_complete() || material.is_quarantined() {
         return None;
     }
     let own = material.levels();
@@ -131,12 +151,16 @@ pub(crate) fn lacking_kind(material: &Material) -> Option<Preparation> {
         })
     });
     let (_, at, count) = lacking.min()?;
-    Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()? })
+    Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()?, request: None })
 }
 
-fn lead_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
-    material.network.order_all(Order::Fill { name, kind, count })?;
-    join_fill(material, name, kind, count)?;
+fn lead_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> {
+    let Wanted { kind, count, request } = wanted;
+    material.network.order_all(Order::Fill { name, kind, count, request })?;
+    join_fill(material, name, wanted)?;
+    if request.is_some() {
+        return Ok(());
+    }
     let target = &material.targets[usize::from(kind)];
     let more = count as usize * FULL / target.items().max(1);
     material.network.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
@@ -146,50 +170,72 @@ fn lead_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Resul
 /// Takes part in making material. Refuses a leader that asks for much more than this node is to hold. Stocks can differ a little between
 /// nodes, when some nodes did not complete a run. Nothing is given up before all nodes have met; otherwise one order would be enough to
 /// empty the stock of all (`stock/census.rs`).
-pub(crate) fn join_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
+pub(crate) fn join_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> {
     // The run before may be ending here.
     let Some(_alone) = material.filling.try_lock_for(ENDING) else {
         return Err(Error::System("material is being made already".into()));
     };
     let epoch =
         material.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
-    let (kind, count) = (usize::from(kind), count as usize);
+    let (kind, count) = (usize::from(wanted.kind), wanted.count as usize);
     let fits = |target| epoch.lots.claiming().fitting(&epoch.lots, target).contains(&count);
-    if !material.targets.get(kind).is_some_and(fits) {
+    if wanted.request.is_none() && !material.targets.get(kind).is_some_and(fits) {
         // Claims may have been lost on their way here, so that what they took is still here. The nodes begin anew.
         material.strategy.give_up(material, "more material was ordered than there is room for");
         return Err(Error::System("the first node ordered more material than this node keeps".into()));
     }
-    let made = make(material, &epoch, name, kind, count);
+    let made = make(material, &epoch, name, wanted);
     let outcome = if made.is_ok() { "done" } else { "failed" };
     metrics::counter!("polyclave_fills_total", "outcome" => outcome).increment(1);
     made
 }
 
-fn make(material: &Material, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -> Result<()> {
+fn make(material: &Material, epoch: &Epoch, name: [u8; 16], wanted: Wanted) -> Result<()> {
     let mut net = meet(material, "fill", name)?;
-    let streams = streams(&mut net)?;
-    let target = &material.targets[kind];
-    let kind = &target.kind;
-    let parameters = material
-        .members
-        .handshake()
-        .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
-    let parameters = material.config.handshake(parameters);
-    let run = Run { kind, count, level: target.items(), streams };
-    let made = fill(&epoch.lots, parameters, &run, &mut net, |stream, count, net| {
-        material.config.make_material(&epoch.setup, stream, kind, count, net)
-    });
+    let duty = material.duty();
+    let most = if duty == Duty::Serve { material.streams_of_makers() } else { streams_here() };
+    let streams = streams(most, &mut net)?;
+    let made = match wanted.request {
+        Some(request) => delivery::make(material, epoch, request, streams, &mut net),
+        None => fill_stock(material, epoch, wanted, streams, &mut net),
+    };
     made.inspect_err(|e| {
         material.strategy.judge(material, "making material", e);
     })
 }
 
-/// On how many streams the nodes make material, each with a thread of its own: as many as the node with the fewest processors has half of.
-/// The other half is for requests.
-fn streams(net: &mut dyn Net) -> Result<usize> {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let mine = (processors / 2).clamp(1, MOST_STREAMS) as u8;
+fn fill_stock(
+    material: &Material,
+    epoch: &Epoch,
+    wanted: Wanted,
+    streams: usize,
+    net: &mut TlsNet,
+) -> Result<()> {
+    let target = &material.targets[usize::from(wanted.kind)];
+    let (kind, duty) = (&target.kind, material.duty());
+    let run = Run { kind, count: wanted.count as usize, level: target.items(), streams };
+    let parameters = material.config.handshake(compared(material, material.members.handshake()));
+    fill(&epoch.lots, parameters, &run, net, |stream, count, net| match duty {
+        Duty::Serve => delivery::ask(material, &stream, kind, count, net),
+        Duty::Both | Duty::Make => material.config.make_material(&epoch.setup, stream, kind, count, net),
+    })
+}
+
+/// Adds what the nodes have to agree on who make material together.
+pub(super) fn compared(material: &Material, parameters: HandshakeParameters) -> HandshakeParameters {
+    parameters
+        .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes())
+        .with("what these workers do (cluster file)", material.duty().told().as_bytes())
+}
+
+/// On how many streams this node makes material at most. The other half of its processors is for requests.
+fn streams_here() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get) / 2
+}
+
+/// On how many streams the nodes make material, each with a thread of its own: as many as the node with the fewest.
+fn streams(most: usize, net: &mut dyn Net) -> Result<usize> {
+    let mine = most.clamp(1, MOST_STREAMS) as u8;
     let theirs = tell_all(&[mine], net)?.into_iter().map(|(_, [wanted])| wanted);
     Ok(usize::from(theirs.fold(mine, u8::min).max(1)))
 }

@@ -63,7 +63,7 @@ use claims::Range;
 use lot::{Lot, Standing};
 
 /// The most that one run makes at a time: one step of progress.
-const MOST_BYTES_AT_ONCE: usize = 64 << 20;
+pub(crate) const MOST_BYTES_AT_ONCE: usize = 64 << 20;
 
 /// The most material that this node holds, whatever other nodes want made.
 const MOST_BYTES: usize = 8 << 30;
@@ -207,8 +207,8 @@ impl Lots {
         self.last_claim.lock().is_none_or(|last| last.elapsed() >= QUIET)
     }
 
-    /// The bytes that some items take; an error if there is no room for them.
-    fn room_for(&self, kind: &Kind, count: usize) -> Result<usize> {
+    /// An error if there is no room for some items.
+    fn room_for(&self, kind: &Kind, count: usize) -> Result<()> {
         self.refuse_unknown(kind)?;
         let bytes = count.saturating_mul(kind.item_bytes);
         if count == 0 || bytes > MOST_BYTES_AT_ONCE {
@@ -216,7 +216,7 @@ impl Lots {
         }
         let there: usize = self.lock().iter().map(Lot::bytes).sum();
         match there + bytes <= MOST_BYTES {
-            true => Ok(bytes),
+            true => Ok(()),
             false => Err(Error::System(format!("there are {there} bytes of material already"))),
         }
     }

@@ -14,8 +14,8 @@ pub(crate) enum Preparation {
     Rotation,
     /// An [epoch](crate::material::epoch).
     Epoch,
-    /// Items for the stock: the number of the kind, and how many.
-    Fill { kind: u8, count: u32 },
+    /// Items: the number of the kind, and how many; for the stock, or for the request of another worker.
+    Fill { kind: u8, count: u32, request: Option<[u8; 16]> },
 }
 
 /// How the nodes make material ahead of requests, and what ends it.

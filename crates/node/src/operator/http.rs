@@ -29,8 +29,13 @@ const UPKEEP: Duration = Duration::from_secs(5);
 /// Upper bounds of the buckets of durations, in seconds.
 const BUCKETS: [f64; 12] = [0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0, 10.0, 60.0];
 
-fn record() -> Option<PrometheusHandle> {
-    PrometheusBuilder::new().set_buckets(&BUCKETS).ok()?.install_recorder().ok()
+/// The metrics of one of several workers of a node have its number, so that they can be told apart, and summed.
+fn record(worker: Option<u16>) -> Option<PrometheusHandle> {
+    let mut builder = PrometheusBuilder::new().set_buckets(&BUCKETS).ok()?;
+    if let Some(number) = worker {
+        builder = builder.add_global_label("worker", number.to_string());
+    }
+    builder.install_recorder().ok()
 }
 
 /// A running server. It ends when this is dropped.
@@ -56,7 +61,8 @@ pub(crate) fn start(address: &str, core: Arc<Core>) -> Result<Server> {
     listener.set_nonblocking(true).map_err(broken)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(broken)?;
-    let recorder = RECORDER.get_or_init(record).clone();
+    let worker = core.store.is_shared().then(|| core.members.cluster.clique());
+    let recorder = RECORDER.get_or_init(|| record(worker)).clone();
     let upkeep = recorder.clone();
     let for_health = core.clone();
     let ready = move || {

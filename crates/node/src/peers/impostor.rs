@@ -91,7 +91,8 @@ fn orders_of_one_node_cost_the_others_no_stock() {
 
     drop(nodes.remove(0));
     let count = u32::MAX;
-    let fills: Vec<Order> = (0..8).map(|kind| Order::Fill { name: [kind; 16], kind, count }).collect();
+    let fills: Vec<Order> =
+        (0..8).map(|kind| Order::Fill { name: [kind; 16], kind, count, request: None }).collect();
     let _streams = order_all(&open(0), &fills);
     thread::sleep(2 * BEAT_EVERY);
     assert_eq!(mac().expect("computed by the others"), before);

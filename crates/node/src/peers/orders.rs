@@ -36,8 +36,9 @@ pub(crate) enum Order {
     SetUp { name: [u8; 16] },
     /// Make an epoch, all nodes together.
     Renew { name: [u8; 16] },
-    /// Make a number of items of a kind of material, all nodes together.
-    Fill { name: [u8; 16], kind: u8, count: u32 },
+    /// Make a number of items of a kind of material, all nodes together: for the stock, or for the request with this id of another worker of each
+    /// node.
+    Fill { name: [u8; 16], kind: u8, count: u32, request: Option<[u8; 16]> },
     /// Take part in a round of a rotation, all nodes together.
     Rotate { name: [u8; 16] },
 }
@@ -133,7 +134,8 @@ mod tests {
             Order::Channel { serving: PartySet::all(3), name: [7; 16] },
             Order::SetUp { name: [9; 16] },
             Order::Renew { name: [1; 16] },
-            Order::Fill { name: [2; 16], kind: 3, count: 640 },
+            Order::Fill { name: [2; 16], kind: 3, count: 640, request: None },
+            Order::Fill { name: [2; 16], kind: 3, count: 640, request: Some([5; 16]) },
             Order::Rotate { name: [4; 16] },
         ];
         for order in orders {

@@ -27,6 +27,7 @@ use crate::computation::circuits::Circuits;
 use crate::computation::modes::{StepError, misplaced};
 use crate::computation::progress::Progress;
 use crate::keys::key_copy;
+use crate::material::delivery::refuse_at_maker;
 use crate::material::epoch::SessionContext;
 use crate::material::rotation::HeldOff;
 use crate::requests::agreement::agree;
@@ -88,7 +89,8 @@ fn try_serve(
     faults: &mut Faults,
 ) -> Result<(), Refusal> {
     let first = plan.request.first.take();
-    let ready = service.material.context().and_then(|context| {
+    let ready = refuse_at_maker(&service.material).and_then(|()| service.material.context());
+    let ready = ready.and_then(|context| {
         *blocks = admit_first(service, client, &mut plan, first.as_ref())?;
         Ok(context)
     });

@@ -93,6 +93,45 @@ pub(super) trait Database: Send + Sync {
 
     /// Where it is, for messages.
     fn place(&self) -> &str;
+
+    /// The way in which workers hand material to each other, if there can be several.
+    fn deliveries(&self) -> Option<&dyn Deliveries> {
+        None
+    }
+}
+
+/// How far a lot is that a worker has asked others for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LotState {
+    /// It is not here yet.
+    Awaited,
+    /// It is there.
+    Delivered,
+    /// The request is gone, or whoever was to make it.
+    Gone,
+}
+
+/// Requests of workers for lots of material, each with an id, and the lots. They are not durable, and see names and sizes only.
+pub(super) trait Deliveries {
+    /// Asks for a lot.
+    fn ask(&self, id: &[u8], request: &[u8]) -> Result<()>;
+
+    fn state(&self, id: &[u8]) -> Result<LotState>;
+
+    /// Takes a lot out, with the request.
+    fn receive(&self, id: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// Removes a request.
+    fn remove(&self, id: &[u8]) -> Result<()>;
+
+    /// Undertakes the oldest request of a worker that runs. No other one undertakes it any more.
+    fn undertake_next(&self) -> Result<Option<Record>>;
+
+    /// Undertakes a request, unless another worker did.
+    fn undertake(&self, id: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// Puts a lot in. Returns whether it is still asked for.
+    fn deliver(&self, id: &[u8], lot: &[u8]) -> Result<bool>;
 }
 
 /// A state of the database.
@@ -141,6 +180,16 @@ impl Engine {
     /// Where the database is, for messages.
     pub(super) fn place(&self) -> &str {
         self.database.place()
+    }
+
+    /// See [`Database::deliveries`].
+    pub(super) fn deliveries(&self) -> Option<&dyn Deliveries> {
+        self.database.deliveries()
+    }
+
+    /// What seals records.
+    pub(super) fn seal(&self) -> &Seal {
+        &self.seal
     }
 
     /// See [`Database::erase_replaced`].
@@ -372,7 +421,12 @@ pub(super) fn encode<T: Serialize>(value: &T, room: usize) -> Result<Zeroizing<V
 
 /// This node wrote what could be opened. If it cannot be decoded, another version wrote it.
 pub(super) fn decode<T: DeserializeOwned>(table: Table, bytes: &[u8]) -> Result<T> {
-    let wrong = || StoreError::corrupt(format!("a record of {} (of another version?)", table.name()));
+    decode_one_of(table.name(), bytes)
+}
+
+/// The same for what is in no table of records.
+pub(super) fn decode_one_of<T: DeserializeOwned>(records: &str, bytes: &[u8]) -> Result<T> {
+    let wrong = || StoreError::corrupt(format!("a record of {records} (of another version?)"));
     let (value, rest) = postcard::take_from_bytes(bytes).map_err(|_| wrong())?;
     if rest.is_empty() { Ok(value) } else { Err(wrong()) }
 }

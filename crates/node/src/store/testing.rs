@@ -170,6 +170,19 @@ impl StorageBackend for Disk {
     }
 }
 
+/// A store in a schema of a test's own server, opened as a worker.
+pub(crate) fn at_server(url: &str, schema: &str, worker: u16, secret: &Secret) -> Store {
+    let nowhere = std::path::Path::new("/nowhere/at/all");
+    let url = format!("{url}?options=-csearch_path%3D{schema}");
+    let server = super::engine::server::Server::new(&url, nowhere, nowhere).expect("a server");
+    let access = super::engine::postgres::Access::Worker(worker);
+    let database = super::engine::postgres::Postgres::open(server, access, true).expect("opened");
+    let mut store = Store::over(Box::new(database), secret);
+    store.worker = super::worker::Worker::new(worker);
+    store.mark_or_check().expect("marked");
+    store
+}
+
 pub(crate) fn secret() -> Secret {
     Secret::from_bytes([7; 32])
 }

@@ -111,6 +111,11 @@ pub(super) fn of_all_workers(changes: &Changes, table: Table, record: &[u8]) -> 
 }
 
 impl Store {
+    /// Whether several workers can share it: it is at a server.
+    pub fn is_shared(&self) -> bool {
+        self.engine.is_shared()
+    }
+
     /// The name of a record of this worker.
     pub(super) fn own(&self, record: &[u8]) -> Vec<u8> {
         own(self.worker.number, record)

@@ -14,7 +14,7 @@ use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
 use crate::computation::modes::StepError;
-use crate::material::preparation::lacking_kind;
+use crate::material::preparation::next_lot;
 use crate::material::quarantine::REMEDY;
 use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
@@ -167,7 +167,7 @@ impl MaterialStrategy for Checked {
         if epoch::is_due(material) {
             return Some(Preparation::Epoch);
         }
-        lacking_kind(material)
+        next_lot(material)
     }
 
     fn pauses_for_rotation(&self) -> bool {

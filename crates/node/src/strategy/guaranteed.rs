@@ -18,7 +18,7 @@ use polyclave_transport::wire::{Reason, Refusal};
 use crate::Result;
 use crate::computation::modes::StepError;
 use crate::material::epoch::Epoch;
-use crate::material::preparation::lacking_kind;
+use crate::material::preparation::next_lot;
 use crate::material::rotation;
 use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
@@ -191,7 +191,7 @@ impl MaterialStrategy for Standing {
         if rotation::is_due(material) {
             return Some(Preparation::Rotation);
         }
-        lacking_kind(material)
+        next_lot(material)
     }
 
     /// Requests go on with the shares and the stock that they began with.

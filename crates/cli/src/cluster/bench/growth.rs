@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measured> {
     let folder = tempfile::tempdir().context("no temporary folder")?;
-    let shared = Shared { workers, store, password: arguments.store_password.as_deref() };
+    let shared = Shared { workers, store, password: arguments.store_password.as_deref(), duties: None };
     let parties = usize::from(arguments.parties);
     let threshold = crate::protocols::threshold(&arguments.protocol, parties, None, 1)?;
     let local = create_shared(&folder.path().join("try"), (&arguments.protocol, parties, threshold), shared)?;

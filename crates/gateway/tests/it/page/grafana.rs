@@ -1,4 +1,4 @@
-//! The dashboard for Grafana shows figures that nodes and gateways have.
+//! The dashboard for Grafana, and the rules for Prometheus, show figures that nodes and gateways have.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -18,12 +18,16 @@ const OF_EVENTS: [(&str, &str); 2] = [
 ];
 
 #[test]
-fn every_figure_of_the_dashboard_is_one_that_nodes_or_gateways_export() {
+fn every_figure_of_the_dashboard_and_the_rules_is_one_that_nodes_or_gateways_export() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway/grafana/polyclave.json");
     let document: Value = serde_json::from_slice(&std::fs::read(file).expect("read")).expect("JSON");
     let mut named = BTreeSet::new();
     expressions(&document, &mut |expression| named.extend(figures(expression)));
-    assert!(named.len() >= 12, "{named:?}");
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/prometheus/workers.yml");
+    let rules = std::fs::read_to_string(rules).expect("read");
+    let summed = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
+    named.extend(summed.flat_map(figures));
+    assert!(named.len() >= 16, "{named:?}");
     let exported = exported();
     for name in named {
         let base =

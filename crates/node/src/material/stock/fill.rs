@@ -8,7 +8,7 @@ use std::thread;
 
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::session::{HandshakeParameters, Stream, hello};
+use polyclave_protocol::session::{AgreedSession, HandshakeParameters, Stream, hello};
 use polyclave_protocol::stock::Kind;
 use zeroize::Zeroizing;
 
@@ -26,6 +26,19 @@ pub(crate) struct Run<'k> {
     pub(crate) streams: usize,
 }
 
+impl Run<'_> {
+    /// What the nodes compare before they make something in an epoch.
+    pub(crate) fn compared(&self, parameters: HandshakeParameters, epoch: &[u8; 32]) -> HandshakeParameters {
+        let Run { kind, count, streams, .. } = self;
+        parameters
+            .with("renewal", epoch)
+            .with("kind of material", kind.name.as_bytes())
+            .with("bytes of an item", &kind.item_bytes.to_le_bytes())
+            .with("items to make", &count.to_le_bytes())
+            .with("streams to make them on", &streams.to_le_bytes())
+    }
+}
+
 /// Makes a lot. All nodes do this at once. `make` makes and checks this node's parts of so many items on one stream of the session; every
 /// stream has its own connections and its own thread.
 pub(crate) fn fill(
@@ -35,16 +48,29 @@ pub(crate) fn fill(
     net: &mut dyn Net,
     make: impl Fn(Stream, usize, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> + Sync,
 ) -> Result<()> {
-    let Run { kind, count, level, streams } = *run;
-    let bytes = lots.room_for(kind, count)?;
-    let parameters = parameters
-        .with("renewal", &lots.epoch)
-        .with("kind of material", kind.name.as_bytes())
-        .with("bytes of an item", &kind.item_bytes.to_le_bytes())
-        .with("items to make", &count.to_le_bytes())
-        .with("streams to make them on", &streams.to_le_bytes());
-    let mut session = hello(&parameters, net)?;
+    let Run { kind, count, level, .. } = *run;
+    lots.room_for(kind, count)?;
+    let mut session = hello(&run.compared(parameters, &lots.epoch), net)?;
     lots.claiming.compare(lots, kind, level, net)?;
+    let items = make_on_streams(&mut session, run, net, &make)?;
+    // No party chooses the name: it follows from what all drew.
+    let id = blake3::derive_key("polyclave 2026 lot", &session.id());
+    let id = *id.first_chunk().expect("16 of 32 bytes");
+    lots.hold(id, kind, items)?;
+    let heard = lots.claiming.hear_that_all_hold(net);
+    lots.settle(id, heard.is_ok());
+    heard?;
+    lots.claiming.tell_that_all_hold(net)
+}
+
+/// This node's parts of all items of a run, made on several streams side by side.
+pub(crate) fn make_on_streams(
+    session: &mut AgreedSession,
+    run: &Run<'_>,
+    net: &mut dyn Net,
+    make: &(impl Fn(Stream, usize, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> + Sync),
+) -> Result<Zeroizing<Vec<u8>>> {
+    let Run { kind, count, streams, .. } = *run;
     // A stream for each block at most.
     let streams = streams.clamp(1, count.div_ceil(kind.per_block.max(1)));
     let share = |i: usize| count * (i + 1) / streams - count * i / streams;
@@ -52,7 +78,6 @@ pub(crate) fn fill(
     let first = session.stream();
     let others = forks.into_iter().map(|net| (session.stream(), net)).collect::<Vec<_>>();
     let parts = thread::scope(|scope| {
-        let make = &make;
         let threads: Vec<_> = (1..)
             .zip(others)
             .map(|(i, (stream, mut net))| scope.spawn(move || make(stream, share(i), &mut *net)))
@@ -63,20 +88,14 @@ pub(crate) fn fill(
         parts.into_iter().collect::<Result<Vec<_>>>()
     })?;
     let items = joined(parts);
+    let bytes = count * kind.item_bytes;
     if items.len() != bytes {
         let (name, got) = (kind.name, items.len());
         return Err(Error::System(format!(
             "the protocol made {got} bytes for {count} {name}, which take {bytes}"
         )));
     }
-    // No party chooses the name: it follows from what all drew.
-    let id = blake3::derive_key("polyclave 2026 lot", &session.id());
-    let id = *id.first_chunk().expect("16 of 32 bytes");
-    lots.hold(id, kind, items)?;
-    let heard = lots.claiming.hear_that_all_hold(net);
-    lots.settle(id, heard.is_ok());
-    heard?;
-    lots.claiming.tell_that_all_hold(net)
+    Ok(items)
 }
 
 /// The parts of all streams, one after another.

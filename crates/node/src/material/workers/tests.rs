@@ -36,7 +36,7 @@ fn a_check_that_fails_at_one_worker_stops_all_of_them_until_a_refresh() {
     let Some(server) = Postgres::start("a quarantine of all workers", &[]) else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let url = server.url();
-    let shared = Shared { workers: 2, store: &url, password: None };
+    let shared = Shared { workers: 2, store: &url, password: None, duties: None };
     let local =
         create_shared(&dir.path().join("cluster"), ("replicated-active", 3, 1), shared).expect("a cluster");
     let mut first: Vec<Running> = local.nodes.iter().map(start).collect();
@@ -89,7 +89,7 @@ fn until_a_worker_serves_again_with_ten_thousand_keys() {
     let Some(server) = Postgres::start("a start with many keys", &[]) else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let url = server.url();
-    let shared = Shared { workers: 2, store: &url, password: None };
+    let shared = Shared { workers: 2, store: &url, password: None, duties: None };
     let local = create_shared(&dir.path().join("cluster"), ("shamir", 3, 1), shared).expect("a cluster");
     std::thread::scope(|scope| {
         for path in &local.nodes {

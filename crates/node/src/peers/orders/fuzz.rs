@@ -20,7 +20,7 @@ fn no_order_of_a_peer_panics_and_what_is_read_comes_back() {
         Order::Channel { serving: PartySet::all(3), name },
         Order::SetUp { name },
         Order::Renew { name },
-        Order::Fill { name, kind: 3, count: 1000 },
+        Order::Fill { name, kind: 3, count: 1000, request: None },
         Order::Rotate { name },
     ];
     let valid = orders.map(|order| wire::encode(&order).expect("it is small")[4..].to_vec()).to_vec();

@@ -1,6 +1,6 @@
 //! PostgreSQL, 13 or newer, as the database: for parties whose store is to outlive a machine.
 //!
-//! Three tables in the schema that the connection's `search_path` begins with:
+//! Three tables of records in the schema that the connection's `search_path` begins with:
 //!
 //! | table | column | |
 //! |---|---|---|
@@ -10,6 +10,8 @@
 //! | `polyclave_record` | `kind text` | the record's table: `meta`, `keys`, `shares`, `tombstones`, `spent`, `peers`, `spent lots` |
 //! | | `name bytea` | its key |
 //! | | `value bytea` | its value, sealed under the node's secret |
+//!
+//! A fourth one, in which workers hand material to each other, is described in `delivery.rs`.
 //!
 //! **One process for each worker.** Whoever opens the store as a worker takes an advisory lock of that worker, which lasts as long as a
 //! connection, and then becomes the owner. Every change locks the owner's row first and goes on only if the owner is still this process. So a
@@ -23,6 +25,8 @@
 //! made or not, and the next transaction shows which: it waits for the lock that the commit holds.
 //!
 //! **Every wait ends**, also if the server is stopped in the middle of an answer: each statement has a limit at the server and here.
+
+mod delivery;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -39,7 +43,7 @@ use super::super::{Result, StoreError};
 use super::line::{Line, Values};
 use super::pool::{Lent, Pool};
 use super::server::Server;
-use super::{Database, OnRecord, Reading, Record, Scope, Table, Writing};
+use super::{Database, Deliveries, OnRecord, Reading, Record, Scope, Table, Writing};
 
 /// The version of the tables.
 const FORMAT: i32 = 2;
@@ -110,6 +114,7 @@ impl Postgres {
         let text =
             "INSERT INTO polyclave_worker VALUES ($1, $2) ON CONFLICT (number) DO UPDATE SET owner = $2";
         keeper.ask(text, &mine)?;
+        delivery::begin(&keeper, access.row())?;
         if access == Access::Alone {
             keeper.ask("UPDATE polyclave_worker SET owner = $1", &mine[1..])?;
         }
@@ -196,6 +201,7 @@ impl Postgres {
                 )));
             }
         }
+        delivery::make_table(line)?;
         line.run("COMMIT")
     }
 
@@ -338,6 +344,10 @@ impl Database for Postgres {
 
     fn place(&self) -> &str {
         self.server.name()
+    }
+
+    fn deliveries(&self) -> Option<&dyn Deliveries> {
+        Some(self)
     }
 }
 

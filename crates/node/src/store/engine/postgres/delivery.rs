@@ -1,0 +1,115 @@
+//! The table in which workers of a party ask each other for material ([`Deliveries`]).
+//!
+//! | table | column | |
+//! |---|---|---|
+//! | `polyclave_delivery` | `number bigint` | the order in which was asked |
+//! | | `id bytea` | the request, one for each lot |
+//! | | `worker integer` | who asks |
+//! | | `request bytea` | what for, sealed under the node's secret |
+//! | | `maker integer` | who makes it; `NULL` as long as nobody does |
+//! | | `lot bytea` | the material, sealed to whoever asked; `NULL` until it is there |
+//!
+//! The table is not logged: nothing in it reaches the server's log of changes, its backups and replicas, and it is empty after a crash of the server. Then
+//! the lots are asked for again. Whether a worker still runs is seen by its advisory lock.
+
+use tokio_postgres::types::Type;
+
+use super::super::super::Result;
+use super::super::line::Line;
+use super::super::{Deliveries, LotState, Record};
+use super::{LOCK, Postgres};
+
+const TABLE: &str = "CREATE UNLOGGED TABLE polyclave_delivery (number bigint GENERATED ALWAYS AS IDENTITY, id bytea PRIMARY KEY, \
+                     worker integer NOT NULL, request bytea NOT NULL, maker integer, lot bytea)";
+
+/// Whether the worker in this column runs.
+fn runs(column: &str) -> String {
+    format!(
+        "EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted \
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+         AND classid = ({} + {column})::oid AND objid = current_schema()::regnamespace::oid)",
+        LOCK + 1
+    )
+}
+
+/// Makes the table if it is not there. No other process looks at the tables meanwhile.
+pub(super) fn make_table(line: &Line) -> Result<()> {
+    let row = line.one("SELECT to_regclass('polyclave_delivery') IS NULL", &[])?;
+    if line.column(&row, 0)? { line.run(TABLE) } else { Ok(()) }
+}
+
+/// Removes what an earlier process of this worker asked for, or was to make.
+pub(super) fn begin(line: &Line, worker: i32) -> Result<()> {
+    line.ask("DELETE FROM polyclave_delivery WHERE worker = $1 OR maker = $1", &[(&worker, Type::INT4)])
+        .map(drop)
+}
+
+impl Postgres {
+    /// One statement, which is a transaction of its own. A connection on which something went wrong is not used again.
+    fn once(&self, text: &str, values: super::Values<'_>) -> Result<Option<Record>> {
+        let line = self.connection()?;
+        let rows = line.ask(text, values)?;
+        let record = rows.first().map(|row| super::record(&line, row)).transpose()?;
+        line.give_back();
+        Ok(record)
+    }
+}
+
+impl Deliveries for Postgres {
+    fn ask(&self, id: &[u8], request: &[u8]) -> Result<()> {
+        self.once(
+            "INSERT INTO polyclave_delivery (id, worker, request) VALUES ($1, $2, $3)",
+            &[(&id, Type::BYTEA), (&self.access.row(), Type::INT4), (&request, Type::BYTEA)],
+        )
+        .map(drop)
+    }
+
+    fn state(&self, id: &[u8]) -> Result<LotState> {
+        let text = format!(
+            "SELECT '\\x'::bytea, CASE WHEN lot IS NOT NULL THEN '\\x02'::bytea WHEN maker IS NULL OR {} THEN '\\x01'::bytea ELSE '\\x00'::bytea END \
+             FROM polyclave_delivery WHERE id = $1",
+            runs("maker")
+        );
+        let found = self.once(&text, &[(&id, Type::BYTEA)])?;
+        Ok(match found.as_ref().and_then(|(_, state)| state.first()) {
+            Some(2) => LotState::Delivered,
+            Some(1) => LotState::Awaited,
+            _ => LotState::Gone,
+        })
+    }
+
+    fn receive(&self, id: &[u8]) -> Result<Option<Vec<u8>>> {
+        let received = self.once(
+            "DELETE FROM polyclave_delivery WHERE id = $1 AND lot IS NOT NULL RETURNING id, lot",
+            &[(&id, Type::BYTEA)],
+        )?;
+        Ok(received.map(|(_, lot)| lot))
+    }
+
+    fn remove(&self, id: &[u8]) -> Result<()> {
+        self.once("DELETE FROM polyclave_delivery WHERE id = $1 RETURNING id, id", &[(&id, Type::BYTEA)])
+            .map(drop)
+    }
+
+    fn undertake_next(&self) -> Result<Option<Record>> {
+        let text = format!(
+            "UPDATE polyclave_delivery SET maker = $1 WHERE id = (SELECT id FROM polyclave_delivery WHERE maker IS NULL AND {} \
+             ORDER BY number LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id, request",
+            runs("worker")
+        );
+        self.once(&text, &[(&self.access.row(), Type::INT4)])
+    }
+
+    fn undertake(&self, id: &[u8]) -> Result<Option<Vec<u8>>> {
+        let found = self.once(
+            "UPDATE polyclave_delivery SET maker = $1 WHERE id = $2 AND (maker IS NULL OR maker = $1) RETURNING id, request",
+            &[(&self.access.row(), Type::INT4), (&id, Type::BYTEA)],
+        )?;
+        Ok(found.map(|(_, request)| request))
+    }
+
+    fn deliver(&self, id: &[u8], lot: &[u8]) -> Result<bool> {
+        let text = "UPDATE polyclave_delivery SET lot = $1 WHERE id = $2 AND lot IS NULL RETURNING id, id";
+        Ok(self.once(text, &[(&lot, Type::BYTEA), (&id, Type::BYTEA)])?.is_some())
+    }
+}
