@@ -19,23 +19,42 @@ pub struct Postgres {
     /// Whose files they are: the server does not run as root.
     user: Option<u32>,
     server: Option<Child>,
+    standby: Option<Child>,
     settings: Vec<String>,
+    has_own_disk: bool,
 }
 
 impl Postgres {
     /// Starts a server with settings such as `fsync=off`. `None`, with a line on standard error, if PostgreSQL is not installed.
     pub fn start(what: &str, settings: &[&str]) -> Option<Postgres> {
+        Postgres::start_on(what, settings, None)
+    }
+
+    /// The same on a disk of its own with so many megabytes, which takes the right to mount one.
+    pub fn start_on_disk(what: &str, megabytes: u32) -> Option<Postgres> {
+        // Little of it is for the log of changes.
+        Postgres::start_on(what, &["min_wal_size=32MB", "max_wal_size=32MB"], Some(megabytes))
+    }
+
+    fn start_on(what: &str, settings: &[&str], megabytes: Option<u32>) -> Option<Postgres> {
         let Some(programs) = programs() else {
             skipped(what, "PostgreSQL is not installed (initdb, postgres)");
             return None;
         };
         let dir = tempfile::Builder::new().prefix("pg").tempdir().expect("a directory");
         let user = other_than_root();
+        if let Some(megabytes) = megabytes
+            && !mount(dir.path(), megabytes)
+        {
+            skipped(what, "no disk of its own can be mounted here");
+            return None;
+        }
         if let Some(user) = user {
             chown(dir.path(), Some(user), None).expect("given to that user");
         }
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        let mut this = Postgres { programs, dir, user, server: None, settings };
+        let (server, standby, has_own_disk) = (None, None, megabytes.is_some());
+        let mut this = Postgres { programs, dir, user, server, standby, settings, has_own_disk };
         let mut init = this.command("initdb");
         init.arg("-D").arg(this.data()).args([
             "--auth=trust",
@@ -110,6 +129,58 @@ impl Postgres {
         self.start_again();
     }
 
+    /// From now on each commit waits until a second server has it, too.
+    pub fn replicate(&mut self) {
+        let mut copying = self.command("pg_basebackup");
+        copying
+            .args(["-R", "-U", "polyclave", "-X", "stream", "-c", "fast", "-D"])
+            .arg(self.replica())
+            .arg("-h");
+        let copied = ended(copying.arg(self.dir.path()), PATIENCE).expect("it ends");
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        let mut standby = self.command("postgres");
+        standby.arg("-D").arg(self.replica()).arg("-k").arg(self.replica()).args(["-c", "listen_addresses="]);
+        standby.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.standby = Some(standby.spawn().expect("it starts"));
+        self.run("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.run("SELECT pg_reload_conf()");
+        let until = Instant::now() + PATIENCE;
+        while self.run("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1" {
+            assert!(Instant::now() < until, "the standby does not stream");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Kills the server, promotes the second one, and lets it answer in the place of the first one.
+    pub fn promote(&mut self) {
+        self.kill();
+        let mut standby = self.standby.take().expect("there is one");
+        let mut promoting = self.command("pg_ctl");
+        let promoted = ended(promoting.args(["promote", "-w", "-D"]).arg(self.replica()), PATIENCE);
+        let promoted = promoted.expect("it ends");
+        assert!(promoted.status.success(), "{}", String::from_utf8_lossy(&promoted.stderr));
+        signal(&[standby.id()], "-INT");
+        standby.wait().expect("it ends");
+        fs::remove_dir_all(self.data()).expect("removed");
+        fs::rename(self.replica(), self.data()).expect("put in place");
+        self.start_again();
+    }
+
+    /// Fills the disk of its own.
+    pub fn fill_disk(&self) {
+        let mut file = fs::File::create(self.filler()).expect("made");
+        while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
+    }
+
+    /// Makes room on it again.
+    pub fn make_room(&self) {
+        fs::remove_file(self.filler()).expect("removed");
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.dir.path().join("filler")
+    }
+
     fn replica(&self) -> PathBuf {
         self.dir.path().join("replica")
     }
@@ -152,7 +223,22 @@ impl Drop for Postgres {
             self.go_on();
         }
         self.kill();
+        if let Some(mut standby) = self.standby.take() {
+            signal(&[standby.id()], "-QUIT");
+            let _ = standby.wait();
+        }
+        if self.has_own_disk {
+            // What remains of it ends with the machine.
+            let _ = Command::new("umount").arg(self.dir.path()).status();
+        }
     }
+}
+
+/// Mounts a disk in memory.
+fn mount(at: &Path, megabytes: u32) -> bool {
+    let mut mounting = Command::new("mount");
+    mounting.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "polyclave-test"]).arg(at);
+    mounting.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 fn signal(processes: &[u32], signal: &str) {

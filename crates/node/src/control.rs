@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclave_config::Duty;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 
 use crate::Result;
 use crate::core::Core;
 use crate::error::system;
-use crate::material::preparation::Wanted;
+use crate::material::preparation::{MOST_RUNS, Wanted};
+use crate::material::state::Material;
 use crate::material::{epoch, preparation, rotation, set_up};
 use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
@@ -30,6 +32,8 @@ struct Crews {
     set_ups: Crew,
     epochs: Crew,
     fills: Worker<Fill>,
+    /// Where others make the material: several runs at a time, in which this node only waits.
+    beside: Crew,
     rotations: Crew,
 }
 
@@ -39,18 +43,21 @@ type Fill = ([u8; 16], Wanted);
 impl Crews {
     fn new(core: &Core) -> Result<Crews> {
         let material = core.material.clone();
-        let fill = move |(name, wanted): Fill| {
-            if let Err(e) = preparation::join_fill(&material, name, wanted) {
-                tracing::warn!(error = material.members.told(&e), "no material was made");
-            }
-        };
+        let fill = move |of: Fill| join_fill(&material, of);
         Ok(Crews {
             channels: Crew::new("channel", core.most_followed),
             set_ups: Crew::new("set-up", MOST_OTHERS),
             epochs: Crew::new("epoch", MOST_OTHERS),
+            beside: Crew::new("fill", MOST_RUNS + 1),
             fills: Worker::start(&core.threads, "fill", fill)?,
             rotations: Crew::new("rotation", MOST_OTHERS),
         })
+    }
+}
+
+fn join_fill(material: &Material, (name, wanted): Fill) {
+    if let Err(e) = preparation::join_fill(material, name, wanted) {
+        tracing::warn!(error = material.members.told(&e), "no material was made");
     }
 }
 
@@ -208,7 +215,12 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             })
         }
         Order::Fill { name, kind, count, request } => {
-            crews.fills.give((name, Wanted { kind, count, request }))
+            let of = (name, Wanted { kind, count, request });
+            let material = core.material.clone();
+            match material.duty() {
+                Duty::Serve => crews.beside.spawn(&core.threads, move || join_fill(&material, of)),
+                Duty::Both | Duty::Make => crews.fills.give(of),
+            }
         }
         Order::Rotate { name } => {
             let material = core.material.clone();

@@ -32,7 +32,7 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
             tell_of_server(&e);
             Refusal::new(
                 Reason::Unavailable,
-                "the server of its store does not answer; ask again, or another worker or node",
+                "the server of its store does not answer, or cannot write; ask again, or another worker or node",
             )
         }
         other => {

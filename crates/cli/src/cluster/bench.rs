@@ -26,7 +26,8 @@ use crate::say;
 #[command(mut_arg("dir", |dir| dir.required(false).required_unless_present("workers")))]
 #[command(after_help = "Examples:\n  \
     polyclave cluster bench --client try/client\n  \
-    polyclave cluster bench --workers 1,2,4,8 --store postgresql://USER@HOST/DATABASE --round-trip 20\n\n\
+    polyclave cluster bench --workers 1,2,4,8 --store postgresql://USER@HOST/DATABASE --round-trip 20\n  \
+    polyclave cluster bench --workers 1,2,3,5 --serving 1 --protocol spdz-tower --parties 2 --store ..\n\n\
     With --workers it makes clusters of its own in a temporary folder, one after the other, and measures what more workers of each node bring.")]
 pub struct Arguments {
     #[command(flatten)]
@@ -51,6 +52,10 @@ pub struct Arguments {
     /// With --workers: nodes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..=16))]
     parties: u16,
+
+    /// With --workers: so many of them only serve, and the others only make material
+    #[arg(long, value_name = "S", requires = "workers", value_parser = clap::value_parser!(u16).range(1..=64))]
+    serving: Option<u16>,
 
     /// With --workers: milliseconds for the way from node to node and back
     #[arg(long, value_name = "MS", default_value_t = 0)]

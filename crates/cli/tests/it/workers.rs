@@ -142,6 +142,60 @@ fn requests_go_on_while_workers_and_the_server_are_killed_and_nothing_is_lost_or
     assert!(report.contains("nothing is lost, and nothing was spent twice"), "{report}");
 }
 
+#[test]
+fn nothing_is_lost_when_a_standby_takes_the_place_of_a_server_that_is_killed_under_load() {
+    let Some(mut server) = Postgres::start("a standby that takes over", &[]) else { return };
+    server.replicate();
+    let trial = Trial::new("shamir", WORKERS, &server);
+    let running = trial.start_all();
+    let key = hex::decode("2b7e151628aed2a6abf7158809cf4f3c").expect("hexadecimal");
+    insist("import", || trial.client().import(new_key("known", Mode::Cmac), &key));
+    let mut client = Worker::new(0);
+    let (stop, answers, asks) = (AtomicBool::new(false), AtomicUsize::new(0), trial.client());
+    std::thread::scope(|scope| {
+        let _stop = OnDrop(&stop);
+        scope.spawn(|| client.work(&asks, &stop, &answers));
+        goes_on(&answers, "the start");
+        server.promote();
+        goes_on(&answers, "the standby's promotion");
+    });
+    let listed = insist("a list of all nodes", || match asks.keys() {
+        Ok(mut listing) if !listing.missing.is_empty() => Err(listing.missing.remove(0).1),
+        listing => listing,
+    });
+    for key in &mut client.announced {
+        assert!(listed.keys.iter().any(|listed| listed.info == key.info && listed.at.len() == NODES));
+        insist("a key that was announced", || key.use_it(&asks));
+    }
+    asks.end();
+    running.into_iter().for_each(Running::end);
+    let report = trial.place.run("cluster check try");
+    assert!(report.contains("nothing is lost, and nothing was spent twice"), "{report}");
+}
+
+#[test]
+fn a_server_with_a_full_disk_costs_changes_until_there_is_room() {
+    let Some(server) = Postgres::start_on_disk("a full disk", 160) else { return };
+    let trial = Trial::new("shamir", WORKERS, &server);
+    let running = trial.start_all();
+    let place = &trial.place;
+    place.run("key generate k");
+    place.write("plain", b"twelve boxes");
+    place.run("encrypt --key k plain sealed");
+    server.fill_disk();
+    let tried = AtomicUsize::new(0);
+    place.until("a key cannot be stored", || {
+        let told = place.output(&format!("key generate more{}", tried.fetch_add(1, Relaxed)));
+        !told.status.success() && String::from_utf8_lossy(&told.stderr).contains("cannot write")
+    });
+    assert_eq!(place.pipe("decrypt --key k sealed -", b""), b"twelve boxes", "what was leased is there");
+    server.make_room();
+    place.until("a key is stored", || place.output("key generate after").status.success());
+    assert_eq!(place.pipe("decrypt --key k sealed -", b""), b"twelve boxes");
+    running.into_iter().for_each(Running::end);
+    assert!(place.run("cluster check try").contains("nothing is lost, and nothing was spent twice"));
+}
+
 /// Workers 0 only serve, 1 and 2 only make material.
 #[test]
 fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_these_is_killed() {
@@ -160,6 +214,16 @@ fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_the
     let place = &trial.place;
     assert!(place.run("cluster show try/cluster.toml").contains("Workers 2 make material only"));
     place.run("key generate k");
+    // A client with the file from before takes those that only make material for others, and goes on to one that serves.
+    let (client, before) = (place.path("try/client"), place.path("before"));
+    let copied = std::process::Command::new("cp").arg("-rp").args([&client, &before]).status();
+    assert!(copied.expect("copied").success());
+    let file = String::from_utf8(place.read("before/cluster.toml")).expect("text");
+    let duties = "[workers]\nserve_only = [0]\nmake_only = [\n    1,\n    2,\n]\n";
+    let before = file.replace(duties, "").replace("[workers]\nserve_only = [0]\nmake_only = [1, 2]\n", "");
+    assert_ne!(before, file, "{file}");
+    place.write("before/cluster.toml", before.as_bytes());
+    (0..4).for_each(|_| drop(place.run("encrypt --client before --key k try/cluster.toml sealed --force")));
     let client = trial.client();
     let (stop, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
     let told = std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use crate::common::messages::gcm;
 use crate::common::raw::{Raw, request, use_of};
 use crate::common::{TestCluster, data, key};
 use polyclave_transport::wire::{
-    CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
+    self, CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
 };
 
 /// The longest that nodes wait for a client or each other here, and some time for a busy machine.
@@ -40,6 +40,25 @@ fn last_step_is_refused(
     }
     drop(raw);
     assert_serving(cluster, what);
+}
+
+#[test]
+fn a_client_of_another_version_is_told_so_and_that_others_may_serve_it() {
+    let cluster = TestCluster::shared_with_keys(&["k"]);
+    let mut raw = Raw::call(&cluster);
+    // Whatever follows the version is of that version, too.
+    let bytes = encode(&(wire::VERSION + 1, "what a later one asks")).expect("short");
+    raw.tell_bytes(0, &bytes);
+    let told = raw.ending(0).told();
+    let version = wire::VERSION;
+    assert!(told.starts_with("Unavailable"), "{told}");
+    assert!(
+        told.contains(&format!(
+            "speaks version {}, this node version {version}: upgrade this node",
+            version + 1
+        )),
+        "{told}"
+    );
 }
 
 #[test]

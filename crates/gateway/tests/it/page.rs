@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, Consent, NodeDir};
 use polyclave_gateway::Dashboard;
+use polyclave_harness::postgres::Postgres;
+use polyclave_node::Running as Node;
+use polyclave_node::local::{Shared, create_shared};
 use polyclave_transport::Identity;
 use polyclave_transport::wire::{Mode, NewKey, Right};
 use serde_json::Value;
@@ -233,6 +236,60 @@ fn the_page_tells_what_happens_and_a_node_that_is_gone() {
     });
     drop(dashboard);
     assert!(std::iter::from_fn(|| stream.next()).count() < 10, "the stream ends with the dashboard");
+}
+
+#[test]
+fn each_worker_is_a_line_and_one_that_is_gone_is_told_with_what_follows() {
+    let Some(server) = Postgres::start("the page of nodes with workers", &[]) else { return };
+    let files = tempfile::tempdir().expect("a directory");
+    let url = server.url();
+    let shared = Shared { workers: 2, store: &url, password: None, duties: None };
+    let local = create_shared(&files.path().join("cluster"), ("shamir", 3, 1), shared).expect("a cluster");
+    let start = |path| Node::start(NodeDir::open(path).expect("its directory")).expect("it starts");
+    let mut running: Vec<Node> = local.nodes.iter().map(|path| start(path)).collect();
+    let wait = |what: &str, is_so: &mut dyn FnMut() -> bool| {
+        let until = Instant::now() + PATIENCE;
+        while !is_so() {
+            assert!(Instant::now() < until, "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    wait("the first workers are ready", &mut || running.iter().all(Node::is_ready));
+    running.extend(local.workers.iter().map(|path| start(path)));
+    wait("all are ready", &mut || running.iter().all(Node::is_ready));
+    let client = || Client::open(&ClientDir::open(&local.client).expect("its directory")).expect("a client");
+    let asks = client();
+    asks.generate(NewKey::for_modes("k", "aes-128", &[Mode::Cmac], 1 << 20)).expect("made");
+    for _ in 0..8 {
+        asks.cmac("k", &mut &b"twelve boxes"[..], &mut |_| ()).expect("an answer");
+    }
+    let dashboard = Dashboard::start(client(), 0).expect("it starts");
+    let token = dashboard.url().split_once("#token=").expect("a token").1.to_owned();
+    let mut stream = Stream::open(dashboard.address(), &token).expect("open");
+    let told = stream.until("all are ready", |told| {
+        told["nodes"].as_array().expect("rows").iter().filter(|row| row["ready"] == true).count() == 6
+    });
+    let names: Vec<&str> =
+        told["nodes"].as_array().expect("rows").iter().filter_map(|row| row["name"].as_str()).collect();
+    let expected = ["node-1", "node-2", "node-3", "node-1 worker 1", "node-2 worker 1", "node-3 worker 1"];
+    assert_eq!(names, expected);
+    assert_eq!(told["nodes"][4]["sees"], serde_json::json!(["node-1", "node-2", "node-3"]));
+    assert_ne!(told["nodes"][4]["address"], told["nodes"][1]["address"]);
+    let of_operation = |told: &Value| {
+        let rows = told["requests"]["rows"].as_array().expect("rows");
+        rows.iter().find(|row| row["operation"] == "mac").map(|row| row["total"].clone())
+    };
+    assert_eq!(of_operation(&told), Some(8.into()), "of both cliques together: {}", told["requests"]);
+    running.remove(4).stop();
+    let told = stream.until("the worker is gone", |told| told["nodes"][4]["gone"].is_object());
+    assert!(told["alarms"].to_string().contains("node-2 worker 1 is not reached"), "{}", told["alarms"]);
+    assert!(
+        told["alarms"].to_string().contains("Workers 1 serve nothing: 2 of 3 answer"),
+        "{}",
+        told["alarms"]
+    );
+    assert!(!told["alarms"].to_string().contains("Requests cannot be served"), "{}", told["alarms"]);
+    asks.cmac("k", &mut &b"twelve boxes"[..], &mut |_| ()).expect("the others serve");
 }
 
 #[test]

@@ -128,7 +128,8 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
                 "the client speaks version {other}, this node version {}: upgrade {older}",
                 wire::VERSION
             );
-            Err(Refusal::new(Reason::Malformed, told))
+            // During an upgrade another worker of this node may serve that version.
+            Err(Refusal::new(Reason::Unavailable, told))
         }
         _ => wire::decode(bytes, party).map_err(|e| Refusal::new(Reason::Malformed, e.to_string())),
     };

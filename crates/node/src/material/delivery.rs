@@ -70,16 +70,16 @@ impl Material {
     pub(crate) fn duty(&self) -> Duty {
         self.members.cluster.duty()
     }
+}
 
-    /// On how many streams a lot is asked for: as many as there are workers that do nothing else than make them.
-    pub(super) fn streams_of_makers(&self) -> usize {
-        self.members.cluster.duties().make_only.len().max(1)
-    }
+/// Whether others may ask this worker for material.
+pub(crate) fn is_asked(material: &Material) -> bool {
+    material.duty().makes() && !material.members.cluster.duties().serve_only.is_empty()
 }
 
 /// At the leading node: a request that this clique makes next.
 pub(crate) fn next(material: &Material) -> Option<Preparation> {
-    if !material.duty().makes() || material.members.cluster.duties().serve_only.is_empty() {
+    if !is_asked(material) {
         return None;
     }
     if material.epoch().is_none() || !material.network.is_complete() || material.is_quarantined() {
@@ -118,7 +118,8 @@ pub(crate) fn ask(
         kind: at.and_then(|at| u8::try_from(at).ok()).ok_or_else(too_many)?,
         count: u32::try_from(count).map_err(|_| too_many())?,
     };
-    let lot = wait(material.store.ask_for_lot(wanted).map_err(system), net)?;
+    let is_stopping = || material.threads.is_stopping();
+    let lot = wait(material.store.ask_for_lot(wanted).map_err(system), &is_stopping, net)?;
     let items = together(lot, net)?;
     let due = count * kind.item_bytes;
     match items.len() == due {
@@ -129,11 +130,15 @@ pub(crate) fn ask(
     }
 }
 
-/// Waits until all nodes have their parts. A node that cannot get its own tells the others.
-fn wait<'s>(asked: Result<AskedLot<'s>>, net: &mut dyn Net) -> Result<AskedLot<'s>> {
+/// Waits until all nodes have their parts. A node that cannot get its own, or stops, tells the others.
+fn wait<'s>(
+    asked: Result<AskedLot<'s>>,
+    is_stopping: &dyn Fn() -> bool,
+    net: &mut dyn Net,
+) -> Result<AskedLot<'s>> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let state = asked.as_ref().map_err(Clone::clone).and_then(|asked| look(asked, until));
+        let state = asked.as_ref().map_err(Clone::clone).and_then(|asked| look(asked, is_stopping, until));
         let theirs = tell_all(&[*state.as_ref().unwrap_or(&GONE)], net)?;
         let state = state?;
         if state == GONE {
@@ -152,13 +157,13 @@ fn wait<'s>(asked: Result<AskedLot<'s>>, net: &mut dyn Net) -> Result<AskedLot<'
 }
 
 /// Looks for a while whether the lot is there.
-fn look(asked: &AskedLot<'_>, until: Instant) -> Result<u8> {
+fn look(asked: &AskedLot<'_>, is_stopping: &dyn Fn() -> bool, until: Instant) -> Result<u8> {
     let told = Instant::now() + TOLD_EVERY;
     loop {
         match asked.state().map_err(system)? {
             LotState::Delivered => return Ok(THERE),
             LotState::Gone => return Ok(GONE),
-            LotState::Awaited if Instant::now() >= until => return Ok(GONE),
+            LotState::Awaited if is_stopping() || Instant::now() >= until => return Ok(GONE),
             LotState::Awaited if Instant::now() >= told => return Ok(WAITS),
             LotState::Awaited => sleep(LOOKED_EVERY),
         }

@@ -11,4 +11,5 @@ pub(crate) mod state;
 pub(crate) mod stock;
 pub(crate) mod strategy;
 pub(crate) mod target;
+pub(crate) mod under_way;
 pub(crate) mod workers;

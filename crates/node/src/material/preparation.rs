@@ -26,6 +26,7 @@ use polyclave_transport::wire::StockLevel;
 use crate::Result;
 use crate::material::epoch::{Epoch, LONGEST_MEETING, meet};
 use crate::material::state::Material;
+use crate::material::stock::MOST_BYTES_AT_ONCE;
 use crate::material::stock::claiming::FULL;
 use crate::material::stock::fill::{Run, fill};
 use crate::material::strategy::Preparation;
@@ -33,7 +34,7 @@ use crate::material::target::Target;
 use crate::material::{delivery, epoch, rotation};
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::{Levels, Order};
-use crate::threads::{POLL_INTERVAL, Threads};
+use crate::threads::{Crew, POLL_INTERVAL, Threads};
 
 /// The pause before something is tried again for the first time.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -48,6 +49,12 @@ const SETTLED: Duration = Duration::from_secs(3);
 const ENDING: Duration = Duration::from_secs(1);
 /// The most streams on which one run makes material.
 const MOST_STREAMS: usize = 8;
+/// The most runs of a worker that only serves at a time.
+pub(crate) const MOST_RUNS: usize = 2;
+/// The most requests for parts of one lot.
+const MOST_REQUESTS: usize = 16;
+/// How often a clique that makes material for others asks whether they need some.
+const ASKED_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs at the first node: orders the nodes to prepare what is lacking, until this node stops.
 pub(crate) fn prepare(material: &Arc<Material>) {
@@ -55,10 +62,13 @@ pub(crate) fn prepare(material: &Arc<Material>) {
         return;
     }
     let mut lacking: Option<Instant> = None;
-    let mut pause = POLL_INTERVAL;
+    let is_quick = delivery::is_asked(material) || material.duty() == Duty::Serve;
+    let interval = if is_quick { ASKED_EVERY } else { POLL_INTERVAL };
+    let beside = Crew::new("fill", MOST_RUNS);
+    let mut pause = interval;
     let mut were_missed = false;
     while !material.threads.is_stopping() {
-        wait(&material.threads, std::mem::replace(&mut pause, POLL_INTERVAL));
+        wait(&material.threads, std::mem::replace(&mut pause, interval));
         let Some(next) = material.strategy.next(material) else {
             (lacking, were_missed) = (None, false);
             continue;
@@ -74,7 +84,11 @@ pub(crate) fn prepare(material: &Arc<Material>) {
             Preparation::Rotation => rotation::lead(material, name),
             Preparation::Epoch => epoch::lead(material, name),
             Preparation::Fill { kind, count, request } => {
-                lead_fill(material, name, Wanted { kind, count, request })
+                let wanted = Wanted { kind, count, request };
+                match material.duty() {
+                    Duty::Serve => lead_beside(material, &beside, name, wanted),
+                    Duty::Both | Duty::Make => lead_fill(material, name, wanted),
+                }
             }
         });
         lacking = None;
@@ -133,18 +147,20 @@ fn lacking_kind(material: &Material) -> Option<Preparation> {
     if !material.duty().serves() || !material.network.is_complete() || material.is_quarantined() {
         return None;
     }
+    let claiming = epoch.lots.claiming();
+    if !material.under_way.has_place(claiming.runs_at_once()) {
+        return None;
+    }
     let own = material.levels();
     let lacking = material.targets.iter().enumerate().filter_map(|(at, target)| {
         let (all, per_block) = (target.items(), target.kind.per_block.max(1));
-        let claiming = epoch.lots.claiming();
-        let left = claiming.believed_left(
-            &epoch.lots,
-            target,
-            own.get(at).copied(),
-            material.network.peers.levels(at),
-        );
-        claiming.is_due(&epoch.lots, target, left).then(|| {
-            let run = claiming.blocks_at_once(&epoch.lots, target) * per_block;
+        let levels = material.network.peers.levels(at);
+        let believed = claiming.believed_left(&epoch.lots, target, own.get(at).copied(), levels);
+        let left = believed + material.under_way.items(u8::try_from(at).ok()?);
+        let is_due = left < all && claiming.is_due(&epoch.lots, target, left);
+        is_due.then(|| {
+            let run = part(material, &epoch, target) * parts(material, &epoch);
+            let run = run.min(*claiming.fitting(&epoch.lots, target).end());
             // At least one block, so that a small request does not cause a run each time.
             let count = all.saturating_sub(left).clamp(per_block, run);
             (left * FULL / all.max(1), at, count)
@@ -152,6 +168,22 @@ fn lacking_kind(material: &Material) -> Option<Preparation> {
     });
     let (_, at, count) = lacking.min()?;
     Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()?, request: None })
+}
+
+/// At a worker that only serves: leads a run while others are under way.
+fn lead_beside(material: &Arc<Material>, crew: &Crew, name: [u8; 16], wanted: Wanted) -> Result<()> {
+    let Wanted { kind, count, .. } = wanted;
+    material.under_way.begin(kind, count);
+    let of_thread = material.clone();
+    let begun = crew.spawn(&material.threads, move || {
+        let done = lead_fill(&of_thread, name, wanted);
+        of_thread.under_way.end(kind, count, done.is_ok());
+        if let Err(e) = done {
+            let error = of_thread.members.told(&e);
+            tracing::warn!(error, "the nodes got no material from other workers; this is tried again");
+        }
+    });
+    begun.inspect_err(|_| material.under_way.end(kind, count, false))
 }
 
 fn lead_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> {
@@ -171,9 +203,14 @@ fn lead_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> 
 /// nodes, when some nodes did not complete a run. Nothing is given up before all nodes have met; otherwise one order would be enough to
 /// empty the stock of all (`stock/census.rs`).
 pub(crate) fn join_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> {
-    // The run before may be ending here.
-    let Some(_alone) = material.filling.try_lock_for(ENDING) else {
-        return Err(Error::System("material is being made already".into()));
+    // Those that only wait for material have several runs at a time.
+    let _alone = match material.duty() {
+        Duty::Serve => None,
+        Duty::Both | Duty::Make => {
+            // The run before may be ending here.
+            let alone = material.filling.try_lock_for(ENDING);
+            Some(alone.ok_or_else(|| Error::System("material is being made already".into()))?)
+        }
     };
     let epoch =
         material.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
@@ -192,8 +229,13 @@ pub(crate) fn join_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> 
 
 fn make(material: &Material, epoch: &Epoch, name: [u8; 16], wanted: Wanted) -> Result<()> {
     let mut net = meet(material, "fill", name)?;
-    let duty = material.duty();
-    let most = if duty == Duty::Serve { material.streams_of_makers() } else { streams_here() };
+    let most = match material.duty() {
+        Duty::Serve => {
+            let part = part(material, epoch, &material.targets[usize::from(wanted.kind)]);
+            (wanted.count as usize).div_ceil(part).clamp(1, parts(material, epoch))
+        }
+        Duty::Both | Duty::Make => streams_here(),
+    };
     let streams = streams(most, &mut net)?;
     let made = match wanted.request {
         Some(request) => delivery::make(material, epoch, request, streams, &mut net),
@@ -224,18 +266,35 @@ fn fill_stock(
 /// Adds what the nodes have to agree on who make material together.
 pub(super) fn compared(material: &Material, parameters: HandshakeParameters) -> HandshakeParameters {
     parameters
+        .with("duty of these workers (cluster file)", material.duty().told().as_bytes())
         .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes())
-        .with("what these workers do (cluster file)", material.duty().told().as_bytes())
 }
 
 /// On how many streams this node makes material at most. The other half of its processors is for requests.
 fn streams_here() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get) / 2
+    (thread::available_parallelism().map_or(1, NonZero::get) / 2).clamp(1, MOST_STREAMS)
+}
+
+/// How many items of a kind are made at once, by one run or for one request.
+fn part(material: &Material, epoch: &Epoch, target: &Target) -> usize {
+    let most = MOST_BYTES_AT_ONCE / parts(material, epoch) / target.kind.item_bytes.max(1);
+    let part = epoch.lots.claiming().blocks_at_once(&epoch.lots, target) * target.kind.per_block.max(1);
+    part.min(most).max(1)
+}
+
+/// In how many parts a run asks others for a lot. All runs that may be under way ask each of those that make material for two, so that none of them
+/// waits for the next request.
+fn parts(material: &Material, epoch: &Epoch) -> usize {
+    let requests = 2 * material.members.cluster.duties().make_only.len().max(1);
+    match material.duty() {
+        Duty::Serve => (requests / epoch.lots.claiming().runs_at_once()).clamp(1, MOST_REQUESTS),
+        Duty::Both | Duty::Make => 1,
+    }
 }
 
 /// On how many streams the nodes make material, each with a thread of its own: as many as the node with the fewest.
 fn streams(most: usize, net: &mut dyn Net) -> Result<usize> {
-    let mine = most.clamp(1, MOST_STREAMS) as u8;
+    let mine = u8::try_from(most.max(1)).unwrap_or(u8::MAX);
     let theirs = tell_all(&[mine], net)?.into_iter().map(|(_, [wanted])| wanted);
     Ok(usize::from(theirs.fold(mine, u8::min).max(1)))
 }

@@ -16,6 +16,7 @@ use crate::material::rotation::{self, Rotation};
 use crate::material::set_up::{self, SetUp};
 use crate::material::strategy::MaterialStrategy;
 use crate::material::target::{Target, targets};
+use crate::material::under_way::UnderWay;
 use crate::members::Members;
 use crate::operator::logbook::Logbook;
 use crate::peers::network::Network;
@@ -56,6 +57,7 @@ pub(crate) struct Material {
     /// Failed and unanswered checks that could not be written down yet.
     pub(super) uncounted: Mutex<Guesses>,
     pub(super) filling: Mutex<()>,
+    pub(super) under_way: UnderWay,
     pub(super) rotation: Rotation,
     /// The edition of the store that was heard last.
     pub(super) heard: AtomicU64,
@@ -89,6 +91,7 @@ impl Material {
             epoch: RwLock::default(),
             uncounted: Mutex::default(),
             filling: Mutex::default(),
+            under_way: UnderWay::default(),
             rotation: Rotation::default(),
             heard: AtomicU64::default(),
             is_cut_off: AtomicBool::default(),

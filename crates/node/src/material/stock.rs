@@ -11,7 +11,8 @@
 //! # Nothing is used twice
 //!
 //! At one node two sessions never get the same item: the node judges a claim and takes the items out under one lock, and wipes here what it
-//! takes out. **Lots are in memory only**, never on a disk, not even sealed. A node that starts has none, so neither a crash nor an old
+//! takes out. **Lots are in memory only**. (One that another worker has made comes through the server of the store, sealed to a key that is in
+//! memory only: [`super::delivery`].) A node that starts has none, so neither a crash nor an old
 //! copy of its disk brings material back, and there is no key for it to lose. Nodes that start make new material instead: the first runs are
 //! short, so that requests are served about a second after a start (docs/benchmarks.md). The marks guard against the remaining case, an
 //! image of a running process that is put back: a node that takes such lots into use again ([`Lots::hold`]) starts behind the mark. An

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use polyclave_client::{Client, Padding};
-use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, Place};
+use polyclave_config::{
+    Card, ClientDir, Cluster, Consent, Duties, NodeDir, NodeSettings, Place, StockSettings,
+};
 use polyclave_node::MOST_BLOCKS;
 use polyclave_node::local::{Local, Shared, create_shared};
 use polyclave_transport::wire::{Mode, NewKey};
@@ -18,19 +20,28 @@ use serde::Serialize;
 use super::delay::Ways;
 use super::{Arguments, one_block};
 use crate::cluster::run::Quiet;
+use crate::protocols::properties;
 use crate::say;
 
 /// Requests at once for each clique: as many as a node serves for one client.
 const AT_ONCE: usize = 8;
 /// Blocks of a request of many.
 const BLOCKS: usize = 1000;
+/// The same under protocols that take material made ahead: a request does not wait long for it.
+const BLOCKS_OF_STOCK: usize = 64;
+/// The level of their stock in blocks. All of it is used before anything is measured, so that as much has to be made as is used.
+const STOCK: usize = 512;
 /// How long each kind of request is measured.
 const FOR: Duration = Duration::from_secs(8);
+/// The same under protocols that take material made ahead, since it comes in lots.
+const FOR_LOTS: Duration = Duration::from_secs(30);
 const STARTING: Duration = Duration::from_secs(180);
 
 #[derive(Serialize)]
 struct Measured {
     workers: usize,
+    /// How many of them serve: all, or those that only do that.
+    serving: usize,
     requests_per_s: f64,
     blocks_per_s: f64,
     failed: u64,
@@ -49,8 +60,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         };
         say!("{} nodes under {}, all on this host; {delay}", arguments.parties, arguments.protocol);
         say!(
-            "{:>8} {:>12} {:>10} {:>12} {:>10} {:>8}",
+            "{:>8} {:>8} {:>12} {:>10} {:>12} {:>10} {:>8}",
             "workers",
+            "serving",
             "requests/s",
             "to first",
             "blocks/s",
@@ -64,8 +76,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         let (first, last) = (&all[0], &all[all.len() - 1]);
         if !arguments.json {
             say!(
-                "{:>8} {:>12.1} {:>10.2} {:>12.0} {:>10.2} {:>8}",
+                "{:>8} {:>8} {:>12.1} {:>10.2} {:>12.0} {:>10.2} {:>8}",
                 last.workers,
+                last.serving,
                 last.requests_per_s,
                 last.requests_per_s / first.requests_per_s,
                 last.blocks_per_s,
@@ -82,7 +95,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measured> {
     let folder = tempfile::tempdir().context("no temporary folder")?;
-    let shared = Shared { workers, store, password: arguments.store_password.as_deref(), duties: None };
+    let serving = arguments.serving.map_or(workers, |serving| workers.min(serving.into()));
+    let number = |worker: usize| u16::try_from(worker).unwrap_or(u16::MAX);
+    let duties = Duties {
+        serve_only: (0..serving).filter(|_| serving < workers).map(number).collect(),
+        make_only: (serving..workers).map(number).collect(),
+    };
+    let shared =
+        Shared { workers, store, password: arguments.store_password.as_deref(), duties: Some(&duties) };
     let parties = usize::from(arguments.parties);
     let threshold = crate::protocols::threshold(&arguments.protocol, parties, None, 1)?;
     let local = create_shared(&folder.path().join("try"), (&arguments.protocol, parties, threshold), shared)?;
@@ -90,36 +110,56 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
     if arguments.round_trip > 0 {
         take_ways(&local, &folder.path().join("try"), &ways)?;
     }
+    let keeps_stock = properties(&arguments.protocol, parties, threshold)?.keeps_stock;
+    if keeps_stock {
+        set_stock(&local)?;
+    }
     let mut nodes = Quiet::start(local.nodes.iter().chain(&local.workers).map(PathBuf::as_path))?;
     nodes.wait_until_ready(STARTING)?;
     let client = Client::open(&ClientDir::open(&local.client)?)?;
     for (name, mode) in [("gcm", Mode::Gcm), ("ecb", Mode::Ecb)] {
         client.generate(NewKey::for_modes(name, "aes-128", &[mode], MOST_BLOCKS))?;
     }
-    let at_once = AT_ONCE * workers;
-    let (requests, failed) = rate(at_once, || one_block(&client, "gcm"));
-    let input = vec![7; 16 * BLOCKS];
-    let (many, failed_too) = rate(at_once, || {
+    let at_once = AT_ONCE * serving;
+    let time = if keeps_stock { FOR_LOTS } else { FOR };
+    let (requests, failed) = rate(at_once, time, || one_block(&client, "gcm"));
+    let blocks = if keeps_stock { BLOCKS_OF_STOCK } else { BLOCKS };
+    let input = vec![7; 16 * blocks];
+    let ask = || {
         let mut out = Vec::new();
         client.encrypt_ecb("ecb", &[], Padding::None, &mut &input[..], &mut out, &mut |_| ())?;
         Ok(())
-    });
+    };
+    if keeps_stock {
+        (0..serving * STOCK / blocks).try_for_each(|_| ask())?;
+    }
+    let (many, failed_too) = rate(at_once, time, ask);
     client.end();
     Ok(Measured {
         workers,
+        serving,
         requests_per_s: requests,
-        blocks_per_s: many * BLOCKS as f64,
+        blocks_per_s: many * blocks as f64,
         failed: failed + failed_too,
     })
 }
 
+fn set_stock(local: &Local) -> Result<()> {
+    for path in local.nodes.iter().chain(&local.workers) {
+        let mut dir = NodeDir::open(path)?;
+        let stock = StockSettings { aes_blocks: Some(STOCK), des_blocks: Some(0) };
+        dir.set_settings(NodeSettings { stock, ..dir.settings().clone() })?;
+    }
+    Ok(())
+}
+
 /// How many times a second something is done, by so many threads at once, and how often it failed.
-fn rate(threads: usize, work: impl Fn() -> Result<()> + Sync) -> (f64, u64) {
+fn rate(threads: usize, time: Duration, work: impl Fn() -> Result<()> + Sync) -> (f64, u64) {
     let (done, failed, began) = (AtomicU64::new(0), AtomicU64::new(0), Instant::now());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while began.elapsed() < FOR {
+                while began.elapsed() < time {
                     let counter = if work().is_ok() { &done } else { &failed };
                     counter.fetch_add(1, Relaxed);
                 }

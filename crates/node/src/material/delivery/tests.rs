@@ -55,7 +55,7 @@ fn get(server: &TestServer, does: [Maker; 2]) -> Vec<Result<Zeroizing<Vec<u8>>>>
                     Maker::Unasked => Err(Error::System("the server does not answer".into())),
                     _ => serving.ask_for_lot(WANTED).map_err(system),
                 };
-                together(wait(asked, &mut net)?, &mut net)
+                together(wait(asked, &|| false, &mut net)?, &mut net)
             })
         });
         let nodes: Vec<_> = nodes.collect();
@@ -92,6 +92,6 @@ fn a_peer_that_leaves_ends_the_wait() {
     let serving = at_server(&server.url(), "public", 0, &secret());
     let mut nets = mesh(2);
     drop(nets.pop());
-    let waited = wait(serving.ask_for_lot(WANTED).map_err(system), &mut nets[0]);
+    let waited = wait(serving.ask_for_lot(WANTED).map_err(system), &|| false, &mut nets[0]);
     assert!(matches!(waited.err(), Some(Error::Closed { .. })));
 }

@@ -64,6 +64,9 @@ pub(crate) trait Claiming: Send + Sync {
     /// How many blocks one run makes.
     fn blocks_at_once(&self, lots: &Lots, target: &Target) -> usize;
 
+    /// How many runs may be under way at a time where others make the material.
+    fn runs_at_once(&self) -> usize;
+
     /// At the leading node: whether to make material of a kind of which so many items are left.
     fn is_due(&self, lots: &Lots, target: &Target, left: usize) -> bool;
 

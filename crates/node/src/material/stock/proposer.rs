@@ -17,6 +17,7 @@ use super::claiming::{BLOCKS_AT_ONCE, ByProposer, Claiming, HELD};
 use super::claims::{self, PROPOSER, Range, refused};
 use super::lot::{Lot, Refused};
 use crate::Result;
+use crate::material::preparation::MOST_RUNS;
 use crate::material::target::Target;
 
 /// How long a claim that leaves out too much waits for earlier claims that are still on their way.
@@ -117,6 +118,10 @@ impl Claiming for ByProposer {
         let most = (target.blocks / PART_AT_ONCE).min(BYTES_AT_ONCE / of_block);
         let so_far = lots.made(&target.kind) / target.kind.per_block.max(1);
         most.min(so_far).max(BLOCKS_AT_ONCE)
+    }
+
+    fn runs_at_once(&self) -> usize {
+        MOST_RUNS
     }
 
     /// What a few small requests took is made again later, together with more, or when nobody asks for anything.

@@ -128,6 +128,11 @@ impl Claiming for ByQuorum {
         (target.blocks / PART_AT_ONCE).min(fit).max(BLOCKS_AT_ONCE)
     }
 
+    /// Nodes compare what they hold before each run.
+    fn runs_at_once(&self) -> usize {
+        1
+    }
+
     fn is_due(&self, _: &Lots, target: &Target, left: usize) -> bool {
         left < target.items()
     }

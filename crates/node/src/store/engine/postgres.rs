@@ -94,6 +94,8 @@ pub(in super::super) struct Postgres {
     pool: Pool,
     /// The connection that holds the advisory lock; none once another process has the store.
     keeper: Mutex<Option<Line>>,
+    /// When the last attempt to connect it anew has failed, and why.
+    failed: Mutex<Option<(Instant, String)>>,
     owner: [u8; 16],
     access: Access,
 }
@@ -105,7 +107,8 @@ impl Postgres {
         let keeper = Line::watched(&server)?;
         let mut owner = [0; 16];
         random_bytes(&mut owner)?;
-        let this = Postgres { server, pool: Pool::default(), keeper: Mutex::default(), owner, access };
+        let (pool, keeper_of, failed) = (Pool::default(), Mutex::default(), Mutex::default());
+        let this = Postgres { server, pool, keeper: keeper_of, failed, owner, access };
         this.check_server(&keeper)?;
         this.take_lock(&keeper)?;
         this.check_tables(&keeper, may_make)?;
@@ -207,16 +210,31 @@ impl Postgres {
 
     /// A connection, while this process has the store.
     fn connection(&self) -> Result<Lent<'_>> {
+        let came = Instant::now();
         {
             let mut keeper = self.keeper.lock();
             let current = keeper.as_ref().ok_or_else(|| self.taken_over())?;
             if current.is_closed() {
-                let next = Line::watched(&self.server)?;
+                let next = self.connected_anew(came)?;
                 self.take_lock(&next)?;
                 *keeper = Some(next);
             }
         }
         self.pool.lend(&self.server)
+    }
+
+    /// Another connection that holds the lock, for a caller that came at a time. Callers that came before an attempt has failed do not try again, one
+    /// after the other: each attempt at a host that is silent takes long.
+    fn connected_anew(&self, came: Instant) -> Result<Line> {
+        let mut failed = self.failed.lock();
+        if let Some((_, told)) = failed.as_ref().filter(|(at, _)| *at >= came) {
+            return Err(self.server.failed(told));
+        }
+        let connected = Line::watched(&self.server);
+        if let Err(StoreError::Server { detail, .. }) = &connected {
+            *failed = Some((Instant::now(), detail.clone()));
+        }
+        connected
     }
 
     /// Begins a change: it is the only one of its scope, and this process is still the worker that it was.

@@ -19,8 +19,10 @@ use super::super::line::Line;
 use super::super::{Deliveries, LotState, Record};
 use super::{LOCK, Postgres};
 
+/// What is sealed cannot be compressed, so the server need not try.
 const TABLE: &str = "CREATE UNLOGGED TABLE polyclave_delivery (number bigint GENERATED ALWAYS AS IDENTITY, id bytea PRIMARY KEY, \
-                     worker integer NOT NULL, request bytea NOT NULL, maker integer, lot bytea)";
+                     worker integer NOT NULL, request bytea NOT NULL, maker integer, lot bytea); \
+                     ALTER TABLE polyclave_delivery ALTER COLUMN lot SET STORAGE EXTERNAL";
 
 /// Whether the worker in this column runs.
 fn runs(column: &str) -> String {

@@ -198,6 +198,23 @@ fn a_server_that_stands_still_is_not_waited_for_for_ever() {
 }
 
 #[test]
+fn callers_that_wait_for_a_new_connection_do_not_try_one_after_the_other() {
+    let Some(at) = TestServer::start("a server that cannot be connected", &[]) else { return };
+    let store = open(&at).expect("made");
+    cut(&at);
+    at.pause();
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        (0..8).for_each(|_| drop(scope.spawn(|| assert!(store.mark().is_err()))));
+    });
+    // One attempt takes 10 s.
+    let took = began.elapsed();
+    at.go_on();
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    put(&store, "k", 1).expect("it goes on");
+}
+
+#[test]
 fn what_a_server_forgets_while_it_is_used_is_noticed() {
     let Some(at) = TestServer::start("a server that forgets", &[]) else { return };
     let store = open(&at).expect("made");
