@@ -39,7 +39,7 @@ use crate::material::stock::MOST_BYTES_AT_ONCE;
 use crate::material::stock::fill::{Run, make_on_streams};
 use crate::material::strategy::Preparation;
 use crate::peers::exchange::tell_all;
-use crate::store::{AskedLot, DeliveredLot, LotRequest, LotState, WantedLot};
+use crate::store::{AskedLot, DeliveredLot, LotRequest, LotState, StoreError, WantedLot};
 
 /// How long a worker waits for a lot. The makers may be busy with those of other cliques.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 20 } else { 100 });
@@ -87,8 +87,12 @@ pub(crate) fn next(material: &Material) -> Option<Preparation> {
     }
     let request = match material.store.undertake_next_lot() {
         Ok(request) => request?,
-        Err(e) => {
+        Err(e @ StoreError::Server { .. }) => {
             tracing::debug!(error = %e, "the store was not asked whether other workers need material");
+            return None;
+        }
+        Err(e) => {
+            tracing::error!(error = %e, "a request of another worker for material cannot be read");
             return None;
         }
     };
@@ -218,12 +222,8 @@ pub(crate) fn make(
     net: &mut TlsNet,
 ) -> Result<()> {
     let request = find(material, &id)?;
-    let made =
-        check(material, &request).and_then(|()| make_and_deliver(material, epoch, &request, streams, net));
-    if made.is_err() {
-        give_up(material, &id);
-    }
-    made
+    check(material, &request)?;
+    make_and_deliver(material, epoch, &request, streams, net)
 }
 
 /// The request at this node, which may come a moment after that at the first one.
@@ -271,7 +271,8 @@ fn make_and_deliver(
     }
 }
 
-fn give_up(material: &Material, id: &[u8; 16]) {
+/// Gives a request up, if this worker has undertaken it: whoever asked sees it soon, and asks again.
+pub(crate) fn give_up(material: &Material, id: &[u8; 16]) {
     if let Err(e) = material.store.give_up_lot(id) {
         tracing::warn!(error = %e, "a request of another worker was not given up; that worker waits until it is tired of it");
     }

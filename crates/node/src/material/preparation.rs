@@ -188,11 +188,12 @@ fn lead_beside(material: &Arc<Material>, crew: &Crew, name: [u8; 16], wanted: Wa
 
 fn lead_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> {
     let Wanted { kind, count, request } = wanted;
-    material.network.order_all(Order::Fill { name, kind, count, request })?;
-    join_fill(material, name, wanted)?;
-    if request.is_some() {
-        return Ok(());
+    let ordered = material.network.order_all(Order::Fill { name, kind, count, request });
+    let done = ordered.and_then(|()| join_fill(material, name, wanted));
+    if let Some(id) = request {
+        return done.inspect_err(|_| delivery::give_up(material, &id));
     }
+    done?;
     let target = &material.targets[usize::from(kind)];
     let more = count as usize * FULL / target.items().max(1);
     material.network.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
@@ -243,6 +244,7 @@ fn make(material: &Material, epoch: &Epoch, name: [u8; 16], wanted: Wanted) -> R
     };
     made.inspect_err(|e| {
         material.strategy.judge(material, "making material", e);
+        wanted.request.iter().for_each(|id| delivery::give_up(material, id));
     })
 }
 

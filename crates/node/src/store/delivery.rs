@@ -140,7 +140,7 @@ impl Store {
         self.deliveries()?.deliver(id, &sealed)
     }
 
-    /// Gives a request up, whoever made it.
+    /// Gives a request up that this worker has made or undertaken.
     pub fn give_up_lot(&self, id: &[u8; 16]) -> Result<()> {
         self.deliveries()?.remove(id)
     }

@@ -118,10 +118,10 @@ pub(super) trait Deliveries {
 
     fn state(&self, id: &[u8]) -> Result<LotState>;
 
-    /// Takes a lot out, with the request.
+    /// Takes a lot out, with the request. Its place is used again.
     fn receive(&self, id: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// Removes a request.
+    /// Removes a request that this worker has made or undertaken.
     fn remove(&self, id: &[u8]) -> Result<()>;
 
     /// Undertakes the oldest request of a worker that runs. No other one undertakes it any more.

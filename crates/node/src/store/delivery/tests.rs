@@ -153,6 +153,23 @@ fn what_was_changed_or_moved_is_refused_and_a_server_that_was_killed_has_lost_it
 }
 
 #[test]
+fn the_place_of_lots_that_were_received_is_used_again() {
+    let Some(at) = TestServer::start("many lots", &["autovacuum=off"]) else { return };
+    let (serving, maker) = (worker(&at, 0), worker(&at, 1));
+    let size =
+        || at.run("SELECT pg_total_relation_size('polyclave_delivery')").parse::<usize>().expect("bytes");
+    // A fifth more than after which it is cleaned, twice.
+    for round in 0..2 {
+        for _ in 0..((64 << 20) + (12 << 20)) / items().len() {
+            let asked = serving.ask_for_lot(wanted(1)).expect("asked");
+            make(&maker).expect("made");
+            asked.receive().expect("received");
+        }
+        assert!(size() < 110 << 20, "after round {round} it has {} bytes", size());
+    }
+}
+
+#[test]
 fn a_store_in_a_file_has_no_other_workers() {
     let (store, _) = in_memory();
     let refused = store.ask_for_lot(wanted(1)).err().expect("refused").to_string();

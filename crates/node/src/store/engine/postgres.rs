@@ -30,6 +30,7 @@ mod delivery;
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -98,6 +99,8 @@ pub(in super::super) struct Postgres {
     failed: Mutex<Option<(Instant, String)>>,
     owner: [u8; 16],
     access: Access,
+    /// Bytes of lots that were taken out since their table was cleaned.
+    received: AtomicUsize,
 }
 
 impl Postgres {
@@ -107,8 +110,15 @@ impl Postgres {
         let keeper = Line::watched(&server)?;
         let mut owner = [0; 16];
         random_bytes(&mut owner)?;
-        let (pool, keeper_of, failed) = (Pool::default(), Mutex::default(), Mutex::default());
-        let this = Postgres { server, pool, keeper: keeper_of, failed, owner, access };
+        let this = Postgres {
+            server,
+            pool: Pool::default(),
+            keeper: Mutex::default(),
+            failed: Mutex::default(),
+            owner,
+            access,
+            received: AtomicUsize::default(),
+        };
         this.check_server(&keeper)?;
         this.take_lock(&keeper)?;
         this.check_tables(&keeper, may_make)?;

@@ -12,6 +12,8 @@
 //! The table is not logged: nothing in it reaches the server's log of changes, its backups and replicas, and it is empty after a crash of the server. Then
 //! the lots are asked for again. Whether a worker still runs is seen by its advisory lock.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use tokio_postgres::types::Type;
 
 use super::super::super::Result;
@@ -23,6 +25,9 @@ use super::{LOCK, Postgres};
 const TABLE: &str = "CREATE UNLOGGED TABLE polyclave_delivery (number bigint GENERATED ALWAYS AS IDENTITY, id bytea PRIMARY KEY, \
                      worker integer NOT NULL, request bytea NOT NULL, maker integer, lot bytea); \
                      ALTER TABLE polyclave_delivery ALTER COLUMN lot SET STORAGE EXTERNAL";
+
+/// After so many bytes of lots their place in the table is used again.
+const VACUUMED_AFTER: usize = 64 << 20;
 
 /// Whether the worker in this column runs.
 fn runs(column: &str) -> String {
@@ -47,6 +52,18 @@ pub(super) fn begin(line: &Line, worker: i32) -> Result<()> {
 }
 
 impl Postgres {
+    /// Lets the server use the place of lots that were taken out, before it would do so by itself.
+    fn vacuum(&self) {
+        let vacuumed = self.connection().and_then(|line| {
+            line.run("VACUUM (SKIP_LOCKED) polyclave_delivery")?;
+            line.give_back();
+            Ok(())
+        });
+        if let Err(e) = vacuumed {
+            tracing::debug!(error = %e, "the table of lots grows until the server makes room in it by itself");
+        }
+    }
+
     /// One statement, which is a transaction of its own. A connection on which something went wrong is not used again.
     fn once(&self, text: &str, values: super::Values<'_>) -> Result<Option<Record>> {
         let line = self.connection()?;
@@ -85,12 +102,21 @@ impl Deliveries for Postgres {
             "DELETE FROM polyclave_delivery WHERE id = $1 AND lot IS NOT NULL RETURNING id, lot",
             &[(&id, Type::BYTEA)],
         )?;
+        if let Some((_, lot)) = &received
+            && self.received.fetch_add(lot.len(), Relaxed) + lot.len() > VACUUMED_AFTER
+        {
+            self.received.store(0, Relaxed);
+            self.vacuum();
+        }
         Ok(received.map(|(_, lot)| lot))
     }
 
     fn remove(&self, id: &[u8]) -> Result<()> {
-        self.once("DELETE FROM polyclave_delivery WHERE id = $1 RETURNING id, id", &[(&id, Type::BYTEA)])
-            .map(drop)
+        self.once(
+            "DELETE FROM polyclave_delivery WHERE id = $1 AND (worker = $2 OR maker = $2) RETURNING id, id",
+            &[(&id, Type::BYTEA), (&self.access.row(), Type::INT4)],
+        )
+        .map(drop)
     }
 
     fn undertake_next(&self) -> Result<Option<Record>> {
