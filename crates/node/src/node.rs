@@ -272,7 +272,10 @@ fn start(
     // Not joined: this thread may wait for a peer as long as the peer may compute.
     drop(core.spawn("preparation", |core| preparation::prepare(&core.material))?);
     let http = match &settings.http_listen {
-        Some(address) => Some(http::start(address, core.clone())?),
+        Some(address) => {
+            let is_one_of_several = settings.worker > 0 || !settings.workers.is_empty();
+            Some(http::start(address, is_one_of_several.then_some(settings.worker), core.clone())?)
+        }
         None => None,
     };
     tracing::info!(node = %settings.name, party = me.0 + 1, incarnation = core.incarnation.number, "running");

@@ -293,6 +293,10 @@ fn workers_start_again_after_a_refresh_and_what_cannot_be_meant_is_refused() {
         String::from_utf8_lossy(&told.stdout).matches(": all are ready").count() == 2
     });
     assert!(place.run("cluster show try/cluster.toml").contains("worker 1 at 127.0.0.1:"));
+    let settings = String::from_utf8(place.read("try/node-2-worker-1/node.toml")).expect("text");
+    let http = settings.lines().find_map(|line| line.strip_prefix("http_listen = \"127.0.0.1:"));
+    let http = http.expect("a port").trim_end_matches('"').parse().expect("a number");
+    place.until("its metrics", || place.fetch(http, "/metrics").contains("polyclave_ready{worker=\"1\"} 1"));
     // What is for all workers is done at the first.
     place.run("client init other --name other");
     let told = place.fails("node allow try/node-1-worker-1 other/card.toml --rights encrypt --keys *");

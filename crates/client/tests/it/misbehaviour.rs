@@ -47,8 +47,7 @@ fn a_client_of_another_version_is_told_so_and_that_others_may_serve_it() {
     let cluster = TestCluster::shared_with_keys(&["k"]);
     let mut raw = Raw::call(&cluster);
     // Whatever follows the version is of that version, too.
-    let bytes = encode(&(wire::VERSION + 1, "what a later one asks")).expect("short");
-    raw.tell_bytes(0, &bytes);
+    raw.tell(0, &(wire::VERSION + 1, "what a later version asks"));
     let told = raw.ending(0).told();
     let version = wire::VERSION;
     assert!(told.starts_with("Unavailable"), "{told}");

@@ -234,10 +234,10 @@ fn certificates(nodes: &[Shown<'_>]) -> Value {
     json!({ "rows": rows, "beyond": beyond })
 }
 
-/// Material by kind, and how much each node has of it.
+/// Material by kind, and how much each node has of it. Workers that only make it keep none.
 fn stock(nodes: &[Shown<'_>]) -> Value {
     let mut kinds: BTreeMap<(&str, &str), Vec<Value>> = BTreeMap::new();
-    for node in nodes {
+    for node in nodes.iter().filter(|node| node.duty.serves()) {
         for level in node.what().map(|what| what.status().stock.as_slice()).unwrap_or_default() {
             let row = json!({ "node": node.name, "blocks": level.blocks, "level": level.level });
             kinds.entry((&level.kind, &level.ciphers)).or_default().push(row);

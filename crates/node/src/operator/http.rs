@@ -54,14 +54,13 @@ impl Drop for Server {
     }
 }
 
-/// Starts to answer on an address.
-pub(crate) fn start(address: &str, core: Arc<Core>) -> Result<Server> {
+/// Starts to answer on an address, for a node or one of its `worker`s.
+pub(crate) fn start(address: &str, worker: Option<u16>, core: Arc<Core>) -> Result<Server> {
     let broken = |e: std::io::Error| Error::System(format!("cannot answer HTTP on {address}: {e}"));
     let listener = TcpListener::bind(address).map_err(broken)?;
     listener.set_nonblocking(true).map_err(broken)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(broken)?;
-    let worker = core.store.is_shared().then(|| core.members.cluster.clique());
     let recorder = RECORDER.get_or_init(|| record(worker)).clone();
     let upkeep = recorder.clone();
     let for_health = core.clone();

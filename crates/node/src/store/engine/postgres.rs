@@ -46,7 +46,8 @@ use super::pool::{Lent, Pool};
 use super::server::Server;
 use super::{Database, Deliveries, OnRecord, Reading, Record, Scope, Table, Writing};
 
-/// The version of the tables.
+/// The version of the tables, and of the records in them. It grows when an older program could not read what this one writes, since workers of two versions
+/// may share a store.
 const FORMAT: i32 = 2;
 /// The oldest server that these statements were written for.
 const OLDEST_SERVER: i32 = 130_000;
