@@ -242,7 +242,17 @@ fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_the
             }
         });
         goes_on(&answers, "the start");
-        for at in [2, 5, 0] {
+        // A maker, one of the other makers, and one that serves; after these by chance.
+        let chosen = [2, 5, 0].into_iter().chain(std::iter::repeat_with(|| below(6) as usize));
+        for (kill, at) in chosen.take(asked("POLYCLAVE_MAKER_KILLS", 3)).enumerate() {
+            println!(
+                "kill {} of worker {} of node {}, {} answers so far",
+                kill + 1,
+                at / 2,
+                1 + at % 2,
+                answers.load(Relaxed)
+            );
+            std::thread::sleep(Duration::from_millis(below(LONGEST)));
             running[at].kill();
             running[at].wait_until_gone();
             // Those that serve are needed; of those that make material one clique is left.
