@@ -144,6 +144,11 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     let both = theirs.setup != [0; 32] && setup != [0; 32];
     // The peer has finished a rotation that this node has not finished, or the other way round. The next round settles it.
     let unfinished = theirs.prepared == setup || theirs.setup == prepared;
+    if both && theirs.setup != setup && !unfinished && !core.members.is_first_worker() {
+        return Err(Error::System(format!(
+            "{peer} has other common secrets than this node; after a refresh its worker and this one start again, one of them a little later"
+        )));
+    }
     if both && theirs.setup != setup && !unfinished {
         let told = Error::System(format!(
             "{peer} has other common secrets than this node: one of the two was put back to a disk or backup from before a refresh. Its \

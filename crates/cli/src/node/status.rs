@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use polyclave_config::Duty;
 use polyclave_node::admin::{Answer, Instruction, Status, order};
 
 use time::OffsetDateTime;
@@ -55,6 +56,9 @@ fn tell(status: &Status) {
     let Status { name, party, nodes, version, protocol, .. } = status;
     say!("{name} is running: node {party} of {nodes}, version {version}, start {}", status.starts);
     say!("protocol   {protocol}: {}", status.adversary);
+    if status.worker > 0 || status.duty != Duty::Both.told() {
+        say!("worker     {}; the workers of this number {}", status.worker, status.duty);
+    }
     say!("connected  {}", status.connected.join(", "));
     if !status.missing.is_empty() {
         say!("missing    {}; see this node's log and theirs", status.missing.join(", "));
@@ -81,8 +85,9 @@ fn tell(status: &Status) {
             status.lacking
         );
     }
-    if !status.stock.is_empty() {
-        say!("material   {}", stock::describe(&status.stock));
+    let held = stock::describe(&status.stock);
+    if !held.is_empty() {
+        say!("material   {held}");
     }
     if status.corrects && !status.missing.is_empty() {
         say!(

@@ -306,6 +306,9 @@ fn workers_start_again_after_a_refresh_and_what_cannot_be_meant_is_refused() {
     let settings = String::from_utf8(place.read("try/node-2-worker-1/node.toml")).expect("text");
     let http = settings.lines().find_map(|line| line.strip_prefix("http_listen = \"127.0.0.1:"));
     let http = http.expect("a port").trim_end_matches('"').parse().expect("a number");
+    let told = place.run("node status try/node-2-worker-1");
+    assert!(told.contains("worker     1; the workers of this number serve and make material"), "{told}");
+    assert!(!told.contains("put back to a disk"), "{told}");
     place.until("its metrics", || place.fetch(http, "/metrics").contains("polyclave_ready{worker=\"1\"} 1"));
     // What is for all workers is done at the first.
     place.run("client init other --name other");

@@ -22,6 +22,12 @@ pub struct Status {
     pub version: String,
     /// The cluster's id, in hexadecimal.
     pub cluster: String,
+    /// The number of this worker of the node.
+    #[serde(default)]
+    pub worker: u16,
+    /// What the workers of this number do, in words: `serve only`.
+    #[serde(default)]
+    pub duty: String,
     /// Name of the protocol.
     pub protocol: String,
     /// Number of nodes.
@@ -110,6 +116,8 @@ impl Core {
             party: self.members.me.index() + 1,
             version: status.version.clone(),
             cluster: hex::encode(status.cluster),
+            worker: self.members.cluster.clique(),
+            duty: self.members.cluster.duty().told().into(),
             protocol: self.members.cluster.protocol().into(),
             nodes: self.members.nodes,
             threshold: self.members.cluster.threshold(),
