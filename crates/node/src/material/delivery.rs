@@ -42,7 +42,7 @@ use crate::peers::exchange::tell_all;
 use crate::store::{AskedLot, DeliveredLot, LotRequest, LotState, StoreError, WantedLot};
 
 /// How long a worker waits for a lot. The makers may be busy with those of other cliques.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 20 } else { 100 });
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 100 });
 /// How often workers that wait tell each other so: well within the limit for a silent peer.
 const TOLD_EVERY: Duration = Duration::from_millis(250);
 /// How often the store is asked meanwhile.
@@ -160,14 +160,16 @@ fn wait<'s>(
     }
 }
 
-/// Looks for a while whether the lot is there.
+/// Looks for a while whether the lot is there. After the time limit it counts as gone also if it is there: a peer could say for ever that it waits.
 fn look(asked: &AskedLot<'_>, is_stopping: &dyn Fn() -> bool, until: Instant) -> Result<u8> {
     let told = Instant::now() + TOLD_EVERY;
     loop {
+        if is_stopping() || Instant::now() >= until {
+            return Ok(GONE);
+        }
         match asked.state().map_err(system)? {
             LotState::Delivered => return Ok(THERE),
             LotState::Gone => return Ok(GONE),
-            LotState::Awaited if is_stopping() || Instant::now() >= until => return Ok(GONE),
             LotState::Awaited if Instant::now() >= told => return Ok(WAITS),
             LotState::Awaited => sleep(LOOKED_EVERY),
         }

@@ -162,7 +162,7 @@ fn lacking_kind(material: &Material) -> Option<Preparation> {
             let run = part(material, &epoch, target) * parts(material, &epoch);
             let run = run.min(*claiming.fitting(&epoch.lots, target).end());
             // At least one block, so that a small request does not cause a run each time.
-            let count = all.saturating_sub(left).clamp(per_block, run);
+            let count = all.saturating_sub(left).clamp(per_block, run.max(per_block));
             (left * FULL / all.max(1), at, count)
         })
     });
@@ -215,6 +215,12 @@ pub(crate) fn join_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> 
     };
     let epoch =
         material.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
+    // Before anything is looked up by what the first node says.
+    if wanted.request.is_some() && !delivery::is_asked(material) {
+        return Err(Error::System(
+            "the first node ordered material for others, which this worker does not make".into(),
+        ));
+    }
     let (kind, count) = (usize::from(wanted.kind), wanted.count as usize);
     let fits = |target| epoch.lots.claiming().fitting(&epoch.lots, target).contains(&count);
     if wanted.request.is_none() && !material.targets.get(kind).is_some_and(fits) {

@@ -93,6 +93,9 @@ fn orders_of_one_node_cost_the_others_no_stock() {
     let count = u32::MAX;
     let fills: Vec<Order> =
         (0..8).map(|kind| Order::Fill { name: [kind; 16], kind, count, request: None }).collect();
+    // Nobody has asked this node for others' material, and there is no such kind.
+    let for_others = |kind| Order::Fill { name: [kind; 16], kind, count, request: Some([kind; 16]) };
+    let fills: Vec<Order> = fills.into_iter().chain([8, u8::MAX].map(for_others)).collect();
     let _streams = order_all(&open(0), &fills);
     thread::sleep(2 * BEAT_EVERY);
     assert_eq!(mac().expect("computed by the others"), before);

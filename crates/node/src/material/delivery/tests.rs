@@ -87,6 +87,22 @@ fn both_get_their_parts_of_one_run_or_both_get_none() {
 }
 
 #[test]
+fn a_peer_that_says_for_ever_that_it_waits_is_not_waited_for_longer_than_others() {
+    let Some(server) = TestServer::start("a peer that says that it waits", &[]) else { return };
+    let (serving, maker) =
+        (at_server(&server.url(), "public", 0, &secret()), at_server(&server.url(), "public", 1, &secret()));
+    let [mut mine, mut cheat]: [_; 2] = mesh(2).try_into().unwrap_or_else(|_| panic!("two"));
+    let asked = serving.ask_for_lot(WANTED).map_err(system);
+    make(maker, Maker::Delivers(4, 0)).expect("the server answers");
+    let began = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(move || while tell_all(&[WAITS], &mut cheat).is_ok_and(|said| said[0].1 != [GONE]) {});
+        assert!(wait(asked, &|| false, &mut mine).is_err(), "this node has its part, and the peer never has");
+    });
+    assert!(began.elapsed() >= PATIENCE);
+}
+
+#[test]
 fn a_peer_that_leaves_ends_the_wait() {
     let Some(server) = TestServer::start("a peer that leaves", &[]) else { return };
     let serving = at_server(&server.url(), "public", 0, &secret());
