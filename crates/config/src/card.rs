@@ -62,7 +62,7 @@ pub struct ClientCard {
 }
 
 /// The most workers of one node, the first included.
-pub(crate) const MOST_WORKERS: usize = 64;
+pub const MOST_WORKERS: usize = 64;
 
 /// The most certificates of one node.
 const MOST_CERTIFICATES: usize = 4;

@@ -67,7 +67,7 @@ mod text;
 
 pub use approval_file::{approval_to_text, load_approval, parse_approval, save_approval};
 pub use audit::{AuditSettings, WhenUnwritable};
-pub use card::{Card, ClientCard, Place, certificate_fingerprint};
+pub use card::{Card, ClientCard, MOST_WORKERS, Place, certificate_fingerprint};
 pub use client::ClientDir;
 pub use cluster::{Change, Cluster, Consent, Replaced};
 pub use duties::{Duties, Duty};

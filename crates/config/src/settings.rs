@@ -21,6 +21,9 @@ pub struct NodeSettings {
     pub client_listen: String,
     /// `host:port` on which it answers HTTP requests about its health and metrics; none if absent.
     pub http_listen: Option<String>,
+    /// How many processors the node counts on: it makes material with half of them. As many as the machine has if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<usize>,
     /// The PostgreSQL server that keeps its store, `postgresql://USER@HOST/DATABASE`; a file in its directory if absent. Moved by
     /// `node migrate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,6 +190,7 @@ impl NodeSettings {
             listen: address.into(),
             client_listen: client_address.into(),
             http_listen: None,
+            processors: None,
             store: None,
             worker: 0,
             workers: Vec::new(),
@@ -220,6 +224,11 @@ impl NodeSettings {
         }
         if usize::from(self.worker) >= MOST_WORKERS {
             return Err(Error::misuse(format!("worker is {}; it is below {MOST_WORKERS}", self.worker)));
+        }
+        if self.processors == Some(0) {
+            return Err(Error::misuse(
+                "processors is 0; write at least 1, or leave it out for as many as the machine has",
+            ));
         }
         self.workers.iter().try_for_each(Place::check)?;
         self.stock.check()?;
@@ -279,6 +288,16 @@ mod tests {
             panic!("no syslog was set")
         };
         assert_eq!((enabled, when_unwritable, rotate_mib, keep_files), expected);
+    }
+
+    #[test]
+    fn a_node_counts_on_as_many_processors_as_its_file_says() {
+        let read = |more: &str| text::parse::<NodeSettings>(&format!("{SHORT}{more}")).expect("it fits");
+        assert_eq!(read("").processors, None);
+        let settings = read("processors = 8\n");
+        assert_eq!((settings.processors, settings.check().is_ok()), (Some(8), true));
+        let told = read("processors = 0\n").check().expect_err("it could do nothing").to_string();
+        assert!(told.contains("processors is 0"), "{told}");
     }
 
     #[test]

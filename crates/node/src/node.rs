@@ -61,6 +61,8 @@ pub struct Running {
     adversary: String,
     #[cfg(test)]
     pub(crate) store: Arc<Store>,
+    #[cfg(test)]
+    pub(crate) material: Arc<Material>,
 }
 
 impl Running {
@@ -205,6 +207,7 @@ fn start(
         logbook: logbook.clone(),
         network: network.clone(),
         boot: incarnation.boot,
+        processors: settings.processors.unwrap_or_else(processors_here),
     };
     let material = Material::new(means, material, levels)?;
     let limits = &settings.limits;
@@ -250,10 +253,7 @@ fn start(
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
     taking::log(&core);
     core.material.load()?;
-    // The node was killed after it counted a failed check and before it wrote down the quarantine.
-    if core.material.quarantined().is_none() && core.material.guesses().failed > 0 {
-        core.material.quarantine("a check failed before this start".to_owned().into());
-    }
+    core.material.resume_quarantine();
     if let Some(Quarantine { reason, .. }) = core.material.quarantined() {
         tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
         metrics::gauge!("polyclave_quarantined").set(1.0);
@@ -285,6 +285,8 @@ fn start(
     Ok(Running {
         #[cfg(test)]
         store: for_stop.store.clone(),
+        #[cfg(test)]
+        material: material.clone(),
         stop: Some(Box::new(move || stop(&for_stop, threads, http))),
         status: Box::new(move || for_status.status()),
         why_not_ready: Box::new(move || for_ready.why_not_ready()),
@@ -322,6 +324,10 @@ fn of_worker(dir: &NodeDir, cluster: Cluster, store: &Store) -> Result<Cluster> 
 pub(crate) fn open_store(dir: &NodeDir) -> Result<Arc<Store>> {
     let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
     Ok(Arc::new(Store::of_or_new(dir, &secret).map_err(system)?))
+}
+
+fn processors_here() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The levels of the stock: those of the node's settings, or else those that the protocol usually has.

@@ -83,7 +83,7 @@ pub fn in_network_of(parties: &[Option<Party>], error: Error) -> Error {
 }
 
 /// An error in which parties have other numbers.
-fn renamed(error: Error, new: impl Fn(Party) -> Party) -> Error {
+fn renamed(error: Error, new: impl Fn(Party) -> Party + Copy) -> Error {
     match error {
         Error::Closed { peer, detail } => Error::Closed { peer: new(peer), detail },
         Error::Timeout { peer, waited } => Error::Timeout { peer: new(peer), waited },
@@ -91,6 +91,7 @@ fn renamed(error: Error, new: impl Fn(Party) -> Party) -> Error {
         Error::OutOfStep { peer, detail } => Error::OutOfStep { peer: new(peer), detail },
         Error::Disagreement { peer, field } => Error::Disagreement { peer: new(peer), field },
         Error::Unanswered { peer, detail } => Error::Unanswered { peer: new(peer), detail },
+        Error::Counted(error) => Error::Counted(Box::new(renamed(*error, new))),
         Error::Disputed { dealer, receiver } => {
             Error::Disputed { dealer: new(dealer), receiver: new(receiver) }
         }

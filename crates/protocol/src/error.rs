@@ -99,6 +99,9 @@ pub enum Error {
         /// What was checked.
         what: &'static str,
     },
+    /// A check failed, with this error, and a [`GuessGuard`](crate::GuessGuard) has counted it as a guess at a bit of a secret.
+    #[error("{0}")]
+    Counted(Box<Error>),
     /// Two parties each gave this one something that should fit and does not. **One of the two deviated, or one of all three is damaged**:
     /// its memory, or the shares on its disk. It cannot be found out which. A party that knows of itself that it is sound knows that it was one
     /// of the two.
@@ -190,7 +193,19 @@ impl Error {
                 | Error::Equivocation { .. }
                 | Error::OneOfTwo { .. }
                 | Error::Unanswered { .. }
+                | Error::Counted(_)
         )
+    }
+
+    /// How much an error says about why several sessions of one set-up ended that ran side by side; the least says most. A check that failed
+    /// comes first, whoever's session it was in, and what only follows from it last.
+    pub fn rank(&self) -> u8 {
+        match self {
+            Error::CheckFailed { what } if *what == EARLIER_CHECK => 3,
+            Error::Unanswered { .. } => 1,
+            error if error.may_be_a_wrong_guess() => 0,
+            _ => 2,
+        }
     }
 
     /// A [`Error::Misuse`].

@@ -92,3 +92,4 @@ mod unchecked;
 
 pub use error::{EARLIER_CHECK, Error, Result};
 pub use party::{Party, PartySet};
+pub use retirement::GuessGuard;

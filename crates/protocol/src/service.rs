@@ -23,7 +23,7 @@ use crate::session::Stream;
 use crate::shamir::reshare::Sharing;
 use crate::stock::{Kind, Stock};
 use crate::tally::Phase;
-use crate::{Error, Party, PartySet, Result};
+use crate::{Error, GuessGuard, Party, PartySet, Result};
 
 /// The stored form of a shared value: [`ServiceSession::save`], [`ServiceSession::save_elements`].
 #[derive(Clone, Copy)]
@@ -65,6 +65,10 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
     fn has_mac_key(&self) -> bool {
         false
     }
+
+    /// Sets what stands before each comparison that a guess at one bit of this node's share of the MAC key can make fail, under this setup and all
+    /// that are renewed from it. Protocols without a MAC key have no such comparison.
+    fn guard_guesses(&self, _setup: &Self::Setup, _guard: Arc<dyn GuessGuard>) {}
 
     /// Kinds of material that the nodes have in stock; empty if the protocol needs none.
     fn kinds(&self) -> Vec<Kind> {

@@ -70,6 +70,8 @@ impl TestCluster {
             let mut node = NodeDir::open(path).expect("its directory");
             let mut settings = node.settings().clone();
             settings.limits.requests_at_once_per_client = 64;
+            // So that material is made on two streams, whatever machine runs the tests.
+            settings.processors = Some(4);
             node.set_settings(settings).expect("saved");
         }
         TestCluster { nodes: (0..nodes).map(|_| None).collect(), local, dir }

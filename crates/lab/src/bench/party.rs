@@ -209,7 +209,12 @@ fn on_threads<T: Send>(
         let streams = streams.iter_mut().enumerate();
         let threads: Vec<_> = streams.map(|(i, stream)| scope.spawn(move || run(i, stream))).collect();
         let results = threads.into_iter().map(|t| t.join().map_err(|_| anyhow::anyhow!("a thread panicked")));
-        results.map(|r| Ok(r??)).collect()
+        let results = results.collect::<Result<Vec<_>, _>>()?;
+        // What failed on one stream ends others with errors that only follow from it.
+        match results.iter().filter_map(|result| result.as_ref().err()).min_by_key(|e| e.rank()) {
+            Some(error) => Err(error.clone().into()),
+            None => results.into_iter().map(|result| Ok(result?)).collect(),
+        }
     })
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn next(material: &Material) -> Option<Preparation> {
     if !is_asked(material) {
         return None;
     }
-    if material.epoch().is_none() || !material.network.is_complete() || material.is_quarantined() {
+    if material.epoch().is_none() || !material.network.is_complete() || !material.may_use_mac_key() {
         return None;
     }
     let request = match material.store.undertake_next_lot() {
@@ -225,7 +225,18 @@ pub(crate) fn make(
 ) -> Result<()> {
     let request = find(material, &id)?;
     check(material, &request)?;
-    make_and_deliver(material, epoch, &request, streams, net)
+    let WantedLot { id, setup, kind, count } = request.wanted;
+    let kind = &material.targets[usize::from(kind)].kind;
+    let run = Run { kind, count: count as usize, level: 0, streams };
+    let parameters = run.compared(material.config.handshake(material.members.handshake()), &epoch.id);
+    let parameters = parameters.with("request for a lot", &id).with("common secrets", &setup);
+    let judge = |error: &Error| material.judge_making(error);
+    let mut session = hello(&parameters, net).inspect_err(judge)?;
+    let items = make_on_streams(&mut session, &run, net, &judge, &|stream, count, net: &mut dyn Net| {
+        material.config.make_material(&epoch.setup, stream, kind, count, net)
+    })?;
+    let id_of_run = blake3::derive_key("polyclave 2026 run for a request", &session.id());
+    deliver(material, &request, id_of_run, &items, net).inspect_err(judge)
 }
 
 /// The request at this node, which may come a moment after that at the first one.
@@ -244,24 +255,14 @@ fn find(material: &Material, id: &[u8; 16]) -> Result<LotRequest> {
     }
 }
 
-fn make_and_deliver(
+fn deliver(
     material: &Material,
-    epoch: &Epoch,
     request: &LotRequest,
-    streams: usize,
+    run: [u8; 32],
+    items: &[u8],
     net: &mut TlsNet,
 ) -> Result<()> {
-    let WantedLot { id, setup, kind, count } = request.wanted;
-    let kind = &material.targets[usize::from(kind)].kind;
-    let run = Run { kind, count: count as usize, level: 0, streams };
-    let parameters = run.compared(material.config.handshake(material.members.handshake()), &epoch.id);
-    let parameters = parameters.with("request for a lot", &id).with("common secrets", &setup);
-    let mut session = hello(&parameters, net)?;
-    let items = make_on_streams(&mut session, &run, net, &|stream, count, net: &mut dyn Net| {
-        material.config.make_material(&epoch.setup, stream, kind, count, net)
-    })?;
-    let id_of_run = blake3::derive_key("polyclave 2026 run for a request", &session.id());
-    let delivered = material.store.deliver_lot(request, id_of_run, &items).map_err(system);
+    let delivered = material.store.deliver_lot(request, run, items).map_err(system);
     // Whoever asked learns at once if one part is missing.
     let theirs = tell_all(&[u8::from(delivered.is_ok())], net)?;
     if !delivered? {

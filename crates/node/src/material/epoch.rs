@@ -137,6 +137,7 @@ impl Material {
     pub(crate) fn context(&self) -> Result<SessionContext, Refusal> {
         refuse_damaged(&self.store)?;
         self.refuse_quarantined()?;
+        self.refuse_uncounted().map_err(|e| Refusal::new(Reason::Unavailable, e.to_string()))?;
         if self.is_rotating() && self.strategy.pauses_for_rotation() {
             return Err(Refusal::new(Reason::Unavailable, ROTATING));
         }
@@ -193,7 +194,7 @@ pub(crate) fn is_due(material: &Material) -> bool {
     let ready = material.set_up().is_ok()
         && material.network.is_complete()
         && material.network.peers.all_set_up()
-        && !material.is_quarantined()
+        && material.may_use_mac_key()
         && !material.is_rotating()
         && !material.network.peers.any(|state| state.quarantined || state.prepared);
     ready && material.epoch().is_none_or(|epoch| material.network.peers.any(|state| state.epoch != epoch.id))
@@ -221,6 +222,7 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let _alone = material.setting_up.lock();
     let told = |refusal: Refusal| Error::System(refusal.message);
     material.refuse_quarantined().map_err(told)?;
+    material.refuse_uncounted()?;
     let set_up = material.set_up().map_err(told)?;
     let boots = material.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
     let mut net = meet(material, "renew", name)?;
@@ -253,8 +255,9 @@ fn make(
     // Restored as stored, without what sessions have noted in it of failed checks. The quarantine remembers those.
     let stored = material.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
-    let setup =
-        material.config.renew(&material.config.restore_setup(material.members.me, &stored.bytes)?, net)?;
+    let setup = material.config.restore_setup(material.members.me, &stored.bytes)?;
+    material.config.guard_guesses(&setup, material.guard(false));
+    let setup = material.config.renew(&setup, net)?;
     // All nodes say that they have the epoch before it counts.
     tell_all(&[1], net)?;
     let id = session.id();
@@ -271,6 +274,7 @@ fn make(
 /// Takes an epoch into use, unless the common secrets or starts that it was made for have changed.
 fn take(material: &Material, epoch: Epoch) -> Result<()> {
     let mut current = material.epoch.write();
+    material.refuse_uncounted()?;
     if material.is_quarantined() || material.network.peers.any(|state| state.quarantined) {
         return Err(Error::System("a node came under quarantine meanwhile".into()));
     }

@@ -3,6 +3,7 @@
 
 pub(crate) mod delivery;
 pub(crate) mod epoch;
+mod guard;
 pub(crate) mod preparation;
 pub(crate) mod quarantine;
 pub(crate) mod rotation;

@@ -6,18 +6,18 @@ mod cheating_maker;
 #[cfg(test)]
 mod renewing;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
-use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use polyclave_config::Duty;
+use polyclave_config::{Duty, MOST_WORKERS};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{HandshakeParameters, random_bytes};
+use polyclave_protocol::spdz::MOST_AT_ONCE;
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
@@ -49,6 +49,10 @@ const SETTLED: Duration = Duration::from_secs(3);
 const ENDING: Duration = Duration::from_secs(1);
 /// The most streams on which one run makes material.
 const MOST_STREAMS: usize = 8;
+const _: () = assert!(
+    MOST_WORKERS * MOST_STREAMS <= MOST_AT_ONCE as usize,
+    "the bounds in spdz/guesses.rs cover all streams"
+);
 /// The most runs of a worker that only serves at a time.
 pub(crate) const MOST_RUNS: usize = 2;
 /// The most requests for parts of one lot.
@@ -144,7 +148,7 @@ pub(crate) fn next_lot(material: &Material) -> Option<Preparation> {
 /// Finds a kind of which there is too little, the emptiest first, and how many items to make of it in one run.
 fn lacking_kind(material: &Material) -> Option<Preparation> {
     let epoch = material.epoch()?;
-    if !material.duty().serves() || !material.network.is_complete() || material.is_quarantined() {
+    if !material.duty().serves() || !material.network.is_complete() || !material.may_use_mac_key() {
         return None;
     }
     let claiming = epoch.lots.claiming();
@@ -204,6 +208,7 @@ fn lead_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> 
 /// nodes, when some nodes did not complete a run. Nothing is given up before all nodes have met; otherwise one order would be enough to
 /// empty the stock of all (`stock/census.rs`).
 pub(crate) fn join_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> {
+    material.refuse_uncounted()?;
     // Those that only wait for material have several runs at a time.
     let _alone = match material.duty() {
         Duty::Serve => None,
@@ -241,17 +246,21 @@ fn make(material: &Material, epoch: &Epoch, name: [u8; 16], wanted: Wanted) -> R
             let part = part(material, epoch, &material.targets[usize::from(wanted.kind)]);
             (wanted.count as usize).div_ceil(part).clamp(1, parts(material, epoch))
         }
-        Duty::Both | Duty::Make => streams_here(),
+        Duty::Both | Duty::Make => streams_of(material.processors),
     };
     let streams = streams(most, &mut net)?;
     let made = match wanted.request {
         Some(request) => delivery::make(material, epoch, request, streams, &mut net),
         None => fill_stock(material, epoch, wanted, streams, &mut net),
     };
-    made.inspect_err(|e| {
-        material.strategy.judge(material, "making material", e);
-        wanted.request.iter().for_each(|id| delivery::give_up(material, id));
-    })
+    made.inspect_err(|_| wanted.request.iter().for_each(|id| delivery::give_up(material, id)))
+}
+
+impl Material {
+    /// What an error means that ended making material, or one stream of it.
+    pub(super) fn judge_making(&self, error: &Error) {
+        self.strategy.judge(self, "making material", error);
+    }
 }
 
 fn fill_stock(
@@ -265,7 +274,8 @@ fn fill_stock(
     let (kind, duty) = (&target.kind, material.duty());
     let run = Run { kind, count: wanted.count as usize, level: target.items(), streams };
     let parameters = material.config.handshake(compared(material, material.members.handshake()));
-    fill(&epoch.lots, parameters, &run, net, |stream, count, net| match duty {
+    let judge = |error: &Error| material.judge_making(error);
+    fill(&epoch.lots, parameters, &run, net, &judge, |stream, count, net| match duty {
         Duty::Serve => delivery::ask(material, &stream, kind, count, net),
         Duty::Both | Duty::Make => material.config.make_material(&epoch.setup, stream, kind, count, net),
     })
@@ -278,9 +288,9 @@ pub(super) fn compared(material: &Material, parameters: HandshakeParameters) -> 
         .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes())
 }
 
-/// On how many streams this node makes material at most. The other half of its processors is for requests.
-fn streams_here() -> usize {
-    (thread::available_parallelism().map_or(1, NonZero::get) / 2).clamp(1, MOST_STREAMS)
+/// On how many streams a node makes material at most. The other half of its processors is for requests.
+fn streams_of(processors: usize) -> usize {
+    (processors / 2).clamp(1, MOST_STREAMS)
 }
 
 /// How many items of a kind are made at once, by one run or for one request.

@@ -15,6 +15,16 @@
 //! key must be replaced ([`Guesses`], which has the bound). The count is durable: every epoch makes its transfers afresh under the same stored share of the key, and a node that
 //! started the count again with each would allow any number of guesses. Every node counts what it has seen: those are the guesses at its
 //! own share, and a forger needs the shares of all nodes that do not cheat.
+//!
+//! * **Failures that can tell a bit of the key** are found behind a gate, one at a time between all streams, requests and workers of the node, and are
+//!   counted before the gate opens (`guard.rs`). They come here as [`Error::Counted`].
+//! * **All other failures** tell at most that one guess at the whole key was wrong. Several at once, on streams or at workers, follow from one event
+//!   and count as one, or else a peer could make keys too dangerous to carry over by failing everywhere at once. What fails in a later round of a
+//!   refresh counts again.
+//! * **Unanswered checks** count one by one.
+//!
+//! Whoever runs several sessions at once gives [`judge`] the error of each, at once and not when all have ended. While something that counts is
+//! not on the disk, the node uses its MAC key for nothing ([`Material::refuse_uncounted`]).
 
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party};
@@ -25,7 +35,7 @@ use crate::material::state::Material;
 use crate::operator::audit::Event;
 use crate::operator::clock::now;
 use crate::operator::logbook::Logbook;
-use crate::store::{Quarantine, Store};
+use crate::store::{Quarantine, Store, StoreError};
 
 /// What operators have to do.
 pub(crate) const REMEDY: &str = "find out which machine was altered; when all are sound, order fresh common secrets at every \
@@ -33,6 +43,13 @@ pub(crate) const REMEDY: &str = "find out which machine was altered; when all ar
 
 /// What operators can do if a check names two nodes again and again, and cannot say which of them cheats.
 const ALTERNATIVE: &str = "Four nodes under shamir-active go on without a cheater";
+
+/// Why a node goes under quarantine without a check that failed.
+const TOO_MANY: &str = "too many checks failed or were left without an answer under one MAC key";
+
+/// What is refused until the store can be written again.
+const UNCOUNTED: &str = "a check that did not pass could not be written down: make room on this node's disk, or let it reach the server of \
+                         its store. Until then this node does not use its MAC key";
 
 /// Bits of the MAC keys of all protocols that nodes serve with.
 const KEY_BITS: u32 = 64;
@@ -48,6 +65,7 @@ impl Failure {
     /// What an error shows, if it is that of a check that failed in the same session. `during` says what was under way, never how far.
     pub(crate) fn of(error: &Error, during: &str, name_of: impl Fn(Party) -> String) -> Option<Failure> {
         let reason = match error {
+            Error::Counted(error) => return Failure::of(error, during, name_of),
             Error::Unanswered { .. } => return None,
             // The failure itself belongs to another session, which judges it.
             Error::CheckFailed { what } if *what == EARLIER_CHECK => return None,
@@ -70,6 +88,11 @@ impl Failure {
             _ => format!("a check failed while {during}"),
         };
         Some(Failure::from(reason))
+    }
+
+    /// What the node writes down.
+    pub(crate) fn quarantine(&self) -> Quarantine {
+        Quarantine { reason: self.reason.clone(), since: now() }
     }
 
     /// Tells the operator, after the failure is on this node's disk.
@@ -95,7 +118,8 @@ impl From<String> for Failure {
 }
 
 /// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during` says what was under way, never
-/// how far.
+/// how far. Whoever
+/// runs several sessions brings the error of each here once, as soon as it ends.
 pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
     let has_mac_key = material.strategy.has_mac_key();
     let name_of = |node: Party| material.members.name_of(node).to_owned();
@@ -116,16 +140,13 @@ pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
             if !has_mac_key || !material.guesses().must_rotate(KEY_BITS) {
                 return false;
             }
-            Failure::from(
-                "too many checks failed or were left without an answer under one MAC key".to_owned(),
-            )
+            Failure::from(TOO_MANY.to_owned())
         }
         error => {
             let Some(failure) = Failure::of(error, during, name_of) else { return false };
-            if has_mac_key {
-                material.count_guesses(Guesses { failed: 1, unanswered: 0 });
-            }
-            failure
+            let counts = has_mac_key && !matches!(error, Error::Counted(_));
+            material.fail(failure, counts);
+            return true;
         }
     };
     material.quarantine(failure);
@@ -151,19 +172,41 @@ pub(crate) fn refuse_guessed(store: &Store, has_mac_key: bool) -> crate::Result<
 impl Material {
     /// Puts this node under quarantine: from now on it computes nothing.
     pub(crate) fn quarantine(&self, failure: Failure) {
+        self.fail(failure, false);
+    }
+
+    /// The same after a check that failed and, if so, counts.
+    fn fail(&self, failure: Failure, counts: bool) {
         let failure = Failure { reason: self.members.told(&failure.reason), ..failure };
-        let quarantine = Quarantine { reason: failure.reason.clone(), since: now() };
-        {
+        let quarantine = failure.quarantine();
+        let is_first = {
             let mut current = self.quarantine.write();
-            if current.is_some() {
-                return;
-            }
-            *current = Some(quarantine);
+            let is_first = current.is_none();
+            current.get_or_insert_with(|| quarantine.clone());
+            is_first
+        };
+        if counts && let Err(e) = self.store.count_failure(&quarantine, self.is_rotating()) {
+            self.note_uncounted(Guesses { failed: 1, unanswered: 0 }, &e);
         }
-        self.settle_quarantine();
-        self.strategy.give_up(self, "a check failed");
-        failure.announce(&self.logbook);
-        metrics::gauge!("polyclave_quarantined").set(1.0);
+        if is_first {
+            self.settle_quarantine();
+            self.strategy.give_up(self, "a check failed");
+            failure.announce(&self.logbook);
+            metrics::gauge!("polyclave_quarantined").set(1.0);
+        }
+    }
+
+    /// At a start: a node that was stopped after it counted and before it wrote down the quarantine that follows does so now.
+    pub(crate) fn resume_quarantine(&self) {
+        let guesses = self.guesses();
+        if self.is_quarantined() || !self.strategy.has_mac_key() {
+            return;
+        }
+        if guesses.failed > 0 {
+            self.quarantine("a check failed before this start".to_owned().into());
+        } else if guesses.must_rotate(KEY_BITS) {
+            self.quarantine(TOO_MANY.to_owned().into());
+        }
     }
 
     /// Failed and unanswered checks under the MAC key in use.
@@ -175,11 +218,26 @@ impl Material {
 
     /// Adds to these.
     fn count_guesses(&self, more: Guesses) {
-        {
-            let mut uncounted = self.uncounted.lock();
-            *uncounted = sum(*uncounted, more);
+        if let Err(e) = self.store.count_guesses(more) {
+            self.note_uncounted(more, &e);
         }
         self.settle_guesses();
+    }
+
+    /// Remembers what is to be counted and could not be written down.
+    pub(super) fn note_uncounted(&self, more: Guesses, why: &StoreError) {
+        tracing::error!(error = %why, "a check that did not pass could not be counted; this is tried again, and the MAC key is not used meanwhile");
+        let mut uncounted = self.uncounted.lock();
+        *uncounted = sum(*uncounted, more);
+    }
+
+    /// Refuses to use the MAC key, for an epoch, a refresh, material or a request, while something that counts is not on the disk: a restart
+    /// would forget it.
+    pub(crate) fn refuse_uncounted(&self) -> crate::Result<()> {
+        match *self.uncounted.lock() == Guesses::default() {
+            true => Ok(()),
+            false => Err(Error::System(UNCOUNTED.into())),
+        }
     }
 
     /// Writes the count to disk, if that is not yet done, and publishes it.
@@ -190,7 +248,7 @@ impl Material {
                 match self.store.count_guesses(*uncounted) {
                     Ok(()) => *uncounted = Guesses::default(),
                     Err(e) => {
-                        tracing::error!(error = %e, "a check that did not pass could not be counted; this is tried again");
+                        tracing::error!(error = %e, "a check that did not pass is still not counted; this is tried again");
                     }
                 }
             }
@@ -218,6 +276,11 @@ impl Material {
     /// Why this node computes nothing, if that is so.
     pub(crate) fn quarantined(&self) -> Option<Quarantine> {
         self.quarantine.read().clone()
+    }
+
+    /// Whether sessions may use the MAC key: nothing has failed under it, and everything that counts is on the disk.
+    pub(crate) fn may_use_mac_key(&self) -> bool {
+        !self.is_quarantined() && self.refuse_uncounted().is_ok()
     }
 
     pub(crate) fn is_quarantined(&self) -> bool {

@@ -177,7 +177,8 @@ pub(crate) fn is_due(material: &Material) -> bool {
         material.rotation.prepared.load(Relaxed) || material.network.peers.any(|state| state.prepared);
     let all_want =
         material.rotation.wanted.load(Relaxed) && !material.network.peers.any(|state| !state.wants_rotation);
-    material.members.is_first_worker() && material.set_up().is_ok() && all_there && (unfinished || all_want)
+    let is_ready = material.set_up().is_ok() && material.refuse_uncounted().is_ok();
+    material.members.is_first_worker() && is_ready && all_there && (unfinished || all_want)
 }
 
 /// Orders all nodes to take part in a round.
@@ -222,6 +223,7 @@ pub(crate) fn order_if_due(
 /// Takes part in a round.
 pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let _alone = material.setting_up.lock();
+    material.refuse_uncounted()?;
     let mut net = meet(material, "rotation", name)?;
     let parameters = material.members.handshake();
     let mut session = hello(&material.config.handshake(parameters), &mut net)?;
@@ -318,7 +320,9 @@ fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) ->
     let new = config.renew(&new, net)?;
     let stored = material.store.setup().map_err(system)?;
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
-    let old = config.renew(&config.restore_setup(material.members.me, &stored.bytes)?, net)?;
+    let old = config.restore_setup(material.members.me, &stored.bytes)?;
+    config.guard_guesses(&old, material.guard(true));
+    let old = config.renew(&old, net)?;
     material.rotation.of.store(keys.len(), Relaxed);
     // The first piece replaces what an earlier round left, so there is one even if there are no keys.
     let (first, rest) = keys.split_at(keys.len().min(KEYS_AT_ONCE));

@@ -1,7 +1,7 @@
 //! The state of one node's material, and the parts of the node that making it takes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use polyclave_protocol::any::AnyServiceConfig;
@@ -34,6 +34,8 @@ pub(crate) struct Means {
     pub(crate) network: Arc<Network>,
     /// The boot id of this start of the node.
     pub(crate) boot: [u8; 16],
+    /// How many processors the node counts on.
+    pub(crate) processors: usize,
 }
 
 /// Common secrets, epoch, quarantine, stock and rotation of one node, and the parts of the node that making them takes.
@@ -46,6 +48,10 @@ pub(crate) struct Material {
     pub(super) store: Arc<Store>,
     pub(super) logbook: Arc<Logbook>,
     pub(super) boot: [u8; 16],
+    /// How many processors the node counts on.
+    pub(super) processors: usize,
+    /// This, for what belongs to it.
+    pub(super) this: Weak<Material>,
     /// By kind: how much material is to be in stock.
     pub(super) targets: Arc<[Target]>,
     pub(super) set_up: RwLock<Option<Arc<SetUp>>>,
@@ -54,6 +60,8 @@ pub(crate) struct Material {
     pub(super) epoch: RwLock<Option<Arc<Epoch>>>,
     /// Why this node computes nothing.
     pub(super) quarantine: RwLock<Option<Quarantine>>,
+    /// Held during a comparison that a guess at a bit of the MAC key can make fail, in this epoch or in one that was given up and has not ended.
+    pub(super) comparing: Mutex<()>,
     /// Failed and unanswered checks that could not be written down yet.
     pub(super) uncounted: Mutex<Guesses>,
     pub(super) filling: Mutex<()>,
@@ -74,11 +82,12 @@ impl Material {
         strategy: Box<dyn MaterialStrategy>,
         levels: Levels,
     ) -> Result<Arc<Material>> {
-        let Means { config, members, network, threads, store, logbook, boot } = means;
-        Ok(Arc::new(Material {
+        let Means { config, members, network, threads, store, logbook, boot, processors } = means;
+        let quarantine = store.quarantined().map_err(system)?;
+        Ok(Arc::new_cyclic(|this| Material {
             strategy,
             targets: targets(&config.kinds(), levels).into(),
-            quarantine: RwLock::new(store.quarantined().map_err(system)?),
+            quarantine: RwLock::new(quarantine),
             config,
             members,
             network,
@@ -86,9 +95,12 @@ impl Material {
             store,
             logbook,
             boot,
+            processors,
+            this: this.clone(),
             set_up: RwLock::default(),
             setting_up: Mutex::default(),
             epoch: RwLock::default(),
+            comparing: Mutex::default(),
             uncounted: Mutex::default(),
             filling: Mutex::default(),
             under_way: UnderWay::default(),

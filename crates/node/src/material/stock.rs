@@ -23,7 +23,8 @@
 //! # A stock that is dry
 //!
 //! Where all nodes serve, a claim waits until enough is made, in the order in which sessions asked, and the proposer tells the others so
-//! twice a second. It ends if nothing is made or taken for a minute, and after a quarter of an hour; the others wait twice as long. A session that takes much takes it in pieces ([`bounded`]), so that others get their turn. Where a quorum serves, a dry
+//! twice a second. It ends if nothing is made or taken for a minute, after a quarter of an hour, and as soon as a refresh waits for the requests that run
+//! ([`Lots::hold_back`]); the others wait twice as long. A session that takes much takes it in pieces ([`bounded`]), so that others get their turn. Where a quorum serves, a dry
 //! stock is told at once.
 //!
 //! There are two ways to decide who proposes and which claims the others follow ([`claiming`]). Where all nodes serve every request, the
@@ -46,7 +47,7 @@ mod ranges;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -97,6 +98,8 @@ pub(crate) struct Lots {
     last_claim: Mutex<Option<Instant>>,
     /// The nodes that are not connected. While any is missing, no material is made.
     missing: AtomicU16,
+    /// No material is made, because a refresh waits for the requests that run.
+    held_back: AtomicBool,
 }
 
 /// Sessions that wait for material, each with its kind and its number.
@@ -165,12 +168,24 @@ impl Lots {
             turns: Mutex::default(),
             last_claim: Mutex::default(),
             missing: AtomicU16::new(0),
+            held_back: AtomicBool::new(false),
         }))
     }
 
     /// Notes which nodes are not connected: all are needed to make material.
     pub(crate) fn note_missing(&self, nodes: PartySet) {
         self.missing.store(nodes.bits(), Relaxed);
+    }
+
+    /// Notes whether a refresh waits for the requests that run. Then no material is made, and a claim does not wait for any: the refresh would wait
+    /// for the request, and the request for material.
+    pub(crate) fn hold_back(&self, is_held_back: bool) {
+        self.held_back.store(is_held_back, Relaxed);
+    }
+
+    /// Whether nobody makes material, because a refresh waits.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.held_back.load(Relaxed)
     }
 
     /// Notes that a node has started again: it holds nothing any more.
@@ -302,6 +317,9 @@ impl Lots {
         let missing: Vec<String> =
             PartySet::from_bits(self.missing.load(Relaxed)).iter().map(|node| node.to_string()).collect();
         let refilled = match &missing[..] {
+            _ if self.is_held_back() => {
+                "the nodes are about to make fresh common secrets: ask again after that".into()
+            }
             [] => "it is being refilled: wait and ask again".into(),
             missing => format!(
                 "it is not refilled while a node is missing, here {}: ask again when all are back",

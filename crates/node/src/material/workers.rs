@@ -9,6 +9,7 @@ mod tests;
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use polyclave_config::Duty;
 use polyclave_transport::wire::Refusal;
 
 use crate::error::of_store;
@@ -55,7 +56,21 @@ impl Material {
             self.strategy.give_up(self, "a check failed at another worker");
             metrics::gauge!("polyclave_quarantined").set(1.0);
         }
+        self.hear_round()?;
         rotation::read(self)
+    }
+
+    /// Where the first worker alone makes the material of this one. While it carries keys over it makes none, and may wait for a request here that
+    /// makes a key; so no request waits for material meanwhile.
+    fn hear_round(&self) -> Result<(), StoreError> {
+        let cluster = &self.members.cluster;
+        let makers = cluster.cliques() - cluster.duties().serve_only.len();
+        if self.duty() != Duty::Serve || makers > 1 || !self.strategy.pauses_for_rotation() {
+            return Ok(());
+        }
+        let is_held_back = self.store.others_carry_over()?;
+        self.epoch().iter().for_each(|epoch| epoch.lots.hold_back(is_held_back));
+        Ok(())
     }
 
     /// Whether the server of the store did not answer the last time.

@@ -141,22 +141,25 @@ fn judged(node: &Node<'_>, error: Error) -> Error {
         return error;
     }
     let name_of = |place: Party| node.plan.name(place).to_owned();
-    let failure = Failure::of(&error, "keys moved to other nodes", name_of);
-    let unanswered = matches!(error, Error::Unanswered { .. });
-    let guesses = Guesses { failed: u32::from(failure.is_some()), unanswered: u32::from(unanswered) };
-    match written_down(node, guesses, failure.as_ref()) {
+    let written = match Failure::of(&error, "keys moved to other nodes", name_of) {
+        Some(failure) => failed(node, &failure),
+        None if matches!(error, Error::Unanswered { .. }) && node.plan.from.has_mac_key() => {
+            node.store.count_guesses(Guesses { failed: 0, unanswered: 1 })
+        }
+        None => Ok(()),
+    };
+    match written {
         Ok(()) => error,
         Err(e) => Error::System(format!("{error}; and this could not be written down: {e}")),
     }
 }
 
-fn written_down(node: &Node<'_>, guesses: Guesses, failure: Option<&Failure>) -> Result<(), StoreError> {
-    if guesses != Guesses::default() && node.plan.from.has_mac_key() {
-        node.store.count_guesses(guesses)?;
-    }
-    let Some(failure) = failure else { return Ok(()) };
+fn failed(node: &Node<'_>, failure: &Failure) -> Result<(), StoreError> {
     let is_first = node.store.quarantined()?.is_none();
-    node.store.quarantine(&failure.reason, now())?;
+    match node.plan.from.has_mac_key() {
+        true => node.store.count_failure(&failure.quarantine(), true)?,
+        false => node.store.quarantine(&failure.reason, now())?,
+    }
     if is_first {
         failure.announce(node.logbook);
     }

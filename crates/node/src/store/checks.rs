@@ -1,12 +1,28 @@
 //! How many checks have failed or stayed without an answer under the common secrets in use, as this node has seen them. A restart does not
-//! reset the count. Fresh common secrets start at zero.
+//! reset the count. Fresh common secrets start at zero. A worker whose common secrets another one has replaced counts nothing: what failed
+//! under those is over with them.
+//!
+//! # One comparison at a time
+//!
+//! A cheater that is found out learns one bit of the MAC key from each comparison that its guess makes fail (`spdz/guesses.rs` of the protocol
+//! crate). So between all workers of the party one comparison takes place at a time ([`Store::compare_alone`]), and it begins by looking whether
+//! one has failed. If it fails itself, the count and the quarantine are on the disk before the next one can begin. So all workers together have one
+//! failed comparison under a MAC key, until the operators order a refresh.
+//!
+//! A worker that is killed during a comparison, or loses the server, frees the others' way. Nothing is counted then. That tells the cheater
+//! nothing: the worker has sent nothing that depends on the outcome, and its peers cannot choose that moment, which lasts as long as a change
+//! of the store. A worker that cannot write a failure down tries again, and uses the MAC key no more meanwhile.
+
+#[cfg(test)]
+mod workers;
 
 use polyclave_protocol::spdz::Guesses;
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Changes, Records, Table};
-use super::setup::{AGREED, load};
-use super::{Result, Store};
+use super::quarantine::QUARANTINE;
+use super::setup::{self, AGREED, load};
+use super::{Quarantine, Result, Store};
 
 const CHECKS: &[u8] = b"checks that did not pass";
 
@@ -31,11 +47,39 @@ impl Store {
 
     /// Adds to the count.
     pub fn count_guesses(&self, more: Guesses) -> Result<()> {
-        self.engine.write(|changes| {
-            let mut counted = counted(changes)?;
-            counted.failed = counted.failed.saturating_add(more.failed);
-            counted.unanswered = counted.unanswered.saturating_add(more.unanswered);
-            changes.put(Table::Meta, CHECKS, &counted)
+        self.change_quietly(|changes| if self.is_renewed(changes)? { Ok(()) } else { add(changes, more) })
+    }
+
+    /// Counts a check that failed, and puts this node under quarantine, at once. If it is already there, another failure counts only if `again` says
+    /// so. The first reason stays.
+    pub fn count_failure(&self, failure: &Quarantine, again: bool) -> Result<()> {
+        self.change(|changes| {
+            if self.is_renewed(changes)? {
+                return Ok(());
+            }
+            let is_first = !changes.holds(Table::Meta, QUARANTINE)?;
+            if is_first {
+                changes.put(Table::Meta, QUARANTINE, failure)?;
+            }
+            if is_first || again { add(changes, Guesses { failed: 1, unanswered: 0 }) } else { Ok(()) }
+        })
+    }
+
+    /// Compares what a guess at a bit of the MAC key can make fail, while no other worker does so. If it fails, that is counted, and this node
+    /// is under quarantine, when this returns. Returns false, and compares nothing, if that was so before, except in a refresh, or if another
+    /// worker has replaced the common secrets.
+    pub fn compare_alone(
+        &self,
+        refreshes: bool,
+        compare: impl FnOnce() -> Option<Quarantine>,
+    ) -> Result<bool> {
+        let looked_at = (QUARANTINE, AGREED);
+        self.engine.alone(looked_at, |quarantine: Option<Quarantine>, agreed: Option<setup::Owned>| {
+            let is_ended = quarantine.is_some() && !refreshes;
+            if is_ended || self.is_of_others(agreed.map(setup::Owned::into_id)) {
+                return Ok(false);
+            }
+            compare().map_or(Ok(true), |failure| self.count_failure(&failure, true).map(|()| true))
         })
     }
 
@@ -43,6 +87,13 @@ impl Store {
     pub fn guesses_accepted(&self) -> Result<bool> {
         self.engine.read(|records| counted(records).map(|counted| counted.accepted >= counted.failed))
     }
+}
+
+fn add(changes: &Changes, more: Guesses) -> Result<()> {
+    let mut counted = counted(changes)?;
+    counted.failed = counted.failed.saturating_add(more.failed);
+    counted.unanswered = counted.unanswered.saturating_add(more.unanswered);
+    changes.put(Table::Meta, CHECKS, &counted)
 }
 
 /// The operator accepts the risk of all failures so far.
@@ -80,5 +131,36 @@ mod tests {
 
         store.put_setup([2; 32], 2, b"new", true).expect("put");
         assert_eq!(store.guesses().expect("read"), Guesses::default());
+    }
+
+    fn failure() -> Quarantine {
+        Quarantine { reason: "a check failed".into(), since: 1 }
+    }
+
+    #[test]
+    fn after_a_comparison_that_fails_none_takes_place_except_in_a_refresh() {
+        let (store, disk) = in_memory();
+        store.put_setup([1; 32], 1, b"old", true).expect("put");
+        assert!(store.compare_alone(false, || None).expect("compared"));
+        assert_eq!(store.guesses().expect("read"), Guesses::default());
+        assert!(store.compare_alone(false, || Some(failure())).expect("compared"));
+        // As it is on the disk when the comparison ends.
+        for store in [&store, &reopen(&disk.copy())] {
+            assert_eq!(store.guesses().expect("read"), Guesses { failed: 1, unanswered: 0 });
+            assert_eq!(store.quarantined().expect("read"), Some(failure()));
+            let compared = store.compare_alone(false, || panic!("none takes place"));
+            assert!(!compared.expect("refused"));
+        }
+        assert!(store.compare_alone(true, || Some(failure())).expect("compared"));
+        assert_eq!(store.guesses().expect("read"), Guesses { failed: 2, unanswered: 0 });
+    }
+
+    #[test]
+    fn checks_that_fail_at_once_count_once_unless_each_can_tell_a_bit() {
+        let (store, _disk) = in_memory();
+        for (again, counted) in [(false, 1), (false, 1), (true, 2), (false, 2)] {
+            store.count_failure(&failure(), again).expect("counted");
+            assert_eq!(store.guesses().expect("read").failed, counted);
+        }
     }
 }

@@ -61,6 +61,9 @@ pub(super) type Record = (Vec<u8>, Vec<u8>);
 /// What is done with each record: with its key and its sealed value.
 pub(super) type OnRecord<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
+/// What is done with the sealed values of some records.
+pub(super) type OnPeeked<'a> = dyn FnMut(Vec<Option<Vec<u8>>>) -> Result<()> + 'a;
+
 /// Whose records a change is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
@@ -77,6 +80,12 @@ pub(super) trait Database: Send + Sync {
 
     /// The sealed values of some records of [`Table::Meta`], in a way that is fast.
     fn peek(&self, records: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
+
+    /// Reads some records of [`Table::Meta`], and does work with their sealed values while no other process does this. The work is done once at
+    /// most. A file has one process, in which the caller takes care of that.
+    fn alone(&self, records: &[&[u8]], work: &mut OnPeeked<'_>) -> Result<()> {
+        work(self.peek(records)?)
+    }
 
     /// Makes a change, one at a time. Either all of it is durable when this returns, or nothing has changed; after
     /// [`StoreError::Failed`] it may be either, and the next transaction shows which. The work is done once at most.
@@ -225,8 +234,30 @@ impl Engine {
         &self,
         (first, second): (&[u8], &[u8]),
     ) -> Result<(Option<A>, Option<B>)> {
-        let sealed = self.database.peek(&[first, second])?;
-        let [one, other] = sealed.as_slice() else {
+        self.both((first, second), &self.database.peek(&[first, second])?)
+    }
+
+    /// Reads two records of [`Table::Meta`], and does work with them while no other process does this.
+    pub(super) fn alone<A: DeserializeOwned, B: DeserializeOwned, T>(
+        &self,
+        (first, second): (&[u8], &[u8]),
+        work: impl FnOnce(Option<A>, Option<B>) -> Result<T>,
+    ) -> Result<T> {
+        let (mut work, mut outcome) = (Some(work), None);
+        self.database.alone(&[first, second], &mut |sealed| {
+            let (one, other) = self.both((first, second), &sealed)?;
+            outcome = work.take().map(|work| work(one, other));
+            Ok(())
+        })?;
+        outcome.unwrap_or_else(|| Err(StoreError::Failed("it did not do what it was to do alone".into())))
+    }
+
+    fn both<A: DeserializeOwned, B: DeserializeOwned>(
+        &self,
+        (first, second): (&[u8], &[u8]),
+        sealed: &[Option<Vec<u8>>],
+    ) -> Result<(Option<A>, Option<B>)> {
+        let [one, other] = sealed else {
             return Err(StoreError::Failed("it was asked for two records and gave others".into()));
         };
         Ok((self.opened(first, one.as_deref())?, self.opened(second, other.as_deref())?))

@@ -39,10 +39,17 @@ struct Borrowed<'a> {
 }
 
 #[derive(Deserialize)]
-struct Owned {
-    id: [u8; 32],
+pub(super) struct Owned {
+    pub(super) id: [u8; 32],
     epoch: u64,
     bytes: Vec<u8>,
+}
+
+impl Owned {
+    pub(super) fn into_id(self) -> [u8; 32] {
+        let _wiped = Zeroizing::new(self.bytes);
+        self.id
+    }
 }
 
 impl Store {

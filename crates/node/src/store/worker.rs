@@ -214,11 +214,15 @@ impl Store {
 
     /// Whether the common secrets in use are other ones than those of this process.
     pub(super) fn is_renewed(&self, records: &impl Records) -> Result<bool> {
-        if !self.engine.is_shared() {
-            return Ok(false);
+        match self.engine.is_shared() {
+            true => Ok(self.is_of_others(load(records, AGREED)?.map(|agreed| agreed.id))),
+            false => Ok(false),
         }
-        let in_use = load(records, AGREED)?.map(|agreed| agreed.id);
-        Ok(*self.worker.setup.lock() != in_use)
+    }
+
+    /// Whether these are other common secrets than those of this process.
+    pub(super) fn is_of_others(&self, in_use: Option<[u8; 32]>) -> bool {
+        self.engine.is_shared() && *self.worker.setup.lock() != in_use
     }
 
     /// Notes that this worker stores a pending key, unless another one is making it.
@@ -287,12 +291,24 @@ impl Store {
         if !self.engine.is_shared() {
             return Ok(());
         }
-        let round: Option<Start> = changes.get(Table::Meta, ROUND)?;
-        let is_anothers = round.is_some_and(|round| {
-            round.worker != self.worker.number && is_current(changes, round).unwrap_or(true)
-        });
+        let is_anothers = self.is_round_of_others(changes)?;
         let is_prepared = self.worker.number != 0 && changes.sealed(Table::Meta, PREPARED)?.is_some();
         if is_anothers || is_prepared { Err(StoreError::Rotating) } else { Ok(()) }
+    }
+
+    /// Whether another worker carries keys over.
+    pub fn others_carry_over(&self) -> Result<bool> {
+        match self.engine.is_shared() {
+            true => self.engine.read(|records| self.is_round_of_others(records)),
+            false => Ok(false),
+        }
+    }
+
+    fn is_round_of_others(&self, records: &impl Records) -> Result<bool> {
+        let round: Option<Start> = records.get(Table::Meta, ROUND)?;
+        Ok(round.is_some_and(|round| {
+            round.worker != self.worker.number && is_current(records, round).unwrap_or(true)
+        }))
     }
 
     /// Begins a round: from now on no other worker stores, changes or deletes a key.

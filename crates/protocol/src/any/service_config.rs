@@ -13,7 +13,7 @@ use crate::service::{Carried, Element, ServiceConfig, Stored};
 use crate::session::{HandshakeParameters, Stream};
 use crate::shamir::reshare::Sharing;
 use crate::stock::{Kind, Stock};
-use crate::{Party, PartySet, Result};
+use crate::{GuessGuard, Party, PartySet, Result};
 
 /// A protocol with its parameters that nodes serve with.
 pub struct AnyServiceConfig(Box<dyn ErasedServiceConfig>);
@@ -36,6 +36,7 @@ trait ErasedServiceConfig: ErasedConfig {
     fn kinds(&self) -> Vec<Kind>;
     fn keeps_stock(&self) -> bool;
     fn has_mac_key(&self) -> bool;
+    fn guard_guesses(&self, setup: &AnySetup, guard: Arc<dyn GuessGuard>);
     fn make_material(
         &self,
         setup: &AnySetup,
@@ -93,6 +94,10 @@ impl<S: ServiceConfig<Setup: 'static, Session: ErasableService>> ErasedServiceCo
 
     fn has_mac_key(&self) -> bool {
         ServiceConfig::has_mac_key(self)
+    }
+
+    fn guard_guesses(&self, setup: &AnySetup, guard: Arc<dyn GuessGuard>) {
+        ServiceConfig::guard_guesses(self, setup.of(), guard);
     }
 
     fn make_material(
@@ -216,6 +221,10 @@ impl ServiceConfig for AnyServiceConfig {
 
     fn has_mac_key(&self) -> bool {
         self.0.has_mac_key()
+    }
+
+    fn guard_guesses(&self, setup: &AnySetup, guard: Arc<dyn GuessGuard>) {
+        self.0.guard_guesses(setup, guard);
     }
 
     fn make_material(

@@ -52,6 +52,7 @@ use super::messages::Messages;
 use super::rows::{Gadget, Row, add, add_bytes, repeated, with_mask, zeros};
 use crate::net::Net;
 use crate::ot::{Pairs, forked_seed};
+use crate::retirement::Retirement;
 use crate::spdz::{Coefficients, MacKey};
 use crate::{Error, Party, Result, coins};
 
@@ -67,6 +68,8 @@ pub(super) struct Cope<F: MacField> {
     chosen: Vec<Vec<AesPrg>>,
     seeds: Arc<Seeds>,
     messages: Messages,
+    /// Of the key.
+    retired: Retirement,
 }
 
 /// What the streams come from, by peer and bit.
@@ -112,12 +115,13 @@ impl<F: MacField> Cope<F> {
             offered.push(zero.iter().zip(one.iter()).map(|(zero, one)| [seed(zero), seed(one)]).collect());
             chosen.push(transfers.random_received(&seeds, p)?.iter().map(seed).collect());
         }
-        Ok(Self::of_seeds(me, alphas, Arc::new(Seeds { offered, chosen }), None))
+        let seeds = Arc::new(Seeds { offered, chosen });
+        Ok(Self::of_seeds(me, alphas, seeds, transfers.retirement(), None))
     }
 
     /// Independent streams for the same shares of the key, bound to a label that is used once. Local.
     pub(super) fn fork(&self, label: &[u8]) -> Self {
-        Self::of_seeds(self.me, self.alphas.clone(), self.seeds.clone(), Some(label))
+        Self::of_seeds(self.me, self.alphas.clone(), self.seeds.clone(), &self.retired, Some(label))
     }
 
     /// Takes another share of the key as its own than it has seeds for; only a cheater does.
@@ -126,7 +130,13 @@ impl<F: MacField> Cope<F> {
         self.alphas[self.me.index()] = share;
     }
 
-    fn of_seeds(me: Party, alphas: Row<F>, seeds: Arc<Seeds>, label: Option<&[u8]>) -> Self {
+    fn of_seeds(
+        me: Party,
+        alphas: Row<F>,
+        seeds: Arc<Seeds>,
+        retired: &Retirement,
+        label: Option<&[u8]>,
+    ) -> Self {
         let stream = |seed: &Seed| match label {
             None => AesPrg::new(seed, 0),
             Some(label) => AesPrg::new(&Zeroizing::new(forked_seed(label, seed)), 0),
@@ -136,7 +146,8 @@ impl<F: MacField> Cope<F> {
             offered.map(|bits| bits.iter().map(|both| both.each_ref().map(stream)).collect()).collect();
         let chosen = seeds.chosen.iter().map(|bits| bits.iter().map(stream).collect()).collect();
         let messages = Messages::new(alphas.len());
-        Cope { me, alphas, gadget: Gadget::new(), offered, chosen, seeds, messages }
+        let (gadget, retired) = (Gadget::new(), retired.clone());
+        Cope { me, alphas, gadget, offered, chosen, seeds, messages, retired }
     }
 
     /// This party's shares of alpha times everybody's elements, by owner: `counts` says how many each has, and `own` are
@@ -210,19 +221,21 @@ impl<F: MacField> Cope<F> {
         }
         let len = |p: Party| if p == me || qs[p.index()].is_empty() { 0 } else { 2 * F::BYTES };
         let into = exchange(&out, len, net).map_err(Error::in_a_check)?;
-        for p in me.peers(n).filter(|p| !qs[p.index()].is_empty()) {
+        let compared = me.peers(n).filter(|p| !qs[p.index()].is_empty()).map(|p| {
             let mut answer = [F::Word::ZERO; 2];
             F::read_row(&into[p.index()], &mut answer);
             let [y, t] = answer;
             let expected = t ^ F::multiply(self.alphas[p.index()], y);
-            // Where they differ, the difference depends on bits of the share of the key.
-            if !ct_eq(&[combination::<F>(&seed, &qs[p.index()])], &[expected]) {
-                let detail =
-                    "its products with this party's share of the MAC key are of no one element".into();
-                return Err(Error::Peer { peer: p, detail });
-            }
-        }
-        Ok(())
+            (p, combination::<F>(&seed, &qs[p.index()]), expected)
+        });
+        let compared: Vec<_> = compared.collect();
+        // Where they differ, the difference depends on bits of the share of the key.
+        let differ = compared.iter().filter(|(_, sum, expected)| !ct_eq(&[*sum], &[*expected]));
+        self.retired.judge_guess(|| {
+            let (peer, ..) = differ.clone().next()?;
+            let detail = "its products with this party's share of the MAC key are of no one element".into();
+            Some(Error::Peer { peer: *peer, detail })
+        })
     }
 }
 

@@ -96,12 +96,15 @@ impl<F: MacField> Mascot<F> {
             random_bytes(&mut **delta)?;
         }
         let [delta, rest] = deltas.map(|bytes| Zeroizing::new(u128::from_le_bytes(*bytes)));
+        // A check of any of them that fails is the end of all.
+        let fate = key.retirement();
         let mut outcome = || {
-            let mut transfers = Pairs::set_up(&[label, b" products"].concat(), *delta, wide, net)?;
+            let mut transfers =
+                Pairs::set_up_under(&[label, b" products"].concat(), *delta, wide, fate, net)?;
             // Columns beyond the field's are of no account but random.
             let above = rest.checked_shl(F::BITS).unwrap_or(0);
             let share = Zeroizing::new(above ^ rows::wide::<F>(key.reveal_own_share()));
-            let keyed = Pairs::set_up(&[label, b" bits"].concat(), *share, narrow, net)?;
+            let keyed = Pairs::set_up_under(&[label, b" bits"].concat(), *share, narrow, fate, net)?;
             let cope = Cope::set_up(key, &mut transfers, net)?;
             let zeros = Zeros::set_up(net)?;
             Ok(Mascot {

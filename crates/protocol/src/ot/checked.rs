@@ -9,7 +9,7 @@
 //! its choices before it knows the coins, which are uniform if the sender is honest. A receiver's own part is fixed by its commitment.
 //!
 //! **Several batches** under one coin, as wide and narrow blocks under one Delta ([`Pairs::fork_upper`]): every batch has its own
-//! columns and its own masks, and what [`extension::Sender::check`] says holds for each. The probabilities that it excepts add up.
+//! columns and its own masks, and what [`extension::Sender::fault`] says holds for each. The probabilities that it excepts add up.
 //! Trees of two forks that lack the same leaf are about the same bits of Delta, so a guess of these bits counts once.
 
 use std::sync::Arc;
@@ -222,18 +222,23 @@ pub(super) fn answer(all: &mut [&mut Pairs], coin: &[u8; 32], net: &mut dyn Net)
     let out: Vec<&[u8]> = responses.iter().map(|response| response.as_slice()).collect();
     let due = all.iter().map(|pairs| extension::response_bytes(pairs.shape)).sum();
     let responses = exchange(&out, |_| due, net).map_err(Error::in_a_check)?;
+    let mut compared = Vec::new();
     for (p, response) in Party::all(net.parties()).zip(&responses) {
         let mut rest = &response[..];
         for pairs in all.iter() {
             let Some(ends) = &pairs.ends[p.index()] else { continue };
             let (response, later) = rest.split_at(extension::response_bytes(pairs.shape));
-            ends.sender.check(coin, response, &ends.outward)?;
+            compared.push((ends.sender.expected(coin, response), response, &ends.outward));
             rest = later;
         }
     }
+    // One comparison of all, since nothing between them is sent. They are of one secret.
+    let fault = || compared.iter().find_map(|(due, sent, of)| extension::Sender::fault(due, sent, of));
+    let Some(first) = all.first() else { return Ok(()) };
+    first.retired.judge_guess(fault)?;
+    drop(compared);
     for pairs in all {
         pairs.checked = pairs.next;
-        // If the check of a fork has failed meanwhile, nothing says which guess it was.
         pairs.refuse_retired()?;
     }
     Ok(())

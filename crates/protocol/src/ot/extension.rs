@@ -3,7 +3,7 @@
 //!
 //! Tree i gives the receiver u_i and v_i, the sender w_i = v_i + Delta_i u_i. The receiver sends
 //! c_i = u_i + u for its choices u, and the sender adds Delta_i c_i, so that q = t + u Delta in all columns. A receiver that
-//! uses another u in some tree is caught by the [check](Sender::check).
+//! uses another u in some tree is caught by the [check](Sender::fault).
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use super::binding::Binding;
 use super::shape::Shape;
 use super::tile::{GRAIN_BYTES, TILE_BYTES, Tile, TilePool, Tiles, column_lengths, padded_bytes};
 use super::tree::Seed;
-use crate::Result;
 use crate::session::random_bytes;
+use crate::{Error, Result};
 
 /// Bytes of the receiver's message for an extension; the first since a check brings the mask of that check along.
 fn message_bytes(shape: Shape, count: usize, tiles: &Tiles) -> usize {
@@ -146,7 +146,17 @@ impl Sender {
         }
     }
 
-    /// Compares the receiver's hashes with those of q.
+    /// The hashes of q with what the receiver's choices add to them: what its own have to be ([`Sender::fault`]). Local.
+    pub(super) fn expected(&self, coin: &[u8; 32], response: &[u8]) -> Zeroizing<Vec<u8>> {
+        let mut sums = hashes(&self.tiles, coin);
+        let of_choices = &response[sums.len()..];
+        for (sum, bit) in sums.chunks_exact_mut(GRAIN_BYTES).zip(self.delta.iter()) {
+            add_masked(sum, of_choices, *bit);
+        }
+        sums
+    }
+
+    /// Compares the receiver's hashes with those that are expected. A guess at bits of delta passes if it is right.
     ///
     /// The hash of a column x_1, x_2, .. of elements of GF(2^128) is the sum of chi_j x_j with coefficients from a coin that
     /// was tossed after all of them were fixed, plus the column's mask. It is linear over GF(2), so honest hashes fit as the
@@ -156,17 +166,9 @@ impl Sender {
     /// 2^-128 for each pair of trees; and then they belong to u. So after the check, but with probability
     /// `(columns/f)^2 / 2^129` (2^-115 at most), either all trees have the same u, or the receiver has guessed, and passed with
     /// probability 2^-(f times the number of trees where they differ).
-    pub(super) fn check(&self, coin: &[u8; 32], response: &[u8], binding: &Binding) -> Result<()> {
-        let mut sums = hashes(&self.tiles, coin);
-        let (of_columns, of_choices) = response.split_at(sums.len());
-        for (sum, bit) in sums.chunks_exact_mut(GRAIN_BYTES).zip(self.delta.iter()) {
-            add_masked(sum, of_choices, *bit);
-        }
-        if ct_eq(&sums, of_columns) {
-            Ok(())
-        } else {
-            Err(binding.fault("choices of oblivious transfer that are not the same in all columns"))
-        }
+    pub(super) fn fault(expected: &[u8], response: &[u8], binding: &Binding) -> Option<Error> {
+        let fault = || binding.fault("choices of oblivious transfer that are not the same in all columns");
+        (!ct_eq(expected, &response[..expected.len()])).then(fault)
     }
 }
 
@@ -238,6 +240,10 @@ mod tests {
         (Sender::new(shape, delta, &punctured, &pool), Receiver::new(shape, &leaves, &pool))
     }
 
+    fn passes(sender: &Sender, response: &[u8]) -> bool {
+        Sender::fault(&sender.expected(&COIN, response), response, &binding()).is_none()
+    }
+
     /// A receiver that chooses `u + error` in one tree and `u` in the others, and then answers the check for a guess of the
     /// tree's bits of delta. Returns whether it passes.
     fn cheat(shape: Shape, delta: u128, tree: usize, guess: u8) -> bool {
@@ -260,7 +266,7 @@ mod tests {
         for (k, column) in columns.take(shape.expansion()).enumerate() {
             add_masked(column, &hash, mask(guess >> k));
         }
-        sender.check(&COIN, &response, &binding()).is_ok()
+        passes(&sender, &response)
     }
 
     #[test]
@@ -290,6 +296,6 @@ mod tests {
         sender.extend(&message, 800, &mut []);
         let mut response = receiver.respond(&COIN);
         *response.last_mut().expect("it is not empty") ^= 1;
-        assert!(sender.check(&COIN, &response, &binding()).is_err());
+        assert!(!passes(&sender, &response));
     }
 }

@@ -20,7 +20,7 @@
 //!   computationally (AES, BLAKE3, Diffie-Hellman), and the check's answer is hidden by a mask that is used once.
 //! * A receiver of transfers learns nothing about Delta unless it risks a guess, in trees with wrong sums or in extension with
 //!   inconsistent choices. A guess about b bits of Delta passes with probability 2^-b. If it passes, the receiver knows these b bits, and
-//!   nothing else went wrong except with probability 2^-115 (`Sender::check` in `extension.rs`, for every f: the check hashes to 128
+//!   nothing else went wrong except with probability 2^-115 (`Sender::fault` in `extension.rs`, for every f: the check hashes to 128
 //!   bits). So statistical security is that of the guess, and **a failed check leaks about one bit**. Nothing may be tried again, the
 //!   caller quarantines the peer, and everything under this Delta is retired, in all forks of the set-up at once ([`Pairs::fork`]). A
 //!   receiver that is silent once it may know the coins, and before it has answered, also ends them ([`Error::Unanswered`]). It does not
@@ -172,6 +172,17 @@ impl Pairs {
     /// Base transfers with every member, trees and their checks. `label` names the session and is used once
     /// ([`Stream::label`](crate::session::Stream::label)); of `delta` the lowest [`Shape::columns`] bits count. Two rounds.
     pub fn set_up(label: &[u8], delta: u128, shape: Shape, net: &mut dyn Net) -> Result<Pairs> {
+        Self::set_up_under(label, delta, shape, &Retirement::default(), net)
+    }
+
+    /// The same for a Delta that shares the fate of other secrets.
+    pub(crate) fn set_up_under(
+        label: &[u8],
+        delta: u128,
+        shape: Shape,
+        retired: &Retirement,
+        net: &mut dyn Net,
+    ) -> Result<Pairs> {
         let (me, n, members) = (net.me(), net.parties(), net.members());
         let delta = Zeroizing::new(delta & shape.mask());
         let outward = |p| Binding::new(label, me, p, p);
@@ -210,7 +221,7 @@ impl Pairs {
             };
             let (answer, message) = answer.split_at(answer_bytes);
             let keys = chosen.keys(&outward(p), answer)?;
-            let leaves = tree::puncture(&outward(p), shape, *delta, &keys, message)?;
+            let leaves = tree::puncture(&outward(p), shape, *delta, &keys, message, retired)?;
             ends.push(Some(Ends::new(label, me, p, shape, *delta, [leaves, grown.clone()], &tiles)));
         }
         Ok(Pairs {
@@ -222,7 +233,7 @@ impl Pairs {
             next: 0,
             checked: 0,
             failed: false,
-            retired: Retirement::default(),
+            retired: retired.clone(),
             pool: Arc::default(),
             tiles,
         })
@@ -300,6 +311,11 @@ impl Pairs {
     /// none if there is nothing to check.
     pub fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.guarded(net, Pairs::try_check)
+    }
+
+    /// Whether a guess at Delta may have failed in any fork of this set-up, for everything else that this can spoil.
+    pub(crate) fn retirement(&self) -> &Retirement {
+        &self.retired
     }
 
     /// An error if a guess at Delta may have failed in any fork of this set-up.

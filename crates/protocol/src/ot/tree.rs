@@ -9,7 +9,7 @@
 //! grower sends the sum of a tree's digests, and a hash of all digests of all trees. The other side computes the digest that it lacks
 //! from the sum, and compares the hash. If two points alpha pass, the digests are the same (collisions aside), and so are the leaves from
 //! which they come. A guess remains possible: whether wrong sums are found can depend on bits of alpha. That is the selective failure
-//! that extension allows for; the caller quarantines the peer.
+//! that extension allows for, and the digests are compared behind the gate for such guesses ([`Retirement::judge_guess`]).
 //!
 //! Assumes that keyed BLAKE3 is a random oracle; node, level and tree are part of each input. Constant time in alpha: the punctured side
 //! numbers its nodes by their difference to the path, so that the unknown node is always number 0. Cost: 32 bytes for each bit of alpha
@@ -23,6 +23,7 @@ use super::base::Key;
 use super::binding::Binding;
 use super::shape::Shape;
 use crate::Result;
+use crate::retirement::Retirement;
 use crate::session::random_bytes;
 
 /// A node: the key of a stream.
@@ -88,6 +89,7 @@ pub(super) fn puncture(
     delta: u128,
     keys: &[Key],
     message: &[u8],
+    retired: &Retirement,
 ) -> Result<Zeroizing<Vec<Seed>>> {
     let depth = shape.expansion();
     let tree_bytes = depth * SUMS_BYTES + DIGEST_BYTES;
@@ -115,11 +117,10 @@ pub(super) fn puncture(
         unshift(&mut digests, alpha);
         all.update(digests.as_flattened());
     }
-    if ct_eq(&all.finalize().as_bytes()[..], expected) {
-        Ok(leaves)
-    } else {
-        Err(binding.fault("a tree of seeds that is not consistent"))
-    }
+    let all = *all.finalize().as_bytes();
+    let fault = || binding.fault("a tree of seeds that is not consistent");
+    retired.judge_guess(|| (!ct_eq(&all, expected)).then(fault))?;
+    Ok(leaves)
 }
 
 /// The nodes one level down. `bit` is the path's, `at` the tree, the level and the path so far.
@@ -220,6 +221,15 @@ mod tests {
         (keys, got)
     }
 
+    fn punctured(
+        binding: &Binding,
+        shape: Shape,
+        keys: &[Key],
+        message: &[u8],
+    ) -> Result<Zeroizing<Vec<Seed>>> {
+        puncture(binding, shape, DELTA, keys, message, &Retirement::default())
+    }
+
     #[test]
     fn all_leaves_but_one_are_equal_and_that_one_is_unknown() {
         for expansion in 1..=8 {
@@ -227,7 +237,7 @@ mod tests {
             let (keys, chosen) = base_keys(shape);
             let (grown, message) = grow(&binding(), shape, &keys).expect("randomness");
             assert_eq!(message.len(), message_bytes(shape));
-            let got = puncture(&binding(), shape, DELTA, &chosen, &message).expect("honest");
+            let got = punctured(&binding(), shape, &chosen, &message).expect("honest");
             for tree in 0..shape.trees() {
                 let alpha = usize::from(shape.alpha(DELTA, tree));
                 let row = tree << expansion..(tree + 1) << expansion;
@@ -246,12 +256,12 @@ mod tests {
             let shape = shape(expansion);
             let (keys, chosen) = base_keys(shape);
             let (_, message) = grow(&binding(), shape, &keys).expect("randomness");
-            let honest = puncture(&binding(), shape, DELTA, &chosen, &message).expect("honest");
+            let honest = punctured(&binding(), shape, &chosen, &message).expect("honest");
             let mut found = 0;
             for byte in (0..message.len()).step_by(8) {
                 let mut wrong = message.clone();
                 wrong[byte] ^= 4;
-                match puncture(&binding(), shape, DELTA, &chosen, &wrong) {
+                match punctured(&binding(), shape, &chosen, &wrong) {
                     Ok(leaves) => assert!(*leaves == *honest, "byte {byte}"),
                     Err(e) => {
                         assert!(matches!(e, Error::Peer { peer: Party(0), .. }));
@@ -269,6 +279,6 @@ mod tests {
         let (keys, chosen) = base_keys(shape(4));
         let (_, message) = grow(&binding(), shape(4), &keys).expect("randomness");
         let other = Binding::new(b"another", Party(0), Party(1), Party(0));
-        assert!(puncture(&other, shape(4), DELTA, &chosen, &message).is_err());
+        assert!(punctured(&other, shape(4), &chosen, &message).is_err());
     }
 }

@@ -1,5 +1,9 @@
 //! Cheaters whose cheating fails a check in one session of a set-up, and who then try another session.
 
+use std::sync::Barrier;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
 use polyclave_cipher::{Builder, Cells, Matrix, Table, compile};
 use polyclave_field::Gf2_64;
 
@@ -92,6 +96,150 @@ fn one_failed_check_of_transfers_ends_all_forks_and_the_parent() {
     assert_eq!(outcomes[0], Ok(true));
 }
 
+/// Counts as a node does, and says whether two comparisons took place at once.
+#[derive(Default)]
+struct Counting {
+    inside: AtomicUsize,
+    overlapped: AtomicBool,
+    looks: AtomicUsize,
+    found: Mutex<Vec<Error>>,
+    /// How long a comparison takes, so that others come meanwhile.
+    takes: Duration,
+}
+
+impl GuessGuard for Counting {
+    fn look(&self, fault: &mut dyn FnMut() -> Option<Error>) -> Result<Option<Error>> {
+        self.overlapped.fetch_or(self.inside.fetch_add(1, SeqCst) > 0, SeqCst);
+        self.looks.fetch_add(1, SeqCst);
+        let found = fault();
+        std::thread::sleep(self.takes);
+        self.found.lock().extend(found.clone());
+        self.inside.fetch_sub(1, SeqCst);
+        Ok(found)
+    }
+}
+
+const STREAMS: usize = 8;
+
+/// The second party spoils its part of all streams at once, and answers on each only when all have come so far.
+#[test]
+fn of_streams_that_are_spoilt_at_once_one_is_compared() {
+    let guard = Arc::new(Counting { takes: Duration::from_millis(50), ..Counting::default() });
+    let outcomes = run_parties(2, |net| {
+        let root = pairs(net)?;
+        let cheats = net.me() == CHEATER;
+        if !cheats {
+            root.retirement().guard(guard.clone());
+        }
+        let ready = Barrier::new(STREAMS);
+        let forks: Vec<_> = (0..STREAMS).map(|_| net.fork()).collect::<Result<_>>()?;
+        let stream = |label: usize, net: Box<dyn Net>| {
+            let mut fork = root.fork(&[label as u8]);
+            let at = if cheats { 0 } else { u64::MAX };
+            let mut net = Tamper::new(net, at, Fault::FlipBit { byte: 700, bit: 1 });
+            let extended = extend(&mut fork, &mut net);
+            ready.wait();
+            extended.and_then(|()| fork.check(&mut net))
+        };
+        Ok(std::thread::scope(|scope| {
+            let stream = &stream;
+            let forks = forks.into_iter().enumerate();
+            let threads: Vec<_> = forks.map(|(label, net)| scope.spawn(move || stream(label, net))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+        }))
+    });
+    let ends = outcomes[0].as_ref().expect("set-up is honest");
+    let found = guard.found.lock();
+    assert!(matches!(found[..], [Error::Peer { peer: CHEATER, .. }]), "one failure is found: {found:?}");
+    let counted = Err(Error::Counted(Box::new(found[0].clone())));
+    assert_eq!(ends.iter().filter(|end| **end == counted).count(), 1, "{ends:?}");
+    // The same bits of Delta were guessed on all streams, so that none of them passed.
+    let earlier = Err(Error::CheckFailed { what: EARLIER_CHECK });
+    assert_eq!(ends.iter().filter(|end| **end == earlier).count(), STREAMS - 1, "{ends:?}");
+    assert!(!guard.overlapped.load(SeqCst) && guard.looks.load(SeqCst) == 1);
+}
+
+/// Many guesses at a whole key at once are as good as one: after a wrong one a right one does not count.
+#[test]
+fn after_a_wrong_guess_at_a_whole_key_a_right_one_is_refused() {
+    let retired = Retirement::default();
+    let failed = Error::CheckFailed { what: "tags" };
+    assert_eq!(retired.judge(|| None), Ok(()));
+    assert_eq!(retired.judge(|| Some(failed.clone())), Err(failed));
+    let earlier = Err(Error::CheckFailed { what: EARLIER_CHECK });
+    assert_eq!(retired.judge(|| panic!("nothing is compared")), earlier);
+    assert_eq!(retired.clone().judge_guess(|| panic!("nothing is compared")), earlier);
+}
+
+/// A guard that refuses: another process has found a fault, or cannot be asked.
+struct Refusing(Error);
+
+impl GuessGuard for Refusing {
+    fn look(&self, _: &mut dyn FnMut() -> Option<Error>) -> Result<Option<Error>> {
+        Err(self.0.clone())
+    }
+}
+
+#[test]
+fn where_the_guard_refuses_nothing_is_compared() {
+    for (refusal, retires) in [
+        (Error::CheckFailed { what: EARLIER_CHECK }, true),
+        (Error::System("the store does not answer".into()), false),
+    ] {
+        let retired = Retirement::default();
+        retired.guard(Arc::new(Refusing(refusal.clone())));
+        assert_eq!(retired.judge_guess(|| panic!("nothing is compared")), Err(refusal));
+        assert_eq!(retired.refuse_retired().is_err(), retires);
+    }
+}
+
+/// Whatever message is wrong while an epoch and material are made: what an honest party finds where single bits are compared, it finds behind the
+/// guard, of trees, transfers and products with shares of the key.
+#[test]
+fn no_comparison_of_single_bits_goes_around_the_guard() {
+    let of_bits = ["a tree of seeds", "choices of oblivious transfer", "of no one element"];
+    let run = |at: u64, byte: usize| {
+        let guard = Arc::new(Counting::default());
+        let outcomes = run_parties(2, |net| {
+            let key = MacKey::<Gf2_64>::generate(net)?;
+            let at = if net.me() == CHEATER { at } else { u64::MAX };
+            if net.me() != CHEATER {
+                key.guard(guard.clone());
+            }
+            let mut net = Tamper::new(net, at, Fault::FlipBit { byte, bit: 1 });
+            let make = |net: &mut dyn Net| {
+                let mut mascot = Mascot::set_up(b"guarded", &key, 2, net)?;
+                mascot.join_tinyot(b"bits", Kappa::Bits64, 2, net)?;
+                let mut fork = mascot.fork(b"stream");
+                fork.bits(8, net)?;
+                fork.triples(1, net).map(drop)
+            };
+            let made = make(&mut net);
+            Ok((made, net.tampering().messages()))
+        });
+        let messages = outcomes[1].as_ref().map_or(0, |(_, messages)| *messages);
+        let (made, _) = outcomes.into_iter().next().expect("two").expect("it ends");
+        (made, messages)
+    };
+    let (honest, messages) = run(u64::MAX, 0);
+    assert_eq!(honest, Ok(()));
+    let mut seen = [0; 3];
+    for (at, byte) in (0..messages).flat_map(|at| [3, 40].map(|byte| (at, byte))) {
+        match run(at, byte).0 {
+            Err(Error::Counted(error)) => {
+                let told = error.to_string();
+                let place = of_bits.iter().position(|of| told.contains(of));
+                seen[place.unwrap_or_else(|| panic!("{told}"))] += 1;
+            }
+            Err(Error::Peer { detail, .. }) => {
+                assert!(!of_bits.iter().any(|of| detail.contains(of)), "message {at}: {detail}");
+            }
+            _ => {}
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+}
+
 /// The second is silent where it may know the coins, or before that.
 #[test]
 fn silence_counts_once_the_coins_may_be_known_and_not_before() {
@@ -168,7 +316,7 @@ where
     let ends = sessions(
         |net| {
             let session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-            Ok((config.set_up(net)?, parking_lot::Mutex::new(session)))
+            Ok((config.set_up(net)?, Mutex::new(session)))
         },
         |(setup, session), _, net| {
             let stream = session.lock().stream();

@@ -14,20 +14,52 @@
 //! together no more than a few times.) So a machine that is killed in the middle of a check costs next to nothing, and a machine that
 //! does this all the time is noticed.
 //!
-//! A peer may also leave a check of leaky products without an answer (`tinyot/coset_check.rs`). That tells it nothing of the key. But it
-//! may have guessed bits of material in vain, and can try again, while a batch is safe up to 2^-64 for each attempt. So after
-//! [`MOST_UNANSWERED`] such events a key is not used any more: all those attempts together succeed with probability 2^-54 at most. Both
-//! kinds of silence are counted together.
+//! **How many comparisons can fail.** All streams and workers of a node compare one after the other, and none after one has failed
+//! ([`GuessGuard`](crate::GuessGuard)). So until the operators order a refresh b is 1 at most, however many streams there are. In a refresh one process
+//! works, on one stream, and each round that fails adds 1. Checks of the whole key (`spdz/check.rs`) tell at most that one guess at all that is
+//! left of it was wrong. In one process only the first of them counts that looks wrong ([`crate::retirement`]), so W workers give W such
+//! guesses before the quarantine has reached them all. [`online_bound_log2`] is the probability that one of them is right.
+//!
+//! **Silence in a check of leaky products** (`tinyot/coset_check.rs`) tells nothing of the key. But the peer may have guessed bits of material in
+//! vain, and can try again. A batch in which it guesses is one of which it knows a mask, afterwards and undetected, with 2^-kappa, plus
+//! 9 2^-64 for what else can go wrong in a batch (docs/protocols/tower.md). And a batch in which it guesses at least one bit fails with 1/2 or
+//! more, which counts, as a failure or as silence. So of all batches in which it guesses there are twice as many as failures can be expected,
+//! at most, and [`spoilt_bound_log2`] multiplies. After [`MOST_UNANSWERED`] silences a key is not used any more; checks that were under way at that
+//! moment, on all streams of all workers, can still end in silence. For kappa = 64, which all nodes use, this is 2^-48. For kappa = 40 it is
+//! 2^-27: that is for comparison with papers, and no node serves with it.
 
 /// log2 of the most that a forged MAC may be likely: beyond it a key is not used any more.
 pub const MOST_FORGED_LOG2: f64 = -40.0;
 /// After so many checks that were left without an answer a key is not used any more.
 pub const MOST_UNANSWERED: u32 = 1024;
 
+/// The most checks of material that are under way at a node at the same time: on all streams of all its workers. 64 workers are the most, with 8 streams
+/// each for material and 16 channels for requests as it is usual.
+pub const MOST_AT_ONCE: u32 = 64 * (8 + 16);
+/// What can go wrong in a batch besides guesses at masks, in units of 2^-64.
+const OTHER_ERRORS: f64 = 9.0;
+
+/// log2 of the probability that a cheater knows a mask of a batch that is handed out, until so many silences that the key is not used any
+/// more. `kappa` is in bits; so many checks are under way at the same time.
+pub fn spoilt_bound_log2(kappa: u32, at_once: u32) -> f64 {
+    // The last failure ends all, except what is under way.
+    let failures = f64::from(MOST_UNANSWERED) + f64::from(at_once);
+    let batches = 2.0 * failures;
+    let each = (-f64::from(kappa)).exp2() + OTHER_ERRORS * (-64.0_f64).exp2();
+    (batches * each).log2().min(0.0)
+}
+
+/// log2 of the probability that a wrong MAC is accepted, under a key of this many bits, before the first failed check has put all workers
+/// of a node under quarantine.
+pub fn online_bound_log2(bits: u32, workers: u32) -> f64 {
+    let one = Guesses { failed: 1, unanswered: 0 }.forgery_bound_log2(bits);
+    (one + f64::from(workers).log2()).min(0.0)
+}
+
 /// Checks under one MAC key that did not pass, as one party has seen them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guesses {
-    /// Checks that failed, of any kind.
+    /// Checks that failed: each that could tell a bit of the key, and of the others one for all that failed at the same time.
     pub failed: u32,
     /// Checks that a peer left without an answer ([`Error::Unanswered`](crate::Error::Unanswered)).
     pub unanswered: u32,
@@ -94,6 +126,37 @@ mod tests {
             let bound = after(failed, 0).forgery_bound_log2(10).exp2();
             assert!((bound - lucky as f64 / 1024.0).abs() < 1e-12, "{failed}: {bound}");
         }
+    }
+
+    /// With any number of streams and workers a cheater that serves with others comes no further than this.
+    #[test]
+    fn the_bounds_cover_all_streams_and_workers_and_both_kappas() {
+        let within = |bound: f64, log2: f64| (bound - log2).abs() < 0.1;
+        // One worker with one stream, and as many as there can be.
+        assert!(within(spoilt_bound_log2(64, 1), -49.7), "{}", spoilt_bound_log2(64, 1));
+        assert!(
+            within(spoilt_bound_log2(64, MOST_AT_ONCE), -48.4),
+            "{}",
+            spoilt_bound_log2(64, MOST_AT_ONCE)
+        );
+        assert!(within(spoilt_bound_log2(40, 1), -29.0), "{}", spoilt_bound_log2(40, 1));
+        assert!(
+            within(spoilt_bound_log2(40, MOST_AT_ONCE), -27.7),
+            "{}",
+            spoilt_bound_log2(40, MOST_AT_ONCE)
+        );
+        // 65 of 2^64 patterns of guesses.
+        assert!(within(online_bound_log2(64, 1), -58.0), "{}", online_bound_log2(64, 1));
+        assert!(within(online_bound_log2(64, 64), -52.0), "{}", online_bound_log2(64, 64));
+    }
+
+    /// Of guesses that are each wrong half of the time there are twice as many as wrong ones, on average: counted out for a few.
+    #[test]
+    fn there_are_twice_as_many_guesses_as_failures() {
+        // The number of guesses up to the third wrong one: n with probability C(n - 1, 2) / 2^n.
+        let mean: f64 =
+            (3..200).map(|n| f64::from(n) * f64::from((n - 1) * (n - 2) / 2) / f64::from(n).exp2()).sum();
+        assert!((mean - 6.0).abs() < 1e-9, "{mean}");
     }
 
     #[test]

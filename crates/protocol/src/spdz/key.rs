@@ -15,7 +15,7 @@ use polyclave_field::{Gf2_64, MacField, Word};
 use zeroize::Zeroizing;
 
 use crate::net::Net;
-use crate::retirement::Retirement;
+use crate::retirement::{GuessGuard, Retirement};
 use crate::session::random_bytes;
 use crate::{Error, Party, Result};
 
@@ -70,6 +70,21 @@ impl<F: MacField> MacKey<F> {
     /// Gives the key up, for all sessions.
     pub fn retire(&self) {
         self.retired.retire();
+    }
+
+    /// From now on this guard stands before comparisons that a guess at a bit of this party's share can make fail.
+    pub fn guard(&self, guard: Arc<dyn GuessGuard>) {
+        self.retired.guard(guard);
+    }
+
+    /// Whether the key may still be used, for everything else that a guess at its bits can spoil.
+    pub(crate) fn retirement(&self) -> &Retirement {
+        &self.retired
+    }
+
+    /// Looks for what does not fit in a check of the whole key, and gives the key up if there is something.
+    pub(crate) fn judge(&self, fault: impl FnOnce() -> Option<Error>) -> Result<()> {
+        self.retired.judge(fault)
     }
 
     /// Gives the key up if an error can be that of a cheater's wrong guess.

@@ -47,7 +47,9 @@ pub(crate) use check::{Coefficients, check, zero_test_of};
 pub use client::Mask;
 pub use config::{MAX_PARTIES, Preprocessing, SpdzConfig};
 pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, TOWER, UNIVARIATE};
-pub use guesses::{Guesses, MOST_FORGED_LOG2, MOST_UNANSWERED};
+pub use guesses::{
+    Guesses, MOST_AT_ONCE, MOST_FORGED_LOG2, MOST_UNANSWERED, online_bound_log2, spoilt_bound_log2,
+};
 pub use inverses::{Element, Inverses};
 pub use key::MacKey;
 pub use lookup_method::LookupMethod;

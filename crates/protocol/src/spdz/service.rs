@@ -22,7 +22,7 @@ use crate::service::{
 };
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
-use crate::{Party, PartySet, Result};
+use crate::{GuessGuard, Party, PartySet, Result};
 
 impl ServiceConfig for SpdzConfig<Gf2_64> {
     fn quorum(&self) -> usize {
@@ -51,6 +51,10 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
 
     fn has_mac_key(&self) -> bool {
         true
+    }
+
+    fn guard_guesses(&self, setup: &Setup<Gf2_64>, guard: Arc<dyn GuessGuard>) {
+        setup.key().guard(guard);
     }
 
     fn kinds(&self) -> Vec<Kind> {

@@ -114,7 +114,7 @@ impl Transfers {
         random_bytes(&mut *low)?;
         let low = Zeroizing::new(u64::from_le_bytes(*low));
         let delta = Zeroizing::new(u128::from(key.reveal_own_share()) << 64 | u128::from(*low));
-        let wide = Pairs::set_up(label, *delta, Shape::new(128, expansion)?, net)?;
+        let wide = Pairs::set_up_under(label, *delta, Shape::new(128, expansion)?, key.retirement(), net)?;
         let narrow = wide.fork_upper(&[label, NARROW].concat())?;
         Ok(Self::of(wide, narrow))
     }

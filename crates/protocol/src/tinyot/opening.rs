@@ -141,10 +141,8 @@ impl Openings {
         out[peer.index()] = &shown;
         into[peer.index()] = &mut theirs;
         net.exchange(&out, &mut into)?;
-        if !ct_eq(&expected, &theirs) {
-            key.retire();
-            return Err(Error::CheckFailed { what: "the tags of what was opened" });
-        }
+        let failed = Error::CheckFailed { what: "the tags of what was opened" };
+        key.judge(|| (!ct_eq(&expected, &theirs)).then_some(failed))?;
         self.unchecked = false;
         Ok(())
     }

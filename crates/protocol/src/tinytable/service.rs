@@ -40,7 +40,7 @@ use crate::spdz::{
 use crate::stock::{Kind, Stock};
 use crate::tally::{Cost, Phase, Tally};
 use crate::tinyot::Source;
-use crate::{Error, Party, PartySet, Result};
+use crate::{Error, GuessGuard, Party, PartySet, Result};
 
 /// Sources of bits: for tables, and for clients' masks.
 type Sources = [Box<dyn Source>; 2];
@@ -159,6 +159,10 @@ impl ServiceConfig for ServedConfig {
 
     fn has_mac_key(&self) -> bool {
         true
+    }
+
+    fn guard_guesses(&self, setup: &Setup<Gf2_64>, guard: Arc<dyn GuessGuard>) {
+        setup.key().guard(guard);
     }
 
     fn kinds(&self) -> Vec<Kind> {

@@ -1,27 +1,29 @@
 //! Two nodes under `spdz-tower`, of which one cheats in one message while they make an epoch or material. No answer is wrong, nothing hangs, and the
 //! honest node goes under quarantine where a check failed. Every message and every kind of cheating is tried at the engine
-//! (`protocol/src/tinyot`); this shows that nodes act on what the engine finds.
+//! (`protocol/src/tinyot`); this shows that nodes act on what the engine finds, whichever of several streams finds it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use polyclave_client::{Client, Padding};
-use polyclave_config::{ClientDir, NodeDir, StockSettings};
+use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
 use polyclave_field::Gf2_64;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::{Carried, Element, ServiceConfig, Stored};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
-use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, Spdz, SpdzConfig};
+use polyclave_protocol::spdz::{Guesses, LookupMethod, Packing, Preprocessing, Setup, Spdz, SpdzConfig};
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
-use polyclave_protocol::{Party, PartySet, Result};
+use polyclave_protocol::{GuessGuard, Party, PartySet, Result};
 use polyclave_transport::wire::{Mode, NewKey};
 use zeroize::Zeroizing;
 
+use super::tests::PROCESSORS;
 use crate::local::{Local, create};
+use crate::material::epoch;
 use crate::{Conduct, Running};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -34,7 +36,7 @@ const CIPHERTEXT: [u8; 16] =
 
 #[test]
 fn a_node_that_cheats_while_material_is_made_causes_no_wrong_answer() {
-    let messages = Pair::start(None).run_honestly();
+    let messages = Pair::start(PROCESSORS, Lie::None).run_honestly();
     let mut quarantines = 0;
     for (number, fault) in [
         Fault::FlipBit { byte: 3, bit: 5 },
@@ -50,35 +52,92 @@ fn a_node_that_cheats_while_material_is_made_causes_no_wrong_answer() {
     {
         // From the first message to the last one that a start takes.
         let at = messages * number as u64 / 10;
-        let pair = Pair::start(Some((at, fault)));
+        let pair = Pair::start(PROCESSORS, Lie::Once(at, fault));
         quarantines += u32::from(pair.outcome_is_right_or_refused(&format!("{fault:?} at message {at}")));
     }
     assert!(quarantines > 0, "checks failed, and no node went under quarantine");
 }
 
+/// A cheater guesses bits of the MAC key: it spoils corrections of transfers on one stream, never on the first, and tries again for as long as it is
+/// let. What it is told of a wrong guess counts, before anything else happens, also if all streams are spoilt at once.
+#[test]
+fn a_wrong_guess_on_any_stream_counts_and_is_the_last_one() {
+    for (processors, stream) in [(2, None), (4, Some(1)), (4, None), (16, Some(1)), (16, Some(7)), (16, None)]
+    {
+        let what = format!("{processors} processors, stream {stream:?}");
+        let mut pair = Pair::start(processors, Lie::OnStream(stream));
+        pair.until(&what, || pair.nodes[0].status().quarantined);
+        let counted = Guesses { failed: 1, unanswered: 0 };
+        let stored = |pair: &Pair| {
+            let store = &pair.nodes[0].store;
+            (store.guesses().expect("read"), store.quarantined().expect("read").is_some())
+        };
+        assert_eq!(stored(&pair), (counted, true), "{what}");
+        assert!(pair.lies() >= 1, "{what}: it lied");
+        assert_eq!(pair.encrypted(), None, "{what}: a node under quarantine served");
+        let epochs = pair.epochs();
+        // Nor after it has started again: the cheater gets no other try under the same MAC key.
+        pair.restart_honest(processors);
+        pair.until("they meet again", || pair.nodes[0].status().connected.len() == 2);
+        pair.nodes[0].material.refuse_quarantined().expect_err("it remembers");
+        assert!(epoch::join(&pair.nodes[0].material, [1; 16]).is_err(), "{what}: no other epoch");
+        assert_eq!(stored(&pair), (counted, true), "{what}");
+        assert_eq!(pair.epochs(), epochs, "{what}");
+    }
+}
+
+/// What the second node does.
+#[derive(Clone, Copy)]
+enum Lie {
+    None,
+    /// Cheats in one of all messages that it sends.
+    Once(u64, Fault),
+    /// Spoils its first message whenever it makes material on this stream, or on any.
+    OnStream(Option<u8>),
+}
+
 /// Two nodes, of which the second may cheat.
 struct Pair {
-    nodes: [Running; 2],
+    nodes: Vec<Running>,
     local: Local,
-    cheater: Arc<AtomicU64>,
+    cheater: Arc<Counts>,
     _dir: tempfile::TempDir,
 }
 
+/// What the second node has done.
+#[derive(Default)]
+struct Counts {
+    /// Messages that it sent while an epoch or material was made.
+    sent: AtomicU64,
+    /// Streams that it spoilt.
+    lies: AtomicU64,
+    /// Epochs that it took part in.
+    epochs: AtomicU64,
+}
+
 impl Pair {
-    fn start(fault: Option<(u64, Fault)>) -> Pair {
+    fn start(processors: usize, lie: Lie) -> Pair {
         let dir = tempfile::tempdir().expect("a directory");
         let local = create(&dir.path().join("cluster"), "spdz-tower", 2, 1).expect("a cluster");
-        let cheater = Arc::new(AtomicU64::new(0));
-        let start = |node: usize, fault, sent: Arc<AtomicU64>| {
-            let mut dir = NodeDir::open(&local.nodes[node]).expect("its directory");
-            let mut settings = dir.settings().clone();
-            settings.stock = StockSettings::of(16, 0);
-            dir.set_settings(settings).expect("saved");
-            let config = AnyServiceConfig::new(Cheating { inner: tower(), fault, sent });
-            Running::start_with(dir, config, Conduct::HONEST).expect("it starts")
-        };
-        let nodes = [start(0, None, Arc::default()), start(1, fault, cheater.clone())];
+        let cheater = Arc::<Counts>::default();
+        let nodes = vec![
+            start(&local, 0, processors, (Lie::None, Arc::default())),
+            start(&local, 1, processors, (lie, cheater.clone())),
+        ];
         Pair { nodes, local, cheater, _dir: dir }
+    }
+
+    fn restart_honest(&mut self, processors: usize) {
+        drop(self.nodes.remove(0));
+        self.nodes.insert(0, start(&self.local, 0, processors, (Lie::None, Arc::default())));
+    }
+
+    fn lies(&self) -> u64 {
+        self.cheater.lies.load(SeqCst)
+    }
+
+    fn epochs(&self) -> u64 {
+        self.cheater.epochs.load(SeqCst)
     }
 
     fn client(&self) -> Client {
@@ -105,7 +164,7 @@ impl Pair {
     fn run_honestly(self) -> u64 {
         self.until("the stock is full", || self.is_full());
         assert_eq!(self.encrypted().as_deref(), Some(&CIPHERTEXT[..]));
-        self.cheater.load(SeqCst)
+        self.cheater.sent.load(SeqCst)
     }
 
     /// Whether the honest node went under quarantine.
@@ -133,6 +192,15 @@ impl Pair {
     }
 }
 
+fn start(local: &Local, node: usize, processors: usize, (lie, counts): (Lie, Arc<Counts>)) -> Running {
+    let mut dir = NodeDir::open(&local.nodes[node]).expect("its directory");
+    let settings = dir.settings().clone();
+    let stock = StockSettings::of(16, 0);
+    dir.set_settings(NodeSettings { stock, processors: Some(processors), ..settings }).expect("saved");
+    let config = AnyServiceConfig::new(Cheating { inner: tower(), lie, counts });
+    Running::start_with(dir, config, Conduct::HONEST).expect("it starts")
+}
+
 fn tower() -> SpdzConfig<Gf2_64> {
     let material = Preprocessing::Mascot { expansion: 8 };
     SpdzConfig::new(2, LookupMethod::Tower, material, Packing::Rotation).expect("it is valid")
@@ -141,20 +209,39 @@ fn tower() -> SpdzConfig<Gf2_64> {
 /// The protocol, at a node that may cheat once in what it sends while an epoch or material is made.
 struct Cheating {
     inner: SpdzConfig<Gf2_64>,
-    fault: Option<(u64, Fault)>,
-    /// Messages so far.
-    sent: Arc<AtomicU64>,
+    lie: Lie,
+    counts: Arc<Counts>,
 }
 
 impl Cheating {
     fn with<T>(&self, net: &mut dyn Net, act: impl FnOnce(&mut dyn Net) -> Result<T>) -> Result<T> {
-        let (at, fault) = self.fault.unwrap_or((u64::MAX, Fault::Replay));
-        let before = self.sent.load(SeqCst);
-        // After the fault no number fits.
-        let mut net = Tamper::new(net, at.checked_sub(before).unwrap_or(u64::MAX), fault);
+        let before = self.counts.sent.load(SeqCst);
+        let (at, fault) = match self.lie {
+            // After the fault no number fits.
+            Lie::Once(at, fault) => (at.checked_sub(before).unwrap_or(u64::MAX), fault),
+            Lie::None | Lie::OnStream(_) => (u64::MAX, Fault::Replay),
+        };
+        let mut net = Tamper::new(net, at, fault);
         let outcome = act(&mut net);
-        self.sent.fetch_add(net.tampering().messages(), SeqCst);
+        self.counts.sent.fetch_add(net.tampering().messages(), SeqCst);
         outcome
+    }
+
+    /// A stream of material. The number of a stream ends its label.
+    fn make(
+        &self,
+        stream: Stream,
+        net: &mut dyn Net,
+        act: impl FnOnce(Stream, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        match self.lie {
+            Lie::OnStream(spoilt) if spoilt.is_none_or(|spoilt| stream.label()[32] == spoilt) => {
+                self.counts.lies.fetch_add(1, SeqCst);
+                // A bit of a column: a guess at the bits of the peer's share that belong to the column.
+                act(stream, &mut Tamper::new(net, 0, Fault::FlipBit { byte: 200, bit: 1 }))
+            }
+            _ => self.with(net, |net| act(stream, net)),
+        }
     }
 }
 
@@ -205,11 +292,16 @@ impl ServiceConfig for Cheating {
     }
 
     fn renew(&self, setup: &Self::Setup, net: &mut dyn Net) -> Result<Self::Setup> {
+        self.counts.epochs.fetch_add(1, SeqCst);
         self.with(net, |net| self.inner.renew(setup, net))
     }
 
     fn has_mac_key(&self) -> bool {
         self.inner.has_mac_key()
+    }
+
+    fn guard_guesses(&self, setup: &Self::Setup, guard: Arc<dyn GuessGuard>) {
+        self.inner.guard_guesses(setup, guard);
     }
 
     fn kinds(&self) -> Vec<Kind> {
@@ -224,7 +316,7 @@ impl ServiceConfig for Cheating {
         count: usize,
         net: &mut dyn Net,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        self.with(net, |net| self.inner.make_material(setup, stream, kind, count, net))
+        self.make(stream, net, |stream, net| self.inner.make_material(setup, stream, kind, count, net))
     }
 
     fn join_stocked(

@@ -1,27 +1,40 @@
 //! Nodes that prepare together: epochs, stock, quarantine, rotation.
 
-use std::sync::atomic::Ordering::SeqCst;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use polyclave_client::{Client, Error as ClientError};
-use polyclave_config::{ClientDir, NodeDir};
+use polyclave_config::{ClientDir, NodeDir, NodeSettings};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::spdz::Guesses;
-use polyclave_protocol::{Error, Party};
+use polyclave_protocol::{EARLIER_CHECK, Error, GuessGuard, Party};
 use polyclave_transport::wire::{Mode, NewKey, Reason};
 
 use super::renewing::{Fault, Place, Renewing};
+use super::{Wanted, join_fill};
 use crate::Conduct;
 use crate::Running;
 use crate::cheat::{Cheat, HELLOS_LEFT};
 use crate::local::{Local, create};
+use crate::material::{epoch, rotation};
 use crate::operator::admin::{Answer, Instruction, Status, order};
-use crate::store::{Secret, Store};
+use crate::store::{Secret, Store, StoreError};
 
 const NODES: usize = 3;
 /// Long enough for a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// So material is made on two streams, whatever machine runs the test.
+pub(crate) const PROCESSORS: usize = 4;
 const FAILED: Error = Error::CheckFailed { what: "something secret" };
+
+/// Sets how many processors a node counts on.
+pub(crate) fn count_on(path: &Path, processors: usize) {
+    let mut dir = NodeDir::open(path).expect("its directory");
+    let settings = NodeSettings { processors: Some(processors), ..dir.settings().clone() };
+    dir.set_settings(settings).expect("saved");
+}
 
 struct Nodes {
     nodes: Vec<Option<Running>>,
@@ -35,6 +48,7 @@ impl Nodes {
         let dir = tempfile::tempdir().expect("a directory");
         let local = create(&dir.path().join("cluster"), "shamir", NODES, 1).expect("a cluster");
         let faults = (0..NODES).map(|_| Fault::default()).collect();
+        local.nodes.iter().for_each(|path| count_on(path, PROCESSORS));
         let mut nodes = Nodes { nodes: (0..NODES).map(|_| None).collect(), faults, local, _dir: dir };
         (0..NODES).for_each(|node| nodes.restart(node));
         nodes.until("all are ready", |nodes| nodes.ready());
@@ -273,6 +287,84 @@ fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_
     nodes.until("all is well", |nodes| nodes.ready() && nodes.state(1).quarantine.is_none());
     assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
     assert_eq!(nodes.guesses(1), Guesses::default(), "fresh secrets, of which nothing was guessed");
+}
+
+/// The thread that has material made leads the round, so nothing is made until the request ends.
+#[test]
+fn no_request_waits_for_material_while_a_refresh_waits_for_the_request() {
+    let nodes = Nodes::start();
+    nodes.until("the stock is full", Nodes::is_full);
+    let material: Vec<_> = nodes.nodes.iter().flatten().map(|node| node.material.clone()).collect();
+    let lots = material[0].epoch().expect("there is one").lots.clone();
+    // As a request that runs.
+    let request = material[0].hold_off_rotation(true).expect("no refresh yet");
+    assert!(!lots.is_held_back());
+    nodes.rotate();
+    nodes.until("the refresh waits for the request", |_| material[0].is_rotating());
+    nodes.until("the request does not wait for material", |_| lots.is_held_back());
+    drop(request);
+    let rotated =
+        |nodes: &Nodes| (0..NODES).all(|node| nodes.state(node).rotating.is_empty()) && nodes.ready();
+    nodes.until("the refresh is done", rotated);
+    assert!(!material[0].epoch().is_some_and(|epoch| epoch.lots.is_held_back()), "a new stock is filled");
+}
+
+/// A peer starts again while streams of the epoch before still run, and has both come to a check.
+#[test]
+fn checks_of_two_epochs_are_compared_one_after_the_other_and_one_can_fail() {
+    let nodes = Nodes::start();
+    let material = &nodes.nodes[1].as_ref().expect("it runs").material;
+    let guards = [material.guard(false), material.guard(false)];
+    let (inside, together) = (AtomicUsize::new(0), Barrier::new(guards.len()));
+    let wrong = || Error::Peer { peer: Party(0), detail: "something secret".into() };
+    let looked: Vec<_> = std::thread::scope(|scope| {
+        let look = |guard: &Arc<dyn GuessGuard>| {
+            together.wait();
+            guard.look(&mut || {
+                assert_eq!(inside.fetch_add(1, SeqCst), 0, "one at a time");
+                std::thread::sleep(Duration::from_millis(50));
+                inside.fetch_sub(1, SeqCst);
+                Some(wrong())
+            })
+        };
+        let threads: Vec<_> = guards.iter().map(|guard| scope.spawn(move || look(guard))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let earlier = Err(Error::CheckFailed { what: EARLIER_CHECK });
+    assert!(looked.contains(&Ok(Some(wrong()))) && looked.contains(&earlier), "{looked:?}");
+    assert_eq!(nodes.guesses(1), Guesses { failed: 1, unanswered: 0 });
+    let quarantine = nodes.state(1).quarantine.expect("at once");
+    assert_eq!(
+        quarantine.reason,
+        "node-1 sent something that does not fit while transfers under the MAC key were checked"
+    );
+}
+
+/// The store may be unable to write for a while: its disk is full, or its server gone. A restart would forget what is not written.
+#[test]
+fn a_node_uses_its_mac_key_for_nothing_until_what_counts_is_written_down() {
+    const WANTED: Wanted = Wanted { kind: 0, count: 10, request: None };
+    let nodes = Nodes::start();
+    nodes.until("the stock is full", Nodes::is_full);
+    let material = nodes.nodes[1].as_ref().expect("it runs").material.clone();
+    let unwritten = || {
+        let full = StoreError::Failed("the disk is full".into());
+        material.note_uncounted(Guesses { failed: 0, unanswered: 1 }, &full);
+    };
+    let refuses = |what: &str, act: &dyn Fn() -> Result<(), Error>| {
+        // The node tries to write each second, and may succeed just before.
+        let refused = (0..10).any(|_| {
+            unwritten();
+            act().is_err_and(|error| error.to_string().contains("could not be written down"))
+        });
+        assert!(refused, "{what}");
+    };
+    refuses("an epoch", &|| epoch::join(&material, [1; 16]));
+    refuses("a refresh", &|| rotation::join(&material, [2; 16]));
+    refuses("material", &|| join_fill(&material, [3; 16], WANTED));
+    refuses("a request", &|| material.context().map(drop).map_err(|refusal| Error::System(refusal.message)));
+    nodes.until("it is written in the end", |nodes| nodes.guesses(1).unanswered >= 4);
+    nodes.until("and the node goes on", |nodes| material.may_use_mac_key() && nodes.is_full());
 }
 
 #[test]

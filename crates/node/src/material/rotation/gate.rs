@@ -3,7 +3,11 @@
 //! A request that makes or deletes keys holds the gate until it ends, and a round holds it exclusively. Under protocols that pause for a
 //! rotation every request does so. All requests hold the *moment* while they read shares and note which common secrets these belong to;
 //! whoever takes fresh ones into use holds it exclusively. So no request ever has shares of one set and common secrets of another.
+//!
+//! Under protocols that pause, a round waits for requests, and material is made by the thread that waits. So no request waits for material
+//! meanwhile: it takes what is in stock, or ends as one that finds the stock dry.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +18,7 @@ use polyclave_transport::wire::{Reason, Refusal};
 use super::{ROTATING, Rotation};
 use crate::Result;
 use crate::error::system;
+use crate::material::epoch::Epoch;
 use crate::material::state::Material;
 use crate::threads::POLL_INTERVAL;
 
@@ -71,6 +76,7 @@ impl Material {
 /// While this exists, no request makes or deletes a key, here or at another worker, and none runs here at all if the strategy pauses for a
 /// rotation.
 pub(super) struct Drained<'c> {
+    _held_back: HeldBack,
     material: &'c Material,
     _gate: RwLockWriteGuard<'c, ()>,
 }
@@ -78,9 +84,10 @@ pub(super) struct Drained<'c> {
 impl Drained<'_> {
     pub(super) fn wait(material: &Material) -> Result<Drained<'_>> {
         let until = Instant::now() + LAST_REQUESTS;
+        let held_back = HeldBack::of(material);
         loop {
             if let Some(gate) = material.rotation.gate.try_write() {
-                let drained = Drained { material, _gate: gate };
+                let drained = Drained { _held_back: held_back, material, _gate: gate };
                 drained.wait_for_workers(until)?;
                 return Ok(drained);
             }
@@ -106,6 +113,23 @@ impl Drop for Drained<'_> {
         if let Err(e) = self.material.store.end_round() {
             tracing::error!(error = %e, "the end of a round could not be written down: until the next one, other workers change no keys");
         }
+    }
+}
+
+/// While this exists, no request of this epoch waits for material: the thread that would have it made is busy with the round.
+struct HeldBack(Option<Arc<Epoch>>);
+
+impl HeldBack {
+    fn of(material: &Material) -> HeldBack {
+        let epoch = material.epoch().filter(|_| material.strategy.pauses_for_rotation());
+        epoch.iter().for_each(|epoch| epoch.lots.hold_back(true));
+        HeldBack(epoch)
+    }
+}
+
+impl Drop for HeldBack {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|epoch| epoch.lots.hold_back(false));
     }
 }
 

@@ -39,20 +39,44 @@ impl Run<'_> {
     }
 }
 
+/// What a run does with an error, before it does anything else.
+pub(crate) type Judge<'j> = dyn Fn(&Error) + Sync + 'j;
+
 /// Makes a lot. All nodes do this at once. `make` makes and checks this node's parts of so many items on one stream of the session; every
-/// stream has its own connections and its own thread.
+/// stream has its own connections and its own thread. `judge` gets every error, once.
 pub(crate) fn fill(
     lots: &Lots,
     parameters: HandshakeParameters,
     run: &Run<'_>,
     net: &mut dyn Net,
+    judge: &Judge<'_>,
     make: impl Fn(Stream, usize, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> + Sync,
 ) -> Result<()> {
+    let mut session = begin(lots, parameters, run, net).inspect_err(judge)?;
+    let items = make_on_streams(&mut session, run, net, judge, &make)?;
+    hold(lots, &session, run.kind, items, net).inspect_err(judge)
+}
+
+fn begin(
+    lots: &Lots,
+    parameters: HandshakeParameters,
+    run: &Run<'_>,
+    net: &mut dyn Net,
+) -> Result<AgreedSession> {
     let Run { kind, count, level, .. } = *run;
     lots.room_for(kind, count)?;
-    let mut session = hello(&run.compared(parameters, &lots.epoch), net)?;
+    let session = hello(&run.compared(parameters, &lots.epoch), net)?;
     lots.claiming.compare(lots, kind, level, net)?;
-    let items = make_on_streams(&mut session, run, net, &make)?;
+    Ok(session)
+}
+
+fn hold(
+    lots: &Lots,
+    session: &AgreedSession,
+    kind: &Kind,
+    items: Zeroizing<Vec<u8>>,
+    net: &mut dyn Net,
+) -> Result<()> {
     // No party chooses the name: it follows from what all drew.
     let id = blake3::derive_key("polyclave 2026 lot", &session.id());
     let id = *id.first_chunk().expect("16 of 32 bytes");
@@ -64,17 +88,22 @@ pub(crate) fn fill(
 }
 
 /// This node's parts of all items of a run, made on several streams side by side.
+///
+/// Each stream's error is judged as soon as the stream ends, and not when all have ended. What one stream has found must count before a peer
+/// can make use of it, and a peer can keep another stream going for as long as it likes. Returns the error that says most.
 pub(crate) fn make_on_streams(
     session: &mut AgreedSession,
     run: &Run<'_>,
     net: &mut dyn Net,
+    judge: &Judge<'_>,
     make: &(impl Fn(Stream, usize, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> + Sync),
 ) -> Result<Zeroizing<Vec<u8>>> {
     let Run { kind, count, streams, .. } = *run;
     // A stream for each block at most.
     let streams = streams.clamp(1, count.div_ceil(kind.per_block.max(1)));
     let share = |i: usize| count * (i + 1) / streams - count * i / streams;
-    let forks = (1..streams).map(|_| net.fork()).collect::<Result<Vec<_>>>()?;
+    let forks = (1..streams).map(|_| net.fork()).collect::<Result<Vec<_>>>().inspect_err(judge)?;
+    let make = |stream, count, net: &mut dyn Net| make(stream, count, net).inspect_err(judge);
     let first = session.stream();
     let others = forks.into_iter().map(|net| (session.stream(), net)).collect::<Vec<_>>();
     let parts = thread::scope(|scope| {
@@ -85,8 +114,12 @@ pub(crate) fn make_on_streams(
         let mut parts = vec![make(first, share(0), net)];
         let ended = || Err(Error::System("a thread that made material has ended".into()));
         parts.extend(threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| ended())));
-        parts.into_iter().collect::<Result<Vec<_>>>()
-    })?;
+        parts
+    });
+    let parts = match parts.iter().filter_map(|part| part.as_ref().err()).min_by_key(|e| e.rank()) {
+        Some(error) => return Err(error.clone()),
+        None => parts.into_iter().collect::<Result<Vec<_>>>()?,
+    };
     let items = joined(parts);
     let bytes = count * kind.item_bytes;
     if items.len() != bytes {

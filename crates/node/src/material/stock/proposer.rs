@@ -147,7 +147,7 @@ impl Lots {
             if let Some(proposed) = self.propose_in_turn(&turn, kind, count, Instant::now() + TOLD_EVERY)? {
                 return Ok(Some(proposed));
             }
-            if wait.is_over(1) {
+            if wait.is_over(1) || self.is_held_back() {
                 return Ok(None);
             }
             // The others learn that they are still to wait, and this node notices if it need not wait any more.

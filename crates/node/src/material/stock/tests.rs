@@ -8,6 +8,7 @@ mod robust;
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
+use polyclave_protocol::EARLIER_CHECK;
 use polyclave_protocol::mesh::{mesh, run_parties};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 use polyclave_protocol::stock::Purpose;
@@ -54,7 +55,7 @@ fn fill_by(lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<
 
 fn fill_on(streams: usize, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<()> {
     let run = Run { kind, count, level: LEVEL, streams };
-    fill::fill(lots, HandshakeParameters::new(lots.nodes), &run, net, |stream, count, _| {
+    fill::fill(lots, HandshakeParameters::new(lots.nodes), &run, net, &|_| (), |stream, count, _| {
         Ok(make(&stream, count))
     })
 }
@@ -219,7 +220,7 @@ fn a_failure_on_one_stream_leaves_nothing_to_claim() {
     let outcomes = run_parties(2, |net| {
         let run = Run { kind: &KIND, count: 48, level: LEVEL, streams: 3 };
         let parameters = HandshakeParameters::new(2);
-        fill::fill(&stocks[net.me().index()].0, parameters, &run, net, |stream, count, _| {
+        fill::fill(&stocks[net.me().index()].0, parameters, &run, net, &|_| (), |stream, count, _| {
             match stream.label()[32] {
                 2 => Err(Error::CheckFailed { what: "something" }),
                 _ => Ok(make(&stream, count)),
@@ -230,6 +231,65 @@ fn a_failure_on_one_stream_leaves_nothing_to_claim() {
     assert!(stocks.iter().all(|(lots, _)| left(lots, &KIND) == 0));
 }
 
+/// A check that fails on one stream ends the others with the error of an earlier check, which says nothing. Silence on several is several silences.
+#[test]
+fn every_error_of_every_stream_is_judged_and_the_one_that_says_most_is_told() {
+    let earlier = || Error::CheckFailed { what: EARLIER_CHECK };
+    let failed = || Error::CheckFailed { what: "something" };
+    let silent = || Error::Unanswered { peer: Party(1), detail: "it is gone".into() };
+    let closed = || Error::Closed { peer: Party(1), detail: "it is gone".into() };
+    for streams in [1, 2, 8] {
+        for (last, others) in
+            [(failed(), earlier()), (failed(), silent()), (silent(), closed()), (closed(), earlier())]
+        {
+            let stocks = in_memory_stocks(2);
+            let outcomes = run_parties(2, |net| {
+                let judged = Mutex::new(Vec::new());
+                let run = Run { kind: &KIND, count: 16 * streams, level: LEVEL, streams };
+                let judge = |error: &Error| judged.lock().push(error.clone());
+                let lots = &stocks[net.me().index()].0;
+                let made =
+                    fill::fill(lots, HandshakeParameters::new(2), &run, net, &judge, |stream, _, _| {
+                        let is_last = usize::from(stream.label()[32]) == streams - 1;
+                        Err(if is_last { last.clone() } else { others.clone() })
+                    });
+                Ok((made, judged.into_inner()))
+            });
+            for outcome in outcomes {
+                let (made, judged) = outcome.expect("it ends");
+                assert_eq!(made, Err(last.clone()), "{streams} streams");
+                let count = |of: &Error| judged.iter().filter(|error| *error == of).count();
+                assert_eq!((count(&last), count(&others), judged.len()), (1, streams - 1, streams));
+            }
+        }
+    }
+}
+
+/// A peer can keep another stream going for as long as it likes.
+#[test]
+fn an_error_is_judged_before_the_other_streams_end() {
+    let stocks = in_memory_stocks(2);
+    let outcomes = run_parties(2, |net| {
+        let (tell, told) = std::sync::mpsc::channel();
+        let told = Mutex::new(told);
+        let run = Run { kind: &KIND, count: 32, level: LEVEL, streams: 2 };
+        let judge = move |_: &Error| _ = tell.send(());
+        let lots = &stocks[net.me().index()].0;
+        fill::fill(lots, HandshakeParameters::new(2), &run, net, &judge, |stream, count, _| {
+            match stream.label()[32] {
+                0 => {
+                    told.lock()
+                        .recv_timeout(Duration::from_secs(60))
+                        .expect("judged while this stream goes on");
+                    Ok(make(&stream, count))
+                }
+                _ => Err(Error::CheckFailed { what: "something" }),
+            }
+        })
+    });
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::CheckFailed { .. }))), "{outcomes:?}");
+}
+
 #[test]
 fn a_run_that_fails_leaves_nothing_to_claim() {
     let stocks = in_memory_stocks(3);
@@ -237,7 +297,7 @@ fn a_run_that_fails_leaves_nothing_to_claim() {
         let lots = &stocks[net.me().index()].0;
         let failing = net.me() == Party(2);
         let run = Run { kind: &KIND, count: 20, level: LEVEL, streams: 1 };
-        fill::fill(lots, HandshakeParameters::new(3), &run, net, |stream, count, _| match failing {
+        fill::fill(lots, HandshakeParameters::new(3), &run, net, &|_| (), |stream, count, _| match failing {
             true => Err(Error::CheckFailed { what: "something" }),
             false => Ok(make(&stream, count)),
         })

@@ -9,6 +9,7 @@ use polyclave_harness::postgres::Postgres;
 use polyclave_transport::wire::{Mode, NewKey};
 
 use crate::local::{Shared, create_shared};
+use crate::material::preparation::tests::{PROCESSORS, count_on};
 use crate::operator::admin::{Instruction, order};
 use crate::{Cheat, Running};
 
@@ -39,6 +40,7 @@ fn a_check_that_fails_at_one_worker_stops_all_of_them_until_a_refresh() {
     let shared = Shared { workers: 2, store: &url, password: None, duties: None };
     let local =
         create_shared(&dir.path().join("cluster"), ("replicated-active", 3, 1), shared).expect("a cluster");
+    local.nodes.iter().chain(&local.workers).for_each(|path| count_on(path, PROCESSORS));
     let mut first: Vec<Running> = local.nodes.iter().map(start).collect();
     let client = Client::open(&ClientDir::open(&local.client).expect("its directory")).expect("a client");
     until("the first workers are ready", || first.iter().all(Running::is_ready));

@@ -44,7 +44,7 @@ use super::super::{Result, StoreError};
 use super::line::{Line, Values};
 use super::pool::{Lent, Pool};
 use super::server::Server;
-use super::{Database, Deliveries, OnRecord, Reading, Record, Scope, Table, Writing};
+use super::{Database, Deliveries, OnPeeked, OnRecord, Reading, Record, Scope, Table, Writing};
 
 /// The version of the tables, and of the records in them. It grows when an older program could not read what this one writes, since workers of two versions
 /// may share a store.
@@ -52,7 +52,8 @@ const FORMAT: i32 = 2;
 /// The oldest server that these statements were written for.
 const OLDEST_SERVER: i32 = 130_000;
 /// The first half of the number of the advisory lock of the whole store; the second is the schema's. Workers hold it shared, and each holds a
-/// lock of its own, with a number behind this one. Who makes or changes the tables holds the one before it.
+/// lock of its own, with a number behind this one. Who makes or changes the tables holds the one before it, and who does something
+/// [alone](Database::alone) the one before that.
 const LOCK: i32 = i32::from_be_bytes(*b"clav");
 
 /// The second half of the number of an advisory lock.
@@ -66,6 +67,10 @@ const TABLES: &str = "CREATE TABLE polyclave_store (format integer NOT NULL); \
     CREATE UNIQUE INDEX ON polyclave_store ((true)); \
     CREATE TABLE polyclave_worker (number integer PRIMARY KEY, owner bytea NOT NULL); \
     CREATE TABLE polyclave_record (kind text NOT NULL, name bytea NOT NULL, value bytea NOT NULL, PRIMARY KEY (kind, name))";
+
+/// Some records, and behind an empty name the owner of the worker that asks.
+const PEEKED: &str = "SELECT name, value FROM polyclave_record WHERE kind = $1 AND name = ANY($2) \
+    UNION ALL SELECT '', owner FROM polyclave_worker WHERE number = $3";
 
 /// From format 1, in which a store had one owner.
 const FROM_FORMAT_1: &str = "CREATE TABLE polyclave_worker (number integer PRIMARY KEY, owner bytea NOT NULL); \
@@ -275,6 +280,26 @@ impl Postgres {
         Err(self.taken_over())
     }
 
+    /// The sealed values of some records, which `ask` gets by [`PEEKED`]. A connection on which something went wrong is not used again.
+    fn peeked(
+        &self,
+        line: &Line,
+        records: &[&[u8]],
+        ask: impl FnOnce(Values<'_>) -> Result<Vec<Row>>,
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        let rows = ask(&[
+            (&Table::Meta.name(), Type::TEXT),
+            (&records, Type::BYTEA_ARRAY),
+            (&self.access.row(), Type::INT4),
+        ])?;
+        let found = rows.iter().map(|row| record(line, row)).collect::<Result<Vec<Record>>>()?;
+        let owner = found.iter().find(|(name, _)| name.is_empty()).map(|(_, owner)| &owner[..]);
+        self.refuse_taken_over(owner)?;
+        let value =
+            |record: &&[u8]| found.iter().find(|(name, _)| name == record).map(|(_, value)| value.clone());
+        Ok(records.iter().map(value).collect())
+    }
+
     fn taken_over(&self) -> StoreError {
         StoreError::TakenOver { place: self.server.name().into() }
     }
@@ -327,23 +352,22 @@ impl Database for Postgres {
 
     fn peek(&self, records: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
         let line = self.connection()?;
-        // A connection on which something went wrong is not used again.
-        let rows = line.ask_planned(
-            "SELECT name, value FROM polyclave_record WHERE kind = $1 AND name = ANY($2) \
-             UNION ALL SELECT '', owner FROM polyclave_worker WHERE number = $3",
-            &[
-                (&Table::Meta.name(), Type::TEXT),
-                (&records, Type::BYTEA_ARRAY),
-                (&self.access.row(), Type::INT4),
-            ],
-        )?;
-        let found = rows.iter().map(|row| record(&line, row)).collect::<Result<Vec<Record>>>()?;
+        let values = self.peeked(&line, records, |values| line.ask_planned(PEEKED, values))?;
         line.give_back();
-        let owner = found.iter().find(|(name, _)| name.is_empty()).map(|(_, owner)| &owner[..]);
-        self.refuse_taken_over(owner)?;
-        let value =
-            |record: &&[u8]| found.iter().find(|(name, _)| name == record).map(|(_, value)| value.clone());
-        Ok(records.iter().map(value).collect())
+        Ok(values)
+    }
+
+    /// Under an advisory lock. It is one way to the server and back, and no write. The server frees the lock of a process that has ended.
+    fn alone(&self, records: &[&[u8]], work: &mut OnPeeked<'_>) -> Result<()> {
+        let line = self.connection()?;
+        let lock = format!("({}, {SCHEMA})", LOCK - 2);
+        // The server looks at the records once it has given the lock.
+        let taken = format!("SELECT pg_advisory_lock{lock}");
+        let values = self.peeked(&line, records, |values| line.ask_after(&taken, PEEKED, values))?;
+        let done = work(values);
+        line.send(&format!("SELECT pg_advisory_unlock{lock}"));
+        line.give_back();
+        done
     }
 
     fn is_shared(&self) -> bool {

@@ -162,6 +162,7 @@ fn while_keys_are_carried_over_no_other_worker_changes_any_and_what_was_begun_en
     second.put_pending(&key("begun", 2)).expect("put");
     first.begin_round().expect("begun");
     assert!(first.others_are_making().expect("read"), "it waits for that one");
+    assert!(second.others_carry_over().expect("read") && !first.others_carry_over().expect("read"));
     assert!(matches!(second.put_pending(&key("late", 3)), Err(StoreError::Rotating)));
     assert!(matches!(second.delete("old", [1; 16]), Err(StoreError::Rotating)));
     assert!(matches!(second.amend("old", |info| info.deletable = false), Err(StoreError::Rotating)));
@@ -170,6 +171,7 @@ fn while_keys_are_carried_over_no_other_worker_changes_any_and_what_was_begun_en
     assert!(!first.others_are_making().expect("read"));
     first.put_pending(&key("own", 4)).expect("the gate of its own process keeps that apart");
     first.end_round().expect("ended");
+    assert!(!second.others_carry_over().expect("read"));
     put(&second, "late", 3).expect("put");
 }
 

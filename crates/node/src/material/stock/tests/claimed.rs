@@ -1,6 +1,6 @@
 //! Claims by a proposer that deviates: party 1 refuses them, and has lost nothing.
 
-use super::super::claims::{PROPOSER, tell};
+use super::super::claims::{self, PROPOSER, tell};
 use super::super::proposer::PATIENCE;
 use super::*;
 
@@ -86,6 +86,27 @@ fn claims_are_read_with_limits() {
     }
     assert!(matches!(hears(&[&EPOCH[..], &[1, 0, 0, 0]].concat()), Err(Error::Closed { .. })));
     assert_eq!(left(&stocks[1].0, &KIND), 64);
+}
+
+/// A refresh waits for the request, and the material that the request waits for is made after the refresh.
+#[test]
+fn no_claim_waits_for_material_while_a_refresh_waits_for_it() {
+    let (stocks, _) = two_lots();
+    stocks[0].0.hold_back(true);
+    let mut outcomes = run_parties(2, |net| match net.me() {
+        PROPOSER => stocks[0].0.take(&KIND, 65, net).map(|items| positions(&items)),
+        _ => {
+            let none = claims::hear_when_it_is_there(&EPOCH, net, || panic!("it waits"))?;
+            assert!(none.is_empty(), "it is dry");
+            claims::hear_left(net).map(|_| Vec::new())
+        }
+    });
+    assert!(outcomes.remove(1).is_ok());
+    let Err(Error::OutOfMaterial { detail }) = outcomes.remove(0) else { panic!("not dry") };
+    assert!(detail.contains("fresh common secrets"), "{detail}");
+    // What is there is taken.
+    let taken = take_all(&stocks, &KIND, 64);
+    assert!(taken.iter().all(Result::is_ok), "{taken:?}");
 }
 
 /// The proposer says again and again that the claim waits.

@@ -182,7 +182,7 @@ impl Node {
         let lots = self.lots.clone().ok_or_else(|| Error::misuse("not started"))?;
         let made = Mutex::new(None);
         let run = Run { kind: &KIND, count, level: LEVEL, streams: 1 };
-        fill::fill(&lots, HandshakeParameters::new(NODES), &run, net, |stream, count, _| {
+        fill::fill(&lots, HandshakeParameters::new(NODES), &run, net, &|_| (), |stream, count, _| {
             let items = make(&stream, count);
             *made.lock() = Some(items.clone());
             Ok(items)

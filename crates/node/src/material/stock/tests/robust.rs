@@ -74,7 +74,8 @@ fn a_run_that_is_not_finished_costs_no_stock() {
                         let parameters = HandshakeParameters::new(4);
                         let lots = &stocks[0];
                         let run = Run { kind: &KIND, count, level: LEVEL, streams: 1 };
-                        fill::fill(lots, parameters, &run, net, |_, _, _| Err(Error::System("gone".into())))
+                        let gone = |_: Stream, _: usize, _: &mut dyn Net| Err(Error::System("gone".into()));
+                        fill::fill(lots, parameters, &run, net, &|_| (), gone)
                     }
                     _ => gone,
                 }
