@@ -20,6 +20,7 @@ mod backup;
 mod budget;
 mod cache;
 mod checks;
+mod children;
 mod damage;
 mod delivery;
 pub(crate) mod engine;
@@ -63,6 +64,7 @@ use redb::{Database, DatabaseError, StorageBackend};
 
 pub use approvals::ApprovedReshare;
 pub use backup::restore;
+pub use children::Ciphers;
 pub use delivery::{AskedLot, DeliveredLot, LotRequest, LotState, WantedLot};
 pub use engine::line::make_schema;
 pub use error::StoreError;

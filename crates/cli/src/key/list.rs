@@ -1,8 +1,10 @@
 //! `key list` and `key show`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use polyclave_transport::wire::Origin;
 
 use super::made::{date, json, standing, tell};
 use crate::client::{ClientOption, of_node};
@@ -13,6 +15,10 @@ use crate::say;
 /// Options and arguments of the command.
 #[derive(clap::Args)]
 pub struct ListArguments {
+    /// Only keys that were derived from others, and of how many ciphers they are
+    #[arg(long)]
+    derived: bool,
+
     #[command(flatten)]
     client: ClientOption,
 
@@ -38,7 +44,10 @@ pub struct ShowArguments {
 /// Lists keys.
 pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
     let client = arguments.client.open()?;
-    let listing = client.keys()?;
+    let mut listing = client.keys()?;
+    if arguments.derived {
+        listing.keys.retain(|listed| listed.info.origin == Origin::Derived);
+    }
     for (party, error) in &listing.missing {
         eprintln!("warning: not listed by {}", of_node(&client, *party, error));
     }
@@ -80,6 +89,16 @@ pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
         ]);
     }
     table(&rows);
+    if arguments.derived {
+        let ciphers: BTreeSet<String> =
+            listing.keys.iter().map(|listed| listed.info.properties.cipher.clone()).collect();
+        let ciphers: Vec<String> = ciphers.into_iter().collect();
+        say!(
+            "ciphers of derived keys: {}. Where keys of several come from one base, which nodes allowed before they knew better, the shorter are parts of \
+             the longer. The nodes' audit logs name the base of each (from=BASE), also of keys that were deleted",
+            words(&ciphers)
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -42,6 +42,13 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
     place.run(&format!("key derive master child {how}"));
     let again = json(place.run(&format!("key derive master again {how} --json")));
     assert_eq!(again["check_value"], json(place.run("key show child --json"))["check_value"]);
+    let told = place.fails(&format!("key derive master nothing --cipher 3des-ede3 --modes cbc {how}"));
+    assert!(told.contains("keys of aes-128 were derived from the key 'master'"), "{told}");
+    let told = place.run("key list --derived");
+    assert!(told.contains("child") && told.contains("again") && !told.contains("master"), "{told}");
+    assert!(told.contains("ciphers of derived keys: aes-128."), "{told}");
+    let listed = json(place.run("key list --derived --json"));
+    assert_eq!(listed.as_array().map(Vec::len), Some(2));
     let shown = place.run("key show child");
     assert!(
         shown.contains("origin       derived") && shown.contains("usage        encrypt, decrypt"),

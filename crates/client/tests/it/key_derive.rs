@@ -19,11 +19,11 @@ fn derived_keys_are_what_other_programs_compute() {
     let client = cluster.client();
     for (base, base_len) in [("aes-128", 16), ("aes-256", 32), ("3des-ede3", 24)] {
         let secret: Vec<u8> = (0..base_len).map(|i: u8| i.wrapping_mul(29) ^ 0x71).collect();
-        let name = format!("base-{base}");
-        client.import(only_for(&name, base, &[Usage::Derive]), &secret).expect("a key");
         let oracle = Oracle::new(base, &secret);
         let iv = data(oracle.block);
         for (cipher, len) in [("aes-128", 16), ("3des-ede3", 24), ("aes-256", 32), ("present-80", 10)] {
+            let name = format!("base-{base}-{cipher}");
+            client.import(only_for(&name, base, &[Usage::Derive]), &secret).expect("a key");
             let whole = data(48);
             let counter = |bits: u8, before: &[u8], after: &[u8]| {
                 let how = Derivation::CmacCounter {
@@ -137,8 +137,11 @@ fn works_at(cluster: &TestCluster, settled: &dyn Fn()) {
     let expected = code("aes-128", &[3; 16], b"l\x01c");
     assert_eq!(child.check_value, check_value("aes-128", &expected));
     settled();
+    client.import(only_for("base-3des", "aes-128", &[Usage::Derive]), &[3; 16]).expect("a key");
+    settled();
     let how = Derivation::CbcData { iv: vec![7; 16], data: data(32) };
-    let child = client.derive("base", key("child-3des", "3des-ede3", &[Mode::Ctr]), how).expect("derived");
+    let child =
+        client.derive("base-3des", key("child-3des", "3des-ede3", &[Mode::Ctr]), how).expect("derived");
     let expected = Oracle::new("aes-128", &[3; 16]).cbc(&[7; 16], &data(32));
     assert_eq!(child.check_value, check_value("3des-ede3", &expected[..24]));
 }

@@ -6,12 +6,14 @@ mod common;
 
 mod active;
 mod active_faults;
+mod amounts;
 mod approvals;
 mod authenticated_modes;
 mod budgets;
 mod chosen_blocks;
 mod ciphers;
 mod components;
+mod derive_apart;
 mod envelope;
 mod equivocation;
 mod kdf;

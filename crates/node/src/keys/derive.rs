@@ -1,12 +1,21 @@
 //! Deriving a key from another on shares: the base key encrypts blocks that everybody knows, and the first bytes of the result are the new
 //! key. Nothing of it is opened.
 //!
+//! **One base derives keys of one cipher.** What is derived of the same data is the same bytes, whatever they are for. So a key of DES would be the
+//! first bytes of one of AES, and who finds it by trying all has these. Neither PKCS#11 nor SP 800-108 takes the cipher into what is computed, and
+//! other programs compute the same keys, so it is fixed in the base: with the first key (`store/children.rs`), before that is computed, at all nodes.
+//!
+//! **No two blocks of `EcbData` are equal.** Otherwise three equal blocks under a base of Triple DES would make a key of Triple DES that is one of
+//! DES, and the others' parts would be found one by one.
+//!
 //! * `EcbData`, `CbcData`: the encryption of given blocks (PKCS#11 3.1, sections 6.17 and 6.27).
 //! * `CmacCounter`: SP 800-108 r1, section 4.1, with CMAC as PRF. The input of code i is `before`, i and `after`, as the caller has put them
 //!   together; label, context and length are the caller's.
 //!
 //! Whoever can have the base key encrypt chosen blocks, or for `CmacCounter` compute codes, in another way knows what is derived from it
 //! (`transport/src/wire/pairs.rs`).
+
+use std::collections::HashSet;
 
 use polyclave_cipher::{Cells, Cipher};
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
@@ -45,8 +54,24 @@ pub(crate) fn blocks(how: &Derivation, base: &Cipher, new: &Cipher) -> Result<u6
             "{given} bytes of data give no key of {} bytes, which {} takes",
             new.key_bytes, new.name
         )),
+        Derivation::EcbData { data } if repeats(data.chunks(block).take(needed)) => {
+            Err("equal blocks of data would make equal parts of the key; take blocks that differ".into())
+        }
         _ => Ok(needed as u64),
     }
+}
+
+fn repeats<'d>(mut blocks: impl Iterator<Item = &'d [u8]>) -> bool {
+    let mut seen = HashSet::new();
+    blocks.any(|block| !seen.insert(block))
+}
+
+/// Why no key of a cipher is derived from a base from which keys of another one were.
+pub(crate) fn other_cipher(base: &str, known: &str, wanted: &str) -> String {
+    format!(
+        "keys of {known} were derived from the key '{base}', so none of {wanted} is: the same data would give both the same bytes. Take another \
+         base for {wanted}"
+    )
 }
 
 /// Blocks of so many codes of SP 800-108, each of `given` bytes and the counter. The error says why it is refused.
@@ -147,7 +172,7 @@ mod tests {
     fn what_gives_too_few_bytes_or_no_whole_blocks_is_refused() {
         let cipher = |name: &str| catalog::find(name).expect("the catalog has it");
         let (aes, aes_256, des) = (cipher("aes-128"), cipher("aes-256"), cipher("3des-ede3"));
-        let ecb = |len: usize| Derivation::EcbData { data: vec![1; len] };
+        let ecb = |len: usize| Derivation::EcbData { data: (0..len).map(|i| (i / 8) as u8).collect() };
         let cbc = |iv: usize, len: usize| Derivation::CbcData { iv: vec![2; iv], data: vec![1; len] };
         let counter = |counter_bits, len: usize| Derivation::CmacCounter {
             before: vec![1; len],
@@ -157,6 +182,8 @@ mod tests {
         assert_eq!(blocks(&ecb(16), &aes, &aes), Ok(1));
         assert_eq!(blocks(&ecb(64), &aes, &aes_256), Ok(2));
         assert_eq!(blocks(&ecb(24), &des, &des), Ok(3));
+        // The second block is not needed.
+        assert_eq!(blocks(&Derivation::EcbData { data: vec![1; 32] }, &aes, &aes), Ok(1));
         assert_eq!(blocks(&cbc(16, 32), &aes, &des), Ok(2));
         assert_eq!(blocks(&counter(32, 4), &aes, &aes_256), Ok(2));
         assert_eq!(blocks(&counter(8, 8), &aes, &aes), Ok(2));
@@ -166,6 +193,13 @@ mod tests {
             (ecb(0), &aes, &aes, "not whole blocks"),
             (ecb(17), &aes, &aes, "not whole blocks"),
             (ecb(4112), &aes, &aes, "at most 4096 bytes"),
+            (Derivation::EcbData { data: vec![1; 32] }, &aes, &aes_256, "blocks that differ"),
+            (
+                Derivation::EcbData { data: [[1; 8], [2; 8], [1; 8]].concat() },
+                &des,
+                &des,
+                "blocks that differ",
+            ),
             (cbc(8, 16), &aes, &aes, "initial block has 8 bytes"),
             (counter(12, 8), &aes, &aes, "8, 16, 24 or 32 bits"),
             (counter(0, 8), &aes, &aes, "8, 16, 24 or 32 bits"),

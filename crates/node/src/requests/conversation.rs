@@ -171,6 +171,7 @@ impl<'a> Serving<'a, '_> {
             }
             Task::Derive { base, new, cipher, how, .. } => {
                 self.complete(&base.info, base.state)?;
+                self.note_child(&base.info, &cipher.name)?;
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let key = self.derive(&mut protocol, &base, &circuits, &how)?;
                 self.keep(protocol, &[key], new, Origin::Derived, &circuits)

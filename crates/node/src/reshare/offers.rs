@@ -10,6 +10,9 @@
 //! the sum of what they spent, divided by q - l. Each of the n' new nodes then begins with T q' / n' spent, and the new nodes together
 //! compute at most B - T blocks. A node that cheats can understate its own part of the sum. A key and its copies pay from one account, and
 //! each tells what that has spent: the new nodes begin with the largest.
+//!
+//! **What was derived** from a key: of which cipher the keys are. The new nodes know all that any old node tells, so nobody can have it forgotten. A
+//! node that cheats can name a cipher that is not so; then nothing more is derived from that key, as if the node had refused it.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +25,9 @@ use serde::{Deserialize, Serialize};
 use super::plan::{Plan, Way};
 use crate::Result;
 use crate::error::system;
-use crate::keys::key::{HASH_KEY, RAW, ROUND_KEYS, SECOND};
+use crate::keys::key::{HASH_KEY, RAW, ROUND_KEYS, SECOND, Shares};
 use crate::peers::exchange::tell_all;
-use crate::store::{KeyState, Store};
+use crate::store::{Ciphers, KeyState, MovedKey, Store};
 
 /// The most bytes of what one node tells.
 const MOST_BYTES: u64 = 256 << 20;
@@ -42,6 +45,8 @@ pub(crate) struct Offer {
     /// What is public of each stored part, by its name.
     pub(crate) parts: BTreeMap<String, Vec<u8>>,
     spent: u64,
+    /// Of which ciphers the keys are that were derived from it.
+    children: Ciphers,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +61,8 @@ pub(crate) struct Common {
     pub(crate) info: KeyInfo,
     pub(crate) parts: BTreeMap<String, Vec<u8>>,
     /// How many blocks count as spent at each new node.
-    pub(crate) spent: u64,
+    spent: u64,
+    children: Ciphers,
 }
 
 /// What all nodes conclude from what the old ones hold.
@@ -69,6 +75,11 @@ pub(crate) struct CommonKeys {
 }
 
 impl Common {
+    /// With a new node's shares of it.
+    pub(crate) fn moved(&self, shares: Shares) -> MovedKey {
+        MovedKey { info: self.info.clone(), spent: self.spent, children: self.children.clone(), shares }
+    }
+
     /// The public parts, in order.
     pub(crate) fn public(&self) -> impl Iterator<Item = Stored<'_>> {
         self.parts.iter().map(|(part, bytes)| stored(part, bytes))
@@ -93,11 +104,12 @@ pub(crate) fn of(store: &Store, plan: &Plan, me: Party) -> Result<Vec<u8>> {
             KeyState::Announced => State::Announced,
             KeyState::Deleted => State::Deleted,
         };
-        let mut offer =
-            Offer { id: held.id, state, info: held.info.clone(), parts: BTreeMap::new(), spent: 0 };
+        let (info, parts) = (held.info.clone(), BTreeMap::new());
+        let mut offer = Offer { id: held.id, state, info, parts, spent: 0, children: Ciphers::default() };
         if held.state != KeyState::Deleted {
             let account = held.info.as_ref().map_or(held.id, |info| info.account);
             offer.spent = store.spent(account).map_err(system)?;
+            offer.children = store.children(account).map_err(system)?;
             for (part, bytes) in store.shares_of(held.id).map_err(system)? {
                 match &plan.way {
                     Way::Shares(sharing, _) => {
@@ -220,7 +232,8 @@ fn key(offer: &Offer, entries: &[(Party, &Offer)], plan: &Plan) -> Result<Common
     let old = (plan.from.quorum(), plan.old.nodes() - entries.len());
     let new = (plan.to.quorum(), plan.new.nodes());
     let spent = carried_spent(&claims, old, new, info.properties.budget_blocks);
-    Ok(Common { info, parts: offer.parts.clone(), spent })
+    let children = entries.iter().flat_map(|(_, offer)| offer.children.iter().cloned()).collect();
+    Ok(Common { info, parts: offer.parts.clone(), spent, children })
 }
 
 /// What most nodes have of one key, see the head of this file.
@@ -258,6 +271,7 @@ pub(super) mod tests {
             info: None,
             parts: [("round keys".to_owned(), vec![2; 20])].into_iter().collect(),
             spent: 3,
+            children: Ciphers::default(),
         }
     }
 
@@ -334,6 +348,32 @@ pub(super) mod tests {
         assert_eq!(of([deleted(), deleted(), deleted()]), Ok((0, vec![[1; 16]], 0)), "nobody misses it");
         assert!(of([has(None), None, has(None)]).is_err(), "a key is not lost");
         assert!(of([has(None), None, one()]).is_err(), "nor because one node says that it is a component");
+    }
+
+    #[test]
+    fn of_what_was_derived_the_new_nodes_know_all_that_any_old_one_tells() {
+        use polyclave_config::Change;
+        use polyclave_transport::wire::{Origin, Usage};
+
+        use crate::reshare::tests::{card, old, plan};
+        let base = NewKey { usage: vec![Usage::Derive], ..NewKey::for_modes("k", "aes-128", &[], 1 << 20) };
+        let info = KeyInfo::first(base, [1; 16], Origin::Generated, 1, vec![1; 5]);
+        let told = |ciphers: &[&str]| Offer {
+            info: Some(info.clone()),
+            children: ciphers.iter().map(|cipher| (*cipher).to_owned()).collect(),
+            ..offer(1)
+        };
+        let change = Change { added: vec![card("n9", 9)], removed: vec!["n1".into()], ..Change::default() };
+        let plan = plan(&old("shamir", 3, 1), &change).expect("it can be done");
+        let of = |offers: [Offer; 3]| {
+            let lists: Vec<_> =
+                offers.into_iter().zip(0..).map(|(offer, p)| (Party(p), vec![offer])).collect();
+            let mut keys = common(&lists, &plan).expect("all have it").keys;
+            keys.pop().expect("one key").children.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(of([told(&[]), told(&[]), told(&[])]), [""; 0]);
+        assert_eq!(of([told(&[]), told(&["des"]), told(&[])]), ["des"]);
+        assert_eq!(of([told(&["des"]), told(&["des"]), told(&["aes-128"])]), ["aes-128", "des"]);
     }
 
     #[test]

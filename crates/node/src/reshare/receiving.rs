@@ -107,7 +107,7 @@ pub(super) fn received(
                 return Err(Error::System(format!("nothing of the key {name} has arrived")));
             }
         };
-        keys.push(MovedKey { info: key.info.clone(), spent: key.spent, shares });
+        keys.push(key.moved(shares));
     }
     session.check(net)?;
     Ok(keys)

@@ -45,7 +45,7 @@ pub(super) fn move_piece(
     let mut keys = Vec::with_capacity(piece.len());
     for key in piece {
         let shares: Shares = key.parts.keys().cloned().zip(moved.by_ref()).collect();
-        keys.push(MovedKey { info: key.info.clone(), spent: key.spent, shares });
+        keys.push(key.moved(shares));
     }
     Ok(keys)
 }

@@ -6,8 +6,8 @@
 
 use polyclave_transport::wire::KeyInfo;
 
-use super::Result;
 use super::engine::{Changes, Records, Table};
+use super::{Result, children};
 
 /// A copy: behind this the account, and the copy's id.
 const COPY: &[u8] = b"copy ";
@@ -37,7 +37,7 @@ pub(super) struct Left {
     pub(super) is_last: bool,
 }
 
-/// Notes that a key is gone, whose shares are removed. With the last one the record of what was spent goes, too.
+/// Notes that a key is gone, whose shares are removed. With the last one the record of what was spent goes, too, and of what was derived.
 pub(super) fn leave(changes: &Changes<'_>, info: &KeyInfo) -> Result<Left> {
     if info.account != info.id {
         changes.remove(Table::Meta, &copy_of(info.account, info.id))?;
@@ -47,6 +47,7 @@ pub(super) fn leave(changes: &Changes<'_>, info: &KeyInfo) -> Result<Left> {
     let is_last = others.is_empty() && changes.sealed(Table::Shares, &info.account)?.is_none();
     if is_last {
         changes.remove(Table::Spent, &info.account)?;
+        children::forget(changes, info.account)?;
     }
     Ok(Left { account: info.account, is_last })
 }
@@ -63,7 +64,7 @@ pub(super) fn clear(changes: &Changes<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Disk, in_memory, key, reopen};
-    use super::super::{CarriedKey, KeyState, MovedKey, Store, StoreError, StoredKey};
+    use super::super::{CarriedKey, Ciphers, KeyState, MovedKey, Store, StoreError, StoredKey};
     use super::*;
 
     const KEY: ([u8; 16], [u8; 16]) = ([1; 16], [1; 16]);
@@ -194,6 +195,7 @@ mod tests {
         let moved = [("first", 2, 20), ("second", 3, 35)].map(|(name, seed, spent)| MovedKey {
             info: copy(name, seed).info,
             spent,
+            children: Ciphers::default(),
             shares: key("k", 1).shares,
         });
         store.prepare_moved(0, &moved).expect("prepared");

@@ -19,7 +19,7 @@ use super::quarantine::QUARANTINE;
 use super::rotation::{self, SINCE, WANTED};
 use super::setup::{AGREED, PROPOSED, load, save};
 use super::versions::record_of;
-use super::{KeyState, Result, Store, StoreError, accounts};
+use super::{Ciphers, KeyState, Result, Store, StoreError, accounts, children};
 
 /// How far the node is.
 const STAGE: &[u8] = b"reshare";
@@ -60,6 +60,8 @@ pub struct MovedKey {
     pub info: KeyInfo,
     /// How many blocks of its account count as spent at this node.
     pub spent: u64,
+    /// Of which ciphers the keys are that were derived from keys of its account.
+    pub children: Ciphers,
     /// This node's shares of it.
     pub shares: BTreeMap<String, Zeroizing<Vec<u8>>>,
 }
@@ -68,6 +70,7 @@ pub struct MovedKey {
 struct Borrowed<'a> {
     info: &'a KeyInfo,
     spent: u64,
+    children: &'a Ciphers,
     shares: BTreeMap<&'a str, &'a [u8]>,
 }
 
@@ -75,6 +78,7 @@ struct Borrowed<'a> {
 struct Owned {
     info: KeyInfo,
     spent: u64,
+    children: Ciphers,
     shares: BTreeMap<String, Vec<u8>>,
 }
 
@@ -118,12 +122,15 @@ impl Store {
             .map(|key| Borrowed {
                 info: &key.info,
                 spent: key.spent,
+                children: &key.children,
                 shares: key.shares.iter().map(|(of, share)| (of.as_str(), &share[..])).collect(),
             })
             .collect();
         let shares = keys.iter().flat_map(|key| &key.shares);
         let room: usize = shares.map(|(of, share)| of.len() + share.len() + 20).sum();
-        let infos: usize = keys.iter().map(|key| 512 + key.info.properties.attributes.len()).sum();
+        let names = |key: &MovedKey| key.children.iter().map(|cipher| cipher.len() + 5).sum::<usize>();
+        let infos: usize =
+            keys.iter().map(|key| 512 + names(key) + key.info.properties.attributes.len()).sum();
         let encoded = encode(&borrowed, room + infos + 16)?;
         self.change(|changes| {
             if piece == 0 {
@@ -185,6 +192,7 @@ impl Store {
             }
             rotation::clear(changes)?;
             accounts::clear(changes)?;
+            children::clear(changes)?;
             for record in [AGREED, PROPOSED, WANTED, QUARANTINE, SINCE, COUNT] {
                 changes.remove(Table::Meta, record)?;
             }
@@ -214,7 +222,7 @@ fn put_keys(changes: &Changes) -> Result<u64> {
     let mut count = 0;
     for piece in 0.. {
         let Some(keys) = changes.get::<Vec<Owned>>(Table::Meta, &keys_of(piece))? else { break };
-        for Owned { info, spent, shares } in keys {
+        for Owned { info, spent, children: ciphers, shares } in keys {
             let (id, record) = (info.id, record_of(&info.properties.name, info.version));
             let mut encoded = shares;
             let borrowed: BTreeMap<&str, &[u8]> =
@@ -223,6 +231,7 @@ fn put_keys(changes: &Changes) -> Result<u64> {
             changes.put_bytes(Table::Shares, &id, encode(&borrowed, room)?)?;
             encoded.values_mut().for_each(Zeroize::zeroize);
             accounts::join(changes, &info)?;
+            children::add(changes, info.account, ciphers)?;
             // A key and its copies bring what their account has spent, each at most its own budget.
             let account = info.account;
             let before: u64 = changes.get(Table::Spent, &account)?.unwrap_or(0);
@@ -280,7 +289,7 @@ mod tests {
 
     fn moved(name: &str, seed: u8, spent: u64) -> MovedKey {
         let shares = key(name, seed).shares.into_keys().map(|part| (part, Zeroizing::new(vec![seed, 9, 9])));
-        MovedKey { info: key(name, seed).info, spent, shares: shares.collect() }
+        MovedKey { info: key(name, seed).info, spent, children: Ciphers::default(), shares: shares.collect() }
     }
 
     fn prepared(store: &Store) {

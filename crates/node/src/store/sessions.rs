@@ -15,7 +15,7 @@ use super::engine::{Changes, Records, Table, View, decode};
 use super::entry::Entry;
 use super::keys::{change_count, remove};
 use super::versions::{Which, find};
-use super::{KeyState, Result, Store, StoredKey};
+use super::{KeyState, Result, Store, StoredKey, children};
 
 /// The session keys and components of a node by their ids; `None` until they are read.
 #[derive(Debug, Default)]
@@ -167,6 +167,9 @@ impl OfSessions {
     pub(super) fn holds(&self, table: Table, record: &[u8]) -> bool {
         match table {
             Table::Keys => self.keys.contains(record),
+            Table::Meta if children::account_of(record).is_some() => {
+                children::account_of(record).is_some_and(|account| self.accounts.contains(&account))
+            }
             // What a refresh has prepared of a key ends with its id, and so does the record of a copy.
             Table::Shares | Table::Meta => record.last_chunk().is_some_and(|id| self.ids.contains(id)),
             Table::Spent => record.last_chunk().is_some_and(|account| self.accounts.contains(account)),

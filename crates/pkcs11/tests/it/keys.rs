@@ -198,19 +198,31 @@ fn derived_keys_are_those_that_the_standard_says() {
     oracle.update(&[0, 0, 0, 128]);
     shows(&session, made, &oracle.finalize().into_bytes());
 
+    // A base derives keys of one length.
+    let other = |label: &str| {
+        session.import(label, CKK_AES, &secret, vec![flag(CKA_DERIVE, true)]).expect("imported")
+    };
+    let of_length = |bytes: CK_ULONG| {
+        let mut attributes = for_blocks();
+        attributes.retain(|(kind, _)| *kind != CKA_VALUE_LEN);
+        attributes.push(number(CKA_VALUE_LEN, bytes));
+        attributes
+    };
+    let longer =
+        derive_as(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts)), base, of_length(24));
+    assert_eq!(longer, Err(CKR_TEMPLATE_INCONSISTENT));
+    let base_of_24 = other("base-of-24");
+
     // The length of the blocks that the key is taken from: of one, and of two for one and a half.
     let mut of_blocks =
         CK_SP800_108_DKM_LENGTH_FORMAT { dkmLengthMethod: CK_SP800_108_DKM_LENGTH_SUM_OF_SEGMENTS, ..length };
     parts[3].pValue = (&raw mut of_blocks).cast();
-    for bytes in [16, 24] {
-        let mut attributes = for_blocks();
-        attributes.retain(|(kind, _)| *kind != CKA_VALUE_LEN);
-        attributes.push(number(CKA_VALUE_LEN, bytes));
+    for (bytes, base) in [(16, base), (24, base_of_24)] {
         let made = derive_as(
             &session,
             &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts)),
             base,
-            attributes,
+            of_length(bytes),
         );
         let blocks = |counter: u8| {
             let mut oracle = Cmac::<aes::Aes128>::new_from_slice(&secret).expect("a key");
@@ -229,11 +241,8 @@ fn derived_keys_are_those_that_the_standard_says() {
             let mut short =
                 CK_SP800_108_DKM_LENGTH_FORMAT { bLittleEndian: little_endian, ulWidthInBits: 8, ..length };
             parts[3].pValue = (&raw mut short).cast();
-            let mut attributes = for_blocks();
-            attributes.retain(|(kind, _)| *kind != CKA_VALUE_LEN);
-            attributes.push(number(CKA_VALUE_LEN, bytes));
             let mut how = with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts));
-            assert_eq!(derive_as(&session, &mut how, base, attributes).map(drop), expected);
+            assert_eq!(derive_as(&session, &mut how, base, of_length(bytes)).map(drop), expected);
         }
     }
 
@@ -350,7 +359,6 @@ fn e_k_des(key: &[u8], block: &[u8]) -> Vec<u8> {
 fn keys_derived_from_triple_des_are_what_another_program_computes() {
     let session = session();
     let secret = data(24);
-    let base = session.import("des-base", CKK_DES3, &secret, vec![flag(CKA_DERIVE, true)]).expect("imported");
     let mut text = data(24);
     let ecb: Vec<u8> = text.chunks(8).flat_map(|block| e_k_des(&secret, block)).collect();
     let (mut cbc, mut chain) = (Vec::new(), vec![5; 8]);
@@ -360,7 +368,9 @@ fn keys_derived_from_triple_des_are_what_another_program_computes() {
     }
     let string = CK_KEY_DERIVATION_STRING_DATA { pData: text.as_mut_ptr(), ulLen: 24 };
     let chained = CK_DES_CBC_ENCRYPT_DATA_PARAMS { iv: [5; 8], pData: text.as_mut_ptr(), length: 24 };
-    for (kind, bytes) in [(CKK_DES2, 16), (CKK_DES3, 24)] {
+    for (label, kind, bytes) in [("des-base-2", CKK_DES2, 16), ("des-base-3", CKK_DES3, 24)] {
+        let derives = vec![flag(CKA_DERIVE, true)];
+        let base = session.import(label, CKK_DES3, &secret, derives).expect("imported");
         let (mut by_ecb, mut by_cbc) =
             (with(CKM_DES3_ECB_ENCRYPT_DATA, string), with(CKM_DES3_CBC_ENCRYPT_DATA, chained));
         for (mut how, expected) in [(by_ecb.raw(), &ecb), (by_cbc.raw(), &cbc)] {

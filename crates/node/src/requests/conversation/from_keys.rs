@@ -3,16 +3,31 @@
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::protocol::Session;
 use polyclave_transport::wire::key_block::KeyBlock;
-use polyclave_transport::wire::{Derivation, Wrapping};
+use polyclave_transport::wire::{Derivation, KeyInfo, Reason, Refusal, Wrapping};
 
 use super::Serving;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::StepError;
+use crate::error::of_store;
 use crate::keys::unwrap::unauthentic;
 use crate::keys::{derive, key_block, unwrap};
+use crate::requests::agreement::agree;
 use crate::store::StoredKey;
 
 impl Serving<'_, '_> {
+    /// Notes of which cipher the keys are that are derived from a key. Nothing is computed unless all nodes have noted the same.
+    pub(super) fn note_child(&mut self, base: &KeyInfo, cipher: &str) -> Result<(), StepError> {
+        let other = self.service.store.note_child((base.id, base.account), cipher).map_err(of_store);
+        let noted = other.and_then(|other| match other {
+            None => Ok([0; 32]),
+            Some(known) => {
+                let told = derive::other_cipher(&base.properties.name, &known, cipher);
+                Err(Refusal::new(Reason::Key, told))
+            }
+        });
+        agree(noted, self.net()?)?.map_err(StepError::Refused)
+    }
+
     /// Derives a key of the cipher of `circuits`.
     pub(super) fn derive(
         &mut self,

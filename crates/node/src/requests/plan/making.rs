@@ -13,6 +13,7 @@ use super::refusals::{
 };
 use super::{Draft, Task, UnwrappedBlock};
 use crate::computation::key_circuits::padding;
+use crate::error::of_store;
 use crate::keys::make::check_new_key;
 use crate::keys::unwrap::unauthentic;
 use crate::keys::{derive, key_block, key_copy};
@@ -73,6 +74,11 @@ impl Draft<'_> {
         let base = key_for(self.by(), Right::Derive, base)?;
         let of_base = service.library.cipher(&base.info.properties.cipher)?;
         let blocks = derive::blocks(how, &of_base, &cipher).map_err(key_refusal)?;
+        // It is noted, and asked again, when all nodes have agreed on the request.
+        let known = service.store.children(base.info.account).map_err(of_store)?;
+        if let Some(known) = known.iter().find(|known| **known != cipher.name) {
+            return Err(key_refusal(derive::other_cipher(&base.info.properties.name, known, &cipher.name)));
+        }
         Ok(Task::Derive { base, new: new.clone(), cipher, how: how.clone(), blocks })
     }
 
