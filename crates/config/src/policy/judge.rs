@@ -20,12 +20,31 @@ pub struct Asked {
     pub key: String,
     /// The client that wrote it, if it is about a file in an envelope.
     pub owner: Option<String>,
+    /// In which way the rules have to allow it.
+    pub demand: Demand,
+}
+
+/// In which way the rules have to allow something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// A rule allows it now, within its limits.
+    Now,
+    /// A rule allows it at any time and without limits, and none denies it at any time: what is made lasts, and the rules do not see its use.
+    Always,
+    /// The operation amounts to it and has a right of its own. So nothing needs to allow it, but what there is binds: rules that deny it, times and
+    /// limits of rules that allow it, and approvals.
+    Bound,
 }
 
 impl Asked {
     /// An operation that has no mode.
     pub fn of(right: Right, key: &str) -> Asked {
-        Asked { right, mode: None, key: key.into(), owner: None }
+        Asked { right, mode: None, key: key.into(), owner: None, demand: Demand::Now }
+    }
+
+    /// Something to which an operation amounts that has a right of its own.
+    pub fn bound(right: Right, key: &str) -> Asked {
+        Asked { demand: Demand::Bound, ..Asked::of(right, key) }
     }
 }
 
@@ -49,7 +68,15 @@ pub enum Grant<'p> {
     Rule(&'p Rule),
 }
 
-impl Grant<'_> {
+impl<'p> Grant<'p> {
+    /// The rule, if it is one.
+    pub fn rule(&self) -> Option<&'p Rule> {
+        match self {
+            Grant::Entry(_) => None,
+            Grant::Rule(rule) => Some(rule),
+        }
+    }
+
     /// The name of the rule, for people.
     pub fn told(&self) -> String {
         match self {
@@ -62,7 +89,7 @@ impl Grant<'_> {
 /// The answer of the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement<'p> {
-    /// Allowed by each of these.
+    /// Allowed by each of these. By none if nothing needs to allow it ([`Demand::Bound`]).
     Allowed(Vec<Grant<'p>>),
     /// Forbidden by this rule.
     Denied(&'p Rule),
@@ -83,6 +110,35 @@ impl ClientPolicy {
     /// Judges what the client with a certificate asks at a moment.
     pub fn judge(&self, certificate: &CertificateDer<'_>, asked: &Asked, at: Moment) -> Judgement<'_> {
         let Some(client) = self.entry_of(certificate) else { return Judgement::Unknown };
+        let judgement = self.judge_now(client, asked, at);
+        let concerned = |deny: bool| {
+            self.rules_for(&client.name).find(move |rule| rule.deny == deny && rule.concerns(asked))
+        };
+        match (asked.demand, judgement) {
+            (Demand::Always, Judgement::Allowed(mut grants)) => {
+                let first = grants.first().copied();
+                grants.retain(Grant::is_unconditional);
+                match concerned(true) {
+                    Some(rule) => Judgement::Denied(rule),
+                    None if !grants.is_empty() => Judgement::Allowed(grants),
+                    None => {
+                        let why = "its times or limits would not hold for what is made";
+                        Judgement::NotAllowed(first.map(|grant| (grant, vec![why.into()])))
+                    }
+                }
+            }
+            (Demand::Bound, Judgement::NotAllowed(_)) => {
+                let lacks = |rule: &'_ Rule| rule.why_not_at(at).into_iter().collect();
+                concerned(false).map_or(Judgement::Allowed(Vec::new()), |rule| {
+                    Judgement::NotAllowed(Some((Grant::Rule(rule), lacks(rule))))
+                })
+            }
+            (_, judgement) => judgement,
+        }
+    }
+
+    /// Judges what is asked for with [`Demand::Now`].
+    fn judge_now<'p>(&'p self, client: &'p ClientRule, asked: &Asked, at: Moment) -> Judgement<'p> {
         let rules = || self.rules_for(&client.name);
         if let Some(rule) = rules().find(|rule| rule.deny && rule.covers(asked, at)) {
             return Judgement::Denied(rule);
@@ -103,7 +159,7 @@ impl ClientPolicy {
         ))
     }
 
-    /// The same, yes or no.
+    /// Whether a client may do something now.
     pub fn allows(&self, certificate: &CertificateDer<'_>, asked: &Asked, at: Moment) -> bool {
         let Some(client) = self.entry_of(certificate) else { return false };
         let mut allowed = covers(&client.rights, &client.keys, asked);
@@ -143,13 +199,16 @@ fn covers(rights: &[Right], keys: &[String], asked: &Asked) -> bool {
 
 impl Rule {
     fn covers(&self, asked: &Asked, at: Moment) -> bool {
+        self.concerns(asked) && self.why_not_at(at).is_none()
+    }
+
+    /// Whether the rule covers something at some time.
+    fn concerns(&self, asked: &Asked) -> bool {
         let mode = match asked.mode {
             Some(mode) => self.modes.is_empty() || self.modes.contains(&mode),
             None => self.modes.is_empty() || !self.deny,
         };
-        mode && self.is_for_owner(asked)
-            && covers(&self.rights, &self.keys, asked)
-            && self.why_not_at(at).is_none()
+        mode && self.is_for_owner(asked) && covers(&self.rights, &self.keys, asked)
     }
 
     fn is_for_owner(&self, asked: &Asked) -> bool {
@@ -163,6 +222,14 @@ impl Rule {
 }
 
 impl Grant<'_> {
+    /// Whether it allows what it allows at any time and without limits.
+    fn is_unconditional(&self) -> bool {
+        match self {
+            Grant::Entry(_) => true,
+            Grant::Rule(rule) => !rule.is_limited() && !rule.is_timed(),
+        }
+    }
+
     fn rights(&self) -> &[Right] {
         match self {
             Grant::Entry(client) => &client.rights,

@@ -97,6 +97,12 @@ impl Rule {
         self.limits().iter().any(|(_, most)| most.is_some())
     }
 
+    /// Whether the rule is in force at some times only.
+    pub fn is_timed(&self) -> bool {
+        let has_span = self.not_before.is_some() || self.not_after.is_some();
+        has_span || !self.days.is_empty() || self.hours.is_some()
+    }
+
     /// The limits of requests and blocks, each with its name in the file.
     pub fn limits(&self) -> [(&'static str, Option<NonZeroU64>); 4] {
         [

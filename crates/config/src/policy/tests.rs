@@ -484,3 +484,48 @@ fn a_rule_for_owners_is_about_files_in_envelopes_that_they_wrote_and_nothing_els
     assert!(!asked(Some("alice")) && !asked(Some("")) && !asked(None));
     assert!(ClientPolicy::parse(&(RULES.to_owned() + &owned.replace("team-*", "té"))).is_err());
 }
+
+#[test]
+fn what_an_operation_amounts_to_needs_no_right_and_is_bound_by_what_there_is() {
+    let policy = rules();
+    let told = |client: u8, right, mode, key: &str, moment: &str| {
+        let asked = Asked { mode, ..Asked::bound(right, key) };
+        match policy.judge(&certificate(client), &asked, at(moment)) {
+            Judgement::Allowed(grants) => grants.iter().map(Grant::told).collect::<Vec<_>>().join(", "),
+            Judgement::Denied(rule) => format!("denied by {}", rule.name),
+            Judgement::NotAllowed(Some((grant, lacks))) => format!("{}: {}", grant.told(), lacks.join("; ")),
+            other => format!("{other:?}"),
+        }
+    };
+    // Nothing is said of it.
+    assert_eq!(told(3, Right::Decrypt, Some(Mode::Gcm), "pay-2026", NOON), "");
+    assert_eq!(told(1, Right::Decrypt, Some(Mode::Cbc), "pay-2026", NOON), "");
+    assert_eq!(told(3, Right::Mac, None, "key", NOON), "");
+    // A rule allows it within its limits, allows it at other times, or denies it.
+    assert_eq!(told(3, Right::Mac, None, "k7", NOON), "the rule carol-office");
+    let night = "2026-11-24T22:00:00Z";
+    assert_eq!(
+        told(3, Right::Mac, None, "k7", night),
+        "the rule carol-office: it is for the hours 08:00-18:00 (UTC)"
+    );
+    assert_eq!(told(3, Right::Encrypt, None, "a-root-key", NOON), "denied by no-root");
+    assert_eq!(told(9, Right::Mac, None, "k7", NOON), "Unknown");
+}
+
+#[test]
+fn what_lasts_is_allowed_only_by_rules_without_times_and_limits() {
+    let policy = rules();
+    let may = |client: u8, right, mode, key: &str| {
+        let asked = Asked { mode, demand: Demand::Always, ..Asked::of(right, key) };
+        policy.judge(&certificate(client), &asked, at(NOON)).is_allowed()
+    };
+    assert!(may(1, Right::Decrypt, Some(Mode::Gcm), "pay-2026"));
+    assert!(!may(1, Right::Decrypt, Some(Mode::Cbc), "pay-2026"));
+    assert!(!may(3, Right::Mac, None, "k7"), "it has hours and limits");
+    let later = RULES.replace("deny = true\n", "deny = true\nnot_before = 2099-01-01T00:00:00Z\n");
+    let policy = ClientPolicy::parse(&later).expect("rules");
+    let asked = Asked { mode: Some(Mode::Gcm), ..Asked::of(Right::Encrypt, "pay-root2026") };
+    assert!(policy.judge(&certificate(1), &asked, at(NOON)).is_allowed());
+    let asked = Asked { demand: Demand::Always, ..asked };
+    assert!(matches!(policy.judge(&certificate(1), &asked, at(NOON)), Judgement::Denied(_)));
+}

@@ -22,7 +22,7 @@ use crate::requests::asked::asked;
 pub(crate) fn draw(core: &Core, client: &Client, bytes: u32) -> Result<Reply, Refusal> {
     let _held = core.service.clients.request(&client.name)?;
     let asked = asked(&Operation::Random { bytes });
-    asked.iter().try_for_each(|asked| core.rules.charge(client, asked, [1, 0]))?;
+    core.rules.charge(client, &asked, [1, 0])?;
     let count = bytes as usize;
     if count == 0 || count > MOST_RANDOM {
         let told = format!("{count} random bytes; a request gets 1 to {MOST_RANDOM}");

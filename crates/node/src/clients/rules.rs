@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard};
-use polyclave_config::{Asked, ClientPolicy, ClientRule, Grant, Judgement, Moment};
+use polyclave_config::{Asked, ClientPolicy, ClientRule, Demand, Grant, Judgement, Moment, Rule};
 use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::{Reason, Refusal, Right};
 
@@ -64,34 +64,34 @@ impl Rules {
             .map(drop)
     }
 
-    /// Counts requests and blocks against the limits of the rules, before anything is computed. A rule without limits takes any amount;
-    /// otherwise the first rule with room counts it.
-    pub(crate) fn charge(&self, client: &Client, asked: &Asked, amounts: [u64; 2]) -> Result<(), Refusal> {
+    /// Counts requests and blocks against the limits of the rules for all of this, before anything is computed. A rule without limits takes any
+    /// amount; otherwise the first rule with room counts it, and once.
+    pub(crate) fn charge<'a>(
+        &self,
+        client: &Client,
+        asked: impl IntoIterator<Item = &'a Asked>,
+        amounts: [u64; 2],
+    ) -> Result<(), Refusal> {
         let (policy, now) = (self.0.policy.read(), Moment::now());
-        let judgement = policy.judge(&client.certificate, asked, now);
-        let mut full = Vec::new();
-        for grant in refuse(client, asked, &judgement)? {
-            match grant {
-                Grant::Entry(_) => return Ok(()),
-                Grant::Rule(rule) if !rule.is_limited() => return Ok(()),
-                Grant::Rule(rule) => full.push(rule),
+        let mut counted: Vec<&Rule> = Vec::new();
+        for asked in asked {
+            let judgement = policy.judge(&client.certificate, asked, now);
+            let grants = refuse(client, asked, &judgement)?;
+            let limited = |grant: &Grant<'_>| matches!(grant, Grant::Rule(rule) if rule.is_limited());
+            if !grants.iter().all(limited) {
+                continue;
+            }
+            let rules: Vec<&Rule> = grants.iter().filter_map(Grant::rule).collect();
+            if rules.iter().any(|rule| counted.contains(rule)) {
+                continue;
+            }
+            match rules.iter().find(|rule| self.0.rates.admit(rule, &client.name, amounts, now)) {
+                Some(rule) => counted.push(rule),
+                None if rules.is_empty() => {}
+                None => return Err(used_up(client, asked, &rules)),
             }
         }
-        if full.iter().any(|rule| self.0.rates.admit(rule, &client.name, amounts, now)) {
-            return Ok(());
-        }
-        let limits = full.iter().map(|rule| {
-            let set =
-                rule.limits().into_iter().filter_map(|(name, most)| Some(format!("{name} = {}", most?)));
-            format!("the rule {} has {}", rule.name, set.collect::<Vec<_>>().join(", "))
-        });
-        let told = format!(
-            "{} has used up what its policy allows to {asked}: {}; hours and days are those of the clock in UTC",
-            client.name,
-            limits.collect::<Vec<_>>().join("; ")
-        );
-        // Not `Busy`: trying again at once is of no use.
-        Err(Refusal::new(Reason::Denied, told))
+        Ok(())
     }
 
     /// Puts rules into force at once, whether or not their lines can be written to the audit log.
@@ -126,6 +126,20 @@ impl Rules {
     }
 }
 
+fn used_up(client: &Client, asked: &Asked, full: &[&Rule]) -> Refusal {
+    let limits = full.iter().map(|rule| {
+        let set = rule.limits().into_iter().filter_map(|(name, most)| Some(format!("{name} = {}", most?)));
+        format!("the rule {} has {}", rule.name, set.collect::<Vec<_>>().join(", "))
+    });
+    let told = format!(
+        "{} has used up what its policy allows to {asked}: {}; hours and days are those of the clock in UTC",
+        client.name,
+        limits.collect::<Vec<_>>().join("; ")
+    );
+    // Not `Busy`: trying again at once is of no use.
+    Refusal::new(Reason::Denied, told)
+}
+
 /// The rules that allow something, or the refusal that the client gets.
 fn refuse<'j, 'p>(
     client: &Client,
@@ -141,6 +155,7 @@ fn refuse<'j, 'p>(
         }
         Judgement::NotAllowed(_) | Judgement::Unknown => String::new(),
     };
-    let told = format!("its policy does not allow {} to {asked}{why}", client.name);
+    let amounts = if asked.demand == Demand::Bound { ", to which this amounts" } else { "" };
+    let told = format!("its policy does not allow {} to {asked}{amounts}{why}", client.name);
     Err(Refusal::new(Reason::Denied, told))
 }

@@ -168,7 +168,7 @@ impl Plan {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 request of a client");
         hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate).update(bytes);
         let (ticket, digest) = (ticket(client, &request.id), hasher.finalize().into());
-        asked.iter().try_for_each(|asked| service.rules.charge(client, asked, [1, 0]))?;
+        service.rules.charge(client, &asked, [1, 0])?;
         Ok(Plan {
             ticket,
             request,

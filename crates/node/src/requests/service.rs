@@ -70,9 +70,8 @@ impl Service {
         if blocks == 0 {
             return Ok(());
         }
-        if let Some(first) = asked.first() {
-            self.rules.charge(client, first, [0, blocks])?;
-        }
+        let of_key = asked.iter().filter(|asked| asked.key == info.properties.name);
+        self.rules.charge(client, of_key, [0, blocks])?;
         self.keys.pay(info, blocks)?;
         self.marks.protect(serving)
     }
