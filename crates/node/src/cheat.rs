@@ -35,6 +35,8 @@ pub enum Cheat {
     LeavesHellos,
     /// Deals other values than its shares, or other masks to the new nodes than to the old ones, when keys move to other nodes.
     InReshare,
+    /// Flips the parity bits of its part of a sealed key.
+    FlipsParity,
     /// Uses other shares than it has stored, when keys are opened under masks to move to other nodes.
     WithOtherShares,
 }
@@ -117,6 +119,13 @@ impl Conduct {
     pub(crate) fn spoil_dealt<'m>(self, messages: impl IntoIterator<Item = &'m mut [u8]>) {
         if self.0 == Some(Cheat::InReshare) {
             messages.into_iter().filter(|message| !message.is_empty()).for_each(|message| message[0] ^= 0x5a);
+        }
+    }
+
+    /// Changes this node's part of a sealed key.
+    pub(crate) fn spoil_part(self, part: &mut [u8]) {
+        if self.0 == Some(Cheat::FlipsParity) {
+            part.iter_mut().for_each(|byte| *byte ^= 1);
         }
     }
 

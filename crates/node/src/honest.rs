@@ -37,5 +37,7 @@ impl Conduct {
 
     pub(crate) fn spoil_dealt<'m>(self, _messages: impl IntoIterator<Item = &'m mut [u8]>) {}
 
+    pub(crate) fn spoil_part(self, _part: &mut [u8]) {}
+
     pub(crate) fn spoil_stored(self, _share: &mut [u8]) {}
 }

@@ -2,10 +2,12 @@
 
 use polyclave_client::{Client, Error};
 use polyclave_config::{Cluster, Moment};
+use polyclave_node::Cheat;
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Right, SealedImport};
+use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Right, SealedImport, Wrapping};
 
-use crate::common::from_keys::{check_value, code};
+use crate::common::active::start_cheating;
+use crate::common::from_keys::{check_value, code, kek, wrappable, wrapped_by_oracle};
 use crate::common::messages::cmac;
 use crate::common::{TestCluster, data, insist, key};
 
@@ -121,6 +123,26 @@ fn nothing_is_kept_of_a_file_that_is_altered_expired_of_another_cluster_or_of_an
     let told = refused(client.import_sealed(wrong));
     assert!(told.contains("in 8 attempts"), "{told}");
     client.import_sealed(good()).expect("the name is free, and this file is right");
+}
+
+/// The check value of a key of DES does not depend on its parity bits. A key that leaves wrapped shows them.
+#[test]
+fn a_node_that_flips_parity_bits_of_its_part_changes_no_bit_of_the_key() {
+    let mut cluster = TestCluster::define(3, 1);
+    start_cheating(&mut cluster, 0, Cheat::FlipsParity);
+    (1..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let client = cluster.client();
+    client.import(kek("kek", 16), &KEY).expect("a key");
+    for (cipher, bytes) in [("3des-ede2", 16), ("3des-ede3", 24)] {
+        let odd = |x: u8| (x & 0xfe) | (1 ^ ((x >> 1).count_ones() as u8 & 1));
+        let key: Vec<u8> = data(bytes).into_iter().map(odd).collect();
+        let sealed = seal(&cluster, wrappable(cipher, cipher, &[Mode::Ctr]), &key);
+        let made = client.import_sealed(sealed).expect("imported");
+        assert_eq!(made.check_value, check_value(cipher, &key), "{cipher}");
+        let wrapped = client.wrap("kek", cipher, Wrapping::Kw).expect("wrapped");
+        assert_eq!(wrapped, wrapped_by_oracle(&KEY, &key, Wrapping::Kw), "{cipher}");
+    }
 }
 
 #[test]

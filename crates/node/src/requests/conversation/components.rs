@@ -63,7 +63,8 @@ impl Serving<'_, '_> {
         self.keep_if(protocol, &[key], (new, Origin::Combined), (expected.as_ref(), circuits), &used)
     }
 
-    fn sum(
+    /// The sum of keys, with the parity that is wanted.
+    pub(super) fn sum(
         &mut self,
         protocol: &mut AnyServiceSession,
         parts: &[AnyShared],

@@ -1,8 +1,12 @@
 //! A key that was sealed to the nodes: they share their parts, add them, and keep the key if its check value is right.
+//!
+//! The check value does not depend on the parity bits of keys of DES, so a node that shares another part could change these. They are computed
+//! of the others, on shares: the key has odd parity, whatever a part has.
 
+use polyclave_cipher::parity::has_parity;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::protocol::Session;
-use polyclave_transport::wire::Origin;
+use polyclave_transport::wire::{Origin, Parity};
 
 use super::Serving;
 use crate::computation::circuits::Circuits;
@@ -19,12 +23,17 @@ impl Serving<'_, '_> {
         sealed: SealedKey,
         circuits: &Circuits,
     ) -> Result<(), StepError> {
-        let SealedKey { new, expected, nonce, part, .. } = sealed;
+        let SealedKey { new, expected, nonce, mut part, .. } = sealed;
+        self.service.conduct.spoil_part(&mut part);
         // Before a check value is opened.
         self.service.store.try_sealed(nonce).map_err(system)?;
         let key = sum_of_parts(&mut protocol, &mut self.partners()?, circuits, &part);
         self.faults = protocol.faults();
-        let keys = [key?];
+        let key = match has_parity(&circuits.cipher) {
+            true => self.sum(&mut protocol, &[key?], Parity::Set, circuits)?,
+            false => key?,
+        };
+        let keys = [key];
         let expanded = expand(&keys, &new, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
