@@ -1,15 +1,15 @@
 //! `rewrap`: a short ciphertext under another key or version, without showing what is in it.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use polyclave_client::AeadDecryption;
-use polyclave_config::private::Draft;
 use polyclave_transport::wire::Wrapping;
-use std::io::Write;
 
 use crate::client::ClientOption;
+use crate::files::{Output, Readers};
 use crate::options::hexadecimal;
 use crate::say;
 
@@ -58,15 +58,19 @@ pub struct Arguments {
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// The output, which must not exist
+    /// The output, or - for standard output
     #[arg(value_name = "OUT")]
     output: PathBuf,
+
+    /// Replace OUT if it exists
+    #[arg(long)]
+    force: bool,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { key, old, old_version, raw, kw, kwp, aad, client, input, output } = arguments;
-    ensure!(!output.exists(), "{} exists", output.display());
+    let Arguments { key, old, old_version, raw, kw, kwp, aad, client, input, output, force } = arguments;
+    let mut out = Output::begin(Some(output), Readers::All, *force)?;
     let data = std::fs::read(input).with_context(|| format!("cannot read {}", input.display()))?;
     let additional = aad.as_deref().map(|text| hexadecimal("--aad", text)).transpose()?;
     let client = client.open()?;
@@ -85,9 +89,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             client.rewrap_sealed((name, key), additional.as_deref(), &data)?
         }
     };
-    let mut draft = Draft::public(output)?;
-    draft.write_all(&anew).with_context(|| format!("cannot write {}", output.display()))?;
-    draft.commit()?;
-    say!("{} is encrypted under the newest version of {key}", output.display());
+    out.write_all(&anew)?;
+    out.finish()?;
+    if output.as_os_str() != "-" {
+        say!("{} is encrypted under the newest version of {key}", output.display());
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Subcommand;
+use clap::{Command, CommandFactory, Subcommand};
 use polyclave_client::Error;
 use polyclave_config::{ClientPolicy, Cluster, NodeDir, save_approval};
 use polyclave_node::admin::{Answer, Instruction, order};
@@ -34,6 +34,9 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
+    /// Anything else: which command does it and writes the request
+    #[command(external_subcommand)]
+    Other(Vec<String>),
     /// To delete a key
     Delete {
         /// The key's name
@@ -104,6 +107,7 @@ struct Out {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.what {
+        What::Other(words) => Err(elsewhere(words.first().map_or("", String::as_str))),
         What::Delete { key, out, client } => {
             let client = client.open_drafting(&out.out, &out.request)?;
             drafted(client.delete(key))
@@ -149,6 +153,29 @@ fn secrets_in_use(dir: &NodeDir) -> Result<[u8; 32]> {
     hex::decode_to_slice(&secrets, &mut id)
         .context("the node answered something else; is it of another version?")?;
     Ok(id)
+}
+
+/// Names the commands that do something and write the request for it themselves.
+fn elsewhere(word: &str) -> anyhow::Error {
+    let mut found = Vec::new();
+    asking(&crate::Arguments::command(), String::new(), word, &mut found);
+    match found.is_empty() {
+        true => anyhow!(
+            "`approval request` is for delete, wrap, policy, reshare and refresh, and no other command is called '{word}'; see `polyclave --help`"
+        ),
+        false => anyhow!(
+            "`approval request` is for delete, wrap, policy, reshare and refresh. {} with --ask-approval FILE writes the request itself",
+            found.join(" or ")
+        ),
+    }
+}
+
+fn asking(command: &Command, above: String, word: &str, found: &mut Vec<String>) {
+    let path = format!("{above}{}", command.get_name());
+    if command.get_name() == word && command.get_arguments().any(|a| a.get_long() == Some("ask-approval")) {
+        found.push(format!("`{path}`"));
+    }
+    command.get_subcommands().for_each(|below| asking(below, format!("{path} "), word, found));
 }
 
 fn drafted<T>(outcome: polyclave_client::Result<T>) -> Result<ExitCode> {

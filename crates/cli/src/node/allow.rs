@@ -8,6 +8,7 @@ use anyhow::{Result, bail, ensure};
 use polyclave_config::{
     ClientCard, ClientPolicy, ClientSuccession, Day, Hours, Moment, Rule, certificate_fingerprint,
 };
+use polyclave_node::local::ALL_RIGHTS;
 
 use super::policy::refuse_unapproved;
 use crate::names::{parse_days, parse_modes, parse_rights, words};
@@ -35,9 +36,7 @@ pub struct AllowArguments {
     /// The client's card
     card: PathBuf,
 
-    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, random, configure, or all. They replace all rights that the client's
-    /// entry had before, except with --add
-    #[arg(long, value_name = "R,..", requires = "keys")]
+    #[arg(long, value_name = "R,..", requires = "keys", help = rights_help())]
     rights: Option<String>,
 
     /// Names of keys, or patterns: '*' stands for any characters, '?' for one
@@ -58,6 +57,13 @@ pub struct AllowArguments {
 
     #[command(flatten)]
     conditions: Conditions,
+}
+
+fn rights_help() -> String {
+    format!(
+        "{}, or all. They replace all rights that the client's entry had before, except with --add",
+        words(&ALL_RIGHTS)
+    )
 }
 
 /// The conditions of a rule that is added.

@@ -37,6 +37,12 @@ fn two_people_approve_that_a_key_is_deleted() {
     let needed = place.run("node policy check try/node-1 --client client --right delete --key payroll");
     assert!(needed.contains("needs approval: 2 of ann, ben must approve (approval delete)"), "{needed}");
 
+    let told = place.fails("approval request decrypt payroll --out a.approval");
+    assert!(told.contains("`polyclave decrypt` with --ask-approval FILE"), "{told}");
+    let told = place.fails("approval request derive");
+    assert!(told.contains("`polyclave key derive` with --ask-approval FILE"), "{told}");
+    let told = place.fails("approval request reed");
+    assert!(told.contains("no other command is called 'reed'"), "{told}");
     let asked = place.run("approval request delete payroll --out a.approval --purpose ticket-4711");
     for told in ["delete the key \"payroll\" at all nodes, for ever", "ticket-4711", "signed by: nobody yet"]
     {

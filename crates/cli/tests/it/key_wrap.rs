@@ -64,6 +64,20 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
     let told = place.fails(&format!("key derive master nothing --iv {data} --ecb-data {data}"));
     assert!(told.contains("--iv belongs to --cbc-data"), "{told}");
 
+    place.run("key generate moves");
+    place.write("token", b"a token");
+    place.run("encrypt --key moves token token.sealed");
+    place.run("rewrap --key moves token.sealed token.new");
+    let before = place.read("token.new");
+    let told = place.fails("rewrap --key moves token.sealed token.new");
+    assert!(told.contains("--force") && place.read("token.new") == before, "{told}");
+    place.run("rewrap --key moves token.sealed token.new --force");
+    assert!(place.read("token.new") != before);
+    let help = place.run("node allow --help");
+    for right in ["kdf", "rewrap", "tokenize", "observe", "configure"] {
+        assert!(help.contains(right), "{right}: {help}");
+    }
+
     secret(&place, "kbpk.hex", KEK);
     place.run("key import kbpk --modes tr31 --key-file kbpk.hex");
     place.run("key wrap kbpk k --tr31 --exportability N --out k.tr31");
