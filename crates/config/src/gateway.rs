@@ -19,6 +19,9 @@ pub use transform::{
     GatewayAlphabet, GatewayRole, GatewayTemplate, GatewayTransform, GatewayTransformation, TweakSource,
 };
 
+/// Two thirds of it are five times 32 MiB.
+const LEAST_MEMORY_MIB: usize = 240;
+
 /// The file in a gateway's directory.
 const FILE: &str = "gateway.toml";
 
@@ -49,9 +52,10 @@ pub struct GatewayLimits {
     pub requests_at_once: usize,
     /// Requests of one token, or of one KMS, that wait for their turn. More are refused.
     pub waiting_per_token: usize,
-    /// Connections of each listener.
+    /// Connections of each listener on which a good token came. A quarter as many more may be open of callers that have shown none, and an eighth of one
+    /// address.
     pub connections: usize,
-    /// Memory, in MiB, for requests that are longer than 64 KiB.
+    /// Memory, in MiB, for requests that are longer than 64 KiB. A token may have two thirds of it.
     pub memory_mib: usize,
     /// Seconds within which a request is answered.
     pub request_seconds: u64,
@@ -176,9 +180,10 @@ impl GatewayLimits {
                 "{name} under [limits] is 0: the gateway could serve nobody; write at least 1"
             )));
         }
-        if self.memory_mib < 64 {
+        if self.memory_mib < LEAST_MEMORY_MIB {
             return Err(Error::misuse(format!(
-                "memory_mib under [limits] is {}: one request of 32 MiB, and what is computed of it, would not fit; write at least 64",
+                "memory_mib under [limits] is {}: one request of 32 MiB, and what is computed of it, would not fit into the two thirds that a \
+                 token may have; write at least {LEAST_MEMORY_MIB}",
                 self.memory_mib
             )));
         }

@@ -7,6 +7,8 @@ use metrics::with_local_recorder;
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::Mutex;
 
+use crate::connections;
+
 /// Upper bounds of the buckets of durations, in seconds.
 const BUCKETS: [f64; 11] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0, 10.0, 60.0];
 
@@ -28,10 +30,22 @@ pub(crate) struct Told {
     pub(crate) waiting: usize,
 }
 
+/// What is the case now.
+pub(crate) struct Now {
+    /// Requests with the nodes, and those that wait.
+    pub(crate) queue: (usize, usize),
+    pub(crate) can_serve: bool,
+    /// Bytes that long requests hold.
+    pub(crate) memory: usize,
+    /// Of each API.
+    pub(crate) connections: [(&'static str, connections::Told); 2],
+}
+
 impl Counts {
     pub(crate) fn new() -> Result<Counts, BuildError> {
         let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.build_recorder();
         let handle = recorder.handle();
+        with_local_recorder(&recorder, describe);
         Ok(Counts { recorder, handle, requests: Mutex::default() })
     }
 
@@ -52,8 +66,18 @@ impl Counts {
     }
 
     /// All counts as text, with what is the case now.
-    pub(crate) fn text(&self, (asking, waiting): (usize, usize), can_serve: bool) -> String {
+    pub(crate) fn text(&self, now: &Now) -> String {
+        let Now { queue: (asking, waiting), can_serve, memory, connections } = *now;
         with_local_recorder(&self.recorder, || {
+            for (api, told) in connections {
+                metrics::gauge!("polyclave_gateway_connections", "api" => api, "of" => "tokens")
+                    .set(told.known as f64);
+                metrics::gauge!("polyclave_gateway_connections", "api" => api, "of" => "strangers")
+                    .set(told.strangers as f64);
+                metrics::counter!("polyclave_gateway_connections_refused_total", "api" => api)
+                    .absolute(told.refused);
+            }
+            metrics::gauge!("polyclave_gateway_memory_bytes").set(memory as f64);
             metrics::gauge!("polyclave_gateway_requests_with_nodes").set(asking as f64);
             metrics::gauge!("polyclave_gateway_requests_waiting").set(waiting as f64);
             metrics::gauge!("polyclave_gateway_nodes_ready").set(f64::from(u8::from(can_serve)));
@@ -71,4 +95,25 @@ impl Counts {
     pub(crate) fn sort(&self) {
         self.handle.run_upkeep();
     }
+}
+
+/// What each count means.
+fn describe() {
+    let counters = [
+        ("polyclave_gateway_requests_total", "Requests that were answered"),
+        (
+            "polyclave_gateway_connections_refused_total",
+            "Connections refused, or closed to make room or because their caller was silent",
+        ),
+    ];
+    let gauges = [
+        ("polyclave_gateway_requests_with_nodes", "Requests with the nodes"),
+        ("polyclave_gateway_requests_waiting", "Requests that wait for the nodes"),
+        ("polyclave_gateway_nodes_ready", "Whether the nodes can serve"),
+        ("polyclave_gateway_connections", "Open connections, of tokens and of callers that have shown none"),
+        ("polyclave_gateway_memory_bytes", "Memory that long requests hold"),
+    ];
+    counters.into_iter().for_each(|(name, told)| metrics::describe_counter!(name, told));
+    gauges.into_iter().for_each(|(name, told)| metrics::describe_gauge!(name, told));
+    metrics::describe_histogram!("polyclave_gateway_request_seconds", "Time to the answer, in seconds");
 }

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use zeroize::Zeroizing;
 
 use crate::Result;
-use crate::connections::Connections;
+use crate::connections::{Connections, Limits};
 use crate::listen::{bind, serve};
 use crate::ui::{self, Access, Collector, Hosts, Ui};
 
@@ -52,7 +52,7 @@ impl Dashboard {
         let (listener, address) = runtime.block_on(bind(&wanted.to_string()))?;
         let pages = ui::pages(ui, Hosts::loopback(address));
         let graceful = Arc::new(parking_lot::Mutex::new(GracefulShutdown::new()));
-        let (connections, watching) = (Connections::new(CONNECTIONS), graceful.clone());
+        let (connections, watching) = (Connections::new(Limits::of(CONNECTIONS)), graceful.clone());
         let serving = serve(listener, None, pages, connections.clone(), move || watching.lock().watcher());
         runtime.spawn(serving);
         Ok(Dashboard { runtime: Some(runtime), collector, graceful, connections, client, address, token })

@@ -22,10 +22,12 @@ pub(crate) enum Failure {
     NoPath,
     /// Not with this method.
     NoMethod,
-    /// The request is too long.
-    TooLong,
+    /// The request is longer than this.
+    TooLong(usize),
     /// Too many requests of this token wait.
     Full,
+    /// The token has too many connections.
+    Crowded,
     /// It took too long.
     Late,
     /// The nodes cannot serve at the moment.
@@ -75,6 +77,7 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Failure::TooLong(most) => return write!(f, "the request is longer than {} KiB", most >> 10),
             Failure::Bad(told)
             | Failure::Denied(told)
             | Failure::Unavailable(told)
@@ -84,8 +87,10 @@ impl std::fmt::Display for Failure {
             Failure::NoKey => "encryption key not found",
             Failure::NoPath => "unsupported path",
             Failure::NoMethod => "unsupported operation",
-            Failure::TooLong => "the request is longer than 32 MiB",
             Failure::Full => "too many requests of this token wait for the nodes; ask again later",
+            Failure::Crowded => {
+                "this token has as many connections as there is room for; use one for several requests"
+            }
             Failure::Late => "the nodes did not answer in time",
         })
     }

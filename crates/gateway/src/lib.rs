@@ -2,7 +2,7 @@
 //! and operators see on a page how the nodes are.
 //!
 //! ```text
-//! listen.rs (loopback, TLS, Unix sockets)        tokens.rs (who may ask for what)
+//! listen.rs (loopback, TLS, Unix sockets)        tokens.rs (who may ask for what), connections.rs, memory.rs (and how much of the gateway)
 //!     |                     |
 //! vault.rs    ui.rs      kms.rs                  look.rs (whether the nodes can serve); dashboard.rs: ui.rs alone
 //!     \                     /
@@ -24,9 +24,11 @@ mod listen;
 mod look;
 mod make_certificate;
 mod make_token;
+mod memory;
 mod nodes;
 mod queue;
 mod running;
+mod stream;
 mod tls;
 mod tokens;
 mod transform;

@@ -1,14 +1,19 @@
 //! What the gateway listens on, and how connections are served.
 
+use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -19,8 +24,9 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::connections::{Activity, Connections};
-use crate::kms::Kms;
+use crate::connections::{Connections, Peer, UnderWay, Whose};
+use crate::kms::{Kms, Lenient};
+use crate::stream::Patient;
 use crate::{Error, Result};
 
 /// The time limit for the handshake of TLS.
@@ -29,8 +35,10 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(120);
 /// The pause when the machine has no file descriptor or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
-/// The most requests at once on a connection of gRPC.
+/// The most requests at once on a connection of gRPC, and the most bytes that may arrive for one of them and for all before they are read.
 const STREAMS: u32 = 64;
+const WINDOW: u32 = 64 << 10;
+const WINDOW_OF_ALL: u32 = 256 << 10;
 /// The most bytes of the headers of a request.
 const HEADERS: usize = 64 << 10;
 
@@ -51,24 +59,26 @@ pub(crate) async fn serve(
     watcher: impl Fn() -> Watcher,
 ) {
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, from)) = listener.accept().await else {
             sleep(EXHAUSTED).await;
             continue;
         };
         // Answers are short; waiting for more to send would only delay them.
         let _ = stream.set_nodelay(true);
-        let (tls, pages, watcher, all) = (tls.clone(), pages.clone(), watcher(), connections.clone());
-        connections.take(move |activity| async move {
+        let (tls, pages, watcher) = (tls.clone(), pages.clone(), watcher());
+        connections.take(Whose::at(from.ip()), move |peer| async move {
             match tls {
-                None => answer(stream, pages, watcher, (all, activity)).await,
+                None => answer(stream, pages, watcher, peer).await,
                 Some(tls) => {
                     // A caller that does not get through the handshake gets no answer.
                     if let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(stream)).await {
-                        answer(stream, pages, watcher, (all, activity)).await;
+                        answer(stream, pages, watcher, peer).await;
                     }
                 }
             }
         });
+        // What a caller has sent already is looked at before others can take its place.
+        tokio::task::yield_now().await;
     }
 }
 
@@ -76,22 +86,50 @@ async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     pages: Router,
     watcher: Watcher,
-    (connections, activity): (Arc<Connections>, Arc<Activity>),
+    peer: Peer,
 ) {
-    let service = service_fn(move |request| {
-        let (pages, connections, activity) = (pages.clone(), connections.clone(), activity.clone());
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let (pages, peer) = (pages.clone(), peer.clone());
         async move {
-            let _under_way = connections.begin(&activity);
-            pages.oneshot(request).await
+            let _under_way = peer.begin();
+            request.extensions_mut().insert(peer);
+            let response = pages.oneshot(request).await?;
+            Ok::<_, Infallible>(response.map(|body| Answered { body, _under_way }))
         }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE)
         .max_buf_size(HEADERS)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream)), service);
     // A caller that breaks off gets no answer.
     let _ = watcher.watch(connection).await;
+}
+
+/// The body of an answer. Its request is under way until all of it was taken: so a stream of the operator's page is.
+struct Answered {
+    body: axum::body::Body,
+    _under_way: UnderWay,
+}
+
+impl Body for Answered {
+    type Data = axum::body::Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// A Unix socket that only its owner can connect to. It is removed when this is dropped.
@@ -142,19 +180,22 @@ pub(crate) async fn serve_kms(
             sleep(EXHAUSTED).await;
             continue;
         };
-        let (kms, watcher, all) = (kms.clone(), watcher(), connections.clone());
-        connections.take(move |activity| async move {
+        let (kms, watcher) = (kms.clone(), watcher());
+        // Only the socket's owner can connect.
+        connections.take(Whose::Known(kms.asker.name.clone()), move |peer| async move {
             let service = service_fn(move |request| {
-                let (kms, connections, activity) = (kms.clone(), all.clone(), activity.clone());
+                let (kms, peer) = (kms.clone(), peer.clone());
                 async move {
-                    let _under_way = connections.begin(&activity);
-                    Ok::<_, std::convert::Infallible>(kms.answer(request).await)
+                    let _under_way = peer.begin();
+                    Ok::<_, Infallible>(kms.answer(request).await)
                 }
             });
             let connection = http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(STREAMS)
-                .serve_connection(TokioIo::new(stream), service);
+                .initial_stream_window_size(WINDOW)
+                .initial_connection_window_size(WINDOW_OF_ALL)
+                .serve_connection(TokioIo::new(Patient::new(Lenient::new(stream))), service);
             // A caller that breaks off gets no answer.
             let _ = watcher.watch(connection).await;
         });

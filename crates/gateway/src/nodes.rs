@@ -5,6 +5,7 @@ use std::sync::Arc;
 use polyclave_client::{Client, Result};
 
 use crate::failure::Failure;
+use crate::memory::Held;
 use crate::queue::Queue;
 
 /// How often a use of a key is tried if nodes fail in the middle of it.
@@ -17,11 +18,14 @@ pub(crate) struct Asker {
     pub(crate) name: Arc<str>,
     /// The gateway's client, on behalf of that name.
     pub(crate) client: Arc<Client>,
+    /// What the request holds of the memory, until the nodes are done.
+    pub(crate) held: Option<Arc<Held>>,
 }
 
 impl Asker {
     pub(crate) fn new(client: &Client, name: &str) -> Result<Asker> {
-        Ok(Asker { name: name.into(), client: Arc::new(client.on_behalf_of(name)?) })
+        let client = Arc::new(client.on_behalf_of(name)?);
+        Ok(Asker { name: name.into(), client, held: None })
     }
 
     /// Asks for something that changes nothing, so that it can be asked for again if a node fails.
@@ -57,11 +61,11 @@ impl Asker {
         work: impl FnOnce(&Client) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, Failure> {
         let place = queue.place(&self.name).await.map_err(|_| Failure::Full)?;
-        let client = self.client.clone();
-        // If the caller goes away, the request with the nodes ends all the same, and holds its place until then.
+        let (client, held) = (self.client.clone(), self.held.clone());
+        // If the caller goes away, the request with the nodes ends all the same, and holds its place and its memory until then.
         let done = tokio::task::spawn_blocking(move || {
             let outcome = work(&client);
-            drop(place);
+            drop((place, held));
             outcome
         });
         match done.await {

@@ -13,14 +13,14 @@ use hyper_util::server::graceful::GracefulShutdown;
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, GatewaySettings, KmsListener};
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::connections::Connections;
-use crate::counts::Counts;
+use crate::connections::{Connections, Limits, Told};
+use crate::counts::{Counts, Now};
 use crate::kms::Kms;
 use crate::listen::{Socket, bind, serve, serve_kms};
 use crate::look::{Look, Looking};
+use crate::memory::Memory;
 use crate::nodes::Asker;
 use crate::queue::Queue;
 use crate::tokens::Tokens;
@@ -45,6 +45,7 @@ pub struct Running {
     tasks: Vec<JoinHandle<()>>,
     graceful: Arc<parking_lot::Mutex<GracefulShutdown>>,
     connections: Vec<Arc<Connections>>,
+    seen: Seen,
     sockets: Vec<Arc<Socket>>,
     addresses: Vec<SocketAddr>,
     http_address: Option<SocketAddr>,
@@ -59,6 +60,19 @@ struct Seen {
     counts: Arc<Counts>,
     look: Arc<Look>,
     queue: Queue,
+    memory: Arc<Memory>,
+    /// Of the listeners and the KMSs, in the order of the file.
+    listeners: Arc<Vec<Arc<Connections>>>,
+    kms: Arc<Vec<Arc<Connections>>>,
+}
+
+impl Seen {
+    /// The connections of each API.
+    fn connections(&self) -> [(&'static str, Told); 2] {
+        let sum =
+            |all: &[Arc<Connections>]| all.iter().map(|some| some.told()).fold(Told::default(), Told::and);
+        [("transit", sum(&self.listeners)), ("kms", sum(&self.kms))]
+    }
 }
 
 impl Running {
@@ -74,19 +88,33 @@ impl Running {
         looking.wait_for_first(FIRST_LOOK);
         let counts = Arc::new(Counts::new().map_err(std::io::Error::other)?);
         let queue = Queue::new(settings.limits.requests_at_once, settings.limits.waiting_per_token);
-        let seen = Seen { counts, look: looking.look.clone(), queue };
-        let memory_mib = u32::try_from(settings.limits.memory_mib).unwrap_or(u32::MAX >> 4);
+        let memory = Memory::new(settings.limits.memory_mib << 20);
+        let new = |limits: Limits| Connections::new(limits);
+        let listeners = settings.listeners.iter().map(|_| new(Limits::of(settings.limits.connections)));
+        let kms = settings.kms.iter().map(|_| new(Limits::of(FEW)));
+        let seen = Seen {
+            counts,
+            look: looking.look.clone(),
+            queue,
+            memory,
+            listeners: Arc::new(listeners.collect()),
+            kms: Arc::new(kms.collect()),
+        };
         let vault = Arc::new(Vault {
             tokens: tokens.clone(),
             queue: seen.queue.clone(),
             versions: Versions::default(),
             look: seen.look.clone(),
             counts: seen.counts.clone(),
-            memory: Arc::new(Semaphore::new(memory_mib as usize)),
-            memory_mib,
+            memory: seen.memory.clone(),
             within: Duration::from_secs(settings.limits.request_seconds),
             transformations,
-            cluster: Cluster { id: client.cluster().id(), protocol: client.cluster().protocol().into() },
+            cluster: Cluster {
+                id: client.cluster().id(),
+                protocol: client.cluster().protocol().into(),
+                nodes: client.cluster().nodes(),
+                needed: client.cluster().nodes() - client.spare_nodes(),
+            },
         });
         let own = Own { counts: seen.counts.clone(), queue: seen.queue.clone() };
         let collector = Collector::new(client.clone(), Some(own))?;
@@ -99,6 +127,7 @@ impl Running {
             tasks: Vec::new(),
             graceful: Arc::new(parking_lot::Mutex::new(GracefulShutdown::new())),
             connections: Vec::new(),
+            seen,
             sockets: Vec::new(),
             addresses: Vec::new(),
             http_address: None,
@@ -106,24 +135,25 @@ impl Running {
             collector,
             client,
         };
-        running.listen(&settings, &seen, &pages)?;
+        running.listen(&settings, &pages)?;
         Ok(running)
     }
 
-    fn listen(&mut self, settings: &GatewaySettings, seen: &Seen, pages: &Router) -> Result<()> {
-        let most = settings.limits.connections;
-        for listener in &settings.listeners {
+    fn listen(&mut self, settings: &GatewaySettings, pages: &Router) -> Result<()> {
+        let seen = self.seen.clone();
+        for (listener, connections) in settings.listeners.iter().zip(&*seen.listeners) {
             let acceptor =
                 listener.tls().map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?;
-            let address = self.serve(&listener.address, acceptor, pages.clone(), most)?;
+            let address = self.serve(&listener.address, acceptor, pages.clone(), connections)?;
             self.addresses.push(address);
         }
         if let Some(address) = &settings.http_listen {
-            let address = self.serve(address, None, health_pages(seen.clone()), FEW)?;
+            let connections = Connections::new(Limits::of(FEW));
+            let address = self.serve(address, None, health_pages(seen.clone()), &connections)?;
             self.http_address = Some(address);
         }
-        for kms in &settings.kms {
-            self.serve_kms(kms, seen)?;
+        for (kms, connections) in settings.kms.iter().zip(&*seen.kms) {
+            self.serve_kms(kms, connections)?;
         }
         let counts = seen.counts.clone();
         let upkeep = async move {
@@ -141,16 +171,17 @@ impl Running {
         address: &str,
         acceptor: Option<tokio_rustls::TlsAcceptor>,
         pages: Router,
-        most: usize,
+        connections: &Arc<Connections>,
     ) -> Result<SocketAddr> {
         let (listener, bound) = self.runtime().block_on(bind(address))?;
-        let connections = self.limited(most);
+        self.connections.push(connections.clone());
+        let connections = connections.clone();
         let graceful = self.graceful.clone();
         self.spawn(serve(listener, acceptor, pages, connections, move || graceful.lock().watcher()));
         Ok(bound)
     }
 
-    fn serve_kms(&mut self, kms: &KmsListener, seen: &Seen) -> Result<()> {
+    fn serve_kms(&mut self, kms: &KmsListener, connections: &Arc<Connections>) -> Result<()> {
         let socket = {
             let _entered = self.runtime().enter();
             Arc::new(Socket::bind(&kms.socket)?)
@@ -159,20 +190,15 @@ impl Running {
         let kms = Arc::new(Kms {
             asker: Asker::new(&self.client, &kms.name)?,
             key: kms.key.clone(),
-            queue: seen.queue.clone(),
-            look: seen.look.clone(),
-            counts: seen.counts.clone(),
+            queue: self.seen.queue.clone(),
+            look: self.seen.look.clone(),
+            counts: self.seen.counts.clone(),
         });
-        let connections = self.limited(FEW);
+        self.connections.push(connections.clone());
+        let connections = connections.clone();
         let graceful = self.graceful.clone();
         self.spawn(serve_kms(socket, kms, connections, move || graceful.lock().watcher()));
         Ok(())
-    }
-
-    fn limited(&mut self, most: usize) -> Arc<Connections> {
-        let connections = Connections::new(most);
-        self.connections.push(connections.clone());
-        connections
     }
 
     fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
@@ -228,12 +254,26 @@ fn health_pages(seen: Seen) -> Router {
 }
 
 async fn health(State(seen): State<Seen>) -> (StatusCode, String) {
-    match seen.look.trouble() {
+    let (status, mut text) = match seen.look.trouble() {
         None => (StatusCode::OK, "ok\n".into()),
         Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("the nodes cannot serve: {why}\n")),
+    };
+    for (api, Told { known, strangers, refused, most_known, most_strangers }) in seen.connections() {
+        if most_known > 0 {
+            text += &format!(
+                "{api}: {known} of {most_known} connections in use, and {strangers} of {most_strangers} without a token; {refused} refused\n"
+            );
+        }
     }
+    (status, text)
 }
 
 async fn metrics(State(seen): State<Seen>) -> String {
-    seen.counts.text(seen.queue.lengths(), seen.look.trouble().is_none())
+    let now = Now {
+        queue: seen.queue.lengths(),
+        can_serve: seen.look.trouble().is_none(),
+        memory: seen.memory.taken(),
+        connections: seen.connections(),
+    };
+    seen.counts.text(&now)
 }

@@ -6,9 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
 use parking_lot::{Mutex, RwLock};
 use polyclave_client::Client;
 use polyclave_config::{GatewaySettings, GatewayToken};
+use tokio::sync::Semaphore;
 
 use crate::Result;
 use crate::nodes::Asker;
@@ -17,6 +20,26 @@ use crate::nodes::Asker;
 pub(crate) struct Token {
     pub(crate) entry: GatewayToken,
     pub(crate) asker: Asker,
+    /// Its long bodies take turns for its share of the memory, in parts of [`TURNS`].
+    pub(crate) turns: Semaphore,
+}
+
+/// The parts of a token's share of the memory.
+pub(crate) const TURNS: u32 = 1024;
+
+/// The token of a request. If there are several, nobody can say which one is meant.
+pub(crate) fn token_of(headers: &HeaderMap) -> Option<&str> {
+    let mut own = headers.get_all("x-vault-token").iter();
+    match (own.next(), own.next()) {
+        (Some(_), Some(_)) => return None,
+        (Some(own), None) if !own.is_empty() => return own.to_str().ok(),
+        _ => {}
+    }
+    let mut all = headers
+        .get_all(AUTHORIZATION)
+        .iter()
+        .filter_map(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    all.next().filter(|text| !text.is_empty() && all.next().is_none())
 }
 
 /// The tokens by their hashes. An attacker who measures how long a look-up takes learns something of the hash of what it has sent itself, and
@@ -110,7 +133,8 @@ impl Tokens {
 fn by_hash(client: &Client, settings: &GatewaySettings) -> Result<ByHash> {
     let token = |entry: &GatewayToken| {
         let asker = Asker::new(client, &entry.name)?;
-        Ok((entry.hash, Arc::new(Token { entry: entry.clone(), asker })))
+        let turns = Semaphore::new(TURNS as usize);
+        Ok((entry.hash, Arc::new(Token { entry: entry.clone(), asker, turns })))
     };
     settings.tokens.iter().map(token).collect()
 }

@@ -26,13 +26,15 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderValue};
-use axum::http::{HeaderMap, HeaderName, Response, StatusCode, Uri};
+use axum::http::{HeaderName, Response, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::routing::get;
 use futures_util::stream;
 use tokio::sync::watch;
 
+use crate::connections::Peer;
 pub(crate) use access::{Access, Hosts};
+use access::{Denied, Viewer};
 pub(crate) use collector::{Collector, Own};
 use search::Search;
 
@@ -59,6 +61,13 @@ impl Ui {
     pub(crate) fn new(access: Access, collector: Arc<Collector>) -> Arc<Ui> {
         let search = Search::new(collector.client());
         Arc::new(Ui { access, collector, search })
+    }
+
+    /// Who asks, on a connection that is not a stranger's any more.
+    fn admit(&self, request: &Request) -> Result<Viewer, Denied> {
+        let viewer = self.access.admit(request.headers())?;
+        viewer.comes_on(request.extensions().get::<Peer>())?;
+        Ok(viewer)
     }
 }
 
@@ -102,8 +111,8 @@ async fn only_for_hosts(State(hosts): State<Arc<Hosts>>, request: Request, next:
     }
 }
 
-async fn snapshots(State(ui): State<Arc<Ui>>, headers: HeaderMap) -> Response<Body> {
-    let viewer = match ui.access.admit(&headers) {
+async fn snapshots(State(ui): State<Arc<Ui>>, request: Request) -> Response<Body> {
+    let viewer = match ui.admit(&request) {
         Ok(viewer) => viewer,
         Err(denied) => return refused(denied.status(), &denied.to_string()),
     };
@@ -137,12 +146,12 @@ async fn next_chunk(newest: &mut watch::Receiver<Option<Bytes>>) -> Option<Bytes
     }
 }
 
-async fn keys(State(ui): State<Arc<Ui>>, headers: HeaderMap, uri: Uri) -> Response<Body> {
-    let viewer = match ui.access.admit(&headers) {
+async fn keys(State(ui): State<Arc<Ui>>, request: Request) -> Response<Body> {
+    let viewer = match ui.admit(&request) {
         Ok(viewer) => viewer,
         Err(denied) => return refused(denied.status(), &denied.to_string()),
     };
-    let Some(wanted) = search::Wanted::of(uri.query().unwrap_or_default()) else {
+    let Some(wanted) = search::Wanted::of(request.uri().query().unwrap_or_default()) else {
         return refused(StatusCode::BAD_REQUEST, "the search is not one that this page makes");
     };
     match ui.search.find(wanted, move |name| viewer.may_list(name)).await {

@@ -1,18 +1,19 @@
 //! Vault's API, as far as programs that use the transit engine ask for it.
 //!
 //! ```text
-//! route.rs (what is asked) -> here (who asks, and whether it may) -> keys.rs, messages.rs, transform.rs, local.rs, token.rs, health.rs -> answer.rs
+//! route.rs (what is asked) -> here (who asks, and whether it may) -> keys.rs, messages.rs, transform.rs, local.rs, token.rs, sys.rs -> answer.rs
 //! ```
 
 mod answer;
 mod body;
 mod ciphertext;
+mod data;
 mod fields;
-mod health;
 mod keys;
 mod local;
 mod messages;
 mod route;
+mod sys;
 mod token;
 mod transform;
 
@@ -22,18 +23,20 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Response};
 use axum::routing::any;
 use polyclave_config::GatewayToken;
 use polyclave_transport::wire::Right;
-use tokio::sync::Semaphore;
+use zeroize::Zeroizing;
 
+use crate::connections::Peer;
 use crate::counts::Counts;
 use crate::failure::Failure;
 use crate::look::Look;
+use crate::memory::{Held, Memory};
+use crate::nodes::Asker;
 use crate::queue::Queue;
-use crate::tokens::{Token, Tokens};
+use crate::tokens::{Token, Tokens, token_of};
 use crate::transform::Transformations;
 use crate::versions::Versions;
 use answer::Answer;
@@ -47,9 +50,7 @@ pub(crate) struct Vault {
     pub(crate) versions: Versions,
     pub(crate) look: Arc<Look>,
     pub(crate) counts: Arc<Counts>,
-    /// In MiB.
-    pub(crate) memory: Arc<Semaphore>,
-    pub(crate) memory_mib: u32,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) within: Duration,
     pub(crate) cluster: Cluster,
     pub(crate) transformations: Transformations,
@@ -59,11 +60,25 @@ pub(crate) struct Vault {
 pub(crate) struct Cluster {
     pub(crate) id: [u8; 16],
     pub(crate) protocol: String,
+    pub(crate) nodes: usize,
+    /// How many of them it takes.
+    pub(crate) needed: usize,
+}
+
+impl Cluster {
+    fn name(&self) -> String {
+        format!("polyclave-{}", self.protocol)
+    }
+
+    fn id_as_text(&self) -> String {
+        hex::encode(self.id)
+    }
 }
 
 /// The pages of the API.
 pub(crate) fn pages(vault: Arc<Vault>) -> Router {
-    Router::new().route("/v1/sys/health", any(health::answer)).fallback(answer).with_state(vault)
+    let with = |router: Router<Arc<Vault>>, path: &&str| router.route(path, any(sys::answer));
+    sys::WITHOUT_TOKEN.iter().fold(Router::new(), with).fallback(answer).with_state(vault)
 }
 
 async fn answer(State(vault): State<Arc<Vault>>, request: Request) -> Response<Body> {
@@ -74,7 +89,8 @@ async fn answer(State(vault): State<Arc<Vault>>, request: Request) -> Response<B
         Err(_) => Err(Failure::Late),
     };
     let failed = outcome.as_ref().err().map(ToString::to_string);
-    let response = outcome.unwrap_or_else(Answer::Failed).into_response();
+    let (answer, held) = outcome.unwrap_or_else(|failure| (Answer::Failed(failure), None));
+    let response = answer.into_response(held);
     let (status, took) = (response.status().as_u16(), began.elapsed());
     vault.counts.request(("transit", noted.operation), status.to_string(), took);
     let Noted { token, operation, key } = noted;
@@ -101,39 +117,40 @@ impl Default for Noted {
 
 /// Who asks, while it is asked: the token may be revoked at any moment.
 pub(crate) struct Caller {
-    text: zeroize::Zeroizing<String>,
+    text: Zeroizing<String>,
     hash: [u8; 32],
     token: Arc<Token>,
+    /// Asks for the token, and holds the memory of the request.
+    asker: Asker,
 }
 
 impl Vault {
-    async fn serve(&self, request: Request, noted: &mut Noted) -> Result<Answer, Failure> {
+    async fn serve(
+        &self,
+        request: Request,
+        noted: &mut Noted,
+    ) -> Result<(Answer, Option<Arc<Held>>), Failure> {
         let (head, body) = request.into_parts();
-        let admitted = self.admit(&head.headers).and_then(|caller| {
-            noted.token = caller.token.entry.name.clone();
-            refuse_what_is_ignored_elsewhere(&head.headers)?;
-            let call = Call::of(&head.method, &head.uri)?;
-            (noted.operation, noted.key) = (call.operation(), call.key().to_owned());
-            caller.allow(self, &call)?;
-            Ok((caller, call))
-        });
-        let (caller, call) = match admitted {
-            Ok(admitted) => admitted,
-            Err(failure) => {
-                body::drain(body).await;
-                return Err(failure);
-            }
-        };
-        let (bytes, _memory) = body::read(self, &head.headers, body).await?;
-        let fields = Arc::new(Fields::parse(&bytes)?);
-        drop(bytes);
+        // Nothing of a body is read before.
+        let mut caller = self.admit(&head.headers)?;
+        noted.token = caller.token.entry.name.clone();
+        if let Some(peer) = head.extensions.get::<Peer>() {
+            peer.is_known_as(&caller.asker.name).map_err(|_| Failure::Crowded)?;
+        }
+        refuse_what_is_ignored_elsewhere(&head.headers)?;
+        let call = Call::of(&head.method, &head.uri)?;
+        (noted.operation, noted.key) = (call.operation(), call.key().to_owned());
+        caller.allow(self, &call)?;
+        let (bytes, held) = body::read(self, &caller.token, call.most_bytes(), body).await?;
+        caller.asker.held = Some(Arc::new(held));
+        let fields = fields_of(bytes, call.fields()).await?;
         let answer = self.call(&caller, &call, &fields).await?;
         // What was computed for a token that was revoked meanwhile is not given away.
         caller.allow(self, &call)?;
-        Ok(answer.with_unknown(fields.unknown(call.fields())))
+        Ok((answer.with_unknown(fields.unknown()), caller.asker.held))
     }
 
-    async fn call(&self, caller: &Caller, call: &Call, fields: &Arc<Fields>) -> Result<Answer, Failure> {
+    async fn call(&self, caller: &Caller, call: &Call, fields: &Fields) -> Result<Answer, Failure> {
         let Call { what, .. } = call;
         match what {
             route::What::ListKeys => keys::list(self, caller).await,
@@ -155,18 +172,19 @@ impl Vault {
             route::What::Hash { algorithm } => local::hash(algorithm.as_deref(), fields),
             route::What::LookUpSelf => Ok(token::look_up(caller)),
             route::What::RenewSelf => Ok(token::renew(caller)),
+            route::What::Mounts => Ok(sys::mounts(self)),
+            route::What::Capabilities => sys::capabilities(caller, fields),
             route::What::Refused(why) => Err(Failure::Bad((*why).into())),
         }
     }
 
     /// Who asks.
     fn admit(&self, headers: &HeaderMap) -> Result<Caller, Failure> {
-        let bearer = || headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ");
-        let given = headers.get("x-vault-token").and_then(|value| value.to_str().ok()).or_else(bearer);
-        let text = given.filter(|text| !text.is_empty()).ok_or(Failure::Stranger)?;
+        let text = token_of(headers).ok_or(Failure::Stranger)?;
         let hash = GatewayToken::hash_of(text);
         let token = self.tokens.find(&hash).ok_or(Failure::Stranger)?;
-        Ok(Caller { text: text.to_owned().into(), hash, token })
+        let asker = token.asker.clone();
+        Ok(Caller { text: text.to_owned().into(), hash, token, asker })
     }
 }
 
@@ -174,16 +192,14 @@ impl Caller {
     /// Whether the token may do it, as the file says now.
     pub(crate) fn allow(&self, vault: &Vault, call: &Call) -> Result<(), Failure> {
         let token = vault.tokens.find(&self.hash).ok_or(Failure::Stranger)?;
-        match call.right() {
-            Some((right, None)) if token.entry.rights.contains(&right) => Ok(()),
-            Some((right, Some(key))) if token.entry.allows(right, key) => Ok(()),
-            None => Ok(()),
-            Some(_) => Err(Failure::NotAllowed),
-        }
+        if may(&token, call) { Ok(()) } else { Err(Failure::NotAllowed) }
     }
-}
 
-impl Caller {
+    /// The same, as the file said when the request came.
+    fn may(&self, call: &Call) -> bool {
+        may(&self.token, call)
+    }
+
     /// Whether the token may do something with a key that the request's body names, as the file says now.
     fn allow_key(&self, vault: &Vault, right: Right, key: &str) -> Result<(), Failure> {
         let token = vault.tokens.find(&self.hash).ok_or(Failure::Stranger)?;
@@ -191,14 +207,33 @@ impl Caller {
     }
 }
 
+fn may(token: &Token, call: &Call) -> bool {
+    match call.right() {
+        Some((right, None)) => token.entry.rights.contains(&right),
+        Some((right, Some(key))) => token.entry.allows(right, key),
+        None => true,
+    }
+}
+
+/// Bodies that are longer than this are read on a thread of their own: others are answered meanwhile.
+const READ_AT_ONCE: usize = 64 << 10;
+
+async fn fields_of(body: Zeroizing<Vec<u8>>, known: &'static [&'static str]) -> Result<Fields, Failure> {
+    if body.len() <= READ_AT_ONCE {
+        return Fields::parse(body, known);
+    }
+    let read = tokio::task::spawn_blocking(move || Fields::parse(body, known));
+    read.await.map_err(|_| Failure::Internal("the body could not be read; see the log".into()))?
+}
+
 /// Headers that change what a request means. Whoever sends them must not get what they did not ask for.
 fn refuse_what_is_ignored_elsewhere(headers: &HeaderMap) -> Result<(), Failure> {
-    let set = |name: &str| headers.get(name).is_some_and(|value| !value.is_empty());
-    if set("x-vault-wrap-ttl") {
+    let mut wraps = headers.get_all("x-vault-wrap-ttl").iter();
+    if wraps.any(|value| !value.is_empty()) {
         return Err(Failure::Bad("this gateway does not wrap responses (X-Vault-Wrap-TTL)".into()));
     }
-    let namespace = headers.get("x-vault-namespace").map(|value| value.as_bytes());
-    match namespace.is_none_or(|name| matches!(name, b"" | b"/" | b"root" | b"root/")) {
+    let mut namespaces = headers.get_all("x-vault-namespace").iter();
+    match namespaces.all(|name| matches!(name.as_bytes(), b"" | b"/" | b"root" | b"root/")) {
         true => Ok(()),
         false => Err(Failure::Bad(
             "this gateway has no namespaces (X-Vault-Namespace); what keys a token may use, gateway.toml says".into(),

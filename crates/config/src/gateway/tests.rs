@@ -72,7 +72,7 @@ fn errors_name_the_line_and_what_to_do() {
         (with("client = 'c'\n", "client = 'c'\nclinet = 'c'\n"), vec!["line 2", "clinet"]),
         (another, vec!["line 22", "the token \"other\"", "revoked alone"]),
         (format!("{whole}[limits]\nconnections = 0\n"), vec!["connections", "at least 1"]),
-        (format!("{whole}[limits]\nmemory_mib = 8\n"), vec!["memory_mib", "at least 64"]),
+        (format!("{whole}[limits]\nmemory_mib = 8\n"), vec!["memory_mib", "at least 240"]),
         ("client = 'c'\n".into(), vec!["[[listener]]", "--help"]),
     ] {
         let error = GatewaySettings::parse(&text).expect_err("refused").to_string();

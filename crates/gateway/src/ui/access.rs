@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::http::header::{AUTHORIZATION, HOST};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::HOST;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use polyclave_config::GatewayToken;
 use polyclave_transport::wire::Right;
 
-use crate::tokens::Tokens;
+use crate::connections::Peer;
+use crate::tokens::{Tokens, token_of};
 
 /// Whose tokens are taken.
 pub(crate) enum Access {
@@ -33,6 +34,8 @@ pub(crate) enum Denied {
         "this token has no right to observe; make one with `polyclave gateway token NAME --rights observe,list --keys '*'`"
     )]
     NotAllowed,
+    #[error("this token has as many connections as there is room for; close a page")]
+    Crowded,
 }
 
 impl Denied {
@@ -40,6 +43,7 @@ impl Denied {
         match self {
             Denied::Stranger => StatusCode::UNAUTHORIZED,
             Denied::NotAllowed => StatusCode::FORBIDDEN,
+            Denied::Crowded => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 }
@@ -47,8 +51,7 @@ impl Denied {
 impl Access {
     /// Who asks, by the token in the header.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Viewer, Denied> {
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        let hash = GatewayToken::hash_of(given.ok_or(Denied::Stranger)?);
+        let hash = GatewayToken::hash_of(token_of(headers).ok_or(Denied::Stranger)?);
         match self {
             // Hashes are compared, so how long it takes says nothing of the token.
             Access::One(own) if *own == hash => Ok(Viewer { hash, entry: None }),
@@ -80,6 +83,11 @@ impl Viewer {
         self.entry.as_ref().map_or("dashboard", |entry| &entry.name)
     }
 
+    /// Notes whose connection it is.
+    pub(crate) fn comes_on(&self, peer: Option<&Peer>) -> Result<(), Denied> {
+        peer.map_or(Ok(()), |peer| peer.is_known_as(&self.name().into())).map_err(|_| Denied::Crowded)
+    }
+
     /// Whether a search may show a key. Who has the token of a dashboard has all that its client has.
     pub(crate) fn may_list(&self, key: &str) -> bool {
         self.entry.as_ref().is_none_or(|entry| entry.allows(Right::List, key))
@@ -103,8 +111,11 @@ impl Hosts {
     /// Why a request is refused.
     pub(crate) fn refuse(&self, headers: &HeaderMap) -> Option<String> {
         let Hosts::Loopback(port) = self else { return None };
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let known = ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| host == format!("{name}:{port}"));
+        let is_own = |host: &HeaderValue| {
+            ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| *host == format!("{name}:{port}"))
+        };
+        let mut hosts = headers.get_all(HOST).iter().peekable();
+        let known = hosts.peek().is_some() && hosts.all(is_own);
         (!known).then(|| format!("this page is asked for as 127.0.0.1:{port} or localhost:{port} only"))
     }
 }

@@ -1,59 +1,92 @@
 //! What is answered, in the form that Vault has.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use axum::http::{HeaderValue, Response, StatusCode};
 use polyclave_protocol::session::random_bytes;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
-use super::fields::wipe;
+use super::data::Data;
 use crate::failure::Failure;
+use crate::memory::Held;
 
 /// An answer.
 pub(crate) enum Answer {
     /// Data, with what a person should read.
-    Data(Map<String, Value>, Vec<String>),
+    Data(Data, Vec<String>),
     /// The results of a batch of which something failed.
-    Partly(StatusCode, Map<String, Value>, Vec<String>),
+    Partly(StatusCode, Data, Vec<String>),
+    /// Data that stands beside the envelope, too, as in Vault for some paths of `sys`.
+    Beside(Map<String, Value>),
     /// What a token is.
     Auth(Map<String, Value>),
     /// Done.
     Nothing,
+    /// There is no such thing: Vault gives no reason.
+    NotFound,
     /// No answer.
     Failed(Failure),
 }
 
+/// What is around data, as Vault has it.
+#[derive(Serialize)]
+struct Envelope<'d> {
+    request_id: String,
+    lease_id: &'static str,
+    renewable: bool,
+    lease_duration: u8,
+    data: Option<&'d Data>,
+    wrap_info: Option<()>,
+    warnings: Option<&'d [String]>,
+    auth: Option<&'d Data>,
+    #[serde(flatten)]
+    beside: Option<&'d Map<String, Value>>,
+}
+
 impl Answer {
-    pub(super) fn data(data: Map<String, Value>) -> Answer {
-        Answer::Data(data, Vec::new())
+    pub(super) fn data(data: impl Into<Data>) -> Answer {
+        Answer::Data(data.into(), Vec::new())
     }
 
     /// The same, with a warning of fields that were ignored.
-    pub(super) fn with_unknown(self, unknown: Vec<String>) -> Answer {
-        let warn = |mut warnings: Vec<String>| {
-            if !unknown.is_empty() {
-                warnings
-                    .push(format!("Endpoint ignored these unrecognized parameters: [{}]", unknown.join(" ")));
-            }
-            warnings
-        };
-        match self {
-            Answer::Data(data, warnings) => Answer::Data(data, warn(warnings)),
-            Answer::Partly(status, data, warnings) => Answer::Partly(status, data, warn(warnings)),
-            other => other,
+    pub(super) fn with_unknown(mut self, unknown: &[String]) -> Answer {
+        if let Answer::Data(_, warnings) | Answer::Partly(_, _, warnings) = &mut self
+            && !unknown.is_empty()
+        {
+            let told = format!("Endpoint ignored these unrecognized parameters: [{}]", unknown.join(" "));
+            warnings.push(told);
         }
+        self
     }
 
-    pub(super) fn into_response(self) -> Response<Body> {
+    /// The response. The memory that its request held is given back when it has been sent.
+    pub(super) fn into_response(self, held: Option<Arc<Held>>) -> Response<Body> {
         match self {
-            Answer::Data(data, warnings) => envelope(StatusCode::OK, Some(data), &warnings, None),
-            Answer::Partly(status, data, warnings) => envelope(status, Some(data), &warnings, None),
-            Answer::Auth(auth) => envelope(StatusCode::OK, None, &[], Some(auth)),
+            Answer::Data(data, warnings) => {
+                envelope(StatusCode::OK, (Some(&data), None), &warnings, None, held)
+            }
+            Answer::Partly(status, data, warnings) => {
+                envelope(status, (Some(&data), None), &warnings, None, held)
+            }
+            Answer::Beside(fields) => {
+                let data = Data::from(fields.clone());
+                envelope(StatusCode::OK, (Some(&data), None), &[], Some(&fields), held)
+            }
+            Answer::Auth(auth) => envelope(StatusCode::OK, (None, Some(&auth.into())), &[], None, held),
             Answer::Nothing => response(StatusCode::NO_CONTENT, Body::empty()),
+            Answer::NotFound => json_response(StatusCode::NOT_FOUND, &json!({ "errors": [] }), 32, held),
             Answer::Failed(failure) => {
                 let (status, errors) = told(&failure);
-                json_response(status, json!({ "errors": errors }))
+                let mut response = json_response(status, &json!({ "errors": errors }), 256, held);
+                // Whoever has no token, or too many connections, does not keep this one.
+                if matches!(failure, Failure::Stranger | Failure::Crowded) {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                response
             }
         }
     }
@@ -70,8 +103,8 @@ fn told(failure: &Failure) -> (StatusCode, Vec<String>) {
         Failure::Denied(told) => (StatusCode::FORBIDDEN, vec!["permission denied".into(), told.clone()]),
         Failure::NoPath => (StatusCode::NOT_FOUND, one(failure)),
         Failure::NoMethod => (StatusCode::METHOD_NOT_ALLOWED, one(failure)),
-        Failure::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, vec![failure.to_string()]),
-        Failure::Full => (StatusCode::TOO_MANY_REQUESTS, vec![failure.to_string()]),
+        Failure::TooLong(_) => (StatusCode::PAYLOAD_TOO_LARGE, vec![failure.to_string()]),
+        Failure::Full | Failure::Crowded => (StatusCode::TOO_MANY_REQUESTS, vec![failure.to_string()]),
         Failure::Late | Failure::Unavailable(_) => {
             (StatusCode::SERVICE_UNAVAILABLE, vec![failure.to_string()])
         }
@@ -79,50 +112,58 @@ fn told(failure: &Failure) -> (StatusCode, Vec<String>) {
     }
 }
 
-/// An answer to a request for something that is not there: Vault gives no reason.
-pub(super) fn not_found() -> Answer {
-    Answer::Partly(StatusCode::NOT_FOUND, Map::new(), Vec::new())
-}
-
 fn envelope(
     status: StatusCode,
-    data: Option<Map<String, Value>>,
+    (data, auth): (Option<&Data>, Option<&Data>),
     warnings: &[String],
-    auth: Option<Map<String, Value>>,
+    beside: Option<&Map<String, Value>>,
+    held: Option<Arc<Held>>,
 ) -> Response<Body> {
-    if status == StatusCode::NOT_FOUND {
-        return json_response(status, json!({ "errors": [] }));
-    }
-    let warnings = if warnings.is_empty() { Value::Null } else { json!(warnings) };
-    let whole = [
-        ("request_id", request_id().into()),
-        ("lease_id", "".into()),
-        ("renewable", false.into()),
-        ("lease_duration", 0.into()),
-        ("data", data.map_or(Value::Null, Value::Object)),
-        ("wrap_info", Value::Null),
-        ("warnings", warnings),
-        ("auth", auth.map_or(Value::Null, Value::Object)),
-    ];
-    json_response(
-        status,
-        Value::Object(whole.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()),
-    )
+    let whole = Envelope {
+        request_id: request_id(),
+        lease_id: "",
+        renewable: false,
+        lease_duration: 0,
+        data,
+        wrap_info: None,
+        warnings: (!warnings.is_empty()).then_some(warnings),
+        auth,
+        beside,
+    };
+    let room = [data, auth].into_iter().flatten().map(Data::room).sum::<usize>();
+    let twice = if beside.is_some() { 2 } else { 1 };
+    json_response(status, &whole, 512 + twice * room + warnings.iter().map(String::len).sum::<usize>(), held)
 }
 
-/// A document. What may be a plaintext in it is wiped once it is sent.
-pub(super) fn json_response(status: StatusCode, mut document: Value) -> Response<Body> {
+/// A document, and what is given back when it has been sent. What may be a plaintext in it is wiped then.
+pub(super) fn json_response(
+    status: StatusCode,
+    document: &impl Serialize,
+    room: usize,
+    held: Option<Arc<Held>>,
+) -> Response<Body> {
     // Room for all, so that no copy stays behind when it grows.
-    let mut text = Zeroizing::new(Vec::with_capacity(room(&document)));
-    let written = serde_json::to_writer(&mut *text, &document);
-    wipe(&mut document);
-    if written.is_err() {
+    let mut text = Zeroizing::new(Vec::with_capacity(room));
+    if serde_json::to_writer(&mut *text, document).is_err() {
         return response(StatusCode::INTERNAL_SERVER_ERROR, Body::empty());
     }
     text.push(b'\n');
-    let mut response = response(status, Body::from(Bytes::from_owner(text)));
+    let sent = Sent { text, _held: held };
+    let mut response = response(status, Body::from(Bytes::from_owner(sent)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+/// A text, with the memory that is given back when it has been sent.
+struct Sent {
+    text: Zeroizing<Vec<u8>>,
+    _held: Option<Arc<Held>>,
+}
+
+impl AsRef<[u8]> for Sent {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
 }
 
 fn response(status: StatusCode, body: Body) -> Response<Body> {
@@ -130,16 +171,6 @@ fn response(status: StatusCode, body: Body) -> Response<Body> {
     *response.status_mut() = status;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
-}
-
-/// At least the bytes of a document, if few characters of its texts have to be escaped.
-fn room(document: &Value) -> usize {
-    match document {
-        Value::String(text) => text.len() + 16,
-        Value::Array(all) => 16 + all.iter().map(|one| room(one) + 1).sum::<usize>(),
-        Value::Object(all) => 16 + all.iter().map(|(name, one)| name.len() + room(one) + 8).sum::<usize>(),
-        _ => 32,
-    }
 }
 
 /// A random id, as Vault has it (UUID, version 4).

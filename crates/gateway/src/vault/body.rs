@@ -1,82 +1,102 @@
 //! The body of a request, within limits of size, time and memory. Only callers with a token get here.
 
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::HeaderMap;
-use axum::http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt;
+use hyper::body::Body as _;
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use super::Vault;
+use super::fields::MOST_ITEMS;
 use crate::failure::Failure;
+use crate::memory::Held;
+use crate::tokens::{TURNS, Token};
 
-/// The most bytes of a request, as in Vault.
-const MOST: usize = 32 << 20;
-/// Requests up to this size take no part of the memory: there are no more of them than connections.
-const SMALL: usize = 64 << 10;
-/// How often a message is in memory at most: as text, as a field, in bytes, encrypted, and as text again, twice.
-const TIMES: usize = 6;
-/// How long a body may take.
+/// How often a message is in memory at most: as text, as a field with escapes, in bytes, encrypted, and as text again.
+const TIMES: usize = 5;
+/// What an item of a batch takes besides its bytes: its fields, and its result.
+const ITEM: usize = 640;
+/// Requests that take no more than this are not counted: there are no more of them than connections.
+const SMALL: usize = TIMES * (64 << 10);
+/// How long a body may take in all, and for how long its sender may pause.
 const WITHIN: Duration = Duration::from_secs(60);
-/// What is read of a body that nobody wants: without that, its sender would see a broken connection in the place of the answer.
-const DRAINED: usize = 2 * MOST;
-const DRAINED_WITHIN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_secs(10);
 
-/// Reads the body, once there is memory for it. The memory is given back when the second value is dropped.
-pub(super) async fn read<'v>(
-    vault: &'v Vault,
-    headers: &HeaderMap,
+/// Reads a body of at most so many bytes. Memory is taken as it arrives. Long bodies of one token that would not fit into its share together
+/// wait for each other. The memory is given back when the second value is dropped.
+pub(super) async fn read(
+    vault: &Vault,
+    token: &Token,
+    most: usize,
     body: Body,
-) -> Result<(Zeroizing<Vec<u8>>, Option<SemaphorePermit<'v>>), Failure> {
-    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > MOST) {
-        drain(body).await;
-        return Err(Failure::TooLong);
+) -> Result<(Zeroizing<Vec<u8>>, Held), Failure> {
+    let announced = body.size_hint();
+    if announced.lower() > most as u64 {
+        return Err(Failure::TooLong(most));
     }
-    let bytes = announced.unwrap_or(MOST);
-    let held = match bytes {
-        ..=SMALL => None,
-        _ => {
-            let mib = ((bytes * TIMES).div_ceil(1 << 20) as u32).min(vault.memory_mib);
-            // The semaphore is never closed.
-            vault.memory.acquire_many(mib).await.ok()
+    let announced = announced.exact().map_or(most, |bytes| bytes as usize);
+    let (mut all, mut body) = (Zeroizing::new(Vec::new()), pin!(body));
+    let (mut held, mut turn) = (vault.memory.for_one(&token.asker.name), None);
+    let mut left = WITHIN;
+    loop {
+        let began = Instant::now();
+        let Ok(frame) = timeout(left.min(PAUSE), body.frame()).await else { return Err(late()) };
+        left = left.saturating_sub(began.elapsed());
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|_| Failure::Bad("the body ended before its end".into()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let bytes = all.len() + data.len();
+        if bytes > most {
+            return Err(Failure::TooLong(most));
         }
-    };
-    let read = async move {
-        // Its full size at once: growing would leave a copy behind.
-        let mut all = Zeroizing::new(Vec::with_capacity(announced.unwrap_or_default()));
-        let mut body = pin!(body);
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| Failure::Bad("the body ended before its end".into()))?;
-            let Ok(data) = frame.into_data() else { continue };
-            if all.len() + data.len() > MOST {
-                return Err(Failure::TooLong);
+        if TIMES * bytes > SMALL {
+            if turn.is_none() {
+                turn = Some(take_turn(vault, token, TIMES * announced.max(bytes)).await?);
             }
-            all.extend_from_slice(&data);
+            held.grow_to(TIMES * bytes).await.map_err(|_| scarce())?;
         }
-        Ok(all)
-    };
-    match timeout(WITHIN, read).await {
-        Ok(all) => Ok((all?, held)),
-        Err(_) => Err(Failure::Bad(format!("the body did not arrive within {} s", WITHIN.as_secs()))),
+        make_room(&mut all, bytes, announced);
+        all.extend_from_slice(&data);
+    }
+    // Each item of a batch begins with this.
+    let items = all.iter().filter(|byte| **byte == b'{').count().min(MOST_ITEMS);
+    let takes = TIMES * all.len() + ITEM * items;
+    if takes > SMALL {
+        held.grow_to(takes).await.map_err(|_| scarce())?;
+    }
+    Ok((all, held))
+}
+
+/// Waits until long bodies of the same token that came before have arrived, if they need its share.
+async fn take_turn<'t>(
+    vault: &Vault,
+    token: &'t Token,
+    bytes: usize,
+) -> Result<SemaphorePermit<'t>, Failure> {
+    let share = (bytes * TURNS as usize).div_ceil(vault.memory.most_of_one()).min(TURNS as usize);
+    token.turns.acquire_many(share as u32).await.map_err(|e| Failure::Internal(e.to_string()))
+}
+
+/// Makes room for so many bytes, and leaves no copy behind that is not wiped.
+fn make_room(all: &mut Zeroizing<Vec<u8>>, bytes: usize, announced: usize) {
+    if bytes > all.capacity() {
+        let mut larger = Zeroizing::new(Vec::with_capacity((2 * bytes).min(announced.max(bytes))));
+        larger.extend_from_slice(all);
+        *all = larger;
     }
 }
 
-/// Reads a body that nobody wants, for a while.
-pub(super) async fn drain(body: Body) {
-    let read = async move {
-        let (mut body, mut bytes) = (pin!(body), 0);
-        while let Some(Ok(frame)) = body.frame().await {
-            bytes += frame.data_ref().map_or(0, |data| data.len());
-            if bytes > DRAINED {
-                return;
-            }
-        }
-    };
-    // What remains is its sender's loss.
-    let _ = timeout(DRAINED_WITHIN, read).await;
+fn scarce() -> Failure {
+    Failure::Unavailable(
+        "the gateway has no memory for so long a request at the moment; ask again later".into(),
+    )
+}
+
+fn late() -> Failure {
+    let (within, pause) = (WITHIN.as_secs(), PAUSE.as_secs());
+    Failure::Bad(format!("the body did not arrive: it may take {within} s, with pauses of at most {pause} s"))
 }

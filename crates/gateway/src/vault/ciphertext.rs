@@ -1,6 +1,9 @@
 //! A ciphertext as text: `vault:vV:` and base64 of nonce, ciphertext and tag, where V is the version of the key.
 
+use std::fmt;
+
 use base64::Engine;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::failure::Failure;
@@ -10,8 +13,8 @@ const PREFIX: &str = "vault:v";
 pub(super) const AROUND: usize = 12 + 16;
 
 /// The text.
-pub(super) fn to_text(version: u32, bytes: &[u8]) -> String {
-    format!("{PREFIX}{version}:{}", STANDARD.encode(bytes))
+pub(super) fn as_text(version: u32, bytes: &[u8]) -> impl fmt::Display {
+    fmt::from_fn(move |f| write!(f, "{PREFIX}{version}:{}", Base64Display::new(bytes, &STANDARD)))
 }
 
 /// The version and the bytes. What is wrong with a text tells nothing of a key, so each mistake has its own words, as in Vault.
@@ -36,7 +39,7 @@ mod tests {
     #[test]
     fn a_ciphertext_comes_back_and_each_mistake_has_its_words() {
         let bytes: Vec<u8> = (0..28).collect();
-        let text = to_text(12, &bytes);
+        let text = as_text(12, &bytes).to_string();
         assert_eq!(text, "vault:v12:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGw==");
         assert_eq!(parse(&text), Ok((12, bytes)));
         for (text, told) in [

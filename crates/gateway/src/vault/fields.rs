@@ -1,180 +1,161 @@
 //! The fields of a request's body. Vault takes numbers and truth values also as texts, which its own program sends.
+//!
+//! A body is read without a copy of it: a text is a range of the body, unless it has escapes. What the API does not know is skipped, however deep
+//! or long it is. So a body takes its own bytes, and a little for each item of a batch.
 
-use serde_json::{Map, Value};
-use zeroize::Zeroize;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
 
 use crate::failure::Failure;
+use parse::Parsed;
 
-/// The most items of a batch: with its answer each takes more memory than it has bytes in the request.
-const MOST_ITEMS: usize = 50_000;
+/// The most items of a batch.
+pub(super) const MOST_ITEMS: usize = 50_000;
 
-/// The fields of a body, or of an item of a batch. They are wiped when dropped, since some are plaintexts.
-#[derive(Default)]
-pub(crate) struct Fields(Map<String, Value>);
+/// The fields of a body, or of an item of its batch. They are wiped when dropped, since some are plaintexts.
+#[derive(Clone)]
+pub(crate) struct Fields {
+    body: Arc<Read>,
+    item: Option<usize>,
+}
+
+/// A body that was read.
+struct Read {
+    text: Zeroizing<String>,
+    parsed: Parsed,
+}
+
+/// The fields of one object that the API knows, by their names.
+type Object = Vec<(&'static str, Field)>;
+
+/// What a field is.
+enum Field {
+    Null,
+    Flag(bool),
+    Integer(i64),
+    /// Another number, and whether it is zero.
+    Number(bool),
+    /// A text without escapes: where in the body it is.
+    Text(Range<usize>),
+    Escaped(Zeroizing<String>),
+    /// An array of texts.
+    Texts(Vec<Field>),
+    /// Anything else.
+    Other,
+}
 
 impl Fields {
-    /// Reads a body; an empty one has no fields.
-    pub(super) fn parse(body: &[u8]) -> Result<Fields, Failure> {
-        if body.trim_ascii().is_empty() {
-            return Ok(Fields::default());
-        }
-        match serde_json::from_slice(body) {
-            Ok(Value::Object(fields)) => Ok(Fields(fields)),
-            Ok(mut other) => {
-                wipe(&mut other);
-                Err(Failure::Bad("failed to parse JSON input: it is no object".into()))
-            }
-            // The error of the library names a place, and for some mistakes what stands there.
-            Err(e) => Err(Failure::Bad(format!(
-                "failed to parse JSON input: line {}, column {}",
-                e.line(),
-                e.column()
-            ))),
+    /// Reads a body; an empty one has no fields. `known` are the names of its fields.
+    pub(super) fn parse(body: Zeroizing<Vec<u8>>, known: &'static [&'static str]) -> Result<Fields, Failure> {
+        let (text, parsed) = parse::parse(body, known)?;
+        Ok(Fields { body: Arc::new(Read { text, parsed }), item: None })
+    }
+
+    fn get(&self, name: &str) -> Option<&Field> {
+        let Parsed { fields, items, .. } = &self.body.parsed;
+        let object = match self.item {
+            None => fields,
+            Some(at) => items.as_ref()?.get(at)?,
+        };
+        object.iter().find(|(of, _)| *of == name).map(|(_, field)| field)
+    }
+
+    fn text_of<'f>(&'f self, field: &'f Field) -> Option<&'f str> {
+        match field {
+            Field::Text(at) => self.body.text.get(at.clone()),
+            Field::Escaped(text) => Some(text),
+            _ => None,
         }
     }
 
     /// A text.
     pub(super) fn text(&self, name: &str) -> Result<Option<&str>, Failure> {
-        match self.0.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(Failure::Bad(format!("the field {name} is no text"))),
+        match self.get(name) {
+            None | Some(Field::Null) => Ok(None),
+            Some(field) => match self.text_of(field) {
+                Some(text) => Ok(Some(text)),
+                None => Err(Failure::Bad(format!("the field {name} is no text"))),
+            },
+        }
+    }
+
+    /// Some texts: an array of them, or one text with commas.
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<&str>, Failure> {
+        match self.get(name) {
+            Some(Field::Texts(all)) => Ok(all.iter().filter_map(|field| self.text_of(field)).collect()),
+            _ => Ok(self.text(name)?.map_or_else(Vec::new, |text| text.split(',').map(str::trim).collect())),
         }
     }
 
     /// A number.
     pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Failure> {
         let wrong = || Failure::Bad(format!("the field {name} is no number"));
-        match self.0.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Number(number)) => number.as_i64().map(Some).ok_or_else(wrong),
-            Some(Value::String(text)) if text.is_empty() => Ok(None),
-            Some(Value::String(text)) => text.parse().map(Some).map_err(|_| wrong()),
-            Some(_) => Err(wrong()),
+        match self.get(name) {
+            None | Some(Field::Null) => Ok(None),
+            Some(Field::Integer(number)) => Ok(Some(*number)),
+            Some(field) => match self.text_of(field).ok_or_else(wrong)? {
+                "" => Ok(None),
+                text => text.parse().map(Some).map_err(|_| wrong()),
+            },
         }
     }
 
     /// A truth value.
     pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Failure> {
-        let of = |text: &str| match text {
-            "1" | "t" | "T" | "true" | "True" | "TRUE" => Some(true),
-            "0" | "f" | "F" | "false" | "False" | "FALSE" => Some(false),
-            _ => None,
-        };
-        let read = match self.0.get(name) {
-            None | Some(Value::Null) => return Ok(None),
-            Some(Value::Bool(flag)) => Some(*flag),
-            Some(Value::Number(number)) => of(&number.to_string()),
-            Some(Value::String(text)) => of(text),
-            Some(_) => None,
+        let read = match self.get(name) {
+            None | Some(Field::Null) => return Ok(None),
+            Some(Field::Flag(flag)) => Some(*flag),
+            Some(Field::Integer(number)) => truth(&number.to_string()),
+            Some(field) => self.text_of(field).and_then(truth),
         };
         read.map(Some).ok_or_else(|| Failure::Bad(format!("the field {name} is neither true nor false")))
     }
 
     /// Whether a duration is set, in any form: `24h`, `86400`.
     pub(super) fn is_some_duration(&self, name: &str) -> bool {
-        match self.0.get(name) {
-            None | Some(Value::Null) => false,
-            Some(Value::Number(number)) => number.as_f64() != Some(0.0),
-            Some(Value::String(text)) => {
-                !text.trim_end_matches(['s', 'm', 'h', 'd']).chars().all(|c| c == '0')
-            }
-            Some(_) => true,
+        let is_zero = |text: &str| text.trim_end_matches(['s', 'm', 'h', 'd']).chars().all(|c| c == '0');
+        match self.get(name) {
+            None | Some(Field::Null | Field::Integer(0) | Field::Number(true)) => false,
+            Some(field) => !self.text_of(field).is_some_and(is_zero),
         }
     }
 
     /// The items of a batch, if it is one.
     pub(super) fn batch(&self) -> Result<Option<Vec<Fields>>, Failure> {
-        let items = match self.0.get("batch_input") {
-            None | Some(Value::Null) => return Ok(None),
-            Some(Value::Array(items)) if items.is_empty() => {
-                return Err(Failure::Bad("missing batch input to process".into()));
+        let Parsed { items, too_many, batch_is_wrong, .. } = &self.body.parsed;
+        let wrong = match (items, batch_is_wrong) {
+            (_, Some(wrong)) => format!("failed to parse batch input: {wrong}"),
+            (None, None) => return Ok(None),
+            (Some(items), None) if items.is_empty() => "missing batch input to process".into(),
+            (Some(items), None) if *too_many > 0 => {
+                let all = items.len() + too_many;
+                format!("a batch has at most {MOST_ITEMS} items, and this one has {all}")
             }
-            Some(Value::Array(items)) if items.len() > MOST_ITEMS => {
-                return Err(Failure::Bad(format!(
-                    "a batch has at most {MOST_ITEMS} items, and this one has {}",
-                    items.len()
-                )));
+            (Some(items), None) => {
+                let item = |at| Fields { body: self.body.clone(), item: Some(at) };
+                return Ok(Some((0..items.len()).map(item).collect()));
             }
-            Some(Value::Array(items)) => items,
-            Some(_) => return Err(Failure::Bad("failed to parse batch input: it is no array".into())),
         };
-        let fields = |item: &Value| match item {
-            Value::Object(fields) => Ok(Fields(fields.clone())),
-            _ => Err(Failure::Bad("failed to parse batch input: an item is no object".into())),
-        };
-        items.iter().map(fields).collect::<Result<_, _>>().map(Some)
+        Err(Failure::Bad(wrong))
     }
 
-    /// The names of fields that are not among these.
-    pub(super) fn unknown(&self, known: &[&str]) -> Vec<String> {
-        self.0.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect()
+    /// The names of fields that the API does not know; not all of them if there are many.
+    pub(super) fn unknown(&self) -> &[String] {
+        &self.body.parsed.unknown
     }
 }
 
-impl Drop for Fields {
-    fn drop(&mut self) {
-        self.0.values_mut().for_each(wipe);
-    }
-}
-
-/// Wipes all texts of a document.
-pub(super) fn wipe(document: &mut Value) {
-    match document {
-        Value::String(text) => text.zeroize(),
-        Value::Array(all) => all.iter_mut().for_each(wipe),
-        Value::Object(all) => all.values_mut().for_each(wipe),
-        _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fields(text: &str) -> Fields {
-        Fields::parse(text.as_bytes()).expect("an object")
-    }
-
-    #[test]
-    fn a_batch_has_a_limit() {
-        let batch =
-            |items: usize| fields(&format!("{{\"batch_input\": [{}{{}}]}}", "{},".repeat(items - 1))).batch();
-        assert_eq!(batch(MOST_ITEMS).expect("as many").expect("a batch").len(), MOST_ITEMS);
-        assert!(batch(MOST_ITEMS + 1).is_err());
-    }
-
-    #[test]
-    fn numbers_and_truth_values_may_be_texts() {
-        let all = fields(r#"{"a": 3, "b": "3", "c": "", "d": null, "e": "x", "f": 1.5, "g": [], "h": "-2"}"#);
-        let number = |name| all.number(name).ok();
-        assert_eq!(
-            ["a", "b", "c", "d", "z", "h"].map(number),
-            [Some(Some(3)), Some(Some(3)), Some(None), Some(None), Some(None), Some(Some(-2))]
-        );
-        assert_eq!(["e", "f", "g"].map(number), [None; 3]);
-        let all = fields(r#"{"a": true, "b": "true", "c": 0, "d": "F", "e": "yes", "f": {}, "g": 2}"#);
-        let flag = |name| all.flag(name).ok();
-        assert_eq!(["a", "b", "c", "d"].map(flag), [true, true, false, false].map(|f| Some(Some(f))));
-        assert_eq!(["e", "f", "g"].map(flag), [None; 3]);
-    }
-
-    #[test]
-    fn a_body_is_an_object_or_empty_and_errors_show_nothing_of_it() {
-        assert!(Fields::parse(b"").is_ok() && Fields::parse(b" \n").is_ok());
-        for wrong in ["[]", "secret", "{\"secret\"}", "\"secret\"", "{\"plaintext\": secret}", "{} secret"] {
-            let Err(Failure::Bad(told)) = Fields::parse(wrong.as_bytes()) else { panic!("{wrong}") };
-            assert!(told.starts_with("failed to parse JSON input") && !told.contains("secret"), "{told}");
-        }
-    }
-
-    #[test]
-    fn only_a_duration_of_zero_is_none() {
-        let all = fields(
-            r#"{"a": 0, "b": "0", "c": "0s", "d": null, "e": 60, "f": "24h", "g": "0h30m", "h": true}"#,
-        );
-        let set = |name| all.is_some_duration(name);
-        assert_eq!(["a", "b", "c", "d", "z"].map(set), [false; 5]);
-        assert_eq!(["e", "f", "g", "h"].map(set), [true; 4]);
+/// A truth value as Vault reads it from a text.
+pub(super) fn truth(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "True" | "TRUE" => Some(true),
+        "0" | "f" | "F" | "false" | "False" | "FALSE" => Some(false),
+        _ => None,
     }
 }

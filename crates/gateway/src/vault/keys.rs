@@ -6,7 +6,7 @@ use polyclave_client::Error;
 use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Reason, Right};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answer, not_found};
+use super::answer::Answer;
 use super::fields::Fields;
 use super::{Caller, Vault};
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ const TYPES: [(&str, &str); 2] = [("aes256-gcm96", "aes-256"), ("aes128-gcm96", 
 
 /// `keys`: the names that the token may list.
 pub(super) async fn list(vault: &Vault, caller: &Caller) -> Result<Answer, Failure> {
-    let listing = caller.token.asker.ask(&vault.queue, |client| client.keys()).await?;
+    let listing = caller.asker.ask(&vault.queue, |client| client.keys()).await?;
     let names: BTreeSet<String> = listing
         .keys
         .into_iter()
@@ -28,7 +28,7 @@ pub(super) async fn list(vault: &Vault, caller: &Caller) -> Result<Answer, Failu
         .filter(|name| caller.token.entry.allows(Right::List, name))
         .collect();
     match names.is_empty() {
-        true => Ok(not_found()),
+        true => Ok(Answer::NotFound),
         false => Ok(Answer::data(Map::from_iter([("keys".into(), json!(names))]))),
     }
 }
@@ -55,10 +55,10 @@ pub(super) async fn create(
         )));
     };
     if let Some(versions) = known(vault, caller, key).await? {
-        return Ok(Answer::Data(described(&versions), vec![format!("key {key} already existed")]));
+        return Ok(Answer::Data(described(&versions).into(), vec![format!("key {key} already existed")]));
     }
     let new = NewKey::for_modes(key, cipher, &[Mode::Gcm], BUDGET);
-    let made = caller.token.asker.change(&vault.queue, move |client| match client.generate(new) {
+    let made = caller.asker.change(&vault.queue, move |client| match client.generate(new) {
         // Somebody else made it meanwhile.
         Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Key => Ok(false),
         made => made.map(|_| true),
@@ -67,26 +67,26 @@ pub(super) async fn create(
         let versions = known(vault, caller, key).await?;
         let versions =
             versions.ok_or_else(|| Failure::Bad(format!("the key {key} is there for another purpose")))?;
-        return Ok(Answer::Data(described(&versions), vec![format!("key {key} already existed")]));
+        return Ok(Answer::Data(described(&versions).into(), vec![format!("key {key} already existed")]));
     }
     // Vault deletes a key only after it was told that it may.
     let name = key.to_owned();
-    let kept = caller.token.asker.change(&vault.queue, move |client| client.configure(&name, 1, false)).await;
+    let kept = caller.asker.change(&vault.queue, move |client| client.configure(&name, 1, false)).await;
     let warnings = match kept {
         Ok(()) => Vec::new(),
         Err(failure) => {
             vec![format!("the key was made, and may be deleted; set deletion_allowed to false: {failure}")]
         }
     };
-    let versions = vault.versions.shown(&caller.token.asker, &vault.queue, key).await?;
-    Ok(Answer::Data(described(&versions), warnings))
+    let versions = vault.versions.shown(&caller.asker, &vault.queue, key).await?;
+    Ok(Answer::Data(described(&versions).into(), warnings))
 }
 
 /// `keys/N`, read.
 pub(super) async fn read(vault: &Vault, caller: &Caller, key: &str) -> Result<Answer, Failure> {
     Ok(match known(vault, caller, key).await? {
         Some(versions) => Answer::data(described(&versions)),
-        None => not_found(),
+        None => Answer::NotFound,
     })
 }
 
@@ -100,7 +100,7 @@ pub(super) async fn delete(vault: &Vault, caller: &Caller, key: &str) -> Result<
         return Err(refused("deletion is not allowed for this policy"));
     }
     let name = key.to_owned();
-    caller.token.asker.change(&vault.queue, move |client| client.delete(&name)).await?;
+    caller.asker.change(&vault.queue, move |client| client.delete(&name)).await?;
     vault.versions.forget(key);
     Ok(Answer::Nothing)
 }
@@ -109,8 +109,8 @@ pub(super) async fn delete(vault: &Vault, caller: &Caller, key: &str) -> Result<
 pub(super) async fn rotate(vault: &Vault, caller: &Caller, key: &str) -> Result<Answer, Failure> {
     known(vault, caller, key).await?.ok_or_else(|| Failure::Bad("key not found".into()))?;
     let name = key.to_owned();
-    caller.token.asker.change(&vault.queue, move |client| client.rotate(&name)).await?;
-    let versions = vault.versions.shown(&caller.token.asker, &vault.queue, key).await?;
+    caller.asker.change(&vault.queue, move |client| client.rotate(&name)).await?;
+    let versions = vault.versions.shown(&caller.asker, &vault.queue, key).await?;
     Ok(Answer::data(described(&versions)))
 }
 
@@ -154,17 +154,17 @@ pub(super) async fn configure(
     }
     let deletable = fields.flag("deletion_allowed")?.unwrap_or(newest.deletable);
     if (least, deletable) == (newest.least_version, newest.deletable) {
-        return Ok(Answer::Data(described(&versions), warnings));
+        return Ok(Answer::Data(described(&versions).into(), warnings));
     }
     let name = key.to_owned();
-    caller.token.asker.change(&vault.queue, move |client| client.configure(&name, least, deletable)).await?;
-    let versions = vault.versions.shown(&caller.token.asker, &vault.queue, key).await?;
-    Ok(Answer::Data(described(&versions), warnings))
+    caller.asker.change(&vault.queue, move |client| client.configure(&name, least, deletable)).await?;
+    let versions = vault.versions.shown(&caller.asker, &vault.queue, key).await?;
+    Ok(Answer::Data(described(&versions).into(), warnings))
 }
 
 /// The versions of a key, the newest first, if it is there and one of the API.
 async fn known(vault: &Vault, caller: &Caller, key: &str) -> Result<Option<Vec<KeyInfo>>, Failure> {
-    match vault.versions.shown(&caller.token.asker, &vault.queue, key).await {
+    match vault.versions.shown(&caller.asker, &vault.queue, key).await {
         Ok(versions) if is_of_api(&versions[0]) => Ok(Some(versions)),
         Ok(_) | Err(Failure::NoKey) => Ok(None),
         Err(failure) => Err(failure),

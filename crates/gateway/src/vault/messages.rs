@@ -10,11 +10,11 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use polyclave_client::{AeadDecryption, AeadEncryption};
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::{KeyVersion, MOST_ADDITIONAL_DATA, MOST_REWRAPPED};
-use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
 use super::answer::Answer;
 use super::ciphertext::{self, AROUND};
+use super::data::{Data, Datum, Message, Outcome};
 use super::fields::Fields;
 use super::route::Call;
 use super::{Caller, Vault};
@@ -27,20 +27,11 @@ const AT_ONCE: usize = 8;
 /// Who asks for what.
 type Asked<'a> = (&'a Caller, &'a Call);
 pub(super) type Result<T> = std::result::Result<T, Failure>;
-/// The fields of an answer about one message.
-type Data = Map<String, Value>;
-/// The outcome of one item of a batch, with what its sender calls it.
-pub(super) type Outcome = (Option<String>, Result<Data>);
 
 /// `encrypt/N`.
-pub(super) async fn encrypt(
-    vault: &Vault,
-    asked: Asked<'_>,
-    key: &str,
-    fields: &Arc<Fields>,
-) -> Result<Answer> {
+pub(super) async fn encrypt(vault: &Vault, asked: Asked<'_>, key: &str, fields: &Fields) -> Result<Answer> {
     each(vault, asked, fields, |item| async move {
-        let item = &*item;
+        let item = &item;
         let plaintext = item.text("plaintext")?.ok_or_else(|| bad("missing plaintext to encrypt"))?;
         let plaintext = Arc::new(Zeroizing::new(base64(plaintext, "plaintext")?));
         encrypt_one(vault, asked.0, key, item, plaintext).await
@@ -49,30 +40,20 @@ pub(super) async fn encrypt(
 }
 
 /// `decrypt/N`.
-pub(super) async fn decrypt(
-    vault: &Vault,
-    asked: Asked<'_>,
-    key: &str,
-    fields: &Arc<Fields>,
-) -> Result<Answer> {
+pub(super) async fn decrypt(vault: &Vault, asked: Asked<'_>, key: &str, fields: &Fields) -> Result<Answer> {
     each(vault, asked, fields, |item| async move {
-        let item = &*item;
+        let item = &item;
         let (version, ciphertext) = ciphertext_of(item)?;
         let plaintext = decrypt_one(vault, asked.0, (key, version), item, ciphertext).await?;
-        Ok(Map::from_iter([("plaintext".into(), STANDARD.encode(&*plaintext).into())]))
+        Ok(vec![("plaintext", Datum::Plaintext(plaintext))])
     })
     .await
 }
 
 /// `rewrap/N`. The nodes rewrap short messages themselves, and this program does not see them.
-pub(super) async fn rewrap(
-    vault: &Vault,
-    asked: Asked<'_>,
-    key: &str,
-    fields: &Arc<Fields>,
-) -> Result<Answer> {
+pub(super) async fn rewrap(vault: &Vault, asked: Asked<'_>, key: &str, fields: &Fields) -> Result<Answer> {
     each(vault, asked, fields, |item| async move {
-        let item = &*item;
+        let item = &item;
         let (version, ciphertext) = ciphertext_of(item)?;
         if ciphertext.len() > MOST_REWRAPPED + AROUND || version_of(item)?.is_some() {
             let plaintext = decrypt_one(vault, asked.0, (key, version), item, ciphertext).await?;
@@ -82,13 +63,13 @@ pub(super) async fn rewrap(
         let ciphertext = Arc::new(ciphertext);
         let (encrypted, info) = under(vault, asked.0, (key, version), |old| {
             let (new, additional, ciphertext) = (key.to_owned(), additional.clone(), ciphertext.clone());
-            asked.0.token.asker.ask(&vault.queue, move |client| {
+            asked.0.asker.ask(&vault.queue, move |client| {
                 let how = AeadDecryption { additional: &additional, ..AeadDecryption::default() };
                 client.rewrap_known_gcm((&old, &new), &how, &ciphertext)
             })
         })
         .await?;
-        Ok(encrypted_as(info.version, &encrypted))
+        Ok(encrypted_as(info.version, encrypted))
     })
     .await
 }
@@ -111,7 +92,7 @@ pub(super) async fn data_key(
     let drawn = Arc::new(drawn);
     let mut data = encrypt_one(vault, asked.0, key, fields, drawn.clone()).await?;
     if shown {
-        data.insert("plaintext".into(), STANDARD.encode(&**drawn).into());
+        data.push(("plaintext", Datum::Plaintext((*drawn).clone())));
     }
     Ok(Answer::data(data))
 }
@@ -122,12 +103,12 @@ async fn encrypt_one(
     key: &str,
     item: &Fields,
     plaintext: Arc<Zeroizing<Vec<u8>>>,
-) -> Result<Data> {
+) -> Result<Message> {
     if item.text("nonce")?.is_some_and(|nonce| !nonce.is_empty()) {
         return Err(bad("provided nonce not allowed for this key"));
     }
     let additional = Arc::new(additional(item)?);
-    let asker = &caller.token.asker;
+    let asker = &caller.asker;
     let Some(version) = version_of(item)? else {
         let name = key.to_owned();
         let encrypted = asker.ask(&vault.queue, move |client| {
@@ -135,7 +116,7 @@ async fn encrypt_one(
             client.encrypt_current_gcm(&name, &how, &plaintext)
         });
         let (encrypted, info) = encrypted.await?;
-        return Ok(encrypted_as(info.version, &encrypted));
+        return Ok(encrypted_as(info.version, encrypted));
     };
     let of = |id| {
         let (additional, plaintext) = (additional.clone(), plaintext.clone());
@@ -153,7 +134,7 @@ async fn encrypt_one(
         }
         other => other,
     })?;
-    Ok(encrypted_as(version, &encrypted))
+    Ok(encrypted_as(version, encrypted))
 }
 
 async fn decrypt_one(
@@ -169,7 +150,7 @@ async fn decrypt_one(
     let (additional, ciphertext) = (Arc::new(additional(item)?), Arc::new(ciphertext));
     under(vault, caller, key, |id| {
         let (additional, ciphertext) = (additional.clone(), ciphertext.clone());
-        caller.token.asker.ask(&vault.queue, move |client| {
+        caller.asker.ask(&vault.queue, move |client| {
             let how = AeadDecryption { additional: &additional, ..AeadDecryption::default() };
             client.decrypt_known_gcm(KeyVersion::clone(&id), &how, &ciphertext)
         })
@@ -188,7 +169,7 @@ async fn under<T, F: Future<Output = Result<T>>>(
     (key, version): (&str, u32),
     work: impl Fn(KeyVersion) -> F,
 ) -> Result<T> {
-    let asker = &caller.token.asker;
+    let asker = &caller.asker;
     loop {
         let (id, source) = match vault.versions.find(asker, &vault.queue, (key, version)).await? {
             Found::Version(id, source) => (id, source),
@@ -208,11 +189,11 @@ async fn under<T, F: Future<Output = Result<T>>>(
 }
 
 /// Does something with the message of a request, or with each of a batch. What is wrong with one item is told of that item.
-async fn each<F: Future<Output = Result<Data>>>(
+async fn each<F: Future<Output = Result<Message>>>(
     vault: &Vault,
     (caller, call): Asked<'_>,
-    fields: &Arc<Fields>,
-    one: impl Fn(Arc<Fields>) -> F,
+    fields: &Fields,
+    one: impl Fn(Fields) -> F,
 ) -> Result<Answer> {
     let Some(items) = fields.batch()? else { return one(fields.clone()).await.map(Answer::data) };
     let has_context =
@@ -229,7 +210,7 @@ async fn each<F: Future<Output = Result<Data>>>(
             // A token that is revoked in the middle of a batch stops there.
             caller.allow(vault, call)?;
             let reference = item.text("reference")?.filter(|text| !text.is_empty()).map(str::to_owned);
-            match one(Arc::new(item)).await {
+            match one(item).await {
                 Err(failure) if failure.is_of_all() => Err(failure),
                 outcome => Ok((reference, outcome)),
             }
@@ -245,9 +226,7 @@ pub(super) fn batch_answer(fields: &Fields, outcomes: Vec<Outcome>) -> Result<An
     let failures = outcomes.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
     let worst = failures.map(status_of).max();
     let some_succeeded = outcomes.iter().any(|(_, outcome)| outcome.is_ok());
-    let results: Vec<Value> =
-        outcomes.into_iter().map(|(reference, outcome)| result(reference, outcome)).collect();
-    let data = Map::from_iter([("batch_results".into(), Value::Array(results))]);
+    let data = Data::Results(outcomes);
     let Some(worst) = worst else { return Ok(Answer::data(data)) };
     let status = match fields.number("partial_failure_response_code")?.filter(|_| some_succeeded) {
         None => worst,
@@ -268,18 +247,8 @@ fn status_of(failure: &Failure) -> StatusCode {
     }
 }
 
-fn result(reference: Option<String>, outcome: Result<Data>) -> Value {
-    let mut result =
-        outcome.unwrap_or_else(|failure| Map::from_iter([("error".into(), failure.to_string().into())]));
-    if let Some(reference) = reference {
-        result.insert("reference".into(), reference.into());
-    }
-    Value::Object(result)
-}
-
-fn encrypted_as(version: u32, bytes: &[u8]) -> Data {
-    let text = ciphertext::to_text(version, bytes);
-    Map::from_iter([("ciphertext".into(), text.into()), ("key_version".into(), json!(version))])
+fn encrypted_as(version: u32, bytes: Vec<u8>) -> Message {
+    vec![("ciphertext", Datum::Ciphertext(version, bytes)), ("key_version", Datum::Number(version))]
 }
 
 fn ciphertext_of(item: &Fields) -> Result<(u32, Vec<u8>)> {

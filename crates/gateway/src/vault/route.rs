@@ -4,6 +4,7 @@ use axum::http::{Method, Uri};
 use polyclave_config::check_name;
 use polyclave_transport::wire::Right;
 
+use super::fields::truth;
 use super::transform::Direction;
 use crate::failure::Failure;
 
@@ -42,13 +43,15 @@ pub(super) enum What {
     },
     LookUpSelf,
     RenewSelf,
+    Mounts,
+    Capabilities,
     /// What Vault has and the gateway never will have.
     Refused(&'static str),
 }
 
 /// What a method means in Vault.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verb {
+pub(super) enum Verb {
     Read,
     List,
     Write,
@@ -60,17 +63,38 @@ const NO_EXPORT: &str = "the keys of the nodes are in no place that they could b
 impl Call {
     pub(super) fn of(method: &Method, uri: &Uri) -> Result<Call, Failure> {
         let path = uri.path().strip_prefix("/v1/").ok_or(Failure::NoPath)?;
-        let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
-        let wants_list = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "list=true"));
         let verb = match method.as_str() {
-            "GET" if wants_list => Verb::List,
+            "GET" if wants_list(uri)? => Verb::List,
             "GET" => Verb::Read,
             "LIST" => Verb::List,
             "POST" | "PUT" => Verb::Write,
             "DELETE" => Verb::Delete,
             _ => return Err(Failure::NoMethod),
         };
+        Call::under(path, verb)
+    }
+
+    /// What is asked for under a path.
+    pub(super) fn under(path: &str, verb: Verb) -> Result<Call, Failure> {
+        let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         what(verb, &parts).map(|what| Call { what })
+    }
+
+    /// Whether it is something that the gateway does.
+    pub(super) fn is_served(&self) -> bool {
+        !matches!(self.what, What::Refused(_))
+    }
+
+    /// The most bytes of its body: as in Vault where there are messages in it.
+    pub(super) fn most_bytes(&self) -> usize {
+        match self.what {
+            What::Encrypt(_)
+            | What::Decrypt(_)
+            | What::Rewrap(_)
+            | What::Transform { .. }
+            | What::Hash { .. } => 32 << 20,
+            _ => 64 << 10,
+        }
     }
 
     /// A word for the log and the counts.
@@ -92,6 +116,8 @@ impl Call {
             What::Hash { .. } => "hash",
             What::LookUpSelf => "look-up-self",
             What::RenewSelf => "renew-self",
+            What::Mounts => "mounts",
+            What::Capabilities => "capabilities-self",
             What::Refused(_) => "refused",
         }
     }
@@ -126,7 +152,12 @@ impl Call {
             What::Rewrap(_) => Right::Rewrap,
             // With which key, the body says.
             What::Transform { .. } => return Some((Right::Tokenize, None)),
-            What::Hash { .. } | What::LookUpSelf | What::RenewSelf | What::Refused(_) => return None,
+            What::Hash { .. }
+            | What::LookUpSelf
+            | What::RenewSelf
+            | What::Mounts
+            | What::Capabilities
+            | What::Refused(_) => return None,
         };
         Some((right, Some(self.key())))
     }
@@ -187,8 +218,20 @@ impl Call {
             What::Hash { .. } => &["input", "algorithm", "format"],
             What::RenewSelf => &["increment"],
             What::LookUpSelf => &["token"],
+            What::Capabilities => &["path", "paths"],
             _ => &[],
         }
+    }
+}
+
+/// Whether a `GET` asks for a list. Vault reads the first `list` of the query as a truth value, and ignores one that is empty.
+fn wants_list(uri: &Uri) -> Result<bool, Failure> {
+    let mut pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    match pairs.find(|(name, _)| name == "list") {
+        Some((_, text)) if !text.is_empty() => {
+            truth(&text).ok_or_else(|| Failure::Bad("list in the query is neither true nor false".into()))
+        }
+        _ => Ok(false),
     }
 }
 
@@ -247,6 +290,8 @@ fn what(verb: Verb, parts: &[&str]) -> Result<What, Failure> {
             _ => Err(Failure::NoMethod),
         },
         ["auth", "token", "renew-self"] => only(Verb::Write, What::RenewSelf),
+        ["sys", "mounts"] => only(Verb::Read, What::Mounts),
+        ["sys", "capabilities-self"] => only(Verb::Write, What::Capabilities),
         _ => Err(Failure::NoPath),
     }
 }
@@ -270,10 +315,22 @@ mod tests {
             ("LIST", "/v1/transit/keys/"),
             ("GET", "/v1/transit/keys?list=true"),
             ("GET", "/v1/transit/keys/?a=b&list=true"),
+            ("GET", "/v1/transit/keys?list=1"),
+            ("GET", "/v1/transit/keys?list=T"),
+            ("GET", "/v1/transit/keys?list=True"),
+            ("GET", "/v1/transit/keys?li%73t=%74rue&list=false"),
         ] {
             assert_eq!(of(method, uri), Ok(What::ListKeys), "{method} {uri}");
         }
-        assert_eq!(of("GET", "/v1/transit/keys"), Err(Failure::NoMethod));
+        for query in
+            ["", "?list=", "?list", "?list=false", "?list=0", "?list=F", "?lists=true", "?list=f&list=t"]
+        {
+            assert_eq!(of("GET", &format!("/v1/transit/keys{query}")), Err(Failure::NoMethod), "{query}");
+        }
+        for query in ["?list=yes", "?list=tRUE", "?list=2", "?list=%20true"] {
+            let refused = of("GET", &format!("/v1/transit/keys{query}"));
+            assert!(matches!(refused, Err(Failure::Bad(_))), "{query}");
+        }
     }
 
     #[test]

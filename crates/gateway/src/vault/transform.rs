@@ -6,12 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use polyclave_client::Tweaked;
 use polyclave_transport::wire::Right;
-use serde_json::Map;
 use zeroize::Zeroizing;
 
 use super::answer::Answer;
+use super::data::{Datum, Outcome};
 use super::fields::Fields;
-use super::messages::{Outcome, Result, batch_answer};
+use super::messages::{Result, batch_answer};
 use super::{Caller, Vault};
 use crate::failure::Failure;
 use crate::transform::{Parts, Transformation};
@@ -38,16 +38,12 @@ pub(super) async fn transform(
     vault: &Vault,
     caller: &Caller,
     (direction, role): (Direction, &str),
-    fields: &Arc<Fields>,
+    fields: &Fields,
 ) -> Result<Answer> {
     let batch = fields.batch()?;
     let is_batch = batch.is_some();
-    for name in ["value", "transformation", "tweak"] {
-        if is_batch && fields.text(name)?.is_some_and(|text| !text.is_empty()) {
-            return Err(bad(&format!("give {name} with each item of batch_input, not beside it")));
-        }
-    }
-    let items = batch.map_or_else(|| vec![fields.clone()], |items| items.into_iter().map(Arc::new).collect());
+    // What stands beside a batch is ignored, as in Vault.
+    let items = batch.unwrap_or_else(|| vec![fields.clone()]);
     let mut outcomes: Vec<Outcome> = Vec::with_capacity(items.len());
     // Values of the same transformation together; there are as many groups as a batch has transformations.
     let mut groups: Vec<(Arc<Transformation>, Vec<Under>)> = Vec::new();
@@ -79,8 +75,7 @@ pub(super) async fn transform(
                         Direction::Encode => "encoded_value",
                         Direction::Decode => "decoded_value",
                     };
-                    outcomes[under.at].1 =
-                        whole.map(|text| Map::from_iter([(name.into(), text.as_str().into())]));
+                    outcomes[under.at].1 = whole.map(|text| vec![(name, Datum::Text(text))]);
                 }
             }
         }
@@ -117,7 +112,7 @@ async fn ask(
     group: &Arc<Vec<Under>>,
 ) -> Result<Vec<Zeroizing<String>>> {
     let (transformation, group) = (transformation.clone(), group.clone());
-    let asked = caller.token.asker.ask(&vault.queue, move |client| {
+    let asked = caller.asker.ask(&vault.queue, move |client| {
         let values: Vec<Tweaked<'_>> =
             group.iter().map(|one| Tweaked { value: one.parts.free(), tweak: &one.tweak }).collect();
         match direction {

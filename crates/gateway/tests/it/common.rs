@@ -95,7 +95,13 @@ pub struct World {
 impl World {
     /// Starts three nodes, and the gateway once they are ready.
     pub fn start() -> World {
+        World::start_with("")
+    }
+
+    /// The same with more lines in the gateway's file.
+    pub fn start_with(more: &str) -> World {
         let mut world = World::define();
+        world.root = world.write_settings(more);
         world.start_nodes();
         world.make_kms_key();
         world.make_ff1_key();

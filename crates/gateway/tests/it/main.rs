@@ -1,12 +1,15 @@
 //! A gateway and its nodes in one process, asked as programs ask it: over HTTP, TLS and gRPC.
 
 mod common;
+mod floods;
 mod go_programs;
 mod golden_files;
+mod grpc_core;
 mod hostile;
 mod kms;
 mod page;
 mod programs;
+mod sys;
 mod tls;
 mod tokens;
 mod transform;

@@ -1,0 +1,60 @@
+//! `sys`, as programs ask Vault who it is and what they may do.
+
+use polyclave_transport::wire::Right;
+use serde_json::{Value, json};
+
+use crate::common::{Ask, World};
+
+#[test]
+fn whether_it_is_sealed_and_initialised_takes_no_token_and_what_is_mounted_does() {
+    let world = World::shared();
+    let ask = |method: &str, path: &str| Ask::new(method, path).of(world.address());
+    let status = ask("GET", "/v1/sys/seal-status");
+    assert_eq!(status.status, 200);
+    let told = |name: &str| &status.json[name];
+    assert_eq!((told("sealed"), told("initialized")), (&json!(false), &json!(true)));
+    assert_eq!((told("t"), told("n"), told("type")), (&json!(3), &json!(3), &json!("shamir")));
+    assert_eq!(ask("GET", "/v1/sys/init").json, json!({ "initialized": true }));
+    let again = ask("PUT", "/v1/sys/init");
+    assert_eq!((again.status, again.errors().as_str()), (400, "Vault is already initialized"));
+    assert_eq!(ask("GET", "/v1/sys/leader").json["ha_enabled"], json!(false));
+    for (method, path) in [("POST", "seal-status"), ("DELETE", "init"), ("HEAD", "leader")] {
+        assert_eq!(ask(method, &format!("/v1/sys/{path}")).status, 405, "{path}");
+    }
+    assert_eq!(ask("GET", "/v1/sys/mounts").status, 403);
+    let mounts = world.ask("GET", "/v1/sys/mounts", Value::Null);
+    assert_eq!(mounts.json["data"]["transit/"]["type"], "transit");
+    assert_eq!(mounts.json["transform/"], mounts.json["data"]["transform/"]);
+}
+
+#[test]
+fn a_token_is_told_what_it_may_do_with_each_path() {
+    let world = World::shared();
+    let token = world.add_token("capable", &[Right::Encrypt, Right::List, Right::Tokenize], &["capable-*"]);
+    let ask = |body: Value| world.ask_as(&token, "POST", "/v1/sys/capabilities-self", body);
+    let paths = [
+        ("transit/encrypt/capable-1", json!(["create", "update"])),
+        ("transit/encrypt/other", json!(["deny"])),
+        ("transit/decrypt/capable-1", json!(["deny"])),
+        ("transit/keys/capable-1", json!(["read"])),
+        ("transit/keys", json!(["list"])),
+        ("transit/keys/", json!(["list"])),
+        ("transform/encode/shop", json!(["create", "update"])),
+        ("transit/backup/capable-1", json!(["deny"])),
+        ("secret/foo", json!(["deny"])),
+        ("auth/token/lookup-self", json!(["create", "read", "update"])),
+    ];
+    let names: Vec<&str> = paths.iter().map(|(path, _)| *path).collect();
+    let told = ask(json!({ "paths": names }));
+    for (path, wanted) in &paths {
+        assert_eq!(&told.json["data"][path], wanted, "{path}: {told:?}");
+        assert_eq!(&told.json[path], wanted, "{path}");
+    }
+    assert!(told.json["data"]["capabilities"].is_null(), "for one path only");
+    let one = ask(json!({ "path": "transit/keys/capable-1" }));
+    assert_eq!(one.json["data"]["capabilities"], json!(["read"]));
+    let none = ask(json!({}));
+    assert!(none.status == 400 && none.errors().contains("paths must be supplied"), "{none:?}");
+    let many = ask(json!({ "paths": vec!["transit/keys"; 1000] }));
+    assert_eq!(many.status, 400);
+}
