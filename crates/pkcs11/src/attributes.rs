@@ -63,7 +63,8 @@ impl Object {
                 number(key_bytes(&properties.cipher) as CK_ULONG)
             }
             CKA_TOKEN => flag(!self.info.is_of_session()),
-            CKA_PRIVATE => flag(!self.stored.is_public),
+            // Nothing is asked of the nodes without a login.
+            CKA_PRIVATE => flag(true),
             CKA_MODIFIABLE => flag(!self.stored.is_fixed),
             CKA_COPYABLE => flag(true),
             CKA_DESTROYABLE => flag(self.info.deletable),

@@ -36,7 +36,7 @@ pub(crate) struct TokenSettings {
     /// Who chooses the nonces of GCM.
     #[serde(default)]
     pub(crate) gcm_nonce: GcmNonce,
-    /// What happens to templates of keys that could be read.
+    /// What happens to templates of keys that could be read, or seen without a login.
     #[serde(default)]
     pub(crate) visible_templates: VisibleTemplates,
     /// Whether a program may delete all keys and begin again.
@@ -71,14 +71,14 @@ pub(crate) enum GcmNonce {
     Overwrite,
 }
 
-/// What happens to templates of keys that could be read.
+/// What happens to templates of keys that could be read, or seen without a login.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum VisibleTemplates {
     /// No key is made.
     #[default]
     #[serde(rename = "refuse")]
     Refuse,
-    /// The key is made, cannot be read, and says so.
+    /// The key is made, cannot be read or seen like that, and says so.
     #[serde(rename = "make-sensitive")]
     MakeSensitive,
 }

@@ -319,6 +319,18 @@ impl Encryption {
     }
 }
 
+/// Refuses a use that a key is not for.
+pub(crate) fn refuse_other_use(key: &Object, usage: CK_ATTRIBUTE_TYPE) -> Result<()> {
+    if key.is_for(usage) {
+        return Ok(());
+    }
+    let name = &key.info.properties.name;
+    Err(because(
+        CKR_KEY_FUNCTION_NOT_PERMITTED,
+        format!("the key {name} is not for this (attribute {usage:#x})"),
+    ))
+}
+
 /// The key of an operation, if it is for that.
 pub(crate) fn usable(
     session: &Session,
@@ -330,11 +342,9 @@ pub(crate) fn usable(
     let entry = entry_for(mechanism.kind, flag)?;
     let key = session.key(key)?;
     if family_of(&key.info.properties.cipher) != Some(entry.family) {
-        return Err(Rv(CKR_KEY_TYPE_INCONSISTENT));
+        return Err(because(CKR_KEY_TYPE_INCONSISTENT, "the mechanism is for keys of another type"));
     }
-    if !key.is_for(usage) {
-        return Err(Rv(CKR_KEY_FUNCTION_NOT_PERMITTED));
-    }
+    refuse_other_use(&key, usage)?;
     if !key.mechanisms().contains(&mechanism.kind) {
         return Err(because(
             CKR_MECHANISM_INVALID,

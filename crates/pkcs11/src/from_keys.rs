@@ -6,6 +6,7 @@ use cryptoki_sys::*;
 use polyclave_transport::wire::{Derivation, Wrapping};
 
 use crate::attributes::Object;
+use crate::encryption::refuse_other_use;
 use crate::mechanism::{Family, KdfPart, Mechanism, Parameter, block_of, entry_for, family_of, key_bytes};
 use crate::objects::{make, make_as};
 use crate::rv::{Doing, Result, Rv, because};
@@ -25,9 +26,7 @@ pub(crate) fn wrap(
     if family_of(&kek.info.properties.cipher) != Some(Family::Aes) {
         return Err(Rv(CKR_WRAPPING_KEY_TYPE_INCONSISTENT));
     }
-    if !kek.is_for(CKA_WRAP) {
-        return Err(Rv(CKR_KEY_FUNCTION_NOT_PERMITTED));
-    }
+    refuse_other_use(&kek, CKA_WRAP)?;
     if !key.info.properties.wrappable {
         return Err(because(
             CKR_KEY_UNEXTRACTABLE,
@@ -71,15 +70,11 @@ pub(crate) fn unwrap(
     if family_of(&kek.info.properties.cipher) != Some(Family::Aes) {
         return Err(Rv(CKR_UNWRAPPING_KEY_TYPE_INCONSISTENT));
     }
-    if !kek.is_for(CKA_UNWRAP) {
-        return Err(Rv(CKR_KEY_FUNCTION_NOT_PERMITTED));
-    }
+    refuse_other_use(&kek, CKA_UNWRAP)?;
     if wrapped.len() < 16 || wrapped.len() > 256 || !wrapped.len().is_multiple_of(8) {
         return Err(Rv(CKR_WRAPPED_KEY_LEN_RANGE));
     }
-    if template.get(CKA_VALUE).is_some() {
-        return Err(Rv(CKR_TEMPLATE_INCONSISTENT));
-    }
+    template.refuse_value()?;
     // Without a length the wrapped key's own is taken: all keys here are whole halves of blocks.
     let fixed = match (template.number(CKA_KEY_TYPE)?, template.number(CKA_VALUE_LEN)?) {
         (Some(CKK_AES) | None, None) => Some(match wrapped.len() - 8 {
@@ -121,12 +116,8 @@ pub(crate) fn derive(
     if family_of(&base.info.properties.cipher) != Some(entry.family) {
         return Err(Rv(CKR_KEY_TYPE_INCONSISTENT));
     }
-    if !base.is_for(CKA_DERIVE) {
-        return Err(Rv(CKR_KEY_FUNCTION_NOT_PERMITTED));
-    }
-    if template.get(CKA_VALUE).is_some() {
-        return Err(Rv(CKR_TEMPLATE_INCONSISTENT));
-    }
+    refuse_other_use(&base, CKA_DERIVE)?;
+    template.refuse_value()?;
     let described = template.describe(&session.token.settings, Making::Derived, None)?;
     let bits = 8 * key_bytes(&described.new.cipher) as u64;
     let how = match &mechanism.parameter {

@@ -8,10 +8,10 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::attributes::Object;
-use crate::encryption::MOST_GATHERED;
+use crate::encryption::{MOST_GATHERED, usable};
 use crate::gathered::Gathered;
-use crate::mechanism::{Mechanism, Parameter, block_of, entry_for, family_of};
-use crate::rv::{Doing, Result, Rv};
+use crate::mechanism::{Mechanism, Parameter, block_of};
+use crate::rv::{Doing, Result, Rv, because};
 use crate::session::Session;
 use crate::token::Token;
 
@@ -34,23 +34,15 @@ impl Mac {
         key: CK_OBJECT_HANDLE,
         (flag, usage): (CK_FLAGS, CK_ATTRIBUTE_TYPE),
     ) -> Result<Mac> {
-        let entry = entry_for(mechanism.kind, flag)?;
-        let key = session.key(key)?;
-        let cipher = &key.info.properties.cipher;
-        if family_of(cipher) != Some(entry.family) {
-            return Err(Rv(CKR_KEY_TYPE_INCONSISTENT));
-        }
-        if !key.is_for(usage) {
-            return Err(Rv(CKR_KEY_FUNCTION_NOT_PERMITTED));
-        }
-        if !key.mechanisms().contains(&mechanism.kind) {
-            return Err(Rv(CKR_MECHANISM_INVALID));
-        }
-        let block = block_of(cipher);
+        let key = usable(session, mechanism, key, flag, usage)?;
+        let block = block_of(&key.info.properties.cipher);
         let bytes = match mechanism.parameter {
             Parameter::Length(bytes) if (1..=block).contains(&bytes) => bytes,
             Parameter::None => block,
-            _ => return Err(Rv(CKR_MECHANISM_PARAM_INVALID)),
+            _ => {
+                let why = format!("a code has 1 to {block} bytes");
+                return Err(because(CKR_MECHANISM_PARAM_INVALID, why));
+            }
         };
         let (token, client) = (session.token.clone(), session.token.client()?);
         Ok(Mac { token, client, key, bytes, gathered: Gathered::default(), is_multipart: false })

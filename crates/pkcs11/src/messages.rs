@@ -70,6 +70,16 @@ impl Messages {
         Ok(Messages { token, client, key, direction, parts: None })
     }
 
+    /// Refuses a part of a message if none has begun.
+    pub(crate) fn refuse_none_under_way(&self) -> Result<()> {
+        if self.parts.is_some() { Ok(()) } else { Err(NOT_BEGUN) }
+    }
+
+    /// Ends the message that comes in parts.
+    pub(crate) fn end_parts(&mut self) {
+        self.parts = None;
+    }
+
     /// Refuses another message while one comes in parts.
     pub(crate) fn refuse_under_way(&self) -> Result<()> {
         if self.parts.is_none() { Ok(()) } else { Err(Rv(CKR_OPERATION_ACTIVE)) }
@@ -140,8 +150,7 @@ impl Messages {
         Ok(drawn)
     }
 
-    /// Takes a part. The last gives the whole message, and of an encryption the tag. An error of the nodes, or too much data, ends the message,
-    /// and not the messages after it. A last part whose tag has not the length with which the message began is not taken, and may come again.
+    /// Takes a part. The last gives the whole message, and of an encryption the tag.
     pub(crate) fn part(
         &mut self,
         parameter: &MessageParameter,

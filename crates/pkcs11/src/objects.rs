@@ -12,7 +12,7 @@ use crate::mechanism::{Mechanism, entry_for, key_bytes};
 use crate::rv::{Doing, Result, Rv, because, of_client};
 use crate::session::Session;
 use crate::stored::Stored;
-use crate::template::{Described, Making, Template, USES, date, lifetime, name_for, readable};
+use crate::template::{Described, Making, Template, USES, lifetime, name_for, readable, retain_used};
 use crate::token::Token;
 
 /// Names of session objects: `prefix` + this + hexadecimal digits.
@@ -68,7 +68,9 @@ pub(crate) fn generate(
         _ => CKK_AES,
     };
     if template.get(CKA_VALUE).is_some() || template.number(CKA_KEY_TYPE)?.is_some_and(|kind| kind != due) {
-        return Err(Rv(CKR_TEMPLATE_INCONSISTENT));
+        let why =
+            "a key that is generated has no CKA_VALUE in its template, and the CKA_KEY_TYPE of its mechanism";
+        return Err(because(CKR_TEMPLATE_INCONSISTENT, why));
     }
     make(session, template.describe(&session.token.settings, Making::Generated, fixed)?, |client, new| {
         client.generate(new)
@@ -82,9 +84,12 @@ pub(crate) fn create(session: &Session, template: &Template) -> Result<CK_OBJECT
         session.refuse_read_only()?;
     }
     let described = template.describe(&session.token.settings, Making::Imported, None)?;
-    let value = template.get(CKA_VALUE).ok_or(Rv(CKR_TEMPLATE_INCOMPLETE))?;
-    if value.len() != key_bytes(&described.new.cipher) {
-        return Err(Rv(CKR_ATTRIBUTE_VALUE_INVALID));
+    let value =
+        template.get(CKA_VALUE).ok_or_else(|| because(CKR_TEMPLATE_INCOMPLETE, "CKA_VALUE is missing"))?;
+    let bytes = key_bytes(&described.new.cipher);
+    if value.len() != bytes {
+        let why = format!("a key of this type has {bytes} bytes, CKA_VALUE has {}", value.len());
+        return Err(because(CKR_ATTRIBUTE_VALUE_INVALID, why));
     }
     make(session, described, |client, new| client.import(new, value))
 }
@@ -170,7 +175,7 @@ pub(crate) fn set(session: &Session, handle: CK_OBJECT_HANDLE, template: &Templa
         session.refuse_read_only()?;
     }
     if object.stored.is_fixed {
-        return Err(Rv(CKR_ACTION_PROHIBITED));
+        return Err(because(CKR_ACTION_PROHIBITED, "the key was made unmodifiable (CKA_MODIFIABLE)"));
     }
     let (stored, withdrawn) = changed(&object, template)?;
     describe(session, &object, stored, &withdrawn)
@@ -183,8 +188,8 @@ fn changed(object: &Object, template: &Template) -> Result<(Stored, Withdrawal)>
         match *kind {
             CKA_LABEL => stored.label = value.to_vec(),
             CKA_ID => stored.id = value.to_vec(),
-            CKA_START_DATE => stored.start_date = date(Some(value))?,
-            CKA_END_DATE => stored.end_date = date(Some(value))?,
+            CKA_START_DATE => stored.start_date = template.date(*kind)?,
+            CKA_END_DATE => stored.end_date = template.date(*kind)?,
             CKA_ENCRYPT | CKA_DECRYPT | CKA_SIGN | CKA_VERIFY | CKA_WRAP | CKA_UNWRAP | CKA_DERIVE => {
                 match (template.flag(*kind)?, object.is_for(*kind)) {
                     (Some(false), true) => {
@@ -212,7 +217,10 @@ fn changed(object: &Object, template: &Template) -> Result<(Stored, Withdrawal)>
             }
             kind => match object.value(kind) {
                 Ok(same) if same == **value => {}
-                Ok(_) | Err(Rv(CKR_ATTRIBUTE_SENSITIVE)) => return Err(Rv(CKR_ATTRIBUTE_READ_ONLY)),
+                Ok(_) | Err(Rv(CKR_ATTRIBUTE_SENSITIVE)) => {
+                    let why = format!("attribute {kind:#x} of a key is fixed when it is made");
+                    return Err(because(CKR_ATTRIBUTE_READ_ONLY, why));
+                }
                 Err(rv) => return Err(rv),
             },
         }
@@ -232,7 +240,7 @@ pub(crate) fn copy(
     let others = template.0.iter().filter(|(kind, _)| !of_place(*kind)).cloned().collect();
     let (mut stored, withdrawn) = changed(&object, &Template(others))?;
     let is_session = template.flag(CKA_TOKEN)?.map_or(object.info.is_of_session(), |token| !token);
-    stored.is_public = template.flag(CKA_PRIVATE)?.map_or(stored.is_public, |is_private| !is_private);
+    template.refuse_visible(&session.token.settings)?;
     stored.is_fixed = template.flag(CKA_MODIFIABLE)?.map_or(stored.is_fixed, |is_open| !is_open);
     let too_long =
         || because(CKR_ATTRIBUTE_VALUE_INVALID, "the attributes of the key are longer than nodes keep");
@@ -240,6 +248,8 @@ pub(crate) fn copy(
     new.attributes = stored.to_bytes().ok_or_else(too_long)?;
     new.label = readable(&stored.label);
     new.usage.retain(|usage| !withdrawn.usage.contains(usage));
+    retain_used(&mut new.modes, &new.usage);
+    new.caller_nonces &= new.usage.contains(&Usage::Encrypt);
     new.wrappable &= !withdrawn.wrappable;
     new.lifetime = lifetime(is_session);
     let (name, id) = (object.info.properties.name.clone(), object.info.id);

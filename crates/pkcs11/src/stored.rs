@@ -13,8 +13,8 @@ pub(crate) struct Stored {
     pub(crate) id: Vec<u8>,
     pub(crate) start_date: Vec<u8>,
     pub(crate) end_date: Vec<u8>,
-    /// Whether it is seen without a login. It never is: nothing is asked of the nodes without one.
-    pub(crate) is_public: bool,
+    /// Older programs wrote down here that `CKA_PRIVATE` = FALSE was asked for. No key is seen without a login, so it says nothing.
+    pub(crate) asked_public: bool,
     /// Uses that a program has turned off (`CKA_SIGN` and so on), and `CKA_NEVER_EXTRACTABLE` if it has turned `CKA_EXTRACTABLE` off. Nodes do
     /// not know of that.
     pub(crate) off: Vec<u64>,

@@ -83,12 +83,14 @@ impl Template {
             None => Ok(None),
             Some([0]) => Ok(Some(false)),
             Some([1]) => Ok(Some(true)),
-            Some(_) => Err(Rv(CKR_ATTRIBUTE_VALUE_INVALID)),
+            Some(_) => Err(not_a_value(kind)),
         }
     }
 
     pub(crate) fn number(&self, kind: CK_ATTRIBUTE_TYPE) -> Result<Option<CK_ULONG>> {
-        self.get(kind).map(number).transpose()
+        let read =
+            |value: &[u8]| value.try_into().map(CK_ULONG::from_ne_bytes).map_err(|_| not_a_value(kind));
+        self.get(kind).map(read).transpose()
     }
 
     /// Refuses attributes that contradict each other, and those that no key has.
@@ -140,18 +142,19 @@ impl Template {
         let stored = Stored {
             label: self.get(CKA_LABEL).unwrap_or_default().to_vec(),
             id: self.get(CKA_ID).unwrap_or_default().to_vec(),
-            start_date: date(self.get(CKA_START_DATE))?,
-            end_date: date(self.get(CKA_END_DATE))?,
-            is_public: !self.flag(CKA_PRIVATE)?.unwrap_or(true),
+            start_date: self.date(CKA_START_DATE)?,
+            end_date: self.date(CKA_END_DATE)?,
             off,
             mechanisms,
             is_fixed: !self.flag(CKA_MODIFIABLE)?.unwrap_or(true),
+            ..Stored::default()
         };
         let attributes = stored.to_bytes().ok_or_else(|| {
             because(CKR_ATTRIBUTE_VALUE_INVALID, "the attributes of the key are longer than nodes keep")
         })?;
         let of_program = modes.contains(&Mode::Gcm) && token.gcm_nonce == GcmNonce::Caller;
-        let caller_nonces = of_program || modes.contains(&Mode::Cbc);
+        // Nodes refuse that for a key that does not encrypt. Who decrypts has the nonce from the program in any case.
+        let caller_nonces = usage.contains(&Usage::Encrypt) && (of_program || modes.contains(&Mode::Cbc));
         let is_session = !self.flag(CKA_TOKEN)?.unwrap_or(false);
         let new = NewKey {
             name: String::new(),
@@ -169,13 +172,41 @@ impl Template {
         Ok(Described { new, stored, is_session })
     }
 
-    /// Keys of the nodes can never be read: a program that asks for one that can is told so.
-    fn refuse_visible(&self, token: &TokenSettings) -> Result<()> {
-        if self.flag(CKA_SENSITIVE)? == Some(false) && token.visible_templates == VisibleTemplates::Refuse {
-            let why = "a key of the nodes is always sensitive; visible_templates = \"make-sensitive\" makes it so in silence";
-            return Err(because(CKR_TEMPLATE_INCONSISTENT, why));
+    /// Keys of the nodes can never be read, and nobody sees them without a login: a program that asks for another key is told so.
+    pub(crate) fn refuse_visible(&self, token: &TokenSettings) -> Result<()> {
+        for (kind, what) in [
+            (CKA_SENSITIVE, "can never be read (CKA_SENSITIVE)"),
+            (CKA_PRIVATE, "is seen only after a login (CKA_PRIVATE)"),
+        ] {
+            if self.flag(kind)? == Some(false) && token.visible_templates == VisibleTemplates::Refuse {
+                let why = format!(
+                    "a key of the nodes {what}; with visible_templates = \"make-sensitive\" in pkcs11.toml it is made so in silence"
+                );
+                return Err(because(CKR_TEMPLATE_INCONSISTENT, why));
+            }
         }
         Ok(())
+    }
+
+    /// Refuses a value of a key that comes from another key.
+    pub(crate) fn refuse_value(&self) -> Result<()> {
+        match self.get(CKA_VALUE) {
+            None => Ok(()),
+            Some(_) => Err(because(
+                CKR_TEMPLATE_INCONSISTENT,
+                "CKA_VALUE is not given: the key comes from another key",
+            )),
+        }
+    }
+
+    /// A date, or nothing.
+    pub(crate) fn date(&self, kind: CK_ATTRIBUTE_TYPE) -> Result<Vec<u8>> {
+        match self.get(kind).unwrap_or_default() {
+            value if value.is_empty() || (value.len() == 8 && value.iter().all(u8::is_ascii_digit)) => {
+                Ok(value.to_vec())
+            }
+            _ => Err(not_a_value(kind)),
+        }
     }
 
     /// The cipher by key type and length.
@@ -196,7 +227,10 @@ impl Template {
             },
             CKK_DES2 if bytes.unwrap_or(16) == 16 => Ok("3des-ede2".into()),
             CKK_DES3 if bytes.unwrap_or(24) == 24 => Ok("3des-ede3".into()),
-            CKK_DES2 | CKK_DES3 => Err(Rv(CKR_KEY_SIZE_RANGE)),
+            CKK_DES2 | CKK_DES3 => Err(because(
+                CKR_KEY_SIZE_RANGE,
+                "keys of Triple DES have 16 bytes (CKK_DES2) or 24 (CKK_DES3)",
+            )),
             other => {
                 Err(because(CKR_TEMPLATE_INCONSISTENT, format!("the nodes have no keys of type {other:#x}")))
             }
@@ -204,8 +238,13 @@ impl Template {
     }
 
     fn mechanisms(&self, cipher: &str) -> Result<Option<Vec<u64>>> {
+        const BYTES: usize = size_of::<CK_ULONG>();
         let Some(value) = self.get(CKA_ALLOWED_MECHANISMS) else { return Ok(None) };
-        let list: Vec<CK_ULONG> = numbers(value)?;
+        let (numbers, rest) = value.as_chunks::<BYTES>();
+        if !rest.is_empty() {
+            return Err(not_a_value(CKA_ALLOWED_MECHANISMS));
+        }
+        let list: Vec<CK_ULONG> = numbers.iter().map(|number| CK_ULONG::from_ne_bytes(*number)).collect();
         for kind in &list {
             if entry(*kind).map(|entry| Some(entry.family)).unwrap_or(None) != family_of(cipher) {
                 return Err(because(
@@ -217,8 +256,9 @@ impl Template {
         Ok(Some(list))
     }
 
-    /// What the key is for, and which attributes are off although nodes do not distinguish them. Without any it encrypts and decrypts.
-    /// No key of Triple DES wraps: programs that ask for every use at once get the others.
+    /// What the key is for, and which attributes are off although nodes do not distinguish them. If the template says nothing of uses, it
+    /// encrypts and decrypts. If it says that there are none, it is for nothing, as the standard allows: it can only leave, wrapped, if it is
+    /// extractable. No key of Triple DES wraps: programs that ask for every use at once get the others.
     fn usage(&self, cipher: &str, mechanisms: &Option<Vec<u64>>) -> Result<(Vec<Usage>, Vec<u64>)> {
         let mut on = Vec::new();
         for (kind, _) in USES {
@@ -237,6 +277,9 @@ impl Template {
                 (CKA_DECRYPT, CKF_DECRYPT),
                 (CKA_SIGN, CKF_SIGN),
                 (CKA_VERIFY, CKF_VERIFY),
+                (CKA_WRAP, CKF_WRAP),
+                (CKA_UNWRAP, CKF_UNWRAP),
+                (CKA_DERIVE, CKF_DERIVE),
             ] {
                 let by_default = match mechanisms {
                     None => kind == CKA_ENCRYPT || kind == CKA_DECRYPT,
@@ -248,15 +291,19 @@ impl Template {
             }
         }
         if family_of(cipher) == Some(Family::Des) {
+            let asks_for_some = !on.is_empty();
             on.retain(|kind| ![CKA_WRAP, CKA_UNWRAP].contains(kind));
+            if asks_for_some && on.is_empty() {
+                return Err(because(
+                    CKR_TEMPLATE_INCONSISTENT,
+                    "the nodes wrap and unwrap under keys of AES only",
+                ));
+            }
         }
         let mut usage: Vec<Usage> =
             USES.iter().filter(|(kind, _)| on.contains(kind)).map(|(_, usage)| *usage).collect();
         usage.sort();
         usage.dedup();
-        if usage.is_empty() {
-            return Err(because(CKR_TEMPLATE_INCONSISTENT, "the key is for nothing"));
-        }
         let off = USES.iter().filter(|(kind, of)| usage.contains(of) && !on.contains(kind));
         let off = off.map(|(kind, _)| *kind).collect();
         Ok((usage, off))
@@ -290,7 +337,7 @@ fn modes_for(token: &TokenSettings, cipher: &str, usage: &[Usage], mechanisms: O
             modes.push(Mode::Ecb);
         }
     }
-    modes.retain(|mode| if *mode == Mode::Cmac { usage.contains(&Usage::Mac) } else { is_for_data });
+    retain_used(&mut modes, usage);
     // Nodes refuse CBC beside some modes. A key for single blocks serves it, too.
     if why_apart(&modes).is_some() {
         modes.iter_mut().filter(|mode| **mode == Mode::Cbc).for_each(|mode| *mode = Mode::Ecb);
@@ -298,6 +345,12 @@ fn modes_for(token: &TokenSettings, cipher: &str, usage: &[Usage], mechanisms: O
     modes.sort();
     modes.dedup();
     modes
+}
+
+/// Keeps the modes that a key with these uses needs: nodes refuse others.
+pub(crate) fn retain_used(modes: &mut Vec<Mode>, usage: &[Usage]) {
+    let is_for_data = usage.contains(&Usage::Encrypt) || usage.contains(&Usage::Decrypt);
+    modes.retain(|mode| if *mode == Mode::Cmac { usage.contains(&Usage::Mac) } else { is_for_data });
 }
 
 /// The name of a key: after the label, if nodes take that and no key has it.
@@ -325,23 +378,6 @@ pub(crate) fn readable(label: &[u8]) -> String {
     str::from_utf8(label).ok().filter(fits).unwrap_or_default().to_owned()
 }
 
-pub(crate) fn date(value: Option<&[u8]>) -> Result<Vec<u8>> {
-    match value.unwrap_or_default() {
-        value if value.is_empty() || (value.len() == 8 && value.iter().all(u8::is_ascii_digit)) => {
-            Ok(value.to_vec())
-        }
-        _ => Err(Rv(CKR_ATTRIBUTE_VALUE_INVALID)),
-    }
-}
-
-pub(crate) fn number(value: &[u8]) -> Result<CK_ULONG> {
-    value.try_into().map(CK_ULONG::from_ne_bytes).map_err(|_| Rv(CKR_ATTRIBUTE_VALUE_INVALID))
-}
-
-fn numbers(value: &[u8]) -> Result<Vec<CK_ULONG>> {
-    const BYTES: usize = size_of::<CK_ULONG>();
-    if !value.len().is_multiple_of(BYTES) {
-        return Err(Rv(CKR_ATTRIBUTE_VALUE_INVALID));
-    }
-    value.chunks(BYTES).map(number).collect()
+fn not_a_value(kind: CK_ATTRIBUTE_TYPE) -> Rv {
+    because(CKR_ATTRIBUTE_VALUE_INVALID, format!("attribute {kind:#x} cannot have the value that was given"))
 }

@@ -259,7 +259,7 @@ impl Token {
             } else if !waits || Instant::now() >= until {
                 return Err(of_client(&error, doing));
             }
-            crate::log::line(&format!("asked again: {error}"));
+            crate::log::detail(&format!("asked again: {error}"));
             std::thread::sleep(BETWEEN);
         }
     }

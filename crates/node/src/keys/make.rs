@@ -95,8 +95,9 @@ pub(crate) fn check_description(label: &str, attributes: &[u8]) -> Result<(), St
 fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     let is_for = |usage: Usage| key.usage.contains(&usage);
     let without_mode = [Usage::Wrap, Usage::Unwrap, Usage::Derive, Usage::Kdf];
-    if key.usage.is_empty() || !key.usage.is_sorted_by(|a, b| a < b) {
-        return Err("a key is made for one usage at least, each named once and in order".into());
+    // A key for nothing is made, as PKCS#11 has it: all that it can do is to leave, wrapped, if it is wrappable.
+    if !key.usage.is_sorted_by(|a, b| a < b) {
+        return Err("each usage of a key is named once, and in order".into());
     }
     if !key.modes.is_sorted_by(|a, b| a < b) {
         return Err("each mode of a key is named once, and in order".into());
@@ -111,7 +112,7 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     for mode in &key.modes {
         match mode {
             Mode::Cmac if !is_for(Usage::Mac) => return Err("a key for cmac needs the usage mac".into()),
-            Mode::Tr31 if key.modes.len() > 1 || !key.usage.iter().all(wraps) => {
+            Mode::Tr31 if key.modes.len() > 1 || key.usage.is_empty() || !key.usage.iter().all(wraps) => {
                 return Err("a key for tr31 has no other mode, and no usage except wrap and unwrap".into());
             }
             // Another mode beside it is refused with the reason ([`why_apart`]).
@@ -345,15 +346,18 @@ mod tests {
             (&[], &[Kdf]),
             (&[Tr31], &[Wrap, Unwrap]),
             (&[Ff1], &[Tokenize]),
+            (&[], &[]),
         ] {
             assert_eq!(checked("aes-256", modes, usage), Ok(()));
         }
         assert_eq!(checked("3des-ede3", &[], &[Derive]), Ok(()));
         assert_eq!(checked("3des-ede2", &[Tr31], &[Unwrap]), Ok(()));
         for (cipher, modes, usage, why) in [
-            ("aes-128", &[Gcm][..], &[][..], "one usage at least"),
-            ("aes-128", &[Gcm], &[Decrypt, Encrypt], "once and in order"),
-            ("aes-128", &[Gcm], &[Encrypt, Encrypt], "once and in order"),
+            ("aes-128", &[Gcm][..], &[][..], "gcm needs the usage encrypt or decrypt"),
+            ("aes-128", &[Cmac], &[], "cmac needs the usage mac"),
+            ("aes-128", &[Ff1], &[], "the usage tokenize alone"),
+            ("aes-128", &[Gcm], &[Decrypt, Encrypt], "once, and in order"),
+            ("aes-128", &[Gcm], &[Encrypt, Encrypt], "once, and in order"),
             ("aes-128", &[], &[Encrypt], "one mode at least"),
             ("aes-128", &[Gcm], &[Wrap], "gcm needs the usage encrypt or decrypt"),
             ("aes-128", &[Gcm, Cmac], &[Encrypt], "cmac needs the usage mac"),

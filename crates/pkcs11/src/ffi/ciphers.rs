@@ -36,7 +36,7 @@ unsafe fn begin(
     })
 }
 
-/// Goes on. An error ends it; so does the last part, if its bytes were given.
+/// Goes on. An error ends it, also that of a length without a place; so does the last part, if its bytes were given.
 unsafe fn go_on(
     of: CK_SESSION_HANDLE,
     direction: Direction,
@@ -48,7 +48,7 @@ unsafe fn go_on(
     let mut operations = session.operations();
     let place = place(direction)(&mut operations);
     let operation = place.as_mut().ok_or(NOT_BEGUN)?;
-    let mut ends = false;
+    let mut ends = len.is_null();
     let outcome = unsafe {
         give(out, len, |room| {
             let made = work(operation, room);
@@ -66,7 +66,8 @@ unsafe fn go_on(
     outcome
 }
 
-pub(super) unsafe extern "C" fn encrypt_init(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_EncryptInit(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     key: CK_OBJECT_HANDLE,
@@ -74,7 +75,8 @@ pub(super) unsafe extern "C" fn encrypt_init(
     unsafe { begin(of, how, key, Direction::Encrypt) }
 }
 
-pub(super) unsafe extern "C" fn decrypt_init(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_DecryptInit(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     key: CK_OBJECT_HANDLE,
@@ -106,7 +108,8 @@ unsafe fn part(
     })
 }
 
-pub(super) unsafe extern "C" fn encrypt(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_Encrypt(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -116,7 +119,8 @@ pub(super) unsafe extern "C" fn encrypt(
     unsafe { whole(of, (from, count), (out, len), Direction::Encrypt) }
 }
 
-pub(super) unsafe extern "C" fn decrypt(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_Decrypt(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -126,7 +130,8 @@ pub(super) unsafe extern "C" fn decrypt(
     unsafe { whole(of, (from, count), (out, len), Direction::Decrypt) }
 }
 
-pub(super) unsafe extern "C" fn encrypt_update(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_EncryptUpdate(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -136,7 +141,8 @@ pub(super) unsafe extern "C" fn encrypt_update(
     unsafe { part(of, (from, count), (out, len), Direction::Encrypt) }
 }
 
-pub(super) unsafe extern "C" fn decrypt_update(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_DecryptUpdate(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -146,7 +152,8 @@ pub(super) unsafe extern "C" fn decrypt_update(
     unsafe { part(of, (from, count), (out, len), Direction::Decrypt) }
 }
 
-pub(super) unsafe extern "C" fn encrypt_final(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_EncryptFinal(
     of: CK_SESSION_HANDLE,
     out: *mut CK_BYTE,
     len: *mut CK_ULONG,
@@ -156,7 +163,8 @@ pub(super) unsafe extern "C" fn encrypt_final(
     })
 }
 
-pub(super) unsafe extern "C" fn decrypt_final(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_DecryptFinal(
     of: CK_SESSION_HANDLE,
     out: *mut CK_BYTE,
     len: *mut CK_ULONG,

@@ -35,7 +35,8 @@ fn blank<const N: usize>(text: &str) -> [u8; N] {
 
 // SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.
 
-pub(super) unsafe extern "C" fn initialize(arguments: *mut c_void) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_Initialize(arguments: *mut c_void) -> CK_RV {
     entry(|| {
         if !arguments.is_null() {
             let given: CK_C_INITIALIZE_ARGS = unsafe { read(arguments.cast()) }?;
@@ -63,7 +64,8 @@ pub(super) unsafe extern "C" fn initialize(arguments: *mut c_void) -> CK_RV {
     })
 }
 
-pub(super) unsafe extern "C" fn finalize(reserved: *mut c_void) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_Finalize(reserved: *mut c_void) -> CK_RV {
     entry(|| {
         if !reserved.is_null() {
             return Err(Rv(CKR_ARGUMENTS_BAD));
@@ -74,7 +76,8 @@ pub(super) unsafe extern "C" fn finalize(reserved: *mut c_void) -> CK_RV {
     })
 }
 
-pub(super) unsafe extern "C" fn get_info(to: *mut CK_INFO) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GetInfo(to: *mut CK_INFO) -> CK_RV {
     entry(|| {
         process::module()?;
         let info = CK_INFO {
@@ -101,7 +104,8 @@ unsafe fn list<T: Copy>(all: &[T], to: *mut T, count: *mut CK_ULONG) -> Result<(
     all.iter().enumerate().try_for_each(|(i, one)| unsafe { write(to.add(i), *one) })
 }
 
-pub(super) unsafe extern "C" fn get_slot_list(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GetSlotList(
     _: CK_BBOOL,
     to: *mut CK_SLOT_ID,
     count: *mut CK_ULONG,
@@ -112,7 +116,8 @@ pub(super) unsafe extern "C" fn get_slot_list(
     })
 }
 
-pub(super) unsafe extern "C" fn get_slot_info(slot: CK_SLOT_ID, to: *mut CK_SLOT_INFO) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GetSlotInfo(slot: CK_SLOT_ID, to: *mut CK_SLOT_INFO) -> CK_RV {
     entry(|| {
         let module = process::module()?;
         let token = module.token(slot)?;
@@ -127,7 +132,8 @@ pub(super) unsafe extern "C" fn get_slot_info(slot: CK_SLOT_ID, to: *mut CK_SLOT
     })
 }
 
-pub(super) unsafe extern "C" fn get_token_info(slot: CK_SLOT_ID, to: *mut CK_TOKEN_INFO) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GetTokenInfo(slot: CK_SLOT_ID, to: *mut CK_TOKEN_INFO) -> CK_RV {
     entry(|| {
         let module = process::module()?;
         let token = module.token(slot)?;
@@ -158,7 +164,8 @@ pub(super) unsafe extern "C" fn get_token_info(slot: CK_SLOT_ID, to: *mut CK_TOK
     })
 }
 
-pub(super) unsafe extern "C" fn get_mechanism_list(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GetMechanismList(
     slot: CK_SLOT_ID,
     to: *mut CK_MECHANISM_TYPE,
     count: *mut CK_ULONG,
@@ -169,7 +176,8 @@ pub(super) unsafe extern "C" fn get_mechanism_list(
     })
 }
 
-pub(super) unsafe extern "C" fn get_mechanism_info(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GetMechanismInfo(
     slot: CK_SLOT_ID,
     kind: CK_MECHANISM_TYPE,
     to: *mut CK_MECHANISM_INFO,
@@ -184,7 +192,8 @@ pub(super) unsafe extern "C" fn get_mechanism_info(
     })
 }
 
-pub(super) unsafe extern "C" fn init_token(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_InitToken(
     slot: CK_SLOT_ID,
     pin: *mut CK_UTF8CHAR,
     len: CK_ULONG,
@@ -213,7 +222,8 @@ unsafe fn pin<'p>(from: *const CK_UTF8CHAR, len: CK_ULONG) -> Result<&'p [u8]> {
     }
 }
 
-pub(super) unsafe extern "C" fn init_pin(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_InitPIN(
     of: CK_SESSION_HANDLE,
     pin: *mut CK_UTF8CHAR,
     len: CK_ULONG,
@@ -224,7 +234,8 @@ pub(super) unsafe extern "C" fn init_pin(
     })
 }
 
-pub(super) unsafe extern "C" fn set_pin(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_SetPIN(
     of: CK_SESSION_HANDLE,
     old: *mut CK_UTF8CHAR,
     old_len: CK_ULONG,
@@ -238,7 +249,8 @@ pub(super) unsafe extern "C" fn set_pin(
     })
 }
 
-pub(super) unsafe extern "C" fn open_session(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_OpenSession(
     slot: CK_SLOT_ID,
     flags: CK_FLAGS,
     _: *mut c_void,
@@ -254,15 +266,18 @@ pub(super) unsafe extern "C" fn open_session(
     })
 }
 
-pub(super) unsafe extern "C" fn close_session(of: CK_SESSION_HANDLE) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_CloseSession(of: CK_SESSION_HANDLE) -> CK_RV {
     entry(|| process::module()?.close(of))
 }
 
-pub(super) unsafe extern "C" fn close_all_sessions(slot: CK_SLOT_ID) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_CloseAllSessions(slot: CK_SLOT_ID) -> CK_RV {
     entry(|| process::module()?.close_all(slot))
 }
 
-pub(super) unsafe extern "C" fn get_session_info(of: CK_SESSION_HANDLE, to: *mut CK_SESSION_INFO) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GetSessionInfo(of: CK_SESSION_HANDLE, to: *mut CK_SESSION_INFO) -> CK_RV {
     entry(|| {
         let session = session(of)?;
         let writes = if session.is_writable { CKF_RW_SESSION } else { 0 };
@@ -276,7 +291,8 @@ pub(super) unsafe extern "C" fn get_session_info(of: CK_SESSION_HANDLE, to: *mut
     })
 }
 
-pub(super) unsafe extern "C" fn login(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_Login(
     of: CK_SESSION_HANDLE,
     who: CK_USER_TYPE,
     pin: *mut CK_UTF8CHAR,
@@ -296,14 +312,16 @@ pub(super) unsafe extern "C" fn login(
     })
 }
 
-pub(super) unsafe extern "C" fn logout(of: CK_SESSION_HANDLE) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_Logout(of: CK_SESSION_HANDLE) -> CK_RV {
     entry(|| {
         let module = process::module()?;
         module.log_out(&module.session(of)?.token)
     })
 }
 
-pub(super) unsafe extern "C" fn session_cancel(of: CK_SESSION_HANDLE, flags: CK_FLAGS) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_SessionCancel(of: CK_SESSION_HANDLE, flags: CK_FLAGS) -> CK_RV {
     entry(|| {
         let session = session(of)?;
         let mut operations = session.operations();
@@ -347,7 +365,8 @@ pub(super) unsafe extern "C" fn session_cancel(of: CK_SESSION_HANDLE, flags: CK_
     })
 }
 
-pub(super) unsafe extern "C" fn seed_random(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_SeedRandom(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     len: CK_ULONG,
@@ -358,7 +377,8 @@ pub(super) unsafe extern "C" fn seed_random(
     })
 }
 
-pub(super) unsafe extern "C" fn generate_random(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GenerateRandom(
     of: CK_SESSION_HANDLE,
     to: *mut CK_BYTE,
     len: CK_ULONG,

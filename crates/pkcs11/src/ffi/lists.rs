@@ -4,116 +4,49 @@ use std::ptr;
 
 use cryptoki_sys::*;
 
+use super::ciphers::*;
+use super::entry;
+use super::general::*;
 use super::memory::{bytes, read, write};
-use super::{ciphers, entry, general, messages, objects, signing, unsupported};
+use super::messages::*;
+use super::objects::*;
+use super::signing::*;
+use super::unsupported::*;
 use crate::rv::{Result, Rv};
 
-/// A list of functions: those of 2.40, and more.
+/// A list of functions: those of 2.40, and more. Each is a symbol of the library, too, for programs that are linked with it or look it up.
 macro_rules! list {
-    ($list:ident, $major:literal, $minor:literal, { $($more:tt)* }) => {
-        $list {
-            version: CK_VERSION { major: $major, minor: $minor },
-            C_Initialize: Some(general::initialize),
-            C_Finalize: Some(general::finalize),
-            C_GetInfo: Some(general::get_info),
-            C_GetFunctionList: Some(C_GetFunctionList),
-            C_GetSlotList: Some(general::get_slot_list),
-            C_GetSlotInfo: Some(general::get_slot_info),
-            C_GetTokenInfo: Some(general::get_token_info),
-            C_GetMechanismList: Some(general::get_mechanism_list),
-            C_GetMechanismInfo: Some(general::get_mechanism_info),
-            C_InitToken: Some(general::init_token),
-            C_InitPIN: Some(general::init_pin),
-            C_SetPIN: Some(general::set_pin),
-            C_OpenSession: Some(general::open_session),
-            C_CloseSession: Some(general::close_session),
-            C_CloseAllSessions: Some(general::close_all_sessions),
-            C_GetSessionInfo: Some(general::get_session_info),
-            C_GetOperationState: Some(unsupported::get_operation_state),
-            C_SetOperationState: Some(unsupported::set_operation_state),
-            C_Login: Some(general::login),
-            C_Logout: Some(general::logout),
-            C_CreateObject: Some(objects::create_object),
-            C_CopyObject: Some(objects::copy_object),
-            C_DestroyObject: Some(objects::destroy_object),
-            C_GetObjectSize: Some(objects::get_object_size),
-            C_GetAttributeValue: Some(objects::get_attribute_value),
-            C_SetAttributeValue: Some(objects::set_attribute_value),
-            C_FindObjectsInit: Some(objects::find_objects_init),
-            C_FindObjects: Some(objects::find_objects),
-            C_FindObjectsFinal: Some(objects::find_objects_final),
-            C_EncryptInit: Some(ciphers::encrypt_init),
-            C_Encrypt: Some(ciphers::encrypt),
-            C_EncryptUpdate: Some(ciphers::encrypt_update),
-            C_EncryptFinal: Some(ciphers::encrypt_final),
-            C_DecryptInit: Some(ciphers::decrypt_init),
-            C_Decrypt: Some(ciphers::decrypt),
-            C_DecryptUpdate: Some(ciphers::decrypt_update),
-            C_DecryptFinal: Some(ciphers::decrypt_final),
-            C_DigestInit: Some(signing::digest_init),
-            C_Digest: Some(signing::digest),
-            C_DigestUpdate: Some(signing::digest_update),
-            C_DigestKey: Some(signing::digest_key),
-            C_DigestFinal: Some(signing::digest_final),
-            C_SignInit: Some(signing::sign_init),
-            C_Sign: Some(signing::sign),
-            C_SignUpdate: Some(signing::sign_update),
-            C_SignFinal: Some(signing::sign_final),
-            C_SignRecoverInit: Some(unsupported::sign_recover_init),
-            C_SignRecover: Some(unsupported::sign_recover),
-            C_VerifyInit: Some(signing::verify_init),
-            C_Verify: Some(signing::verify),
-            C_VerifyUpdate: Some(signing::verify_update),
-            C_VerifyFinal: Some(signing::verify_final),
-            C_VerifyRecoverInit: Some(unsupported::verify_recover_init),
-            C_VerifyRecover: Some(unsupported::verify_recover),
-            C_DigestEncryptUpdate: Some(unsupported::digest_encrypt_update),
-            C_DecryptDigestUpdate: Some(unsupported::decrypt_digest_update),
-            C_SignEncryptUpdate: Some(unsupported::sign_encrypt_update),
-            C_DecryptVerifyUpdate: Some(unsupported::decrypt_verify_update),
-            C_GenerateKey: Some(objects::generate_key),
-            C_GenerateKeyPair: Some(unsupported::generate_key_pair),
-            C_WrapKey: Some(objects::wrap_key),
-            C_UnwrapKey: Some(objects::unwrap_key),
-            C_DeriveKey: Some(objects::derive_key),
-            C_SeedRandom: Some(general::seed_random),
-            C_GenerateRandom: Some(general::generate_random),
-            C_GetFunctionStatus: Some(unsupported::get_function_status),
-            C_CancelFunction: Some(unsupported::cancel_function),
-            C_WaitForSlotEvent: Some(unsupported::wait_for_slot_event),
+    ($list:ident, $major:literal, $minor:literal, [$($more:ident)*]) => {
+        list!(@ $list, $major, $minor, [
+            C_Initialize C_Finalize C_GetInfo C_GetFunctionList C_GetSlotList C_GetSlotInfo C_GetTokenInfo
+            C_GetMechanismList C_GetMechanismInfo C_InitToken C_InitPIN C_SetPIN C_OpenSession
+            C_CloseSession C_CloseAllSessions C_GetSessionInfo C_GetOperationState C_SetOperationState
+            C_Login C_Logout C_CreateObject C_CopyObject C_DestroyObject C_GetObjectSize C_GetAttributeValue
+            C_SetAttributeValue C_FindObjectsInit C_FindObjects C_FindObjectsFinal C_EncryptInit C_Encrypt
+            C_EncryptUpdate C_EncryptFinal C_DecryptInit C_Decrypt C_DecryptUpdate C_DecryptFinal
+            C_DigestInit C_Digest C_DigestUpdate C_DigestKey C_DigestFinal C_SignInit C_Sign C_SignUpdate
+            C_SignFinal C_SignRecoverInit C_SignRecover C_VerifyInit C_Verify C_VerifyUpdate C_VerifyFinal
+            C_VerifyRecoverInit C_VerifyRecover C_DigestEncryptUpdate C_DecryptDigestUpdate
+            C_SignEncryptUpdate C_DecryptVerifyUpdate C_GenerateKey C_GenerateKeyPair C_WrapKey C_UnwrapKey
+            C_DeriveKey C_SeedRandom C_GenerateRandom C_GetFunctionStatus C_CancelFunction
+            C_WaitForSlotEvent
             $($more)*
-        }
+        ])
+    };
+    (@ $list:ident, $major:literal, $minor:literal, [$($name:ident)*]) => {
+        $list { version: CK_VERSION { major: $major, minor: $minor }, $($name: Some($name),)* }
     };
 }
 
-static LIST: CK_FUNCTION_LIST = list!(CK_FUNCTION_LIST, 2, 40, {});
+static LIST: CK_FUNCTION_LIST = list!(CK_FUNCTION_LIST, 2, 40, []);
 
-static LIST_3_0: CK_FUNCTION_LIST_3_0 = list!(CK_FUNCTION_LIST_3_0, 3, 0, {
-    C_GetInterfaceList: Some(C_GetInterfaceList),
-    C_GetInterface: Some(C_GetInterface),
-    C_LoginUser: Some(unsupported::login_user),
-    C_SessionCancel: Some(general::session_cancel),
-    C_MessageEncryptInit: Some(messages::message_encrypt_init),
-    C_EncryptMessage: Some(messages::whole::<true>),
-    C_EncryptMessageBegin: Some(messages::begin::<true>),
-    C_EncryptMessageNext: Some(messages::next::<true>),
-    C_MessageEncryptFinal: Some(messages::message_encrypt_final),
-    C_MessageDecryptInit: Some(messages::message_decrypt_init),
-    C_DecryptMessage: Some(messages::whole::<false>),
-    C_DecryptMessageBegin: Some(messages::begin::<false>),
-    C_DecryptMessageNext: Some(messages::next::<false>),
-    C_MessageDecryptFinal: Some(messages::message_decrypt_final),
-    C_MessageSignInit: Some(unsupported::message_sign_init),
-    C_SignMessage: Some(unsupported::sign_message),
-    C_SignMessageBegin: Some(unsupported::sign_message_begin),
-    C_SignMessageNext: Some(unsupported::sign_message_next),
-    C_MessageSignFinal: Some(unsupported::message_sign_final),
-    C_MessageVerifyInit: Some(unsupported::message_verify_init),
-    C_VerifyMessage: Some(unsupported::verify_message),
-    C_VerifyMessageBegin: Some(unsupported::verify_message_begin),
-    C_VerifyMessageNext: Some(unsupported::verify_message_next),
-    C_MessageVerifyFinal: Some(unsupported::message_verify_final),
-});
+static LIST_3_0: CK_FUNCTION_LIST_3_0 = list!(CK_FUNCTION_LIST_3_0, 3, 0, [
+    C_GetInterfaceList C_GetInterface C_LoginUser C_SessionCancel C_MessageEncryptInit C_EncryptMessage
+    C_EncryptMessageBegin C_EncryptMessageNext C_MessageEncryptFinal C_MessageDecryptInit C_DecryptMessage
+    C_DecryptMessageBegin C_DecryptMessageNext C_MessageDecryptFinal C_MessageSignInit C_SignMessage
+    C_SignMessageBegin C_SignMessageNext C_MessageSignFinal C_MessageVerifyInit C_VerifyMessage
+    C_VerifyMessageBegin C_VerifyMessageNext C_MessageVerifyFinal
+]);
 
 /// Interfaces, which are pointers to what never changes.
 struct Interfaces([CK_INTERFACE; 2]);

@@ -5,7 +5,7 @@ use std::slice;
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::rv::{Result, Rv};
+use crate::rv::{Result, Rv, because};
 use crate::session::Output;
 use crate::template::Template;
 
@@ -110,12 +110,18 @@ pub(super) unsafe fn template(from: *const CK_ATTRIBUTE, count: CK_ULONG) -> Res
     let mut attributes = Vec::new();
     // SAFETY: the caller vouches for it.
     for attribute in unsafe { self::attributes(from, count) }? {
+        let refused = |why| {
+            because(
+                CKR_ATTRIBUTE_VALUE_INVALID,
+                format!("the value of attribute {:#x} {why}", attribute.type_),
+            )
+        };
         if attribute.ulValueLen > MOST_VALUE {
-            return Err(Rv(CKR_ATTRIBUTE_VALUE_INVALID));
+            return Err(refused("is longer than a mebibyte"));
         }
         // SAFETY: as above.
         let value = unsafe { bytes(attribute.pValue.cast(), attribute.ulValueLen) };
-        let value = value.map_err(|_| Rv(CKR_ATTRIBUTE_VALUE_INVALID))?;
+        let value = value.map_err(|_| refused("is at null"))?;
         attributes.push((attribute.type_, Zeroizing::new(value.to_vec())));
     }
     Ok(Template(attributes))

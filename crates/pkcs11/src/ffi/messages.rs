@@ -36,36 +36,12 @@ fn messages(operations: &mut Operations, direction: Direction) -> &mut Option<Me
     }
 }
 
-pub(super) unsafe extern "C" fn message_encrypt_init(
-    of: CK_SESSION_HANDLE,
-    how: *mut CK_MECHANISM,
-    key: CK_OBJECT_HANDLE,
-) -> CK_RV {
-    unsafe { begin_messages(of, how, key, Direction::Encrypt) }
-}
-
-pub(super) unsafe extern "C" fn message_decrypt_init(
-    of: CK_SESSION_HANDLE,
-    how: *mut CK_MECHANISM,
-    key: CK_OBJECT_HANDLE,
-) -> CK_RV {
-    unsafe { begin_messages(of, how, key, Direction::Decrypt) }
-}
-
 fn end_messages(of: CK_SESSION_HANDLE, direction: Direction) -> CK_RV {
     entry(|| {
         let session = session(of)?;
         let ended = messages(&mut session.operations(), direction).take();
         ended.map(drop).ok_or(NOT_BEGUN)
     })
-}
-
-pub(super) unsafe extern "C" fn message_encrypt_final(of: CK_SESSION_HANDLE) -> CK_RV {
-    end_messages(of, Direction::Encrypt)
-}
-
-pub(super) unsafe extern "C" fn message_decrypt_final(of: CK_SESSION_HANDLE) -> CK_RV {
-    end_messages(of, Direction::Decrypt)
 }
 
 /// What happens to the tag of a message's parameter.
@@ -104,11 +80,6 @@ unsafe fn message_parameter(
     Ok((parameter, given))
 }
 
-/// Of a function of which there is one for each direction.
-fn direction(encrypts: bool) -> Direction {
-    if encrypts { Direction::Encrypt } else { Direction::Decrypt }
-}
-
 /// One message in one part.
 unsafe fn one_message(
     of: CK_SESSION_HANDLE,
@@ -144,21 +115,6 @@ unsafe fn one_message(
     })
 }
 
-pub(super) unsafe extern "C" fn whole<const ENCRYPTS: bool>(
-    of: CK_SESSION_HANDLE,
-    parameter: *mut c_void,
-    parameter_len: CK_ULONG,
-    additional: *mut CK_BYTE,
-    additional_len: CK_ULONG,
-    from: *mut CK_BYTE,
-    count: CK_ULONG,
-    out: *mut CK_BYTE,
-    len: *mut CK_ULONG,
-) -> CK_RV {
-    let (parameter, additional) = ((parameter, parameter_len), (additional, additional_len));
-    unsafe { one_message(of, parameter, additional, (from, count), (out, len), direction(ENCRYPTS)) }
-}
-
 /// Begins a message that comes in parts. A nonce of the nodes is written here.
 unsafe fn begin_parts(
     of: CK_SESSION_HANDLE,
@@ -179,62 +135,133 @@ unsafe fn begin_parts(
     })
 }
 
-/// Takes a part of a message.
+/// Takes a part of a message. As the standard has it, an error ends the message, except that of a buffer that is too small; the messages after
+/// it go on.
 unsafe fn next_part(
     of: CK_SESSION_HANDLE,
-    (parameter, parameter_len): (*mut c_void, CK_ULONG),
-    (from, count): (*mut CK_BYTE, CK_ULONG),
-    (out, len): (*mut CK_BYTE, *mut CK_ULONG),
-    (flags, direction): (CK_FLAGS, Direction),
+    parameter: (*mut c_void, CK_ULONG),
+    part: (*mut CK_BYTE, CK_ULONG),
+    out: (*mut CK_BYTE, *mut CK_ULONG),
+    flags: CK_FLAGS,
+    direction: Direction,
 ) -> CK_RV {
     entry(|| {
         let session = session(of)?;
         let mut operations = session.operations();
         let messages = messages(&mut operations, direction).as_mut().ok_or(NOT_BEGUN)?;
-        if flags & !CKF_END_OF_MESSAGE != 0 {
-            return Err(Rv(CKR_ARGUMENTS_BAD));
+        let outcome = unsafe { take_part(messages, parameter, part, out, flags, direction) };
+        if outcome.is_err_and(|rv| rv != Rv(CKR_BUFFER_TOO_SMALL)) {
+            messages.end_parts();
         }
-        let is_last = flags != 0;
-        let tag = match direction {
-            _ if !is_last => Tag::Later,
-            Direction::Encrypt => Tag::Made,
-            Direction::Decrypt => Tag::Given,
-        };
-        let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, tag) }?;
-        let data = unsafe { bytes(from, count) }?;
-        let make = |room| {
-            let (output, made) = messages.part(&parameter, data, (is_last, room))?;
-            if let Some(tag) = made {
-                // As many bytes as its place has: the message has compared that.
-                unsafe { copy(places.pTag, &tag) }?;
-            }
-            Ok(output)
-        };
-        unsafe { give(out, len, make) }
+        outcome
     })
 }
 
-pub(super) unsafe extern "C" fn begin<const ENCRYPTS: bool>(
-    of: CK_SESSION_HANDLE,
-    parameter: *mut c_void,
-    parameter_len: CK_ULONG,
-    additional: *mut CK_BYTE,
-    additional_len: CK_ULONG,
-) -> CK_RV {
-    unsafe { begin_parts(of, (parameter, parameter_len), (additional, additional_len), direction(ENCRYPTS)) }
+unsafe fn take_part(
+    messages: &mut Messages,
+    (parameter, parameter_len): (*mut c_void, CK_ULONG),
+    (from, count): (*mut CK_BYTE, CK_ULONG),
+    (out, len): (*mut CK_BYTE, *mut CK_ULONG),
+    flags: CK_FLAGS,
+    direction: Direction,
+) -> Result<()> {
+    messages.refuse_none_under_way()?;
+    if flags & !CKF_END_OF_MESSAGE != 0 {
+        return Err(Rv(CKR_ARGUMENTS_BAD));
+    }
+    let is_last = flags != 0;
+    let tag = match direction {
+        _ if !is_last => Tag::Later,
+        Direction::Encrypt => Tag::Made,
+        Direction::Decrypt => Tag::Given,
+    };
+    let (parameter, places) = unsafe { message_parameter(parameter, parameter_len, tag) }?;
+    let data = unsafe { bytes(from, count) }?;
+    let make = |room| {
+        let (output, made) = messages.part(&parameter, data, (is_last, room))?;
+        if let Some(tag) = made {
+            // As many bytes as its place has: the message has compared that.
+            unsafe { copy(places.pTag, &tag) }?;
+        }
+        Ok(output)
+    };
+    unsafe { give(out, len, make) }
 }
 
-pub(super) unsafe extern "C" fn next<const ENCRYPTS: bool>(
-    of: CK_SESSION_HANDLE,
-    parameter: *mut c_void,
-    parameter_len: CK_ULONG,
-    from: *mut CK_BYTE,
-    count: CK_ULONG,
-    out: *mut CK_BYTE,
-    len: *mut CK_ULONG,
-    flags: CK_FLAGS,
-) -> CK_RV {
-    unsafe {
-        next_part(of, (parameter, parameter_len), (from, count), (out, len), (flags, direction(ENCRYPTS)))
-    }
+/// The functions of one direction.
+macro_rules! of_direction {
+    ($direction:expr, $init:ident, $whole:ident, $begin:ident, $next:ident, $end:ident) => {
+        #[unsafe(no_mangle)]
+        pub(super) unsafe extern "C" fn $init(
+            of: CK_SESSION_HANDLE,
+            how: *mut CK_MECHANISM,
+            key: CK_OBJECT_HANDLE,
+        ) -> CK_RV {
+            unsafe { begin_messages(of, how, key, $direction) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub(super) unsafe extern "C" fn $whole(
+            of: CK_SESSION_HANDLE,
+            parameter: *mut c_void,
+            parameter_len: CK_ULONG,
+            additional: *mut CK_BYTE,
+            additional_len: CK_ULONG,
+            from: *mut CK_BYTE,
+            count: CK_ULONG,
+            out: *mut CK_BYTE,
+            len: *mut CK_ULONG,
+        ) -> CK_RV {
+            let (parameter, additional) = ((parameter, parameter_len), (additional, additional_len));
+            unsafe { one_message(of, parameter, additional, (from, count), (out, len), $direction) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub(super) unsafe extern "C" fn $begin(
+            of: CK_SESSION_HANDLE,
+            parameter: *mut c_void,
+            parameter_len: CK_ULONG,
+            additional: *mut CK_BYTE,
+            additional_len: CK_ULONG,
+        ) -> CK_RV {
+            unsafe { begin_parts(of, (parameter, parameter_len), (additional, additional_len), $direction) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub(super) unsafe extern "C" fn $next(
+            of: CK_SESSION_HANDLE,
+            parameter: *mut c_void,
+            parameter_len: CK_ULONG,
+            from: *mut CK_BYTE,
+            count: CK_ULONG,
+            out: *mut CK_BYTE,
+            len: *mut CK_ULONG,
+            flags: CK_FLAGS,
+        ) -> CK_RV {
+            unsafe { next_part(of, (parameter, parameter_len), (from, count), (out, len), flags, $direction) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub(super) unsafe extern "C" fn $end(of: CK_SESSION_HANDLE) -> CK_RV {
+            end_messages(of, $direction)
+        }
+    };
 }
+
+of_direction!(
+    Direction::Encrypt,
+    C_MessageEncryptInit,
+    C_EncryptMessage,
+    C_EncryptMessageBegin,
+    C_EncryptMessageNext,
+    C_MessageEncryptFinal
+);
+
+of_direction!(
+    Direction::Decrypt,
+    C_MessageDecryptInit,
+    C_DecryptMessage,
+    C_DecryptMessageBegin,
+    C_DecryptMessageNext,
+    C_MessageDecryptFinal
+);

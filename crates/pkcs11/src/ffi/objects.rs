@@ -18,7 +18,8 @@ unsafe fn handle(to: *mut CK_OBJECT_HANDLE, make: impl FnOnce() -> Result<CK_OBJ
     unsafe { write(to, handle) }
 }
 
-pub(super) unsafe extern "C" fn create_object(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_CreateObject(
     of: CK_SESSION_HANDLE,
     from: *mut CK_ATTRIBUTE,
     count: CK_ULONG,
@@ -31,7 +32,8 @@ pub(super) unsafe extern "C" fn create_object(
     })
 }
 
-pub(super) unsafe extern "C" fn copy_object(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_CopyObject(
     of: CK_SESSION_HANDLE,
     object: CK_OBJECT_HANDLE,
     from: *mut CK_ATTRIBUTE,
@@ -45,12 +47,14 @@ pub(super) unsafe extern "C" fn copy_object(
     })
 }
 
-pub(super) unsafe extern "C" fn destroy_object(of: CK_SESSION_HANDLE, object: CK_OBJECT_HANDLE) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_DestroyObject(of: CK_SESSION_HANDLE, object: CK_OBJECT_HANDLE) -> CK_RV {
     entry(|| objects::destroy(&*session(of)?, object))
 }
 
 /// The nodes do not say how much memory a key takes, and neither does SoftHSM.
-pub(super) unsafe extern "C" fn get_object_size(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GetObjectSize(
     of: CK_SESSION_HANDLE,
     object: CK_OBJECT_HANDLE,
     to: *mut CK_ULONG,
@@ -61,7 +65,8 @@ pub(super) unsafe extern "C" fn get_object_size(
     })
 }
 
-pub(super) unsafe extern "C" fn get_attribute_value(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GetAttributeValue(
     of: CK_SESSION_HANDLE,
     object: CK_OBJECT_HANDLE,
     to: *mut CK_ATTRIBUTE,
@@ -89,7 +94,8 @@ pub(super) unsafe extern "C" fn get_attribute_value(
     })
 }
 
-pub(super) unsafe extern "C" fn set_attribute_value(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_SetAttributeValue(
     of: CK_SESSION_HANDLE,
     object: CK_OBJECT_HANDLE,
     from: *mut CK_ATTRIBUTE,
@@ -101,7 +107,8 @@ pub(super) unsafe extern "C" fn set_attribute_value(
     })
 }
 
-pub(super) unsafe extern "C" fn find_objects_init(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_FindObjectsInit(
     of: CK_SESSION_HANDLE,
     from: *mut CK_ATTRIBUTE,
     count: CK_ULONG,
@@ -121,7 +128,8 @@ pub(super) unsafe extern "C" fn find_objects_init(
     })
 }
 
-pub(super) unsafe extern "C" fn find_objects(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_FindObjects(
     of: CK_SESSION_HANDLE,
     to: *mut CK_OBJECT_HANDLE,
     most: CK_ULONG,
@@ -142,7 +150,8 @@ pub(super) unsafe extern "C" fn find_objects(
     })
 }
 
-pub(super) unsafe extern "C" fn find_objects_final(of: CK_SESSION_HANDLE) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_FindObjectsFinal(of: CK_SESSION_HANDLE) -> CK_RV {
     entry(|| {
         let session = session(of)?;
         let found = session.operations().find.take();
@@ -150,7 +159,8 @@ pub(super) unsafe extern "C" fn find_objects_final(of: CK_SESSION_HANDLE) -> CK_
     })
 }
 
-pub(super) unsafe extern "C" fn generate_key(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_GenerateKey(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     from: *mut CK_ATTRIBUTE,
@@ -164,7 +174,8 @@ pub(super) unsafe extern "C" fn generate_key(
     })
 }
 
-pub(super) unsafe extern "C" fn wrap_key(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_WrapKey(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     wrapping: CK_OBJECT_HANDLE,
@@ -183,7 +194,8 @@ pub(super) unsafe extern "C" fn wrap_key(
     })
 }
 
-pub(super) unsafe extern "C" fn unwrap_key(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_UnwrapKey(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     unwrapping: CK_OBJECT_HANDLE,
@@ -201,7 +213,8 @@ pub(super) unsafe extern "C" fn unwrap_key(
     })
 }
 
-pub(super) unsafe extern "C" fn derive_key(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_DeriveKey(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     base: CK_OBJECT_HANDLE,

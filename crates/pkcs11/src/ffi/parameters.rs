@@ -4,14 +4,17 @@ use cryptoki_sys::*;
 
 use super::memory::{bytes, copy, read};
 use crate::mechanism::{Form, KdfPart, Mechanism, Parameter, entry};
-use crate::rv::{Result, Rv};
+use crate::rv::{Result, Rv, because};
 
 /// The most bytes of additional data, and of what a key is derived from: more than nodes take.
 const MOST: CK_ULONG = 1 << 20;
 /// The most parts of what a key is derived from.
 const MOST_PARTS: CK_ULONG = 64;
 
-const BAD: Rv = Rv(CKR_MECHANISM_PARAM_INVALID);
+/// A parameter is not as the standard has it.
+fn bad(why: &str) -> Rv {
+    because(CKR_MECHANISM_PARAM_INVALID, why)
+}
 
 /// The kind of a mechanism alone, where the parameter comes later.
 ///
@@ -47,7 +50,7 @@ pub(super) unsafe fn write_nonce(from: *const CK_MECHANISM, nonce: &[u8]) -> Res
     // SAFETY: the caller vouches for it, and the program for its IV.
     let gcm: CK_GCM_PARAMS = unsafe { structure(&read(from)?) }?;
     if gcm.ulIvLen as usize != nonce.len() {
-        return Err(BAD);
+        return Err(bad("the IV has changed its length during the call"));
     }
     // SAFETY: it has the length of the nonce.
     unsafe { copy(gcm.pIv, nonce) }
@@ -59,14 +62,18 @@ unsafe fn parameter(form: Form, given: &CK_MECHANISM) -> Result<Parameter> {
         // Programs give all kinds of things here, and other modules ignore them.
         Form::None => Ok(Parameter::None),
         Form::Initial(block) => {
-            let initial = unsafe { bytes(given.pParameter.cast(), given.ulParameterLen) }.map_err(|_| BAD)?;
-            if initial.len() == block { Ok(Parameter::Initial(initial.to_vec())) } else { Err(BAD) }
+            let not_a_block = || bad("the parameter is an initial block, as long as a block of the cipher");
+            let initial = unsafe { bytes(given.pParameter.cast(), given.ulParameterLen) };
+            match initial.map_err(|_| not_a_block())? {
+                initial if initial.len() == block => Ok(Parameter::Initial(initial.to_vec())),
+                _ => Err(not_a_block()),
+            }
         }
         Form::Counter => {
             let counter: CK_AES_CTR_PARAMS = unsafe { structure(given) }?;
             match counter.ulCounterBits {
                 bits @ 1..=128 => Ok(Parameter::Counter { bits, block: counter.cb }),
-                _ => Err(BAD),
+                _ => Err(bad("ulCounterBits is 1 to 128")),
             }
         }
         Form::Gcm => {
@@ -77,7 +84,7 @@ unsafe fn parameter(form: Form, given: &CK_MECHANISM) -> Result<Parameter> {
         }
         Form::Length => {
             let length: CK_ULONG = unsafe { structure(given) }?;
-            usize::try_from(length).map(Parameter::Length).map_err(|_| BAD)
+            usize::try_from(length).map(Parameter::Length).map_err(|_| bad("no code is that long"))
         }
         Form::Data => {
             let data: CK_KEY_DERIVATION_STRING_DATA = unsafe { structure(given) }?;
@@ -98,16 +105,16 @@ unsafe fn parameter(form: Form, given: &CK_MECHANISM) -> Result<Parameter> {
 }
 
 unsafe fn counter_kdf(kdf: &CK_SP800_108_KDF_PARAMS) -> Result<Parameter> {
-    if kdf.prfType != CKM_AES_CMAC
-        || kdf.ulAdditionalDerivedKeys != 0
-        || kdf.ulNumberOfDataParams > MOST_PARTS
-    {
-        return Err(BAD);
+    if kdf.prfType != CKM_AES_CMAC || kdf.ulAdditionalDerivedKeys != 0 {
+        return Err(bad("the nodes derive one key at a time, with CKM_AES_CMAC"));
     }
-    let (mut before, mut after, mut counter) = (Vec::new(), Vec::new(), None);
+    if kdf.ulNumberOfDataParams > MOST_PARTS {
+        return Err(bad("the data of a derivation have at most 64 parts"));
+    }
+    let (mut before, mut after, mut counter, mut has_length) = (Vec::new(), Vec::new(), None, false);
     for i in 0..kdf.ulNumberOfDataParams as usize {
         if kdf.pDataParams.is_null() {
-            return Err(BAD);
+            return Err(bad("pDataParams is null"));
         }
         // SAFETY: the program vouches for so many parts, and for what they point to.
         let part = unsafe { read(kdf.pDataParams.add(i)) }?;
@@ -117,7 +124,7 @@ unsafe fn counter_kdf(kdf: &CK_SP800_108_KDF_PARAMS) -> Result<Parameter> {
                 let format: CK_SP800_108_COUNTER_FORMAT = unsafe { sized(part.pValue, part.ulValueLen) }?;
                 let bits = format.ulWidthInBits;
                 if counter.is_some() || format.bLittleEndian != 0 || ![8, 16, 24, 32].contains(&bits) {
-                    return Err(BAD);
+                    return Err(bad("there is one counter, of 8, 16, 24 or 32 bits, the highest first"));
                 }
                 counter = Some(bits as u8);
                 continue;
@@ -132,19 +139,25 @@ unsafe fn counter_kdf(kdf: &CK_SP800_108_KDF_PARAMS) -> Result<Parameter> {
                 let of_blocks = match format.dkmLengthMethod {
                     CK_SP800_108_DKM_LENGTH_SUM_OF_KEYS => false,
                     CK_SP800_108_DKM_LENGTH_SUM_OF_SEGMENTS => true,
-                    _ => return Err(BAD),
+                    _ => return Err(bad("dkmLengthMethod is the sum of keys or of segments")),
                 };
+                if has_length {
+                    return Err(bad(
+                        "the data of a derivation have one part CK_SP800_108_DKM_LENGTH at most",
+                    ));
+                }
+                has_length = true;
                 if ![8, 16, 24, 32, 40, 48, 56, 64].contains(&format.ulWidthInBits) {
-                    return Err(BAD);
+                    return Err(bad("the length of the derived key is in whole bytes, 8 at most"));
                 }
                 let bytes = format.ulWidthInBits as usize / 8;
                 KdfPart::Length { bytes, little_endian: format.bLittleEndian != 0, of_blocks }
             }
-            _ => return Err(BAD),
+            _ => return Err(bad("the data of a derivation are a counter, a length and bytes")),
         };
         if counter.is_some() { after.push(part) } else { before.push(part) }
     }
-    let counter_bits = counter.ok_or(BAD)?;
+    let counter_bits = counter.ok_or_else(|| bad("the data of a derivation have no counter"))?;
     Ok(Parameter::CounterKdf { before, counter_bits, after })
 }
 
@@ -156,18 +169,18 @@ unsafe fn structure<T: Copy>(given: &CK_MECHANISM) -> Result<T> {
 
 /// A structure of plain numbers and pointers, if it has the right size.
 pub(super) unsafe fn sized<T: Copy>(from: *const std::ffi::c_void, len: CK_ULONG) -> Result<T> {
-    if len as usize != size_of::<T>() {
-        return Err(BAD);
+    if len as usize != size_of::<T>() || from.is_null() {
+        return Err(bad("a structure of the parameter is null, or has another size"));
     }
     // SAFETY: the caller vouches for it.
-    unsafe { read(from.cast()) }.map_err(|_| BAD)
+    unsafe { read(from.cast()) }
 }
 
 /// Bytes that a parameter points to, copied.
 pub(super) unsafe fn some_bytes(from: *const CK_BYTE, len: CK_ULONG) -> Result<Vec<u8>> {
     if len > MOST {
-        return Err(BAD);
+        return Err(bad("bytes of the parameter are more than nodes take"));
     }
     // SAFETY: the caller vouches for it.
-    unsafe { bytes(from, len) }.map(<[u8]>::to_vec).map_err(|_| BAD)
+    unsafe { bytes(from, len) }.map(<[u8]>::to_vec).map_err(|_| bad("bytes of the parameter are at null"))
 }

@@ -26,7 +26,8 @@ unsafe fn begin(
     )
 }
 
-pub(super) unsafe extern "C" fn sign_init(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_SignInit(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     key: CK_OBJECT_HANDLE,
@@ -34,12 +35,21 @@ pub(super) unsafe extern "C" fn sign_init(
     unsafe { begin(of, how, key, (CKF_SIGN, CKA_SIGN)) }
 }
 
-pub(super) unsafe extern "C" fn verify_init(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_VerifyInit(
     of: CK_SESSION_HANDLE,
     how: *mut CK_MECHANISM,
     key: CK_OBJECT_HANDLE,
 ) -> CK_RV {
     unsafe { begin(of, how, key, (CKF_VERIFY, CKA_VERIFY)) }
+}
+
+/// Ends an operation whose result has no place for its length, as every error does that is not a buffer too small.
+fn end_without_length<T>(place: &mut Option<T>, len: *const CK_ULONG) -> Result<()> {
+    if !len.is_null() {
+        return Ok(());
+    }
+    place.take().map_or(Err(NOT_BEGUN), |_| Err(Rv(CKR_ARGUMENTS_BAD)))
 }
 
 /// Gives the code of what was gathered and more data.
@@ -53,6 +63,7 @@ unsafe fn code(
     let session = session(of)?;
     let mut operations = session.operations();
     let place = &mut operations.sign;
+    end_without_length(place, len)?;
     let make = |room| {
         let mac = place.as_ref().ok_or(NOT_BEGUN)?;
         if is_whole && mac.is_multipart {
@@ -66,7 +77,8 @@ unsafe fn code(
     unsafe { give(out, len, make) }
 }
 
-pub(super) unsafe extern "C" fn sign(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_Sign(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -76,7 +88,8 @@ pub(super) unsafe extern "C" fn sign(
     entry(|| unsafe { code(of, bytes(from, count), true, out, len) })
 }
 
-pub(super) unsafe extern "C" fn sign_final(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_SignFinal(
     of: CK_SESSION_HANDLE,
     out: *mut CK_BYTE,
     len: *mut CK_ULONG,
@@ -93,7 +106,8 @@ fn more(place: &mut Option<Mac>, data: Result<&[u8]>) -> Result<()> {
     outcome
 }
 
-pub(super) unsafe extern "C" fn sign_update(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_SignUpdate(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -101,7 +115,8 @@ pub(super) unsafe extern "C" fn sign_update(
     entry(|| more(&mut session(of)?.operations().sign, unsafe { bytes(from, count) }))
 }
 
-pub(super) unsafe extern "C" fn verify_update(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_VerifyUpdate(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -118,7 +133,8 @@ fn compare(of: CK_SESSION_HANDLE, data: Result<&[u8]>, is_whole: bool, code: Res
     operations.verify.take().ok_or(NOT_BEGUN)?.verify(data?, code?)
 }
 
-pub(super) unsafe extern "C" fn verify(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_Verify(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -128,7 +144,8 @@ pub(super) unsafe extern "C" fn verify(
     entry(|| compare(of, unsafe { bytes(from, count) }, true, unsafe { bytes(code, len) }))
 }
 
-pub(super) unsafe extern "C" fn verify_final(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_VerifyFinal(
     of: CK_SESSION_HANDLE,
     code: *mut CK_BYTE,
     len: CK_ULONG,
@@ -136,7 +153,8 @@ pub(super) unsafe extern "C" fn verify_final(
     entry(|| compare(of, Ok(&[]), false, unsafe { bytes(code, len) }))
 }
 
-pub(super) unsafe extern "C" fn digest_init(of: CK_SESSION_HANDLE, how: *mut CK_MECHANISM) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_DigestInit(of: CK_SESSION_HANDLE, how: *mut CK_MECHANISM) -> CK_RV {
     super::begin(of, how, |operations| &mut operations.digest, |_| Digest::begin(&unsafe { mechanism(how) }?))
 }
 
@@ -150,6 +168,7 @@ unsafe fn digested(
     let session = session(of)?;
     let mut operations = session.operations();
     let place = &mut operations.digest;
+    end_without_length(place, len)?;
     let make = |room| {
         let digest = place.as_ref().ok_or(NOT_BEGUN)?;
         if is_whole && digest.is_multipart {
@@ -165,7 +184,8 @@ unsafe fn digested(
     unsafe { give(out, len, make) }
 }
 
-pub(super) unsafe extern "C" fn digest(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_Digest(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -175,7 +195,8 @@ pub(super) unsafe extern "C" fn digest(
     entry(|| unsafe { digested(of, bytes(from, count), true, out, len) })
 }
 
-pub(super) unsafe extern "C" fn digest_final(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_DigestFinal(
     of: CK_SESSION_HANDLE,
     out: *mut CK_BYTE,
     len: *mut CK_ULONG,
@@ -183,7 +204,8 @@ pub(super) unsafe extern "C" fn digest_final(
     entry(|| unsafe { digested(of, Ok(&[]), false, out, len) })
 }
 
-pub(super) unsafe extern "C" fn digest_update(
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_DigestUpdate(
     of: CK_SESSION_HANDLE,
     from: *mut CK_BYTE,
     count: CK_ULONG,
@@ -202,7 +224,8 @@ pub(super) unsafe extern "C" fn digest_update(
     })
 }
 
-pub(super) unsafe extern "C" fn digest_key(of: CK_SESSION_HANDLE, key: CK_OBJECT_HANDLE) -> CK_RV {
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn C_DigestKey(of: CK_SESSION_HANDLE, key: CK_OBJECT_HANDLE) -> CK_RV {
     entry(|| {
         let session = session(of)?;
         session.operations().digest.take().ok_or(NOT_BEGUN)?;

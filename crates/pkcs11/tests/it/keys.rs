@@ -61,7 +61,17 @@ fn unwrap(
     kek: CK_OBJECT_HANDLE,
     wrapped: &[u8],
 ) -> Result<CK_OBJECT_HANDLE, CK_RV> {
-    let (mut how, mut handle, mut attributes) = (plain(kind).raw(), 0, for_blocks());
+    unwrap_as(session, kind, kek, wrapped, for_blocks())
+}
+
+fn unwrap_as(
+    session: &Session<'_>,
+    kind: CK_MECHANISM_TYPE,
+    kek: CK_OBJECT_HANDLE,
+    wrapped: &[u8],
+    mut attributes: Vec<Attribute>,
+) -> Result<CK_OBJECT_HANDLE, CK_RV> {
+    let (mut how, mut handle) = (plain(kind).raw(), 0);
     let mut template = template(&mut attributes);
     let (from, len) = (wrapped.as_ptr().cast_mut(), wrapped.len() as CK_ULONG);
     let (at, count) = (template.as_mut_ptr(), template.len() as CK_ULONG);
@@ -246,6 +256,14 @@ fn derived_keys_are_those_that_the_standard_says() {
         }
     }
 
+    // The standard allows one length at most ("If specified, only one instance of this type may be specified").
+    parts[3].pValue = (&raw mut length).cast();
+    let mut twice = [parts[0], parts[3], parts[1], parts[3]];
+    let told = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut twice)), base);
+    assert_eq!(told, Err(CKR_MECHANISM_PARAM_INVALID));
+    let once = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut twice[..3])), base);
+    assert!(once.is_ok());
+
     // Without a counter; of another function; too little.
     let told = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts[1..])), base);
     assert_eq!(told, Err(CKR_MECHANISM_PARAM_INVALID));
@@ -257,6 +275,54 @@ fn derived_keys_are_those_that_the_standard_says() {
     let parameter = CK_KEY_DERIVATION_STRING_DATA { pData: text.as_mut_ptr(), ulLen: 8 };
     let told = derive(&session, &mut with(CKM_AES_ECB_ENCRYPT_DATA, parameter), base);
     assert_eq!(told, Err(CKR_MECHANISM_PARAM_INVALID));
+}
+
+/// With `gcm_nonce = "caller"`, the default, whatever makes the key.
+#[test]
+fn keys_that_only_decrypt_are_made_and_decrypt() {
+    let session = session();
+    let secret = data(16);
+    let only = || [flag(CKA_ENCRYPT, false), flag(CKA_DECRYPT, true)].to_vec();
+    let mut how = gcm(&[1; 12], b"header", 128);
+    let sealed = sealed_by_another(&secret, &[1; 12], b"text");
+    let opens = |key: CK_OBJECT_HANDLE, how: &mut Mechanism<CK_GCM_PARAMS>| {
+        assert!(session.is(key, CKA_DECRYPT) && !session.is(key, CKA_ENCRYPT));
+        assert_eq!(session.init(Does::Encrypt, how, key), CKR_KEY_FUNCTION_NOT_PERMITTED);
+        session.run(Does::Decrypt, how, key, &sealed)
+    };
+    let imported = session.import("opens", CKK_AES, &secret, only()).expect("imported");
+    assert_eq!(opens(imported, &mut how), Ok(b"text".to_vec()));
+    // In every mode of the token, and with a nonce of another length.
+    let block = e_k(&secret, &[7; 16]);
+    assert_eq!(session.run(Does::Decrypt, &mut plain(CKM_AES_ECB), imported, &block), Ok(vec![7; 16]));
+    let mixed: Vec<u8> = [7u8 ^ 5; 16].to_vec();
+    assert_eq!(session.run(Does::Decrypt, &mut with(CKM_AES_CBC, [5u8; 16]), imported, &block), Ok(mixed));
+    let told = session.run(Does::Decrypt, &mut gcm(&[1; 16], b"header", 128), imported, &sealed);
+    assert_eq!(told, Err(CKR_ENCRYPTED_DATA_INVALID), "the nonce is taken, and is not that of the message");
+
+    let generated = [only(), vec![number(CKA_VALUE_LEN, 16)]].concat();
+    let generated = session.generate(CKM_AES_KEY_GEN, generated).expect("made");
+    assert_eq!(opens(generated, &mut how), Err(CKR_ENCRYPTED_DATA_INVALID), "under another key");
+
+    let leaves = vec![flag(CKA_EXTRACTABLE, true)];
+    let full = session.import("opens-and-leaves", CKK_AES, &secret, leaves).expect("imported");
+    let wraps = vec![flag(CKA_WRAP, true), flag(CKA_UNWRAP, true), flag(CKA_DERIVE, true)];
+    let kek = session.import("opens-kek", CKK_AES, &secret, wraps).expect("imported");
+    let wrapped = wrap(&session, CKM_AES_KEY_WRAP, kek, full).expect("wrapped");
+    let of_secret = || [only(), for_blocks()].concat();
+    let unwrapped = unwrap_as(&session, CKM_AES_KEY_WRAP, kek, &wrapped, of_secret()).expect("unwrapped");
+    assert_eq!(opens(unwrapped, &mut how), Ok(b"text".to_vec()));
+
+    let mut text = [0; 16];
+    let parameter = CK_KEY_DERIVATION_STRING_DATA { pData: text.as_mut_ptr(), ulLen: 16 };
+    let derived = derive_as(&session, &mut with(CKM_AES_ECB_ENCRYPT_DATA, parameter), kek, of_secret());
+    assert_eq!(opens(derived.expect("derived"), &mut how), Err(CKR_ENCRYPTED_DATA_INVALID));
+
+    let (mut attributes, mut copied) = (vec![flag(CKA_ENCRYPT, false)], 0);
+    let mut template = template(&mut attributes);
+    let at = template.as_mut_ptr();
+    assert_eq!(call!(session.module, C_CopyObject(session.handle, full, at, 1, &mut copied)), CKR_OK);
+    assert_eq!(opens(copied, &mut how), Ok(b"text".to_vec()));
 }
 
 /// A handle stands for a version, whatever operation it is used in, and stays one after a rotation.

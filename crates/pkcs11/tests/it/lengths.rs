@@ -198,3 +198,49 @@ fn a_length_is_told_without_asking_the_nodes() {
     assert_eq!(session.whole(Does::Encrypt, &data(20), Some(32)).0, CKR_DEVICE_ERROR, "now they are asked");
     assert_eq!(session.whole(Does::Sign, &data(20), Some(16)).0, CKR_DEVICE_ERROR);
 }
+
+/// PKCS#11, each of these functions: an error other than `CKR_BUFFER_TOO_SMALL` ends the operation.
+#[test]
+fn a_length_without_a_place_ends_the_operation() {
+    let session = session();
+    let uses = [CKA_ENCRYPT, CKA_DECRYPT, CKA_SIGN].map(|kind| flag(kind, true));
+    let key = session.import("no-place", CKK_AES, &data(16), uses.to_vec()).expect("imported");
+    let (of, module) = (session.handle, session.module);
+    let (mut text, mut out, none) = (data(16), [0; 64], std::ptr::null_mut());
+    let (from, to) = (text.as_mut_ptr(), out.as_mut_ptr());
+    let begin = |does: &str| {
+        let kind = match does {
+            "digest" => CKM_SHA256,
+            "sign" => CKM_AES_CMAC,
+            _ => CKM_AES_ECB,
+        };
+        let how = &mut plain(kind).raw();
+        let rv = match does {
+            "encrypt" => call!(module, C_EncryptInit(of, how, key)),
+            "decrypt" => call!(module, C_DecryptInit(of, how, key)),
+            "sign" => call!(module, C_SignInit(of, how, key)),
+            _ => call!(module, C_DigestInit(of, how)),
+        };
+        assert_eq!(rv, CKR_OK, "{does}");
+    };
+    type Call<'c> = &'c dyn Fn(*mut CK_BYTE) -> CK_RV;
+    let calls: [(&str, &str, Call<'_>); 10] = [
+        ("encrypt", "C_Encrypt", &|to| call!(module, C_Encrypt(of, from, 16, to, none))),
+        ("encrypt", "C_EncryptUpdate", &|to| call!(module, C_EncryptUpdate(of, from, 16, to, none))),
+        ("encrypt", "C_EncryptFinal", &|to| call!(module, C_EncryptFinal(of, to, none))),
+        ("decrypt", "C_Decrypt", &|to| call!(module, C_Decrypt(of, from, 16, to, none))),
+        ("decrypt", "C_DecryptUpdate", &|to| call!(module, C_DecryptUpdate(of, from, 16, to, none))),
+        ("decrypt", "C_DecryptFinal", &|to| call!(module, C_DecryptFinal(of, to, none))),
+        ("sign", "C_Sign", &|to| call!(module, C_Sign(of, from, 16, to, none))),
+        ("sign", "C_SignFinal", &|to| call!(module, C_SignFinal(of, to, none))),
+        ("digest", "C_Digest", &|to| call!(module, C_Digest(of, from, 16, to, none))),
+        ("digest", "C_DigestFinal", &|to| call!(module, C_DigestFinal(of, to, none))),
+    ];
+    for (does, name, call) in calls {
+        for to in [to, none.cast()] {
+            begin(does);
+            assert_eq!(call(to), CKR_ARGUMENTS_BAD, "{name}");
+            assert_eq!(call(to), CKR_OPERATION_NOT_INITIALIZED, "{name} has ended the operation");
+        }
+    }
+}

@@ -142,29 +142,57 @@ fn a_message_that_is_not_authentic_ends_and_others_follow_it() {
     }
 }
 
+/// PKCS#11 3.0, `C_EncryptMessageNext` and `C_DecryptMessageNext`: an error other than `CKR_BUFFER_TOO_SMALL` ends the message.
 #[test]
-fn a_last_part_with_a_tag_of_another_length_may_come_again() {
+fn an_error_in_a_part_ends_the_message_and_others_follow_it() {
     let session = session();
     let secret = data(16);
-    let key = session.import("tag-lengths", CKK_AES, &secret, vec![]).expect("imported");
+    let key = session.import("parts-ended", CKK_AES, &secret, vec![]).expect("imported");
     inits(&session, key);
+    let of = session.handle;
     let sealed = sealed_by_another(&secret, &[1; 12], &data(20));
     let (ciphertext, tag) = sealed.split_at(20);
     for (does, text, made) in
         [(Does::Encrypt, &data(20)[..], ciphertext), (Does::Decrypt, ciphertext, &data(20))]
     {
-        let mut parameter = Parameter::of([1; 12], CKG_NO_GENERATE);
-        assert_eq!(begin(&session, does, &mut parameter), CKR_OK);
-        if does == Does::Decrypt {
-            parameter.tag.copy_from_slice(tag);
-        }
-        let given = parameter.tag;
+        let begun = || {
+            let mut parameter = Parameter::of([1; 12], CKG_NO_GENERATE);
+            assert_eq!(begin(&session, does, &mut parameter), CKR_OK);
+            if does == Does::Decrypt {
+                parameter.tag.copy_from_slice(tag);
+            }
+            parameter
+        };
+        let is_over = |parameter: &mut Parameter, after: &str| {
+            let told = next(&session, does, parameter, text, (Some(20), CKF_END_OF_MESSAGE));
+            assert_eq!(told.0, CKR_OPERATION_NOT_INITIALIZED, "{does:?} after {after}");
+        };
+        // A tag of another length than the message began with.
         for tag_bits in [96, 120, 121, 127, 0] {
-            parameter.tag_bits = tag_bits;
+            let mut parameter = Parameter { tag_bits, ..begun() };
             let told = next(&session, does, &mut parameter, text, (Some(20), CKF_END_OF_MESSAGE));
-            assert_eq!((told.0, parameter.tag), (CKR_MECHANISM_PARAM_INVALID, given), "{does:?} {tag_bits}");
+            assert_eq!(told.0, CKR_MECHANISM_PARAM_INVALID, "{does:?} {tag_bits}");
+            is_over(&mut Parameter { tag_bits: 128, ..parameter }, "a wrong tag");
         }
-        parameter.tag_bits = 128;
+        // Flags that there are not, and no place for the length.
+        let mut parameter = begun();
+        assert_eq!(next(&session, does, &mut parameter, text, (Some(20), 2)).0, CKR_ARGUMENTS_BAD);
+        is_over(&mut parameter, "strange flags");
+        for flags in [0, CKF_END_OF_MESSAGE] {
+            let mut parameter = begun();
+            let (mut raw, mut from, mut to) = (parameter.raw(), text.to_vec(), [0; 20]);
+            let (at, from, to, none) =
+                ((&raw mut raw).cast(), from.as_mut_ptr(), to.as_mut_ptr(), ptr::null_mut());
+            let rv = match does {
+                Does::Encrypt => {
+                    call!(session.module, C_EncryptMessageNext(of, at, SIZE, from, 20, to, none, flags))
+                }
+                _ => call!(session.module, C_DecryptMessageNext(of, at, SIZE, from, 20, to, none, flags)),
+            };
+            assert_eq!(rv, CKR_ARGUMENTS_BAD);
+            is_over(&mut parameter, "no place for the length");
+        }
+        let mut parameter = begun();
         let told = next(&session, does, &mut parameter, text, (Some(20), CKF_END_OF_MESSAGE));
         assert_eq!((told.0, &told.2[..], &parameter.tag[..]), (CKR_OK, made, tag), "{does:?}");
     }
@@ -194,8 +222,6 @@ fn calls_out_of_order_are_refused() {
     let (from, to, of) = (from.as_mut_ptr(), to.as_mut_ptr(), session.handle);
     let whole = call!(session.module, C_EncryptMessage(of, at, SIZE, none, 0, from, 1, to, &mut len));
     assert_eq!(whole, CKR_OPERATION_ACTIVE);
-    let strange = next(&session, Does::Encrypt, &mut parameter, b"x", (Some(9), 2));
-    assert_eq!(strange.0, CKR_ARGUMENTS_BAD);
     assert_eq!(in_parts(&session, Does::Encrypt, &mut parameter, &data(9)).len(), 9);
     // No mechanism ends all messages, and so does the function for that.
     assert_eq!(begin(&session, Does::Encrypt, &mut parameter), CKR_OK);

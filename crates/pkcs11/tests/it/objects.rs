@@ -50,6 +50,8 @@ fn templates_that_contradict_themselves_or_ask_too_much_make_no_key() {
     refused(vec![], CKR_TEMPLATE_INCOMPLETE);
     refused(vec![number(CKA_VALUE_LEN, 17)], CKR_KEY_SIZE_RANGE);
     refused(vec![aes(), flag(CKA_SENSITIVE, false)], CKR_TEMPLATE_INCONSISTENT);
+    refused(vec![aes(), flag(CKA_PRIVATE, false)], CKR_TEMPLATE_INCONSISTENT);
+    assert!(log_of(&shared().configuration).contains("is seen only after a login (CKA_PRIVATE)"));
     refused(vec![aes(), number(CKA_CLASS, CKO_PUBLIC_KEY)], CKR_TEMPLATE_INCONSISTENT);
     refused(vec![aes(), number(CKA_KEY_TYPE, CKK_DES3)], CKR_TEMPLATE_INCONSISTENT);
     refused(vec![aes(), number(CKA_VALUE_LEN, 32)], CKR_TEMPLATE_INCONSISTENT);
@@ -60,7 +62,6 @@ fn templates_that_contradict_themselves_or_ask_too_much_make_no_key() {
     refused(vec![aes(), (CKA_UNIQUE_ID, vec![1])], CKR_ATTRIBUTE_TYPE_INVALID);
     refused(vec![aes(), (CKA_START_DATE, b"tomorrow".to_vec())], CKR_ATTRIBUTE_VALUE_INVALID);
     refused(vec![aes(), (CKA_LABEL, vec![0; 5000])], CKR_ATTRIBUTE_VALUE_INVALID);
-    refused(vec![aes(), flag(CKA_ENCRYPT, false), flag(CKA_DECRYPT, false)], CKR_TEMPLATE_INCONSISTENT);
     refused(vec![aes(), number(CKA_ALLOWED_MECHANISMS, CKM_RSA_PKCS)], CKR_TEMPLATE_INCONSISTENT);
     assert_eq!(session.import("short", CKK_AES, &data(15), vec![]), Err(CKR_KEY_SIZE_RANGE));
     assert_eq!(session.import("other", CKK_RSA, &data(16), vec![]), Err(CKR_TEMPLATE_INCONSISTENT));
@@ -153,8 +154,55 @@ fn a_copy_is_the_same_key_for_no_more_and_outlives_it() {
     assert_eq!(encrypt(second), expected);
     assert_eq!(copy(vec![flag(CKA_SENSITIVE, false)]), Err(CKR_ATTRIBUTE_READ_ONLY));
     assert_eq!(copy(vec![flag(CKA_EXTRACTABLE, true)]), Err(CKR_ATTRIBUTE_READ_ONLY));
+    assert_eq!(copy(vec![flag(CKA_PRIVATE, false)]), Err(CKR_TEMPLATE_INCONSISTENT));
     assert_eq!(session.destroy(key), CKR_OK);
     assert_eq!(encrypt(second), expected);
+}
+
+/// PKCS#11 has no rule that a key is for something. What such a key can do is to leave, wrapped.
+#[test]
+fn a_key_for_nothing_is_made_and_says_so() {
+    let session = session();
+    let uses = [CKA_ENCRYPT, CKA_DECRYPT, CKA_SIGN, CKA_VERIFY, CKA_WRAP, CKA_UNWRAP, CKA_DERIVE];
+    let none = || uses.map(|kind| flag(kind, false)).to_vec();
+    let made = session
+        .generate(CKM_AES_KEY_GEN, [none(), vec![number(CKA_VALUE_LEN, 16), flag(CKA_TOKEN, true)]].concat())
+        .expect("made");
+    let of_des = session.generate(CKM_DES3_KEY_GEN, none()).expect("made");
+    let imported = session.import("for-nothing", CKK_AES, &data(16), none()).expect("imported");
+    let full = session.generate(CKM_AES_KEY_GEN, vec![number(CKA_VALUE_LEN, 16)]).expect("made");
+    let copied = {
+        let (mut attributes, mut handle) = (none(), 0);
+        let mut template = template(&mut attributes);
+        let (at, count) = (template.as_mut_ptr(), template.len() as CK_ULONG);
+        let rv = call!(session.module, C_CopyObject(session.handle, full, at, count, &mut handle));
+        assert_eq!(rv, CKR_OK);
+        handle
+    };
+    for key in [made, of_des, imported, copied] {
+        assert!(uses.iter().all(|kind| !session.is(key, *kind)));
+        assert_eq!(session.attribute(key, CKA_ALLOWED_MECHANISMS), Ok(vec![]));
+    }
+    assert_eq!(session.init(Does::Encrypt, &mut plain(CKM_AES_ECB), made), CKR_KEY_FUNCTION_NOT_PERMITTED);
+    assert_eq!(session.init(Does::Sign, &mut plain(CKM_AES_CMAC), made), CKR_KEY_FUNCTION_NOT_PERMITTED);
+}
+
+#[test]
+fn templates_of_keys_that_others_could_see_make_keys_that_they_cannot_where_that_is_set() {
+    let own = own("visible_templates = \"make-sensitive\"");
+    let module = Module::with(&own.configuration);
+    let session = logged_in(&module);
+    let visible = vec![
+        number(CKA_VALUE_LEN, 16),
+        flag(CKA_TOKEN, true),
+        flag(CKA_SENSITIVE, false),
+        flag(CKA_PRIVATE, false),
+    ];
+    let key = session.generate(CKM_AES_KEY_GEN, visible).expect("made");
+    assert!(session.is(key, CKA_SENSITIVE) && session.is(key, CKA_PRIVATE));
+    assert!(session.find(vec![flag(CKA_PRIVATE, false)]).is_empty());
+    assert_eq!(call!(module, C_Logout(session.handle)), CKR_OK);
+    assert!(session.find(vec![]).is_empty(), "nobody sees it without a login");
 }
 
 #[test]

@@ -121,11 +121,11 @@ pub struct NewKey {
     pub name: String,
     /// Name of the cipher.
     pub cipher: String,
-    /// In order, without repeats. None for a key that only wraps, unwraps or derives.
+    /// In order, without repeats. None for a key that only wraps, unwraps or derives, or is for nothing.
     pub modes: Vec<Mode>,
     /// The most blocks that may ever be computed under it.
     pub budget_blocks: u64,
-    /// In order, without repeats, at least one.
+    /// In order, without repeats. None for a key that can only be wrapped, if that.
     pub usage: Vec<Usage>,
     /// Whether it may leave the nodes wrapped under another key.
     pub wrappable: bool,

@@ -31,6 +31,7 @@ pub fn copied_to(dir: &Path) -> PathBuf {
 pub struct Module {
     pub list: &'static CK_FUNCTION_LIST_3_0,
     _library: Library,
+    path: PathBuf,
     _dir: Option<tempfile::TempDir>,
 }
 
@@ -57,7 +58,12 @@ impl Module {
             assert_eq!(get(ptr::null_mut(), ptr::null_mut(), &mut interface, 0), CKR_OK);
             &*(*interface).pFunctionList.cast::<CK_FUNCTION_LIST_3_0>()
         };
-        Module { list, _library: library, _dir: None }
+        Module { list, _library: library, path: path.to_owned(), _dir: None }
+    }
+
+    /// Where it was loaded from.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Initializes it with a configuration.
