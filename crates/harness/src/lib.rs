@@ -1,5 +1,5 @@
-//! What the tests of several crates share: fuzzing of parsers of foreign bytes, on stable Rust, in ordinary tests; and
-//! [`programs`] of others.
+//! What the tests of several crates share: fuzzing of parsers of foreign bytes, on stable Rust, in ordinary tests; [`programs`] of others;
+//! and what is wrong with names of [`metrics`].
 //!
 //! A target is a `#[test]` that calls [`fuzz!`] with valid inputs and a property. The property is tried on every valid input, on
 //! every file of `fuzz/corpus/TARGET` (what was found before, kept), and then on as many inputs as
@@ -7,6 +7,7 @@
 //! one that fails, and can hand the same targets to a fuzzer that sees which branches are taken.
 
 mod foreign;
+pub mod metrics;
 pub mod postgres;
 pub mod programs;
 

@@ -19,6 +19,7 @@ use polyclave_protocol::Error;
 use tokio::sync::oneshot;
 
 use crate::core::Core;
+use crate::operator::metrics_help;
 
 /// One recorder for the process, because metrics are global to the process.
 static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
@@ -35,7 +36,9 @@ fn record(worker: Option<u16>) -> Option<PrometheusHandle> {
     if let Some(number) = worker {
         builder = builder.add_global_label("worker", number.to_string());
     }
-    builder.install_recorder().ok()
+    let recorder = builder.install_recorder().ok()?;
+    metrics_help::describe();
+    Some(recorder)
 }
 
 /// A running server. It ends when this is dropped.

@@ -11,5 +11,6 @@ pub(crate) mod files;
 pub(crate) mod housekeeping;
 pub(crate) mod http;
 pub(crate) mod logbook;
+pub(crate) mod metrics_help;
 pub(crate) mod readiness;
 pub(crate) mod report;

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use polyclave_config::{NodeDir, NodeSettings};
+use polyclave_harness::metrics::faults_of_text;
 use polyclave_node::Running as Node;
 use polyclave_node::local::create;
 use serde_json::Value;
@@ -69,6 +70,7 @@ fn exported() -> BTreeSet<String> {
     world.done("POST", "/v1/transit/keys/counted", Value::Null);
     let names = |address| {
         let text = Ask::new("GET", "/metrics").of(address).text;
+        assert_eq!(faults_of_text(&text), [""; 0], "{text}");
         let of = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
         of.map(str::to_owned).collect::<BTreeSet<_>>()
     };

@@ -1,0 +1,39 @@
+//! What the metrics mean, for those who read them at Prometheus. `docs/operating.md` says more.
+
+use metrics::{describe_counter, describe_gauge, describe_histogram};
+
+/// Gives each metric its help. Those that are not described here fail a test.
+pub(crate) fn describe() {
+    describe_counter!(
+        "polyclave_requests_total",
+        "Requests of clients that ended, by outcome: done, or why not."
+    );
+    describe_counter!("polyclave_blocks_total", "Blocks that clients paid for, counted when a request ends.");
+    describe_counter!("polyclave_blocks_computed_total", "Blocks computed, counted piece by piece.");
+    describe_histogram!("polyclave_request_seconds", "Duration of requests of clients.");
+    describe_gauge!("polyclave_peers_connected", "Other nodes to which this one is connected.");
+    describe_gauge!("polyclave_ready", "1 if requests can be served.");
+    describe_gauge!("polyclave_keys", "Keys of which this node holds shares.");
+    describe_gauge!("polyclave_keys_damaged", "Keys whose record here cannot be read.");
+    describe_gauge!("polyclave_keys_lacking", "Keys that this node lacks, and others have.");
+    describe_gauge!("polyclave_stock_blocks", "Material in stock, in blocks.");
+    describe_gauge!("polyclave_stock_level_blocks", "The level to which the stock is filled, in blocks.");
+    describe_counter!("polyclave_fills_total", "Runs in which nodes made material, by outcome.");
+    describe_counter!("polyclave_epochs_total", "Epochs that began: each renews what material is made with.");
+    describe_gauge!("polyclave_refreshed_timestamp_seconds", "Since when the shares in use exist.");
+    describe_gauge!("polyclave_refresh_wanted", "1 if a refresh is ordered here and not done.");
+    describe_gauge!("polyclave_refresh_running", "1 while the nodes make fresh shares.");
+    describe_gauge!("polyclave_quarantined", "1 if a check failed and the node computes nothing.");
+    describe_gauge!("polyclave_checks_failed", "Checks under the MAC key in use that failed.");
+    describe_gauge!(
+        "polyclave_checks_unanswered",
+        "Checks under the MAC key in use that a peer left unanswered."
+    );
+    describe_gauge!("polyclave_clock_fits", "0 if the clock does not fit the certificates of the nodes.");
+    describe_gauge!("polyclave_certificate_end_timestamp_seconds", "When a certificate ends.");
+    describe_gauge!("polyclave_store_damaged", "1 if the file of the store was found damaged.");
+    describe_gauge!("polyclave_audit_writable", "0 while no line of the audit log can be written.");
+    describe_counter!("polyclave_audit_unlogged_total", "Events that have no line in the audit log.");
+    describe_counter!("polyclave_audit_unsent_total", "Lines of the audit log that syslog did not take.");
+    describe_counter!("polyclave_faults_total", "Requests in which another node was outvoted or silent.");
+}
