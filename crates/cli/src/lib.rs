@@ -105,10 +105,8 @@ enum Command {
     /// Random bytes, to which all nodes contribute.
     Random(random::Arguments),
     /// Write manual pages.
-    #[command(hide = true)]
     Manual(manual::ManualArguments),
     /// Print the completions for a shell.
-    #[command(hide = true)]
     Completions(manual::CompletionArguments),
     /// Commands that moved to the laboratory. They print where they are.
     #[command(hide = true, name = "eval", aliases = ["bench", "reproduce"], disable_help_flag = true)]

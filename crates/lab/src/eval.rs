@@ -45,7 +45,7 @@ pub struct Arguments {
 
     /// Blocks, which the last party gives as its secret input. Several blocks run in parallel, independently as in ECB: this is for known
     /// answers, and not a mode for data. With --circuit FILE: once for each input of the file, in order; the first is secret to party 1,
-    /// all others to the last party; whole bytes, with zeros before the first bit
+    /// all others to the last party; in whole bytes with zeros before the first bit, or without them, as 1 for a bit
     #[arg(long, value_name = "HEX")]
     input: Vec<String>,
 

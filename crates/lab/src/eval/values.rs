@@ -1,4 +1,5 @@
-//! Values of any number of bits in hexadecimal: whole bytes, the most significant bit first, with zeros before it.
+//! Values of any number of bits in hexadecimal, the most significant bit first, with zeros before it: in whole bytes, or in no more digits than
+//! they need, as `1` for a bit.
 
 use anyhow::{Result, ensure};
 use polyclave_cipher::Cells;
@@ -9,8 +10,14 @@ use crate::options::hexadecimal;
 pub fn from_hex(what: &str, text: &str, bits: usize) -> Result<Cells> {
     let (bytes, given) = (bits.div_ceil(8), text.strip_prefix("0x").unwrap_or(text).chars().count());
     let plural = if bits == 1 { "" } else { "s" };
-    ensure!(given == 2 * bytes, "{what} has {bits} bit{plural}: {} hex digits, not {given}", 2 * bytes);
-    let value = hexadecimal(what, text)?;
+    let (whole, least) = (2 * bytes, bits.div_ceil(4));
+    let due = if least < whole { format!("{least} or {whole}") } else { whole.to_string() };
+    ensure!(given == whole || given == least, "{what} has {bits} bit{plural}: {due} hex digits, not {given}");
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let value = match given < whole {
+        true => hexadecimal(what, &format!("0{digits}"))?,
+        false => hexadecimal(what, digits)?,
+    };
     let zeros = 8 * bytes - bits;
     let bit = |i: usize| value[i / 8] >> (7 - i % 8) & 1;
     ensure!(
@@ -46,6 +53,12 @@ mod tests {
             );
         }
         assert_eq!(from_hex("x", "0x05", 3).expect("it fits").rows(), [1, 0, 1]);
+        for (bits, text) in [(1, "1"), (1, "0x1"), (3, "5"), (9, "1ff")] {
+            let whole = format!("0{}", text.trim_start_matches("0x"));
+            let given =
+                [text, &whole].map(|text| from_hex("x", text, bits).expect("it fits").rows().to_vec());
+            assert_eq!(given[0], given[1], "{text}");
+        }
     }
 
     #[test]
@@ -53,8 +66,10 @@ mod tests {
         let refused =
             |text: &str, bits: usize| from_hex("x", text, bits).expect_err("it does not fit").to_string();
         assert_eq!(refused("08", 3), "x has 3 bits; the first 5 of 08 must be 0");
-        assert_eq!(refused("5", 3), "x has 3 bits: 2 hex digits, not 1");
-        assert_eq!(refused("", 1), "x has 1 bit: 2 hex digits, not 0");
+        assert_eq!(refused("2", 1), "x has 1 bit; the first 7 of 2 must be 0");
+        assert_eq!(refused("005", 3), "x has 3 bits: 1 or 2 hex digits, not 3");
+        assert_eq!(refused("5", 8), "x has 8 bits: 2 hex digits, not 1");
+        assert_eq!(refused("", 1), "x has 1 bit: 1 or 2 hex digits, not 0");
         assert!(refused("0g", 3).contains("'g' at position 2"));
     }
 }

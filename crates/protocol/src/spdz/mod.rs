@@ -184,8 +184,10 @@ impl<F: MacField> Session for Spdz<F> {
         if let Some(table) = tables.iter().find(|t| t.in_bits().max(t.out_bits()) > F::CELL_BITS) {
             let (name, bits) = (table.name(), F::CELL_BITS);
             return Err(Error::Misuse(format!(
-                "{}: cells of at most {bits} bits, not {name}",
-                self.method.name()
+                "{} looks up tables of at most {bits} bits, and the {name} of {} has more: evaluate it as gates (--circuit boolean), or \
+                 take another protocol, such as spdz-lt or spdz-tower",
+                self.method.name(),
+                compiled.name()
             )));
         }
         let (mut products, mut inversions, mut units, mut rows) = (0, 0, BTreeMap::new(), BTreeMap::new());
