@@ -19,7 +19,7 @@ pub enum Command {
     Token(token::Arguments),
     /// Make a certificate and its key for a listener, if you have no authority that makes one
     Certificate(certificate::Arguments),
-    /// Read gateway.toml and say what it means, without serving
+    /// Read gateway.toml, look for the files and keys that it names, and say what it means, without serving
     Check(check::Arguments),
 }
 

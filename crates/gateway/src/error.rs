@@ -43,6 +43,9 @@ pub enum Error {
         /// What is wrong.
         told: String,
     },
+    /// Keys that the nodes do not have as the file names them.
+    #[error("{0}")]
+    Keys(String),
     /// A certificate that cannot be made.
     #[error("cannot make a certificate: {0}")]
     Certificate(String),

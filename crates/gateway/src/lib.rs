@@ -14,6 +14,7 @@
 //! A gateway is a client of the nodes. It sees the messages of those who ask it, and no key. A stolen token can do what its entry says, until
 //! it is removed from the file; a stolen gateway what the nodes allow to its client.
 
+mod check;
 mod connections;
 mod counts;
 mod dashboard;
@@ -36,13 +37,9 @@ mod ui;
 mod vault;
 mod versions;
 
+pub use check::check;
 pub use dashboard::Dashboard;
 pub use error::{Error, Result};
 pub use make_certificate::make_certificate;
 pub use make_token::make_token;
 pub use running::Running;
-
-/// Checks what the settings have about tokenization, as a gateway does when it starts.
-pub fn check_transform(settings: &polyclave_config::GatewayTransform) -> Result<()> {
-    transform::Transformations::new(settings).map(drop)
-}

@@ -11,11 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// How long a request waits for memory.
 const WITHIN: Duration = Duration::from_secs(10);
+
+/// The parts of what one may hold, in which its requests take turns.
+pub(crate) const TURNS: usize = 1024;
 
 /// See the [module](self).
 pub(crate) struct Memory {
@@ -36,6 +39,8 @@ pub(crate) struct Held {
     memory: Arc<Memory>,
     by: Arc<str>,
     bytes: usize,
+    /// Its part of what one may hold: requests of the same one wait for it in order.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 /// There is not enough.
@@ -48,13 +53,13 @@ impl Memory {
     }
 
     /// The most that one may hold.
-    pub(crate) fn most_of_one(&self) -> usize {
+    fn most_of_one(&self) -> usize {
         self.most / 3 * 2
     }
 
     /// What a request of somebody holds: nothing yet.
     pub(crate) fn for_one(self: &Arc<Memory>, by: &Arc<str>) -> Held {
-        Held { memory: self.clone(), by: by.clone(), bytes: 0 }
+        Held { memory: self.clone(), by: by.clone(), bytes: 0, turn: None }
     }
 
     /// How many bytes are taken.
@@ -64,6 +69,15 @@ impl Memory {
 }
 
 impl Held {
+    /// Waits until earlier requests of the same one leave so much of what one may hold. Nothing is taken by that.
+    pub(crate) async fn take_turn(&mut self, turns: &Arc<Semaphore>, bytes: usize) {
+        if self.turn.is_none() {
+            let share = (bytes * TURNS).div_ceil(self.memory.most_of_one()).min(TURNS);
+            // It is never closed.
+            self.turn = turns.clone().acquire_many_owned(share as u32).await.ok();
+        }
+    }
+
     /// Takes so much in all. If there is not enough, it waits, if nobody else does.
     pub(crate) async fn grow_to(&mut self, bytes: usize) -> Result<(), Scarce> {
         if self.try_grow_to(bytes) {
@@ -159,6 +173,25 @@ mod tests {
         drop(all);
         assert_eq!(memory.taken(), 0);
         assert!(memory.for_one(&greedy).try_grow_to(memory.most_of_one()));
+    }
+
+    #[tokio::test]
+    async fn requests_of_one_wait_for_each_other_if_they_would_not_fit_together() {
+        let (memory, turns) = (Memory::new(900), Arc::new(Semaphore::new(TURNS)));
+        let mut all: Vec<Held> = (0..3).map(|_| memory.for_one(&"a".into())).collect();
+        let mut third = all.pop().expect("three");
+        for held in &mut all {
+            held.take_turn(&turns, 300).await;
+        }
+        let waiting = tokio::spawn(async move {
+            third.take_turn(&turns, 300).await;
+            third.grow_to(300).await
+        });
+        assert!(all.iter_mut().all(|held| held.try_grow_to(300)));
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished() && !memory.state.lock().someone_waits, "it is not refused either");
+        all.pop();
+        assert_eq!(waiting.await.expect("it ends"), Ok(()));
     }
 
     #[tokio::test]

@@ -14,18 +14,16 @@ use polyclave_config::{GatewaySettings, GatewayToken};
 use tokio::sync::Semaphore;
 
 use crate::Result;
+use crate::memory::TURNS;
 use crate::nodes::Asker;
 
 /// A token, and as whom the nodes are asked for it.
 pub(crate) struct Token {
     pub(crate) entry: GatewayToken,
     pub(crate) asker: Asker,
-    /// Its long bodies take turns for its share of the memory, in parts of [`TURNS`].
-    pub(crate) turns: Semaphore,
+    /// Its long requests take turns for its share of the memory.
+    pub(crate) turns: Arc<Semaphore>,
 }
-
-/// The parts of a token's share of the memory.
-pub(crate) const TURNS: u32 = 1024;
 
 /// The token of a request. If there are several, nobody can say which one is meant.
 pub(crate) fn token_of(headers: &HeaderMap) -> Option<&str> {
@@ -133,7 +131,7 @@ impl Tokens {
 fn by_hash(client: &Client, settings: &GatewaySettings) -> Result<ByHash> {
     let token = |entry: &GatewayToken| {
         let asker = Asker::new(client, &entry.name)?;
-        let turns = Semaphore::new(TURNS as usize);
+        let turns = Arc::new(Semaphore::new(TURNS));
         Ok((entry.hash, Arc::new(Token { entry: entry.clone(), asker, turns })))
     };
     settings.tokens.iter().map(token).collect()

@@ -32,6 +32,8 @@ const ALPHABETS: [(&str, &str); 5] = [
     ("builtin/alphanumericupper", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
 ];
 
+/// The most bytes of a value: with what is beside the characters that FF1 takes.
+const MOST_VALUE: usize = 4 << 10;
 /// The most memory that a compiled pattern may take.
 const MOST_PATTERN: usize = 1 << 20;
 
@@ -137,6 +139,12 @@ impl Transformation {
 
     /// Takes a value, or a token, apart.
     pub(crate) fn take_apart(&self, value: &str) -> std::result::Result<Parts, Failure> {
+        if value.len() > MOST_VALUE {
+            return Err(Failure::Bad(format!(
+                "a value has at most {MOST_VALUE} bytes, and this one {}",
+                value.len()
+            )));
+        }
         match &self.shape {
             Shape::Card(template) => Ok(Parts::Card(template.take_apart(value)?)),
             Shape::Pattern(pattern) => {
@@ -147,7 +155,7 @@ impl Transformation {
                     captures.iter().skip(1).flatten().map(|group| group.range()).collect();
                 let is_in_group = |at: &usize| groups.iter().any(|group| group.contains(at));
                 let free = value.char_indices().filter(|(at, c)| is_in_group(at) && self.alphabet.has(*c));
-                let (places, free): (Vec<usize>, String) = free.unzip();
+                let (places, free): (Vec<u16>, String) = free.map(|(at, c)| (at as u16, c)).unzip();
                 Ok(Parts::Pattern { written: value.to_owned().into(), places, free: free.into() })
             }
         }
@@ -163,10 +171,11 @@ impl Transformation {
             Parts::Card(card) => return Ok(card.with(free)?),
             Parts::Pattern { written, places, .. } => {
                 let mut others = free.chars();
-                let replaced = written.char_indices().map(|(at, c)| match places.binary_search(&at) {
-                    Ok(_) => others.next().unwrap_or(c),
-                    Err(_) => c,
-                });
+                let replaced =
+                    written.char_indices().map(|(at, c)| match places.binary_search(&(at as u16)) {
+                        Ok(_) => others.next().unwrap_or(c),
+                        Err(_) => c,
+                    });
                 Zeroizing::new(replaced.collect::<String>())
             }
         };
@@ -185,7 +194,7 @@ pub(crate) enum Parts {
     Pattern {
         written: Zeroizing<String>,
         /// Where in it the characters begin that are tokenized.
-        places: Vec<usize>,
+        places: Vec<u16>,
         free: Zeroizing<String>,
     },
 }
@@ -346,6 +355,8 @@ mod tests {
         for value in ["", "123-45-678", "123-45-67890", " 123-45-6789", "123-45-6789\n", "abc-de-fghi"] {
             assert!(ssn.take_apart(value).is_err(), "{value:?}");
         }
+        let long = format!("{}@example.org", "a".repeat(MOST_VALUE));
+        assert!(builtin("builtin/email").take_apart(&long).is_err(), "however many characters are tokenized");
         // No zero at the beginning: a token may have one.
         let narrow = with("([1-9][0-9]+)", "0123456789").expect("made");
         let parts = narrow.take_apart("1234567").expect("it matches");

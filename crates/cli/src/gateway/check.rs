@@ -1,4 +1,4 @@
-//! `gateway check`: what a gateway's file says, or what is wrong with it.
+//! `gateway check`: what a gateway's file says, or what is wrong with it and with what it names.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::say;
 /// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  polyclave gateway check gateway.toml\n\n\
-    An error names the line. A gateway that runs keeps its tokens if the file has an error, so check it after a change.")]
+    An error names the line, a file that is missing or wrong, or a key that the nodes do not have. If they cannot be asked, a line says so. A gateway that runs keeps its tokens if the file has an error, so check it after a change.")]
 pub struct Arguments {
     /// The gateway's directory, or its file
     #[arg(value_name = "DIR|FILE")]
@@ -22,7 +22,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let settings = GatewaySettings::load(&GatewaySettings::file(&arguments.path))?;
-    polyclave_gateway::check_transform(&settings.transform)?;
+    let not_asked = polyclave_gateway::check(&settings)?;
     let client = ClientDir::open(&settings.client)?;
     say!("asks the nodes as {}", client.name());
     for listener in &settings.listeners {
@@ -40,6 +40,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     for token in &settings.tokens {
         say!("{} may {} with the keys {}", token.name, words(&token.rights), token.keys.join(", "));
+    }
+    if let Some(why) = not_asked {
+        say!("whether the nodes have the keys was not found out: {why}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -72,6 +72,37 @@ fn a_file_that_is_wrong_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_check_finds_files_and_keys_that_are_missing() {
+    let place = Place::new();
+    let nodes = place.cluster();
+    place.run("key generate of-macs --modes cmac --budget 1000");
+    place.run("key generate of-kms --modes gcm --budget 1000");
+    place.run("gateway certificate localhost --out tls");
+    let tls = "[[listener]]\naddress = \"127.0.0.1:8443\"\ncertificate = \"tls.crt\"\nkey = \"tls.key\"\n";
+    let kms = "[[kms]]\nname = \"k\"\nsocket = \"kms.sock\"\nkey = \"of-kms\"\n";
+    let check = |text: &str| {
+        place.write("gateway.toml", format!("client = \"try/client\"\n{text}").as_bytes());
+        "gateway check gateway.toml"
+    };
+    let told = place.run(check(&[tls, kms].concat()));
+    assert!(told.contains("with TLS") && !told.contains("was not found out"), "{told}");
+    for (text, wanted) in [
+        (tls.replace("tls.crt", "other.crt"), "other.crt: cannot be read"),
+        (tls.replace("tls.key", "other.key"), "other.key"),
+        (tls.replace("tls.key", "tls.crt"), "tls.crt"),
+        (kms.replace("kms.sock", "nowhere/kms.sock"), "its directory is not there"),
+        (kms.replace("of-kms", "of-nobody"), "the nodes have no key \"of-nobody\""),
+        (kms.replace("of-kms", "of-macs"), "\"of-macs\" is not for gcm"),
+    ] {
+        let told = place.fails(check(&text));
+        assert!(told.contains(wanted), "{wanted}: {told}");
+    }
+    drop(nodes);
+    let told = place.run(check(kms));
+    assert!(told.contains("the KMS k") && told.contains("was not found out"), "{told}");
+}
+
+#[test]
 fn a_certificate_is_made_for_a_listener_and_never_over_another() {
     let place = Place::new();
     place.run("client init client --name gateway");

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
-use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
@@ -14,7 +13,7 @@ use super::Vault;
 use super::fields::MOST_ITEMS;
 use crate::failure::Failure;
 use crate::memory::Held;
-use crate::tokens::{TURNS, Token};
+use crate::tokens::Token;
 
 /// How often a message is in memory at most: as text, as a field with escapes, in bytes, encrypted, and as text again.
 const TIMES: usize = 5;
@@ -26,7 +25,7 @@ const SMALL: usize = TIMES * (64 << 10);
 const WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Reads a body of at most so many bytes. Memory is taken as it arrives. Long bodies of one token that would not fit into its share together
+/// Reads a body of at most so many bytes. Memory is taken as it arrives. Long requests of one token that would not fit into its share together
 /// wait for each other. The memory is given back when the second value is dropped.
 pub(super) async fn read(
     vault: &Vault,
@@ -40,7 +39,7 @@ pub(super) async fn read(
     }
     let announced = announced.exact().map_or(most, |bytes| bytes as usize);
     let (mut all, mut body) = (Zeroizing::new(Vec::new()), pin!(body));
-    let (mut held, mut turn) = (vault.memory.for_one(&token.asker.name), None);
+    let mut held = vault.memory.for_one(&token.asker.name);
     let mut left = WITHIN;
     loop {
         let began = Instant::now();
@@ -54,9 +53,7 @@ pub(super) async fn read(
             return Err(Failure::TooLong(most));
         }
         if TIMES * bytes > SMALL {
-            if turn.is_none() {
-                turn = Some(take_turn(vault, token, TIMES * announced.max(bytes)).await?);
-            }
+            held.take_turn(&token.turns, TIMES * announced.max(bytes)).await;
             held.grow_to(TIMES * bytes).await.map_err(|_| scarce())?;
         }
         make_room(&mut all, bytes, announced);
@@ -69,16 +66,6 @@ pub(super) async fn read(
         held.grow_to(takes).await.map_err(|_| scarce())?;
     }
     Ok((all, held))
-}
-
-/// Waits until long bodies of the same token that came before have arrived, if they need its share.
-async fn take_turn<'t>(
-    vault: &Vault,
-    token: &'t Token,
-    bytes: usize,
-) -> Result<SemaphorePermit<'t>, Failure> {
-    let share = (bytes * TURNS as usize).div_ceil(vault.memory.most_of_one()).min(TURNS as usize);
-    token.turns.acquire_many(share as u32).await.map_err(|e| Failure::Internal(e.to_string()))
 }
 
 /// Makes room for so many bytes, and leaves no copy behind that is not wiped.

@@ -1,4 +1,4 @@
-//! Floods, by strangers and by tokens, in the small: they keep nobody else out. `examples/gateway-flood` has them in full, with figures.
+//! Floods, by strangers and by tokens, in the small: they keep nobody else out. The example `gateway-flood` has them in full, with figures.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

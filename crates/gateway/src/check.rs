@@ -1,0 +1,61 @@
+//! What a gateway would not find when it starts, or when somebody asks it: files, and keys at the nodes.
+
+use polyclave_client::{Client, Error as ClientError};
+use polyclave_config::{ClientDir, GatewaySettings};
+use polyclave_transport::wire::{KeyInfo, Mode, Reason};
+
+use crate::transform::Transformations;
+use crate::{Error, Result, tls};
+
+/// Looks for all files that the settings name, and asks the nodes for all keys. Why the nodes could not be asked, if they could not: then the keys
+/// are as they are.
+pub fn check(settings: &GatewaySettings) -> Result<Option<String>> {
+    Transformations::new(&settings.transform)?;
+    for listener in &settings.listeners {
+        listener.tls().map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?;
+    }
+    for kms in &settings.kms {
+        let dir = kms.socket.parent().unwrap_or(&kms.socket);
+        if !dir.is_dir() {
+            let error = std::io::Error::other("its directory is not there; make it");
+            return Err(Error::Listen { place: kms.socket.display().to_string(), error });
+        }
+    }
+    let client = Client::open(&ClientDir::open(&settings.client)?)?;
+    let of_kms = settings
+        .kms
+        .iter()
+        .map(|kms| (format!("the kms {:?}", kms.name), &kms.key, None, (Mode::Gcm, "gcm")));
+    let of_tokens = settings.transform.transformation.iter().map(|one| {
+        (format!("the transformation {:?}", one.name), &one.key, Some(one.key_version), (Mode::Ff1, "ff1"))
+    });
+    let mut wrong = Vec::new();
+    for (whose, key, version, needed) in of_kms.chain(of_tokens) {
+        match client.versions(key) {
+            Ok(versions) => {
+                let told = problem(&versions, version, needed);
+                wrong.extend(told.map(|told| format!("{whose}: the key {key:?} {told}")));
+            }
+            Err(ClientError::Refused { refusal, .. }) if refusal.reason == Reason::NoSuchKey => {
+                wrong.push(format!("{whose}: the nodes have no key {key:?}"));
+            }
+            Err(e) if wrong.is_empty() => return Ok(Some(e.to_string())),
+            Err(_) => break,
+        }
+    }
+    if wrong.is_empty() { Ok(None) } else { Err(Error::Keys(wrong.join("; "))) }
+}
+
+/// A mode that a key has to be for, with its name.
+type Needed = (Mode, &'static str);
+
+/// What is wrong with the versions of a key for a use of one of them, or of the current one.
+fn problem(versions: &[KeyInfo], version: Option<u32>, (mode, name): Needed) -> Option<String> {
+    let found = match version {
+        None => versions.first(),
+        Some(version) => versions.iter().find(|info| info.version == version),
+    };
+    let Some(info) = found else { return Some(format!("has no version {}", version.unwrap_or(1))) };
+    let fits = info.properties.modes.contains(&mode);
+    (!fits).then(|| format!("is not for {name}; take one that was made with --modes {name}"))
+}
