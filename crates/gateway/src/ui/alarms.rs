@@ -1,14 +1,17 @@
 //! What is wrong, in words, and what to do about it. The worst comes first.
+//!
+//! One cause is one alarm. What follows from it is told under it: a node that does not answer is one alarm, however many others miss it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::snapshot::{Cluster, Shown, is_not_allowed};
 
-/// The most that are told.
+/// The most that are told, and the most that is told under one.
 const MOST: usize = 12;
+const MOST_UNDER: usize = 8;
 /// The part of a budget or a stock below which it is low.
 const LOW: f64 = 0.1;
 /// A key that expires within so many seconds is told.
@@ -22,40 +25,112 @@ enum Level {
     Warn,
 }
 
-struct Alarms(Vec<(Level, String, String)>);
+struct Alarm {
+    level: Level,
+    what: String,
+    to_do: String,
+    /// What follows from it: the nodes of which something is so, and what.
+    under: Vec<(Vec<String>, String)>,
+}
+
+#[derive(Default)]
+struct Alarms {
+    all: Vec<Alarm>,
+    /// Where the alarm is from which others follow, by worker and by whom it is about: a node that does not answer, or two that do not see each
+    /// other.
+    causes: BTreeMap<(u16, BTreeSet<String>), usize>,
+}
 
 impl Alarms {
+    fn push(&mut self, level: Level, what: impl Into<String>, to_do: impl Into<String>) {
+        self.all.push(Alarm { level, what: what.into(), to_do: to_do.into(), under: Vec::new() });
+    }
+
     fn bad(&mut self, what: impl Into<String>, to_do: impl Into<String>) {
-        self.0.push((Level::Bad, what.into(), to_do.into()));
+        self.push(Level::Bad, what, to_do);
     }
 
     fn warn(&mut self, what: impl Into<String>, to_do: impl Into<String>) {
-        self.0.push((Level::Warn, what.into(), to_do.into()));
+        self.push(Level::Warn, what, to_do);
+    }
+
+    /// Notes that others may follow from the last alarm.
+    fn is_cause(&mut self, worker: u16, of: &[&str]) {
+        let of = of.iter().map(|name| (*name).to_owned()).collect();
+        self.causes.insert((worker, of), self.all.len() - 1);
+    }
+
+    fn cause(&self, worker: u16, of: &[&str]) -> Option<usize> {
+        let of = of.iter().map(|name| (*name).to_owned()).collect();
+        self.causes.get(&(worker, of)).copied()
+    }
+
+    /// The first node that does not answer: of some workers, or of all.
+    fn absent(&self, worker: Option<u16>) -> Option<usize> {
+        let fits =
+            |(of, names): &(u16, BTreeSet<String>)| names.len() == 1 && worker.is_none_or(|w| w == *of);
+        self.causes.iter().filter(|(of, _)| fits(of)).map(|(_, at)| *at).min()
+    }
+
+    /// Tells something under its cause. Of several nodes of which the same is so it is told once.
+    fn follows(&mut self, cause: usize, level: Level, of: &[&str], what: String) {
+        let alarm = &mut self.all[cause];
+        alarm.level = alarm.level.min(level);
+        let of = of.iter().map(|name| (*name).to_owned());
+        match alarm.under.iter_mut().find(|(names, told)| *told == what && !names.is_empty()) {
+            Some((names, _)) => names.extend(of),
+            None => alarm.under.push((of.collect(), what)),
+        }
+    }
+}
+
+impl Alarm {
+    fn told(self) -> Value {
+        let beyond = self.under.len().saturating_sub(MOST_UNDER);
+        let mut under: Vec<String> = self
+            .under
+            .into_iter()
+            .take(MOST_UNDER)
+            .map(|(of, what)| if of.is_empty() { what } else { format!("{} {what}", listed(&of)) })
+            .collect();
+        if beyond > 0 {
+            under.push(format!("And {beyond} more."));
+        }
+        json!({ "level": self.level, "what": self.what, "to_do": self.to_do, "under": under })
+    }
+}
+
+/// Names as people list them.
+fn listed(names: &[String]) -> String {
+    match names {
+        [names @ .., before, last] => {
+            let names: String = names.iter().map(|name| format!("{name}, ")).collect();
+            format!("{names}{before} and {last}")
+        }
+        names => names.concat(),
     }
 }
 
 /// All alarms.
 pub(super) fn alarms(cluster: &Cluster, nodes: &[Shown<'_>], now: u64) -> Value {
-    let mut alarms = Alarms(Vec::new());
+    let mut alarms = Alarms::default();
+    // Causes first.
+    nodes.iter().for_each(|node| of_reach(&mut alarms, node));
     if nodes.iter().any(|node| node.seen.told.is_some() || node.seen.gone.is_some()) {
         of_the_cluster(&mut alarms, cluster, nodes);
     }
+    nodes.iter().for_each(|node| of_links(&mut alarms, node));
     for node in nodes {
-        of_reach(&mut alarms, node);
         of_state(&mut alarms, node);
         of_audit(&mut alarms, node);
         of_stock(&mut alarms, node);
     }
     of_certificates(&mut alarms, nodes);
     of_keys(&mut alarms, nodes, now);
-    let Alarms(mut all) = alarms;
-    all.sort_by_key(|(level, ..)| *level);
+    let Alarms { mut all, .. } = alarms;
+    all.sort_by_key(|alarm| alarm.level);
     let beyond = all.len().saturating_sub(MOST);
-    let rows: Vec<Value> = all
-        .into_iter()
-        .take(MOST)
-        .map(|(level, what, to_do)| json!({ "level": level, "what": what, "to_do": to_do }))
-        .collect();
+    let rows: Vec<Value> = all.into_iter().take(MOST).map(Alarm::told).collect();
     json!({ "rows": rows, "beyond": beyond })
 }
 
@@ -67,34 +142,41 @@ fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
         nodes.iter().filter(|node| node.duty.serves()).map(|node| node.worker).collect();
     let there = serving.iter().map(|worker| answering(*worker)).max().unwrap_or_default();
     if there < *needed {
-        alarms.bad(
-            format!("Requests cannot be served: {there} of {all} nodes answer, and {needed} are needed."),
-            "Start the nodes that are gone.",
-        );
+        let what =
+            format!("Requests cannot be served: {there} of {all} nodes answer, and {needed} are needed.");
+        match alarms.absent(None) {
+            Some(cause) => alarms.follows(cause, Level::Bad, &[], what),
+            None => alarms.bad(what, "Start the nodes that are gone."),
+        }
     } else if *cliques > 1 {
         for worker in serving.into_iter().filter(|worker| answering(*worker) < *needed) {
-            alarms.bad(
-                format!(
-                    "Workers {worker} serve nothing: {} of {all} answer, and {needed} are needed. Others serve.",
-                    answering(worker)
-                ),
-                "Start those that are gone.",
+            let what = format!(
+                "Workers {worker} serve nothing: {} of {all} answer, and {needed} are needed. Others serve.",
+                answering(worker)
             );
+            match alarms.absent(Some(worker)) {
+                Some(cause) => alarms.follows(cause, Level::Bad, &[], what),
+                None => alarms.bad(what, "Start those that are gone."),
+            }
         }
     }
     let off = |node: &&Shown<'_>| {
         node.report().is_some_and(|report| report.corrects && report.status.connected.len() < *all)
     };
     if there >= *needed && nodes.iter().find(off).is_some() {
-        alarms.warn(
-            "Correction is off: wrong shares are detected and not corrected, and no material is made.",
-            "Bring the missing node back; correction is on again when all nodes see each other.",
-        );
+        let what = "Correction is off: wrong shares are detected and not corrected, and no material is made.";
+        match alarms.absent(None) {
+            Some(cause) => alarms.follows(cause, Level::Warn, &[], what.into()),
+            None => alarms.warn(
+                what,
+                "Bring the missing node back; correction is on again when all nodes see each other.",
+            ),
+        }
     }
-    let versions: BTreeSet<&str> =
-        nodes.iter().filter_map(|node| Some(node.what()?.status().version.as_str())).collect();
+    let versions: BTreeSet<String> =
+        nodes.iter().filter_map(|node| Some(node.what()?.status().version.clone())).collect();
     if versions.len() > 1 {
-        let told = versions.into_iter().collect::<Vec<_>>().join(" and ");
+        let told = listed(&versions.into_iter().collect::<Vec<_>>());
         alarms.warn(format!("The nodes run versions {told}."), "Upgrade them to the same version.");
     }
 }
@@ -102,23 +184,64 @@ fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
 fn of_reach(alarms: &mut Alarms, node: &Shown<'_>) {
     let name = &node.name;
     match node.gone() {
-        Some((_, why)) if is_not_allowed(why) => alarms.bad(
-            format!("{name} does not admit this client."),
-            "Its operator runs `polyclave node allow` there with the client's card.",
-        ),
-        Some((seconds, why)) => alarms.bad(
-            format!("{name} is not reached since {}: {}.", time(seconds), why.to_string().trim_end_matches('.')),
-            format!("Start it (`polyclave node run` on its machine), or look at its log and the network to {name}."),
-        ),
+        Some((_, why)) if is_not_allowed(why) => {
+            alarms.bad(
+                format!("{name} does not admit this client."),
+                "Its operator runs `polyclave node allow` there with the client's card.",
+            );
+        }
+        Some((seconds, why)) => {
+            alarms.bad(
+                format!("{name} is not reached since {}: {}.", time(seconds), why.to_string().trim_end_matches('.')),
+                format!("Start it (`polyclave node run` on its machine), or look at its log and the network to {name}."),
+            );
+            alarms.is_cause(node.worker, &[node.node]);
+        }
         None => {
             if let Some(asked) = node.seen.asked.map(|at| at.elapsed().as_secs()).filter(|s| *s >= 3) {
                 alarms.warn(
                     format!("{name} has not answered for {asked} s."),
                     "It may be busy, stopped or cut off; its log says more.",
                 );
+                alarms.is_cause(node.worker, &[node.node]);
             }
         }
     }
+}
+
+/// Whom it does not see.
+fn of_links(alarms: &mut Alarms, node: &Shown<'_>) {
+    let (name, worker) = (&node.name, node.worker);
+    let Some(report) = node.report() else { return };
+    for (peer, why) in &report.why_missing {
+        if let Some(cause) = alarms.cause(worker, &[peer]) {
+            alarms.follows(cause, Level::Warn, &[name], format!("cannot reach it: {why}."));
+        } else if let Some(cause) = alarms.cause(worker, &[node.node, peer]) {
+            alarms.follows(cause, Level::Warn, &[name], format!("does not see {peer} either: {why}."));
+        } else {
+            alarms.warn(
+                format!("{name} does not see {peer}: {why}."),
+                "Look at the network between the two, and at both logs.",
+            );
+            alarms.is_cause(worker, &[node.node, peer]);
+        }
+    }
+}
+
+/// Why it cannot serve, if another alarm says that: a node that its own words name, or without which it does not get ready.
+fn cause_of_idleness(alarms: &Alarms, node: &Shown<'_>, why: &str) -> Option<usize> {
+    let is_named = |names: &BTreeSet<String>| match names.len() {
+        1 => names.iter().all(|name| why.contains(name.as_str())),
+        _ => {
+            names.contains(node.node)
+                && names.iter().any(|name| name != node.node && why.contains(name.as_str()))
+        }
+    };
+    let of_clique = alarms.causes.iter().filter(|((worker, _), _)| *worker == node.worker);
+    let named = of_clique.filter(|((_, names), _)| is_named(names)).map(|(_, at)| *at).min();
+    let status = node.what()?.status();
+    let is_new = !status.set_up || !status.prepared;
+    named.or_else(|| alarms.absent(Some(node.worker)).filter(|_| is_new))
 }
 
 fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
@@ -131,13 +254,21 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
             "Find out which machine was altered. When all are sound, order `polyclave node refresh` at every node.",
         );
     } else if let Some(why) = node.report().and_then(|report| report.why_not_ready.as_deref()) {
-        alarms
-            .bad(format!("{name} cannot serve: {why}."), "`polyclave node status` on its machine says more.");
+        match cause_of_idleness(alarms, node, why) {
+            Some(cause) => alarms.follows(cause, Level::Bad, &[name], format!("cannot serve: {why}.")),
+            None => alarms.bad(
+                format!("{name} cannot serve: {why}."),
+                "`polyclave node status` on its machine says more.",
+            ),
+        }
     } else if !status.set_up || !status.prepared {
-        alarms.warn(
-            format!("{name} prepares itself together with the others."),
-            "Wait; all nodes have to run at once.",
-        );
+        match alarms.absent(Some(node.worker)) {
+            Some(cause) => alarms.follows(cause, Level::Warn, &[name], "cannot get ready without it.".into()),
+            None => alarms.warn(
+                format!("{name} prepares itself together with the others."),
+                "Wait; all nodes have to run at once.",
+            ),
+        }
     }
     if status.damaged > 0 {
         alarms.bad(
@@ -152,12 +283,6 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
         );
     }
     let Some(report) = node.report() else { return };
-    for (peer, why) in &report.why_missing {
-        alarms.warn(
-            format!("{name} does not see {peer}: {why}."),
-            "Look at the network between the two, and at both logs.",
-        );
-    }
     if let Some(clock) = &report.clock {
         alarms.bad(
             format!("The clock of {name} does not fit: {clock}."),
@@ -200,13 +325,17 @@ fn of_audit(alarms: &mut Alarms, node: &Shown<'_>) {
 fn of_stock(alarms: &mut Alarms, node: &Shown<'_>) {
     for level in node.what().map(|what| what.status().stock.as_slice()).unwrap_or_default() {
         if level.level > 0 && (level.blocks as f64) < LOW * level.level as f64 {
-            alarms.warn(
-                format!(
-                    "{} has {} of {} blocks of {} in stock.",
-                    node.name, level.blocks, level.level, level.kind
+            let (name, blocks, of, kind) = (&node.name, level.blocks, level.level, &level.kind);
+            match alarms.absent(Some(node.worker)) {
+                // All nodes make it together.
+                Some(cause) => {
+                    alarms.follows(cause, Level::Warn, &[name], format!("cannot fill the stock of {kind}."))
+                }
+                None => alarms.warn(
+                    format!("{name} has {blocks} of {of} blocks of {kind} in stock."),
+                    "Requests wait while the nodes make more; raise the level if that is often so.",
                 ),
-                "Requests wait while the nodes make more; raise the level if that is often so.",
-            );
+            }
         }
     }
 }
@@ -256,5 +385,56 @@ fn time(seconds: u64) -> String {
         120..7_200 => format!("{} min", seconds / 60),
         7_200..172_800 => format!("{} h", seconds / 3_600),
         _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(alarms: Alarms) -> Value {
+        alarms.all.into_iter().map(Alarm::told).collect()
+    }
+
+    #[test]
+    fn what_is_so_of_several_nodes_is_told_once_under_its_cause() {
+        let mut alarms = Alarms::default();
+        alarms.warn("node-4 is gone.", "Start it.");
+        alarms.is_cause(0, &["node-4"]);
+        let cause = alarms.cause(0, &["node-4"]).expect("noted");
+        assert_eq!(
+            (alarms.absent(None), alarms.absent(Some(0)), alarms.absent(Some(1))),
+            (Some(0), Some(0), None)
+        );
+        alarms.follows(cause, Level::Bad, &[], "Nothing is served.".into());
+        for name in ["node-1", "node-2", "node-3"] {
+            alarms.follows(cause, Level::Warn, &[name], "cannot reach it: refused.".into());
+        }
+        let expected = json!([{
+            "level": "bad",
+            "what": "node-4 is gone.",
+            "to_do": "Start it.",
+            "under": ["Nothing is served.", "node-1, node-2 and node-3 cannot reach it: refused."],
+        }]);
+        assert_eq!(told(alarms), expected);
+    }
+
+    #[test]
+    fn two_nodes_that_do_not_see_each_other_are_one_cause_in_either_order() {
+        let mut alarms = Alarms::default();
+        alarms.warn("a does not see b.", "Look.");
+        alarms.is_cause(2, &["a", "b"]);
+        assert_eq!(alarms.cause(2, &["b", "a"]), Some(0));
+        assert_eq!((alarms.cause(0, &["a", "b"]), alarms.absent(None)), (None, None), "both answer");
+    }
+
+    #[test]
+    fn more_than_fits_is_counted() {
+        let mut alarms = Alarms::default();
+        alarms.bad("all is lost.", "Run.");
+        (0..10).for_each(|at| alarms.follows(0, Level::Warn, &["node-1"], format!("lacks {at}.")));
+        let told = told(alarms);
+        let under = told[0]["under"].as_array().expect("a list");
+        assert_eq!((under.len(), &under[8]), (9, &json!("And 2 more.")));
     }
 }

@@ -19,6 +19,19 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
+// What stands between backticks in a text is a command.
+function worded(text) {
+  const box = document.createDocumentFragment();
+  text.split('`').forEach((part, at) => { if (part) box.append(at % 2 ? make('code', {}, part) : part); });
+  return box;
+}
+const plain = (text) => text.replaceAll('`', '');
+function tell(element, text) {
+  if (element.dataset.text === text) return;
+  element.dataset.text = text;
+  element.replaceChildren(worded(text));
+}
+
 // A cell is a text, or [text, class], or [text, class, element].
 function rows(id, head, data, empty) {
   const body = $(id);
@@ -38,10 +51,11 @@ function rows(id, head, data, empty) {
       td.dataset.label = data.length ? labels[column] || '' : '';
       const shown = String(text);
       if (element) {
-        if (td.dataset.shown !== shown) { td.replaceChildren(element); td.dataset.shown = shown; }
-      } else if (td.textContent !== shown || td.dataset.shown) {
+        if (td.dataset.shown !== shown) { td.replaceChildren(element); td.dataset.shown = shown; delete td.dataset.text; }
+      } else if (td.dataset.text !== shown || td.dataset.shown) {
         delete td.dataset.shown;
-        td.textContent = shown;
+        delete td.dataset.text;
+        tell(td, shown);
       }
     });
   });
@@ -67,21 +81,30 @@ function bar(part, level) {
 }
 const keyed = (key) => key.version > 1 ? key.name + '@' + key.version : key.name;
 
+// The last values, at most two minutes. A young series fills the width once it has half a minute; the caption says how long it is.
 function line(id, values) {
   const svg = $(id), known = values.filter((value) => value != null);
-  svg.setAttribute('viewBox', '0 0 ' + (HISTORY - 1) + ' 100');
+  const wide = Math.max(HISTORY / 4, values.length) - 1;
+  svg.setAttribute('viewBox', '0 0 ' + wide + ' 100');
   svg.setAttribute('preserveAspectRatio', 'none');
-  let path = svg.firstChild;
-  if (!path) path = svg.appendChild(document.createElementNS('http://www.w3.org/2000/svg', 'path'));
+  if (!svg.firstChild) {
+    for (const style of ['base', 'drawn']) {
+      svg.append(document.createElementNS('http://www.w3.org/2000/svg', 'path'));
+      svg.lastChild.setAttribute('class', style);
+    }
+  }
   const most = Math.max(1e-9, ...known);
   let drawn = '', gap = true;
   values.forEach((value, at) => {
     if (value == null) { gap = true; return; }
-    const x = HISTORY - values.length + at, y = (96 - 90 * value / most).toFixed(1);
-    drawn += (gap ? 'M' : 'L') + x + ' ' + y;
+    const point = (wide - values.length + 1 + at) + ' ' + (96 - 90 * value / most).toFixed(1);
+    // A line of no length is a dot.
+    drawn += gap ? 'M' + point + 'L' + point : 'L' + point;
     gap = false;
   });
-  path.setAttribute('d', drawn);
+  svg.firstChild.setAttribute('d', 'M0 99L' + wide + ' 99');
+  svg.lastChild.setAttribute('d', drawn);
+  $(id + '-span').textContent = known.length > 1 ? ', last ' + span(values.length) : '';
 }
 function remember(list, value) {
   list.push(value == null ? null : value);
@@ -89,20 +112,24 @@ function remember(list, value) {
 }
 
 function alarms(told) {
-  const lines = told.rows.map((row) => [row.level, row.what, row.to_do]);
-  if (told.beyond) lines.push(['warn', 'And ' + told.beyond + ' more.', 'Mend these first.']);
-  if (!lines.length) lines.push(['good', 'Nothing is wrong.', 'All nodes answer.']);
+  const lines = told.rows.map((row) => [row.level, row.what, row.to_do, row.under]);
+  if (told.beyond) lines.push(['warn', 'And ' + told.beyond + ' more.', 'Mend these first.', []]);
+  if (!lines.length) lines.push(['good', 'Nothing is wrong.', 'All nodes answer.', []]);
   const box = $('alarms');
   while (box.children.length > lines.length) box.lastChild.remove();
-  lines.forEach(([level, what, to_do], at) => {
-    const p = box.children[at] || box.appendChild(make('p', {}, make('b'), ' ', make('span')));
+  lines.forEach(([level, what, to_do, under], at) => {
+    const one = box.children[at] || box.appendChild(make('div', {}, make('b'), ' ', make('span'), make('ul')));
+    const [head, , advice, list] = one.childNodes;
     const style = 'alarm ' + level;
-    if (p.className !== style) p.className = style;
-    if (p.firstChild.textContent !== what) p.firstChild.textContent = what;
-    if (p.lastChild.textContent !== to_do) p.lastChild.textContent = to_do;
+    if (one.className !== style) one.className = style;
+    tell(head, what);
+    tell(advice, to_do);
+    list.hidden = !under.length;
+    while (list.children.length > under.length) list.lastChild.remove();
+    under.forEach((text, line) => tell(list.children[line] || list.appendChild(make('li')), text));
   });
   // Spoken when something else is wrong, and not when a number of seconds grows.
-  const spoken = lines.map(([, what]) => what).join(' ');
+  const spoken = plain(lines.map(([, what, , under]) => [what, ...under].join(' ')).join(' '));
   const kind = spoken.replace(/\d+/g, '');
   if (kind !== spoken_kind) { spoken_kind = kind; $('spoken').textContent = spoken; }
   document.title = (told.rows.length ? '(' + (told.rows.length + told.beyond) + ') ' : '') + 'Polyclave';
@@ -114,7 +141,7 @@ function sees(node, names) {
     const there = node.sees.includes(name);
     const why = (node.why_missing || {})[name];
     const mark = make('span', { class: 'mark ' + (there ? 'good' : 'bad') }, (there ? '✓\u00a0' : '✕\u00a0') + name);
-    if (why) mark.title = why;
+    if (why) mark.title = plain(why);
     return [mark, (there ? '+' : '-') + name];
   });
   told.forEach(([mark], at) => box.append(at ? '  ' : '', mark));
@@ -215,7 +242,7 @@ function others(told) {
   }), 'none: this protocol makes nothing ahead, or no node tells');
   rows('requests', [, 'n', 'n'], told.requests.rows.map((row) => [row.operation, rate(row.rate), group(row.total)]), 'none yet');
   rows('refusals', [, 'n'], told.refusals.map((row) => [
-    row.reason, [row.lately ? group(row.lately) : DASH, row.lately ? 'warn' : 'soft'],
+    [row.words, 'reason', make('span', { title: row.reason }, row.words)], [row.lately ? group(row.lately) : DASH, row.lately ? 'warn' : 'soft'],
     Object.entries(row.by).filter(([, count]) => count).map(([node, count]) => node + ': ' + group(count)).join(', '),
   ]), 'none');
   rows('faults', [, , 'n', 'n'], told.faults.map((row) => [[row.node, 'name'], row.by, [group(row.outvoted), row.outvoted ? 'bad' : ''], group(row.silent)]), 'none seen');

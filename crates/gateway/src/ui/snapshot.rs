@@ -57,7 +57,8 @@ impl Cluster {
 pub(super) struct Shown<'s> {
     /// The node's name, and for all but the first worker its number.
     pub(super) name: String,
-    node: &'s str,
+    /// The node's name alone.
+    pub(super) node: &'s str,
     pub(super) worker: u16,
     pub(super) duty: Duty,
     pub(super) seen: MutexGuard<'s, Seen>,
@@ -308,9 +309,15 @@ fn refusals(nodes: &[Shown<'_>]) -> Value {
             })
             .collect();
         let lately = reports().map(|(node, _)| node.seen.history.lately(&reason)).max();
-        json!({ "reason": reason, "by": by, "lately": lately })
+        json!({ "reason": reason, "words": in_words(&reason), "by": by, "lately": lately })
     });
     Value::Array(rows.collect())
+}
+
+/// A reason of a refusal, as nodes count it, for people.
+fn in_words(code: &str) -> &str {
+    let known = Reason::ALL.into_iter().find(|reason| reason.code() == code);
+    known.map_or(code, |reason| reason.in_words())
 }
 
 /// Who saw which node at fault.

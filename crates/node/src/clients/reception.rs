@@ -207,7 +207,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
             }
         }
     };
-    let outcome = result.as_ref().map_or_else(|refusal| reason_name(refusal.reason), |()| "done");
+    let outcome = result.as_ref().map_or_else(|refusal| refusal.reason.code(), |()| "done");
     metrics::counter!("polyclave_requests_total", "operation" => kind, "outcome" => outcome).increment(1);
     metrics::counter!("polyclave_blocks_total", "operation" => kind).increment(blocks);
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
@@ -316,22 +316,4 @@ fn behalf(whom: &str) -> Result<String, Refusal> {
 fn version_of(name: &str, id: &str, key: &KeyVersion) -> String {
     let of_version = key.id.map_or(String::new(), |of| format!(" {id}={}", hex::encode(of)));
     format!("{name}={}{of_version}", key.name)
-}
-
-fn reason_name(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Malformed => "malformed",
-        Reason::Denied => "denied",
-        Reason::Key => "key",
-        Reason::Spent => "spent",
-        Reason::Busy => "busy",
-        Reason::Unauthentic => "unauthentic",
-        Reason::Disagreement => "disagreement",
-        Reason::Unavailable => "unavailable",
-        Reason::Internal => "internal",
-        Reason::OutOfMaterial => "dry",
-        Reason::Quarantined => "quarantined",
-        Reason::NoSuchKey => "no-such-key",
-        Reason::NotForThis => "not-for-this",
-    }
 }

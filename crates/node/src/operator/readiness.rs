@@ -42,9 +42,11 @@ impl Core {
         }
         let there = self.network.peers.connected();
         if there.len() < least {
-            let missing = self.members.names_of(self.members.all().without(there)).join(", ");
+            let missing = self.members.names_of(self.members.all().without(there));
+            let are = if missing.len() == 1 { "is" } else { "are" };
+            let missing = missing.join(" and ");
             return Some(format!(
-                "{least} nodes are needed, this one included, and {missing} are not connected; see this node's log and theirs"
+                "{least} nodes are needed, this one included, and {missing} {are} not connected; see this node's log and theirs"
             ));
         }
         None

@@ -46,6 +46,63 @@ pub enum Reason {
     NotForThis,
 }
 
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 13] = [
+        Reason::Malformed,
+        Reason::Denied,
+        Reason::Key,
+        Reason::Spent,
+        Reason::Busy,
+        Reason::Unauthentic,
+        Reason::Disagreement,
+        Reason::Unavailable,
+        Reason::Internal,
+        Reason::OutOfMaterial,
+        Reason::Quarantined,
+        Reason::NoSuchKey,
+        Reason::NotForThis,
+    ];
+
+    /// What audit logs and metrics call it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Reason::Malformed => "malformed",
+            Reason::Denied => "denied",
+            Reason::Key => "key",
+            Reason::Spent => "spent",
+            Reason::Busy => "busy",
+            Reason::Unauthentic => "unauthentic",
+            Reason::Disagreement => "disagreement",
+            Reason::Unavailable => "unavailable",
+            Reason::Internal => "internal",
+            Reason::OutOfMaterial => "dry",
+            Reason::Quarantined => "quarantined",
+            Reason::NoSuchKey => "no-such-key",
+            Reason::NotForThis => "not-for-this",
+        }
+    }
+
+    /// The same for people who count refusals.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Reason::Malformed => "request not understood",
+            Reason::Denied => "not allowed to the client",
+            Reason::Key => "key cannot be made or changed so",
+            Reason::Spent => "budget of the key is spent",
+            Reason::Busy => "too much at once",
+            Reason::Unauthentic => "text, key or additional data do not fit together",
+            Reason::Disagreement => "nodes were told different things",
+            Reason::Unavailable => "other nodes did not answer",
+            Reason::Internal => "the node itself failed",
+            Reason::OutOfMaterial => "not enough material yet",
+            Reason::Quarantined => "under quarantine",
+            Reason::NoSuchKey => "no such key or version",
+            Reason::NotForThis => "key is not for this use",
+        }
+    }
+}
+
 impl Refusal {
     /// With a message.
     pub fn new(reason: Reason, message: impl Into<String>) -> Refusal {
@@ -55,5 +112,22 @@ impl Refusal {
     /// The same, because of a node.
     pub fn because_of(self, node: Party) -> Refusal {
         Refusal { blames: Some(node), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_code_and_words_of_its_own() {
+        // A new reason does not compile without a code; this finds one that is missing in the list.
+        let last = postcard::to_stdvec(&(Reason::ALL.len() as u8)).expect("a number");
+        assert!(postcard::from_bytes::<Reason>(&last).is_err(), "a reason is not in the list");
+        let codes: BTreeSet<_> = Reason::ALL.iter().map(|reason| reason.code()).collect();
+        let words: BTreeSet<_> = Reason::ALL.iter().map(|reason| reason.in_words()).collect();
+        assert_eq!((codes.len(), words.len()), (Reason::ALL.len(), Reason::ALL.len()));
     }
 }

@@ -31,7 +31,7 @@ fn a_browser_shows_the_page_live_as_text_and_in_any_size() {
     let shown = browser.run("return document.getElementById('live').textContent");
     browser.wait_for(&format!("document.getElementById('live').textContent !== {shown}"));
     // So many snapshots that the lines can be seen in the pictures.
-    let many = "document.querySelector('#rate-line path').getAttribute('d').split('L').length > 15";
+    let many = "document.querySelector('#rate-line .drawn').getAttribute('d').split('L').length > 15";
     let (over, began) = (AtomicBool::new(false), Instant::now());
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -41,6 +41,10 @@ fn a_browser_shows_the_page_live_as_text_and_in_any_size() {
         });
         browser.wait_for(many);
         browser.wait_for("Number(document.getElementById('rate').textContent) > 0");
+        // A young series is no stub at the end of the width.
+        let part = "const line = document.getElementById('rate-line'); \
+                    return line.querySelector('.drawn').getAttribute('d').split('L').length / line.viewBox.baseVal.width > 0.4";
+        assert_eq!(browser.run(part), true);
         over.store(true, Relaxed);
     });
     browser.wait_for("document.getElementById('alarms').innerText.includes('polyclave key rotate mail')");
@@ -56,12 +60,29 @@ fn a_browser_shows_the_page_live_as_text_and_in_any_size() {
         browser.wait_for(&format!("innerWidth === {}", size.0));
         let fits = "return document.documentElement.scrollWidth <= innerWidth";
         assert_eq!(browser.run(fits), true, "{name}: it is wider than the window");
+        let space = "const panels = [...document.querySelectorAll('#panels section')].map((one) => one.getBoundingClientRect().bottom); \
+                     return document.querySelector('#panels + section').getBoundingClientRect().top - Math.max(...panels) >= 8";
+        assert_eq!(browser.run(space), true, "{name}: a panel touches what follows");
         save(name, &browser.picture());
     }
     browser.show(DESK, false);
     world.stop_node(1);
     browser.wait_for("document.getElementById('alarms').innerText.includes('node-2 is not reached since')");
     browser.wait_for("document.getElementById('nodes').innerText.includes('gone since')");
+    browser
+        .wait_for("document.querySelector('#alarms li')?.innerText.startsWith('Requests cannot be served')");
+    assert_eq!(
+        browser.run("return document.querySelectorAll('.alarm').length"),
+        2,
+        "of the node, and of a key"
+    );
+    assert_eq!(browser.run("return document.body.innerText.includes('`')"), false, "commands are code");
+    assert_eq!(browser.run("return document.querySelectorAll('.alarm code').length > 0"), true);
+    save("gone", &browser.picture());
+    browser.show(PHONE, false);
+    browser.wait_for(&format!("innerWidth === {}", PHONE.0));
+    let fits = "return document.documentElement.scrollWidth <= innerWidth";
+    assert_eq!(browser.run(fits), true, "an alarm is wider than a phone");
     assert_eq!(browser.complaints(), [""; 0]);
     drop(dashboard);
     browser.wait_for("document.getElementById('live').textContent.startsWith('stream lost')");
