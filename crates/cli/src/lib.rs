@@ -35,10 +35,23 @@ use clap::{CommandFactory, Parser, Subcommand};
 /// Block ciphers under a key that no single machine knows: several servers, each with one share of the key, encrypt and decrypt by secure
 /// multi-party computation.
 #[derive(Parser)]
-#[command(name = "polyclave", version, arg_required_else_help = true, after_help = examples())]
+#[command(name = "polyclave", version = version(), arg_required_else_help = true, after_help = examples())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+}
+
+/// The version, and what is in this program that must not be shipped: cargo adds it where it builds the program together with the laboratory or
+/// with tests.
+fn version() -> String {
+    let mut version = env!("CARGO_PKG_VERSION").to_owned();
+    if polyclave_protocol::HAS_INSECURE_DEALERS {
+        version += ", for tests: contains insecure dealers";
+    }
+    if polyclave_node::HAS_CHEATS {
+        version += ", for tests: contains nodes that cheat";
+    }
+    version
 }
 
 fn examples() -> String {

@@ -60,6 +60,9 @@ pub struct KeptFile {
 }
 
 impl NodeDir {
+    /// The file of the settings. A directory without it is no node's.
+    pub const SETTINGS: &str = SETTINGS;
+
     /// The file of the secret in the clear. Every backup has it, since a backup is sealed itself.
     pub const SECRET: &str = secret::CLEAR;
 
@@ -79,11 +82,12 @@ impl NodeDir {
         KeptFile { name: AUDIT, private: true, needed: false },
     ];
 
-    /// Makes the directory of a new node, with a fresh secret and the identity that it is given. Returns the node's card.
+    /// Makes the directory of a new node, with a fresh secret and the identity that it is given. Returns the node's card. The directory may be
+    /// there, empty: a package makes it.
     pub fn init(path: &Path, settings: &NodeSettings, certificate: &[u8], key: &[u8]) -> Result<Card> {
         settings.check()?;
         let identity = StoredIdentity::new(certificate, key)?;
-        private::make_dir(path)?;
+        private::make_or_take_dir(path)?;
         let secrets = Secrets::of_this_process();
         let dir = NodeDir { path: path.into(), settings: settings.clone(), identity, next: None, secrets };
         dir.identity.save(&dir.file(rotation::KEY), &dir.file(rotation::CERTIFICATE))?;
@@ -125,7 +129,7 @@ impl NodeDir {
             ..self.settings.clone()
         };
         settings.check()?;
-        private::make_dir(path)?;
+        private::make_or_take_dir(path)?;
         let sealed = KeptFile { name: secret::SEALED, private: true, needed: false };
         let others = [SETTINGS, AUDIT];
         for kept in NodeDir::KEPT.iter().chain([&sealed]).filter(|kept| !others.contains(&kept.name)) {

@@ -2,12 +2,13 @@
 
 mod draft;
 
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use polyclave_protocol::session::random_bytes;
+use rustix::process::geteuid;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{Error, Result};
@@ -84,6 +85,26 @@ pub fn make_dir(path: &Path) -> Result<()> {
     sync_dir(parent(path))
 }
 
+/// The same, or takes a directory that is there if it is empty and this user's own, as packages and service managers make it.
+pub fn make_or_take_dir(path: &Path) -> Result<()> {
+    match make_dir(path) {
+        Err(Error::Exists { .. }) if is_own_and_empty(path)? => {
+            fs::set_permissions(path, Permissions::from_mode(0o700))
+                .map_err(Error::io(path, "close to others"))
+        }
+        made => made,
+    }
+}
+
+/// Whether a path is an empty directory of this user's own.
+pub fn is_own_and_empty(path: &Path) -> Result<bool> {
+    let Ok(found) = path.metadata() else { return Ok(false) };
+    if !found.is_dir() || found.uid() != geteuid().as_raw() {
+        return Ok(false);
+    }
+    Ok(fs::read_dir(path).map_err(Error::io(path, "read"))?.next().is_none())
+}
+
 /// Makes renames and removals in a directory durable.
 pub fn sync_dir(path: &Path) -> Result<()> {
     File::open(path).and_then(|dir| dir.sync_all()).map_err(Error::io(path, "sync the directory"))
@@ -121,8 +142,6 @@ pub fn load_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -139,6 +158,25 @@ mod tests {
         assert_eq!((mode(&inner), mode(&file)), (0o700, 0o600));
         assert_eq!(*read(&file).expect("read"), b"two");
         assert_eq!(fs::read_dir(&inner).expect("a directory").count(), 1, "nothing temporary is left");
+    }
+
+    #[test]
+    fn an_empty_directory_of_ones_own_is_taken_and_closed_and_no_other() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (new, own, full) = (dir.path().join("new"), dir.path().join("own"), dir.path().join("full"));
+        for made in [&own, &full] {
+            fs::create_dir(made).expect("made");
+            fs::set_permissions(made, Permissions::from_mode(0o755)).expect("set");
+        }
+        fs::write(full.join(".profile"), b"").expect("written");
+        for taken in [&new, &own] {
+            make_or_take_dir(taken).expect("it is made or taken");
+            assert_eq!(mode(taken), 0o700);
+        }
+        assert!(matches!(make_or_take_dir(&full), Err(Error::Exists { .. })));
+        assert_eq!(mode(&full), 0o755, "what is not taken is left as it is");
+        // Somebody else's: root owns it, and whoever runs this as root finds it full.
+        assert!(!is_own_and_empty(Path::new("/")).expect("it can be read"));
     }
 
     #[test]

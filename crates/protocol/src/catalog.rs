@@ -1,7 +1,12 @@
 //! The list of all protocols. A new protocol is a folder with a [`Descriptor`], and one line here.
 
+#[cfg(feature = "testkit")]
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::any::AnyServiceConfig;
 use crate::descriptor::Descriptor;
+#[cfg(feature = "testkit")]
+use crate::testkit::additive;
 use crate::{Error, Result, garbled, lut, replicated, shamir, spdz, tinytable};
 
 /// All of them, in the order in which they are listed.
@@ -27,13 +32,30 @@ pub static ALL: &[&Descriptor] = &[
     &garbled::HALF,
     &garbled::THREE_HALVES,
     &garbled::PROJECTION,
-    #[cfg(feature = "testkit")]
-    &crate::testkit::additive::DESCRIPTOR,
 ];
+
+/// Whether the toy protocol can be chosen in this process. It protects nothing, and nodes can serve with it. Cargo may add its code to any program
+/// of this workspace; but only the laboratory and tests let it be chosen, and never `polyclave`.
+#[cfg(feature = "testkit")]
+static TOY_CAN_BE_CHOSEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on the toy protocol can be chosen in this process.
+#[cfg(feature = "testkit")]
+pub fn add_toy() {
+    TOY_CAN_BE_CHOSEN.store(true, Ordering::Relaxed);
+}
+
+fn toy() -> Option<&'static Descriptor> {
+    #[cfg(feature = "testkit")]
+    if TOY_CAN_BE_CHOSEN.load(Ordering::Relaxed) {
+        return Some(&additive::DESCRIPTOR);
+    }
+    None
+}
 
 /// The protocol of a name.
 pub fn find(name: &str) -> Option<&'static Descriptor> {
-    ALL.iter().copied().find(|descriptor| descriptor.name.eq_ignore_ascii_case(name))
+    ALL.iter().copied().chain(toy()).find(|descriptor| descriptor.name.eq_ignore_ascii_case(name))
 }
 
 /// The protocols with which nodes can serve.

@@ -91,5 +91,14 @@ pub mod tinytable;
 mod unchecked;
 
 pub use error::{EARLIER_CHECK, Error, Result};
+
+/// Whether insecure dealers are compiled in (the feature `testkit`).
+pub const HAS_INSECURE_DEALERS: bool = cfg!(feature = "testkit");
+
+#[cfg(feature = "testkit")]
+const _: () = assert!(
+    option_env!("POLYCLAVE_SHIP").is_none(),
+    "what is shipped (POLYCLAVE_SHIP) must not contain insecure dealers: build it alone, without the packages that turn on `testkit`"
+);
 pub use party::{Party, PartySet};
 pub use retirement::GuessGuard;

@@ -37,7 +37,7 @@ pub struct RestoreArguments {
     /// The backup
     file: PathBuf,
 
-    /// The node's directory; it must not exist yet
+    /// The node's directory; it must not exist yet, or be empty
     dir: PathBuf,
 
     /// The file with the backup's key

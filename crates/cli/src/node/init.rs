@@ -17,7 +17,7 @@ use crate::say;
     Afterwards give card.toml to whoever defines the cluster, over a way on which nobody can replace it:\n  \
     polyclave cluster define --threshold 1 --out cluster.toml alpha.toml beta.toml gamma.toml")]
 pub struct Arguments {
-    /// The directory to make
+    /// The directory to make; it may be there if it is empty and this user's own
     dir: PathBuf,
 
     /// The node's name: letters, digits, '-', '_' or '.'

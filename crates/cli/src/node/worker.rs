@@ -22,7 +22,7 @@ pub struct Arguments {
     /// The directory of the node's first worker
     dir: PathBuf,
 
-    /// The directory to make
+    /// The directory to make; it may be there if it is empty and this user's own
     new: PathBuf,
 
     /// The address at which the workers of the same number reach it

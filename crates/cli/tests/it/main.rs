@@ -17,6 +17,7 @@ mod kills;
 mod many_keys;
 mod migrate;
 mod operating;
+mod package;
 mod policy;
 mod refresh;
 mod reshare;

@@ -1,19 +1,21 @@
 //! docs/operating.md as an operator uses it: every command of the page runs, in order, on machines that are directories and ports of the
 //! loopback interface. CONTRIBUTING.md says how the page is written.
 
+mod installed;
 mod machines;
 mod page;
 
 use std::time::Duration;
 
-use machines::Machines;
-use page::{Block, Page};
+pub use installed::Installed;
+pub use machines::Machines;
+pub use page::{Block, Page};
 
 use crate::common::Place;
 
 /// The blocks of commands that are not run: their sections, and the reasons that the page gives. A new one has to be written here.
 const NOT_RUN: [(&str, &str); 4] = [
-    ("Installing", "builds the program in release mode"),
+    ("Installing", "builds the program and installs a package"),
     ("A store at a PostgreSQL server", "needs a server"),
     ("The node's secret at rest", "asks for a passphrase at a terminal"),
     ("The node's secret at rest", "needs systemd and a TPM"),

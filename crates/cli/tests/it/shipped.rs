@@ -1,6 +1,12 @@
-//! What the program is built with. Cargo adds up the features of all that it builds at once, so what counts is the program built alone.
+//! What is shipped does not contain: insecure dealers, toy protocols, nodes that cheat. Cargo adds up the features of all that it builds at once, so
+//! what counts is the program built alone, and each package is searched.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::common::Place;
 
 /// Code for tests and the laboratory: insecure dealers and toy protocols, nodes that cheat.
 const FORBIDDEN: [&str; 2] = ["polyclave-protocol testkit", "polyclave-node cheats"];
@@ -32,5 +38,135 @@ fn the_shipped_program_holds_no_insecure_dealer_and_no_node_that_cheats() {
     for feature in FORBIDDEN {
         assert!(!shipped.iter().any(|on| on == feature), "polyclave is built with {feature}");
         assert!(laboratory.iter().any(|on| on == feature), "polyclave-lab is not built with {feature}");
+    }
+}
+
+/// What the tests are built with: cargo has added insecure dealers and nodes that cheat.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_polyclave");
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What a script of the repository says, if it refuses.
+fn refused(script: &mut Command) -> String {
+    let output = script.output().expect("it starts");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{script:?} refuses nothing: {told}");
+    told
+}
+
+fn script(name: &str) -> Command {
+    Command::new(repository().join(name))
+}
+
+/// A script of a shell in place of a program.
+fn write_program(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().expect("in a folder")).expect("made");
+    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("written");
+    std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("set");
+}
+
+#[test]
+fn a_program_that_contains_an_insecure_dealer_says_so_and_lets_nobody_choose_it() {
+    let place = Place::new();
+    let version = place.run("--version");
+    assert!(version.contains("insecure dealers") && version.contains("nodes that cheat"), "{version}");
+    let refused = place.output("cluster new x --protocol additive");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && told.contains("'additive'"), "{told}");
+    assert!(place.names().is_empty());
+}
+
+/// Each text of the search, so that none goes out of date, is in the program of the tests.
+#[test]
+fn the_search_before_packaging_finds_all_that_it_searches_for_in_a_program_that_has_it() {
+    let text = std::fs::read_to_string(repository().join("scripts/check-shipped")).expect("the script");
+    let (_, list) = text.split_once("\ntexts=(\n").expect("the list begins");
+    let (list, _) = list.split_once("\n)").expect("the list ends");
+    let program = std::fs::read(PROGRAM).expect("it is built");
+    let texts: Vec<&str> = list.lines().map(|line| line.trim().trim_matches('"')).collect();
+    assert!(texts.len() > 3);
+    for text in texts {
+        assert!(contains(&program, text.as_bytes()), "nothing has '{text}' any more");
+        let other = Place::new();
+        other.write("library.so", format!("any{text}thing").as_bytes());
+        let told = refused(script("scripts/check-shipped").arg(other.path("library.so")));
+        assert!(told.contains(text), "{told}");
+    }
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    let begins = |at: &usize| bytes[*at..].starts_with(text);
+    (0..bytes.len()).filter(|at| bytes[*at] == text[0]).any(|at| begins(&at))
+}
+
+#[test]
+fn a_program_is_run_before_it_is_packaged() {
+    let place = Place::new();
+    let program = place.path("polyclave");
+    let makes = |protocol: &str| {
+        format!(
+            "[ \"$1\" != --version ] || echo polyclave 0.2.0; case \"$*\" in *' {protocol}') exit 1; esac"
+        )
+    };
+    for (text, told) in [
+        ("exit 1", "it says that it is ''"),
+        ("echo polyclave 0.2.0, for tests", "it says that it is 'polyclave 0.2.0, for tests'"),
+        (&makes("shamir"), "it makes no cluster"),
+        (&makes("nothing"), "it makes a cluster with a protocol that protects nothing"),
+    ] {
+        write_program(&program, text);
+        let heard = refused(script("scripts/check-shipped").arg(&program));
+        assert!(heard.contains(told), "{heard}");
+    }
+    write_program(&program, &makes("additive"));
+    assert!(script("scripts/check-shipped").arg(&program).status().expect("it starts").success());
+}
+
+#[test]
+fn nothing_is_packaged_of_a_program_with_code_for_tests() {
+    let place = Place::new();
+    let told = refused(script("scripts/package-deb").arg(PROGRAM).arg(place.path("debian")));
+    assert!(told.contains("must not be shipped"), "{told}");
+
+    let library = place.path("target/dist/libpolyclave_pkcs11.so");
+    std::fs::create_dir_all(library.parent().expect("in a folder")).expect("made");
+    std::fs::copy(PROGRAM, &library).expect("copied");
+    let mut install = script("packaging/install-pkcs11");
+    let told = refused(install.arg(place.path("prefix")).env("CARGO_TARGET_DIR", place.path("target")));
+    assert!(told.contains("must not be shipped"), "{told}");
+
+    // In place of cargo and maturin: programs that "build" this one, and pack what they were given.
+    let build = "mkdir -p \"$CARGO_TARGET_DIR/dist\"\n\
+                 ln -f \"$PROGRAM\" \"$CARGO_TARGET_DIR/dist/polyclave\" && cp /bin/true \"$CARGO_TARGET_DIR/dist/polyclave-lab\"";
+    let pack = "for out; do :; done\n\
+                mkdir -p w/polyclave-1.data w/polyclave && cp -r polyclave.data/scripts w/polyclave-1.data && \
+                echo library > w/polyclave/_polyclave.abi3.so && cd w && python3 -m zipfile --create \"$out/polyclave-1.whl\" *";
+    write_program(&place.path("bin/cargo"), build);
+    write_program(&place.path("bin/maturin"), pack);
+    let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").expect("a path"));
+    std::fs::hard_link(PROGRAM, place.path("program"))
+        .or_else(|_| std::fs::copy(PROGRAM, place.path("program")).map(drop))
+        .expect("there");
+    let mut wheel = script("scripts/package-wheel");
+    wheel.arg(place.path("wheels")).env("PATH", path).env("PROGRAM", place.path("program"));
+    let told = refused(wheel.env("CARGO_TARGET_DIR", place.path("target")));
+    assert!(told.contains("polyclave must not be shipped"), "{told}");
+    assert!(!place.path("wheels").exists() && !place.path("debian").exists());
+}
+
+#[test]
+fn every_script_that_packages_builds_for_shipping_and_checks_what_it_packaged() {
+    for (name, builds) in [
+        ("scripts/package-deb", true),
+        ("scripts/package-wheel", true),
+        ("packaging/Containerfile", true),
+        ("packaging/install-pkcs11", false),
+    ] {
+        let text = std::fs::read_to_string(repository().join(name)).expect("it is there");
+        assert!(text.contains("scripts/check-shipped"), "{name}");
+        assert!(!text.contains("release"), "{name}: tests leave programs there");
+        assert!(!builds || text.contains("POLYCLAVE_SHIP=1 cargo build --profile dist"), "{name}");
     }
 }

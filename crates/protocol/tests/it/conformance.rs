@@ -14,7 +14,7 @@ use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::catalog as protocols;
 use polyclave_protocol::descriptor::Descriptor;
 use polyclave_protocol::protocol::ProtocolConfig;
-use polyclave_protocol::testkit::conformance;
+use polyclave_protocol::testkit::{additive, conformance};
 
 #[derive(serde::Deserialize)]
 struct KnownAnswer {
@@ -90,7 +90,8 @@ fn check(protocol: &Descriptor, cipher: &Cipher, answer: &KnownAnswer) {
 /// All protocols of which this is so, with all ciphers.
 fn sweep(belongs: fn(&Descriptor) -> bool) {
     let answers = known_answers();
-    for protocol in protocols::ALL.iter().filter(|protocol| belongs(protocol)) {
+    for protocol in protocols::ALL.iter().chain(&[&additive::DESCRIPTOR]).filter(|protocol| belongs(protocol))
+    {
         let began = std::time::Instant::now();
         for cipher in catalog::all().iter().filter(|cipher| covers(protocol, cipher)) {
             check(protocol, cipher, &answers[&cipher.name]);
@@ -114,8 +115,14 @@ fn every_cipher_has_its_published_answers_under_every_protocol_of_more_parties()
 }
 
 #[test]
-fn a_protocol_of_one_folder_and_one_line_is_in_the_catalogue() {
-    use polyclave_protocol::testkit::additive;
-    assert!(protocols::ALL.iter().any(|protocol| std::ptr::eq(*protocol, &additive::DESCRIPTOR)));
-    assert!(protocols::serving().any(|protocol| protocol.name == additive::DESCRIPTOR.name));
+fn a_protocol_that_protects_nothing_serves_only_in_a_process_that_wants_it() {
+    let toy = || protocols::service(additive::DESCRIPTOR.name, 3, 2);
+    assert!(toy().is_err_and(|e| e.to_string().contains("cannot serve with a protocol 'additive'")));
+    for protocol in protocols::serving() {
+        let nodes = protocol.usual_parties;
+        let config = protocol.service(nodes, protocol.threshold.most(nodes)).expect("it serves");
+        assert!(!config.needs_dealer(), "{} protects nothing", protocol.name);
+    }
+    protocols::add_toy();
+    assert!(toy().expect("it serves").needs_dealer());
 }

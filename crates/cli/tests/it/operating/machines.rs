@@ -1,4 +1,5 @@
-//! Machines that are directories of one host, and what is replaced in commands so that they run there.
+//! Machines that are directories of one host, or layers over it with the package (`installed.rs`), and what is replaced in commands so that they
+//! run there.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use super::installed::{self, Installed};
 use super::page::{Command, Group};
 use crate::common::free_range;
 
@@ -41,6 +43,8 @@ struct GoesOn {
 /// The machines of a page, each made when it is named first.
 pub struct Machines {
     root: tempfile::TempDir,
+    /// If the package is installed on them. Otherwise they are directories in `root`.
+    installed: Option<Installed>,
     /// By machine: what stands for port 7000.
     ports: RefCell<HashMap<String, u16>>,
     nodes: HashMap<String, Child>,
@@ -53,8 +57,15 @@ impl Machines {
     /// What a command prints that only asks, and one that goes on, is waited for as long.
     pub fn new(patience: Duration) -> Machines {
         let root = tempfile::tempdir().expect("a temporary directory");
-        let (ports, nodes, fingerprints) = Default::default();
-        Machines { root, ports, nodes, fingerprints, patience }
+        let (installed, ports, nodes, fingerprints) = Default::default();
+        Machines { root, installed, ports, nodes, fingerprints, patience }
+    }
+
+    /// The same with the package on each machine.
+    pub fn installed(installed: Installed, patience: Duration) -> Machines {
+        let mut machines = Machines::new(patience);
+        machines.installed = Some(installed);
+        machines
     }
 
     /// Runs the commands of a block. What goes on is ended afterwards.
@@ -82,7 +93,20 @@ impl Machines {
     }
 
     fn home(&self, machine: &str) -> PathBuf {
-        self.root.path().join(machine)
+        match &self.installed {
+            Some(installed) => installed.root(machine).join(&installed::home(machine)[1..]),
+            None => self.root.path().join(machine),
+        }
+    }
+
+    /// Makes a machine when it is named first.
+    fn prepare(&self, machine: &str) -> Result<(), String> {
+        match &self.installed {
+            Some(installed) => installed.machine(machine),
+            None => DIRECTORIES.iter().try_for_each(|directory| {
+                fs::create_dir_all(self.home(machine).join(&directory[1..])).map_err(|e| e.to_string())
+            }),
+        }
     }
 
     fn command(
@@ -91,10 +115,7 @@ impl Machines {
         command: &Command,
         going_on: &mut Vec<GoesOn>,
     ) -> Result<(), String> {
-        let home = self.home(machine);
-        for directory in DIRECTORIES {
-            fs::create_dir_all(home.join(&directory[1..])).map_err(|e| e.to_string())?;
-        }
+        self.prepare(machine)?;
         let words: Vec<&str> = command.text.split_whitespace().collect();
         match &words[..] {
             ["systemctl", order, "polyclave-node"] => return self.service(machine, order),
@@ -189,8 +210,12 @@ impl Machines {
         }
         let journal = self.home(machine).join("journal");
         let file = || File::options().create(true).append(true).open(&journal).expect("a file");
-        let node = self.replaced(machine, "exec polyclave node run /var/lib/polyclave");
-        let mut process = self.shell(machine, &node);
+        let mut process = match &self.installed {
+            Some(installed) => installed.unit(machine),
+            None => {
+                self.shell(machine, &self.replaced(machine, "exec polyclave node run /var/lib/polyclave"))
+            }
+        };
         let child = process.stdout(file()).stderr(file()).spawn().map_err(|e| e.to_string())?;
         self.nodes.insert(machine.into(), child);
         Ok(())
@@ -200,13 +225,21 @@ impl Machines {
         let path = |place: &str| {
             let (host, path) = place.split_once(':').unwrap_or((machine, place));
             let machine = host.strip_suffix(".example").unwrap_or(host);
-            self.home(machine).join(self.replaced(machine, path))
+            match (&self.installed, path.strip_prefix('/')) {
+                (Some(installed), Some(path)) => installed.root(machine).join(path),
+                _ => self.home(machine).join(self.replaced(machine, path)),
+            }
         };
         let (from, to) = (path(from), path(to));
         fs::copy(&from, &to).map(drop).map_err(|e| format!("{}: {e}", from.display()))
     }
 
     fn shell(&self, machine: &str, text: &str) -> Process {
+        if let Some(installed) = &self.installed {
+            let mut process = installed.shell(machine, text);
+            process.stdin(Stdio::null());
+            return process;
+        }
         let home = self.home(machine);
         let program = Path::new(env!("CARGO_BIN_EXE_polyclave"));
         let programs = program.parent().expect("in a directory").display();
@@ -236,9 +269,11 @@ impl Machines {
             Some(fingerprint) => text.replace(FINGERPRINT, fingerprint),
             None => text.into(),
         };
-        let home = self.home(machine);
-        for directory in DIRECTORIES {
-            text = text.replace(directory, &format!("{}{directory}", home.display()));
+        if self.installed.is_none() {
+            let home = self.home(machine);
+            for directory in DIRECTORIES {
+                text = text.replace(directory, &format!("{}{directory}", home.display()));
+            }
         }
         self.with_ports(machine, &text)
     }

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use polyclave_config::private::{self, Draft};
@@ -18,16 +19,20 @@ use super::Frame;
 /// The largest frame: a key with all its shares fits.
 pub(in super::super) const MOST_FRAME: u64 = 256 << 20;
 
-/// Restores a node from a backup into a directory that must not exist yet. Everything is verified before anything is written, and the
-/// directory appears when it is complete. The restored node has no past that its peers recognise: they refuse it until they readmit it,
+/// Restores a node from a backup into a directory that does not exist yet, or that is empty and this user's own. Everything is verified before
+/// anything is written, and the directory is a node's when it is complete. The restored node has no past that its peers recognise: they refuse it until they readmit it,
 /// even if little or nothing has happened since the backup.
 pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
-    if dir.symlink_metadata().is_ok() {
+    let is_there = private::is_own_and_empty(dir)?;
+    if !is_there && dir.symlink_metadata().is_ok() {
         return Err(StoreError::Exists { path: dir.into() });
     }
     verify(file, reader(file)?, key)?;
     let name = dir.file_name().ok_or_else(|| StoreError::Missing { path: dir.into() })?;
-    let staging = dir.with_file_name(format!(".{}.{}.restoring", name.to_string_lossy(), std::process::id()));
+    let staging = match is_there {
+        true => dir.join(".restoring"),
+        false => dir.with_file_name(format!(".{}.{}.restoring", name.to_string_lossy(), std::process::id())),
+    };
     private::make_dir(&staging)?;
     let staged = unpack(file, key, &staging).and_then(|()| {
         // The restored store is in a file, wherever it was before.
@@ -43,6 +48,10 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
         }
         restored.set_settings(settings)?;
         let io = |cause| StoreError::Io { path: dir.into(), cause };
+        if is_there {
+            move_up(&staging, dir).map_err(io)?;
+            return Ok(private::sync_dir(dir)?);
+        }
         fs::rename(&staging, dir).map_err(io)?;
         Ok(private::sync_dir(private::parent(dir))?)
     });
@@ -51,6 +60,16 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
         let _ = fs::remove_dir_all(&staging);
     }
     staged
+}
+
+/// Moves all files of a node to the directory above. The settings come last, since without them nothing is a node's directory.
+fn move_up(staging: &Path, dir: &Path) -> io::Result<()> {
+    let mut names =
+        fs::read_dir(staging)?.map(|file| Ok(file?.file_name())).collect::<io::Result<Vec<_>>>()?;
+    names.sort_by_key(|name| name == NodeDir::SETTINGS);
+    names.iter().try_for_each(|name| fs::rename(staging.join(name), dir.join(name)))?;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
+    fs::remove_dir(staging)
 }
 
 /// Reads a whole backup: every frame is authentic, known and complete, and every record opens under the node's secret.

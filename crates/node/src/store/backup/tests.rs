@@ -1,6 +1,7 @@
 //! A backup restores everything or nothing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use polyclave_config::NodeSettings;
@@ -57,6 +58,22 @@ fn a_restored_node_has_everything_of_the_moment() {
     let one = store.key("one").expect("read").expect("there");
     assert_eq!(one.shares, key("one", 1).shares);
     assert!(store.pending_key("three").expect("read").is_some());
+}
+
+#[test]
+fn a_node_is_restored_into_the_empty_directory_that_a_package_made() {
+    let made = made();
+    let path = made.path("restored");
+    fs::create_dir(&path).expect("made");
+    restore(&made.path("backup"), &backup_key(), &path).expect("restored");
+    let node = NodeDir::open(&path).expect("opened");
+    assert_eq!(node.identity(), made.node.identity());
+    Store::open(&node.store_path(), &node.secret().expect("read").into()).expect("opened");
+    let names = |dir| fs::read_dir(dir).expect("a directory").map(|f| f.expect("a file").file_name());
+    assert!(names(&path).all(|name| !name.to_string_lossy().starts_with('.')), "nothing else is left");
+    assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o700);
+    let again = restore(&made.path("backup"), &backup_key(), &path);
+    assert!(matches!(again, Err(StoreError::Exists { .. })), "it is not empty any more");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A toy protocol in one folder and one line of the catalog. It shows what a new protocol takes, and tests that nothing else is needed.
+//! A toy protocol in one folder and one line of the catalog. It shows what a new protocol takes, and tests that nothing else is needed. It can be
+//! chosen only in a process that wants it ([`add_toy`](crate::catalog::add_toy)).
 //!
 //! Additive sharing over GF(2) among n parties: a value is the sum of the parties' shares, so every linear map is local. A lookup
 //! opens x + r under a dealt mask r and takes the entry there of a dealt table, whose entries have been moved by r. Elements of
