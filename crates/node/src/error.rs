@@ -37,7 +37,7 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
         }
         other => {
             tracing::error!(error = %other, "the store failed");
-            Refusal::new(Reason::Internal, "its store failed; see the log of that node")
+            Refusal::new(Reason::Internal, other.reason())
         }
     }
 }
@@ -54,9 +54,42 @@ fn tell_of_server(e: &StoreError) {
 
 /// What clients and other nodes are told while the store cannot be used.
 pub(crate) fn refuse_damaged(store: &Store) -> Result<(), Refusal> {
-    let told = "its store is damaged, or another process has taken it over, and its operator has to act; ask other nodes";
     match store.file_damage() {
         None => Ok(()),
-        Some(_) => Err(Refusal::new(Reason::Internal, told)),
+        Some(damage) => {
+            let told = format!("{}; its operator has to act; ask other nodes", damage.reason());
+            Err(Refusal::new(Reason::Internal, told))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_why_the_store_failed_and_nothing_of_where_it_is() {
+        let path = std::path::PathBuf::from("/var/lib/secret-place/store.redb");
+        let (file, place) = (path.display().to_string(), "polyclave at db.inside.example".to_owned());
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let cases = [
+            (StoreError::Failed("no space left".into()), "no space left"),
+            (StoreError::Io { path: path.clone(), cause: full }, "disk full"),
+            (
+                StoreError::Damaged { file: file.clone(), detail: "a page makes no sense".into() },
+                "a page makes no sense",
+            ),
+            (StoreError::Corrupt { what: "the record k of keys".into() }, "the record k of keys is damaged"),
+            (StoreError::PutBack { what: "the record k of keys".into() }, "put back to an older state"),
+            (StoreError::Lost { known: 9, found: 7 }, "mark 7"),
+            (StoreError::TakenOver { place: place.clone() }, "another process"),
+            (StoreError::Unusable { place, detail: "runs with fsync = off".into() }, "fsync = off"),
+            (StoreError::Missing { path }, "its store"),
+        ];
+        for (error, why) in cases {
+            let told = of_store(error).message;
+            assert!(told.contains(why), "{told}");
+            assert!(!told.contains("secret-place") && !told.contains("inside.example"), "{told}");
+        }
     }
 }

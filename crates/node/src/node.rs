@@ -171,8 +171,8 @@ fn start(
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
     let dates = Dates::of(&cluster, me, &identity.certificate())?;
     let socket = Socket::bind(dir.path())?;
-    let incarnation = store.begin_incarnation().map_err(system)?;
     let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
+    let incarnation = store.begin_incarnation().map_err(system)?;
     let logbook = Arc::new(Logbook::new(audit, store.clone()));
     let rules = Rules::new(taking::at_start(&dir, &store, cluster.id())?);
     let files = files::share(&settings.limits, cluster.nodes());

@@ -8,7 +8,9 @@
 //! # What it does not do
 //!
 //! Somebody who can write the disk can put an *older* copy of the whole file in place. Peers notice this by the mark that moves with every
-//! change that matters ([`Store::mark`]); the node alone does not. Names of keys and the sizes of records are not hidden from somebody who
+//! change that matters ([`Store::mark`]), and the node itself by its audit log. Single older records, or some of them, fit neither the digest of all
+//! of them that the store keeps (`head.rs`, `engine/digest.rs`) nor what this process knows of each (`engine/index.rs`):
+//! [`StoreError::PutBack`]. Names of keys and the sizes of records are not hidden from somebody who
 //! can read the disk. The program cannot reach a deleted record any more, but its sealed bytes stay in free pages until these are used
 //! again, or until the file is rewritten after a refresh (`erase.rs`). A stolen disk does not reveal them as long as the secret is kept
 //! elsewhere.
@@ -33,12 +35,15 @@ mod faults;
 mod file_damage;
 #[cfg(test)]
 mod fuzz;
+mod head;
 mod incarnation;
 mod keys;
 mod lots;
 mod mark;
 mod migrate;
 mod policy;
+#[cfg(test)]
+mod put_back;
 mod quarantine;
 mod reshare;
 mod rotation;
@@ -87,6 +92,7 @@ use engine::file::FileDatabase;
 use engine::postgres::{Access, Postgres};
 use engine::server::Server;
 use engine::{Engine, Records, Table};
+use head::{HEAD, Head};
 use seal::Seal;
 use sessions::Sessions;
 use worker::Worker;
@@ -172,7 +178,7 @@ impl Store {
 
     /// Marks a new store, or checks the mark of an old one.
     fn mark_or_check(&self) -> Result<()> {
-        let fresh = self.engine.read(|records| Ok(!records.holds_any(Table::Meta)?))?;
+        let fresh = self.engine.read_unchecked(|records| Ok(!records.holds_any(Table::Meta)?))?;
         if fresh { self.write_marker() } else { self.check_marker() }
     }
 
@@ -243,21 +249,33 @@ impl Store {
     }
 
     fn write_marker(&self) -> Result<()> {
-        self.engine.write(|changes| {
+        self.engine.fill(|changes| {
+            // Another worker may have been faster.
+            if changes.sealed(Table::Meta, MARKER)?.is_some() {
+                return Ok(());
+            }
             // Create all tables, so that none is missing later.
             Table::ALL.iter().try_for_each(|table| changes.touch(*table))?;
+            changes.put(Table::Meta, HEAD, &Head::default())?;
             changes.put(Table::Meta, MARKER, &())
-        })
+        })?;
+        self.check_marker()
     }
 
     fn check_marker(&self) -> Result<()> {
-        self.engine.read(|records| match records.sealed(Table::Meta, MARKER)? {
-            Some(sealed) => {
-                let opened = records.seal().open(Table::Meta.name(), MARKER, &sealed);
-                opened.map(drop).map_err(|_| StoreError::WrongSecret)
-            }
-            None => Err(StoreError::corrupt("the beginning of the store")),
-        })
+        let is_covered = self.engine.read_unchecked(|records| {
+            let sealed = records.sealed(Table::Meta, MARKER)?;
+            let sealed = sealed.ok_or_else(|| StoreError::corrupt("the beginning of the store"))?;
+            records.seal().open(Table::Meta.name(), MARKER, &sealed).map_err(|_| StoreError::WrongSecret)?;
+            records.bytes(Table::Meta, HEAD)?.map_or(Ok(false), |bytes| Ok(Head::read(&bytes)?.1))
+        })?;
+        if !is_covered && self.engine.adopt(false)? {
+            tracing::info!(
+                store = self.engine.place(),
+                "from now on a digest covers the records of the store"
+            );
+        }
+        self.engine.load()
     }
 
     /// Why the store cannot be used any more, if its file is damaged, its server has lost changes, or another process has taken it over.

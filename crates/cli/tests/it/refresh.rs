@@ -307,12 +307,16 @@ fn a_store_from_before_a_refresh_is_refused_and_the_error_says_what_to_do() {
     let place = &trial.place;
     let old = nodes.remove(2);
     old.end();
-    let store = place.read("try/node-3/store.redb");
+    let files = ["try/node-3/store.redb", "try/node-3/audit.log"];
+    let disk = files.map(|file| place.read(file));
     nodes.push(trial.start_one(3));
     nodes[2].wait_for("is ready");
     place.run("cluster refresh try");
     nodes.remove(2).end();
-    place.write("try/node-3/store.redb", &store);
+    place.write(files[0], &disk[0]);
+    let told = place.fails("node run try/node-3");
+    assert!(told.contains("the store was put back to an older state"), "its own log shows it: {told}");
+    place.write(files[1], &disk[1]);
     nodes.push(trial.start_one(3));
     for node in [1, 2] {
         place.run(&format!("node readmit try/node-{node} node-3"));

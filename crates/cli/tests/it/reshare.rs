@@ -185,11 +185,12 @@ fn a_node_on_a_disk_from_before_a_refresh_is_refused_by_name() {
     let (trial, nodes) = Trial::begin("shamir");
     nodes.into_iter().for_each(Running::end);
     let place = &trial.place;
-    let before = place.read("try/node-3/store.redb");
+    let files = ["try/node-3/store.redb", "try/node-3/audit.log"];
+    let before = files.map(|file| place.read(file));
     let nodes = started(&trial, &[1, 2, 3]);
     place.run("cluster refresh try");
     nodes.into_iter().for_each(Running::end);
-    place.write("try/node-3/store.redb", &before);
+    files.iter().zip(before).for_each(|(file, before)| place.write(file, &before));
     let told = place.fails("cluster reshare try --add 2 --threshold 2 --wait 60");
     assert!(told.contains("node-3 has other common secrets than the other old nodes"), "{told}");
     // Without it, the others are enough.

@@ -104,12 +104,13 @@ fn a_node_that_was_rolled_back_is_refused_until_it_is_readmitted() {
     client.generate(key("k", "aes-128", &[Mode::Gcm])).expect("a key");
     let victim = NodeDir::open(&cluster.local.nodes[4]).expect("its directory");
     cluster.stop(4);
-    let old = std::fs::read(victim.store_path()).expect("read");
+    let files = [victim.store_path(), victim.audit_path()];
+    let old = files.each_ref().map(|file| std::fs::read(file).expect("read"));
     cluster.restart(4);
     cluster.wait_until_ready();
     cluster.stop(4);
-    std::fs::write(victim.store_path(), old).expect("put back");
-    // Its log goes on where the store no longer knows it, which is no rollback of the log.
+    // Its own log would show that the store is older, so the log is put back as well.
+    files.iter().zip(old).for_each(|(file, old)| std::fs::write(file, old).expect("put back"));
     cluster.restart(4);
     std::thread::sleep(Duration::from_secs(3));
     assert!((0..4).all(|node| !connected(&cluster, node, 4)), "it was let in");

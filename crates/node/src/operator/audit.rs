@@ -11,6 +11,9 @@
 //! the operating system has what is written. It reaches the disk with [`AuditLog::sync`], once a second. A power failure can lose those
 //! lines, and the next start says that the node was not stopped in order.
 //!
+//! A line also says how far the store had come by then, which is on the store's disk (`mark`). So a store that was put back to an older state
+//! is noticed by the node itself, whenever it was stopped or killed ([`AuditError::StoreBehind`]).
+//!
 //! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. A time in which no line could
 //! be written is recorded in a line `gap` as soon as one can be written ([`Gap`]).
 //!
@@ -92,21 +95,26 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens a log for writing, or begins one, and compares its end with what the store knows about it. If the node was `restored`, earlier
-    /// files may be missing; a line says so.
+    /// Opens a log for writing, or begins one, and compares its end with what the store knows about it, and the store's `mark` with what the
+    /// last line says of it. If the node was `restored`, earlier files may be missing, and the store may be older; a line says so.
     pub fn open(
         path: &Path,
         settings: &AuditSettings,
         noted: Option<Head>,
-        restored: bool,
+        (restored, mark): (bool, u64),
     ) -> Result<AuditLog, AuditError> {
         let broken = |cause| AuditError::Io { path: path.into(), cause };
         let file = files::open(path)?;
         let before = files::closed(path).map_err(broken)?.pop();
         let before = before.map(|(_, closed)| end_of_closed(path, &closed, noted)).transpose()?;
-        let written = file.metadata().map_err(broken)?.len();
-        let len = verify::whole_lines(&file, written).map_err(broken)?;
-        let end = verify::check_end(&file, len, path, path, before, noted)?;
+        let bytes = file.metadata().map_err(broken)?.len();
+        let len = verify::whole_lines(&file, bytes).map_err(broken)?;
+        let end = verify::check_end(&file, len, path, path, before.map(|last| last.head), noted)?;
+        let written = if len == 0 { before.unwrap_or_default().mark } else { end.mark };
+        if written > mark && !restored {
+            return Err(AuditError::StoreBehind { path: path.into(), written, found: mark });
+        }
+        let (before, end) = (before.map(|last| last.head), end.head);
         // The backup was made just when another file was begun: it has no file of this log.
         let before = before.or(noted.filter(|_| restored && len == 0));
         let head = if len == 0 { before.unwrap_or_default() } else { end };
@@ -120,9 +128,9 @@ impl AuditLog {
         if missing > 0 && !restored {
             verify(path, noted)?;
         }
-        let end = Mutex::new(End::new(path, file, len, head, settings));
+        let end = Mutex::new(End::new(path, (file, len), (head, mark), settings));
         let log = AuditLog { serves_unlogged: settings.when_unwritable == WhenUnwritable::Serve, end };
-        if len < written {
+        if len < bytes {
             log.lock().cut()?;
             log.append(&Event::of_node("recovered", "torn-line-cut"))?;
         }
@@ -130,6 +138,12 @@ impl AuditLog {
             log.append(&Event { blocks: missing, ..Event::of_node(RESTORED, "from-backup") })?;
         }
         Ok(log)
+    }
+
+    /// Notes how far the store has come; lines say so from now on. All of it is on the store's disk.
+    pub(crate) fn at_mark(&self, number: u64) {
+        let mut end = self.lock();
+        end.mark = end.mark.max(number);
     }
 
     /// Continues a gap that was open when the node ended.
@@ -207,7 +221,7 @@ impl AuditLog {
 }
 
 /// Number and hash of the last line of a full file.
-fn end_of_closed(log: &Path, path: &Path, noted: Option<Head>) -> Result<Head, AuditError> {
+fn end_of_closed(log: &Path, path: &Path, noted: Option<Head>) -> Result<verify::Last, AuditError> {
     let broken = |cause| AuditError::Io { path: path.into(), cause };
     let file = File::open(path).map_err(broken)?;
     let len = file.metadata().map_err(broken)?.len();

@@ -31,6 +31,14 @@ impl Logbook {
         Logbook { audit, store }
     }
 
+    /// The log, whose lines from now on say how far the store has come.
+    fn at_mark(&self) -> Option<&AuditLog> {
+        let audit = self.audit.as_ref()?;
+        // If the store cannot be read, lines say how far it was known to have come.
+        let _ = self.store.mark().map(|mark| audit.at_mark(mark.number));
+        Some(audit)
+    }
+
     /// Why no line can be written; `None` if lines can be written.
     pub(crate) fn failure(&self) -> Option<String> {
         self.audit.as_ref().and_then(AuditLog::failure).map(|(why, _)| why)
@@ -38,12 +46,12 @@ impl Logbook {
 
     /// Logs an event; an error if it cannot be written.
     pub(crate) fn append(&self, event: &Event<'_>) -> Result<()> {
-        self.audit.as_ref().map_or(Ok(()), |audit| audit.append(event).map_err(system))
+        self.at_mark().map_or(Ok(()), |audit| audit.append(event).map_err(system))
     }
 
     /// Logs an event. If it cannot be written, it is counted.
     pub(crate) fn note(&self, event: &Event<'_>) {
-        if let Some(Err(e)) = self.audit.as_ref().map(|audit| audit.append(event)) {
+        if let Some(Err(e)) = self.at_mark().map(|audit| audit.append(event)) {
             tracing::debug!(error = %e, operation = event.operation, "an event has no line in the audit log");
         }
     }
@@ -51,7 +59,7 @@ impl Logbook {
     /// Logs an event that is about to happen. After an error it must not happen. There is no error if the node is set to continue without
     /// lines.
     pub(crate) fn admit(&self, event: &Event<'_>) -> Result<(), Refusal> {
-        let Some(audit) = &self.audit else { return Ok(()) };
+        let Some(audit) = self.at_mark() else { return Ok(()) };
         let had_gap = audit.gap().is_some();
         audit.admit(event).map_err(|_| {
             let told = "its audit log cannot be written, and it refuses requests until it can be; see `polyclave node status`";

@@ -14,7 +14,7 @@ impl Store {
     /// Remembers number and hash of the last line of the audit log. The log must be synced up to that line first; otherwise a power failure
     /// looks like a cut.
     pub fn note_audit_head(&self, seq: u64, hash: [u8; 32]) -> Result<()> {
-        self.engine.write_own(|changes| changes.put(Table::Meta, &self.own(HEAD), &(seq, hash)))
+        self.engine.write(|changes| changes.put(Table::Meta, &self.own(HEAD), &(seq, hash)))
     }
 
     /// The number and hash that were noted last.
@@ -30,7 +30,7 @@ impl Store {
     /// Forgets what was noted, so that a new audit log can be begun when the old one is lost or was moved away. Only an operator may decide
     /// this: what was cut off before goes unnoticed.
     pub fn forget_audit_head(&self) -> Result<()> {
-        self.engine.write_own(|changes| {
+        self.engine.write(|changes| {
             changes.remove(Table::Meta, &self.own(HEAD))?;
             changes.remove(Table::Meta, &self.own(RESTORED))
         })
@@ -38,7 +38,7 @@ impl Store {
 
     /// Remembers a time in which the audit log cannot be written, in case the node ends before that time is over; or that it is over.
     pub fn note_audit_gap(&self, gap: Option<&Gap>) -> Result<()> {
-        self.engine.write_own(|changes| match gap {
+        self.engine.write(|changes| match gap {
             None => changes.remove(Table::Meta, &self.own(GAP)),
             Some(gap) => changes.put(Table::Meta, &self.own(GAP), gap),
         })
@@ -56,7 +56,7 @@ impl Store {
 
     /// Notes that the audit log now says so.
     pub fn note_restored_logged(&self) -> Result<()> {
-        self.engine.write_own(|changes| changes.remove(Table::Meta, &self.own(RESTORED)))
+        self.engine.write(|changes| changes.remove(Table::Meta, &self.own(RESTORED)))
     }
 }
 

@@ -2,9 +2,14 @@
 //!
 //! ```text
 //! Engine (seals and encodes records) -> Database: file.rs (redb, embedded), postgres.rs (a server)
+//!    |
+//! Index (what each row has to be), Ledger (what a change does to it), Digest (of all rows)
 //! ```
 
+pub(super) mod digest;
 pub(super) mod file;
+mod index;
+mod ledger;
 pub(crate) mod line;
 mod pool;
 pub(crate) mod postgres;
@@ -16,8 +21,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
-use super::seal::Seal;
+use super::head::{HEAD, Head};
+use super::seal::{Seal, Stamp};
+use super::worker::EDITION;
 use super::{Result, StoreError};
+
+use index::{Index, Seen};
+use ledger::Ledger;
 
 /// A table. The names are part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +46,12 @@ pub(super) enum Table {
     Peers,
     /// By id: up to where lots of material count as spent.
     Lots,
+    /// By number: the latest changes, for workers that share the store.
+    Changes,
 }
 
 impl Table {
+    /// The tables that are kept; [`Table::Changes`] is of no use to another process.
     pub(super) const ALL: [Table; 7] =
         [Table::Meta, Table::Keys, Table::Shares, Table::Tombstones, Table::Spent, Table::Peers, Table::Lots];
 
@@ -51,6 +64,7 @@ impl Table {
             Table::Spent => "spent",
             Table::Peers => "peers",
             Table::Lots => "spent lots",
+            Table::Changes => "changes",
         }
     }
 }
@@ -153,6 +167,9 @@ pub(super) trait Reading {
     /// Every record of a table, in the order of their bytes.
     fn each(&self, table: Table, work: &mut OnRecord<'_>) -> Result<()>;
 
+    /// The stamp of every record of a table, in the order of their bytes.
+    fn stamps(&self, table: Table, work: &mut dyn FnMut(&[u8], Stamp) -> Result<()>) -> Result<()>;
+
     /// Whether a table exists and has records.
     fn holds_any(&self, table: Table) -> Result<bool>;
 }
@@ -174,16 +191,17 @@ pub(super) trait Writing: Reading {
 pub(super) struct Engine {
     database: Box<dyn Database>,
     seal: Arc<Seal>,
+    index: Index,
 }
 
 impl Engine {
     pub(super) fn new(database: Box<dyn Database>, seal: Arc<Seal>) -> Engine {
-        Engine { database, seal }
+        Engine { database, seal, index: Index::default() }
     }
 
-    /// Why the database cannot be used any more, if it is damaged.
+    /// Why the database cannot be used any more, if it is damaged, or if its records were put back.
     pub(super) fn damage(&self) -> Option<StoreError> {
-        self.database.damage()
+        self.database.damage().or_else(|| self.index.damage())
     }
 
     /// Where the database is, for messages.
@@ -208,33 +226,98 @@ impl Engine {
 
     /// Reads a state that no other transaction changes meanwhile.
     pub(super) fn read<T>(&self, work: impl FnOnce(&View) -> Result<T>) -> Result<T> {
+        let reader = self.index.begin()?;
         let mut once = Once::new(work);
-        self.database.read(&mut |state| once.run(&View { state, seal: &self.seal }))?;
+        self.database.read(&mut |state| {
+            let seen = Some(reader.look(state, &self.seal)?);
+            once.run(&View { state, seal: &self.seal, seen })
+        })?;
+        once.outcome()
+    }
+
+    /// The same before the records are known to be what was written.
+    pub(super) fn read_unchecked<T>(&self, work: impl FnOnce(&View) -> Result<T>) -> Result<T> {
+        let mut once = Once::new(work);
+        self.database.read(&mut |state| once.run(&View { state, seal: &self.seal, seen: None }))?;
         once.outcome()
     }
 
     /// Makes a change. Either all of it is durable when this returns, or nothing has changed.
     pub(super) fn write<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
-        self.write_in(Scope::Party, work)
-    }
-
-    /// The same for records of this worker alone: it does not wait for changes of other workers.
-    pub(super) fn write_own<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
-        self.write_in(Scope::Worker, work)
-    }
-
-    fn write_in<T>(&self, scope: Scope, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
+        let reader = self.index.begin()?;
         let mut once = Once::new(work);
-        self.database.write(scope, &mut |change| once.run(&Changes { change, seal: &self.seal }))?;
+        let mut made = None;
+        self.database.write(Scope::Party, &mut |change| {
+            let course = Course::Kept(Ledger::new(reader.look(change, &self.seal)?));
+            let changes = Changes { change, seal: &self.seal, course };
+            once.run(&changes)?;
+            if let Course::Kept(ledger) = changes.course {
+                made = ledger.conclude(change, (&self.seal, &self.index), self.database.is_shared())?;
+            }
+            Ok(())
+        })?;
+        made.inspect(|number| self.index.confirm(*number));
         once.outcome()
     }
 
-    /// Two records of [`Table::Meta`] as they are now, in a way that is fast.
-    pub(super) fn peek<A: DeserializeOwned, B: DeserializeOwned>(
-        &self,
-        (first, second): (&[u8], &[u8]),
-    ) -> Result<(Option<A>, Option<B>)> {
-        self.both((first, second), &self.database.peek(&[first, second])?)
+    /// The same for records of this worker alone that the digest does not cover: it does not wait for changes of other workers.
+    pub(super) fn write_own<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
+        let mut once = Once::new(work);
+        let mut change =
+            |change: &dyn Writing| once.run(&Changes { change, seal: &self.seal, course: Course::Own });
+        self.database.write(Scope::Worker, &mut change)?;
+        once.outcome()
+    }
+
+    /// Changes records as they are, without a digest: [`Engine::adopt`] or [`Engine::load`] has to follow.
+    pub(super) fn fill<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
+        let mut once = Once::new(work);
+        let mut change =
+            |change: &dyn Writing| once.run(&Changes { change, seal: &self.seal, course: Course::Filled });
+        self.database.write(Scope::Party, &mut change)?;
+        once.outcome()
+    }
+
+    /// Reads all records, which have to be those that were written.
+    pub(super) fn load(&self) -> Result<()> {
+        self.database.read(&mut |state| self.index.load(state, &self.seal))
+    }
+
+    /// Makes the digest of all records as they are: of those from before there was one, or also of restored ones. Returns whether there was
+    /// anything to do.
+    pub(super) fn adopt(&self, also_if_covered: bool) -> Result<bool> {
+        let mut adopted = false;
+        self.database.write(Scope::Party, &mut |change| {
+            let sealed = change.get(Table::Meta, HEAD)?;
+            let opened = sealed
+                .as_deref()
+                .map(|sealed| self.seal.open(Table::Meta.name(), HEAD, sealed))
+                .transpose()?;
+            let (mut head, is_covered) =
+                opened.map_or(Ok((Head::default(), false)), |bytes| Head::read(&bytes))?;
+            if is_covered && !also_if_covered {
+                return Ok(());
+            }
+            if let Some(sealed) = change.get(Table::Meta, EDITION)? {
+                head.edition = decode(Table::Meta, &self.seal.open(Table::Meta.name(), EDITION, &sealed)?)?;
+                change.remove(Table::Meta, EDITION)?;
+            }
+            head.digest = index::digest_of_all(change, &self.seal)?;
+            if sealed.is_none() && head.digest != Default::default() {
+                return Err(StoreError::PutBack { what: index::HEAD_RECORD.into() });
+            }
+            head.changes += 1;
+            adopted = true;
+            change.put(Table::Meta, HEAD, &self.seal.seal(Table::Meta.name(), HEAD, encode(&head, 2048)?)?)
+        })?;
+        Ok(adopted)
+    }
+
+    /// The head as it is now, in a way that is fast.
+    pub(super) fn peek(&self) -> Result<Arc<Head>> {
+        let reader = self.index.begin()?;
+        let peeked = self.database.peek(&[HEAD])?;
+        self.index.hear(&reader, peeked.first().and_then(|head| head.as_deref()), &self.seal)
     }
 
     /// Reads two records of [`Table::Meta`], and does work with them while no other process does this.
@@ -243,24 +326,27 @@ impl Engine {
         (first, second): (&[u8], &[u8]),
         work: impl FnOnce(Option<A>, Option<B>) -> Result<T>,
     ) -> Result<T> {
+        let reader = self.index.begin()?;
         let (mut work, mut outcome) = (Some(work), None);
-        self.database.alone(&[first, second], &mut |sealed| {
-            let (one, other) = self.both((first, second), &sealed)?;
+        self.database.alone(&[HEAD, first, second], &mut |sealed| {
+            let [Some(head), one, other] = sealed.as_slice() else {
+                return Err(StoreError::Failed("it was asked for records and gave others".into()));
+            };
+            let (one, other) = match reader.recall(head) {
+                Some(seen) => {
+                    seen.check(Table::Meta, first, one.as_deref())?;
+                    seen.check(Table::Meta, second, other.as_deref())?;
+                    (self.opened(first, one.as_deref())?, self.opened(second, other.as_deref())?)
+                }
+                // Another worker has changed something since.
+                None => self.read(|records| {
+                    Ok((records.get(Table::Meta, first)?, records.get(Table::Meta, second)?))
+                })?,
+            };
             outcome = work.take().map(|work| work(one, other));
             Ok(())
         })?;
         outcome.unwrap_or_else(|| Err(StoreError::Failed("it did not do what it was to do alone".into())))
-    }
-
-    fn both<A: DeserializeOwned, B: DeserializeOwned>(
-        &self,
-        (first, second): (&[u8], &[u8]),
-        sealed: &[Option<Vec<u8>>],
-    ) -> Result<(Option<A>, Option<B>)> {
-        let [one, other] = sealed else {
-            return Err(StoreError::Failed("it was asked for two records and gave others".into()));
-        };
-        Ok((self.opened(first, one.as_deref())?, self.opened(second, other.as_deref())?))
     }
 
     fn opened<T: DeserializeOwned>(&self, record: &[u8], sealed: Option<&[u8]>) -> Result<Option<T>> {
@@ -316,6 +402,9 @@ pub(super) trait Records {
 
     fn seal(&self) -> &Seal;
 
+    /// What the store says of all of itself.
+    fn head(&self) -> Arc<Head>;
+
     /// The sealed records between two, in their order, these included.
     fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>>;
 
@@ -339,12 +428,16 @@ pub(super) trait Records {
 pub(super) struct View<'a> {
     state: &'a dyn Reading,
     seal: &'a Seal,
+    /// What the records have to be, once that is known.
+    seen: Option<Seen<'a>>,
 }
 
 impl View<'_> {
     /// Whether a table exists and has records.
     pub(super) fn holds_any(&self, table: Table) -> Result<bool> {
-        self.state.holds_any(table)
+        let found = self.state.holds_any(table)?;
+        self.seen.as_ref().map_or(Ok(()), |seen| seen.check_any(table, found))?;
+        Ok(found)
     }
 
     /// Every record of a table, sealed.
@@ -353,7 +446,15 @@ impl View<'_> {
         table: Table,
         mut work: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<()> {
-        self.state.each(table, &mut work)
+        let Some(seen) = &self.seen else { return self.state.each(table, &mut work) };
+        let (mut before, mut count) = (None, 0);
+        self.state.each(table, &mut |record, sealed| {
+            seen.check_order(&mut before, table, record)?;
+            seen.check(table, record, Some(sealed))?;
+            count += usize::from(digest::covered(table, record).is_some());
+            work(record, sealed)
+        })?;
+        seen.check_count(table, None, count)
     }
 
     /// Every record of a table, each with the error if it cannot be read.
@@ -383,25 +484,64 @@ impl View<'_> {
 
 impl Records for View<'_> {
     fn sealed(&self, table: Table, record: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.state.get(table, record)
+        let found = self.state.get(table, record)?;
+        self.seen.as_ref().map_or(Ok(()), |seen| seen.check(table, record, found.as_deref()))?;
+        Ok(found)
     }
 
     fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>> {
-        self.state.between(table, first, last)
+        let found = self.state.between(table, first, last)?;
+        self.seen.as_ref().map_or(Ok(()), |seen| seen.check_range(table, (first, last), &found))?;
+        Ok(found)
     }
 
     fn seal(&self) -> &Seal {
         self.seal
     }
+
+    fn head(&self) -> Arc<Head> {
+        self.seen.as_ref().map(|seen| seen.head.clone()).unwrap_or_default()
+    }
+}
+
+/// What becomes of the digest in a change.
+enum Course<'a> {
+    /// It goes along.
+    Kept(Ledger<'a>),
+    /// It stays: only records that it does not cover are changed.
+    Own,
+    /// It is made afterwards.
+    Filled,
 }
 
 /// A change of the store that is being made.
 pub(super) struct Changes<'a> {
     change: &'a dyn Writing,
     seal: &'a Seal,
+    course: Course<'a>,
 }
 
 impl Changes<'_> {
+    fn ledger(&self) -> Option<&Ledger<'_>> {
+        if let Course::Kept(ledger) = &self.course { Some(ledger) } else { None }
+    }
+
+    /// Changes what the store says of all of itself.
+    pub(super) fn change_head<T>(&self, change: impl FnOnce(&mut Head) -> T) -> Result<T> {
+        let ledger = self.ledger().ok_or_else(uncovered)?;
+        Ok(ledger.change_head(change))
+    }
+
+    /// Notes a change of a record.
+    fn note(&self, table: Table, record: &[u8], sealed: Option<&[u8]>) -> Result<()> {
+        match &self.course {
+            Course::Kept(ledger) => ledger.note(table, record, sealed),
+            Course::Own if digest::covered(table, record).is_some() => return Err(uncovered()),
+            Course::Own | Course::Filled => {}
+        }
+        Ok(())
+    }
+
     /// Makes a table, if it does not exist.
     pub(super) fn touch(&self, table: Table) -> Result<()> {
         self.change.touch(table)
@@ -409,6 +549,9 @@ impl Changes<'_> {
 
     /// Removes all records of a table.
     pub(super) fn clear(&self, table: Table) -> Result<()> {
+        if let Course::Kept(ledger) = &self.course {
+            ledger.note_cleared(table);
+        }
         self.change.clear(table)
     }
 
@@ -422,26 +565,40 @@ impl Changes<'_> {
 
     /// Puts a value that is already sealed.
     pub(super) fn put_sealed(&self, table: Table, record: &[u8], sealed: &[u8]) -> Result<()> {
+        self.note(table, record, Some(sealed))?;
         self.change.put(table, record, sealed)
     }
 
     pub(super) fn remove(&self, table: Table, record: &[u8]) -> Result<()> {
+        self.note(table, record, None)?;
         self.change.remove(table, record)
     }
 }
 
 impl Records for Changes<'_> {
     fn sealed(&self, table: Table, record: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.change.get(table, record)
+        let found = self.change.get(table, record)?;
+        self.ledger().map_or(Ok(()), |ledger| ledger.check(table, record, found.as_deref()))?;
+        Ok(found)
     }
 
     fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>> {
-        self.change.between(table, first, last)
+        let found = self.change.between(table, first, last)?;
+        self.ledger().map_or(Ok(()), |ledger| ledger.check_range(table, (first, last), &found))?;
+        Ok(found)
     }
 
     fn seal(&self) -> &Seal {
         self.seal
     }
+
+    fn head(&self) -> Arc<Head> {
+        self.ledger().map(Ledger::head).unwrap_or_default()
+    }
+}
+
+fn uncovered() -> StoreError {
+    StoreError::Failed("a record that the digest covers was to be changed without it".into())
 }
 
 /// Encodes a value. With enough `room` the buffer does not grow, which would leave copies behind.

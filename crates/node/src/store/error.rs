@@ -77,6 +77,15 @@ pub enum StoreError {
         /// The number that is there now.
         found: u64,
     },
+    /// Records are older than what this node wrote, or gone.
+    #[error(
+        "{what} in the store is not what this node wrote last: it was put back to an older state, removed or damaged. Nothing of the store \
+         is used any more. Find out who has written to it, and restore this node from a backup (`polyclave node restore`)"
+    )]
+    PutBack {
+        /// The record, or the table if it is not known which record.
+        what: String,
+    },
     /// The store is sealed under another secret.
     #[error(
         "the store is sealed under another secret than this one; put back the secret.key that belongs to it"
@@ -179,5 +188,24 @@ impl StoreError {
 
     pub(super) fn corrupt(what: impl Into<String>) -> StoreError {
         StoreError::Corrupt { what: what.into() }
+    }
+
+    /// The reason for clients and other nodes: without places on this machine, or of its server.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            StoreError::Io { cause, .. } => {
+                format!("its store failed ({cause}); is its disk full or read-only?")
+            }
+            StoreError::Failed(why) => format!("its store failed ({why}); is its disk full or broken?"),
+            StoreError::Damaged { detail, .. } => format!("its store is damaged ({detail})"),
+            StoreError::InUse { .. } | StoreError::TakenOver { .. } => {
+                "another process has taken its store over".into()
+            }
+            StoreError::Unusable { detail, .. } => format!("its store cannot be used: it {detail}"),
+            StoreError::Missing { .. } | StoreError::Exists { .. } | StoreError::File(_) => {
+                "a file of its store cannot be used; see the log of that node".into()
+            }
+            other => format!("its store failed: {other}"),
+        }
     }
 }

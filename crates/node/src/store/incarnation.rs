@@ -48,7 +48,7 @@ impl Store {
         let begun = self.change(|changes| {
             let mut own = own(changes, &record)?;
             own.number = own.number.saturating_add(1);
-            own.starts.insert(0, Start { first: next_number(changes)?, boot });
+            own.starts.insert(0, Start { first: next_number(changes), boot });
             own.starts.truncate(1 + EARLIER);
             changes.put(Table::Meta, &record, &own)?;
             self.forget_claims(changes)?;

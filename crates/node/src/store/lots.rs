@@ -4,9 +4,15 @@
 //! ones are forgotten, and nothing of their lots can be spent any more.
 
 use super::engine::{Records, Table};
+use super::worker::number_of;
 use super::{Result, Store, StoreError};
 
 const EPOCH: &[u8] = b"lots epoch";
+
+/// Whether a record of [`Table::Meta`] is that of the epoch of a worker's lots.
+pub(super) fn is_epoch(record: &[u8]) -> bool {
+    record == EPOCH || number_of(record, EPOCH).is_some()
+}
 
 /// Bytes of the id of a lot.
 const LOT: usize = 16;

@@ -6,23 +6,20 @@
 //! Each change draws a random value, and each start draws a boot id. Peers remember the latest number that they were told, with both
 //! ([`super::seen`]), and are told only what is on the disk. So a store that is put back has a lower number than they remember. If it
 //! continues from there, or two copies of it run, it passes the number that they remember in another start, or with another value.
+//!
+//! Number and values are in one sealed record with the digest of all rows ([`super::head`]). So rows cannot be put back without the mark.
 
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
-use polyclave_protocol::session::random_bytes;
 use serde::{Deserialize, Serialize};
 
 use super::audit_head::mark_restored;
-use super::engine::{Changes, Records, Table};
+use super::engine::{Changes, Records};
+use super::head::Head;
 use super::incarnation::{self, Start};
 use super::{Result, Store, StoreError};
-
-pub(super) const MARK: &[u8] = b"mark";
-
-/// How many values of the latest changes a node remembers. For earlier changes it knows only their start.
-pub(super) const RECENT: usize = 64;
 
 /// One change that must not be undone unnoticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,19 +39,6 @@ pub struct Past {
     pub recent: Vec<[u8; 16]>,
     /// The latest starts, the latest first.
     pub starts: Vec<Start>,
-}
-
-/// The stored record of this node's changes.
-#[derive(Default, Serialize, Deserialize)]
-pub(super) struct Own {
-    number: u64,
-    recent: Vec<[u8; 16]>,
-}
-
-impl Own {
-    fn mark(&self) -> Mark {
-        Mark { number: self.number, value: self.recent.first().copied().unwrap_or_default() }
-    }
 }
 
 /// The latest mark that is on the disk, once it has been read.
@@ -81,7 +65,7 @@ impl Latest {
 
     /// Refuses a store that has lost changes while it was in use: a server does if it fails over to a replica that had not received them. This process
     /// knows better, and would go on to spend again what is spent.
-    fn refuse_loss(&self, known: Option<Mark>, found: &Own) -> Result<()> {
+    fn refuse_loss(&self, known: Option<Mark>, found: &Head) -> Result<()> {
         let Some(known) = known else { return Ok(()) };
         // Other workers may have gone on from what is lost. Then the value of the known change is another one.
         let later = found.number.checked_sub(known.number);
@@ -99,7 +83,7 @@ impl Latest {
     }
 
     /// Takes note of the mark of a store that other workers change, too. `known` was known before it was asked for.
-    pub(super) fn hear(&self, known: Option<Mark>, found: &Own) -> Result<()> {
+    pub(super) fn hear(&self, known: Option<Mark>, found: &Head) -> Result<()> {
         self.refuse_loss(known, found)?;
         self.note(found.mark());
         Ok(())
@@ -121,9 +105,10 @@ impl Store {
     pub(super) fn change_quietly<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         let known = self.latest.known();
         let (done, mark) = self.engine.write(|changes| {
-            self.latest.refuse_loss(known, &own(changes)?)?;
+            self.latest.refuse_loss(known, &changes.head())?;
             let done = work(changes)?;
-            Ok((done, advance(changes)?))
+            changes.change_head(Head::advance)??;
+            Ok((done, changes.head().mark()))
         })?;
         self.latest.note(mark);
         Ok(done)
@@ -134,7 +119,7 @@ impl Store {
         match self.latest.known() {
             Some(mark) => Ok(mark),
             None => {
-                let mark = self.engine.read(|records| own(records))?.mark();
+                let mark = self.engine.read(|records| Ok(records.head().mark()))?;
                 self.latest.note(mark);
                 Ok(mark)
             }
@@ -145,19 +130,25 @@ impl Store {
     /// now on, also if other workers have made the latest changes.
     pub fn past(&self) -> Result<Past> {
         let known = self.latest.known();
-        let (own, starts) = self
+        let (head, starts) = self
             .engine
-            .read(|records| Ok((own(records)?, incarnation::starts(records, self.worker.number)?)))?;
-        self.latest.hear(known, &own)?;
-        Ok(Past { number: own.number, recent: own.recent, starts })
+            .read(|records| Ok((records.head(), incarnation::starts(records, self.worker.number)?)))?;
+        self.latest.hear(known, &head)?;
+        Ok(Past { number: head.number, recent: head.recent.clone(), starts })
+    }
+
+    /// Takes over what was restored into this store.
+    pub(super) fn begin_restored(&self) -> Result<()> {
+        self.engine.adopt(true)?;
+        self.engine.load()?;
+        self.disown_past()
     }
 
     /// Forgets starts and values, so that peers that have seen any of them refuse this store as a copy until an operator readmits it. A
     /// restored backup has lost what happened since, if only a little.
-    pub(super) fn disown_past(&self) -> Result<()> {
+    fn disown_past(&self) -> Result<()> {
         self.engine.write(|changes| {
-            let number = own(changes)?.number;
-            changes.put(Table::Meta, MARK, &Own { number, recent: Vec::new() })?;
+            changes.change_head(|head| head.recent.clear())?;
             incarnation::forget_starts(changes)?;
             mark_restored(changes)
         })
@@ -165,27 +156,13 @@ impl Store {
 }
 
 /// The number of the change that is being made.
-pub(super) fn next_number(records: &impl Records) -> Result<u64> {
-    Ok(own(records)?.number.saturating_add(1))
-}
-
-fn own(records: &impl Records) -> Result<Own> {
-    Ok(records.get(Table::Meta, MARK)?.unwrap_or_default())
-}
-
-fn advance(changes: &Changes) -> Result<Mark> {
-    let mut value = [0; 16];
-    random_bytes(&mut value)?;
-    let mut own = own(changes)?;
-    own.number = own.number.saturating_add(1);
-    own.recent.insert(0, value);
-    own.recent.truncate(RECENT);
-    changes.put(Table::Meta, MARK, &own)?;
-    Ok(own.mark())
+pub(super) fn next_number(records: &impl Records) -> u64 {
+    records.head().number.saturating_add(1)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::head::RECENT;
     use super::super::testing::*;
     use super::*;
 

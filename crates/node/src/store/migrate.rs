@@ -40,7 +40,7 @@ pub fn migrate(dir: &mut NodeDir, to: Option<String>) -> Result<Option<Migrated>
     let settings = NodeSettings { store: to, ..dir.settings().clone() };
     let new = Store::at_or_new(dir, settings.store.as_deref(), Access::Alone, &secret)?;
     let mut records = 0;
-    new.engine.write(|changes| {
+    new.engine.fill(|changes| {
         for table in Table::ALL {
             changes.clear(table)?;
             old.engine.read(|state| {
@@ -50,8 +50,9 @@ pub fn migrate(dir: &mut NodeDir, to: Option<String>) -> Result<Option<Migrated>
                 })
             })?;
         }
-        Ok(())
+        changes.clear(Table::Changes)
     })?;
+    new.engine.load()?;
     for table in Table::ALL {
         if all(&old, table)? != all(&new, table)? {
             return Err(StoreError::corrupt(format!("the copy of {}", table.name())));
@@ -85,5 +86,6 @@ fn all(store: &Store, table: Table) -> Result<Vec<Record>> {
 }
 
 fn empty(store: &Store) -> Result<()> {
-    store.engine.write(|changes| Table::ALL.into_iter().try_for_each(|table| changes.clear(table)))
+    let tables = || Table::ALL.into_iter().chain([Table::Changes]);
+    store.engine.fill(|changes| tables().try_for_each(|table| changes.clear(table)))
 }

@@ -10,6 +10,9 @@ use zeroize::Zeroizing;
 
 use super::{Result, Secret, StoreError};
 
+/// What distinguishes a sealed value from all others that were ever sealed: the nonce, drawn anew for each.
+pub(super) type Stamp = [u8; NONCE];
+
 const FORMAT: u8 = 1;
 const NONCE: usize = 24;
 const TAG: usize = 16;
@@ -17,12 +20,21 @@ const TAG: usize = 16;
 /// Seals under one secret.
 pub(super) struct Seal {
     cipher: XChaCha20Poly1305,
+    rows: Zeroizing<[u8; 32]>,
 }
 
 impl Seal {
     pub(super) fn new(secret: &Secret) -> Seal {
         let key = secret.derive("polyclave 2026 node store record");
-        Seal { cipher: XChaCha20Poly1305::new((&*key).into()) }
+        let rows = secret.derive("polyclave 2026 node store digest of rows");
+        Seal { cipher: XChaCha20Poly1305::new((&*key).into()), rows }
+    }
+
+    /// A hash of a row under a key, for the digest of all rows.
+    pub(super) fn hash_of_row(&self, table: &str, record: &[u8], stamp: &Stamp) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.rows);
+        hasher.update(stamp).update(&place(table, record));
+        *hasher.finalize().as_bytes()
     }
 
     pub(super) fn seal(&self, table: &str, record: &[u8], mut value: Zeroizing<Vec<u8>>) -> Result<Vec<u8>> {
@@ -64,13 +76,20 @@ fn nonce(bytes: &[u8]) -> XNonce {
     XNonce::try_from(bytes).expect("24 bytes")
 }
 
+/// The stamp of a sealed value; zeros where it is too short for one, and does not open.
+pub(super) fn stamp_of(sealed: &[u8]) -> Stamp {
+    let mut stamp = Stamp::default();
+    sealed.iter().skip(1).zip(&mut stamp).for_each(|(byte, to)| *to = *byte);
+    stamp
+}
+
 /// The place of a value.
 fn place(table: &str, record: &[u8]) -> Vec<u8> {
     [&[FORMAT, table.len() as u8][..], table.as_bytes(), record].concat()
 }
 
 /// A record's key for people: names as they are, ids in hexadecimal.
-fn readable(record: &[u8]) -> String {
+pub(super) fn readable(record: &[u8]) -> String {
     match str::from_utf8(record) {
         Ok(name) if name.bytes().all(|b| b.is_ascii_graphic()) => name.into(),
         _ => hex::encode(record),

@@ -8,8 +8,8 @@ use polyclave_protocol::Party;
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Records, Table};
+use super::head::RECENT;
 use super::incarnation::EARLIER;
-use super::mark::RECENT;
 use super::worker::of_all_workers;
 use super::{Mark, Past, Result, Store, StoreError};
 
@@ -95,7 +95,7 @@ impl Store {
         if before == Some(latest) {
             return Ok(());
         }
-        self.engine.write_own(|changes| changes.put(Table::Peers, &self.own(&[party.0]), &latest))
+        self.engine.write(|changes| changes.put(Table::Peers, &self.own(&[party.0]), &latest))
     }
 }
 

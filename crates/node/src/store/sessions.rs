@@ -173,7 +173,7 @@ impl OfSessions {
             // What a refresh has prepared of a key ends with its id, and so does the record of a copy.
             Table::Shares | Table::Meta => record.last_chunk().is_some_and(|id| self.ids.contains(id)),
             Table::Spent => record.last_chunk().is_some_and(|account| self.accounts.contains(account)),
-            Table::Tombstones | Table::Peers | Table::Lots => false,
+            Table::Tombstones | Table::Peers | Table::Lots | Table::Changes => false,
         }
     }
 }

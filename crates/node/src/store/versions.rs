@@ -149,7 +149,7 @@ impl Store {
         let mut label = name.to_owned();
         let mut edition = 0;
         let read = self.engine.read(|records| {
-            edition = self.edition_of(records)?;
+            edition = self.edition_of(records);
             let found = find_among(of_name(records, name)?, which).map_err(|(record, e)| {
                 label = label_of(&record);
                 e

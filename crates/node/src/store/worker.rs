@@ -38,9 +38,10 @@ use serde::{Deserialize, Serialize};
 use super::engine::{Changes, Record, Records, Table};
 use super::rotation::PREPARED;
 use super::setup::{AGREED, load};
-use super::{Result, Store, StoreError, incarnation, mark};
+use super::{Result, Store, StoreError, incarnation};
 
-const EDITION: &[u8] = b"edition";
+/// The edition, in stores from before it was in the head.
+pub(super) const EDITION: &[u8] = b"edition";
 /// Behind this the record of a pending key: who stored it.
 const MAKING: &[u8] = b"making ";
 /// Who carries keys over to fresh common secrets.
@@ -103,6 +104,12 @@ pub(super) fn own(worker: u16, record: &[u8]) -> Vec<u8> {
     }
 }
 
+/// The number of the further worker whose record of this kind it is, if it is one.
+pub(super) fn number_of(record: &[u8], kind: &[u8]) -> Option<u16> {
+    let number = record.strip_prefix(WORKER)?.strip_suffix(kind)?.strip_suffix(b" ")?;
+    number.try_into().map(u16::from_be_bytes).ok()
+}
+
 /// The names of the records of all workers of which each has one: of their starts, or of a peer.
 pub(super) fn of_all_workers(changes: &Changes, table: Table, record: &[u8]) -> Result<Vec<Vec<u8>>> {
     let others = changes.between(table, &own(1, record), &own(u16::MAX, record))?;
@@ -126,9 +133,10 @@ impl Store {
         if !self.engine.is_shared() {
             return Ok(None);
         }
-        let next = edition(changes)? + 1;
-        changes.put(Table::Meta, EDITION, &next)?;
-        Ok(Some(next))
+        changes.change_head(|head| {
+            head.edition += 1;
+            Some(head.edition)
+        })
     }
 
     /// Notes the edition of this process' own change, which is on the disk. It knows that one if it knew the one before.
@@ -139,8 +147,8 @@ impl Store {
     }
 
     /// The edition that a transaction sees, to be compared by [`Store::know`].
-    pub(super) fn edition_of(&self, records: &impl Records) -> Result<u64> {
-        if self.engine.is_shared() { edition(records) } else { Ok(0) }
+    pub(super) fn edition_of(&self, records: &impl Records) -> u64 {
+        if self.engine.is_shared() { records.head().edition } else { 0 }
     }
 
     /// Learns what has changed, if a transaction has seen another edition than the one known here.
@@ -191,10 +199,9 @@ impl Store {
 
     fn ask_for_edition(&self) -> Result<()> {
         let known = self.latest.known();
-        let (mark, edition): (Option<mark::Own>, Option<u64>) = self.engine.peek((mark::MARK, EDITION))?;
-        self.latest.hear(known, &mark.unwrap_or_default())?;
-        let edition = edition.unwrap_or(0);
-        if edition != self.worker.edition.load(SeqCst) {
+        let head = self.engine.peek()?;
+        self.latest.hear(known, &head)?;
+        if head.edition != self.worker.edition.load(SeqCst) {
             self.refresh()?;
         }
         Ok(())
@@ -202,7 +209,7 @@ impl Store {
 
     fn refresh(&self) -> Result<()> {
         let (edition, is_renewed) =
-            self.engine.read(|records| Ok((edition(records)?, self.is_renewed(records)?)))?;
+            self.engine.read(|records| Ok((records.head().edition, self.is_renewed(records)?)))?;
         if is_renewed {
             return Err(StoreError::Renewed);
         }
@@ -349,10 +356,6 @@ impl Store {
 /// The records of pending keys that are claimed.
 fn claims(records: &impl Records) -> Result<Vec<Record>> {
     records.between(Table::Meta, MAKING, &[MAKING, &[0xff; 256]].concat())
-}
-
-fn edition(records: &impl Records) -> Result<u64> {
-    Ok(records.get(Table::Meta, EDITION)?.unwrap_or(0))
 }
 
 /// Whether a worker has not started again since.

@@ -18,6 +18,8 @@ pub(super) struct End {
     /// The length of the file, which has only whole lines.
     len: u64,
     pub(super) head: Head,
+    /// How far the store has come, as far as is known here.
+    pub(super) mark: u64,
     pub(super) gap: Option<Gap>,
     /// Why no line can be written.
     pub(super) failed: Option<String>,
@@ -27,12 +29,18 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn new(path: &Path, file: File, len: u64, head: Head, settings: &AuditSettings) -> End {
+    pub(super) fn new(
+        path: &Path,
+        (file, len): (File, u64),
+        (head, mark): (Head, u64),
+        settings: &AuditSettings,
+    ) -> End {
         End {
             path: path.into(),
             file,
             len,
             head,
+            mark,
             gap: None,
             failed: None,
             syslog: settings.syslog.clone().map(Syslog::new),
@@ -93,7 +101,7 @@ impl End {
 
     /// Adds a line to the file, and sends it nowhere else.
     fn put(&mut self, event: &Event) -> Result<String, AuditError> {
-        let line = Line::new(event, now(), self.head);
+        let line = Line::new(event, now(), self.head, self.mark);
         let text = line.to_text();
         self.try_put(&text).map_err(|e| self.broken(e))?;
         self.head = line.head();

@@ -10,7 +10,8 @@ use super::{Event, Gap, gap};
 #[test]
 fn a_line_that_is_read_is_as_it_was_written_and_no_other_bytes_panic() {
     let event = |operation, detail| Event { detail, blocks: 3, ..Event::of_node(operation, "done") };
-    let line = |event: &Event, head| Line::new(event, "2026-11-23T10:00:00Z".into(), head).to_text();
+    let line =
+        |event: &Event, head| Line::new(event, "2026-11-23T10:00:00Z".into(), head, head.0 / 2).to_text();
     let long = "a=1,b=2 ".repeat(200);
     let since = Gap::begun("2026-11-23T10:00:00Z".into()).detail();
     let texts = [
@@ -58,7 +59,7 @@ fn no_log_of_lines_with_the_right_hashes_panics() {
             let detail = String::from_utf8_lossy(detail);
             let event = Event { detail: &detail, blocks: number(8), ..Event::of_node(operation, outcome) };
             let before = (number(0).wrapping_sub(1).min(u64::MAX - 1), reading.found.head.1);
-            let line = Line::new(&event, "2026-11-23T10:00:00Z".into(), before);
+            let line = Line::new(&event, "2026-11-23T10:00:00Z".into(), before, number(8));
             let again = Line::parse(line.to_text().trim_end().as_bytes()).expect("it is as it was written");
             assert!(again == line);
             if reading.follow(&line).is_err() {

@@ -22,6 +22,9 @@ pub(super) struct Line {
     pub(super) outcome: String,
     pub(super) blocks: u64,
     pub(super) detail: String,
+    /// How far the store had come when the line was written, at least ([`crate::store::Mark`]); 0, and absent, in lines of older versions.
+    #[serde(default, skip_serializing_if = "is_absent")]
+    pub(super) mark: u64,
     #[serde(with = "hex::serde")]
     pub(super) request: [u8; 16],
     #[serde(with = "hex::serde")]
@@ -31,7 +34,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(event: &Event, time: String, before: Head) -> Line {
+    pub(super) fn new(event: &Event, time: String, before: Head, mark: u64) -> Line {
         let (seq, previous) = (before.0.saturating_add(1), before.1);
         let mut line = Line {
             seq,
@@ -42,6 +45,7 @@ impl Line {
             outcome: fitting(event.outcome),
             blocks: event.blocks,
             detail: described(event.detail),
+            mark,
             request: event.request,
             previous,
             hash: [0; 32],
@@ -79,9 +83,16 @@ impl Line {
         }
         hasher.update(&self.blocks.to_le_bytes());
         text(&mut hasher, &self.detail);
+        if !is_absent(&self.mark) {
+            hasher.update(&self.mark.to_le_bytes());
+        }
         hasher.update(&self.request).update(&self.previous);
         *hasher.finalize().as_bytes()
     }
+}
+
+fn is_absent(mark: &u64) -> bool {
+    *mark == 0
 }
 
 fn is_word(b: u8) -> bool {

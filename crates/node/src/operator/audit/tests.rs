@@ -22,7 +22,7 @@ fn event(key: &str) -> Event<'_> {
 }
 
 fn open(path: &Path, noted: Option<Head>) -> Result<AuditLog, AuditError> {
-    AuditLog::open(path, &AuditSettings::default(), noted, false)
+    AuditLog::open(path, &AuditSettings::default(), noted, (false, 0))
 }
 
 /// A log of ten lines.
@@ -98,7 +98,7 @@ fn reordered_and_inserted_lines_are_named() {
     repeated.insert(5, before[2].clone());
     assert_eq!(damage(&path, &repeated), (6, Damage::Inserted));
     let mut foreign = before.clone();
-    let forged = Line::new(&event("forged"), "2026-01-01T00:00:00Z".into(), (5, [1; 32]));
+    let forged = Line::new(&event("forged"), "2026-01-01T00:00:00Z".into(), (5, [1; 32]), 0);
     foreign[5] = forged.to_text().trim_end().into();
     assert_eq!(damage(&path, &foreign), (6, Damage::Replaced));
     let mut empty = before.clone();
@@ -134,7 +134,7 @@ fn a_log_written_anew_is_noticed_by_what_the_store_knows() {
 fn a_torn_line_is_cut_off_and_the_log_says_so() {
     let (_dir, path, head) = log();
     let whole = std::fs::read(&path).expect("read");
-    let eleventh = { Line::new(&event("k"), "2026-01-01T00:00:00Z".into(), head).to_text() };
+    let eleventh = { Line::new(&event("k"), "2026-01-01T00:00:00Z".into(), head, 0).to_text() };
     for len in [1, 20, eleventh.len() - 1] {
         let torn = [&whole, &eleventh.as_bytes()[..len]].concat();
         std::fs::write(&path, torn).expect("written");
@@ -202,4 +202,40 @@ fn lines_of_many_threads_make_one_chain() {
         }
     });
     assert_eq!(verify(&path, Some(log.head())).expect("whole").lines, 210);
+}
+
+#[test]
+fn a_store_that_is_older_than_the_last_line_is_refused_and_one_of_which_no_line_says_anything_is_not() {
+    let (_dir, path, head) = log();
+    let at = |mark, restored| AuditLog::open(&path, &AuditSettings::default(), Some(head), (restored, mark));
+    let log = at(7, false).expect("no line says how far the store was");
+    log.append(&event("seven")).expect("appended");
+    log.at_mark(40);
+    log.at_mark(39);
+    log.append(&event("forty")).expect("appended");
+    drop(log);
+    assert!(lines(&path)[10].contains("\"mark\":7,") && lines(&path)[11].contains("\"mark\":40,"));
+    let told = at(39, false).expect_err("it was put back").to_string();
+    assert!(told.contains("at mark 40, and it is at mark 39") && told.contains("node audit renew"), "{told}");
+    for mark in [40, 41] {
+        drop(at(mark, false).expect("as far as the line says, or farther"));
+    }
+    // A restored node is older, and its first line says so.
+    drop(at(12, true).expect("restored"));
+    drop(at(12, false).expect("it goes on from there"));
+    assert!(at(11, false).is_err());
+}
+
+#[test]
+fn the_mark_of_a_line_cannot_be_altered_and_lines_without_one_verify() {
+    let (_dir, path, head) = log();
+    let log = AuditLog::open(&path, &AuditSettings::default(), Some(head), (false, 300)).expect("opened");
+    log.append(&event("k")).expect("appended");
+    drop(log);
+    assert_eq!(verify(&path, Some(head)).expect("untouched").lines, 11);
+    let mut after = lines(&path);
+    after[10] = after[10].replace("\"mark\":300", "\"mark\":200");
+    assert_eq!(damage(&path, &after), (11, Damage::Altered));
+    after[10] = after[10].replace("\"mark\":200,", "");
+    assert_eq!(damage(&path, &after), (11, Damage::Altered));
 }

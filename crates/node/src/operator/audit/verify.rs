@@ -174,6 +174,14 @@ pub(super) fn first_record(file: &File, len: u64) -> io::Result<Option<u64>> {
     Ok(Line::parse(text).map(|line| line.seq))
 }
 
+/// The last line of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Last {
+    pub(super) head: Head,
+    /// How far the store had come then.
+    pub(super) mark: u64,
+}
+
 /// Checks the end of one file of whole lines, back to the line that the store knows, and returns its last line. `before` is the end of the
 /// file before this one; without it, the two are not compared.
 pub(super) fn check_end(
@@ -183,7 +191,7 @@ pub(super) fn check_end(
     path: &Path,
     before: Option<Head>,
     noted: Option<Head>,
-) -> Result<Head, AuditError> {
+) -> Result<Last, AuditError> {
     let broken = |cause| AuditError::Io { path: path.into(), cause };
     // A damaged line has no number of its own: it must be counted from the beginning.
     let tampered = || match verify(log, None) {
@@ -201,7 +209,7 @@ pub(super) fn check_end(
             bytes.iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1)
         };
         let mut head = before.filter(|_| from == 0);
-        let mut first = None;
+        let (mut first, mut mark) = (None, 0);
         for text in bytes[skipped..].split_inclusive(|b| *b == b'\n') {
             let line = text.strip_suffix(b"\n").and_then(Line::parse).ok_or_else(tampered)?;
             if let Some(head) = head {
@@ -211,11 +219,11 @@ pub(super) fn check_end(
                 return Err(AuditError::Rewritten { path: path.into(), noted: line.seq });
             }
             first.get_or_insert(line.seq);
-            head = Some(line.head());
+            (head, mark) = (Some(line.head()), line.mark);
         }
         let reaches = first.is_some_and(|first| noted.is_none_or(|(seq, _)| first <= seq));
         if from == 0 || reaches {
-            return Ok(head.unwrap_or_default());
+            return Ok(Last { head: head.unwrap_or_default(), mark });
         }
         span *= 2;
     }

@@ -10,10 +10,13 @@ use crate::operator::audit::{AuditLog, Event, set_aside};
 use crate::operator::clock::now;
 use crate::store::{Secret, Store};
 
-/// Opens the audit log of a node for writing. `store` is the node's store.
+/// Opens the audit log of a node for writing. `store` is the node's store, and nothing has changed it since it was opened: each change would hide
+/// one that it lacks.
 pub(crate) fn open_log(dir: &NodeDir, store: &Store) -> Result<AuditLog> {
     let (noted, restored) = (store.audit_head().map_err(system)?, store.is_restored().map_err(system)?);
-    let log = AuditLog::open(&dir.audit_path(), &dir.settings().audit, noted, restored).map_err(system)?;
+    let mark = store.mark().map_err(system)?.number;
+    let log =
+        AuditLog::open(&dir.audit_path(), &dir.settings().audit, noted, (restored, mark)).map_err(system)?;
     if let Some(gap) = store.audit_gap().map_err(system)? {
         log.resume(gap);
         if log.retry() {

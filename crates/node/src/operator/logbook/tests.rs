@@ -11,6 +11,7 @@ use polyclave_transport::wire::{Mode, NewKey, Right};
 use crate::Running;
 use crate::local::{Local, create};
 use crate::operator::audit::{Gap, testing, verify};
+use crate::operator::logbook::renew_audit;
 use crate::store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -139,4 +140,34 @@ fn changes_of_the_rules_are_logged_while_the_node_runs_and_when_it_starts() {
     );
     // The start, and the rules: a disk that is put back to a state that allowed eve is noticed.
     assert_eq!(store(&first).mark().expect("read").number, before.number + 2);
+}
+
+/// As after restoring the volumes of all nodes from an older snapshot: no peer remembers a later mark.
+#[test]
+fn nodes_whose_stores_are_all_put_back_while_they_are_stopped_refuse_to_run_and_say_why() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (local, nodes, client) = started(dir.path(), WhenUnwritable::Refuse);
+    mac(&client).expect("computed");
+    drop(nodes);
+    let copies: Vec<Vec<u8>> =
+        (0..3).map(|node| std::fs::read(open(&local, node).store_path()).expect("read")).collect();
+    let nodes: Vec<Running> =
+        (0..3).map(|node| Running::start(open(&local, node)).expect("started")).collect();
+    until("all are ready", || nodes.iter().all(|node| node.is_ready() && node.status().connected.len() == 3));
+    client.delete("k").expect("deleted");
+    drop(nodes);
+    for (node, copy) in copies.iter().enumerate() {
+        std::fs::write(open(&local, node).store_path(), copy).expect("put back");
+        // No attempt makes it better.
+        for _ in 0..3 {
+            let told = Running::start(open(&local, node)).err().expect("refused").to_string();
+            assert!(
+                told.contains("the store was put back to an older state") && told.contains("audit renew"),
+                "{told}"
+            );
+        }
+    }
+    // If nothing else is left, an operator begins another log.
+    renew_audit(&open(&local, 0)).expect("renewed");
+    drop(Running::start(open(&local, 0)).expect("it goes on"));
 }

@@ -149,7 +149,7 @@ fn unpack(file: &Path, key: &Secret, staging: &Path) -> Result<()> {
             }
             Frame::End(_) => {
                 put(engine.as_ref(), &mut batch)?;
-                engine.as_ref().map_or(Ok(()), Store::disown_past)?;
+                engine.as_ref().map_or(Ok(()), Store::begin_restored)?;
             }
         }
         Ok(())
@@ -158,7 +158,7 @@ fn unpack(file: &Path, key: &Secret, staging: &Path) -> Result<()> {
 
 fn put(store: Option<&Store>, batch: &mut Vec<(Table, Vec<u8>, Vec<u8>)>) -> Result<()> {
     let store = store.ok_or_else(|| StoreError::corrupt("the backup"))?;
-    store.engine.write(|changes| {
+    store.engine.fill(|changes| {
         batch.iter().try_for_each(|(table, record, sealed)| changes.put_sealed(*table, record, sealed))
     })?;
     batch.clear();

@@ -23,6 +23,7 @@ use redb::{
     TableDefinition, WriteTransaction,
 };
 
+use super::super::seal::{Stamp, stamp_of};
 use super::super::{Result, StoreError};
 use super::{Database, OnRecord, Reading, Record, Scope, Table, Writing};
 
@@ -173,6 +174,10 @@ macro_rules! reading {
                     work(key.value(), value.value())?;
                 }
                 Ok(())
+            }
+
+            fn stamps(&self, table: Table, work: &mut dyn FnMut(&[u8], Stamp) -> Result<()>) -> Result<()> {
+                self.each(table, &mut |record, sealed| work(record, stamp_of(sealed)))
             }
 
             fn holds_any(&self, table: Table) -> Result<bool> {

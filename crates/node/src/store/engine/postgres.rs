@@ -7,7 +7,7 @@
 //! | `polyclave_store`, one row | `format integer` | the version of these tables |
 //! | `polyclave_worker` | `number integer` | a worker of the party (`store/worker.rs`) |
 //! | | `owner bytea` | drawn by the process that opened the store last as this worker |
-//! | `polyclave_record` | `kind text` | the record's table: `meta`, `keys`, `shares`, `tombstones`, `spent`, `peers`, `spent lots` |
+//! | `polyclave_record` | `kind text` | the record's table: `meta`, `keys`, `shares`, `tombstones`, `spent`, `peers`, `spent lots`, `changes` |
 //! | | `name bytea` | its key |
 //! | | `value bytea` | its value, sealed under the node's secret |
 //!
@@ -40,6 +40,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::super::erase::ERASE;
+use super::super::seal::{Stamp, stamp_of};
 use super::super::{Result, StoreError};
 use super::line::{Line, Values};
 use super::pool::{Lent, Pool};
@@ -48,7 +49,7 @@ use super::{Database, Deliveries, OnPeeked, OnRecord, Reading, Record, Scope, Ta
 
 /// The version of the tables, and of the records in them. It grows when an older program could not read what this one writes, since workers of two versions
 /// may share a store.
-const FORMAT: i32 = 2;
+const FORMAT: i32 = 3;
 /// The oldest server that these statements were written for.
 const OLDEST_SERVER: i32 = 130_000;
 /// The first half of the number of the advisory lock of the whole store; the second is the schema's. Workers hold it shared, and each holds a
@@ -74,7 +75,10 @@ const PEEKED: &str = "SELECT name, value FROM polyclave_record WHERE kind = $1 A
 
 /// From format 1, in which a store had one owner.
 const FROM_FORMAT_1: &str = "CREATE TABLE polyclave_worker (number integer PRIMARY KEY, owner bytea NOT NULL); \
-    ALTER TABLE polyclave_store DROP COLUMN owner; UPDATE polyclave_store SET format = 2";
+    ALTER TABLE polyclave_store DROP COLUMN owner; UPDATE polyclave_store SET format = 3";
+
+/// From format 2, in which no digest covered the records.
+const FROM_FORMAT_2: &str = "UPDATE polyclave_store SET format = 3";
 
 /// As what a process opens a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,8 +211,8 @@ impl Postgres {
         let format: i32 = line.column(&line.one("SELECT format FROM polyclave_store", &[])?, 0)?;
         match format {
             FORMAT => {}
-            1 => {
-                line.run(FROM_FORMAT_1)?;
+            1 | 2 => {
+                line.run(if format == 1 { FROM_FORMAT_1 } else { FROM_FORMAT_2 })?;
                 tracing::info!(
                     store = self.server.name(),
                     "the tables of the store are of format {FORMAT} now"
@@ -425,6 +429,19 @@ impl Transaction<'_> {
         };
         asked.inspect_err(|_| self.broken.set(true))
     }
+
+    /// Reads a table in pieces, so that a store of any size is read in little memory and each answer is soon there.
+    fn in_pieces(&self, text: &str, table: Table, work: &mut OnRecord<'_>) -> Result<()> {
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let rows = self.ask(text, &[(&table.name(), Type::TEXT), (&after, Type::BYTEA)])?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = Some(self.line.column(last, 0)?);
+            for row in &rows {
+                work(self.line.column(row, 0)?, self.line.column(row, 1)?)?;
+            }
+        }
+    }
 }
 
 impl Reading for Transaction<'_> {
@@ -445,19 +462,17 @@ impl Reading for Transaction<'_> {
     }
 
     fn each(&self, table: Table, work: &mut OnRecord<'_>) -> Result<()> {
-        // In pieces, so that a store of any size is read in little memory and each answer is soon there.
-        let mut after: Option<Vec<u8>> = None;
-        loop {
-            let rows = self.ask(
-                "SELECT name, value FROM polyclave_record WHERE kind = $1 AND ($2::bytea IS NULL OR name > $2) ORDER BY name LIMIT 500",
-                &[(&table.name(), Type::TEXT), (&after, Type::BYTEA)],
-            )?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            after = Some(self.line.column(last, 0)?);
-            for row in &rows {
-                work(self.line.column(row, 0)?, self.line.column(row, 1)?)?;
-            }
-        }
+        let text = "SELECT name, value FROM polyclave_record WHERE kind = $1 AND ($2::bytea IS NULL OR name > $2) ORDER BY name LIMIT 500";
+        self.in_pieces(text, table, work)
+    }
+
+    fn stamps(&self, table: Table, work: &mut dyn FnMut(&[u8], Stamp) -> Result<()>) -> Result<()> {
+        // Only the beginnings of values leave the server.
+        let text = format!(
+            "SELECT name, substring(value FROM 1 FOR {}) FROM polyclave_record WHERE kind = $1 AND ($2::bytea IS NULL OR name > $2) ORDER BY name LIMIT 5000",
+            1 + size_of::<Stamp>()
+        );
+        self.in_pieces(&text, table, &mut |record, sealed| work(record, stamp_of(sealed)))
     }
 
     fn holds_any(&self, table: Table) -> Result<bool> {

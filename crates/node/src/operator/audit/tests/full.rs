@@ -6,7 +6,7 @@ use super::*;
 
 fn with(path: &Path, when_unwritable: WhenUnwritable) -> AuditLog {
     let settings = AuditSettings { when_unwritable, ..AuditSettings::default() };
-    AuditLog::open(path, &settings, None, false).expect("opened")
+    AuditLog::open(path, &settings, None, (false, 0)).expect("opened")
 }
 
 fn begun() -> Event<'static> {

@@ -12,7 +12,7 @@ const LINES: u64 = 9000;
 fn rotated(keep: Option<usize>) -> (tempfile::TempDir, PathBuf, Head) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("audit.log");
-    let log = AuditLog::open(&path, &small(keep), None, false).expect("opened");
+    let log = AuditLog::open(&path, &small(keep), None, (false, 0)).expect("opened");
     (0..LINES).for_each(|i| log.append(&event(&format!("k{i}"))).expect("appended"));
     let head = log.sync().expect("synced");
     (dir, path, head)
@@ -37,7 +37,7 @@ fn the_chain_goes_on_from_file_to_file_and_over_starts() {
     let last = fs::read_to_string(&closed(&path)[count - 1]).expect("read");
     let hash = last.lines().last().and_then(|l| Line::parse(l.as_bytes())).expect("a line").hash;
     assert!(first.lines().next().is_some_and(|line| line.contains(&hex::encode(hash))));
-    let log = AuditLog::open(&path, &small(None), Some(head), false).expect("opened");
+    let log = AuditLog::open(&path, &small(None), Some(head), (false, 0)).expect("opened");
     log.append(&event("more")).expect("appended");
     assert_eq!(verify(&path, Some(head)).expect("whole").lines, LINES + 1);
 }
@@ -86,7 +86,7 @@ fn files_that_are_not_kept_are_not_missing_and_others_are() {
     assert_eq!(left.len(), 1);
     let found = verify(&path, Some(head)).expect("whole");
     assert!(found.discarded > 1000 && found.lines == head.0 - found.discarded, "{found:?}");
-    drop(AuditLog::open(&path, &small(Some(1)), Some(head), false).expect("opened"));
+    drop(AuditLog::open(&path, &small(Some(1)), Some(head), (false, 0)).expect("opened"));
     fs::remove_file(&left[0]).expect("removed");
     let error = verify(&path, Some(head));
     assert!(matches!(error, Err(AuditError::Broken { line: 1, damage: Damage::Removed, .. })), "{error:?}");
@@ -102,7 +102,7 @@ fn a_log_restored_without_its_earlier_files_says_so_and_goes_on() {
             fs::write(&path, "").expect("written");
         }
         assert!(open(&path, Some(head)).is_err());
-        drop(AuditLog::open(&path, &small(None), Some(head), true).expect("opened"));
+        drop(AuditLog::open(&path, &small(None), Some(head), (true, 0)).expect("opened"));
         let found = verify(&path, Some(head)).expect("whole");
         assert!(found.head.0 == head.0 + 1 && found.discarded > 0, "{found:?}");
         open(&path, Some(found.head)).expect("and so it stays");
@@ -114,7 +114,7 @@ fn all_lines_go_to_syslog_and_nobody_waits_for_one_that_does_not_listen() {
     let dir = tempfile::tempdir().expect("a directory");
     let (path, socket) = (dir.path().join("audit.log"), dir.path().join("syslog"));
     let settings = AuditSettings { syslog: Some(socket.clone()), ..AuditSettings::default() };
-    let log = AuditLog::open(&path, &settings, None, false).expect("opened");
+    let log = AuditLog::open(&path, &settings, None, (false, 0)).expect("opened");
     log.append(&event("nobody-listens")).expect("appended");
     let receiver = UnixDatagram::bind(&socket).expect("bound");
     log.append(&event("taken")).expect("appended");

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use polyclave_config::NodeSettings;
 use polyclave_harness::postgres::Postgres as TestServer;
 
 use super::super::super::testing::{key, secret};
@@ -11,6 +12,8 @@ use super::super::super::{KeyState, Secret, Store, StoreError, migrate};
 use super::super::server::Server;
 use super::*;
 use crate::local;
+use crate::operator::audit::Event;
+use crate::operator::logbook::{Logbook, open_log};
 
 fn server(url: &str) -> Server {
     let nowhere = Path::new("/nowhere/at/all");
@@ -81,7 +84,7 @@ fn tables_of_the_format_before_are_brought_to_this_one() {
     let store = open(&at).expect("opened");
     assert!(is_whole(&store, "k", 1));
     put(&store, "l", 2).expect("put");
-    assert_eq!(at.run("SELECT format FROM polyclave_store"), "2");
+    assert_eq!(at.run("SELECT format FROM polyclave_store"), "3");
 }
 
 #[test]
@@ -233,8 +236,8 @@ fn stores_that_do_not_fit_are_refused_with_the_reason() {
     let Some(at) = TestServer::start("stores that do not fit", &[]) else { return };
     drop(open(&at).expect("made"));
     assert!(matches!(open_with(&at, &Secret::from_bytes([9; 32])), Err(StoreError::WrongSecret)));
-    at.run("UPDATE polyclave_store SET format = 3");
-    assert!(open(&at).expect_err("refused").to_string().contains("format 3"));
+    at.run("UPDATE polyclave_store SET format = 4");
+    assert!(open(&at).expect_err("refused").to_string().contains("format 4"));
     at.run("DELETE FROM polyclave_store");
     assert!(open(&at).expect_err("refused").to_string().contains("lacks the row"));
     at.run("DROP TABLE polyclave_store, polyclave_worker, polyclave_record; CREATE ROLE other LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC, other");
@@ -290,4 +293,30 @@ fn a_store_moves_to_a_server_and_back() {
     assert_eq!(at.run("SELECT count(*) FROM polyclave_record"), "0");
     let store = Store::of(&node, &secret).expect("opened");
     assert!(is_whole(&store, "k", 1) && is_whole(&store, "k2", 2));
+}
+
+/// The same is tried with running nodes and files in `operator/logbook/tests.rs`.
+#[test]
+fn a_server_that_is_put_back_while_the_node_is_stopped_is_noticed_by_the_nodes_audit_log() {
+    let Some(at) = TestServer::start("a server that is put back", &[]) else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let made = local::create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
+    let mut node = polyclave_config::NodeDir::open(&made.nodes[0]).expect("opened");
+    let settings = NodeSettings { store: Some(at.url()), ..node.settings().clone() };
+    node.set_settings(settings).expect("saved");
+    let secret = Secret::from_bytes(*node.secret().expect("its secret"));
+    let run = |seed| -> crate::Result<()> {
+        let store = Arc::new(Store::of_or_new(&node, &secret).expect("opened"));
+        let logbook = Logbook::new(Some(open_log(&node, &store)?), store.clone());
+        store.begin_incarnation().expect("counted");
+        put(&store, &format!("k{seed}"), seed).expect("put");
+        // It is killed before the end of the log is noted in the store.
+        logbook.append(&Event::of_node("tried", "done"))
+    };
+    run(1).expect("new");
+    at.run("CREATE TABLE before AS SELECT * FROM polyclave_record");
+    run(2).expect("it goes on");
+    at.run("BEGIN; DELETE FROM polyclave_record; INSERT INTO polyclave_record SELECT * FROM before; COMMIT");
+    let told = run(3).expect_err("noticed").to_string();
+    assert!(told.contains("the store was put back to an older state"), "{told}");
 }
