@@ -187,6 +187,9 @@ pub(super) trait Writing: Reading {
     fn remove(&self, table: Table, record: &[u8]) -> Result<()>;
 }
 
+/// How often a transaction that other workers' changes have overtaken begins anew.
+const TRIES: usize = 64;
+
 /// A database, and the key under which records are sealed.
 pub(super) struct Engine {
     database: Box<dyn Database>,
@@ -226,13 +229,22 @@ impl Engine {
 
     /// Reads a state that no other transaction changes meanwhile.
     pub(super) fn read<T>(&self, work: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        let reader = self.index.begin()?;
         let mut once = Once::new(work);
-        self.database.read(&mut |state| {
-            let seen = Some(reader.look(state, &self.seal)?);
-            once.run(&View { state, seal: &self.seal, seen })
-        })?;
-        once.outcome()
+        for _ in 0..TRIES {
+            let reader = self.index.begin()?;
+            let mut is_stale = false;
+            self.database.read(&mut |state| match reader.look(state, &self.seal)? {
+                None => {
+                    is_stale = true;
+                    Ok(())
+                }
+                seen => once.run(&View { state, seal: &self.seal, seen }),
+            })?;
+            if !is_stale {
+                return once.outcome();
+            }
+        }
+        Err(unsettled())
     }
 
     /// The same before the records are known to be what was written.
@@ -248,7 +260,8 @@ impl Engine {
         let mut once = Once::new(work);
         let mut made = None;
         self.database.write(Scope::Party, &mut |change| {
-            let course = Course::Kept(Ledger::new(reader.look(change, &self.seal)?));
+            let seen = reader.look(change, &self.seal)?.ok_or_else(unsettled)?;
+            let course = Course::Kept(Ledger::new(seen));
             let changes = Changes { change, seal: &self.seal, course };
             once.run(&changes)?;
             if let Course::Kept(ledger) = changes.course {
@@ -595,6 +608,10 @@ impl Records for Changes<'_> {
     fn head(&self) -> Arc<Head> {
         self.ledger().map(Ledger::head).unwrap_or_default()
     }
+}
+
+fn unsettled() -> StoreError {
+    StoreError::Failed("it changes faster than it can be read".into())
 }
 
 fn uncovered() -> StoreError {

@@ -154,9 +154,9 @@ impl Index {
     /// Takes over the change that was prepared: it is made.
     pub(super) fn confirm(&self, changes: u64) {
         let mut known = self.known.write();
-        let is_next = known.state.head.changes + 1 == changes;
+        let next = known.state.head.changes + 1;
         if let Some(Pending { state, delta }) =
-            known.pending.take_if(|change| is_next && change.state.head.changes == changes)
+            known.pending.take_if(|change| next == changes && change.state.head.changes == changes)
         {
             known.advance(state, delta);
         }
@@ -205,12 +205,13 @@ impl<'a> Reader<'a> {
         Some(Seen { index: self.index, head })
     }
 
-    /// Finds out which state the transaction sees. The index knows it afterwards.
-    pub(super) fn look(&self, state: &dyn Reading, seal: &Seal) -> Result<Seen<'a>> {
+    /// Finds out which state the transaction sees. The index knows it afterwards. `None` if the index has meanwhile gone on from an older to a newer
+    /// state than that, in one step, because other workers have changed the store: then the transaction has to begin anew.
+    pub(super) fn look(&self, state: &dyn Reading, seal: &Seal) -> Result<Option<Seen<'a>>> {
         let index = self.index;
         let sealed = state.get(Table::Meta, HEAD)?.ok_or_else(|| index.put_back(HEAD_RECORD.into()))?;
         let stamp = stamp_of(&sealed);
-        let seen = |head| Ok(Seen { index, head });
+        let seen = |head| Ok(Some(Seen { index, head }));
         if let Some(head) = index.known.read().recall(&stamp, self.since) {
             return seen(head);
         }
@@ -221,16 +222,21 @@ impl<'a> Reader<'a> {
             if let Some(head) = known.recall(&stamp, self.since) {
                 return seen(head);
             }
-            if let Some(Pending { state, delta }) =
-                known.pending.take_if(|change| change.state.stamp == stamp)
+            let next = known.state.head.changes + 1;
+            if let Some(Pending { state, delta }) = known
+                .pending
+                .take_if(|change| change.state.stamp == stamp && change.state.head.changes == next)
             {
                 known.advance(state, delta);
                 return seen(head);
             }
             known.state.clone()
         };
-        if head.changes < self.since || head.changes <= from.head.changes {
+        if head.changes < self.since || head.changes == from.head.changes {
             return Err(index.lost(&head));
+        }
+        if head.changes < from.head.changes {
+            return Ok(None);
         }
         let delta = match told(state, seal, from.head.changes + 1, head.changes)? {
             Some(delta) if index.known.read().digest_after(seal, &delta) == head.digest => delta,
@@ -491,6 +497,9 @@ pub(super) fn place_of(change: u64) -> [u8; 8] {
     (change % KEPT).to_be_bytes()
 }
 
+/// A row that a change has told of: its table, its key, and its new value.
+type Told = (u8, Vec<u8>, Option<Stamp>);
+
 /// What changes have changed, as they have told it themselves; `None` if one of them is missing.
 fn told(state: &dyn Reading, seal: &Seal, first: u64, last: u64) -> Result<Option<Delta>> {
     if last - first >= KEPT {
@@ -507,7 +516,7 @@ fn told(state: &dyn Reading, seal: &Seal, first: u64, last: u64) -> Result<Optio
     let (mut all, mut next) = (Delta::new(), first);
     for (record, sealed) in rows {
         let Ok(bytes) = seal.open(Table::Changes.name(), &record, &sealed) else { return Ok(None) };
-        let (number, told): (u64, Vec<(u8, Vec<u8>, Option<Stamp>)>) = decode(Table::Changes, &bytes)?;
+        let (number, told): (u64, Vec<Told>) = decode(Table::Changes, &bytes)?;
         if number != next || told.iter().any(|(table, ..)| usize::from(*table) >= COVERED.len()) {
             return Ok(None);
         }
