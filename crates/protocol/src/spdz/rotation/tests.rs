@@ -9,17 +9,17 @@ use crate::spdz::source::{OwnedBits, Source, Triples};
 use crate::testkit::faults::{Promise, Sweep};
 use crate::testkit::tamper::Fault;
 
-type F = Gf2_64;
+pub(super) type F = Gf2_64;
 
 const MASCOT: Preprocessing = Preprocessing::Mascot { expansion: 2 };
-const DEALER: Preprocessing = Preprocessing::InsecureDealer;
-const CHEATER: Party = Party(1);
+pub(super) const DEALER: Preprocessing = Preprocessing::InsecureDealer;
+pub(super) const CHEATER: Party = Party(1);
 
 /// Two setups, a session under the old one, and what moves from it to the new one.
-struct Rotating {
+pub(super) struct Rotating {
     new: Setup<F>,
-    before: Arithmetic<F>,
-    rotation: Rotation<F>,
+    pub(super) before: Arithmetic<F>,
+    pub(super) rotation: Rotation<F>,
     /// What the new side's material is bound to.
     side: Vec<u8>,
     /// A stream for use after that.
@@ -28,7 +28,7 @@ struct Rotating {
 }
 
 impl Rotating {
-    fn begin(preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
+    pub(super) fn begin(preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
         let mut session = hello(&HandshakeParameters::new(net.parties()), net)?;
         let [old, new] =
             [Setup::generate(preprocessing, None, net)?, Setup::generate(preprocessing, None, net)?];
@@ -48,7 +48,7 @@ impl Rotating {
     }
 
     /// Random cells under the old key, of `bits` bits, two to a lane, with a second image.
-    fn cells(&mut self, bits: u8, net: &mut dyn Net) -> Result<Shared<F>> {
+    pub(super) fn cells(&mut self, bits: u8, net: &mut dyn Net) -> Result<Shared<F>> {
         let (count, lanes) = (2, 3);
         let random = self.before.bits(count * lanes * usize::from(bits), net)?;
         let cell = 0xff >> (8 - bits);

@@ -1,0 +1,93 @@
+//! Cheaters that one check alone finds. Nothing that they say fits badly to the rest: only a MAC is wrong.
+
+use super::tests::{CHEATER, DEALER, F, Rotating};
+use super::*;
+use crate::mesh::run_parties;
+use crate::testkit::insecure_dealer_bits::InsecureBitDealer;
+use crate::tinyot::Source as _;
+
+/// All parties find the wrong MAC, and give both keys up.
+fn caught(n: usize, carry: impl Fn(&mut Rotating, &mut dyn Net) -> Result<()> + Sync) {
+    let outcomes = run_parties(n, |net| {
+        let mut rotating = Rotating::begin(DEALER, net)?;
+        let outcome = carry(&mut rotating, net);
+        let Rotation { old, new } = &rotating.rotation;
+        Ok((outcome, [&old.key, &new.key].map(|key| key.refuse_retired().is_err())))
+    });
+    let failed = Err(Error::CheckFailed { what: "the MACs of opened values" });
+    assert!(outcomes.iter().all(|outcome| *outcome == Ok((failed.clone(), [true; 2]))), "{outcomes:?}");
+}
+
+/// x + r opens to another value at everybody, which has right MACs under the new key: it would be what is stored from then on, with the
+/// cheater's difference, for cells (keys), elements and bits alike.
+#[test]
+fn a_difference_on_the_value_that_moves_is_caught() {
+    for n in [2, 3] {
+        caught(n, |rotating, net| {
+            let mut value = rotating.cells(8, net)?;
+            if net.me() == CHEATER {
+                value.cells[0] ^= 1;
+            }
+            rotating.rotation.carry_cells(&value, net).map(drop)
+        });
+        caught(n, |rotating, net| {
+            let mut elements = rotating.before.triples(2, net)?.a;
+            if net.me() == CHEATER {
+                elements.values[1] ^= 1 << 20;
+            }
+            rotating.rotation.carry_elements(&elements, net).map(drop)
+        });
+    }
+    caught(2, |rotating, net| {
+        let Rotation { old, new } = &rotating.rotation;
+        let [mut of_old, mut of_new] = [dealer_of_bits(&old.key, net)?, dealer_of_bits(&new.key, net)?];
+        let mut bits = of_old.bits(5, net)?;
+        if net.me() == CHEATER {
+            bits.values[2] ^= 1;
+        }
+        rotating.rotation.carry_bits(&bits, [&mut of_old, &mut of_new], net).map(drop)
+    });
+}
+
+/// Both parties tell their shares of the key: there is nothing to protect.
+fn dealer_of_bits(key: &MacKey<F>, net: &mut dyn Net) -> Result<InsecureBitDealer> {
+    let shares = broadcast(&key.reveal_own_share().to_le_bytes(), net)?;
+    let alphas = [0, 1].map(|p: usize| u64::from_bytes(&shares[p]));
+    Ok(InsecureBitDealer::with_keys(&[7; 32], b"bits", net.me(), alphas))
+}
+
+/// Random bits under both keys, of which one is another one under the new key.
+fn bits_of_which_one_differs(rotation: &mut Rotation<F>, net: &mut dyn Net) -> Result<[Authenticated<F>; 2]> {
+    let all = 10 + F::BITS as usize;
+    let [old, mut new] = [rotation.old.source.bits(all, net)?, rotation.new.source.bits(all, net)?];
+    let (b, _) = rotation.old.open(&old, &[], &[], net)?;
+    let (c, _) = rotation.new.open(&new, &[], &[], net)?;
+    let mut d: Vec<u64> = b.iter().zip(&c).map(|(b, c)| b ^ c).collect();
+    d[PLACE] ^= 1;
+    new.add_public(&d, &rotation.new.key);
+    Ok([old, new])
+}
+
+const PLACE: usize = 3;
+
+/// V = V' holds, because the cheater knows by how much they differ, and tells one of them otherwise. V' is checked at once. V is checked
+/// together with x + r, before anything is made of either.
+#[test]
+fn a_combination_that_hides_that_bits_differ_is_caught_under_its_own_key() {
+    for n in [2, 3] {
+        for side in [0, 1] {
+            caught(n, |rotating, net| {
+                rotating.rotation.guarded(|rotation| {
+                    let mut bits = bits_of_which_one_differs(rotation, net)?;
+                    if net.me() == CHEATER {
+                        bits[side].values[PLACE] ^= 1;
+                    }
+                    let compared = rotation.check_equal(&bits, net);
+                    assert_eq!(compared.is_ok(), side == 0, "{compared:?}");
+                    compared?;
+                    rotation.old.check(net)
+                })
+            });
+        }
+    }
+}
