@@ -85,9 +85,7 @@ pub(super) fn refresh<A: Named>(
         for (((share, mut zero), key), digests) in shares.into_iter().zip(zero).zip(&keys).zip(&mut mine) {
             zero.iter_mut().for_each(|byte| *byte &= keep);
             add(share, &zero);
-            let mut digest = blake3::Hasher::new_keyed(key);
-            digest.update(&number.to_le_bytes()).update(&(share.len() as u64).to_le_bytes()).update(share);
-            digests.push(*digest.finalize().as_bytes());
+            digests.push(digest(key, number, share));
         }
     }
     compare(&mine, &mut ring, net)?;
@@ -101,6 +99,13 @@ pub(super) fn refresh<A: Named>(
 }
 
 type Digest = [u8; DIGEST_BYTES];
+
+/// Of a share of the value with this number, under the key of the two parties that have it.
+fn digest(key: &[u8; 32], number: u64, share: &[u8]) -> Digest {
+    let mut digest = blake3::Hasher::new_keyed(key);
+    digest.update(&number.to_le_bytes()).update(&(share.len() as u64).to_le_bytes()).update(share);
+    *digest.finalize().as_bytes()
+}
 
 /// Compares the digests of all values among all parties. `mine` are those of the shares in common with the party before this one, and of
 /// those in common with the next. One round.
@@ -147,4 +152,22 @@ fn zeros(stream: &Stream, net: &mut dyn Net) -> Result<AesPrg> {
     }
     let key = Zeroizing::new(*hasher.finalize().as_bytes());
     Ok(AesPrg::new(&seed(&key), 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All nodes know what was added, so the third one would learn the sum of two shares.
+    #[test]
+    fn equal_shares_of_two_values_have_different_digests() {
+        let (key, share) = ([7; 32], [1, 2, 3]);
+        let numbered = [0, 1, 1 << 8, 1 << 56].map(|number| digest(&key, number, &share));
+        for (i, one) in numbered.iter().enumerate() {
+            assert!(numbered[..i].iter().all(|other| other != one), "{i}");
+        }
+        assert_eq!(digest(&key, 0, &share), numbered[0]);
+        assert_ne!(digest(&[8; 32], 0, &share), numbered[0]);
+        assert_ne!(digest(&key, 0, &share[..2]), numbered[0]);
+    }
 }

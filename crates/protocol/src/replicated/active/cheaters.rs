@@ -169,6 +169,31 @@ fn equal_errors_in_two_rows_or_in_two_parts_of_a_row_are_found() {
     }
 }
 
+/// Two honest parties that differ in what their products are, or in where they are in the session, would tell the third a linear function
+/// of a share with each proof. They get no coins.
+#[test]
+fn parties_that_do_not_prove_the_same_get_no_coins() {
+    let differences: [fn(&mut Active); 4] = [
+        |model| model.products.miscount(1, 0),
+        |model| model.products.miscount(0, 1),
+        |model| model.prover.label[0] ^= 1,
+        |model| model.prover.tosses += 1,
+    ];
+    for (number, differ) in differences.into_iter().enumerate() {
+        for party in Party::all(3) {
+            let outcomes = run_parties(3, |net| {
+                session(net, |protocol, me| {
+                    if me == party {
+                        differ(&mut protocol.model);
+                    }
+                })
+            });
+            let is_found = |o: &Result<()>| matches!(o, Err(Error::Equivocation { .. }));
+            assert!(outcomes.iter().all(is_found), "{number}, {party}: {outcomes:?}");
+        }
+    }
+}
+
 /// The hook itself changes nothing else: with no error there is no gap.
 #[test]
 fn a_prover_without_an_error_is_believed() {

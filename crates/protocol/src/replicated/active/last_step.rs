@@ -103,10 +103,26 @@ fn with_derived(shares: &[u64; OF_PRODUCT - 1], claim: u64) -> Zeroizing<[u64; O
 /// A uniform element of K that is none of the points.
 fn point_apart(coins: [u8; 32]) -> u64 {
     let mut generator = AesPrg::new(&seed(&coins), 0);
-    loop {
-        let [r] = draw::<1>(&mut generator);
-        if (0..OF_PRODUCT).all(|i| point(i) != r) {
-            return r;
+    first_apart(std::iter::repeat_with(|| draw::<1>(&mut generator)[0]))
+}
+
+/// The first that is none of the points, at which U(r) would be one of the secrets in U.
+fn first_apart(mut candidates: impl Iterator<Item = u64>) -> u64 {
+    let is_apart = |r: &u64| (0..OF_PRODUCT).all(|i| point(i) != *r);
+    candidates.find(is_apart).expect("they do not end")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coins_at_a_point_where_a_secret_would_be_told_are_drawn_again() {
+        let u: Vec<u64> = (0..OF_FACTOR as u64).map(|i| i * i + 0x0123_4567).collect();
+        for at in 0..OF_FACTOR {
+            assert_eq!(Gf2_64::inner_product(&OF_FACTORS.at(point(at)), &u), u[at], "it would be told");
         }
+        let apart = 0x0123_4567_89ab_cdef;
+        assert_eq!(first_apart((0..OF_PRODUCT).map(point).chain([apart, 2])), apart);
     }
 }

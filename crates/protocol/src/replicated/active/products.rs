@@ -92,6 +92,18 @@ impl Products {
         }
     }
 
+    /// As if this party had one byte of products less in each plane, or had sent a message more.
+    #[cfg(test)]
+    pub(super) fn miscount(&mut self, bytes: usize, messages: u64) {
+        let group = self.groups.iter_mut().find(|group| group.len() > 0).expect("there are products");
+        let [x0, x1] = &mut group.x;
+        let [y0, y1] = &mut group.y;
+        for rows in [x0, x1, y0, y1, &mut group.as_first, &mut group.as_second] {
+            rows.len -= bytes;
+        }
+        self.rounds += messages;
+    }
+
     /// As if the party behind had sent the same error with the first product of each of these bytes of planes.
     #[cfg(test)]
     pub(super) fn spoil(&mut self, bytes: &[usize], error: u8) {

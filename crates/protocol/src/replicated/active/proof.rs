@@ -57,8 +57,8 @@ pub(super) struct Prover {
     /// The same keys: what the prover before this key shares with V2.
     pub(super) with_second: Pair<AesPrg>,
     context: Vec<u8>,
-    label: [u8; 40],
-    tosses: u64,
+    pub(super) label: [u8; 40],
+    pub(super) tosses: u64,
     claims: Claims,
     #[cfg(test)]
     pub(super) lie: super::cheaters::Lie,

@@ -149,6 +149,32 @@ mod tests {
         Ok([is_pair, retired])
     }
 
+    /// Parties 1 and 3 have different shares of a factor, for example since the storage of one is damaged. Without the comparison w would
+    /// be opened to party 2, and would be the difference times what that party does not know of the other factor.
+    #[test]
+    fn factors_of_which_two_honest_parties_have_different_shares_are_found_before_anything_is_opened() {
+        for which in [0, 1] {
+            let outcomes = run_parties(3, |net| {
+                let config = ReplicatedActiveConfig::default();
+                let setup = config.set_up(net)?;
+                let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+                let mut protocol: Replicated<Active> =
+                    config.join(&setup, session.stream(), net.members())?;
+                let mut factors = [protocol.random_elements(2, net)?, protocol.random_elements(2, net)?];
+                if net.me() == Party(0) {
+                    factors[which].shares[20] ^= 1;
+                }
+                protocol.multiply_elements(&factors[0], &factors[1], net)?;
+                Ok(protocol.check(net))
+            });
+            for p in [0, 2] {
+                let is_found =
+                    matches!(&outcomes[p], Ok(Err(Error::OneOfTwo { what: "shares of elements", .. })));
+                assert!(is_found, "factor {which}, {p}: {outcomes:?}");
+            }
+        }
+    }
+
     #[test]
     fn wrong_products_are_found_at_all_parties_and_retire_the_set_up() {
         // An error, and two that would cancel if they had the same weight.
