@@ -226,6 +226,104 @@ fn a_dealer_with_other_masks_for_the_new_set_is_named_by_everybody() {
     }
 }
 
+/// Changes a byte of what its party tells everybody, in messages of one length, to some.
+struct Tells<'a> {
+    net: &'a mut dyn Net,
+    len: usize,
+    at: usize,
+    to: &'a [Party],
+}
+
+impl Net for Tells<'_> {
+    fn me(&self) -> Party {
+        self.net.me()
+    }
+    fn parties(&self) -> usize {
+        self.net.parties()
+    }
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.net.send(to, message)
+    }
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.net.recv(from, into)
+    }
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
+        if self.me().peers(self.parties()).all(|p| out[p.index()].len() == self.len) {
+            self.to.iter().for_each(|p| out[p.index()][self.at] ^= 1);
+        }
+        self.net.exchange(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
+    }
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.net.fork()
+    }
+}
+
+/// Moves from three parties to two, one of whom is in both sets. What the honest parties end with, in order.
+fn told_otherwise(
+    cheater: Party,
+    [len, at]: [usize; 2],
+    to: &[Party],
+) -> Vec<(Party, std::result::Result<Option<Vec<u8>>, Fault>)> {
+    let meeting = Meeting {
+        from: || service("replicated-active", 3),
+        to: with_dealt_material,
+        old: places(&[2, 0, 1]),
+        new: places(&[3, 1]),
+        lost: None,
+    };
+    let outcomes = run_parties(meeting.parties(), |net| {
+        let len = if net.me() == cheater { len } else { usize::MAX };
+        Ok(meeting.run(|_, _| (), &mut Tells { net, len, at, to }))
+    });
+    let honest = Party::all(4).zip(outcomes).filter(|(place, _)| *place != cheater);
+    honest.map(|(place, outcome)| (place, outcome.expect("it ran"))).collect()
+}
+
+/// The first party of a set, whose word counts if all others say the same, tells everybody the same wrong thing: what is opened under the
+/// masks, or what the masks of an honest dealer are checked by.
+#[test]
+fn a_wrong_opening_that_everybody_is_told_is_found_by_all_and_no_dealer_is_named() {
+    let dealers = 3;
+    for (cheater, len, at) in [
+        (Party(2), BYTES.len(), 3),
+        (Party(2), ELEMENT_BYTES * dealers, ELEMENT_BYTES + 5),
+        (Party(3), ELEMENT_BYTES * dealers, ELEMENT_BYTES + 5),
+    ] {
+        let everybody: Vec<Party> = cheater.peers(4).collect();
+        for (place, outcome) in told_otherwise(cheater, [len, at], &everybody) {
+            let found = Err(Fault::Elsewhere(Error::Equivocation { what: "openings of a set of parties" }));
+            assert_eq!(outcome, found, "{place}: {cheater} tells {len} bytes");
+        }
+    }
+}
+
+/// Who was told something else names the dealer or says that the openings contradict each other. The others miss it, or have nothing wrong.
+#[test]
+fn what_a_party_tells_one_other_alone_never_arrives() {
+    let differences = BYTES.len() + ELEMENT_BYTES;
+    for (cheater, len, told) in [
+        (Party(0), differences, Party(3)),
+        (Party(0), differences, Party(2)),
+        (Party(2), BYTES.len(), Party(3)),
+        (Party(2), 3 * ELEMENT_BYTES, Party(1)),
+    ] {
+        for (place, outcome) in told_otherwise(cheater, [len, 2], &[told]) {
+            let is_right = match &outcome {
+                Err(Fault::Elsewhere(Error::Peer { peer, .. })) if place == told => {
+                    *peer == cheater && len == differences
+                }
+                Err(Fault::Elsewhere(Error::Equivocation { .. })) if place == told => len != differences,
+                Err(Fault::Old(error) | Fault::Elsewhere(error)) => {
+                    place != told && !accused(error).contains(told)
+                }
+                Ok(arrived) => place != told && arrived.is_none(),
+            };
+            assert!(is_right, "{cheater} to {told}, {len} bytes: {place}: {outcome:?}");
+        }
+    }
+}
+
 /// Every message of one party is changed, cut, repeated and withheld: a member of the new set has the right value or an error, and no
 /// honest party accuses another.
 fn sweep(meeting: Meeting, cheater: Party) {
