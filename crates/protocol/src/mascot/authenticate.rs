@@ -130,9 +130,20 @@ impl<F: MacField> Mascot<F> {
                 sum.macs[0] ^= F::inner_product(r, macs);
             }
         }
-        self.zeros.add_to::<F>(&mut sum.values);
-        self.openings.open(&sum, &[], &[], net)?;
+        self.open_and_check(sum, net)
+    }
+
+    /// Opens an element and checks its MAC. Seven rounds.
+    pub(super) fn open_and_check(&mut self, sum: Authenticated<F>, net: &mut dyn Net) -> Result<()> {
+        self.open_hiding_shares(sum, net)?;
         self.check_openings(net)
+    }
+
+    /// Opens an element. A sharing of zero hides the parts of single parties, of which a cheater must not know more than their sum. One
+    /// round.
+    pub(super) fn open_hiding_shares(&mut self, mut sum: Authenticated<F>, net: &mut dyn Net) -> Result<()> {
+        self.zeros.add_to::<F>(&mut sum.values);
+        self.openings.open(&sum, &[], &[], net).map(drop)
     }
 }
 

@@ -40,10 +40,6 @@ impl<F: MacField> Mascot<F> {
         }
         let mut sum = self.random_element(net)?;
         sum.add(anchor);
-        self.guarded(|mascot| {
-            mascot.zeros.add_to::<F>(&mut sum.values);
-            mascot.openings.open(&sum, &[], &[], net)?;
-            mascot.check_openings(net)
-        })
+        self.guarded(|mascot| mascot.open_and_check(sum, net))
     }
 }

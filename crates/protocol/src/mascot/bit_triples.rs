@@ -66,9 +66,7 @@ impl<F: MacField> Mascot<F> {
     fn bind_tinyot(&mut self, element: &Authenticated<Gf2_64>, net: &mut dyn Net) -> Result<()> {
         let mut sum = self.fork(b"binding of bits").random_element(net)?;
         sum.add(&in_this_field(element));
-        self.zeros.add_to::<F>(&mut sum.values);
-        self.openings.open(&sum, &[], &[], net)?;
-        self.check_openings(net)
+        self.open_and_check(sum, net)
     }
 
     /// Random triples of bits.

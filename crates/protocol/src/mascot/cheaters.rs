@@ -266,6 +266,61 @@ impl Net for Until<'_> {
     }
 }
 
+/// As if the cheater had another share of the key towards party 1 (`authenticate.rs`, `binding.rs`, `bit_triples.rs`): the MAC is wrong by the
+/// difference times that party's part of what is opened. The cheater hears first what that party tells, and corrects its own MAC by it.
+#[test]
+fn another_share_of_the_key_is_caught_since_no_part_of_what_is_opened_is_told() {
+    const OTHER: u64 = 1 << 17;
+    caught(|mascot, net| {
+        let mut sum = mascot.random_element(net)?;
+        match net.me() {
+            Party(0) => sum.macs[0] ^= F::multiply(OTHER, sum.values[0]),
+            CHEATER => {
+                let mut heard = [[0; F::BYTES]; 2];
+                for (p, message) in Party::all(2).zip(&mut heard) {
+                    net.recv(p, message)?;
+                }
+                sum.macs[0] ^= F::multiply(OTHER, rows::read::<F>(&heard[0]));
+                mascot.open_hiding_shares(sum, &mut Heard { net, heard })?;
+                return mascot.check_openings(net);
+            }
+            _ => {}
+        }
+        mascot.open_and_check(sum, net)
+    });
+}
+
+/// A network on which the others' messages have come already.
+struct Heard<'a> {
+    net: &'a mut dyn Net,
+    heard: [[u8; F::BYTES]; 2],
+}
+
+impl Net for Heard<'_> {
+    fn me(&self) -> Party {
+        self.net.me()
+    }
+    fn parties(&self) -> usize {
+        self.net.parties()
+    }
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.net.send(to, message)
+    }
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.net.recv(from, into)
+    }
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        for (p, message) in Party::all(2).zip(&self.heard) {
+            self.net.send(p, out[p.index()])?;
+            into[p.index()].copy_from_slice(message);
+        }
+        Ok(())
+    }
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.net.fork()
+    }
+}
+
 /// A guess at one bit of the key is right half of the time, and changes nothing then.
 #[test]
 fn a_guess_at_one_bit_is_caught_or_without_effect() {

@@ -337,6 +337,21 @@ fn wrong_openings_of_every_kind_are_always_caught() {
     }
 }
 
+/// The cheater knows by how much either sum is wrong, apart from the key, and opens the bits so that the second error is the first one.
+#[test]
+fn errors_of_both_sums_of_a_batch_that_cancel_are_caught() {
+    let parties = Parties::set_up();
+    for (errors, passes) in
+        [([0, 0], true), ([ERROR, ERROR], false), ([ERROR, 0], false), ([0, ERROR], false)]
+    {
+        let run = parties.run(&Cheats::default(), |source, net| {
+            let sums = if net.me() == Party(0) { errors } else { [0, 0] };
+            records::test_sums(&mut source.maker, 0, sums, net)
+        });
+        assert_eq!(run.passes_the_check(&[1, 2]), passes, "{errors:?}");
+    }
+}
+
 #[test]
 fn silence_counts_once_the_coins_of_a_check_are_known() {
     let (parties, places) = (Parties::set_up(), Places::of_batch());

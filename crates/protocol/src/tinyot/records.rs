@@ -190,11 +190,7 @@ impl TinyOt {
                 _ => combined_bits(maker, range, made, net)?,
             };
             // What was opened is right, or nothing is handed out.
-            let coin = coins::toss(&context(b"records", [&opened.to_le_bytes()[..]], net), net)?;
-            let weight = Coefficients::<Gf2_64>::new(&coin).next(1)[0];
-            let sigma = sigma ^ Gf2_64::multiply(weight, of_bits);
-            let product = maker.zero_test_product(net)?;
-            zero_test_of(&maker.key, &coin, sigma, product, net)
+            test_sums(maker, opened, [sigma, of_bits], net)
         })
     }
 
@@ -271,6 +267,21 @@ impl TinyOt {
         }
         Ok(())
     }
+}
+
+/// Tests that two sums are zero of which every party has a part. They are fixed before the coefficient of the second is tossed. `opened` is
+/// what all parties have seen before. Six rounds.
+pub(super) fn test_sums(
+    maker: &mut Maker,
+    opened: u64,
+    [sigma, of_bits]: [u64; 2],
+    net: &mut dyn Net,
+) -> Result<()> {
+    let coin = coins::toss(&context(b"records", [&opened.to_le_bytes()[..]], net), net)?;
+    let weight = Coefficients::<Gf2_64>::new(&coin).next(1)[0];
+    let sum = sigma ^ Gf2_64::multiply(weight, of_bits);
+    let product = maker.zero_test_product(net)?;
+    zero_test_of(&maker.key, &coin, sum, product, net)
 }
 
 /// Opens a random combination of all bits of some records, with coefficients that are tossed when they are made, and a random element.

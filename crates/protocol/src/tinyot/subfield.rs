@@ -188,6 +188,13 @@ mod tests {
                 let mut back = vec![0xff; count];
                 field.unpack(&packed, &mut back);
                 assert_eq!(back, all, "{} bits, {count}", field.bits());
+                // Bits beyond the last one change nothing: an opening that has them says the same.
+                let spare = 8 * packed.len() - count * field.bits();
+                if spare > 0 {
+                    *packed.last_mut().expect("there are spare bits in it") |= u8::MAX << (8 - spare);
+                    field.unpack(&packed, &mut back);
+                    assert_eq!(back, all, "{} bits, {count}, spare ones set", field.bits());
+                }
             }
         }
     }
