@@ -147,6 +147,7 @@ impl Arithmetic<Gf2_64> {
         let values = Elements::join(&[elements, &v]);
         let factors = Elements::join(&vec![&rho; count + 1]);
         let products = self.multiply_by(&values, &factors, part(2..triples.a.len()), net)?;
+        // Whoever opens its part of E_j wrongly in w_j proves another value to the client.
         self.check(net)?;
 
         let mut shares = Elements::join(&[&values, &products, &rho]).shares;
@@ -328,6 +329,28 @@ fn verify(sum: &[u8], count: usize) -> Result<Vec<Element>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elements::ElementArithmetic;
+    use crate::mesh::run_parties;
+    use crate::testkit::insecure_dealer::{InsecureDealer, mac_key};
+
+    /// The node adds to its own share of an element before the proof is made: all fits, and a client would accept the other value.
+    #[test]
+    fn another_value_that_a_node_proves_is_found_before_any_node_sends_it() {
+        for n in [2, 3] {
+            let outcomes = run_parties(n, |net| {
+                let (seed, stream, me) = ([7; 32], [0; 40], net.me());
+                let dealer = InsecureDealer::new(&seed, &stream, me, n);
+                let mut arithmetic = Arithmetic::new(mac_key(&seed, me, n), stream, Box::new(dealer));
+                let mut elements = arithmetic.random_elements(2, net)?;
+                if me == Party(1) {
+                    elements.shares[3] ^= 1;
+                }
+                arithmetic.send(&elements, 2 * ELEMENT_BYTES, net)
+            });
+            let failed = Err(Error::CheckFailed { what: "the MACs of opened values" });
+            assert!(outcomes.iter().all(|outcome| *outcome == failed), "{outcomes:?}");
+        }
+    }
 
     #[test]
     fn bytes_come_back_out_of_elements_at_every_length() {
