@@ -259,12 +259,10 @@ impl Net for Tells<'_> {
     }
 }
 
+type Outcome = std::result::Result<Option<Vec<u8>>, Fault>;
+
 /// Moves from three parties to two, one of whom is in both sets. What the honest parties end with, in order.
-fn told_otherwise(
-    cheater: Party,
-    [len, at]: [usize; 2],
-    to: &[Party],
-) -> Vec<(Party, std::result::Result<Option<Vec<u8>>, Fault>)> {
+fn told_otherwise(cheater: Party, [len, at]: [usize; 2], to: &[Party]) -> Vec<(Party, Outcome)> {
     let meeting = Meeting {
         from: || service("replicated-active", 3),
         to: with_dealt_material,
