@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use metrics::with_local_recorder;
+use metrics::{describe_counter, describe_gauge, describe_histogram, with_local_recorder};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::Mutex;
 
@@ -97,23 +97,20 @@ impl Counts {
     }
 }
 
-/// What each count means.
+/// What each count means. One that is not described here fails a test.
 fn describe() {
-    let counters = [
-        ("polyclave_gateway_requests_total", "Requests that were answered"),
-        (
-            "polyclave_gateway_connections_refused_total",
-            "Connections refused, or closed to make room or because their caller was silent",
-        ),
-    ];
-    let gauges = [
-        ("polyclave_gateway_requests_with_nodes", "Requests with the nodes"),
-        ("polyclave_gateway_requests_waiting", "Requests that wait for the nodes"),
-        ("polyclave_gateway_nodes_ready", "Whether the nodes can serve"),
-        ("polyclave_gateway_connections", "Open connections, of tokens and of callers that have shown none"),
-        ("polyclave_gateway_memory_bytes", "Memory that long requests hold"),
-    ];
-    counters.into_iter().for_each(|(name, told)| metrics::describe_counter!(name, told));
-    gauges.into_iter().for_each(|(name, told)| metrics::describe_gauge!(name, told));
-    metrics::describe_histogram!("polyclave_gateway_request_seconds", "Time to the answer, in seconds");
+    describe_counter!("polyclave_gateway_requests_total", "Requests that were answered.");
+    describe_histogram!("polyclave_gateway_request_seconds", "Time to the answer.");
+    describe_gauge!("polyclave_gateway_requests_with_nodes", "Requests with the nodes.");
+    describe_gauge!("polyclave_gateway_requests_waiting", "Requests that wait for the nodes.");
+    describe_gauge!("polyclave_gateway_nodes_ready", "1 if the nodes can serve.");
+    describe_gauge!(
+        "polyclave_gateway_connections",
+        "Open connections, of tokens and of callers that have shown none."
+    );
+    describe_counter!(
+        "polyclave_gateway_connections_refused_total",
+        "Connections refused, or closed to make room or because their caller was silent."
+    );
+    describe_gauge!("polyclave_gateway_memory_bytes", "Memory that long requests hold.");
 }
