@@ -250,7 +250,7 @@ fn every_error_of_every_stream_is_judged_and_the_one_that_says_most_is_told() {
                 let lots = &stocks[net.me().index()].0;
                 let made =
                     fill::fill(lots, HandshakeParameters::new(2), &run, net, &judge, |stream, _, _| {
-                        let is_last = usize::from(stream.label()[32]) == streams - 1;
+                        let is_last = usize::from(stream.label()[32]) == streams;
                         Err(if is_last { last.clone() } else { others.clone() })
                     });
                 Ok((made, judged.into_inner()))
@@ -277,7 +277,7 @@ fn an_error_is_judged_before_the_other_streams_end() {
         let lots = &stocks[net.me().index()].0;
         fill::fill(lots, HandshakeParameters::new(2), &run, net, &judge, |stream, count, _| {
             match stream.label()[32] {
-                0 => {
+                1 => {
                     told.lock()
                         .recv_timeout(Duration::from_secs(60))
                         .expect("judged while this stream goes on");
