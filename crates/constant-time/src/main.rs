@@ -12,6 +12,7 @@
 mod clients;
 mod fields;
 mod kernels;
+mod libraries;
 mod net;
 mod planted;
 mod protocols;
@@ -55,6 +56,7 @@ fn all_are_clean(wanted: &dyn Fn(&str) -> bool) -> ExitCode {
     let groups = [
         kernels::SUBJECTS,
         fields::SUBJECTS,
+        libraries::SUBJECTS,
         protocols::SUBJECTS,
         clients::SUBJECTS,
         refresh::SUBJECTS,

@@ -1,15 +1,46 @@
-//! Mistakes made on purpose, so that a check that sees nothing is not taken for a program that has none.
+//! Mistakes made on purpose, so that a check that sees nothing is not taken for a program that has none: each of a kind of its own, and in
+//! each layer one on what that layer has made of secrets.
 
 use std::hint::black_box;
 use std::process::ExitCode;
 
+use polyclave_field::Gf128;
+use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::gf128;
 use polyclave_kernels::secret::{ct_eq, mark_public, mask};
+use polyclave_protocol::session::random_bytes;
 
-use crate::{Subject, reported_by, secrets};
+use crate::{Subject, protocols, reported_by, secrets};
 
-const MISTAKES: &[Subject] = &[("a branch on a secret", branch), ("an index made of a secret", index)];
-const NO_MISTAKES: &[Subject] =
-    &[("a mask", masked), ("a comparison", compared), ("a branch on what was made public", public)];
+const MISTAKES: &[Subject] = &[
+    ("a branch on a secret", || branch_on(secrets::bytes(1)[0])),
+    ("an index made of a secret", index),
+    ("an address that is written, made of a secret", written),
+    ("a comparison that ends at the first difference", first_difference),
+    ("a comparison of slices", compared_as_slices),
+    ("a loop with a secret number of turns", turns),
+    ("a choice of one of many by a secret", one_of_many),
+    ("a part of a row whose length is secret", part),
+    ("secrets that are sorted", sorted),
+    ("a secret as text", text),
+    ("a shortcut for zero", shortcut),
+    ("a branch on randomness of the operating system", randomness),
+    ("a branch on what a generator makes under a secret key", generated),
+    ("a branch on a product in GF(2^128)", || branch_on(product()[0])),
+    ("a branch on an element that was inverted", inverted),
+    ("a branch on a share of an output of a protocol", || {
+        protocols::to_shamir(|shares| branch_on(shares[0]))
+    }),
+];
+
+const NO_MISTAKES: &[Subject] = &[
+    ("a mask", masked),
+    ("a comparison", compared),
+    ("a branch on what was made public", public),
+    ("a share that nobody branches on", || protocols::to_shamir(|_| ())),
+    // What memcheck does not see, as SECURITY.md says.
+    ("a division by a secret: not seen", divided),
+];
 
 /// Memcheck reports all mistakes and nothing else.
 pub fn are_found() -> ExitCode {
@@ -25,9 +56,9 @@ pub fn are_found() -> ExitCode {
     ExitCode::from(u8::from(!as_due))
 }
 
-fn branch() {
-    let secret = black_box(secrets::bytes(1));
-    if secret[0] & 1 == 1 {
+#[inline(never)]
+fn branch_on(secret: u8) {
+    if black_box(secret) & 1 == 1 {
         black_box("the bit is set");
     }
 }
@@ -35,6 +66,85 @@ fn branch() {
 fn index() {
     let (secret, table) = (black_box(secrets::bytes(1)), black_box([7_u8; 256]));
     black_box(table[usize::from(secret[0])]);
+}
+
+fn written() {
+    let (secret, mut table) = (black_box(secrets::bytes(1)), black_box([7_u8; 256]));
+    table[usize::from(secret[0])] = 1;
+    black_box(table);
+}
+
+fn first_difference() {
+    let [a, b] = [0, 1].map(|_| black_box(secrets::bytes(40)));
+    black_box(a.iter().zip(&b).position(|(a, b)| a != b));
+}
+
+fn compared_as_slices() {
+    let [a, b] = [0, 1].map(|_| black_box(secrets::bytes(40)));
+    if a == b {
+        black_box("they are equal");
+    }
+}
+
+fn turns() {
+    for turn in 0..black_box(secrets::bytes(1))[0] {
+        black_box(turn);
+    }
+}
+
+fn one_of_many() {
+    black_box(match black_box(secrets::bytes(1))[0] & 7 {
+        0 => "zero",
+        1 => "one",
+        2 => "two",
+        3 => "three",
+        4 => "four",
+        5 => "five",
+        6 => "six",
+        _ => "seven",
+    });
+}
+
+fn part() {
+    let secret = black_box(secrets::bytes(40));
+    black_box(secret[..usize::from(secret[0] & 31)].to_vec());
+}
+
+fn sorted() {
+    let mut secret = black_box(secrets::bytes(9));
+    secret.sort_unstable();
+    black_box(secret);
+}
+
+fn text() {
+    black_box(format!("{:02x}", black_box(secrets::bytes(1))[0]));
+}
+
+fn shortcut() {
+    let [a, b] = [0, 1].map(|_| black_box(secrets::words::<u64>(1, u64::BITS)[0]));
+    black_box(if a == 0 { 0 } else { black_box(a).wrapping_mul(black_box(b)).rotate_left(7) });
+}
+
+fn randomness() {
+    let mut bytes = [0; 16];
+    random_bytes(&mut bytes).expect("the operating system has some");
+    branch_on(bytes[7]);
+}
+
+fn generated() {
+    let mut bytes = [0; 100];
+    AesPrg::new(&secrets::block(), 0).fill(&mut bytes);
+    branch_on(bytes[99]);
+}
+
+fn product() -> [u8; 16] {
+    let mut product = [0; 16];
+    gf128::multiply(&mut product, &secrets::block(), &secrets::block());
+    product
+}
+
+fn inverted() {
+    branch_on(Gf128::from_bytes(secrets::block()).inverse_or_zero().to_bytes()[0]);
 }
 
 fn masked() {
@@ -52,7 +162,11 @@ fn compared() {
 fn public() {
     let opened = black_box(secrets::bytes(1));
     mark_public(&opened);
-    if opened[0] & 1 == 1 {
-        black_box("the bit is set");
-    }
+    branch_on(opened[0]);
+}
+
+fn divided() {
+    let secret = black_box(secrets::words::<u64>(1, u64::BITS)[0]) | 1;
+    // Without the test for zero, which the compiler sees to be needless.
+    black_box(1_000_003_u64 / secret);
 }

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use polyclave_cipher::{AnyMap, Builder, Cells, Circuit, Matrix, Port, Table, catalog, cleartext, compile};
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
-use polyclave_kernels::secret::{mark_public, mark_secret};
+use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
 use polyclave_protocol::garbled::{GarbledConfig, Gates};
 use polyclave_protocol::lut::{LutConfig, Method};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session, SharedValue};
 use polyclave_protocol::release::{Checked, Released, Unverified};
 use polyclave_protocol::replicated::{Passive, ReplicatedActiveConfig, ReplicatedConfig};
+use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{self, Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
 use polyclave_protocol::spdz::{self, LookupMethod, Packing, SpdzConfig};
@@ -28,6 +29,8 @@ pub const SUBJECTS: &[Subject] = &[
     ("shamir: tables without inversion", shamir_tables),
     ("shamir-active: both ways to make triples", shamir_active),
     ("replicated: the tower, gates and ANDs", replicated),
+    ("replicated-active: a proof of many products", proof_of_many_products),
+    ("replicated: to Shamir sharing", || to_shamir(|_| ())),
     ("spdz: material dealt", spdz_dealt),
     ("tinytable: material dealt", tinytable_dealt),
     ("mascot: products in GF(2^128)", mascot),
@@ -40,8 +43,10 @@ pub const SUBJECTS: &[Subject] = &[
     ("projection: short labels", || projection(Labels::Short)),
 ];
 
-/// Lanes of every evaluation.
+/// Lanes of most evaluations.
 const LANES: usize = 3;
+/// So many that a proof of the products is halved several times, once with an odd number of elements, and its vectors are longer than a tile.
+const MANY_LANES: usize = 2600;
 
 /// Of set-ups: in some, parties send each other keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,6 +58,10 @@ enum SetUp {
 /// All circuits under all schemes, which take one set-up: transfers of curve points take most of the time. Inputs are secret, and
 /// input i is party i's. Everybody learns the outputs, which are right.
 fn evaluated<S: ProtocolConfig>(configs: &[S], set_up: SetUp, circuits: &[Circuit]) {
+    evaluated_in(LANES, configs, set_up, circuits);
+}
+
+fn evaluated_in<S: ProtocolConfig>(lanes: usize, configs: &[S], set_up: SetUp, circuits: &[Circuit]) {
     let parties = configs[0].parties();
     run_parties(parties, |net| {
         net.in_private = set_up == SetUp::Private;
@@ -62,25 +71,30 @@ fn evaluated<S: ProtocolConfig>(configs: &[S], set_up: SetUp, circuits: &[Circui
             for circuit in circuits {
                 let mut session = hello(&config.handshake(HandshakeParameters::new(parties)), net)?;
                 let mut protocol = config.join(&setup, session.stream(), PartySet::all(parties))?;
-                let outputs = session_of(&mut protocol, circuit, net)?;
-                assert!(outputs == in_the_clear(circuit), "{}, {}", config.name(), circuit.name());
+                let outputs = session_of(&mut protocol, circuit, lanes, net)?;
+                assert!(outputs == in_the_clear(circuit, lanes), "{}, {}", config.name(), circuit.name());
             }
         }
         Ok(())
     });
 }
 
-fn session_of(protocol: &mut impl Session, circuit: &Circuit, net: &mut Watched) -> Result<Vec<Cells>> {
+fn session_of(
+    protocol: &mut impl Session,
+    circuit: &Circuit,
+    lanes: usize,
+    net: &mut Watched,
+) -> Result<Vec<Cells>> {
     let compiled = compile(circuit, protocol);
-    let batch = prepare(protocol, &compiled, LANES, net)?;
-    let mut inputs = inputs(circuit);
+    let batch = prepare(protocol, &compiled, lanes, net)?;
+    let mut inputs = inputs(circuit, lanes);
     inputs.iter_mut().for_each(|cells| mark_secret(cells.rows_mut()));
     let source = |(i, cells)| match Party(i as u8) {
         owner if owner == net.me() => Input::Mine(cells),
         owner => Input::From(owner),
     };
     let sources: Vec<_> = inputs.iter().enumerate().map(source).collect();
-    let shared = evaluate(protocol, &compiled, LANES, &sources, batch, net)?;
+    let shared = evaluate(protocol, &compiled, lanes, &sources, batch, net)?;
     let mut outputs = Vec::new();
     for value in &shared {
         let mut cells = release(protocol, value, Owner::All, net)?.expect("all learn it").accept();
@@ -91,17 +105,17 @@ fn session_of(protocol: &mut impl Session, circuit: &Circuit, net: &mut Watched)
     Ok(outputs)
 }
 
-fn in_the_clear(circuit: &Circuit) -> Vec<Cells> {
-    cleartext::run(&compile(circuit, &AnyMap), LANES, &inputs(circuit)).expect("the inputs fit")
+fn in_the_clear(circuit: &Circuit, lanes: usize) -> Vec<Cells> {
+    cleartext::run(&compile(circuit, &AnyMap), lanes, &inputs(circuit, lanes)).expect("the inputs fit")
 }
 
-fn inputs(circuit: &Circuit) -> Vec<Cells> {
-    let cells_of = |port: &Port| cells(port.cells.len(), port.bits, port.uniform);
+fn inputs(circuit: &Circuit, lanes: usize) -> Vec<Cells> {
+    let cells_of = |port: &Port| cells(port.cells.len(), port.bits, if port.uniform { 1 } else { lanes });
     circuit.inputs().iter().map(cells_of).collect()
 }
 
-fn cells(count: usize, bits: u8, uniform: bool) -> Cells {
-    let mut cells = Cells::zero(count, bits, if uniform { 1 } else { LANES });
+fn cells(count: usize, bits: u8, lanes: usize) -> Cells {
+    let mut cells = Cells::zero(count, bits, lanes);
     let value = |at: usize| (at as u8).wrapping_mul(29).wrapping_add(3) & (0xff >> (8 - bits));
     cells.rows_mut().iter_mut().enumerate().for_each(|(at, cell)| *cell = value(at));
     cells
@@ -176,6 +190,33 @@ fn replicated() {
     let circuits = [lookup(table_of("aes-128")), lookup(table_of("des")), lookup(small()), gates()];
     evaluated(&[ReplicatedConfig::<Passive>::default()], SetUp::Private, &circuits);
     evaluated(&[ReplicatedActiveConfig::default()], SetUp::Private, &circuits);
+}
+
+fn proof_of_many_products() {
+    let config = ReplicatedActiveConfig::default();
+    evaluated_in(MANY_LANES, &[config], SetUp::Private, &[lookup(table_of("aes-128"))]);
+}
+
+/// A value that nobody knows becomes Shamir shares, of itself and of an image of it. Each party goes on with its own.
+pub fn to_shamir(then: fn(&[u8])) {
+    let config = ReplicatedConfig::<Passive>::default();
+    run_parties(config.parties(), |net| {
+        net.in_private = true;
+        let setup = config.set_up(net)?;
+        net.in_private = false;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
+        let mut b = Builder::new("a block");
+        let block = b.input("block", 16, 8);
+        b.output("block", &block);
+        let compiled = compile(&b.finish(), &protocol);
+        let (mask, _) = protocol.mask_input(16, net)?;
+        let value = protocol.unmask(&mask, 0, &[0; 16], &compiled.inputs()[0])?;
+        let shares = protocol.to_shamir(&value, &[Matrix::identity(8), Matrix::of(8, 8, |x| x >> 1)])?;
+        assert!(is_secret(shares.reveal_own_shares()), "the shares are secret to memcheck");
+        then(shares.reveal_own_shares());
+        Ok(())
+    });
 }
 
 fn structure(parties: usize) -> Structure {

@@ -2,12 +2,16 @@
 //! secret.
 
 use polyclave_cipher::{Builder, compile};
+use polyclave_field::Gf2_64;
 use polyclave_kernels::secret::{is_secret, mark_public};
+use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::{ServiceConfig, ServiceSession, Stored};
 use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
+use polyclave_protocol::tinytable::ServedConfig;
 
 use crate::Subject;
 use crate::net::run_parties;
@@ -16,21 +20,64 @@ pub const SUBJECTS: &[Subject] = &[
     ("shamir: fresh shares of what is stored", || refreshed("shamir", 3)),
     ("shamir-active: fresh shares of what is stored", || refreshed("shamir-active", 4)),
     ("replicated-active: fresh shares of what is stored", || refreshed("replicated-active", 3)),
+    ("rotation of MAC keys: elements and cells, material dealt", || {
+        let packing = Packing::of::<Gf2_64>(1).expect("it fits");
+        let config =
+            SpdzConfig::<Gf2_64>::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing);
+        carried_over(&AnyServiceConfig::new(config.expect("it is valid")), Fresh::SetUp, BYTES);
+    }),
+    ("rotation of MAC keys: bits, material dealt", || {
+        let config = ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid");
+        carried_over(&AnyServiceConfig::new(config), Fresh::SetUp, BITS);
+    }),
+    // Transfers are made twice: under a fresh key, and again under the same, as after a start.
+    ("spdz: transfers renewed under a stored key", renewed),
 ];
+
+/// Widths of cells.
+const BYTES: u8 = 8;
+const BITS: u8 = 1;
+
+/// Under which common secrets values have their fresh shares.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fresh {
+    Shares,
+    SetUp,
+}
 
 fn refreshed(protocol: &str, parties: usize) {
     let descriptor = catalog::find(protocol).expect("it is listed");
     let config = descriptor.service(parties, descriptor.threshold.most(parties)).expect("it serves");
-    run_parties(parties, |net| {
+    carried_over(&config, Fresh::Shares, BYTES);
+}
+
+/// What is made under transfers is bound to the key of an anchor that was made under earlier ones.
+fn renewed() {
+    let packing = Packing::of::<Gf2_64>(1).expect("it fits");
+    let mascot = Preprocessing::Mascot { expansion: 2 };
+    let config =
+        SpdzConfig::<Gf2_64>::new(2, LookupMethod::PulkusVivek, mascot, packing).expect("it is valid");
+    run_parties(2, |net| {
+        let setup = config.set_up(net)?;
+        let stored = config.save_setup(&setup);
+        assert!(is_secret(&stored), "the key is secret to memcheck");
+        let restored = config.restore_setup(net.me(), &stored)?;
+        config.renew(&restored, net).map(drop)
+    });
+}
+
+fn carried_over(config: &AnyServiceConfig, fresh: Fresh, bits: u8) {
+    run_parties(config.parties(), |net| {
         net.in_private = true;
         let setup = config.set_up(net)?;
+        let new = (fresh == Fresh::SetUp).then(|| config.set_up(net)).transpose()?;
         net.in_private = false;
-        let mut session = hello(&config.handshake(HandshakeParameters::new(parties)), net)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
         let mut protocol = config.join(&setup, session.stream(), net.members())?;
 
         // A mask is a shared value that nobody knows.
         let mut b = Builder::new("two blocks");
-        let block = b.input("block", 16, 8);
+        let block = b.input("block", 128 / usize::from(bits), bits);
         b.output("block", &block);
         let compiled = compile(&b.finish(), &protocol);
         let (mask, _) = protocol.mask_input(32, net)?;
@@ -40,7 +87,8 @@ fn refreshed(protocol: &str, parties: usize) {
         assert!(is_secret(&value) && is_secret(&elements), "stored shares are secret to memcheck");
 
         let stored = [Stored::Value(&value), Stored::Elements(&elements)];
-        let fresh = config.carry_over(&setup, &setup, session.stream(), &stored, net)?.stored;
+        let new = new.as_ref().unwrap_or(&setup);
+        let fresh = config.carry_over(&setup, new, session.stream(), &stored, net)?.stored;
         assert!(fresh.iter().all(|shares| is_secret(shares)), "fresh shares are secret to memcheck");
         // Only for the comparison, after all that is watched.
         [&value, &fresh[0]].into_iter().for_each(|shares| mark_public(shares));
