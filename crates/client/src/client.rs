@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use polyclave_config::{ClientDir, Cluster, check_name};
+use polyclave_kernels::process::PerProcess;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::service::ServiceConfig;
@@ -15,13 +16,14 @@ use polyclave_transport::wire::{
     self, Approval, NodeStatus, Operation, Reason, Refusal, Reply, Request, Step,
 };
 use polyclave_transport::{
-    CLIENT_CONNECT, CertificateDer, Farewells, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call,
+    CLIENT_CONNECT, CertificateDer, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call,
 };
 
 use crate::approval::Approvals;
 use crate::conversation::replies::{LATE, receive, send_to_each};
 use crate::kept::Kept;
-use crate::load::{Busy, Load};
+use crate::load::Busy;
+use crate::state::State;
 use crate::strategy::{self, Strategy};
 use crate::{Error, Result};
 
@@ -34,10 +36,12 @@ const SUSPECT: Duration = Duration::from_secs(10);
 
 /// Receives remarks for a person.
 type Remarks = Arc<dyn Fn(&str) + Send + Sync>;
+/// Sets of nodes that were left out, and why.
+type LeftOut = Arc<PerProcess<Mutex<HashSet<(u16, Reason)>>>>;
 /// Receives how many blocks are computed, and of how many.
 type Work = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// A client. Many threads may use it at once.
+/// A client. Many threads may use it at once. A child of a fork may use it too: it makes connections of its own.
 pub struct Client {
     name: String,
     /// For whom it asks; empty if for itself.
@@ -46,34 +50,19 @@ pub struct Client {
     cluster: Cluster,
     /// The same client for further cliques, if nodes have several workers: this one asks the first.
     others: Vec<Client>,
-    load: Load,
     nodes: Vec<Node>,
     limits: Limits,
     pub(crate) config: Arc<AnyServiceConfig>,
     pub(crate) strategy: Arc<dyn Strategy>,
-    /// By node: connections that are not in use.
-    kept: Arc<[Kept<Line>]>,
-    /// By node: the last time that it did not accept a connection, unless it has accepted one since.
-    unreached: Arc<[Mutex<Option<Instant>>]>,
-    /// By node: when it last answered as no honest node does, or others blamed it for a failure. That it accepts connections does not clear
-    /// it.
-    suspected: Arc<[Mutex<Option<Instant>>]>,
+    state: Arc<PerProcess<State>>,
     /// What the user was told about nodes that were left out.
-    left_out: Arc<Mutex<HashSet<(u16, Reason)>>>,
+    left_out: LeftOut,
     /// Receives remarks that a person should read although nothing failed.
     remarks: Remarks,
-    /// The threads in which requests that were given up end their connections.
-    farewells: Arc<Farewells>,
     /// What happens to its requests.
     pub(crate) approvals: Approvals,
     /// Receives the progress of the nodes.
     work: Work,
-}
-
-fn random_number() -> Result<usize> {
-    let mut bytes = [0; 2];
-    random_bytes(&mut bytes)?;
-    Ok(u16::from_le_bytes(bytes).into())
 }
 
 impl Client {
@@ -95,16 +84,10 @@ impl Client {
             first.limits.refused = Duration::ZERO;
             first.others.iter_mut().for_each(|other| other.limits.refused = Duration::ZERO);
         }
-        // So that many programs do not all begin with the same one.
-        first.load = Load::begun_at(random_number()?);
         Ok(first)
     }
 
-    fn of_clique(
-        dir: &ClientDir,
-        cluster: &Cluster,
-        left_out: Arc<Mutex<HashSet<(u16, Reason)>>>,
-    ) -> Result<Client> {
+    fn of_clique(dir: &ClientDir, cluster: &Cluster, left_out: LeftOut) -> Result<Client> {
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
         let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
         let address = |card: &polyclave_config::Card| Node {
@@ -113,9 +96,6 @@ impl Client {
         };
         let nodes: Vec<Node> = cluster.cards().iter().map(address).collect();
         let limits = Limits { connect: CLIENT_CONNECT, idle: ANSWER, ..Limits::for_clients() };
-        let kept = nodes.iter().map(|_| Kept::default()).collect();
-        let never = || nodes.iter().map(|_| Mutex::default()).collect();
-        let (unreached, suspected) = (never(), never());
         let (remarks, work) = (Arc::new(|_: &str| ()), Arc::new(|_: u64, _: u64| ()));
         Ok(Client {
             name: dir.name().to_owned(),
@@ -126,14 +106,10 @@ impl Client {
             strategy: strategy::of(&config, cluster.threshold()).into(),
             cluster: cluster.clone(),
             others: Vec::new(),
-            load: Load::default(),
             config: Arc::new(config),
-            kept,
-            unreached,
-            suspected,
+            state: Arc::default(),
             left_out,
             remarks,
-            farewells: Arc::default(),
             approvals: Approvals::None,
             work,
         })
@@ -163,20 +139,21 @@ impl Client {
             identity: self.identity.clone(),
             cluster: self.cluster.clone(),
             others: self.others.iter().map(|other| other.on_behalf_of(whom)).collect::<Result<_>>()?,
-            load: self.load.clone(),
             nodes: self.nodes.clone(),
             limits: self.limits,
             config: self.config.clone(),
             strategy: self.strategy.clone(),
-            kept: self.kept.clone(),
-            unreached: self.unreached.clone(),
-            suspected: self.suspected.clone(),
+            state: self.state.clone(),
             left_out: self.left_out.clone(),
             remarks: self.remarks.clone(),
-            farewells: self.farewells.clone(),
             approvals: Approvals::None,
             work: self.work.clone(),
         })
+    }
+
+    /// What this process remembers. A child of a fork begins anew.
+    fn state(&self) -> &State {
+        self.state.get(|parent| parent.map_or_else(|| State::new(self.nodes.len()), State::of_child))
     }
 
     fn set_remarks(&mut self, tell: &Remarks) {
@@ -197,9 +174,9 @@ impl Client {
         }
         let serves = |client: &&Client| client.cluster.duty().serves();
         let mut cliques: Vec<&Client> = [self].into_iter().chain(&self.others).filter(serves).collect();
-        let turn = self.load.turn() % cliques.len();
+        let turn = self.state().load.turn() % cliques.len();
         cliques.rotate_left(turn);
-        cliques.sort_by_cached_key(|client| (client.suspects().len(), client.load.running()));
+        cliques.sort_by_cached_key(|client| (client.suspects().len(), client.state().load.running()));
         cliques
     }
 
@@ -210,7 +187,7 @@ impl Client {
 
     /// Counts a request of this clique as long as it is kept.
     pub(crate) fn begin_request(&self) -> Busy {
-        self.load.begin()
+        self.state().load.begin()
     }
 
     /// A request with a fresh id.
@@ -237,7 +214,7 @@ impl Client {
 
     /// Says that some nodes are left out, once for each kind of reason.
     pub(crate) fn remark_left_out(&self, nodes: PartySet, reason: Reason, why: &str) {
-        let mut told = self.left_out.lock();
+        let mut told = self.left_out.get(|_| Mutex::default()).lock();
         if told.insert((nodes.bits(), reason)) {
             self.remark(&format!("{why} (left out; the others serve)"));
         }
@@ -246,8 +223,9 @@ impl Client {
     /// Closes the connections that are not in use, and ends all threads. Requests that were given up get a moment to tell the nodes so.
     /// For programs that go on without this client.
     pub fn end(&self) {
-        self.kept.iter().for_each(Kept::clear);
-        self.farewells.end(LATE);
+        let state = self.state();
+        state.kept.iter().for_each(Kept::clear);
+        state.farewells.end(LATE);
         self.others.iter().for_each(Client::end);
     }
 
@@ -449,7 +427,7 @@ impl Client {
             let called = call(&self.identity, self.limits, &self.nodes, self.cluster.connection_id(), which);
             for (party, line) in called {
                 let failed = line.is_err().then(Instant::now);
-                *self.unreached[party.index()].lock() = failed;
+                *self.state().unreached[party.index()].lock() = failed;
                 lines.push((party, line.map_err(|e| self.not_connected(party, e))));
             }
         }
@@ -459,7 +437,7 @@ impl Client {
 
     /// Notes that a node answered as no honest node does, or did not answer: it is left out for a while.
     pub(crate) fn suspect(&self, party: Party) {
-        if let Some(suspected) = self.suspected.get(party.index()) {
+        if let Some(suspected) = self.state().suspected.get(party.index()) {
             *suspected.lock() = Some(Instant::now());
         }
     }
@@ -467,7 +445,7 @@ impl Client {
     /// Notes that these nodes have agreed on a request: they are no longer suspected.
     pub(crate) fn trust(&self, nodes: PartySet) {
         for node in nodes.iter() {
-            *self.suspected[node.index()].lock() = None;
+            *self.state().suspected[node.index()].lock() = None;
         }
     }
 
@@ -485,8 +463,9 @@ impl Client {
 
     /// Nodes that recently did not accept a connection, or are suspected.
     pub(crate) fn suspects(&self) -> PartySet {
+        let state = self.state();
         let lately = |party: &Party| {
-            [&self.unreached, &self.suspected].into_iter().any(|when| {
+            [&state.unreached, &state.suspected].into_iter().any(|when| {
                 let at = *when[party.index()].lock();
                 at.is_some_and(|at| at.elapsed() < SUSPECT)
             })
@@ -495,7 +474,7 @@ impl Client {
     }
 
     fn kept_line(&self, party: Party) -> Option<Line> {
-        let kept = &self.kept[party.index()];
+        let kept = &self.state().kept[party.index()];
         while let Some(mut line) = kept.take(Instant::now()) {
             if line.is_alive() {
                 return Some(line);
@@ -506,7 +485,7 @@ impl Client {
 
     /// A network of this client and some nodes.
     pub(crate) fn net(&self, lines: Vec<(Party, Line)>) -> TlsNet {
-        TlsNet::of_lines(self.nodes.len(), self.limits, lines).owned_by(self.farewells.clone())
+        TlsNet::of_lines(self.nodes.len(), self.limits, lines).owned_by(self.state().farewells.clone())
     }
 
     /// Keeps the connections of a conversation that has ended well.
@@ -518,7 +497,7 @@ impl Client {
     pub(crate) fn keep_some(&self, net: TlsNet, which: PartySet) {
         let lines = net.into_lines().unwrap_or_default().into_iter().filter(|(p, _)| which.contains(*p));
         for (party, line) in lines {
-            self.kept[party.index()].put(line, Instant::now());
+            self.state().kept[party.index()].put(line, Instant::now());
         }
     }
 }

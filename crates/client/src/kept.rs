@@ -51,6 +51,14 @@ impl<L> Kept<L> {
         drop((beyond, old));
     }
 
+    /// In the child of a fork: closes the copies that it has of its parent's connections. If a thread of the parent was just changing the list,
+    /// they stay open, because the list may be half changed.
+    pub(crate) fn abandon(&self) {
+        if let Some(mut kept) = self.0.try_lock() {
+            kept.clear();
+        }
+    }
+
     /// Closes all.
     pub(crate) fn clear(&self) {
         let all = std::mem::take(&mut *self.0.lock());

@@ -49,6 +49,7 @@ mod random;
 mod report;
 mod rewrap;
 mod sealed;
+mod state;
 mod strategy;
 mod tokenize;
 mod versions;

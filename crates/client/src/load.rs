@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The load of a clique, as far as this client makes it. Clones count together.
-#[derive(Clone, Debug, Default)]
+/// The load of a clique, as far as this client makes it.
+#[derive(Debug, Default)]
 pub(crate) struct Load {
     running: Arc<AtomicUsize>,
-    turns: Arc<AtomicUsize>,
+    turns: AtomicUsize,
 }
 
 /// A request that is under way until this is dropped.
@@ -16,7 +16,7 @@ pub(crate) struct Busy(Arc<AtomicUsize>);
 impl Load {
     /// With the number of the first turn.
     pub(crate) fn begun_at(turn: usize) -> Load {
-        Load { turns: Arc::new(turn.into()), ..Load::default() }
+        Load { turns: turn.into(), ..Load::default() }
     }
 
     pub(crate) fn begin(&self) -> Busy {
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn requests_count_until_they_are_over() {
         let load = Load::default();
-        let (first, second) = (load.begin(), load.clone().begin());
+        let (first, second) = (load.begin(), load.begin());
         assert_eq!(load.running(), 2);
         drop(first);
         assert_eq!(load.running(), 1);

@@ -10,6 +10,7 @@ mod foreign;
 pub mod metrics;
 pub mod postgres;
 pub mod programs;
+pub mod relay;
 
 use std::fs;
 use std::panic::{RefUnwindSafe, UnwindSafe};

@@ -27,6 +27,7 @@ pub mod label_sums;
 pub mod leaf_streams;
 pub mod memory;
 pub mod planes;
+pub mod process;
 pub mod secret;
 pub mod transpose;
 pub mod unit_sums;

@@ -232,6 +232,11 @@ impl Link {
         self.socket
     }
 
+    /// Whether this process made the connection.
+    pub(crate) fn is_own(&self) -> bool {
+        self.socket.is_own()
+    }
+
     /// The socket, to wait for its readiness.
     pub(crate) fn tcp(&self) -> &std::net::TcpStream {
         self.socket.tcp()

@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use polyclave_kernels::process::Process;
 use polyclave_protocol::Error;
 use rustls::pki_types::CertificateDer;
 
@@ -33,6 +34,9 @@ const MOST_UNPROCESSED: usize = 128 << 10;
 
 /// A TLS connection in progress or established.
 pub(crate) struct Socket {
+    /// The process that made it. A child of a fork has the same keys, the same record numbers and the same TCP connection: it neither sends nor
+    /// receives.
+    process: Process,
     tcp: TcpStream,
     tls: Tls,
     /// Ciphertext that arrived.
@@ -57,6 +61,7 @@ impl Socket {
     pub(crate) fn new(tcp: TcpStream, tls: Tls, meter: Arc<WireMeter>) -> Result<Self, Error> {
         set_up(&tcp)?;
         Ok(Socket {
+            process: Process::current(),
             tcp,
             tls,
             inbound: Buffer::default(),
@@ -131,6 +136,7 @@ impl Socket {
     /// Passes as many bytes to the operating system as it takes.
     pub(crate) fn flush(&mut self) -> Result<(), Broken> {
         while !self.outbound.is_empty() {
+            self.refuse_child()?;
             match self.tcp.write(self.outbound.filled()) {
                 Ok(count) => {
                     self.outbound.consumed(count);
@@ -187,7 +193,12 @@ impl Socket {
                 Err(_) => return false,
             }
         }
-        self.ended.is_none()
+        self.ended.is_none() && self.is_own()
+    }
+
+    /// Whether this process made it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.process.is_current()
     }
 
     /// Takes in what has arrived. If the connection has ended and there is nothing left to read, that is an error.
@@ -230,7 +241,8 @@ impl Socket {
 
     /// Sends the closing alert, once, so that the peer can distinguish an end from a broken connection. Never waits.
     pub(crate) fn say_goodbye(&mut self) {
-        if !self.has_said_goodbye && !self.failed && !self.tls.is_handshaking() && self.outbound.is_empty() {
+        let can = !self.failed && !self.tls.is_handshaking() && self.outbound.is_empty() && self.is_own();
+        if !self.has_said_goodbye && can {
             self.has_said_goodbye = true;
             while matches!(self.advance(Task::SayGoodbye, None), Ok(Did::Something)) {}
             let _ = self.flush();
@@ -252,8 +264,17 @@ impl Socket {
         }
     }
 
+    /// An error in a child of the process that made it.
+    fn refuse_child(&self) -> Result<(), Broken> {
+        match self.is_own() {
+            true => Ok(()),
+            false => Err(Broken::Closed("the connection belongs to the process that this one was forked from".into())),
+        }
+    }
+
     /// Receives once, offering room for `room` bytes; true if there is nothing more for now.
     fn receive(&mut self, room: usize) -> Result<bool, Broken> {
+        self.refuse_child()?;
         if self.inbound.len() > MOST_UNPROCESSED {
             return Err(Broken::Misbehaved("it sent a TLS handshake message without end".into()));
         }

@@ -5,6 +5,7 @@
 
 use std::io::Read;
 
+use polyclave_kernels::process::Process;
 use polyclave_transport::wire::FILE_KEY;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
@@ -21,6 +22,8 @@ pub(super) const MOST_FILE: u64 = 64 << 30;
 
 /// Seals and opens the chunks of one file.
 pub(super) struct Sealer {
+    /// Only this process seals: a child of it would use the same numbers for other chunks.
+    process: Process,
     key: LessSafeKey,
     head: [u8; 32],
 }
@@ -28,11 +31,14 @@ pub(super) struct Sealer {
 impl Sealer {
     pub(super) fn new(key: &[u8; FILE_KEY], head: &[u8]) -> Result<Sealer> {
         let head = blake3::derive_key("polyclave 2026 head of an envelope", head);
-        Ok(Sealer { key: aes(key)?, head })
+        Ok(Sealer { process: Process::current(), key: aes(key)?, head })
     }
 
     /// Encrypts a chunk in place and appends its tag.
     pub(super) fn seal(&self, number: u64, last: bool, chunk: &mut Vec<u8>) -> Result<()> {
+        if !self.process.is_current() {
+            return Err(Error::Misuse("the process was forked while it wrote a file; only its parent goes on".into()));
+        }
         let sealed = self.key.seal_in_place_append_tag(nonce(number, last), Aad::from(&self.head), chunk);
         sealed.map_err(|_| Error::Misuse("a chunk that is too long".into()))
     }

@@ -140,28 +140,6 @@ fn the_child_of_a_fork_begins_anew_and_leaves_the_parent_alone() {
     assert_eq!(encrypt(), Ok(expected));
 }
 
-unsafe extern "C" {
-    fn fork() -> i32;
-    fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
-    fn _exit(code: i32) -> !;
-}
-
-/// What a function gives in a child of this process.
-pub(crate) fn in_child(work: impl FnOnce() -> i32) -> i32 {
-    unsafe {
-        let child = fork();
-        assert!(child >= 0, "no child");
-        if child == 0 {
-            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(99);
-            _exit(code);
-        }
-        let mut status = 0;
-        assert_eq!(waitpid(child, &mut status, 0), child);
-        assert_eq!(status & 0x7f, 0, "a signal ended the child");
-        (status >> 8) & 0xff
-    }
-}
-
 #[test]
 fn a_node_that_stops_or_starts_again_costs_no_session_and_changes_no_result() {
     let mut own = own("");

@@ -3,6 +3,7 @@
 
 mod answers;
 mod common;
+mod forks;
 mod fuzz;
 mod hostile;
 mod keys;

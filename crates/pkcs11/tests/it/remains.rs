@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use cryptoki_sys::*;
 
 use crate::common::*;
-use crate::life::in_child;
 
 /// Names the configuration to the program.
 const CONFIGURATION: &str = "POLYCLAVE_PKCS11_TEST_PROGRAM";

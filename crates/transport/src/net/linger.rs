@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use polyclave_kernels::process::PerProcess;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::TlsNet;
@@ -27,7 +28,11 @@ const PIECE: usize = 16 << 10;
 /// How often a thread looks whether its owner has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-static LINGERING: AtomicUsize = AtomicUsize::new(0);
+static LINGERING: PerProcess<AtomicUsize> = PerProcess::new();
+
+fn lingering() -> &'static AtomicUsize {
+    LINGERING.get(|_| AtomicUsize::new(0))
+}
 
 /// Ends the threads in which the networks of one owner linger. Without it they end when their peers close, or with the process.
 #[derive(Default)]
@@ -81,25 +86,25 @@ impl TlsNet {
 }
 
 impl Drop for TlsNet {
-    /// Never waits. Others may count on messages that a slow peer has not taken yet. A separate thread sends these, for as long as those
+    /// Never waits, and does nothing for connections that another process made. Others may count on messages that a slow peer has not taken yet. A separate thread sends these, for as long as those
     /// who wait for them may wait, if the process lives.
     fn drop(&mut self) {
         if self.failed.is_some() {
             return;
         }
-        let owes_or_is_owed = |link: &Link| link.has_unsent() || link.is_late();
+        let owes_or_is_owed = |link: &Link| link.is_own() && (link.has_unsent() || link.is_late());
         let links = std::mem::take(&mut self.links).into_iter().flatten().filter(owes_or_is_owed);
         let leaving: Vec<Leaving> = links.map(|link| Leaving { link, has_sent: false }).collect();
         if leaving.is_empty() {
             return;
         }
-        if LINGERING.fetch_add(1, Ordering::Relaxed) < MOST_LINGERING {
+        if lingering().fetch_add(1, Ordering::Relaxed) < MOST_LINGERING {
             let (within, max_frame) = (self.limits.idle.saturating_mul(LONGEST), self.limits.max_frame);
             let farewells = self.farewells.take();
             let owner = farewells.clone();
             let part = move || {
                 part_from(leaving, within, max_frame, owner.as_deref());
-                LINGERING.fetch_sub(1, Ordering::Relaxed);
+                lingering().fetch_sub(1, Ordering::Relaxed);
             };
             let is_started = match farewells {
                 Some(farewells) => farewells.start(part),
@@ -110,7 +115,7 @@ impl Drop for TlsNet {
             }
         }
         // Without a thread the messages are lost, as they were with this process.
-        LINGERING.fetch_sub(1, Ordering::Relaxed);
+        lingering().fetch_sub(1, Ordering::Relaxed);
     }
 }
 
