@@ -16,7 +16,7 @@ use polyclave_transport::wire::{
     self, Approval, NodeStatus, Operation, Reason, Refusal, Reply, Request, Step,
 };
 use polyclave_transport::{
-    CLIENT_CONNECT, CertificateDer, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call,
+    CLIENT_CONNECT, CertificateDer, Halt, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call,
 };
 
 use crate::approval::Approvals;
@@ -59,6 +59,8 @@ pub struct Client {
     left_out: LeftOut,
     /// Receives remarks that a person should read although nothing failed.
     remarks: Remarks,
+    /// Ends its requests.
+    halt: Halt,
     /// What happens to its requests.
     pub(crate) approvals: Approvals,
     /// Receives the progress of the nodes.
@@ -74,11 +76,11 @@ impl Client {
                 dir.path().display()
             ))
         })?;
-        let mut first = Client::of_clique(dir, &cluster, Arc::default())?;
+        let mut first = Client::of_clique(dir, &cluster, Arc::default(), Halt::default())?;
         // A file has at most so many, and further ones are none.
         first.others = (1..=u16::MAX)
             .map_while(|number| cluster.of_clique(number))
-            .map(|clique| Client::of_clique(dir, &clique, first.left_out.clone()))
+            .map(|clique| Client::of_clique(dir, &clique, first.left_out.clone(), first.halt.clone()))
             .collect::<Result<_>>()?;
         if !first.others.is_empty() {
             first.limits.refused = Duration::ZERO;
@@ -87,7 +89,7 @@ impl Client {
         Ok(first)
     }
 
-    fn of_clique(dir: &ClientDir, cluster: &Cluster, left_out: LeftOut) -> Result<Client> {
+    fn of_clique(dir: &ClientDir, cluster: &Cluster, left_out: LeftOut, halt: Halt) -> Result<Client> {
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
         let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
         let address = |card: &polyclave_config::Card| Node {
@@ -110,6 +112,7 @@ impl Client {
             state: Arc::default(),
             left_out,
             remarks,
+            halt,
             approvals: Approvals::None,
             work,
         })
@@ -133,12 +136,22 @@ impl Client {
     /// judge this client as before, and write the name into their audit logs. It asks without an approval.
     pub fn on_behalf_of(&self, whom: &str) -> Result<Client> {
         check_name("user of a client", whom)?;
-        Ok(Client {
+        Ok(self.sharing(whom, &self.halt))
+    }
+
+    /// The same client, with the same connections, for some of its requests: [`Client::halt`] of it ends only these. It asks without an
+    /// approval.
+    pub fn for_some_requests(&self) -> Client {
+        self.sharing(&self.on_behalf_of, &self.halt.child())
+    }
+
+    fn sharing(&self, on_behalf_of: &str, halt: &Halt) -> Client {
+        Client {
             name: self.name.clone(),
-            on_behalf_of: whom.into(),
+            on_behalf_of: on_behalf_of.into(),
             identity: self.identity.clone(),
             cluster: self.cluster.clone(),
-            others: self.others.iter().map(|other| other.on_behalf_of(whom)).collect::<Result<_>>()?,
+            others: self.others.iter().map(|other| other.sharing(on_behalf_of, halt)).collect(),
             nodes: self.nodes.clone(),
             limits: self.limits,
             config: self.config.clone(),
@@ -146,9 +159,10 @@ impl Client {
             state: self.state.clone(),
             left_out: self.left_out.clone(),
             remarks: self.remarks.clone(),
+            halt: halt.clone(),
             approvals: Approvals::None,
             work: self.work.clone(),
-        })
+        }
     }
 
     /// What this process remembers. A child of a fork begins anew.
@@ -218,6 +232,22 @@ impl Client {
         if told.insert((nodes.bits(), reason)) {
             self.remark(&format!("{why} (left out; the others serve)"));
         }
+    }
+
+    /// Ends all requests that are under way, in whatever thread, with [`Error::Ended`]. Their connections are closed, so the nodes end them too. No
+    /// request begins any more.
+    pub fn halt(&self) {
+        self.halt.halt();
+    }
+
+    /// Whether [`Client::halt`] was called.
+    pub fn is_halted(&self) -> bool {
+        self.halt.is_halted()
+    }
+
+    /// What went wrong, if nobody ended the request: then that is the reason, whatever came of it.
+    pub(crate) fn unless_halted(&self, error: Error) -> Error {
+        if self.is_halted() { Error::Ended } else { error }
     }
 
     /// Closes the connections that are not in use, and ends all threads. Requests that were given up get a moment to tell the nodes so.
@@ -355,7 +385,8 @@ impl Client {
         }
         self.keep_some(net, settled);
         outcomes.sort_by_key(|(party, _)| *party);
-        outcomes
+        let ended = |(party, outcome): (Party, Result<T>)| (party, outcome.map_err(|e| self.unless_halted(e)));
+        outcomes.into_iter().map(ended).collect()
     }
 
     /// The error if a node sent no reply.
@@ -416,6 +447,9 @@ impl Client {
     pub(crate) fn lines(&self, which: PartySet) -> Vec<(Party, Result<Line>)> {
         let mut lines = Vec::new();
         let mut missing = Vec::new();
+        if self.is_halted() {
+            return which.iter().map(|party| (party, Err(Error::Ended))).collect();
+        }
         for party in which.iter() {
             match self.kept_line(party) {
                 Some(line) => lines.push((party, Ok(line))),
@@ -424,9 +458,10 @@ impl Client {
         }
         if !missing.is_empty() {
             let which = missing.into_iter().collect();
-            let called = call(&self.identity, self.limits, &self.nodes, self.cluster.connection_id(), which);
+            let cluster = self.cluster.connection_id();
+            let called = call(&self.identity, self.limits, &self.nodes, cluster, which, &self.halt);
             for (party, line) in called {
-                let failed = line.is_err().then(Instant::now);
+                let failed = (line.is_err() && !self.is_halted()).then(Instant::now);
                 *self.state().unreached[party.index()].lock() = failed;
                 lines.push((party, line.map_err(|e| self.not_connected(party, e))));
             }
@@ -437,6 +472,10 @@ impl Client {
 
     /// Notes that a node answered as no honest node does, or did not answer: it is left out for a while.
     pub(crate) fn suspect(&self, party: Party) {
+        if self.is_halted() {
+            // It may be this client that did not wait.
+            return;
+        }
         if let Some(suspected) = self.state().suspected.get(party.index()) {
             *suspected.lock() = Some(Instant::now());
         }
@@ -485,7 +524,9 @@ impl Client {
 
     /// A network of this client and some nodes.
     pub(crate) fn net(&self, lines: Vec<(Party, Line)>) -> TlsNet {
-        TlsNet::of_lines(self.nodes.len(), self.limits, lines).owned_by(self.state().farewells.clone())
+        TlsNet::of_lines(self.nodes.len(), self.limits, lines)
+            .owned_by(self.state().farewells.clone())
+            .ended_by(self.halt.clone())
     }
 
     /// Keeps the connections of a conversation that has ended well.
@@ -495,6 +536,9 @@ impl Client {
 
     /// The same for the connections with some nodes.
     pub(crate) fn keep_some(&self, net: TlsNet, which: PartySet) {
+        if self.is_halted() {
+            return;
+        }
         let lines = net.into_lines().unwrap_or_default().into_iter().filter(|(p, _)| which.contains(*p));
         for (party, line) in lines {
             self.state().kept[party.index()].put(line, Instant::now());

@@ -110,6 +110,7 @@ impl<'c> Conversation<'c> {
         let operation = &with_id(client, operation)?;
         client.draft(operation)?;
         in_one_clique(client, |client| Conversation::begin_here(client, operation, first))
+            .map_err(|e| client.unless_halted(e))
     }
 
     fn begin_here(
@@ -187,7 +188,8 @@ impl<'c> Conversation<'c> {
     pub(crate) fn ask_all(client: &'c Client, operation: &Operation) -> Result<Conversation<'c>> {
         client.draft(operation)?;
         // Only before it is sent: the nodes may have done what they have not confirmed.
-        let mut conversation = in_one_clique(client, Conversation::call_all)?;
+        let mut conversation =
+            in_one_clique(client, Conversation::call_all).map_err(|e| client.unless_halted(e))?;
         let client = conversation.client;
         let request = client.request(operation.clone(), conversation.serving, None, client.approval())?;
         conversation.send(&request)?;
@@ -226,7 +228,10 @@ impl<'c> Conversation<'c> {
 
     fn send<T: serde::Serialize>(&mut self, message: &T) -> Result<()> {
         let bytes = wire::encode(message)?;
-        self.client.strategy.send(self, &bytes)
+        if self.client.is_halted() {
+            return Err(Error::Ended);
+        }
+        self.client.strategy.send(self, &bytes).map_err(|e| self.client.unless_halted(e))
     }
 
     /// Combines the replies to the oldest message that has no answer yet.
@@ -236,7 +241,7 @@ impl<'c> Conversation<'c> {
             outcome = Some(put_together(this, replies)?);
             Ok(())
         };
-        self.client.strategy.settle(self, put_together)?;
+        self.client.strategy.settle(self, put_together).map_err(|e| self.client.unless_halted(e))?;
         outcome.ok_or_else(|| Error::Answers("they contain no answer".into()))
     }
 

@@ -4,7 +4,6 @@ use std::io::{BufReader, Cursor};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
 use polyclave_client::{CardTemplate, Error, Listed, Padding, Tokenization};
 use polyclave_config::ClientDir;
 use polyclave_transport::wire::{CHUNK, KeyInfo, Lifetime, Mode, NewKey, Usage, usage_of, warnings};
@@ -15,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::again::persist;
 use crate::convert::{self, Additional, Data};
-use crate::ends::{Interruptible, Reader, Target, Writer, source};
+use crate::ends::{Interruptible, Reader, Target, Watch, Writer, source};
 use crate::errors::{misuse, no_such_key, raised, unauthentic};
 use crate::task::{Input, Output, Plain, Seal, Task};
 use crate::tokenize::{self, Values};
@@ -28,8 +27,8 @@ const ROOM: usize = 1024;
 /// A client of a cluster: it asks the nodes, and puts their answers together. Many threads may use it at once.
 #[pyclass(frozen, module = "polyclave")]
 pub struct Client {
-    /// `None` after `close`.
-    inner: RwLock<Option<Arc<polyclave_client::Client>>>,
+    /// Halted by `close`. There is no lock around it, which a child of a fork might find taken.
+    inner: Arc<polyclave_client::Client>,
 }
 
 #[pymethods]
@@ -45,16 +44,25 @@ impl Client {
         };
         let open = || polyclave_client::Client::open(&ClientDir::open(&dir)?);
         let client = py.detach(open).map_err(|e| raised(py, e))?.on_remark(log);
-        Ok(Client { inner: RwLock::new(Some(Arc::new(client))) })
+        Ok(Client { inner: Arc::new(client) })
     }
 
-    /// Closes the connections. Requests that are in progress end first; later ones are refused.
+    /// Ends the requests that are under way in other threads, which raise Ended, and closes the connections. Later requests are refused.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
-            if let Some(client) = self.inner.write().take() {
-                client.end();
-            }
+            self.inner.halt();
+            self.inner.end();
         });
+    }
+
+    /// The same client for one call of `polyclave.aio`.
+    fn _of_call(&self) -> Client {
+        Client { inner: Arc::new(self.inner.for_some_requests()) }
+    }
+
+    /// Ends that call.
+    fn _end_call(&self) {
+        self.inner.halt();
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -67,9 +75,9 @@ impl Client {
     }
 
     fn __repr__(&self) -> String {
-        match &*self.inner.read() {
-            Some(client) => format!("<polyclave.Client '{}'>", client.name()),
-            None => "<polyclave.Client, closed>".into(),
+        match self.inner.is_halted() {
+            false => format!("<polyclave.Client '{}'>", self.inner.name()),
+            true => "<polyclave.Client, closed>".into(),
         }
     }
 
@@ -200,7 +208,8 @@ impl Client {
     }
 
     /// Seals bytes: they cannot be read, altered or cut without the nodes. Under a key for envelopes it makes a file in an envelope.
-    #[pyo3(signature = (key, data, *, aad=None, mode=None, header=None))]
+    #[pyo3(signature = (key, data, *, aad=None, mode=None, header=None, progress=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn seal<'py>(
         &self,
         py: Python<'py>,
@@ -209,12 +218,13 @@ impl Client {
         aad: Option<Data>,
         mode: Option<&str>,
         header: Option<String>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        self.bytes(py, &sealing(py, aad, mode, header)?, key, &data)
+        self.bytes(py, &sealing(py, aad, mode, header)?, key, &data, progress)
     }
 
     /// Seals a file. `target` appears when it is complete. Returns its bytes of data.
-    #[pyo3(signature = (key, source, target, *, aad=None, mode=None, header=None, replace=false))]
+    #[pyo3(signature = (key, source, target, *, aad=None, mode=None, header=None, replace=false, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn seal_file(
         &self,
@@ -226,12 +236,13 @@ impl Client {
         mode: Option<&str>,
         header: Option<String>,
         replace: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        self.file(py, &sealing(py, aad, mode, header)?, key, (source, target), replace)
+        self.file(py, &sealing(py, aad, mode, header)?, key, (source, target), replace, progress)
     }
 
     /// Seals what an object with `read` gives, into an object with `write`.
-    #[pyo3(signature = (key, reader, writer, *, aad=None, mode=None, header=None))]
+    #[pyo3(signature = (key, reader, writer, *, aad=None, mode=None, header=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn seal_stream(
         &self,
@@ -242,24 +253,27 @@ impl Client {
         aad: Option<Data>,
         mode: Option<&str>,
         header: Option<String>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        self.stream(py, &sealing(py, aad, mode, header)?, key, (reader, writer))
+        self.stream(py, &sealing(py, aad, mode, header)?, key, (reader, writer), progress)
     }
 
     /// Opens sealed bytes, or bytes in an envelope. Raises Unauthentic if they were altered.
-    #[pyo3(signature = (key, sealed, *, aad=None))]
+    #[pyo3(signature = (key, sealed, *, aad=None, progress=None))]
     fn open<'py>(
         &self,
         py: Python<'py>,
         key: &str,
         sealed: Data,
         aad: Option<Data>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        self.bytes(py, &opening(aad), key, &sealed)
+        self.bytes(py, &opening(aad), key, &sealed, progress)
     }
 
     /// Opens a sealed file. `target`, which only its owner can read, appears when all of it is verified.
-    #[pyo3(signature = (key, source, target, *, aad=None, replace=false))]
+    #[pyo3(signature = (key, source, target, *, aad=None, replace=false, progress=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn open_file(
         &self,
         py: Python<'_>,
@@ -268,12 +282,13 @@ impl Client {
         target: PathBuf,
         aad: Option<Data>,
         replace: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        self.file(py, &opening(aad), key, (source, target), replace)
+        self.file(py, &opening(aad), key, (source, target), replace, progress)
     }
 
     /// Opens a sealed stream. What is written was verified chunk by chunk; that it is complete shows when this returns.
-    #[pyo3(signature = (key, reader, writer, *, aad=None))]
+    #[pyo3(signature = (key, reader, writer, *, aad=None, progress=None))]
     fn open_stream(
         &self,
         py: Python<'_>,
@@ -281,12 +296,13 @@ impl Client {
         reader: Py<PyAny>,
         writer: Py<PyAny>,
         aad: Option<Data>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        self.stream(py, &opening(aad), key, (reader, writer))
+        self.stream(py, &opening(aad), key, (reader, writer), progress)
     }
 
     /// Encrypts bytes into the plain format of a mode, which other programs read.
-    #[pyo3(signature = (key, data, *, mode="gcm", aad=None, nonce=None, tag_bytes=16, tweak=None, padding=true))]
+    #[pyo3(signature = (key, data, *, mode="gcm", aad=None, nonce=None, tag_bytes=16, tweak=None, padding=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn encrypt<'py>(
         &self,
@@ -299,13 +315,14 @@ impl Client {
         tag_bytes: usize,
         tweak: Option<Data>,
         padding: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let plain = plain(py, mode, aad, (nonce, 12, tag_bytes), tweak, padding)?;
-        self.bytes(py, &Task::Encrypt(plain), key, &data)
+        self.bytes(py, &Task::Encrypt(plain), key, &data, progress)
     }
 
     /// Encrypts a file into the plain format of a mode.
-    #[pyo3(signature = (key, source, target, *, mode="gcm", aad=None, nonce=None, tag_bytes=16, tweak=None, padding=true, replace=false))]
+    #[pyo3(signature = (key, source, target, *, mode="gcm", aad=None, nonce=None, tag_bytes=16, tweak=None, padding=true, replace=false, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn encrypt_file(
         &self,
@@ -320,13 +337,14 @@ impl Client {
         tweak: Option<Data>,
         padding: bool,
         replace: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
         let plain = plain(py, mode, aad, (nonce, 12, tag_bytes), tweak, padding)?;
-        self.file(py, &Task::Encrypt(plain), key, (source, target), replace)
+        self.file(py, &Task::Encrypt(plain), key, (source, target), replace, progress)
     }
 
     /// Encrypts a stream into the plain format of a mode.
-    #[pyo3(signature = (key, reader, writer, *, mode="gcm", aad=None, nonce=None, tag_bytes=16, tweak=None, padding=true))]
+    #[pyo3(signature = (key, reader, writer, *, mode="gcm", aad=None, nonce=None, tag_bytes=16, tweak=None, padding=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn encrypt_stream(
         &self,
@@ -340,13 +358,14 @@ impl Client {
         tag_bytes: usize,
         tweak: Option<Data>,
         padding: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
         let plain = plain(py, mode, aad, (nonce, 12, tag_bytes), tweak, padding)?;
-        self.stream(py, &Task::Encrypt(plain), key, (reader, writer))
+        self.stream(py, &Task::Encrypt(plain), key, (reader, writer), progress)
     }
 
     /// Decrypts bytes from the plain format of a mode.
-    #[pyo3(signature = (key, data, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true))]
+    #[pyo3(signature = (key, data, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn decrypt<'py>(
         &self,
@@ -359,13 +378,14 @@ impl Client {
         tag_bytes: usize,
         tweak: Option<Data>,
         padding: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let plain = plain(py, mode, aad, (None, nonce_bytes, tag_bytes), tweak, padding)?;
-        self.bytes(py, &Task::Decrypt(plain), key, &data)
+        self.bytes(py, &Task::Decrypt(plain), key, &data, progress)
     }
 
     /// Decrypts a file from the plain format of a mode.
-    #[pyo3(signature = (key, source, target, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true, replace=false))]
+    #[pyo3(signature = (key, source, target, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true, replace=false, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn decrypt_file(
         &self,
@@ -380,13 +400,14 @@ impl Client {
         tweak: Option<Data>,
         padding: bool,
         replace: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
         let plain = plain(py, mode, aad, (None, nonce_bytes, tag_bytes), tweak, padding)?;
-        self.file(py, &Task::Decrypt(plain), key, (source, target), replace)
+        self.file(py, &Task::Decrypt(plain), key, (source, target), replace, progress)
     }
 
     /// Decrypts a stream from the plain format of a mode. With gcm the whole ciphertext is read before anything is written.
-    #[pyo3(signature = (key, reader, writer, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true))]
+    #[pyo3(signature = (key, reader, writer, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn decrypt_stream(
         &self,
@@ -400,40 +421,61 @@ impl Client {
         tag_bytes: usize,
         tweak: Option<Data>,
         padding: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
         let plain = plain(py, mode, aad, (None, nonce_bytes, tag_bytes), tweak, padding)?;
-        self.stream(py, &Task::Decrypt(plain), key, (reader, writer))
+        self.stream(py, &Task::Decrypt(plain), key, (reader, writer), progress)
     }
 
     /// The message authentication code of bytes (CMAC), under a key for it.
-    fn mac<'py>(&self, py: Python<'py>, key: &str, data: Data) -> PyResult<Bound<'py, PyBytes>> {
-        let code = self.code_of_bytes(py, key, &data)?;
+    #[pyo3(signature = (key, data, *, progress=None))]
+    fn mac<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        data: Data,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let code = self.code_of_bytes(py, key, &data, progress)?;
         Ok(PyBytes::new(py, &code))
     }
 
     /// The message authentication code of a file.
-    fn mac_file<'py>(&self, py: Python<'py>, key: &str, source: PathBuf) -> PyResult<Bound<'py, PyBytes>> {
-        let code =
-            self.repeated(py, |client| client.cmac(key, &mut crate::ends::source(&source)?, &mut |_| ()))?;
+    #[pyo3(signature = (key, source, *, progress=None))]
+    fn mac_file<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        source: PathBuf,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let code = self.watched(py, progress, |client, watch| {
+            client.cmac(key, &mut crate::ends::source(&source, watch)?, &mut |done| watch.tell(done))
+        })?;
         Ok(PyBytes::new(py, &code))
     }
 
     /// The message authentication code of what an object with `read` gives.
+    #[pyo3(signature = (key, reader, *, progress=None))]
     fn mac_stream<'py>(
         &self,
         py: Python<'py>,
         key: &str,
         reader: Py<PyAny>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let client = self.opened(py)?;
-        let mut input = BufReader::with_capacity(CHUNK, Reader(reader));
-        let code = py.detach(|| client.cmac(key, &mut input, &mut |_| ())).map_err(|e| raised(py, e))?;
-        Ok(PyBytes::new(py, &code))
+        let code = py.detach(|| {
+            let watch = Watch::new(client.clone(), progress);
+            let mut input = BufReader::with_capacity(CHUNK, Reader(reader, &watch));
+            watch.outcome(client.cmac(key, &mut input, &mut |done| watch.tell(done)))
+        });
+        Ok(PyBytes::new(py, &code.map_err(|e| raised(py, e))?))
     }
 
     /// Compares a message authentication code with that of bytes. Raises Unauthentic if they differ.
     fn verify_mac(&self, py: Python<'_>, key: &str, data: Data, code: Data) -> PyResult<()> {
-        let expected = self.code_of_bytes(py, key, &data)?;
+        let expected = self.code_of_bytes(py, key, &data, None)?;
         match bool::from(expected.ct_eq(&code)) {
             true => Ok(()),
             false => Err(unauthentic(
@@ -524,7 +566,10 @@ impl Client {
 
 impl Client {
     fn opened(&self, py: Python<'_>) -> PyResult<Arc<polyclave_client::Client>> {
-        self.inner.read().clone().ok_or_else(|| misuse(py, "this client is closed; open it anew"))
+        match self.inner.is_halted() {
+            false => Ok(self.inner.clone()),
+            true => Err(misuse(py, "this client is closed; open it anew")),
+        }
     }
 
     /// Asks, and asks again if a node failed and others can serve.
@@ -548,8 +593,27 @@ impl Client {
         convert::key(py, &info, None)
     }
 
-    fn code_of_bytes(&self, py: Python<'_>, key: &str, data: &Data) -> PyResult<Vec<u8>> {
-        self.repeated(py, |client| client.cmac(key, &mut Interruptible(&data[..]), &mut |_| ()))
+    /// The same for a request that may take long.
+    fn watched<T: Send>(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+        work: impl Fn(&polyclave_client::Client, &Watch) -> Result<T, Error> + Send + Sync,
+    ) -> PyResult<T> {
+        let watch = Watch::new(self.opened(py)?, progress);
+        self.repeated(py, |client| watch.outcome(work(client, &watch)))
+    }
+
+    fn code_of_bytes(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        data: &Data,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<u8>> {
+        self.watched(py, progress, |client, watch| {
+            client.cmac(key, &mut Interruptible(&data[..], watch), &mut |done| watch.tell(done))
+        })
     }
 
     fn bytes<'py>(
@@ -558,13 +622,14 @@ impl Client {
         task: &Task,
         key: &str,
         data: &Data,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let done = self.repeated(py, |client| {
+        let done = self.watched(py, progress, |client, watch| {
             // Its full size at once: growing would leave a copy behind.
             let mut out = Zeroizing::new(Vec::with_capacity(data.len() + ROOM));
-            let mut from = Interruptible(Cursor::new(&data[..]));
+            let mut from = Interruptible(Cursor::new(&data[..]), watch);
             let to = Output { to: &mut *out, is_seen_early: false };
-            task.run(client, key, Input::Rewindable(&mut from), to)?;
+            task.run(client, key, Input::Rewindable(&mut from), to, &mut |done| watch.tell(done))?;
             Ok(out)
         })?;
         Ok(PyBytes::new(py, &done))
@@ -577,12 +642,14 @@ impl Client {
         key: &str,
         (from, target): (PathBuf, PathBuf),
         replace: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        self.repeated(py, |client| {
-            let mut from = source(&from)?;
+        self.watched(py, progress, |client, watch| {
+            let mut from = source(&from, watch)?;
             let mut to = Target::begin(&target, task.reveals(), replace)?;
             let output = Output { to: &mut to, is_seen_early: false };
-            let bytes = task.run(client, key, Input::Rewindable(&mut from), output)?;
+            let tell = &mut |done| watch.tell(done);
+            let bytes = watch.outcome(task.run(client, key, Input::Rewindable(&mut from), output, tell))?;
             to.finish()?;
             Ok(bytes)
         })
@@ -594,13 +661,16 @@ impl Client {
         task: &Task,
         key: &str,
         (reader, writer): (Py<PyAny>, Py<PyAny>),
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
         let client = self.opened(py)?;
         let done = py.detach(|| {
-            let mut from = BufReader::with_capacity(CHUNK, Reader(reader));
-            let mut to = Writer(writer);
+            let watch = Watch::new(client.clone(), progress);
+            let mut from = BufReader::with_capacity(CHUNK, Reader(reader, &watch));
+            let mut to = Writer(writer, &watch);
             let output = Output { to: &mut to, is_seen_early: true };
-            task.run(&client, key, Input::Stream(&mut from), output)
+            let tell = &mut |done| watch.tell(done);
+            watch.outcome(task.run(&client, key, Input::Stream(&mut from), output, tell))
         });
         done.map_err(|e| raised(py, e))
     }

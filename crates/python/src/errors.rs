@@ -1,8 +1,12 @@
 //! Errors as Python's exceptions: a class for each reason, so that a program can tell them apart. The classes are in
 //! `python/polyclave/errors.py`.
 
+use std::io;
+use std::path::{Path, PathBuf};
+
 use polyclave_client::Error;
 use polyclave_transport::wire::Reason;
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict;
 
@@ -17,14 +21,56 @@ pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
         Error::Answers(_) => ("WrongAnswers", None),
         Error::Unauthentic(_) => ("Unauthentic", None),
         Error::Misuse(_) | Error::Drafted => ("Misuse", None),
+        Error::Ended => ("Ended", None),
         Error::Config(_) => ("ConfigurationError", None),
         // Io is none of these: it is raised as an error of the system.
         _ => ("Error", None),
     };
     match error {
-        Error::Io { error, .. } => error.into(),
+        Error::Io { what, error } => of_system(py, what, error),
         error => exception(py, class, &error.to_string(), node, error.may_pass()),
     }
+}
+
+/// An error about a file whose name the exception has.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+struct OfFile {
+    path: PathBuf,
+    error: io::Error,
+}
+
+/// The same error with the name of its file.
+pub(crate) fn of_file(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), OfFile { path: path.into(), error })
+}
+
+/// An `OSError`, of the class that its number has in Python, with the name of the file if it is about one. What Python raised comes through.
+fn of_system(py: Python<'_>, what: &str, error: io::Error) -> PyErr {
+    let of_file = error.get_ref().and_then(|inner| inner.downcast_ref::<OfFile>());
+    let (error_itself, path) = of_file.map_or((&error, None), |found| (&found.error, Some(&found.path)));
+    let number = match (error_itself.raw_os_error(), error_itself.kind()) {
+        (Some(number), _) => number,
+        (None, io::ErrorKind::AlreadyExists) => rustix::io::Errno::EXIST.raw_os_error(),
+        _ => return error.into(),
+    };
+    let made = || {
+        let told = match error_itself.raw_os_error() {
+            Some(number) => py.import("os")?.call_method1("strerror", (number,))?.extract()?,
+            None => error_itself.to_string(),
+        };
+        let class = py.get_type::<PyOSError>();
+        match path {
+            Some(path) => class.call1((number, told, path.as_os_str())),
+            None => class.call1((number, format!("{what}: {told}"))),
+        }
+    };
+    made().map_or_else(|e| e, PyErr::from_value)
+}
+
+/// The exception for a request that was ended by its caller.
+pub(crate) fn ended(py: Python<'_>) -> PyErr {
+    raised(py, Error::Ended)
 }
 
 /// The exception for a caller's mistake.

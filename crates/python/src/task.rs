@@ -32,6 +32,9 @@ impl Input<'_> {
     }
 }
 
+/// Receives the number of bytes that are done.
+pub(crate) type Progress<'a> = &'a mut (dyn FnMut(u64) + Send);
+
 /// Where the result goes.
 pub(crate) struct Output<'a> {
     /// What takes it.
@@ -85,12 +88,13 @@ impl Task {
         key: &str,
         input: Input<'_>,
         mut output: Output<'_>,
+        progress: Progress<'_>,
     ) -> Result<u64> {
         match self {
-            Task::Seal(how) => how.run(client, key, input, &mut output),
-            Task::Open(additional) => open(client, key, additional.as_deref(), input, &mut output),
-            Task::Encrypt(how) => how.encrypt(client, key, input, output.to),
-            Task::Decrypt(how) => how.decrypt(client, key, input, output.to),
+            Task::Seal(how) => how.run(client, key, input, &mut output, progress),
+            Task::Open(additional) => open(client, key, additional.as_deref(), input, &mut output, progress),
+            Task::Encrypt(how) => how.encrypt(client, key, input, output.to, progress),
+            Task::Decrypt(how) => how.decrypt(client, key, input, output.to, progress),
         }
     }
 
@@ -101,20 +105,29 @@ impl Task {
 }
 
 impl Seal {
-    fn run(&self, client: &Client, key: &str, mut input: Input<'_>, output: &mut Output<'_>) -> Result<u64> {
+    fn run(
+        &self,
+        client: &Client,
+        key: &str,
+        mut input: Input<'_>,
+        output: &mut Output<'_>,
+        progress: Progress<'_>,
+    ) -> Result<u64> {
         let additional = self.additional.as_deref();
         match self.mode(client, key)? {
-            Mode::Gcm => client.seal_bound(key, additional, input.as_read(), output.to, &mut |_| ()),
+            Mode::Gcm => client.seal_bound(key, additional, input.as_read(), output.to, progress),
             _ => {
                 let header = self.header.as_deref().unwrap_or_default().as_bytes();
+                // It reads its input twice.
+                let progress = &mut |done: u64| progress(done / 2);
                 match input {
                     Input::Rewindable(mut twice) => {
-                        client.write_envelope(key, header, &mut twice, output.to, &mut |_| ())
+                        client.write_envelope(key, header, &mut twice, output.to, progress)
                     }
                     Input::Stream(stream) => {
                         let mut spool = Spool::new()?;
                         io::copy(stream, &mut spool).map_err(reading)?;
-                        client.write_envelope(key, header, &mut spool.finish()?, output.to, &mut |_| ())
+                        client.write_envelope(key, header, &mut spool.finish()?, output.to, progress)
                     }
                 }
             }
@@ -148,6 +161,7 @@ fn open(
     additional: Option<&[u8]>,
     mut input: Input<'_>,
     output: &mut Output<'_>,
+    progress: Progress<'_>,
 ) -> Result<u64> {
     let mut beginning = Vec::new();
     let most = ENVELOPE_MAGIC.len() as u64;
@@ -155,17 +169,17 @@ fn open(
     let is_envelope = beginning == ENVELOPE_MAGIC;
     let mut whole = Cursor::new(beginning).chain(input.as_read());
     if !is_envelope {
-        return client.open_bound(key, additional, &mut whole, output.to, &mut |_| ());
+        return client.open_bound(key, additional, &mut whole, output.to, progress);
     }
     if additional.is_some() {
         return misuse("this is a file in an envelope, which has no additional data; leave aad out");
     }
     if !output.is_seen_early {
-        return client.open_envelope(key, &mut whole, output.to, &mut |_| ());
+        return client.open_envelope(key, &mut whole, output.to, progress);
     }
     // Its reader must see nothing before all of it is verified.
     let mut spool = Spool::new()?;
-    client.open_envelope(key, &mut whole, &mut spool, &mut |_| ())?;
+    client.open_envelope(key, &mut whole, &mut spool, progress)?;
     io::copy(&mut spool.finish()?, output.to).map_err(writing)
 }
 
@@ -194,7 +208,14 @@ impl Plain {
         Ok(())
     }
 
-    fn encrypt(&self, client: &Client, key: &str, mut input: Input<'_>, to: &mut dyn Write) -> Result<u64> {
+    fn encrypt(
+        &self,
+        client: &Client,
+        key: &str,
+        mut input: Input<'_>,
+        to: &mut dyn Write,
+        progress: Progress<'_>,
+    ) -> Result<u64> {
         let how = AeadEncryption {
             additional: self.additional.first().map_or(&[], Vec::as_slice),
             nonce: self.nonce.as_deref(),
@@ -203,29 +224,36 @@ impl Plain {
         let from = input.as_read();
         let start = &mut |block: &[u8], to: &mut dyn Write| to.write_all(block);
         match self.mode {
-            Mode::Gcm => client.encrypt_gcm(key, &how, from, to, &mut |_| ()),
+            Mode::Gcm => client.encrypt_gcm(key, &how, from, to, progress),
             Mode::Ccm => written(&client.encrypt_ccm(key, &how, &message(from, MOST_CHAINED)?)?, to),
             Mode::Siv => {
                 written(&client.encrypt_siv(key, &self.additional, &message(from, MOST_CHAINED)?)?, to)
             }
-            Mode::Ctr => client.encrypt_ctr(key, from, to, start, &mut |_| ()),
-            Mode::Cbc => client.encrypt_cbc(key, self.padding, from, to, start, &mut |_| ()),
-            Mode::Ecb => client.encrypt_ecb(key, &self.tweak, self.padding, from, to, &mut |_| ()),
+            Mode::Ctr => client.encrypt_ctr(key, from, to, start, progress),
+            Mode::Cbc => client.encrypt_cbc(key, self.padding, from, to, start, progress),
+            Mode::Ecb => client.encrypt_ecb(key, &self.tweak, self.padding, from, to, progress),
             mode => misuse(&format!("{mode} encrypts no data")),
         }
     }
 
-    fn decrypt(&self, client: &Client, key: &str, mut input: Input<'_>, to: &mut dyn Write) -> Result<u64> {
+    fn decrypt(
+        &self,
+        client: &Client,
+        key: &str,
+        mut input: Input<'_>,
+        to: &mut dyn Write,
+        progress: Progress<'_>,
+    ) -> Result<u64> {
         let how = AeadDecryption {
             additional: self.additional.first().map_or(&[], Vec::as_slice),
             nonce_bytes: self.nonce_bytes,
             tag_bytes: self.tag_bytes,
         };
         match (self.mode, &mut input) {
-            (Mode::Gcm, Input::Rewindable(twice)) => client.decrypt_gcm(key, &how, twice, to, &mut |_| ()),
+            (Mode::Gcm, Input::Rewindable(twice)) => client.decrypt_gcm(key, &how, twice, to, progress),
             (Mode::Gcm, Input::Stream(stream)) => {
                 let mut kept = Cursor::new(in_memory(*stream)?);
-                client.decrypt_gcm(key, &how, &mut kept, to, &mut |_| ())
+                client.decrypt_gcm(key, &how, &mut kept, to, progress)
             }
             (Mode::Ccm, _) => {
                 let message = message(input.as_read(), MOST_CHAINED + self.nonce_bytes + self.tag_bytes)?;
@@ -245,12 +273,12 @@ impl Plain {
                     _ => reading(e),
                 })?;
                 match mode {
-                    Mode::Ctr => client.decrypt_ctr(key, &initial, from, to, &mut |_| ()),
-                    _ => client.decrypt_cbc(key, self.padding, &initial, from, to, &mut |_| ()),
+                    Mode::Ctr => client.decrypt_ctr(key, &initial, from, to, progress),
+                    _ => client.decrypt_cbc(key, self.padding, &initial, from, to, progress),
                 }
             }
             (Mode::Ecb, _) => {
-                client.decrypt_ecb(key, &self.tweak, self.padding, input.as_read(), to, &mut |_| ())
+                client.decrypt_ecb(key, &self.tweak, self.padding, input.as_read(), to, progress)
             }
             (mode, _) => misuse(&format!("{mode} decrypts no data")),
         }

@@ -20,7 +20,7 @@ def of_files_and_streams(client: polyclave.Client, path: Path) -> int:
     out = io.BytesIO()
     with open(path, "rb") as plain:
         count = client.seal_stream("payroll", plain, out)
-    return count + client.seal_file("payroll", path, str(path) + ".sealed", replace=True)
+    return count + client.seal_file("payroll", path, str(path) + ".sealed", replace=True, progress=print)
 
 
 def of_tokens(client: polyclave.Client) -> list[str]:

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::halt::Halt;
+
 /// How often threads that wait for something else check whether the attempt is over.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -11,12 +13,18 @@ pub(crate) struct Attempt {
     pub(crate) limit: Duration,
     pub(crate) began: Instant,
     failed: AtomicBool,
+    halt: Halt,
 }
 
 impl Attempt {
     /// Begins now.
     pub(crate) fn new(limit: Duration) -> Self {
-        Attempt { limit, began: Instant::now(), failed: AtomicBool::new(false) }
+        Attempt::ended_by(Halt::default(), limit)
+    }
+
+    /// The same, unless it is ended before.
+    pub(crate) fn ended_by(halt: Halt, limit: Duration) -> Self {
+        Attempt { limit, began: Instant::now(), failed: AtomicBool::new(false), halt }
     }
 
     /// Time left; none when it has run out.
@@ -29,8 +37,8 @@ impl Attempt {
         self.failed.store(true, Relaxed);
     }
 
-    /// Whether another thread cannot go on.
+    /// Whether another thread cannot go on, or ended it.
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Relaxed)
+        self.failed.load(Relaxed) || self.halt.is_halted()
     }
 }

@@ -31,6 +31,7 @@ mod frame;
 #[cfg(test)]
 mod fuzz;
 mod greeting;
+mod halt;
 mod identity;
 mod late;
 mod limits;
@@ -60,6 +61,7 @@ pub mod wire;
 pub use accept::STRANGERS;
 pub use broken::NOT_ADMITTED;
 pub use endpoint::{Endpoint, PeerAddress};
+pub use halt::Halt;
 pub use identity::{Identity, verify_signature};
 pub use limits::{CLIENT_CONNECT, Limits};
 pub use line::{Line, call};

@@ -11,6 +11,7 @@ use polyclave_protocol::{Error, Party, PartySet, Result};
 use crate::attempt::Attempt;
 use crate::dial::{Dialer, Patience};
 use crate::greeting::Terms;
+use crate::halt::Halt;
 use crate::identity::Identity;
 use crate::limits::Limits;
 use crate::mesh::{MOST_NODES, Node};
@@ -24,13 +25,14 @@ pub struct Line {
 }
 
 /// Calls the nodes of `which` at once. Returns for each the connection, or why there is none. Each attempt ends within
-/// [`Limits::connect`], and soon if nothing listens. That a node accepts the connection does not mean that the client may do anything.
+/// [`Limits::connect`], soon if nothing listens, and soon after `halt`. That a node accepts the connection does not mean that the client may do anything.
 pub fn call(
     identity: &Identity,
     limits: Limits,
     nodes: &[Node],
     cluster: [u8; 16],
     which: PartySet,
+    halt: &Halt,
 ) -> Vec<(Party, Result<Line>)> {
     let ready = limits.check().and_then(|()| identity.check_time()).and_then(|()| check(nodes, which));
     if let Err(e) = ready {
@@ -39,7 +41,7 @@ pub fn call(
     let terms = Terms::clients(&limits, &cluster);
     thread::scope(|scope| {
         let call = |party: Party| {
-            let call = move || dial(identity, &limits, party, &nodes[party.index()], terms);
+            let call = move || dial(identity, &limits, party, &nodes[party.index()], terms, halt);
             (party, thread::Builder::new().spawn_scoped(scope, call))
         };
         let calls: Vec<_> = which.iter().map(call).collect();
@@ -61,11 +63,18 @@ fn check(nodes: &[Node], which: PartySet) -> Result<()> {
     Ok(())
 }
 
-fn dial(identity: &Identity, limits: &Limits, peer: Party, node: &Node, terms: Terms) -> Result<Line> {
+fn dial(
+    identity: &Identity,
+    limits: &Limits,
+    peer: Party,
+    node: &Node,
+    terms: Terms,
+    halt: &Halt,
+) -> Result<Line> {
     let config = identity.client_config(node.certificates.clone())?;
     let (address, patience) = (node.address.clone(), Patience::Client { refused: limits.refused });
     let dialer = Dialer { peer, address, config, terms, patience, meter: Arc::default() };
-    let attempt = Attempt::new(limits.connect);
+    let attempt = Attempt::ended_by(halt.clone(), limits.connect);
     let socket = dialer.dial(StreamId::root(), &attempt)?;
     let socket = socket.ok_or(Error::Timeout { peer, waited: limits.connect })?;
     Ok(Line { socket })

@@ -15,6 +15,7 @@ use polyclave_protocol::{Error, Party, PartySet, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::accept::Acceptor;
+use crate::halt::{Halt, LOOK};
 use crate::limits::Limits;
 use crate::link::Link;
 use crate::messages::{In, Out};
@@ -50,6 +51,8 @@ pub struct TlsNet {
     deadline: Option<Instant>,
     /// Who ends what it leaves behind, if somebody does.
     farewells: Option<Arc<Farewells>>,
+    /// Who ends what is done on it, if somebody may.
+    halt: Option<Halt>,
 }
 
 /// Where further streams are opened.
@@ -106,8 +109,8 @@ impl TlsNet {
             }
         }
         let lost = vec![None; parties];
-        let (origin, deadline, farewells) = (None, None, None);
-        TlsNet { me, parties, limits, meter, origin, links, lost, failed, deadline, farewells }
+        let (origin, deadline, farewells, halt) = (None, None, None, None);
+        TlsNet { me, parties, limits, meter, origin, links, lost, failed, deadline, farewells, halt }
     }
 
     /// The connections of a network that is between two messages.
@@ -149,6 +152,22 @@ impl TlsNet {
         self.deadline = deadline;
     }
 
+    /// The same network, on which everything fails once `halt` says so.
+    pub fn ended_by(mut self, halt: Halt) -> TlsNet {
+        self.halt = Some(halt);
+        self
+    }
+
+    /// How long to sleep of a time that is left. An error if nothing is to be waited for any more.
+    fn nap(&self, left: Duration) -> Result<Option<Timespec>> {
+        let nap = match &self.halt {
+            Some(halt) if halt.is_halted() => return Err(Error::System("its caller ended the request".into())),
+            Some(_) => left.min(LOOK),
+            None => left,
+        };
+        Ok(Timespec::try_from(nap).ok())
+    }
+
     /// Whether nothing has failed and no peer has ended its connection, as far as that is known without waiting.
     pub fn is_alive(&mut self) -> bool {
         let limit = self.limits.max_frame;
@@ -185,7 +204,7 @@ impl TlsNet {
             }
             let links = self.links.iter().flatten().filter(|link| among.contains(link.peer));
             let mut fds: Vec<PollFd<'_>> = links.map(|link| PollFd::new(link.tcp(), PollFlags::IN)).collect();
-            match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            match poll(&mut fds, self.nap(left)?.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(Error::System(format!("waiting for the peers failed: {e}"))),
             }
@@ -315,7 +334,7 @@ impl TlsNet {
         let links = self.links.iter().flatten().filter(|link| !link.interest(ahead).is_empty());
         let mut fds: Vec<PollFd<'_>> =
             links.map(|link| PollFd::new(link.tcp(), link.interest(ahead))).collect();
-        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+        match poll(&mut fds, self.nap(left)?.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(e) => Err(Error::System(format!("waiting for the peers failed: {e}"))),
         }

@@ -1,6 +1,8 @@
 """Vault's transit engine from Python (hvac), on a gateway of Polyclave: a data key, messages, a rotation, and the end of a key.
 
     VAULT_ADDR=http://127.0.0.1:8200 VAULT_TOKEN=.. python3 run.py KEY
+
+KEY is a name that no key has: the program makes this key, and deletes it at its end.
 """
 
 import base64
@@ -16,6 +18,13 @@ def main(key: str) -> None:
     assert not client.sys.read_health_status(method="GET")["sealed"]
     transit = client.secrets.transit
 
+    # `create_key` does nothing for a key that is there, and what is deleted below would be that key.
+    try:
+        transit.read_key(name=key)
+    except hvac.exceptions.InvalidPath:
+        pass
+    else:
+        sys.exit(f"there is already a key {key}, and this program would delete it; give it a name that no key has")
     transit.create_key(name=key)
     assert key in transit.list_keys()["data"]["keys"]
     plaintext = base64.b64encode(b"a secret that is worth keeping").decode()

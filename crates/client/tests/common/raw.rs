@@ -6,7 +6,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{self, Mode, Operation, Refusal, Reply, Request, Step, Use};
-use polyclave_transport::{Identity, Limits, Node, TlsNet, call};
+use polyclave_transport::{Halt, Identity, Limits, Node, TlsNet, call};
 use serde::Serialize;
 
 use super::{TestCluster, name_for};
@@ -56,7 +56,7 @@ impl Raw {
         let nodes: Vec<Node> = file.cards().iter().map(address).collect();
         let limits = Limits { idle: LONG, ..Limits::for_clients() };
         let all = PartySet::all(nodes.len());
-        let lines = call(identity, limits, &nodes, file.id(), all).into_iter();
+        let lines = call(identity, limits, &nodes, file.id(), all, &Halt::default()).into_iter();
         let net = |party, line| TlsNet::of_lines(nodes.len(), limits, vec![(party, line)]);
         Raw { lines: lines.map(|(party, line)| Some(net(party, line.ok()?))).collect() }
     }

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
@@ -12,6 +12,8 @@ Path = Union[str, PathLike[str]]
 Mode = Literal["gcm", "siv", "ccm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31", "ff1"]
 PlainMode = Literal["gcm", "siv", "ccm", "ctr", "cbc", "ecb"]
 SealMode = Literal["gcm", "envelope"]
+#: Called with the number of bytes that are done.
+Progress = Callable[[int], object]
 Usage = Literal["encrypt", "decrypt", "mac", "wrap", "unwrap", "derive", "kdf", "tokenize"]
 
 class Reader(Protocol):
@@ -85,6 +87,7 @@ class Client:
         aad: Optional[Buffer] = None,
         mode: Optional[SealMode] = None,
         header: Optional[str] = None,
+        progress: Optional[Progress] = None,
     ) -> bytes: ...
     def seal_file(
         self,
@@ -96,6 +99,7 @@ class Client:
         mode: Optional[SealMode] = None,
         header: Optional[str] = None,
         replace: bool = False,
+        progress: Optional[Progress] = None,
     ) -> int: ...
     def seal_stream(
         self,
@@ -106,8 +110,16 @@ class Client:
         aad: Optional[Buffer] = None,
         mode: Optional[SealMode] = None,
         header: Optional[str] = None,
+        progress: Optional[Progress] = None,
     ) -> int: ...
-    def open(self, key: str, sealed: Buffer, *, aad: Optional[Buffer] = None) -> bytes: ...
+    def open(
+        self,
+        key: str,
+        sealed: Buffer,
+        *,
+        aad: Optional[Buffer] = None,
+        progress: Optional[Progress] = None,
+    ) -> bytes: ...
     def open_file(
         self,
         key: str,
@@ -116,8 +128,17 @@ class Client:
         *,
         aad: Optional[Buffer] = None,
         replace: bool = False,
+        progress: Optional[Progress] = None,
     ) -> int: ...
-    def open_stream(self, key: str, reader: Reader, writer: Writer, *, aad: Optional[Buffer] = None) -> int: ...
+    def open_stream(
+        self,
+        key: str,
+        reader: Reader,
+        writer: Writer,
+        *,
+        aad: Optional[Buffer] = None,
+        progress: Optional[Progress] = None,
+    ) -> int: ...
     def encrypt(
         self,
         key: str,
@@ -129,6 +150,7 @@ class Client:
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
+        progress: Optional[Progress] = None,
     ) -> bytes: ...
     def encrypt_file(
         self,
@@ -143,6 +165,7 @@ class Client:
         tweak: Optional[Buffer] = None,
         padding: bool = True,
         replace: bool = False,
+        progress: Optional[Progress] = None,
     ) -> int: ...
     def encrypt_stream(
         self,
@@ -156,6 +179,7 @@ class Client:
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
+        progress: Optional[Progress] = None,
     ) -> int: ...
     def decrypt(
         self,
@@ -168,6 +192,7 @@ class Client:
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
+        progress: Optional[Progress] = None,
     ) -> bytes: ...
     def decrypt_file(
         self,
@@ -182,6 +207,7 @@ class Client:
         tweak: Optional[Buffer] = None,
         padding: bool = True,
         replace: bool = False,
+        progress: Optional[Progress] = None,
     ) -> int: ...
     def decrypt_stream(
         self,
@@ -195,10 +221,29 @@ class Client:
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
+        progress: Optional[Progress] = None,
     ) -> int: ...
-    def mac(self, key: str, data: Buffer) -> bytes: ...
-    def mac_file(self, key: str, source: Path) -> bytes: ...
-    def mac_stream(self, key: str, reader: Reader) -> bytes: ...
+    def mac(
+        self,
+        key: str,
+        data: Buffer,
+        *,
+        progress: Optional[Progress] = None,
+    ) -> bytes: ...
+    def mac_file(
+        self,
+        key: str,
+        source: Path,
+        *,
+        progress: Optional[Progress] = None,
+    ) -> bytes: ...
+    def mac_stream(
+        self,
+        key: str,
+        reader: Reader,
+        *,
+        progress: Optional[Progress] = None,
+    ) -> bytes: ...
     def verify_mac(self, key: str, data: Buffer, code: Buffer) -> None: ...
     @overload
     def tokenize(

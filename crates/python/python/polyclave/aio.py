@@ -3,7 +3,7 @@
 >>> async with polyclave.aio.Client("try/client") as client:
 ...     sealed = await client.seal("payroll", b"a secret")
 
-A request that is cancelled ends by itself in its thread; its result is dropped.
+A request that is cancelled, or whose time is over, ends at the nodes too. If it was to make or change a key, the nodes may have done so already.
 """
 
 import asyncio
@@ -27,6 +27,10 @@ class Client:
     async def __aexit__(self, *_raised):
         await self.close()
 
+    @functools.wraps(_polyclave.Client.close)
+    async def close(self):
+        await asyncio.to_thread(self._client.close)
+
     def __repr__(self):
         return repr(self._client).replace("polyclave.Client", "polyclave.aio.Client")
 
@@ -34,7 +38,12 @@ class Client:
 def _in_a_thread(method):
     @functools.wraps(method)
     async def asked(self, *arguments, **named):
-        return await asyncio.to_thread(method, self._client, *arguments, **named)
+        call = self._client._of_call()
+        try:
+            return await asyncio.to_thread(method, call, *arguments, **named)
+        except asyncio.CancelledError:
+            call._end_call()
+            raise
 
     return asked
 
@@ -46,5 +55,5 @@ def _at_once(name):
 for _name, _member in vars(_polyclave.Client).items():
     if _name in _AT_ONCE:
         setattr(Client, _name, _at_once(_name))
-    elif not _name.startswith("_"):
+    elif not _name.startswith("_") and not hasattr(Client, _name):
         setattr(Client, _name, _in_a_thread(_member))

@@ -5,7 +5,7 @@ from typing import Optional, Union, overload
 
 from typing_extensions import Buffer, Self
 
-from ._polyclave import Mode, Path, PlainMode, Reader, SealMode, Usage, Writer
+from ._polyclave import Mode, Path, PlainMode, Progress, Reader, SealMode, Usage, Writer
 from .types import Key, NodeStatus
 
 class Client:
@@ -69,6 +69,7 @@ class Client:
         aad: Optional[Buffer] = None,
         mode: Optional[SealMode] = None,
         header: Optional[str] = None,
+        progress: Optional[Progress] = None,
     ) -> bytes: ...
     async def seal_file(
         self,
@@ -80,6 +81,7 @@ class Client:
         mode: Optional[SealMode] = None,
         header: Optional[str] = None,
         replace: bool = False,
+        progress: Optional[Progress] = None,
     ) -> int: ...
     async def seal_stream(
         self,
@@ -90,8 +92,16 @@ class Client:
         aad: Optional[Buffer] = None,
         mode: Optional[SealMode] = None,
         header: Optional[str] = None,
+        progress: Optional[Progress] = None,
     ) -> int: ...
-    async def open(self, key: str, sealed: Buffer, *, aad: Optional[Buffer] = None) -> bytes: ...
+    async def open(
+        self,
+        key: str,
+        sealed: Buffer,
+        *,
+        aad: Optional[Buffer] = None,
+        progress: Optional[Progress] = None,
+    ) -> bytes: ...
     async def open_file(
         self,
         key: str,
@@ -100,8 +110,17 @@ class Client:
         *,
         aad: Optional[Buffer] = None,
         replace: bool = False,
+        progress: Optional[Progress] = None,
     ) -> int: ...
-    async def open_stream(self, key: str, reader: Reader, writer: Writer, *, aad: Optional[Buffer] = None) -> int: ...
+    async def open_stream(
+        self,
+        key: str,
+        reader: Reader,
+        writer: Writer,
+        *,
+        aad: Optional[Buffer] = None,
+        progress: Optional[Progress] = None,
+    ) -> int: ...
     async def encrypt(
         self,
         key: str,
@@ -113,6 +132,7 @@ class Client:
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
+        progress: Optional[Progress] = None,
     ) -> bytes: ...
     async def encrypt_file(
         self,
@@ -127,6 +147,7 @@ class Client:
         tweak: Optional[Buffer] = None,
         padding: bool = True,
         replace: bool = False,
+        progress: Optional[Progress] = None,
     ) -> int: ...
     async def encrypt_stream(
         self,
@@ -140,6 +161,7 @@ class Client:
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
+        progress: Optional[Progress] = None,
     ) -> int: ...
     async def decrypt(
         self,
@@ -152,6 +174,7 @@ class Client:
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
+        progress: Optional[Progress] = None,
     ) -> bytes: ...
     async def decrypt_file(
         self,
@@ -166,6 +189,7 @@ class Client:
         tweak: Optional[Buffer] = None,
         padding: bool = True,
         replace: bool = False,
+        progress: Optional[Progress] = None,
     ) -> int: ...
     async def decrypt_stream(
         self,
@@ -179,10 +203,29 @@ class Client:
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
+        progress: Optional[Progress] = None,
     ) -> int: ...
-    async def mac(self, key: str, data: Buffer) -> bytes: ...
-    async def mac_file(self, key: str, source: Path) -> bytes: ...
-    async def mac_stream(self, key: str, reader: Reader) -> bytes: ...
+    async def mac(
+        self,
+        key: str,
+        data: Buffer,
+        *,
+        progress: Optional[Progress] = None,
+    ) -> bytes: ...
+    async def mac_file(
+        self,
+        key: str,
+        source: Path,
+        *,
+        progress: Optional[Progress] = None,
+    ) -> bytes: ...
+    async def mac_stream(
+        self,
+        key: str,
+        reader: Reader,
+        *,
+        progress: Optional[Progress] = None,
+    ) -> bytes: ...
     async def verify_mac(self, key: str, data: Buffer, code: Buffer) -> None: ...
     @overload
     async def tokenize(

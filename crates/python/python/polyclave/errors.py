@@ -1,4 +1,5 @@
-"""Errors, a class for each reason. What went wrong with a file or a stream of yours is an OSError, or what your stream raised."""
+"""Errors, a class for each reason. What went wrong with a file of yours is an OSError with its number and the
+file's name. What your stream or your function for the progress raised comes through."""
 
 from __future__ import annotations
 
@@ -19,6 +20,10 @@ class Error(Exception):
 
 class Misuse(Error, ValueError):
     """The caller asked for something impossible."""
+
+
+class Ended(Error):
+    """The client was closed, or the call cancelled, while the request was under way. A key that it was to make or change may be made or changed."""
 
 
 class ConfigurationError(Error):

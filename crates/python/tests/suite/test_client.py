@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import dataclasses
 import datetime
+import io
 import subprocess
 import sys
 import threading
@@ -181,6 +182,62 @@ def test_requests_of_asyncio_run_side_by_side(cluster, keys):
             await client.status()
 
     asyncio.run(work())
+
+
+class Endless(io.RawIOBase):
+    """Zeros without end. Says when the first have been taken."""
+
+    def __init__(self):
+        self.begun = threading.Event()
+
+    def read(self, size=-1):
+        self.begun.set()
+        return bytes(size)
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "out of time"])
+def test_a_call_of_asyncio_that_is_cancelled_or_out_of_time_ends_in_its_thread(cluster, keys, ends):
+    async def work():
+        async with polyclave.aio.Client(cluster) as client:
+            key = "endless-" + ends.split()[0]
+            await client.generate(key, budget=1 << 32)
+            reader = Endless()
+            call = client.seal_stream(key, reader, io.BytesIO())
+            if ends == "cancelled":
+                task = asyncio.ensure_future(call)
+                while not reader.begun.is_set():
+                    await asyncio.sleep(0.01)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            else:
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(call, 0.5)
+            # Others of the same client go on.
+            assert await client.open(keys("gcm"), await client.seal(keys("gcm"), b"a secret")) == b"a secret"
+
+    # It waits for the threads of its pool: for ever, if the call went on.
+    asyncio.run(work())
+
+
+def test_closing_a_client_ends_its_calls_under_way(cluster):
+    client = polyclave.Client(cluster)
+    client.generate("closing", budget=1 << 32)
+    reader, outcome = Endless(), []
+
+    def seal():
+        try:
+            client.seal_stream("closing", reader, io.BytesIO())
+        except polyclave.Error as error:
+            outcome.append(error)
+
+    sealing = threading.Thread(target=seal)
+    sealing.start()
+    reader.begun.wait(120)
+    client.close()
+    sealing.join(120)
+    assert not sealing.is_alive()
+    assert isinstance(outcome[0], polyclave.Ended)
 
 
 def test_nodes_that_are_gone_are_unavailable(tmp_path):

@@ -1,5 +1,6 @@
 """Bytes, files and streams that are sealed, opened, encrypted and decrypted."""
 
+import errno
 import io
 import signal
 import stat
@@ -81,6 +82,59 @@ def test_an_altered_file_leaves_nothing(client, keys, tmp_path):
 def test_a_file_that_is_not_there_is_an_error_of_the_system(client, keys, tmp_path):
     with pytest.raises(FileNotFoundError):
         client.seal_file(keys("gcm"), tmp_path / "none", tmp_path / "sealed")
+
+
+def test_errors_of_files_have_their_number_and_the_files_name(client, keys, tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_bytes(b"a secret")
+    none, there, nowhere = tmp_path / "none", tmp_path / "there", tmp_path / "no" / "directory"
+    there.write_bytes(b"")
+    for source, target, kind, number, name in [
+        (none, there, FileNotFoundError, errno.ENOENT, none),
+        (plain, there, FileExistsError, errno.EEXIST, there),
+        (plain, nowhere, FileNotFoundError, errno.ENOENT, nowhere),
+        (tmp_path, tmp_path / "new", IsADirectoryError, errno.EISDIR, tmp_path),
+    ]:
+        with pytest.raises(kind) as raised:
+            client.seal_file(keys("gcm"), source, target)
+        assert (raised.value.errno, raised.value.filename) == (number, str(name))
+        assert raised.value.strerror
+
+
+def test_the_progress_of_all_kinds_of_data_is_told(client, keys, tmp_path):
+    plain, sealed, told = tmp_path / "plain", tmp_path / "sealed", []
+    plain.write_bytes(LONG)
+    client.seal_file(keys("gcm"), plain, sealed, progress=told.append)
+    assert told == sorted(told) and len(told) > 2 and told[-1] == len(LONG)
+    for work in [
+        lambda told: client.open(keys("gcm"), sealed.read_bytes(), progress=told.append),
+        lambda told: client.open_stream(keys("gcm"), io.BytesIO(sealed.read_bytes()), io.BytesIO(), progress=told.append),
+        lambda told: client.encrypt(keys("ctr"), LONG, mode="ctr", progress=told.append),
+        lambda told: client.mac_file(keys("cmac"), plain, progress=told.append),
+    ]:
+        told = []
+        work(told)
+        assert told and told[-1] == len(LONG)
+
+
+def test_the_progress_of_an_envelope_counts_each_byte_once(verifying, tmp_path):
+    with polyclave.Client(verifying) as client:
+        client.generate("progress", modes=["envelope"])
+        told = []
+        client.seal("progress", LONG, progress=told.append)
+        assert told[-1] == len(LONG)
+
+
+def test_what_the_progress_raises_ends_the_request(client, keys, tmp_path):
+    def give_up(done):
+        raise LookupError(f"seen enough after {done}")
+
+    plain, sealed = tmp_path / "plain", tmp_path / "sealed"
+    for data in (LONG, b"short"):
+        plain.write_bytes(data)
+        with pytest.raises(LookupError, match="seen enough"):
+            client.seal_file(keys("gcm"), plain, sealed, progress=give_up)
+        assert not sealed.exists()
 
 
 def test_a_signal_ends_a_long_request(client, tmp_path):

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::{Error, Party, PartySet, Result};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{TlsNet, YIELD};
 
@@ -156,7 +156,7 @@ impl TlsNet {
             }
             let mut fds: Vec<PollFd<'_>> =
                 links().map(|link| PollFd::new(link.tcp(), link.interest(None) | PollFlags::IN)).collect();
-            match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            match poll(&mut fds, self.nap(left)?.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(Error::System(format!("waiting for the peers failed: {e}"))),
             }

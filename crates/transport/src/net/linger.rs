@@ -16,6 +16,7 @@ use polyclave_kernels::process::PerProcess;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::TlsNet;
+use crate::halt::LOOK;
 use crate::link::Link;
 
 /// How many time limits a gathering waits at most.
@@ -24,9 +25,6 @@ const LONGEST: u32 = 8;
 const MOST_LINGERING: usize = 256;
 /// How many bytes are read at once, to be discarded.
 const PIECE: usize = 16 << 10;
-
-/// How often a thread looks whether its owner has ended.
-const LOOK: Duration = Duration::from_millis(50);
 
 static LINGERING: PerProcess<AtomicUsize> = PerProcess::new();
 

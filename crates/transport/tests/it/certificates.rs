@@ -7,7 +7,7 @@ use crate::common::cluster::{CLUSTER, Cluster, LONG, certificate, open, set};
 use crate::common::{HASTY, PATIENT};
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::{
-    Endpoint, Identity, Limits, Mesh, PeerAddress, Reception, call, expiry, verify_signature,
+    Endpoint, Halt, Identity, Limits, Mesh, PeerAddress, Reception, call, expiry, verify_signature,
 };
 use rcgen::{CertificateParams, KeyPair};
 use time::OffsetDateTime;
@@ -93,7 +93,7 @@ fn nobody_starts_with_a_certificate_outside_its_time() {
             cluster.try_start(0).err(),
             endpoint.join(Party(0), &list).err(),
             Reception::start("127.0.0.1:0", identity.clone(), PATIENT, Party(0), 2, CLUSTER, admits).err(),
-            call(&identity, PATIENT, &cluster.nodes, CLUSTER, set(&[1]))
+            call(&identity, PATIENT, &cluster.nodes, CLUSTER, set(&[1]), &Halt::default())
                 .pop()
                 .and_then(|(_, line)| line.err()),
         ];

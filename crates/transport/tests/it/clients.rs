@@ -12,7 +12,7 @@ use crate::common::cluster::{CLUSTER, LONG, set};
 use crate::common::{HASTY, PATIENT, message};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, Result};
-use polyclave_transport::{Caller, CertificateDer, Identity, Limits, Line, Node, Reception, TlsNet, call};
+use polyclave_transport::{Caller, CertificateDer, Halt, Identity, Limits, Line, Node, Reception, TlsNet, call};
 
 /// Doors of a cluster that admit everyone on a list.
 struct Doors {
@@ -39,7 +39,7 @@ fn doors(n: usize, limits: Limits) -> (Doors, Identity) {
 
 impl Doors {
     fn call(&self, client: &Identity, which: &[u8]) -> Vec<(Party, Result<Line>)> {
-        call(client, PATIENT, &self.nodes, CLUSTER, set(which))
+        call(client, PATIENT, &self.nodes, CLUSTER, set(which), &Halt::default())
     }
 
     fn net(&self, client: &Identity, which: &[u8]) -> TlsNet {
@@ -122,7 +122,7 @@ fn a_client_that_is_not_admitted_is_told_and_counted_until_it_is() {
 #[test]
 fn a_node_with_another_certificate_or_cluster_is_refused() {
     let (mut doors, client) = doors(1, PATIENT);
-    let told = refusal(call(&client, PATIENT, &doors.nodes, [9; 16], set(&[0])));
+    let told = refusal(call(&client, PATIENT, &doors.nodes, [9; 16], set(&[0]), &Halt::default()));
     assert_eq!(told, Error::Disagreement { peer: Party(0), field: "cluster" });
     doors.nodes[0].certificates = vec![client.certificate()];
     let told = refusal(doors.call(&client, &[0]));
@@ -268,7 +268,7 @@ fn mistakes_of_the_caller_are_misuse() {
     for misuse in misuses {
         assert!(matches!(misuse, Some(Error::Misuse(_))), "{misuse:?}");
     }
-    assert!(call(&client, PATIENT, &doors.nodes, CLUSTER, set(&[])).is_empty());
+    assert!(call(&client, PATIENT, &doors.nodes, CLUSTER, set(&[]), &Halt::default()).is_empty());
 }
 
 #[test]
