@@ -133,7 +133,8 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     let past = core.store.past().map_err(system)?;
     let (cluster, holds) = (core.members.digest, core.service.marks.held_of(peer));
     let (state, version) = (core.material.state(), env!("CARGO_PKG_VERSION").to_owned());
-    let mine = Greeting { cluster, past, holds, setup, prepared, state, version };
+    let lists = core.members.digest_of_last(peer);
+    let mine = Greeting { cluster, past, holds, setup, prepared, state, version, lists };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
@@ -159,7 +160,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     }
     core.network.peers.note_set_up(peer, theirs.setup != [0; 32]);
     let before = core.network.peers.boot(peer);
-    core.network.peers.note_greeting(peer, boot, theirs.state);
+    core.network.peers.note_greeting(peer, boot, theirs.state, theirs.lists);
     core.material.strategy.peer_started(&core.material, peer, before, boot);
     hear(core, peer, theirs.state);
     Ok(boot)

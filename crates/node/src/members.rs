@@ -26,6 +26,13 @@ impl Members {
         Members { me, nodes: cluster.nodes(), digest: cluster.lasting_digest(), cluster }
     }
 
+    /// A digest of the last certificate of a node in the cluster file: the one that the node uses from its next `node rotate --finish` on, if it
+    /// changes its certificate and this node has the file for that.
+    pub(crate) fn digest_of_last(&self, node: Party) -> [u8; 32] {
+        let last = self.cluster.cards()[node.index()].certificates.last();
+        last.map_or([0; 32], |certificate| blake3::hash(certificate).into())
+    }
+
     /// Whether this is the node's first worker, which does what one of them has to do for all.
     pub(crate) fn is_first_worker(&self) -> bool {
         self.cluster.clique() == 0

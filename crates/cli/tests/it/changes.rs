@@ -151,7 +151,7 @@ fn a_change_of_certificate_that_was_killed_before_it_wrote_the_card_is_completed
     place.run("cluster define --threshold 1 --out c.toml alpha/card.toml beta/card.toml gamma/card.toml");
     place.run("client init alice --name alice --cluster c.toml");
     for (dir, rotate, finish) in [
-        ("alpha", "node rotate alpha", "node rotate alpha --finish"),
+        ("alpha", "node rotate alpha", "node rotate alpha --finish --anyway"),
         ("alice", "client rotate alice", "client rotate alice --finish --anyway"),
     ] {
         let card = format!("{dir}/card.toml");
@@ -172,6 +172,43 @@ fn a_change_of_certificate_that_was_killed_before_it_wrote_the_card_is_completed
     }
 }
 
+/// Both commands in one line, as somebody may type them who has not read on.
+#[test]
+fn a_rotation_that_others_do_not_know_of_is_not_finished_and_an_early_one_is_mended_as_the_node_says() {
+    let mut three = Three::new([365; 3], 365);
+    three.place.run("node rotate beta");
+    let told = three.place.fails("node rotate beta --finish");
+    assert!(told.contains("the cluster file of this node") && told.contains("cluster update"), "{told}");
+    three.place.run("cluster update c.toml beta/card.toml");
+    three.place.run("node join beta c.toml");
+    let told = three.place.fails("node rotate beta --finish");
+    assert!(told.contains("alpha runs with a cluster file without the next certificate"), "{told}");
+    assert!(told.contains("gamma runs with") && !told.contains("beta runs"), "{told}");
+    three.restart(1);
+    three.until_ready();
+    three.still_decrypts();
+
+    // Early, against the advice, and with the file from before.
+    three.place.run("node rotate beta --finish --anyway");
+    three.place.run("node rotate beta");
+    three.place.run("node rotate beta --finish --anyway");
+    three.stop(1);
+    let told = three.place.fails("node run beta");
+    assert!(told.contains("node rotate --finish") && told.contains("--replace"), "{told}");
+    three.place.run("cluster update c.toml beta/card.toml --replace");
+    let file = three.place.run("cluster show c.toml");
+    let expected = expected(&file);
+    for name in ["alpha", "beta", "gamma"] {
+        three.place.run(&format!("node join {name} c.toml --expect {expected}"));
+    }
+    three.place.run(&format!("client join alice c.toml --expect {expected}"));
+    three.start(1);
+    three.restart(0);
+    three.restart(2);
+    three.until_ready();
+    three.still_decrypts();
+}
+
 /// gamma is down while the others learn of beta's next certificate, and comes back with the old file when beta uses the next one.
 #[test]
 fn a_node_that_was_down_during_a_rotation_says_what_it_lacks_and_is_brought_up_to_date() {
@@ -184,7 +221,9 @@ fn a_node_that_was_down_during_a_rotation_says_what_it_lacks_and_is_brought_up_t
     }
     three.place.run("client join alice c.toml");
     (0..2).for_each(|node| three.restart(node));
-    three.place.run("node rotate beta --finish");
+    let told = three.place.fails("node rotate beta --finish");
+    assert!(told.contains("gamma is not connected") && told.contains("nothing was changed"), "{told}");
+    three.place.run("node rotate beta --finish --anyway");
     three.restart(1);
 
     // The file that gamma has knows nothing of beta's certificate.

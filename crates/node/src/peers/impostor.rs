@@ -33,6 +33,7 @@ fn take_place(dir: &NodeDir) -> (Mesh, Greeting) {
         prepared: [0; 32],
         state: State::default(),
         version: env!("CARGO_PKG_VERSION").into(),
+        lists: [0; 32],
     };
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key).expect("its own");
     let address = |card: &polyclave_config::Card| Node {

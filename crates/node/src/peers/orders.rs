@@ -87,6 +87,8 @@ pub(crate) struct Greeting {
     pub(crate) state: State,
     /// The version of its program.
     pub(crate) version: String,
+    /// Which certificate of the receiver its cluster file has, in a digest ([`Members::digest_of_last`](crate::members::Members::digest_of_last)).
+    pub(crate) lists: [u8; 32],
 }
 
 impl Greeting {
@@ -152,7 +154,16 @@ mod tests {
         let state = State { epoch: [4; 32], quarantined: true, ..State::default() };
         let version = "0.2.0".to_owned();
         let greeting =
-            Greeting { cluster: [1; 32], past, holds: 5, setup: [2; 32], prepared: [3; 32], state, version };
+            Greeting {
+                cluster: [1; 32],
+                past,
+                holds: 5,
+                setup: [2; 32],
+                prepared: [3; 32],
+                state,
+                version,
+                lists: [6; 32],
+            };
         let bytes = wire::encode(&greeting).expect("encoded");
         assert_eq!(wire::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting.clone()));
         assert!(wire::decode::<Greeting>(&bytes[4..bytes.len() - 1], Party(1)).is_err());

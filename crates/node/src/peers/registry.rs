@@ -66,6 +66,8 @@ struct Known {
     state: State,
     /// As [`Beat::holds`].
     holds: u64,
+    /// As [`Greeting::lists`](super::orders::Greeting::lists).
+    lists: [u8; 32],
 }
 
 impl Peers {
@@ -135,9 +137,14 @@ impl Peers {
     }
 
     /// Remembers what a peer says in its greeting.
-    pub(crate) fn note_greeting(&self, peer: Party, boot: [u8; 16], state: State) {
+    pub(crate) fn note_greeting(&self, peer: Party, boot: [u8; 16], state: State, lists: [u8; 32]) {
         let known = &mut self.known()[peer.index()];
-        *known = Known { boot: Some(boot), state, ..*known };
+        *known = Known { boot: Some(boot), state, lists, ..*known };
+    }
+
+    /// Which certificate of this node a peer has in its cluster file, as it said in its last greeting.
+    pub(crate) fn lists(&self, peer: Party) -> [u8; 32] {
+        self.known()[peer.index()].lists
     }
 
     /// Remembers what a peer says in a beat.

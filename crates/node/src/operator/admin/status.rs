@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
+use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::StockLevel;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +54,9 @@ pub struct Status {
     /// Why some of these are missing, by their names, as far as this node knows.
     #[serde(default)]
     pub why_missing: BTreeMap<String, String>,
+    /// Which certificate of this node each connected peer has in its cluster file, by the peer's name: BLAKE3 of the last one, in hexadecimal.
+    #[serde(default)]
+    pub listed_as: BTreeMap<String, String>,
     /// When certificates end: its own, and those of its peers and clients. The first ones come first.
     #[serde(default)]
     pub certificates: Vec<CertificateEnd>,
@@ -100,6 +104,15 @@ pub struct Status {
     pub audit_refuses: bool,
 }
 
+impl Status {
+    /// The connected peers whose cluster file does not have this certificate as the node's last one.
+    pub fn unknowing(&self, certificate: &CertificateDer<'_>) -> Vec<&str> {
+        let digest = hex::encode(blake3::hash(certificate).as_bytes());
+        let others = self.listed_as.iter().filter(|(_, listed)| **listed != digest);
+        others.map(|(name, _)| name.as_str()).collect()
+    }
+}
+
 impl Core {
     /// The status of this node, for its operator.
     pub(super) fn state(&self) -> Status {
@@ -130,6 +143,7 @@ impl Core {
             connected: names(true),
             missing: names(false),
             why_missing: self.why_missing(),
+            listed_as: self.listed_as(),
             certificates: certificates::ends(&self.dates, &self.rules, self.warn_days),
             keys: status.keys,
             starts: self.incarnation.number,
@@ -153,6 +167,14 @@ impl Core {
             audit_refuses: self.logbook.refuses().is_some(),
             audit_failure: self.logbook.failure(),
         }
+    }
+
+    fn listed_as(&self) -> BTreeMap<String, String> {
+        let connected = self.network.peers.connected();
+        let there = self.members.others().filter(|peer| connected.contains(*peer));
+        let listed =
+            |peer| (self.members.name_of(peer).to_owned(), hex::encode(self.network.peers.lists(peer)));
+        there.map(listed).collect()
     }
 
     /// Why peers are missing, by their names.

@@ -37,8 +37,8 @@ fn no_greeting_of_a_peer_panics_or_takes_memory_on_its_word() {
     let start = Start { first: 4, boot: [6; 16] };
     let past = Past { number: 9, recent: vec![[1; 16], [2; 16]], starts: vec![start, start] };
     let (cluster, setup, prepared) = ([1; 32], [2; 32], [0; 32]);
-    let greeting =
-        Greeting { cluster, past, holds: 3, setup, prepared, state: state(), version: "0.2.0".into() };
+    let (version, lists) = ("0.2.0".into(), [4; 32]);
+    let greeting = Greeting { cluster, past, holds: 3, setup, prepared, state: state(), version, lists };
     let valid = vec![wire::encode(&greeting).expect("it is small")[4..].to_vec()];
     fuzz!("node-greetings", &[], valid, |bytes: &[u8]| {
         within_memory((4 << 20) + 16 * bytes.len(), || {
