@@ -7,7 +7,7 @@ mod envelope;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use polyclave_client::{Client, Padding};
 use polyclave_transport::wire::Mode;
 use zeroize::Zeroizing;
@@ -27,7 +27,8 @@ pub struct Common {
     #[arg(long, value_name = "N")]
     key: String,
 
-    /// gcm, envelope, siv, ccm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing [default: envelope if the key is for it, else gcm]
+    /// gcm, envelope, siv, ccm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing [default: envelope or gcm if the key is for it, else the
+    /// only mode that the key is for]
     #[arg(long, value_name = "M", value_parser = parse_mode)]
     mode: Option<Mode>,
 
@@ -78,9 +79,27 @@ pub struct Common {
 }
 
 impl Common {
+    /// The mode that the key is for, where none was named.
+    fn mode_of_key(&self, client: &Client) -> Result<Mode> {
+        let modes = client.info(&self.key)?.properties.modes;
+        if modes.contains(&Mode::Envelope) && !self.raw && !self.has_additional() {
+            return Ok(Mode::Envelope);
+        }
+        let encrypts = |mode: &Mode| !matches!(mode, Mode::Cmac | Mode::Tr31 | Mode::Ff1);
+        let others: Vec<Mode> = modes.into_iter().filter(encrypts).collect();
+        match others[..] {
+            [only] => Ok(only),
+            // Of a key for no such mode the nodes say so.
+            _ if others.is_empty() || others.contains(&Mode::Gcm) => Ok(Mode::Gcm),
+            _ => {
+                let words: Vec<String> = others.iter().map(Mode::to_string).collect();
+                bail!("the key '{}' is for {}; say which with --mode", self.key, words.join(", "))
+            }
+        }
+    }
+
     /// Refuses options that contradict each other.
-    fn check(&self) -> Result<()> {
-        let mode = self.mode.unwrap_or(Mode::Gcm);
+    fn check(&self, mode: Mode) -> Result<()> {
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
         ensure!(mode != Mode::Tr31, "tr31 encrypts no data; use `polyclave key wrap` and `key unwrap`");
         ensure!(
@@ -132,8 +151,7 @@ impl Common {
     }
 
     /// Refuses options about the nonce where the plain format has none.
-    fn check_nonce(&self, option: &str, is_given: bool) -> Result<()> {
-        let mode = self.mode.unwrap_or(Mode::Gcm);
+    fn check_nonce(&self, mode: Mode, option: &str, is_given: bool) -> Result<()> {
         let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
         ensure!(!is_given || has_nonce, "{option} is for gcm with --raw, and for ccm");
         Ok(())
@@ -144,15 +162,11 @@ impl Common {
         self.tweak.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--tweak", text))
     }
 
-    /// The mode, where one with an initial block was named.
-    fn initial_mode(&self) -> Mode {
-        self.mode.unwrap_or(Mode::Gcm)
-    }
+}
 
-    /// Whether the output of the mode begins with a block that is not encrypted.
-    fn has_initial_block(&self) -> bool {
-        matches!(self.mode, Some(Mode::Ctr | Mode::Cbc))
-    }
+/// Whether the output of a mode begins with a block that is not encrypted.
+fn has_initial_block(mode: Mode) -> bool {
+    matches!(mode, Mode::Ctr | Mode::Cbc)
 }
 
 /// How many bytes the output of a mode begins with: one block; in counter mode with a tweak the tweak before it, too.

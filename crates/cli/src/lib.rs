@@ -30,6 +30,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// Block ciphers under a key that no single machine knows: several servers, each with one share of the key, encrypt and decrypt by secure
@@ -129,9 +130,24 @@ enum Command {
     },
 }
 
+/// The arguments of this process. Ends it if they are wrong.
+fn parsed() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|mut error| {
+        let lacks = |name: &str| {
+            let lacking = error.get(ContextKind::InvalidArg);
+            matches!(lacking, Some(ContextValue::Strings(all)) if all.iter().any(|one| one.contains(name)))
+        };
+        if lacks("--client <DIR>") || lacks("<CLIENT_DIR>") {
+            let tip = "or set the variable POLYCLAVE_CLIENT to the client's directory";
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        }
+        error.exit()
+    })
+}
+
 /// Runs the command that the arguments of this process name.
 pub fn main() -> ExitCode {
-    exit_code(match Arguments::parse().command {
+    exit_code(match parsed().command {
         Command::Demo(options) => demo::run(&options),
         Command::Node(command) => node::run(&command),
         Command::Cluster(command) => cluster::run(&command),

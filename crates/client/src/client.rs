@@ -34,6 +34,9 @@ const ALONE: Duration = Duration::from_secs(10);
 /// A node that did not accept a connection, or caused a failure, is asked last for this time.
 const SUSPECT: Duration = Duration::from_secs(10);
 
+/// What a client is told whose file is that of a cluster from before.
+const OTHER_CLUSTER: &str = "it serves another cluster than that of this client's file. If the keys have moved to other nodes or another protocol (a \
+     reshare), get the new cluster's file, compare its fingerprint with the operators of the nodes, and take it with `polyclave client join`";
 /// Receives remarks for a person.
 type Remarks = Arc<dyn Fn(&str) + Send + Sync>;
 /// Sets of nodes that were left out, and why.
@@ -409,7 +412,7 @@ impl Client {
 
     /// The error if there is no connection with a node, as far as the transport knows the reason.
     fn not_connected(&self, party: Party, error: polyclave_protocol::Error) -> Error {
-        use polyclave_protocol::Error::{Closed, Peer, Timeout};
+        use polyclave_protocol::Error::{Closed, Disagreement, Peer, Timeout};
         let node = self.node_name(party).to_owned();
         match error {
             Peer { detail, .. } if detail == NOT_ADMITTED => Error::NotAdmitted { node },
@@ -419,6 +422,7 @@ impl Client {
             Timeout { waited, .. } => {
                 Error::Unreached { node, detail: format!("it did not answer within {waited:?}") }
             }
+            Disagreement { field: "cluster", .. } => Error::Unreached { node, detail: OTHER_CLUSTER.into() },
             other => self.named(other.into()),
         }
     }

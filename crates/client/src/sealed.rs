@@ -171,7 +171,7 @@ impl Client {
 fn check_bound(is_bound: bool, has_additional: bool) -> Result<()> {
     match (is_bound, has_additional) {
         (true, false) => {
-            Err(Error::Misuse("this file was sealed with additional data: give the same (--aad)".into()))
+            Err(Error::Misuse("this file was sealed with additional data: give the same".into()))
         }
         (false, true) => {
             Err(Error::Unauthentic("this file was sealed without additional data, and some are given".into()))
@@ -240,6 +240,6 @@ pub(crate) fn cut() -> Error {
 
 fn not_sealed() -> Error {
     let told =
-        "this is no sealed file, or its beginning is lost; for plain formats of other programs give --raw";
+        "this is no sealed file, or its beginning is lost; plain formats of other programs are decrypted in their own mode";
     Error::Unauthentic(told.into())
 }

@@ -155,6 +155,30 @@ fn nodes_stop_computing_for_a_client_that_is_gone() {
 }
 
 #[test]
+fn nodes_stop_computing_for_a_request_that_another_thread_ends() {
+    let cluster = with_small_pieces();
+    let client = cluster.client();
+    client.generate(key("k", SLOW, &[Mode::Ctr])).expect("a key");
+    let before = computed_when_idle(&cluster);
+    let one = client.for_some_requests();
+    let ended = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ctr(&one, "k", &data(CHUNK)));
+        let computes = || cluster.nodes.iter().flatten().zip(&before).any(|(node, n)| node.computed_blocks() > *n);
+        cluster.wait_until(computes);
+        one.halt();
+        asked.join().expect("no panic")
+    });
+    assert!(matches!(ended, Err(Error::Ended)), "{:?}", ended.map(|(_, data)| data.len()));
+    for (after, before) in computed_when_idle(&cluster).into_iter().zip(before) {
+        // All of them would be computed if nobody noticed. How soon depends on the machine.
+        assert!(after - before < BLOCKS, "{after} blocks after {before}");
+    }
+    assert!(matches!(ctr(&one, "k", b"more"), Err(Error::Ended)), "it asks nothing any more");
+    let (first, ciphertext) = ctr(&client, "k", b"others go on").expect("encrypted");
+    assert_eq!(unctr(&client, "k", &first, &ciphertext).expect("decrypted"), b"others go on");
+}
+
+#[test]
 fn more_clients_than_the_memory_has_parts_are_served_in_turn() {
     let cluster = start(|_, limits| limits.memory_mib = 2 * limits.memory_per_request_mib);
     let client = cluster.client();

@@ -11,6 +11,7 @@ use polyclave_transport::TlsNet;
 use crate::Result;
 use crate::core::Core;
 use crate::error::system;
+use crate::operator::clock::now;
 use crate::material::preparation::{MOST_RUNS, Wanted};
 use crate::material::state::Material;
 use crate::material::{epoch, preparation, rotation, set_up};
@@ -179,6 +180,7 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
         Order::Beat(beat) => {
             hear(core, peer, beat.state);
             core.service.marks.note_holds(peer, beat.holds);
+            core.network.peers.note_clock(peer, beat.now, now());
             return core.service.marks.note_mark(peer, boot, beat.mark);
         }
         Order::Channel { serving, name } => {

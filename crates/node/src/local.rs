@@ -89,6 +89,21 @@ pub fn create_on(
     shared: Option<Shared<'_>>,
 ) -> Result<Local> {
     private::make_dir(dir).map_err(system)?;
+    let made = fill(dir, (protocol, threshold), ports, shared);
+    if made.is_err() {
+        // Nothing else is in it, and the next attempt needs the name. The first error is the one that counts.
+        let _ = std::fs::remove_dir_all(dir);
+    }
+    made
+}
+
+/// Makes everything in a new directory.
+fn fill(
+    dir: &Path,
+    (protocol, threshold): (&str, usize),
+    ports: &[u16],
+    shared: Option<Shared<'_>>,
+) -> Result<Local> {
     let workers = shared.map_or(1, |shared| shared.workers.max(1));
     let mut trial = [0; 4];
     random_bytes(&mut trial)?;

@@ -68,7 +68,9 @@ impl From<rustls::Error> for Broken {
             },
             AlertReceived(AlertDescription::AccessDenied) => NOT_ADMITTED.into(),
             AlertReceived(AlertDescription::CertificateExpired) => {
-                "it refused this party's certificate as expired or not yet valid; rotate it".into()
+                "by its clock this party's certificate has expired or is not yet valid; see whether the clocks here and there are right, else rotate the \
+                 certificate"
+                    .into()
             }
             AlertReceived(alert) => format!("it broke off TLS with alert {alert:?}"),
             InvalidMessage(_) => "its bytes are not TLS".into(),

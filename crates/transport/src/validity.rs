@@ -38,12 +38,15 @@ pub(crate) fn check(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(
 /// What [`check`] found, to follow a word on whose certificate it is.
 pub(crate) fn told(error: &CertificateError) -> Option<String> {
     match error {
-        CertificateError::ExpiredContext { not_after, .. } => {
-            Some(format!("certificate expired on {}; rotate it", date(*not_after)))
-        }
-        CertificateError::NotValidYetContext { not_before, .. } => Some(format!(
-            "certificate is not valid before {}; see whether all clocks are right",
-            date(*not_before)
+        CertificateError::ExpiredContext { time, not_after } => Some(format!(
+            "certificate expired on {}, and by the clock here it is {}; set this clock if it is wrong, else rotate the certificate",
+            date(*not_after),
+            date(*time)
+        )),
+        CertificateError::NotValidYetContext { time, not_before } => Some(format!(
+            "certificate is not valid before {}, and by the clock here it is {}; see whether all clocks are right",
+            date(*not_before),
+            date(*time)
         )),
         CertificateError::BadEncoding => Some("certificate is not an X.509 certificate in DER".into()),
         _ => None,

@@ -35,5 +35,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     approval.sign(&identity)?;
     save_approval(&approval, &arguments.file)?;
     say!("{} has signed it ({})", dir.name(), certificate_fingerprint(&identity.certificate()));
+    say!(
+        "Nodes count this signature only if their rules have this certificate as that of an approver. This command does not know the rules: if you \
+         are not sure, ask an operator (clients.toml, [[approver]])"
+    );
     Ok(ExitCode::SUCCESS)
 }

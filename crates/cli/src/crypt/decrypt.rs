@@ -4,10 +4,10 @@ use std::io::{Cursor, ErrorKind, Read};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC};
+use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUND};
 use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
-use super::{Common, envelope, initial_bytes, outcome, whole, written};
+use super::{Common, envelope, has_initial_block, initial_bytes, outcome, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -46,20 +46,33 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let common = &arguments.common;
-    common.check()?;
-    ensure!(arguments.iv.is_none() || common.has_initial_block(), "--iv is for ctr and cbc");
+    // Before the nodes are asked, if that is known.
+    common.mode.map_or(Ok(()), |mode| arguments.check(mode))?;
     let given = arguments.iv.as_deref().map(|text| hexadecimal("--iv", text)).transpose()?;
     let additional = common.additional()?;
-    common.check_nonce("--nonce-bytes", arguments.nonce_bytes.is_some())?;
     let client = common.client.open()?;
-    warn(common.mode.unwrap_or(Mode::Gcm));
+    let mode = match common.mode {
+        None if common.raw => Some(persist(&client, || true, || common.mode_of_key(&client))?),
+        named => named,
+    };
+    mode.iter().for_each(|mode| warn(*mode));
     let source = Source::new(&common.input);
     let again = || source.can_begin_anew() && can_be_taken_back();
-    persist(&client, again, || attempt(arguments, &source, &client, given.as_deref(), &additional))
+    persist(&client, again, || attempt((arguments, mode), &source, &client, given.as_deref(), &additional))
 }
 
+impl Arguments {
+    /// Refuses options that the mode does not have.
+    fn check(&self, mode: Mode) -> Result<()> {
+        self.common.check(mode)?;
+        ensure!(self.iv.is_none() || has_initial_block(mode), "--iv is for ctr and cbc");
+        self.common.check_nonce(mode, "--nonce-bytes", self.nonce_bytes.is_some())
+    }
+}
+
+/// Without a mode a sealed file or a file in an envelope says what it is, and anything else is what the key is for.
 fn attempt(
-    arguments: &Arguments,
+    (arguments, mode): (&Arguments, Option<Mode>),
     source: &Source,
     client: &Client,
     given: Option<&[u8]>,
@@ -71,28 +84,42 @@ fn attempt(
         None => common.key.clone(),
     };
     let mut input = source.open()?;
-    let is_named = matches!(common.mode, None | Some(Mode::Gcm | Mode::Envelope)) && !common.raw;
-    let beginning = if is_named { beginning(&mut input)? } else { Vec::new() };
-    let is_envelope = is_named && beginning == ENVELOPE_MAGIC;
+    let says_itself = matches!(mode, None | Some(Mode::Gcm | Mode::Envelope)) && !common.raw;
+    let beginning = if says_itself { beginning(&mut input)? } else { Vec::new() };
+    let is_envelope = says_itself && beginning == ENVELOPE_MAGIC;
     if is_envelope {
-        ensure!(common.mode != Some(Mode::Gcm), "this is a file in an envelope, not a sealed file of gcm");
+        ensure!(mode != Some(Mode::Gcm), "this is a file in an envelope, not a sealed file of gcm");
         ensure!(
             !common.has_additional(),
             "this is a file in an envelope, which has a header and no additional data"
         );
         return envelope::open(common, beginning, input, client);
     }
-    ensure!(common.mode != Some(Mode::Envelope), "this is no file in an envelope, or its beginning is lost");
+    let is_sealed = [MAGIC, MAGIC_BOUND].iter().any(|magic| beginning == magic[..]);
+    let mode = match mode {
+        Some(mode) => mode,
+        None if is_sealed => Mode::Gcm,
+        None => common.mode_of_key(client)?,
+    };
+    arguments.check(mode)?;
+    if says_itself && mode == Mode::Gcm {
+        ensure!(is_sealed, "this is no sealed file, or its beginning is lost; for plain formats of other programs give --raw");
+        ensure!(
+            beginning != MAGIC_BOUND || common.has_additional(),
+            "this file was sealed with additional data: give the same (--aad)"
+        );
+    }
+    ensure!(mode != Mode::Envelope, "this is no file in an envelope, or its beginning is lost");
     let mut output = Output::begin(common.output.as_deref(), Readers::Owner, common.force)?;
-    let initial = match (common.has_initial_block(), given) {
+    let initial = match (has_initial_block(mode), given) {
         (false, _) => Vec::new(),
         (true, Some(given)) => {
-            let bytes = initial_bytes(client, key, common.initial_mode())?;
+            let bytes = initial_bytes(client, key, mode)?;
             ensure!(given.len() == bytes, "--iv has {} bytes; this key takes {bytes}", given.len());
             given.to_vec()
         }
         (true, None) => {
-            let mut first = vec![0; initial_bytes(client, key, common.initial_mode())?];
+            let mut first = vec![0; initial_bytes(client, key, mode)?];
             input.read_exact(&mut first).map_err(|e| match e.kind() {
                 ErrorKind::UnexpectedEof => anyhow!(
                     "the input is shorter than the initial block that it begins with; if that is elsewhere, give it as --iv"
@@ -111,18 +138,17 @@ fn attempt(
     let bar = progress(input.len());
     let mut tell = |done| bar.set_position(done);
     let to = &mut output;
-    let mode = common.mode.unwrap_or(Mode::Gcm);
     let done = match mode {
         Mode::Gcm if !common.raw => {
-            let mut whole = Cursor::new(beginning).chain(input);
-            client.open_bound(key, additional.first().map(Vec::as_slice), &mut whole, to, &mut tell)
+            let mut all = Cursor::new(beginning).chain(input);
+            client.open_bound(key, additional.first().map(Vec::as_slice), &mut all, to, &mut tell)
         }
         Mode::Gcm => client.decrypt_gcm(key, &how, &mut input.seekable()?, to, &mut tell),
         Mode::Ccm => client
-            .decrypt_ccm(key, &how, &whole(&mut input, MOST_CHAINED + how.nonce_bytes + how.tag_bytes)?)
+            .decrypt_ccm(key, &how, &whole(&mut Cursor::new(beginning).chain(input), MOST_CHAINED + how.nonce_bytes + how.tag_bytes)?)
             .and_then(|message| written(to, &message)),
         Mode::Siv => client
-            .decrypt_siv(key, additional, &whole(&mut input, MOST_CHAINED + how.tag_bytes)?)
+            .decrypt_siv(key, additional, &whole(&mut Cursor::new(beginning).chain(input), MOST_CHAINED + how.tag_bytes)?)
             .and_then(|message| written(to, &message)),
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
         Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),

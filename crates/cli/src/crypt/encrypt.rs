@@ -9,7 +9,7 @@ use polyclave_client::{AeadEncryption, Client};
 use polyclave_config::private::Draft;
 use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
-use super::{Common, envelope, outcome, whole, written};
+use super::{Common, envelope, has_initial_block, outcome, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -53,8 +53,8 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let common = &arguments.common;
-    common.check()?;
-    ensure!(arguments.iv_out.is_none() || common.has_initial_block(), "--iv-out is for ctr and cbc");
+    // Before the nodes are asked, if that is known.
+    common.mode.map_or(Ok(()), |mode| arguments.check(mode))?;
     if let Some(path) = arguments.iv_out.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
         ensure!(
             common.force,
@@ -63,7 +63,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         );
     }
     let additional = common.additional()?;
-    common.check_nonce("--nonce", arguments.nonce.is_some())?;
     let nonce = arguments.nonce.as_deref().map(|text| hexadecimal("--nonce", text)).transpose()?;
     let client = common.client.open()?;
     let source = Source::new(&common.input);
@@ -71,14 +70,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let additional = (&additional[..], nonce.as_deref());
     let mode = match common.mode {
         Some(mode) => mode,
-        None if common.raw || common.has_additional() => Mode::Gcm,
-        None => persist(&client, || true, || default_mode(&client, &common.key))?,
+        None => persist(&client, || true, || common.mode_of_key(&client))?,
     };
+    arguments.check(mode)?;
     warn(mode);
-    ensure!(
-        arguments.header.is_none() || mode == Mode::Envelope,
-        "--header is for keys of the mode envelope"
-    );
     let header = arguments.header.as_deref().unwrap_or_default();
     persist(&client, again, || match mode {
         Mode::Envelope => envelope::write(common, header, &source, &client),
@@ -86,10 +81,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
-/// What a key is for, of what needs no further word.
-fn default_mode(client: &Client, key: &str) -> Result<Mode> {
-    let modes = client.info(key)?.properties.modes;
-    Ok(if modes.contains(&Mode::Envelope) { Mode::Envelope } else { Mode::Gcm })
+impl Arguments {
+    /// Refuses options that the mode does not have.
+    fn check(&self, mode: Mode) -> Result<()> {
+        self.common.check(mode)?;
+        ensure!(self.iv_out.is_none() || has_initial_block(mode), "--iv-out is for ctr and cbc");
+        self.common.check_nonce(mode, "--nonce", self.nonce.is_some())?;
+        ensure!(self.header.is_none() || mode == Mode::Envelope, "--header is for keys of the mode envelope");
+        Ok(())
+    }
 }
 
 fn attempt(

@@ -50,6 +50,7 @@ fn two_people_approve_that_a_key_is_deleted() {
     }
     place.run("key list");
     let signed = place.run("approval sign a.approval --client ann");
+    assert!(signed.contains("only if their rules have this certificate"), "{signed}");
     assert!(
         signed.contains("delete the key \"payroll\"") && signed.contains("ann has signed it"),
         "{signed}"

@@ -29,4 +29,5 @@ mod shipped;
 mod tokenize;
 mod trust;
 mod verified_service;
+mod words;
 mod workers;

@@ -126,9 +126,13 @@ fn each_operator_reshares_at_their_node_and_clients_follow_once_they_have_compar
     place.write("try/node-4/clients.toml", &place.read("try/node-1/clients.toml"));
     let told = place.fails("client join try/client new.toml");
     assert!(told.contains("--expect"), "{told}");
+    let before = place.read("try/client/cluster.toml");
     place.run(&format!("client join try/client new.toml --expect {expected}"));
     let _nodes = started(&trial, &[1, 2, 4]);
     serves(&trial);
+    place.write("try/client/cluster.toml", &before);
+    let told = place.fails("random 16");
+    assert!(told.contains("polyclave client join") && !told.contains("same settings"), "{told}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn works_at(cluster: &TestCluster, fill: &dyn Fn()) {
     }
     let mut of_another_key = one.clone();
     of_another_key[KEY] ^= 1;
-    refused(open(&client, "files", &of_another_key), Reason::NoSuchKey, "made under another key");
+    refused(open(&client, "files", &of_another_key), Reason::NoSuchKey, "was not made under the key 'files'");
     fill();
     unauthentic(open(&client, "files", &one[..one.len() - 1]));
     fill();

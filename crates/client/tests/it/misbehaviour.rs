@@ -1,10 +1,14 @@
 //! Clients that break the order of steps, lie about lengths, send garbage, hang up or fall silent.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::common::messages::gcm;
+use crate::common::fake::{FakeNode, Say};
+use crate::common::messages::{gcm, seal};
 use crate::common::raw::{Raw, request, use_of};
 use crate::common::{TestCluster, data, key};
+use polyclave_client::{Client, Error};
 use polyclave_transport::wire::{
     self, CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
 };
@@ -374,4 +378,32 @@ fn silence_and_slowness_end_within_the_limits_and_hold_nobody_else_up() {
     let mut raw = Raw::call(&cluster);
     raw.tell_all(&using(Use::CtrEncrypt));
     assert!(raw.replies().iter().all(accepted));
+}
+
+/// Whatever a request waits for, its caller can end it.
+#[test]
+fn a_request_to_nodes_that_say_nothing_ends_when_its_caller_ends_it() {
+    let cluster = TestCluster::define(3, 1);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let silent = |node| {
+        let asked = asked.clone();
+        FakeNode::start(&cluster, node, move |_| {
+            asked.fetch_add(1, Relaxed);
+            Say::Nothing
+        })
+    };
+    let _nodes: Vec<FakeNode> = (0..3).map(silent).collect();
+    let client = cluster.client();
+    let seal = |client: &Client| seal(client, "k", b"a secret").map(drop);
+    let show = |client: &Client| client.info("k").map(drop);
+    for work in [&seal as &(dyn Fn(&Client) -> polyclave_client::Result<()> + Sync), &show] {
+        let (one, before) = (client.for_some_requests(), asked.load(Relaxed));
+        let ended = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| work(&one));
+            cluster.wait_until(|| asked.load(Relaxed) > before);
+            one.halt();
+            asking.join().expect("no panic")
+        });
+        assert!(matches!(ended, Err(Error::Ended)), "{ended:?}");
+    }
 }

@@ -16,14 +16,19 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway").canonicalize().expect("it is there")
 }
 
-/// Runs a program with the gateway's address and token, and looks for its last line.
-fn prints(command: &mut Command, key: &str, line: &str) {
+/// Runs a program with the gateway's address and token. Returns whether it succeeds, and what it prints on both streams.
+fn ran(command: &mut Command, key: &str) -> (bool, String) {
     let world = World::shared();
     command.env("VAULT_ADDR", format!("http://{}", world.address())).env("VAULT_TOKEN", &world.root);
     let output = ended(command.arg(key), PATIENCE).expect("it is installed and ends");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success() && out.lines().any(|printed| printed == line), "{out}\n{err}");
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
+}
+
+/// The same, and looks for its last line.
+fn prints(command: &mut Command, key: &str, line: &str) {
+    let (succeeds, printed) = ran(command, key);
+    assert!(succeeds && printed.lines().any(|printed| printed == line), "{printed}");
 }
 
 #[test]
@@ -38,6 +43,13 @@ fn hvac_runs_unchanged() {
     let mut command = Command::new(&python);
     command.arg(examples().join("python/run.py"));
     prints(&mut command, "of-python", "python: the messages came back");
+    // A key that was there before is not touched.
+    let world = World::shared();
+    world.done("POST", "/v1/transit/keys/kept", serde_json::Value::Null);
+    let mut command = Command::new(&python);
+    let (succeeds, printed) = ran(command.arg(examples().join("python/run.py")), "kept");
+    assert!(!succeeds && printed.contains("there is already a key kept"), "{printed}");
+    world.done("GET", "/v1/transit/keys/kept", serde_json::Value::Null);
     let mut command = Command::new(python);
     command.arg(examples().join("python/tokens.py"));
     prints(&mut command, "shop", "python: the values came back");

@@ -129,7 +129,11 @@ impl Keys {
             }
             _ => {
                 self.get(name)?;
-                format!("this was made under another key that was named '{name}'")
+                format!(
+                    "this was not made under the key '{name}', but under one with the id {}: name that key. (If it had this name before, it was \
+                     deleted)",
+                    hex::encode(id)
+                )
             }
         };
         Err(Refusal::new(Reason::NoSuchKey, told))

@@ -2,7 +2,7 @@
 //!
 //! Certificates have dates, and every node judges them by its own clock. With a wrong clock, or with certificates that nobody rotated in
 //! time, a node refuses all others, or they refuse it, while existing connections continue. So a node checks the dates itself and reports
-//! what does not fit.
+//! what does not fit. It also compares its clock with those of its peers, which they tell with every beat: keys, approvals and sessions end by it, too.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,6 +12,10 @@ use polyclave_transport::{CertificateDer, expiry};
 use time::OffsetDateTime;
 
 use crate::Result;
+use crate::core::Core;
+
+/// The most by which clocks differ that the network sets, and more: in seconds.
+const MOST_APART: i64 = 300;
 
 /// The validity period of a certificate.
 type Span = (SystemTime, SystemTime);
@@ -56,14 +60,13 @@ impl Dates {
         }
     }
 
-    /// Reports that clock and certificates do not fit, whenever that changes.
-    pub(crate) fn watch(&self, told: &mut Option<String>) {
-        let misfit = self.misfit(SystemTime::now());
+    /// Reports what does not fit, whenever that changes.
+    pub(crate) fn watch(misfit: Option<String>, told: &mut Option<String>) {
         metrics::gauge!("polyclave_clock_fits").set(if misfit.is_none() { 1.0 } else { 0.0 });
         if *told != misfit {
             match &misfit {
                 Some(misfit) => tracing::error!("{misfit}"),
-                None => tracing::info!("clock and certificates fit again"),
+                None => tracing::info!("the clock fits again"),
             }
             *told = misfit;
         }
@@ -97,6 +100,41 @@ impl Dates {
                 misfits.join(", ")
             )
         })
+    }
+}
+
+/// What is wrong if this node's clock differs from those of most peers that it hears. `ahead` has their names, and by how many seconds this clock is
+/// ahead of each.
+fn apart(ahead: &[(&str, i64)]) -> Option<String> {
+    let far: Vec<String> = ahead
+        .iter()
+        .filter(|(_, seconds)| seconds.abs() > MOST_APART)
+        .map(|(name, seconds)| {
+            let (minutes, how) = (seconds.abs() / 60, if *seconds > 0 { "ahead of" } else { "behind" });
+            format!("{minutes} minutes {how} that of {name}")
+        })
+        .collect();
+    (2 * far.len() > ahead.len()).then(|| {
+        format!(
+            "its clock differs from those of most nodes that it hears: it is {}. Set the clock that is wrong (run NTP); certificates, approvals \
+             and the ends of keys are judged by it",
+            far.join(", ")
+        )
+    })
+}
+
+impl Core {
+    /// What is wrong with this node's clock, as far as certificates and peers show it.
+    pub(crate) fn clock_misfit(&self) -> Option<String> {
+        self.dates.misfit(SystemTime::now()).or_else(|| self.clock_apart())
+    }
+
+    /// The same, as far as peers show it.
+    pub(crate) fn clock_apart(&self) -> Option<String> {
+        let ahead = self.network.peers.ahead();
+        let ahead: Vec<(&str, i64)> =
+            ahead.iter().map(|(peer, seconds)| (self.members.name_of(*peer), *seconds)).collect();
+        apart(&ahead)
     }
 }
 
@@ -149,6 +187,17 @@ mod tests {
             "{told}"
         );
         assert!(dates.fitting(at(1370)).is_empty(), "nobody lets it in");
+    }
+
+    #[test]
+    fn a_clock_that_differs_from_most_is_told_and_one_that_a_single_peer_has_is_not() {
+        let hour = 3600;
+        for fits in [&[][..], &[("b", 10), ("c", -MOST_APART)], &[("b", 3 * hour), ("c", 0)]] {
+            assert_eq!(apart(fits), None, "{fits:?}");
+        }
+        let told = apart(&[("b", 3 * hour), ("c", 3 * hour + 60), ("d", 2)]).expect("most differ");
+        assert!(told.contains("180 minutes ahead of that of b, 181 minutes ahead of that of c"), "{told}");
+        assert!(apart(&[("b", -2 * hour)]).expect("it does").contains("120 minutes behind that of b"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::material::rotation;
 use crate::material::set_up::Leader;
 use crate::operator::audit::Event;
 use crate::operator::certificates::Watch;
-use crate::operator::clock::now;
+use crate::operator::clock::{Dates, now};
 use crate::requests::channels::PING_EVERY;
 use crate::store::Store;
 use crate::threads::POLL_INTERVAL;
@@ -74,7 +74,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             taking::log(core);
             core.logbook.settle(&mut noted);
             core.material.strategy.settle(&core.material);
-            core.dates.watch(&mut misfit);
+            Dates::watch(core.clock_misfit(), &mut misfit);
             certificates.look(&core.dates, &core.rules, core.warn_days);
             metrics::gauge!("polyclave_store_damaged")
                 .set(f64::from(u8::from(core.store.file_damage().is_some())));

@@ -37,6 +37,9 @@ impl Core {
         {
             return Some(misfit);
         }
+        if let Some(apart) = self.clock_apart() {
+            return Some(apart);
+        }
         if let Err(refusal) = self.material.context() {
             return Some(self.members.told(refusal.message));
         }

@@ -2,7 +2,7 @@
 //! while: certificates, and the numbers of keys.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use polyclave_transport::wire::{
@@ -53,7 +53,7 @@ pub(crate) fn report(core: &Core, client: &Client) -> Result<Reply, Refusal> {
         why_missing: core.why_missing().into_iter().collect(),
         corrects: core.service.strategy.corrects(),
         quarantine: core.material.quarantined().map(|quarantine| quarantine.reason),
-        clock: core.dates.misfit(SystemTime::now()),
+        clock: core.clock_misfit(),
         checks_failed: core.material.guesses().failed,
         audit: audit.map(|(number, hash)| AuditEnd { number, hash }),
         audit_failure: core.logbook.failure(),

@@ -11,7 +11,7 @@ use polyclave_transport::{Identity, Limits, Mesh, Node};
 use polyclave_protocol::Party;
 use polyclave_transport::TlsNet;
 
-use super::orders::{Greeting, Order, State, control_stream};
+use super::orders::{Beat, Greeting, Order, State, control_stream};
 use super::registry::BEAT_EVERY;
 use crate::Running;
 use crate::local::create;
@@ -57,7 +57,33 @@ fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
         orders.iter().for_each(|order| wire::send(&mut net, peer, order).expect("sent"));
         net
     };
-    Party::all(4).skip(1).map(order).collect()
+    let nodes = dir.cluster().expect("readable").expect("in one").nodes();
+    Party::all(nodes).skip(1).map(order).collect()
+}
+
+#[test]
+fn a_node_whose_clock_differs_from_that_of_most_peers_is_not_ready_and_says_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let local = create(&dir.path().join("cluster"), "spdz-lt", 2, 1).expect("a cluster");
+    let open = |node: usize| NodeDir::open(&local.nodes[node]).expect("its directory");
+    let mut nodes: Vec<Running> = (0..2).map(|n| Running::start(open(n)).expect("started")).collect();
+    let until = Instant::now() + PATIENCE;
+    while !nodes.iter().all(|node| node.status().set_up) {
+        assert!(Instant::now() < until, "no common secrets");
+        thread::sleep(BEAT_EVERY / 5);
+    }
+    drop(nodes.remove(0));
+    let later = crate::operator::clock::now() + 3 * 3600;
+    let beat = Order::Beat(Beat { now: later, ..Beat::default() });
+    let _streams = order_all(&open(0), &[beat]);
+    loop {
+        let told = nodes[0].why_not_ready().unwrap_or_default();
+        if told.contains("minutes behind that of node-1") {
+            break;
+        }
+        assert!(Instant::now() < until, "{told:?}");
+        thread::sleep(BEAT_EVERY / 5);
+    }
 }
 
 #[test]

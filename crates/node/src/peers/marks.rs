@@ -18,6 +18,7 @@ use std::time::Duration;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal};
 
+use crate::operator::clock::now;
 use crate::error::{of_store, system};
 use crate::members::Members;
 use crate::peers::network::Network;
@@ -59,7 +60,7 @@ impl Marks {
     pub(crate) fn beat_to(&self, peer: Party, state: State) -> Beat {
         // If the store cannot be read, the beat has no marks. Whoever needs the store reports why.
         let mark = self.store.mark().unwrap_or_default();
-        Beat { state, mark, holds: self.held_of(peer) }
+        Beat { state, mark, holds: self.held_of(peer), now: now() }
     }
 
     /// The latest change of a peer's store that this node remembers durably.

@@ -51,6 +51,8 @@ pub(crate) struct Beat {
     pub(crate) mark: Mark,
     /// The latest change of the peer's store that the sender remembers durably.
     pub(crate) holds: u64,
+    /// The sender's clock, in seconds since 1970.
+    pub(crate) now: u64,
 }
 
 /// What a node tells its peers about itself with every beat.
@@ -126,7 +128,7 @@ mod tests {
     #[test]
     fn orders_come_back_and_others_are_refused() {
         let mark = Mark { number: 1 << 40 | 7, value: [9; 16] };
-        let beat = |state| Order::Beat(Beat { state, mark, holds: 1 << 50 | 3 });
+        let beat = |state| Order::Beat(Beat { state, mark, holds: 1 << 50 | 3, now: 1 << 31 });
         let orders = [
             Order::Beat(Beat::default()),
             beat(State { epoch: [3; 32], quarantined: true, prepared: true, ..State::default() }),

@@ -68,6 +68,8 @@ struct Known {
     holds: u64,
     /// As [`Greeting::lists`](super::orders::Greeting::lists).
     lists: [u8; 32],
+    /// By how many seconds this node's clock was ahead of the peer's at its last beat.
+    ahead: Option<i64>,
 }
 
 impl Peers {
@@ -150,6 +152,17 @@ impl Peers {
     /// Remembers what a peer says in a beat.
     pub(crate) fn note_state(&self, peer: Party, state: State) {
         self.known()[peer.index()].state = state;
+    }
+
+    /// Remembers the clock of a peer, in seconds since 1970, and this node's at the same moment.
+    pub(crate) fn note_clock(&self, peer: Party, theirs: u64, ours: u64) {
+        self.known()[peer.index()].ahead = i64::try_from(ours).ok().zip(i64::try_from(theirs).ok()).map(|(a, b)| a - b);
+    }
+
+    /// By how many seconds this node's clock is ahead of those of the peers that it hears.
+    pub(crate) fn ahead(&self) -> Vec<(Party, i64)> {
+        let (heard, known) = (PartySet::from_bits(self.heard.load(Relaxed)), self.known());
+        heard.iter().filter_map(|peer| Some((peer, known[peer.index()].ahead?))).collect()
     }
 
     /// Remembers up to which of this node's marks a peer says that it holds them.

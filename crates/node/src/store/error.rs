@@ -97,6 +97,16 @@ pub enum StoreError {
         /// The damaged thing.
         what: String,
     },
+    /// A backup that cannot be opened.
+    #[error(
+        "the backup {} cannot be opened with this key. Give the key file that it was made with (`node backup --key`). If this is the right one, \
+         the backup was cut or altered: take another backup",
+        path.display()
+    )]
+    BadBackup {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file of the store is not what was written: nothing in it is used any more.
     #[error(
         "the store {file} is damaged ({detail}). Stop this node, see whether its disk is broken, and restore the node from a backup \

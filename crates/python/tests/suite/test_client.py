@@ -107,6 +107,18 @@ def test_refusals_are_told_apart(client, keys):
         client.encrypt("poor", bytes(1000), mode="ctr")
 
 
+def test_errors_do_not_name_options_of_the_command_line(client, keys):
+    bound = client.seal(keys("gcm"), b"a secret", aad=b"row")
+    for work in [
+        lambda: client.open(keys("gcm"), bound),
+        lambda: client.open(keys("gcm"), b"no sealed file at all"),
+        lambda: client.encrypt(keys("gcm"), b"a secret", nonce=bytes(12)),
+    ]:
+        with pytest.raises(polyclave.Error) as raised:
+            work()
+        assert "--" not in str(raised.value)
+
+
 @pytest.mark.parametrize("words", [{"modes": ["xts"]}, {"usage": ["dance"]}, {"cipher": "rot13"}], ids=str)
 def test_unknown_words_are_refused_before_the_nodes_are_asked(client, words):
     with pytest.raises(polyclave.Misuse):

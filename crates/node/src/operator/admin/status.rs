@@ -43,7 +43,7 @@ pub struct Status {
     pub ready: bool,
     /// Why it cannot serve requests.
     pub why_not_ready: Option<String>,
-    /// Contradictions between its clock and the nodes' certificates.
+    /// What does not fit of its clock: with the nodes' certificates, or with the clocks of most peers.
     pub clock: Option<String>,
     /// Whether the nodes have agreed on their common secrets.
     pub set_up: bool,
@@ -138,7 +138,7 @@ impl Core {
             adversary: self.service.config.promise(),
             ready: self.is_ready(),
             why_not_ready: self.why_not_ready(),
-            clock: self.dates.misfit(std::time::SystemTime::now()),
+            clock: self.clock_misfit(),
             set_up: status.set_up,
             connected: names(true),
             missing: names(false),

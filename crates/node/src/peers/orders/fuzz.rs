@@ -16,7 +16,7 @@ fn state() -> State {
 fn no_order_of_a_peer_panics_and_what_is_read_comes_back() {
     let (name, mark) = ([9; 16], Mark { number: 1 << 40, value: [5; 16] });
     let orders = [
-        Order::Beat(Beat { state: state(), mark, holds: 77 }),
+        Order::Beat(Beat { state: state(), mark, holds: 77, now: 1 << 31 }),
         Order::Channel { serving: PartySet::all(3), name },
         Order::SetUp { name },
         Order::Renew { name },

@@ -102,7 +102,7 @@ pub(in super::super) fn verify(file: &Path, from: impl BufRead, key: &Secret) ->
             }
             Frame::Record(record, sealed) => {
                 let (table, seal) = records.as_ref().ok_or_else(|| damaged(file))?;
-                seal.open(table.name(), record, sealed)?;
+                seal.open(table.name(), record, sealed).map_err(|_| damaged(file))?;
                 marked |= *table == Table::Meta && record == MARKER;
             }
             Frame::End(_) => {}
@@ -221,5 +221,5 @@ fn table(name: &str) -> Option<Table> {
 }
 
 fn damaged(file: &Path) -> StoreError {
-    StoreError::corrupt(format!("the backup {}", file.display()))
+    StoreError::BadBackup { path: file.into() }
 }

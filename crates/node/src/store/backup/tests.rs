@@ -114,7 +114,8 @@ fn nothing_is_written_over_and_nothing_of_a_damaged_backup() {
     let existing = restore(&made.path("backup"), &backup_key(), made.node.path());
     assert!(matches!(existing, Err(StoreError::Exists { .. })));
     let wrong = restore(&made.path("backup"), &Secret::from_bytes([4; 32]), &path);
-    assert!(matches!(wrong, Err(StoreError::Corrupt { .. })));
+    let told = wrong.expect_err("another key").to_string();
+    assert!(told.contains("key file that it was made with") && !told.contains("restore this node"), "{told}");
     let bytes = fs::read(made.path("backup")).expect("read");
     let before = fs::read_dir(made.dir.path()).expect("a directory").count();
     for at in [0, 20, 40, bytes.len() / 2, bytes.len() - 1] {
@@ -122,12 +123,12 @@ fn nothing_is_written_over_and_nothing_of_a_damaged_backup() {
         flipped[at] ^= 1;
         fs::write(made.path("backup"), &flipped).expect("written");
         let error = restore(&made.path("backup"), &backup_key(), &path);
-        assert!(matches!(error, Err(StoreError::Corrupt { .. })), "{at}");
+        assert!(matches!(error, Err(StoreError::BadBackup { .. })), "{at}");
     }
     for len in [0, 10, 32, 1000, 32 + (64 << 10) + 16, bytes.len() - 1] {
         fs::write(made.path("backup"), &bytes[..len]).expect("written");
         let error = restore(&made.path("backup"), &backup_key(), &path);
-        assert!(matches!(error, Err(StoreError::Corrupt { .. })), "{len}");
+        assert!(matches!(error, Err(StoreError::BadBackup { .. })), "{len}");
     }
     assert!(!path.exists());
     assert_eq!(fs::read_dir(made.dir.path()).expect("a directory").count(), before);

@@ -1,0 +1,54 @@
+//! What people are told who did something that cannot be, and what commands find out by themselves.
+
+use std::process::Command;
+
+use crate::common::{Place, free_ports};
+
+#[test]
+fn encryption_and_decryption_take_the_mode_of_the_key() {
+    let place = Place::new();
+    let _cluster = place.cluster();
+    place.write("f", b"a message");
+    for (mode, raw) in [("siv", ""), ("ccm", ""), ("ctr", " --raw"), ("gcm", " --raw"), ("gcm", "")] {
+        let key = format!("{mode}{}", raw.len());
+        place.run(&format!("key generate {key} --modes {mode}"));
+        place.run(&format!("encrypt --key {key} f f.{key}{raw}"));
+        place.run(&format!("decrypt --key {key} f.{key} g --force{raw}"));
+        assert_eq!(place.read("g"), b"a message", "{key}");
+    }
+    let told = place.fails("encrypt --key ctr6 f out");
+    assert!(told.contains("ctr authenticates nothing") && told.contains("--raw"), "{told}");
+    let told = place.fails("decrypt --key gcm0 f out");
+    assert!(told.contains("no sealed file") && told.contains("--raw"), "{told}");
+    let told = place.fails("encrypt --key siv0 f out --iv-out iv");
+    assert!(told.contains("--iv-out is for ctr and cbc"), "{told}");
+}
+
+#[test]
+fn a_file_of_another_key_is_not_said_to_be_of_one_that_had_this_name() {
+    let place = Place::new();
+    let _cluster = place.cluster();
+    place.write("f", b"a message");
+    place.run("key generate payroll");
+    place.run("key generate gm");
+    place.run("encrypt --key payroll f f.sealed");
+    let told = place.fails("decrypt --key gm f.sealed g");
+    assert!(told.contains("was not made under the key 'gm'") && !told.contains("that was named"), "{told}");
+}
+
+#[test]
+fn a_command_without_a_client_names_the_variable() {
+    for arguments in [&["key", "list"][..], &["approval", "sign", "f"], &["dashboard"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_polyclave"));
+        let output = command.args(arguments).env_remove("POLYCLAVE_CLIENT").output().expect("it runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && told.contains("POLYCLAVE_CLIENT"), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn a_cluster_that_cannot_be_made_leaves_no_directory() {
+    let (place, port) = (Place::new(), free_ports(1)[0]);
+    place.fails(&format!("cluster new try --workers 2 --store postgresql://nobody@127.0.0.1:{port}/none"));
+    assert!(!place.path("try").exists());
+}
