@@ -161,7 +161,6 @@ impl Common {
     fn first_tweak(&self) -> Result<Vec<u8>> {
         self.tweak.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--tweak", text))
     }
-
 }
 
 /// Whether the output of a mode begins with a block that is not encrypted.

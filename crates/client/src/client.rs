@@ -388,7 +388,8 @@ impl Client {
         }
         self.keep_some(net, settled);
         outcomes.sort_by_key(|(party, _)| *party);
-        let ended = |(party, outcome): (Party, Result<T>)| (party, outcome.map_err(|e| self.unless_halted(e)));
+        let ended =
+            |(party, outcome): (Party, Result<T>)| (party, outcome.map_err(|e| self.unless_halted(e)));
         outcomes.into_iter().map(ended).collect()
     }
 

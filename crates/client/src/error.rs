@@ -39,7 +39,9 @@ pub enum Error {
         peer: Option<Party>,
     },
     /// The request was under way, or was to begin, when its caller ended it ([`Client::halt`](crate::Client::halt)).
-    #[error("the request was ended by its caller; if it was to make or change a key, look whether the nodes have done so")]
+    #[error(
+        "the request was ended by its caller; if it was to make or change a key, look whether the nodes have done so"
+    )]
     Ended,
     /// The client only writes down what it would ask for ([`Client::drafting`](crate::Client::drafting)), and has done so.
     #[error("nothing was asked of the nodes: the request for approval is written")]

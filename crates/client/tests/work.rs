@@ -163,7 +163,8 @@ fn nodes_stop_computing_for_a_request_that_another_thread_ends() {
     let one = client.for_some_requests();
     let ended = std::thread::scope(|scope| {
         let asked = scope.spawn(|| ctr(&one, "k", &data(CHUNK)));
-        let computes = || cluster.nodes.iter().flatten().zip(&before).any(|(node, n)| node.computed_blocks() > *n);
+        let computes =
+            || cluster.nodes.iter().flatten().zip(&before).any(|(node, n)| node.computed_blocks() > *n);
         cluster.wait_until(computes);
         one.halt();
         asked.join().expect("no panic")

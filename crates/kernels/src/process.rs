@@ -88,11 +88,7 @@ impl<T> PerProcess<T> {
         let (mut place, mut parent) = (&self.0, None);
         loop {
             let found = place.get_or_init(|| {
-                Box::new(Generation {
-                    process,
-                    value: ManuallyDrop::new(make(parent)),
-                    next: OnceBox::new(),
-                })
+                Box::new(Generation { process, value: ManuallyDrop::new(make(parent)), next: OnceBox::new() })
             });
             if found.process == process {
                 return &found.value;

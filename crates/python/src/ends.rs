@@ -36,9 +36,12 @@ impl Watch {
     /// Tells the program how far the request is.
     pub(crate) fn tell(&self, done: u64) {
         let Some(progress) = &self.progress else { return };
-        let mut raised = self.raised.lock();
-        if raised.is_none() {
-            *raised = Python::attach(|py| progress.call1(py, (done,))).err();
+        // Nobody waits for the interpreter with this lock: another thread of the request may wait for the lock with the interpreter.
+        if self.raised.lock().is_some() {
+            return;
+        }
+        if let Err(e) = Python::attach(|py| progress.call1(py, (done,))) {
+            *self.raised.lock() = Some(e);
         }
     }
 
@@ -54,7 +57,9 @@ impl Watch {
     /// The outcome of the request, if the program's own function has not failed at its end.
     pub(crate) fn outcome<T>(&self, outcome: Result<T>) -> Result<T> {
         match self.raised.lock().take() {
-            Some(error) => Err(Error::Io { what: "cannot tell the progress", error: io::Error::other(error) }),
+            Some(error) => {
+                Err(Error::Io { what: "cannot tell the progress", error: io::Error::other(error) })
+            }
             None => outcome,
         }
     }

@@ -161,7 +161,9 @@ impl TlsNet {
     /// How long to sleep of a time that is left. An error if nothing is to be waited for any more.
     fn nap(&self, left: Duration) -> Result<Option<Timespec>> {
         let nap = match &self.halt {
-            Some(halt) if halt.is_halted() => return Err(Error::System("its caller ended the request".into())),
+            Some(halt) if halt.is_halted() => {
+                return Err(Error::System("its caller ended the request".into()));
+            }
             Some(_) => left.min(LOOK),
             None => left,
         };

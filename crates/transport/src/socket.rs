@@ -268,7 +268,9 @@ impl Socket {
     fn refuse_child(&self) -> Result<(), Broken> {
         match self.is_own() {
             true => Ok(()),
-            false => Err(Broken::Closed("the connection belongs to the process that this one was forked from".into())),
+            false => Err(Broken::Closed(
+                "the connection belongs to the process that this one was forked from".into(),
+            )),
         }
     }
 

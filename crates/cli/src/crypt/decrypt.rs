@@ -103,7 +103,10 @@ fn attempt(
     };
     arguments.check(mode)?;
     if says_itself && mode == Mode::Gcm {
-        ensure!(is_sealed, "this is no sealed file, or its beginning is lost; for plain formats of other programs give --raw");
+        ensure!(
+            is_sealed,
+            "this is no sealed file, or its beginning is lost; for plain formats of other programs give --raw"
+        );
         ensure!(
             beginning != MAGIC_BOUND || common.has_additional(),
             "this file was sealed with additional data: give the same (--aad)"
@@ -145,10 +148,21 @@ fn attempt(
         }
         Mode::Gcm => client.decrypt_gcm(key, &how, &mut input.seekable()?, to, &mut tell),
         Mode::Ccm => client
-            .decrypt_ccm(key, &how, &whole(&mut Cursor::new(beginning).chain(input), MOST_CHAINED + how.nonce_bytes + how.tag_bytes)?)
+            .decrypt_ccm(
+                key,
+                &how,
+                &whole(
+                    &mut Cursor::new(beginning).chain(input),
+                    MOST_CHAINED + how.nonce_bytes + how.tag_bytes,
+                )?,
+            )
             .and_then(|message| written(to, &message)),
         Mode::Siv => client
-            .decrypt_siv(key, additional, &whole(&mut Cursor::new(beginning).chain(input), MOST_CHAINED + how.tag_bytes)?)
+            .decrypt_siv(
+                key,
+                additional,
+                &whole(&mut Cursor::new(beginning).chain(input), MOST_CHAINED + how.tag_bytes)?,
+            )
             .and_then(|message| written(to, &message)),
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
         Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),

@@ -110,7 +110,9 @@ fn refuse_early(dir: &NodeDir) -> Result<()> {
          or finish with --anyway, and nodes refuse this one until they have it"
     );
     if !own.is_some_and(|card| card.certificates.contains(&next.certificate)) {
-        bail!("not finished, and nothing was changed: the cluster file of this node does not have its next certificate; {how}");
+        bail!(
+            "not finished, and nothing was changed: the cluster file of this node does not have its next certificate; {how}"
+        );
     }
     let until = Instant::now() + PATIENCE;
     loop {

@@ -42,7 +42,10 @@ fn a_command_without_a_client_names_the_variable() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_polyclave"));
         let output = command.args(arguments).env_remove("POLYCLAVE_CLIENT").output().expect("it runs");
         let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && told.contains("POLYCLAVE_CLIENT"), "{arguments:?}: {told}");
+        assert!(
+            output.status.code() == Some(2) && told.contains("POLYCLAVE_CLIENT"),
+            "{arguments:?}: {told}"
+        );
     }
 }
 

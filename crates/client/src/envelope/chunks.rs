@@ -37,7 +37,9 @@ impl Sealer {
     /// Encrypts a chunk in place and appends its tag.
     pub(super) fn seal(&self, number: u64, last: bool, chunk: &mut Vec<u8>) -> Result<()> {
         if !self.process.is_current() {
-            return Err(Error::Misuse("the process was forked while it wrote a file; only its parent goes on".into()));
+            return Err(Error::Misuse(
+                "the process was forked while it wrote a file; only its parent goes on".into(),
+            ));
         }
         let sealed = self.key.seal_in_place_append_tag(nonce(number, last), Aad::from(&self.head), chunk);
         sealed.map_err(|_| Error::Misuse("a chunk that is too long".into()))

@@ -18,9 +18,9 @@ use std::time::Duration;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal};
 
-use crate::operator::clock::now;
 use crate::error::{of_store, system};
 use crate::members::Members;
+use crate::operator::clock::now;
 use crate::peers::network::Network;
 use crate::peers::orders::{Beat, State};
 use crate::store::{Mark, Past, Store};

@@ -155,17 +155,16 @@ mod tests {
         let past = Past { number: 9, recent: vec![[1; 16], [2; 16]], starts };
         let state = State { epoch: [4; 32], quarantined: true, ..State::default() };
         let version = "0.2.0".to_owned();
-        let greeting =
-            Greeting {
-                cluster: [1; 32],
-                past,
-                holds: 5,
-                setup: [2; 32],
-                prepared: [3; 32],
-                state,
-                version,
-                lists: [6; 32],
-            };
+        let greeting = Greeting {
+            cluster: [1; 32],
+            past,
+            holds: 5,
+            setup: [2; 32],
+            prepared: [3; 32],
+            state,
+            version,
+            lists: [6; 32],
+        };
         let bytes = wire::encode(&greeting).expect("encoded");
         assert_eq!(wire::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting.clone()));
         assert!(wire::decode::<Greeting>(&bytes[4..bytes.len() - 1], Party(1)).is_err());

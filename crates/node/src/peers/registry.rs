@@ -156,7 +156,8 @@ impl Peers {
 
     /// Remembers the clock of a peer, in seconds since 1970, and this node's at the same moment.
     pub(crate) fn note_clock(&self, peer: Party, theirs: u64, ours: u64) {
-        self.known()[peer.index()].ahead = i64::try_from(ours).ok().zip(i64::try_from(theirs).ok()).map(|(a, b)| a - b);
+        self.known()[peer.index()].ahead =
+            i64::try_from(ours).ok().zip(i64::try_from(theirs).ok()).map(|(a, b)| a - b);
     }
 
     /// By how many seconds this node's clock is ahead of those of the peers that it hears.

@@ -118,7 +118,10 @@ fn a_child_sends_nothing_on_the_connections_of_its_parent_and_makes_its_own() {
         assert_eq!(in_child(child), 0);
         assert!(is_untouched(&relays, &before), "{:?} after {before:?}", sent(&relays));
     }
-    assert!(connections(&relays) >= made + 2 * before.len(), "the child and its child have connections of their own");
+    assert!(
+        connections(&relays) >= made + 2 * before.len(),
+        "the child and its child have connections of their own"
+    );
     let made = connections(&relays);
     assert!(sealed(&client), "the parent's connections live");
     assert!(!is_untouched(&relays, &before));

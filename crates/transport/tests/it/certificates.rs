@@ -83,7 +83,9 @@ fn a_signature_is_of_one_key_and_one_message() {
 #[test]
 fn nobody_starts_with_a_certificate_outside_its_time() {
     let early = identity(rcgen::date_time_ymd(2999, 1, 1), rcgen::date_time_ymd(3000, 1, 1));
-    for (identity, date) in [(expired(), "expired on 2020-02-29, and by the clock here it is 20"), (early, "before 2999-01-01")] {
+    for (identity, date) in
+        [(expired(), "expired on 2020-02-29, and by the clock here it is 20"), (early, "before 2999-01-01")]
+    {
         let cluster = Cluster::of(vec![identity.clone(), Identity::generate().expect("identity")]);
         let endpoint = Endpoint::bind("127.0.0.1:0", identity.clone(), PATIENT).expect("a free port");
         let list = [identity.certificate(), certificate()];

@@ -12,7 +12,9 @@ use crate::common::cluster::{CLUSTER, LONG, set};
 use crate::common::{HASTY, PATIENT, message};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, Result};
-use polyclave_transport::{Caller, CertificateDer, Halt, Identity, Limits, Line, Node, Reception, TlsNet, call};
+use polyclave_transport::{
+    Caller, CertificateDer, Halt, Identity, Limits, Line, Node, Reception, TlsNet, call,
+};
 
 /// Doors of a cluster that admit everyone on a list.
 struct Doors {
