@@ -14,7 +14,18 @@ pub(super) const AROUND: usize = 12 + 16;
 
 /// The text.
 pub(super) fn as_text(version: u32, bytes: &[u8]) -> impl fmt::Display {
-    fmt::from_fn(move |f| write!(f, "{PREFIX}{version}:{}", Base64Display::new(bytes, &STANDARD)))
+    AsText { version, bytes }
+}
+
+struct AsText<'b> {
+    version: u32,
+    bytes: &'b [u8],
+}
+
+impl fmt::Display for AsText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{}:{}", self.version, Base64Display::new(self.bytes, &STANDARD))
+    }
 }
 
 /// The version and the bytes. What is wrong with a text tells nothing of a key, so each mistake has its own words, as in Vault.
