@@ -15,8 +15,11 @@ use super::head::HEAD;
 use super::testing::*;
 use super::*;
 
+/// The number of a table, and a record's key.
+type Row = (usize, Vec<u8>);
+
 /// All records as they are, sealed.
-type Content = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
+type Content = BTreeMap<Row, Vec<u8>>;
 
 fn content(store: &Store) -> Content {
     let mut content = Content::new();
@@ -33,7 +36,7 @@ fn content(store: &Store) -> Content {
 }
 
 /// Puts a record into the database as it is, or removes it, as its operator can.
-fn put(store: &Store, (table, record): &(usize, Vec<u8>), sealed: Option<&Vec<u8>>) {
+fn put(store: &Store, (table, record): &Row, sealed: Option<&Vec<u8>>) {
     let table = Table::ALL[*table];
     let done = store.engine.fill(|changes| match sealed {
         Some(sealed) => changes.put_sealed(table, record, sealed),
@@ -149,7 +152,7 @@ const CASES: [Case; 14] = [
 ];
 
 /// Puts back each row that a change has replaced.
-fn each_row_is_noticed(place: &dyn Place, undo: &dyn Fn(&(usize, Vec<u8>), Option<&Vec<u8>>)) {
+fn each_row_is_noticed(place: &dyn Place, undo: &dyn Fn(&Row, Option<&Vec<u8>>)) {
     for (what, table, change, used) in CASES {
         let mut store = place.open().expect("opened");
         let before = content(&store);
@@ -190,7 +193,7 @@ fn every_row_that_is_put_back_in_a_file_is_noticed_when_it_is_used_and_at_start(
     let (store, disk) = in_memory();
     begin(&store);
     drop(store);
-    let undo = |row: &(usize, Vec<u8>), sealed: Option<&Vec<u8>>| {
+    let undo = |row: &Row, sealed: Option<&Vec<u8>>| {
         let engine = unchecked(&disk);
         put(&engine, row, sealed);
     };
@@ -211,7 +214,7 @@ fn every_row_that_is_put_back_at_a_server_is_noticed_when_it_is_used_and_at_star
     let store = at.open().expect("made");
     begin(&store);
     drop(store);
-    let undo = |(table, record): &(usize, Vec<u8>), sealed: Option<&Vec<u8>>| {
+    let undo = |(table, record): &Row, sealed: Option<&Vec<u8>>| {
         let place = format!("kind = '{}' AND name = '\\x{}'", Table::ALL[*table].name(), hex::encode(record));
         at.run(&format!("DELETE FROM polyclave_record WHERE {place}"));
         if let Some(sealed) = sealed {
