@@ -346,7 +346,7 @@ mod tests {
     fn what_peers_said_last_is_known() {
         let peers = Peers::new(Party(0), 3);
         assert_eq!(peers.boot(Party(1)), None);
-        peers.note_greeting(Party(1), [7; 16], State { quarantined: true, ..State::default() });
+        peers.note_greeting(Party(1), [7; 16], State { quarantined: true, ..State::default() }, [0; 32]);
         assert_eq!(peers.which(|state| state.quarantined), [Party(1)].into_iter().collect());
         peers.note_state(Party(1), State::default());
         assert!(!peers.any(|state| state.quarantined));
