@@ -14,7 +14,7 @@ pub(crate) const GREETING: usize = 10 + 4 + 32 + 32;
 /// Names the protocol, in case another TLS program connects.
 const MAGIC: [u8; 8] = *b"polyclav";
 /// The version of everything that follows the TLS handshake. It grows with every change.
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 
 /// What both sides of a connection must agree on.
 #[derive(Clone, Copy, PartialEq, Eq)]
