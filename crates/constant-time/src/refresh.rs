@@ -30,8 +30,6 @@ pub const SUBJECTS: &[Subject] = &[
         let config = ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid");
         carried_over(&AnyServiceConfig::new(config), Fresh::SetUp, BITS);
     }),
-    // Transfers are made twice: under a fresh key, and again under the same, as after a start.
-    ("spdz: transfers renewed under a stored key", renewed),
 ];
 
 /// Widths of cells.
@@ -49,21 +47,6 @@ fn refreshed(protocol: &str, parties: usize) {
     let descriptor = catalog::find(protocol).expect("it is listed");
     let config = descriptor.service(parties, descriptor.threshold.most(parties)).expect("it serves");
     carried_over(&config, Fresh::Shares, BYTES);
-}
-
-/// What is made under transfers is bound to the key of an anchor that was made under earlier ones.
-fn renewed() {
-    let packing = Packing::of::<Gf2_64>(1).expect("it fits");
-    let mascot = Preprocessing::Mascot { expansion: 2 };
-    let config =
-        SpdzConfig::<Gf2_64>::new(2, LookupMethod::PulkusVivek, mascot, packing).expect("it is valid");
-    run_parties(2, |net| {
-        let setup = config.set_up(net)?;
-        let stored = config.save_setup(&setup);
-        assert!(is_secret(&stored), "the key is secret to memcheck");
-        let restored = config.restore_setup(net.me(), &stored)?;
-        config.renew(&restored, net).map(drop)
-    });
 }
 
 fn carried_over(config: &AnyServiceConfig, fresh: Fresh, bits: u8) {
