@@ -185,7 +185,7 @@ mod tests {
         let file = dir.path().join("f");
         write(&file, b"secret").expect("written");
         for exposed in [0o640, 0o604, 0o620, 0o660] {
-            fs::set_permissions(&file, fs::Permissions::from_mode(exposed)).expect("set");
+            fs::set_permissions(&file, Permissions::from_mode(exposed)).expect("set");
             let error = read(&file).expect_err("refused").to_string();
             assert!(error.contains("chmod 600") && error.contains("/f"), "{error}");
         }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_directory_in_place_of_a_file_is_called_that() {
         let dir = tempfile::tempdir().expect("a directory");
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("set");
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("set");
         for error in
             [read(dir.path()).map(drop), load_secret(dir.path()).map(drop), read_public(dir.path()).map(drop)]
         {
