@@ -3,6 +3,7 @@
 mod decrypt;
 mod encrypt;
 mod envelope;
+mod waiting;
 
 use std::io::{Read, Write};
 use std::path::PathBuf;

@@ -41,6 +41,9 @@ pub struct Serving {
     pub advice: &'static str,
     /// The usual levels of the stock.
     pub stock: Levels,
+    /// Bytes a second of a long stream under AES-128 in `gcm`, as measured with all nodes on two idle cores (docs/benchmarks.md); none if that
+    /// was not measured. People are told it before they wait.
+    pub stream_bytes_a_second: Option<u32>,
     /// The protocol among so many nodes with such a threshold.
     pub(crate) config: fn(usize, usize) -> Result<AnyServiceConfig>,
 }

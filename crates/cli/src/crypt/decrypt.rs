@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUND};
 use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
-use super::{Common, envelope, has_initial_block, initial_bytes, outcome, whole, written};
+use super::{Common, envelope, has_initial_block, initial_bytes, outcome, waiting, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -138,6 +138,7 @@ fn attempt(
         nonce_bytes: usize::from(arguments.nonce_bytes.unwrap_or(12)),
         tag_bytes: usize::from(common.tag_bytes),
     };
+    waiting::announce(client, mode, input.len());
     let bar = progress(input.len());
     let mut tell = |done| bar.set_position(done);
     let to = &mut output;

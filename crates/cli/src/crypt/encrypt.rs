@@ -9,7 +9,7 @@ use polyclave_client::{AeadEncryption, Client};
 use polyclave_config::private::Draft;
 use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
-use super::{Common, envelope, has_initial_block, outcome, whole, written};
+use super::{Common, envelope, has_initial_block, outcome, waiting, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -104,6 +104,7 @@ fn attempt(
     let mut input = source.open()?;
     let mut output = Output::begin(common.output.as_deref(), Readers::All, common.force)?;
     let tweak = common.first_tweak()?;
+    waiting::announce(client, mode, input.len());
     let bar = progress(input.len());
     let how = AeadEncryption {
         additional: additional.first().map_or(&[], Vec::as_slice),

@@ -90,13 +90,16 @@ fn ambiguous_rules_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn a_policy_comes_back_and_an_empty_one_too() {
+fn a_policy_comes_back_and_one_of_nobody_too_but_no_empty_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("clients.toml");
     for policy in [policy(), ClientPolicy::default()] {
         policy.save(&file).expect("saved");
         assert_eq!(ClientPolicy::load(&file).expect("loaded"), policy);
     }
+    std::fs::write(&file, "\n").expect("written");
+    let told = ClientPolicy::load(&file).expect_err("all rules were lost").to_string();
+    assert!(told.contains("clients.toml") && told.contains("it is empty"), "{told}");
     std::fs::write(&file, "[[client]]\nname = 'a'\nrights = ['encrypt', 'everything']\n").expect("written");
     assert!(ClientPolicy::load(&file).expect_err("no such right").to_string().contains("clients.toml"));
 }

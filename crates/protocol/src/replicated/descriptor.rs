@@ -16,6 +16,7 @@ pub static PASSIVE: Descriptor = Descriptor {
     serving: Some(Serving {
         advice: "all three nodes serve, with the fewest bytes; a node that runs altered code can get at keys",
         stock: Levels::FEW,
+        stream_bytes_a_second: Some(10_000_000),
         config: |nodes, threshold| {
             check(Passive::NAME, nodes, threshold)?;
             Ok(AnyServiceConfig::new(ReplicatedConfig::<Passive>::default()))
@@ -34,6 +35,7 @@ pub static ACTIVE: Descriptor = Descriptor {
         advice: "all three nodes serve, and one of them may cheat: answers are right or refused. Nothing is made ahead. After a failed \
                  check the nodes stop, and cannot tell which of them cheats",
         stock: Levels::FEW,
+        stream_bytes_a_second: Some(1_200_000),
         config: |nodes, threshold| {
             check(Active::NAME, nodes, threshold)?;
             Ok(AnyServiceConfig::new(ReplicatedActiveConfig::default()))

@@ -18,6 +18,7 @@ pub static MASKED_TABLES: Descriptor = Descriptor {
         advice: "all nodes serve, and any cheating ends in a refusal; the nodes make material ahead, and a request that takes more than \
                  is in stock waits for it",
         stock: Levels::FEW,
+        stream_bytes_a_second: Some(350),
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             Ok(AnyServiceConfig::new(quickest(LookupMethod::MaskedTables, nodes, material)?))
@@ -60,6 +61,7 @@ pub static TOWER: Descriptor = Descriptor {
                  request that takes more than is in stock waits for it",
         // 64 KiB of AES at once; records for them take 107 MB.
         stock: Levels { aes_blocks: 4096, des_blocks: 64 },
+        stream_bytes_a_second: Some(20_000),
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             Ok(AnyServiceConfig::new(quickest(LookupMethod::Tower, nodes, material)?))

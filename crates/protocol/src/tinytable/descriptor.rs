@@ -41,6 +41,7 @@ pub static LINEAR_64: Descriptor = Descriptor {
         advice: "both nodes serve, and any cheating ends in a refusal; the nodes make material ahead, faster than under spdz-lt, and \
                  requests take longer",
         stock: Levels::FEW,
+        stream_bytes_a_second: None,
         config: |_, _| {
             Ok(AnyServiceConfig::new(ServedConfig::new(spdz::Preprocessing::Mascot {
                 expansion: EXPANSION,
