@@ -222,6 +222,7 @@ fn a_node_that_was_down_during_a_rotation_says_what_it_lacks_and_is_brought_up_t
     }
     three.place.run("client join alice c.toml");
     (0..2).for_each(|node| three.restart(node));
+    three.until_status("beta", "missing    gamma");
     let told = three.place.fails("node rotate beta --finish");
     assert!(told.contains("gamma is not connected") && told.contains("nothing was changed"), "{told}");
     three.place.run("node rotate beta --finish --anyway");

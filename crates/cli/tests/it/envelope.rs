@@ -40,7 +40,7 @@ fn files_in_envelopes_come_back_from_files_and_pipes_and_altered_ones_leave_noth
     let output = place.output("decrypt --key files altered -");
     assert!(!output.status.success() && output.stdout.is_empty());
     for (command, why) in [
-        ("encrypt --key files --raw f h", "was made for envelope, not for gcm"),
+        ("encrypt --key files --raw f h", "no --raw for envelope"),
         ("encrypt --key files --mode envelope --raw f h", "no --raw for envelope"),
         ("encrypt --key files --aad-text x --mode envelope f h", "an envelope has a --header"),
         ("decrypt --key files --mode gcm f.envelope h", "a file in an envelope, not a sealed file"),
