@@ -63,7 +63,7 @@ fn a_copy_that_would_be_for_more_is_refused() {
     ] {
         refused(copy(new), Reason::Key, why);
     }
-    refused(client.copy("narrow", [9; 16], wide.clone()), Reason::NoSuchKey, "another key");
+    refused(client.copy("narrow", [9; 16], wide.clone()), Reason::NoSuchKey, "not made under the key");
     refused(client.copy("no-such-key", made.id, wide.clone()), Reason::NoSuchKey, "there is no key");
     let what = Withdrawal { usage: vec![Usage::Encrypt], ..Withdrawal::default() };
     client.withdraw("narrow", (1, true), &what).expect("withdrawn");

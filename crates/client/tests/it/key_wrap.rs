@@ -283,7 +283,7 @@ fn keys_are_wrapped_unwrapped_and_derived_under_the_version_that_is_named() {
     let refused_now = client.wrap(&old_kek, &old, Wrapping::Kw);
     refused(refused_now, Reason::NotForThis, "its least version is 2");
     let nobody = polyclave_transport::wire::KeyInfo { id: [9; 16], ..old_kek };
-    refused(client.wrap(&nobody, &old, Wrapping::Kw), Reason::NoSuchKey, "another key");
+    refused(client.wrap(&nobody, &old, Wrapping::Kw), Reason::NoSuchKey, "not made under the key");
     for name in ["turned-kek", "turned", "turned-base", "turned-back"] {
         client.delete(name).expect("deleted");
     }

@@ -6,7 +6,7 @@ use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr
 use crate::common::{PATIENCE, TOGETHER, TestCluster, data, key, name_for};
 use polyclave_client::{Client, Error, Padding, Result};
 use polyclave_config::NodeDir;
-use polyclave_transport::wire::{Mode, NewKey, Reason, Right};
+use polyclave_transport::wire::{Mode, NewKey, Reason, Right, Usage};
 
 fn reason<T: std::fmt::Debug>(outcome: Result<T>) -> Reason {
     match outcome {
@@ -124,7 +124,7 @@ fn impossible_keys_are_not_made() {
         with("aes-128", &[Mode::Gcm], (1 << 32) + 1),
         with("aes-128", &[Mode::Gcm], u64::MAX),
         with("aes-128", &[Mode::Gcm], 0),
-        with("aes-128", &[], 100),
+        NewKey { usage: vec![Usage::Encrypt], ..with("aes-128", &[], 100) },
         with("aes-128", &[Mode::Gcm, Mode::Gcm], 100),
         with("aes-128", &[Mode::Ctr, Mode::Gcm], 100),
         with("aes-128", &[Mode::Gcm, Mode::Cbc], 100),

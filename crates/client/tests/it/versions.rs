@@ -212,7 +212,7 @@ fn a_description_is_replaced_by_who_has_seen_the_latest() {
     refused(client.describe(named, 0, "third", &[]), "is at revision 1, not 0");
     refused(client.describe(named, 1, "third", &[1; 4097]), "at most 4096 bytes");
     refused(client.describe(named, 1, &"l".repeat(129), &[]), "label");
-    refused(client.describe(("described", [9; 16]), 1, "third", &[]), "another key");
+    refused(client.describe(("described", [9; 16]), 1, "third", &[]), "not made under the key");
     for ahead in [2, 3, u64::MAX - 1, u64::MAX] {
         refused(client.describe(named, ahead, "third", &[]), "is at revision 1, not");
     }
