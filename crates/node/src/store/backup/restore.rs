@@ -182,10 +182,7 @@ fn each_frame(
     mut work: impl FnMut(Frame) -> Result<()>,
 ) -> Result<()> {
     let io = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::UnexpectedEof => {
-            StoreError::corrupt(format!("the backup {} (it ends too early)", file.display()))
-        }
-        io::ErrorKind::InvalidData => StoreError::corrupt(format!("the backup {} ({cause})", file.display())),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => damaged(file),
         _ => StoreError::Io { path: file.into(), cause },
     };
     let mut opening = Opening::new(from, key).map_err(io)?;
