@@ -216,7 +216,7 @@ impl Store {
             return Err(StoreError::Missing { path: path.into() });
         }
         private::open(path)?;
-        let database = engine::file::open(&reopen, Some(path))?;
+        let database = engine::once_released(|| engine::file::open(&reopen, Some(path)))?;
         erase::erase_left(path)?;
         let store = Store::from_database(database, reopen, Some(path), secret);
         store.check_marker()?;
@@ -324,6 +324,20 @@ mod tests {
         let path = dir.path().join("store.redb");
         let _store = Store::create(&path, &secret()).expect("made");
         assert!(matches!(Store::open(&path, &secret()), Err(StoreError::InUse { .. })));
+    }
+
+    #[test]
+    fn a_store_that_is_given_back_in_a_moment_is_waited_for() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("store.redb");
+        let store = Store::create(&path, &secret()).expect("made");
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                drop(store);
+            });
+            Store::open(&path, &secret()).expect("an order has it for a moment only");
+        });
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(crate) mod postgres;
 pub(super) mod server;
 
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,6 +30,20 @@ use super::{Result, StoreError};
 
 use index::{Index, Seen};
 use ledger::Ledger;
+
+/// How long a process that has ended, or that carries out an order while no node runs, may take to give a store back.
+const RELEASING: Duration = Duration::from_secs(1);
+
+/// Takes a store, and waits for a moment if another process has it.
+pub(super) fn once_released<T>(take: impl Fn() -> Result<T>) -> Result<T> {
+    let until = Instant::now() + RELEASING;
+    loop {
+        match take() {
+            Err(StoreError::InUse { .. }) if Instant::now() < until => sleep(RELEASING / 20),
+            outcome => return outcome,
+        }
+    }
+}
 
 /// A table. The names are part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,6 @@ mod delivery;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -45,7 +44,9 @@ use super::super::{Result, StoreError};
 use super::line::{Line, Values};
 use super::pool::{Lent, Pool};
 use super::server::Server;
-use super::{Database, Deliveries, OnPeeked, OnRecord, Reading, Record, Scope, Table, Writing};
+use super::{
+    Database, Deliveries, OnPeeked, OnRecord, Reading, Record, Scope, Table, Writing, once_released,
+};
 
 /// The version of the tables, and of the records in them. It grows when an older program could not read what this one writes, since workers of two versions
 /// may share a store.
@@ -60,8 +61,8 @@ const LOCK: i32 = i32::from_be_bytes(*b"clav");
 /// The second half of the number of an advisory lock.
 const SCHEMA: &str = "current_schema()::regnamespace::oid::integer";
 
-/// How long the server may take to notice that a process has ended.
-const RELEASING: Duration = Duration::from_secs(1);
+/// How long the server may take to free the locks of this process.
+const FREEING: Duration = Duration::from_secs(1);
 /// How long the table may take to be rewritten.
 const REWRITING: Duration = Duration::from_secs(600);
 const TABLES: &str = "CREATE TABLE polyclave_store (format integer NOT NULL); \
@@ -130,7 +131,7 @@ impl Postgres {
             received: AtomicUsize::default(),
         };
         this.check_server(&keeper)?;
-        this.take_lock(&keeper)?;
+        once_released(|| this.try_lock(&keeper))?;
         this.check_tables(&keeper, may_make)?;
         let mine: [(&(dyn ToSql + Sync), Type); 2] =
             [(&access.row(), Type::INT4), (&&this.owner[..], Type::BYTEA)];
@@ -163,17 +164,6 @@ impl Postgres {
             );
         }
         Ok(())
-    }
-
-    /// A process that has just ended may hold it for a moment.
-    fn take_lock(&self, line: &Line) -> Result<()> {
-        let until = Instant::now() + RELEASING;
-        loop {
-            match self.try_lock(line) {
-                Err(StoreError::InUse { .. }) if Instant::now() < until => sleep(RELEASING / 20),
-                outcome => return outcome,
-            }
-        }
     }
 
     fn try_lock(&self, line: &Line) -> Result<()> {
@@ -236,7 +226,7 @@ impl Postgres {
             let current = keeper.as_ref().ok_or_else(|| self.taken_over())?;
             if current.is_closed() {
                 let next = self.connected_anew(came)?;
-                self.take_lock(&next)?;
+                once_released(|| self.try_lock(&next))?;
                 *keeper = Some(next);
             }
         }
@@ -333,7 +323,7 @@ impl Drop for Postgres {
     /// Gives the lock back now. If that fails, the server does when it notices that the connection has ended.
     fn drop(&mut self) {
         if let Some(keeper) = self.keeper.get_mut() {
-            let _ = keeper.run_within(RELEASING, "SELECT pg_advisory_unlock_all()");
+            let _ = keeper.run_within(FREEING, "SELECT pg_advisory_unlock_all()");
         }
     }
 }

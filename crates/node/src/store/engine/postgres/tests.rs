@@ -1,6 +1,7 @@
 //! A store at a real server: one writer, nothing confirmed is lost, every wait ends. Without PostgreSQL these tests say that they were not run.
 
 use std::path::Path;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use polyclave_config::NodeSettings;
