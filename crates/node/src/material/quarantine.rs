@@ -23,7 +23,7 @@
 //!   refresh counts again.
 //! * **Unanswered checks** count one by one.
 //!
-//! Whoever runs several sessions at once gives [`judge`] the error of each, at once and not when all have ended. While something that counts is
+//! A caller that runs several sessions at once gives [`judge`] the error of each as soon as it ends, and not when all have ended. While something that counts is
 //! not on the disk, the node uses its MAC key for nothing ([`Material::refuse_uncounted`]).
 
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
@@ -118,8 +118,7 @@ impl From<String> for Failure {
 }
 
 /// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during` says what was under way, never
-/// how far. Whoever
-/// runs several sessions brings the error of each here once, as soon as it ends.
+/// how far. A caller that runs several sessions brings the error of each here once, as soon as it ends.
 pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
     let has_mac_key = material.strategy.has_mac_key();
     let name_of = |node: Party| material.members.name_of(node).to_owned();
