@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use polyclave_api::{Approval, Statement};
 use polyclave_client::{Client, Error};
 use polyclave_config::{ClientDir, Moment, load_approval, save_approval};
 use polyclave_protocol::Party;
-use polyclave_transport::wire::{Approval, Statement};
 
 use crate::approval::show;
 use crate::files::show_work;

@@ -9,8 +9,8 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use polyclave_api::Mode;
 use polyclave_client::{Client, Padding};
-use polyclave_transport::wire::Mode;
 use zeroize::Zeroizing;
 
 pub use decrypt::{Arguments as DecryptArguments, run as decrypt};

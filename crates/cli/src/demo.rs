@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use polyclave_api::{Mode, NewKey, Reason, Right};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_config::StockSettings;
 use polyclave_node::MOST_BLOCKS;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::Adversary;
-use polyclave_transport::wire::{Mode, NewKey, Reason, Right};
 use serde::Serialize;
 
 use throwaway::Throwaway;

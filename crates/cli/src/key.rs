@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
-use polyclave_transport::wire::VersionState;
+use polyclave_api::VersionState;
 
 pub use made::warn;
 

@@ -1,9 +1,9 @@
 //! Modes, rights and usages as words of the command line.
 
 use anyhow::{Result, bail};
+use polyclave_api::{Mode, Right, Usage};
 use polyclave_config::Day;
 use polyclave_node::local::ALL_RIGHTS;
-use polyclave_transport::wire::{Mode, Right, Usage};
 
 /// All modes.
 pub const MODES: [Mode; 10] = [

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
+use polyclave_api::Wrapping;
 use polyclave_client::AeadDecryption;
-use polyclave_transport::wire::Wrapping;
 
 use crate::client::ClientOption;
 use crate::files::{Output, Readers};

@@ -1,6 +1,6 @@
 //! Descriptions of the material in stock, for people.
 
-use polyclave_transport::wire::StockLevel;
+use polyclave_api::StockLevel;
 
 /// The levels of the stock: `aes 28 of 32 blocks, des 4 of 4 blocks`.
 pub fn describe(stock: &[StockLevel]) -> String {

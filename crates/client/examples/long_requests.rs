@@ -16,11 +16,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey};
 use polyclave_cipher::catalog;
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir};
 use polyclave_node::{Running, local};
-use polyclave_transport::wire::{Mode, NewKey};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 

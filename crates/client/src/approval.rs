@@ -1,7 +1,7 @@
 //! Operations that need the approval of several people: a draft for them to sign, and the request with their signatures.
 
+use polyclave_api::{About, Approval, NamedKey, Operation, Statement, Subject, VERSION};
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{About, Approval, NamedKey, Operation, Statement, Subject, VERSION};
 
 use crate::client::Client;
 use crate::{Error, Result};

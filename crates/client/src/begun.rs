@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use polyclave_transport::wire::{CHUNK, KeyInfo, Step, Use};
+use polyclave_api::{CHUNK, KeyInfo, Step, Use};
 
 use crate::client::Client;
 use crate::conversation::Paused;

@@ -4,9 +4,9 @@
 
 use std::io::{Read, Write};
 
+use polyclave_api::{CHAINED, CHUNK, End, MASKED, Operation, Step, Use};
 use polyclave_cipher::{Cipher, catalog};
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{CHAINED, CHUNK, End, MASKED, Operation, Step, Use};
 use zeroize::Zeroizing;
 
 use crate::client::Client;

@@ -2,7 +2,7 @@
 //!
 //! The message goes to the nodes under masks. They never see it, and fill it up themselves.
 
-use polyclave_transport::wire::{CHAINED, End, MOST_CHAINED, Operation, Step, Use};
+use polyclave_api::{CHAINED, End, MOST_CHAINED, Operation, Step, Use};
 use zeroize::Zeroizing;
 
 use crate::aead::{AeadDecryption, AeadEncryption};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use polyclave_api::{self as api, Approval, NodeStatus, Operation, Reason, Refusal, Reply, Request, Step};
 use polyclave_config::{ClientDir, Cluster, check_name};
 use polyclave_kernels::process::PerProcess;
 use polyclave_protocol::any::AnyServiceConfig;
@@ -12,9 +13,6 @@ use polyclave_protocol::catalog;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{
-    self, Approval, NodeStatus, Operation, Reason, Refusal, Reply, Request, Step,
-};
 use polyclave_transport::{
     CLIENT_CONNECT, CertificateDer, Halt, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call,
 };
@@ -218,7 +216,7 @@ impl Client {
         let mut id = [0; 16];
         random_bytes(&mut id)?;
         let on_behalf_of = self.on_behalf_of.clone();
-        Ok(Request { version: wire::VERSION, id, serving, operation, first, approval, on_behalf_of })
+        Ok(Request { version: api::VERSION, id, serving, operation, first, approval, on_behalf_of })
     }
 
     pub(crate) fn tell_work(&self, done: u64, of: u64) {
@@ -357,7 +355,7 @@ impl Client {
         let (mut net, mut settled) = (self.net(lines), PartySet::default());
         let sent = self
             .request(operation.clone(), which, None, None)
-            .and_then(|request| Ok(send_to_each(&mut net, awaited, &wire::encode(&request)?)?));
+            .and_then(|request| Ok(send_to_each(&mut net, awaited, &api::encode(&request)?)?));
         let mut until = Instant::now() + if sent.is_ok() { ALONE } else { Duration::ZERO };
         while !awaited.is_empty() {
             let within = until.saturating_duration_since(Instant::now());
@@ -367,7 +365,7 @@ impl Client {
                 awaited = awaited.without([party].into_iter().collect());
                 continue;
             };
-            let outcome = match wire::decode(&bytes, party) {
+            let outcome = match api::decode(&bytes, party) {
                 Ok(Reply::Refused(refusal)) => Err(self.refused(party, refusal)),
                 Ok(reply) => {
                     settled = settled.and([party].into_iter().collect());

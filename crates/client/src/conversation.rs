@@ -5,10 +5,10 @@ pub(crate) mod replies;
 
 use std::time::Duration;
 
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
 use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceConfig};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Step};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
@@ -227,7 +227,7 @@ impl<'c> Conversation<'c> {
     }
 
     fn send<T: serde::Serialize>(&mut self, message: &T) -> Result<()> {
-        let bytes = wire::encode(message)?;
+        let bytes = api::encode(message)?;
         if self.client.is_halted() {
             return Err(Error::Ended);
         }

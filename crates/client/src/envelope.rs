@@ -17,8 +17,8 @@ mod tests;
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
+use polyclave_api::{Envelope, FILE_KEY, MOST_HEADER, Operation, Step, Use};
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{Envelope, FILE_KEY, MOST_HEADER, Operation, Step, Use};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 

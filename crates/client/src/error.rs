@@ -1,7 +1,7 @@
 //! Errors of a client, and whose fault they are.
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Party;
-use polyclave_transport::wire::{Reason, Refusal};
 
 /// The result of a fallible operation of a client.
 pub type Result<T> = std::result::Result<T, Error>;

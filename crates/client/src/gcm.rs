@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_transport::wire::{CHUNK, Operation, Step, Use};
+use polyclave_api::{CHUNK, Operation, Step, Use};
 
 use crate::aead::{AeadDecryption, AeadEncryption};
 use crate::client::Client;

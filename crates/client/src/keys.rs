@@ -1,14 +1,14 @@
 //! Generating, importing, deriving (keys and bytes), wrapping, unwrapping, showing and deleting keys.
 
+use polyclave_api::key_block::{Version, algorithm};
+use polyclave_api::{
+    BlockHeader, Derivation, End, KeyCheck, KeyInfo, KeyVersion, MOST_DERIVED, NewKey, Operation, Parity,
+    SealedImport, Step, Wrapping,
+};
 use polyclave_cipher::{key_block, key_wrap};
 use polyclave_field::Gf128;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::key_block::{Version, algorithm};
-use polyclave_transport::wire::{
-    BlockHeader, Derivation, End, KeyCheck, KeyInfo, KeyVersion, MOST_DERIVED, NewKey, Operation, Parity,
-    SealedImport, Step, Wrapping,
-};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 

@@ -9,10 +9,10 @@
 
 use std::collections::VecDeque;
 
-use polyclave_cipher::{Cipher, catalog};
-use polyclave_transport::wire::{
+use polyclave_api::{
     CHAINED, CHUNK, End, KeyInfo, KeyVersion, MASKED, MOST_NONCE, Mode, Operation, Step, Use,
 };
+use polyclave_cipher::{Cipher, catalog};
 use zeroize::Zeroizing;
 
 use crate::aead::{AeadDecryption, AeadEncryption};

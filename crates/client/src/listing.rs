@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use polyclave_api::{KEYS, KeyInfo, Operation, Reply};
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{KEYS, KeyInfo, Operation, Reply};
 
 use crate::client::Client;
 use crate::{Error, Result};

@@ -1,7 +1,7 @@
 //! Random bytes from all nodes that answer: their sum (`crates/node/src/clients/random.rs` says why that is enough).
 
+use polyclave_api::{MOST_RANDOM, Operation, Reply};
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_transport::wire::{MOST_RANDOM, Operation, Reply};
 use zeroize::Zeroizing;
 
 use crate::client::Client;

@@ -1,7 +1,7 @@
 //! What the nodes tell a client that watches them.
 
+use polyclave_api::{NodeStatus, Operation, Reply, Report};
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{NodeStatus, Operation, Reply, Report};
 
 use crate::client::Client;
 use crate::{Error, Result};

@@ -1,7 +1,7 @@
 //! Rewrapping: a short message, or a wrapped key, under another key or version. Neither this client nor any node sees what is in it.
 
+use polyclave_api::{KeyInfo, KeyVersion, MOST_REWRAPPED, Operation, Rewrapped, Step, Wrapping};
 use polyclave_cipher::key_wrap;
-use polyclave_transport::wire::{KeyInfo, KeyVersion, MOST_REWRAPPED, Operation, Rewrapped, Step, Wrapping};
 
 use crate::client::Client;
 use crate::conversation::Conversation;

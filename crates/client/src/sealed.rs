@@ -10,7 +10,7 @@ mod fuzz;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 
-use polyclave_transport::wire::{CHUNK, Operation, Step, Use};
+use polyclave_api::{CHUNK, Operation, Step, Use};
 
 use crate::client::Client;
 use crate::conversation::Conversation;

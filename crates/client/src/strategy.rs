@@ -4,11 +4,11 @@
 mod abort;
 mod guaranteed;
 
+use polyclave_api::{KeyInfo, Operation, Reply, Step};
 use polyclave_protocol::Party;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_transport::wire::{KeyInfo, Operation, Reply, Step};
 
 use crate::Result;
 use crate::client::Client;

@@ -12,8 +12,8 @@ mod feistel;
 
 use std::collections::BTreeMap;
 
+use polyclave_api::{End, MOST_VALUES, Operation, Step, Use};
 use polyclave_cipher::ff1::{Ff1, MOST_TWEAK, ROUNDS};
-use polyclave_transport::wire::{End, MOST_VALUES, Operation, Step, Use};
 use zeroize::Zeroizing;
 
 use crate::blocks::under;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclave_transport::wire::{KeyInfo, KeyVersion, Operation, Reply, Step, Usage, Use, VersionState};
+use polyclave_api::{KeyInfo, KeyVersion, Operation, Reply, Step, Usage, Use, VersionState};
 
 use crate::client::Client;
 use crate::conversation::{Accepted, Conversation};

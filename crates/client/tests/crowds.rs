@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use common::messages::gcm;
 use common::raw::{Raw, request};
 use common::{TestCluster, key};
+use polyclave_api::{Mode, Operation, Reply, Right, Step, Use};
 use polyclave_client::Client;
 use polyclave_config::NodeDir;
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{Mode, Operation, Reply, Right, Step, Use};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The longest that anything here may take on a busy machine.

@@ -4,7 +4,7 @@ mod common;
 
 use common::messages::{ctr, unctr};
 use common::{TestCluster, data, key};
-use polyclave_transport::wire::Mode;
+use polyclave_api::Mode;
 
 /// Threads and open files of this process.
 fn held() -> (usize, usize) {

@@ -9,9 +9,9 @@ use common::messages::{ctr, ecb, unctr, unecb};
 use common::oracle::Oracle;
 use common::raw::{Raw, request};
 use common::{TestCluster, data, key};
+use polyclave_api::{CHUNK, Mode, Operation, Reason, Reply, Step, Use};
 use polyclave_client::{Error, Padding};
 use polyclave_config::{NodeDir, NodeLimits};
-use polyclave_transport::wire::{CHUNK, Mode, Operation, Reason, Reply, Step, Use};
 
 /// The cipher of most ANDs.
 const SLOW: &str = "skinny-128-384";

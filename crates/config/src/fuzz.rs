@@ -1,10 +1,10 @@
 //! Fuzz targets: arbitrary bytes for every parser of this crate, which are those for cards, cluster files, rules, settings, identities,
 //! fingerprints, and texts that name parties.
 
-use polyclave_harness::{fuzz, within_memory};
-use polyclave_transport::wire::{
+use polyclave_api::{
     Approval, ApprovalSignature, Mode, NewKey, Right, SealedImport, SealedPart, Statement, Subject, VERSION,
 };
+use polyclave_harness::{fuzz, within_memory};
 
 use crate::card::tests::{card, certificate};
 use crate::identity::tests::identity;

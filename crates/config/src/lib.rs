@@ -39,6 +39,7 @@
 //! ```
 
 mod approval_file;
+mod approval_signature;
 mod audit;
 mod card;
 mod client;
@@ -59,6 +60,7 @@ mod pins;
 mod policy;
 pub mod private;
 mod rotation;
+mod sealed_import;
 mod sealed_key_file;
 mod sealed_secret;
 mod settings;
@@ -66,6 +68,7 @@ mod succession;
 mod text;
 
 pub use approval_file::{approval_to_text, load_approval, parse_approval, save_approval};
+pub use approval_signature::{is_signed_by, sign_approval};
 pub use audit::{AuditSettings, WhenUnwritable};
 pub use card::{Card, ClientCard, MOST_WORKERS, Place, certificate_fingerprint};
 pub use client::ClientDir;
@@ -87,6 +90,7 @@ pub use policy::{
     ApprovalRule, Approver, ApproverGroup, Asked, ClientPolicy, ClientRule, Day, Demand, Grant, Group, Hours,
     Judgement, Moment, NodeOperation, Quorum, Rule, patterns_overlap,
 };
+pub use sealed_import::{open_import, seal_import};
 pub use sealed_key_file::{load_sealed_key, parse_sealed_key, save_sealed_key, sealed_key_to_text};
 pub use sealed_secret::Passphrase;
 pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};

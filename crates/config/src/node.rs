@@ -16,8 +16,8 @@
 
 use std::path::{Path, PathBuf};
 
+use polyclave_api::Approval;
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::Approval;
 
 use crate::{
     Card, ClientPolicy, Cluster, Consent, Error, NodeSettings, Place, Result, StoredIdentity,

@@ -15,8 +15,8 @@ mod times;
 
 use std::path::Path;
 
+use polyclave_api::Right;
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::Right;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 

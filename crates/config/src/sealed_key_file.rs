@@ -5,7 +5,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use polyclave_transport::wire::SealedImport;
+use polyclave_api::SealedImport;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, private, text};

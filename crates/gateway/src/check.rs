@@ -1,8 +1,8 @@
 //! What a gateway would not find when it starts, or when somebody asks it: files, and keys at the nodes.
 
+use polyclave_api::{KeyInfo, Mode, Reason};
 use polyclave_client::{Client, Error as ClientError};
 use polyclave_config::{ClientDir, GatewaySettings};
-use polyclave_transport::wire::{KeyInfo, Mode, Reason};
 
 use crate::transform::Transformations;
 use crate::{Error, Result, tls};

@@ -1,7 +1,7 @@
 //! Why somebody who asks the gateway does not get an answer, whatever the API.
 
+use polyclave_api::Reason;
 use polyclave_client::Error;
-use polyclave_transport::wire::Reason;
 
 /// What went wrong, and whose fault it is. None of the texts has anything of a message, a token or a key.
 #[derive(Clone, Debug, PartialEq, Eq)]

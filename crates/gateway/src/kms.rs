@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
 use hyper::{Request, Response};
+use polyclave_api::KeyInfo;
 use polyclave_client::{AeadDecryption, AeadEncryption};
-use polyclave_transport::wire::KeyInfo;
 use tonic::body::Body;
 use tonic::server::Grpc;
 use tonic::{Code, Status};

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use polyclave_api::{KeyInfo, NodeStatus};
 use polyclave_client::{Client, Error};
-use polyclave_transport::wire::{KeyInfo, NodeStatus};
 
 /// How often the nodes are looked at.
 const EVERY: Duration = Duration::from_secs(3);

@@ -2,9 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use polyclave_api::Right;
 use polyclave_config::GatewayToken;
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::Right;
 use zeroize::Zeroizing;
 
 use crate::Result;

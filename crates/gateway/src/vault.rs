@@ -25,8 +25,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use axum::routing::any;
+use polyclave_api::Right;
 use polyclave_config::GatewayToken;
-use polyclave_transport::wire::Right;
 use zeroize::Zeroizing;
 
 use crate::connections::Peer;

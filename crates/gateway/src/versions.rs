@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
-use polyclave_transport::wire::{KeyInfo, KeyVersion};
+use polyclave_api::{KeyInfo, KeyVersion};
 
 use crate::failure::Failure;
 use crate::nodes::Asker;

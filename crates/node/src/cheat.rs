@@ -3,9 +3,9 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use polyclave_api::{Reason, Refusal, Reply};
 use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::wire::{Reason, Refusal, Reply};
 
 use crate::Result;
 use crate::strategy::guaranteed::ONLINE;

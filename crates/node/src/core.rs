@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::Result;
-use polyclave_transport::wire::NodeStatus;
+use polyclave_api::NodeStatus;
 
 use crate::clients::rules::Rules;
 use crate::clients::tally::Tally;

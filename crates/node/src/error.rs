@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Error;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::SAYS_ROTATING;
 use crate::store::{Store, StoreError};

@@ -1,8 +1,8 @@
 //! The behaviour of a node that follows its protocol. This module replaces `cheat.rs` unless the feature `cheats` is on: a program without
 //! that feature holds no code that departs from a protocol, so no option or message can make it cheat.
 
+use polyclave_api::Reply;
 use polyclave_protocol::net::Net;
-use polyclave_transport::wire::Reply;
 
 /// How a node behaves: as its protocol says.
 #[derive(Clone, Copy)]

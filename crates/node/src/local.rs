@@ -7,11 +7,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
+use polyclave_api::Right;
 use polyclave_config::{Card, ClientDir, Cluster, Consent, Duties, NodeDir, NodeSettings, Place, private};
 use polyclave_protocol::Error;
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::Identity;
-use polyclave_transport::wire::Right;
 
 use crate::Result;
 use crate::error::system;

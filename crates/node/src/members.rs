@@ -5,11 +5,11 @@
 
 use std::fmt::Display;
 
+use polyclave_api::{self as api, Refusal, Reply};
 use polyclave_config::Cluster;
 use polyclave_protocol::session::HandshakeParameters;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, Refusal, Reply};
 
 /// The nodes of a cluster, as one of them sees them.
 pub(crate) struct Members {
@@ -77,7 +77,7 @@ impl Members {
     /// Tells a client why it is refused. It does not matter whether the client receives this.
     pub(crate) fn refuse(&self, net: &mut TlsNet, refusal: &Refusal) {
         let refusal = Refusal { message: self.told(&refusal.message), ..refusal.clone() };
-        let _ = wire::send(net, self.client(), &Reply::Refused(refusal));
+        let _ = api::send(net, self.client(), &Reply::Refused(refusal));
     }
 }
 

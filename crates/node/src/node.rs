@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use polyclave_api::NodeStatus;
 use polyclave_config::{Card, Cluster, Duty, NodeDir, NodeLimits, StockSettings};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
@@ -13,7 +14,6 @@ use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::stock::Levels;
-use polyclave_transport::wire::NodeStatus;
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
 use crate::clients::limits::Clients;

@@ -49,11 +49,11 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Approval, Refusal, Subject};
 use polyclave_config::{Cluster, NodeDir, NodeOperation};
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
-use polyclave_transport::wire::{Approval, Refusal, Subject};
 use polyclave_transport::{Identity, Limits, Mesh, TlsNet};
 
 use crate::clients::approvals::Desk;

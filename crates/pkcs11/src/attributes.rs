@@ -1,7 +1,7 @@
 //! What an object says about itself: the table of the truth about keys of the nodes.
 
 use cryptoki_sys::*;
-use polyclave_transport::wire::{KeyInfo, Mode, Origin};
+use polyclave_api::{KeyInfo, Mode, Origin};
 
 use crate::mechanism::{Family, TABLE, family_of, key_bytes};
 use crate::rv::{Result, Rv};

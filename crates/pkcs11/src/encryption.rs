@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
+use polyclave_api::MOST_CHAINED;
 use polyclave_client::{Client, pad, unpadded};
-use polyclave_transport::wire::MOST_CHAINED;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use polyclave_transport::wire::{Derivation, Wrapping};
+use polyclave_api::{Derivation, Wrapping};
 
 use crate::attributes::Object;
 use crate::encryption::refuse_other_use;

@@ -14,8 +14,8 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
+use polyclave_api::{KeyInfo, MOST_NONCE};
 use polyclave_client::{AeadDecryption, AeadEncryption, Client, GcmBegun};
-use polyclave_transport::wire::{KeyInfo, MOST_NONCE};
 use zeroize::Zeroizing;
 
 use crate::attributes::Object;

@@ -1,7 +1,7 @@
 //! The table of mechanisms: which keys each takes, what it does, and what nodes must have made a key for.
 
 use cryptoki_sys::*;
-use polyclave_transport::wire::{KeyInfo, Mode, Usage};
+use polyclave_api::{KeyInfo, Mode, Usage};
 
 use crate::rv::{Result, Rv};
 

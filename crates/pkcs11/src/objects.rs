@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cryptoki_sys::*;
+use polyclave_api::{KeyInfo, NewKey, Usage};
 use polyclave_client::Withdrawal;
-use polyclave_transport::wire::{KeyInfo, NewKey, Usage};
 
 use crate::attributes::Object;
 use crate::mechanism::{Mechanism, entry_for, key_bytes};

@@ -1,9 +1,9 @@
 //! Return values of PKCS#11, and which one an error of the nodes becomes.
 
 use cryptoki_sys::*;
+use polyclave_api::Reason;
 use polyclave_client::Error;
 use polyclave_config::PinError;
-use polyclave_transport::wire::Reason;
 
 use crate::log;
 
@@ -93,7 +93,7 @@ impl From<polyclave_config::Error> for Rv {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::Refusal;
+    use polyclave_api::Refusal;
 
     use super::*;
 

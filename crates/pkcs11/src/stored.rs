@@ -1,6 +1,6 @@
 //! What PKCS#11 knows of a key and nodes do not: it is kept with the key, in the attributes that nodes store without reading them.
 
-use polyclave_transport::wire::MOST_ATTRIBUTES;
+use polyclave_api::MOST_ATTRIBUTES;
 use serde::{Deserialize, Serialize};
 
 /// With which the bytes begin, so that those of other programs are not taken for these.

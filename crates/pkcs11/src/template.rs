@@ -1,8 +1,8 @@
 //! Templates: attributes as a program gives them, and the key that they describe.
 
 use cryptoki_sys::*;
+use polyclave_api::{Lifetime, MOST_SESSION, Mode, NewKey, Usage, why_apart};
 use polyclave_config::check_name;
-use polyclave_transport::wire::{Lifetime, MOST_SESSION, Mode, NewKey, Usage, why_apart};
 use zeroize::Zeroizing;
 
 use crate::configuration::{GcmNonce, TokenMode, TokenSettings, VisibleTemplates};
@@ -373,8 +373,7 @@ pub(crate) fn lifetime(is_session: bool) -> Lifetime {
 
 /// A label as nodes show it to people, if they take it.
 pub(crate) fn readable(label: &[u8]) -> String {
-    let fits =
-        |text: &&str| text.len() <= polyclave_transport::wire::MOST_LABEL && !text.contains(char::is_control);
+    let fits = |text: &&str| text.len() <= polyclave_api::MOST_LABEL && !text.contains(char::is_control);
     str::from_utf8(label).ok().filter(fits).unwrap_or_default().to_owned()
 }
 

@@ -248,7 +248,7 @@ impl Token {
                 Err(error) => error,
             };
             let waits = matches!(&error, Error::Refused { refusal, .. } if {
-                use polyclave_transport::wire::Reason;
+                use polyclave_api::Reason;
                 matches!(refusal.reason, Reason::Busy | Reason::OutOfMaterial)
             }) || matches!(error, Error::Contested(_));
             // What makes or changes a key may have happened although the answer was lost.

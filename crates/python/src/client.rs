@@ -4,9 +4,9 @@ use std::io::{BufReader, Cursor};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use polyclave_api::{CHUNK, KeyInfo, Lifetime, Mode, NewKey, Usage, usage_of, warnings};
 use polyclave_client::{CardTemplate, Error, Listed, Padding, Tokenization};
 use polyclave_config::ClientDir;
-use polyclave_transport::wire::{CHUNK, KeyInfo, Lifetime, Mode, NewKey, Usage, usage_of, warnings};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use subtle::ConstantTimeEq;

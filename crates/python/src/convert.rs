@@ -2,8 +2,8 @@
 
 use std::ops::Deref;
 
+use polyclave_api::{KeyInfo, Mode, NodeStatus, Usage};
 use polyclave_client::Client;
-use polyclave_transport::wire::{KeyInfo, Mode, NodeStatus, Usage};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView};

@@ -4,8 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use polyclave_api::Reason;
 use polyclave_client::Error;
-use polyclave_transport::wire::Reason;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict;

@@ -3,11 +3,11 @@
 
 use std::io::{self, Cursor, Read, Write};
 
+use polyclave_api::{MOST_CHAINED, Mode};
 use polyclave_cipher::catalog;
 use polyclave_client::{
     AeadDecryption, AeadEncryption, Client, ENVELOPE_MAGIC, Error, Padding, Result, Spool,
 };
-use polyclave_transport::wire::{MOST_CHAINED, Mode};
 use zeroize::Zeroizing;
 
 use crate::ends::Rewindable;

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Command, CommandFactory, Subcommand};
+use polyclave_api::{Approval, Statement, Subject, VERSION, Wrapping};
 use polyclave_client::Error;
 use polyclave_config::{ClientPolicy, Cluster, NodeDir, save_approval};
 use polyclave_node::admin::{Answer, Instruction, order};
 use polyclave_node::reshare;
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{Approval, Statement, Subject, VERSION, Wrapping};
 
 use crate::client::{ApprovalRequest, ClientOption};
 use crate::say;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_config::{Moment, certificate_fingerprint, load_approval};
+use polyclave_api::{Approval, KeyVersion, Operation, Statement, Subject, Use};
+use polyclave_config::{Moment, certificate_fingerprint, is_signed_by, load_approval};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{Approval, KeyVersion, Operation, Statement, Subject, Use};
 
 use crate::say;
 
@@ -82,8 +82,8 @@ fn json(approval: &Approval, statement: &Statement) -> serde_json::Value {
 
 /// The certificates of all signatures, and whether they verify.
 fn signers(approval: &Approval) -> Vec<(String, bool)> {
-    let of = |s: &polyclave_transport::wire::ApprovalSignature| {
-        let verifies = approval.is_signed_by(&CertificateDer::from(s.certificate.as_slice()));
+    let of = |s: &polyclave_api::ApprovalSignature| {
+        let verifies = is_signed_by(approval, &CertificateDer::from(s.certificate.as_slice()));
         (fingerprint(&s.certificate), verifies)
     };
     approval.signatures.iter().map(of).collect()

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use polyclave_config::{ClientDir, Moment, certificate_fingerprint, load_approval, save_approval};
+use polyclave_config::{
+    ClientDir, Moment, certificate_fingerprint, load_approval, save_approval, sign_approval,
+};
 use polyclave_transport::Identity;
 
 use crate::say;
@@ -32,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     ensure!(Moment::now() <= end, "this request ended at {end}; nothing was signed");
     let dir = ClientDir::open(&arguments.dir).context("this is no directory that `client init` made")?;
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
-    approval.sign(&identity)?;
+    sign_approval(&mut approval, &identity)?;
     save_approval(&approval, &arguments.file)?;
     say!("{} has signed it ({})", dir.name(), certificate_fingerprint(&identity.certificate()));
     say!(

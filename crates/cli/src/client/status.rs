@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::Result;
+use polyclave_api::NodeStatus;
 use polyclave_client::Client;
 use polyclave_config::CertificateSettings;
 use polyclave_node::{CertificateEnd, Holder};
 use polyclave_protocol::Party;
 use polyclave_transport::expiry;
-use polyclave_transport::wire::NodeStatus;
 use serde::Serialize;
 
 use super::{ClientOption, of_node};

@@ -4,8 +4,8 @@ use std::io::{Cursor, ErrorKind, Read};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
+use polyclave_api::{MOST_CHAINED, Mode};
 use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUND};
-use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
 use super::{Common, envelope, has_initial_block, initial_bytes, outcome, waiting, whole, written};
 use crate::client::persist;

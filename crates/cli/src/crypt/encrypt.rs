@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
+use polyclave_api::{MOST_CHAINED, Mode};
 use polyclave_client::{AeadEncryption, Client};
 use polyclave_config::private::Draft;
-use polyclave_transport::wire::{MOST_CHAINED, Mode};
 
 use super::{Common, envelope, has_initial_block, outcome, waiting, whole, written};
 use crate::client::persist;

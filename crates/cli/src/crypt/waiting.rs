@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use indicatif::{DecimalBytes, HumanDuration};
+use polyclave_api::Mode;
 use polyclave_client::Client;
 use polyclave_protocol::catalog;
 use polyclave_protocol::descriptor::Descriptor;
 use polyclave_protocol::protocol::Adversary;
-use polyclave_transport::wire::Mode;
 
 /// A shorter wait is not announced.
 const LONG: Duration = Duration::from_secs(20);

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use parking_lot::Mutex;
+use polyclave_api::{Mode, Right};
 use polyclave_client::{Client, Padding};
 use polyclave_config::StockSettings;
 use polyclave_protocol::PartySet;
-use polyclave_transport::wire::{Mode, Right};
 use serde::Serialize;
 
 use super::active::{LEVEL, MESSAGE, decrypt, encrypt, fill, new_key};

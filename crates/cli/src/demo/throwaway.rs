@@ -7,11 +7,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use polyclave_api::Right;
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, Cluster, Consent, NodeDir, NodeSettings, StockSettings};
 use polyclave_node::local::{Local, create};
 use polyclave_transport::Identity;
-use polyclave_transport::wire::Right;
 
 use super::Liar;
 use crate::protocols::{Properties, properties};

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use polyclave_transport::wire::{Lifetime, NewKey};
+use polyclave_api::{Lifetime, NewKey};
 
 use super::made::{json, tell};
 use crate::client::ClientOption;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use polyclave_transport::wire::Derivation;
+use polyclave_api::Derivation;
 
 use super::made::{Properties, json, tell};
 use crate::client::ClientOption;

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::ValueEnum;
+use polyclave_api::{CheckKind, KeyCheck, Parity};
 use polyclave_cipher::{Cipher, parity::has_parity};
-use polyclave_transport::wire::{CheckKind, KeyCheck, Parity};
 
 use crate::options::hexadecimal;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_transport::wire::Origin;
+use polyclave_api::Origin;
 
 use super::made::{date, json, standing, tell};
 use crate::client::{ClientOption, of_node};

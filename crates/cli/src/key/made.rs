@@ -1,9 +1,9 @@
 //! The options for making a key, and how a key is printed.
 
 use anyhow::{Result, anyhow, bail};
+use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Usage, VersionState, usage_of, warnings};
 use polyclave_cipher::Cipher;
 use polyclave_node::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
-use polyclave_transport::wire::{KeyInfo, Lifetime, Mode, NewKey, Usage, VersionState, usage_of, warnings};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;

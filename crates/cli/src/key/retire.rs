@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use polyclave_transport::wire::VersionState;
+use polyclave_api::VersionState;
 
 use crate::client::ClientOption;
 use crate::say;

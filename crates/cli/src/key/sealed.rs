@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use polyclave_api::Lifetime;
 use polyclave_cipher::{AnyMap, Cells, Cipher, cleartext, compile, modes};
-use polyclave_config::{Cluster, Moment, load_sealed_key, save_sealed_key};
+use polyclave_config::{Cluster, Moment, load_sealed_key, save_sealed_key, seal_import};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{Lifetime, SealedImport};
 
 use super::import::read;
 use super::kcv::ParityOption;
@@ -90,8 +90,7 @@ pub fn seal(arguments: &SealArguments) -> Result<ExitCode> {
         certificates.ok_or_else(|| anyhow!("a node of the cluster file has no certificate"))?;
     let certificates: Vec<&CertificateDer<'_>> = certificates.iter().collect();
     let (name, nodes) = (new.name.clone(), certificates.len());
-    let sealed =
-        SealedImport::seal(new, &key, check.clone(), (fingerprint.bytes(), &certificates), not_after)?;
+    let sealed = seal_import(new, &key, check.clone(), (fingerprint.bytes(), &certificates), not_after)?;
     save_sealed_key(&sealed, &arguments.out)?;
     say!("{name} is sealed to {nodes} nodes in {}", arguments.out.display());
     say!("  check value  {}", hex::encode(check));

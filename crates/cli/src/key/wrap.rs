@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, ensure};
+use polyclave_api::{BlockHeader, Wrapping};
 use polyclave_client::Client;
-use polyclave_transport::wire::{BlockHeader, Wrapping};
 
 use crate::client::ClientOption;
 use crate::files::{Output, Readers};

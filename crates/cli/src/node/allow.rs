@@ -229,7 +229,7 @@ impl Conditions {
         &self,
         name: String,
         card: &ClientCard,
-        rights: Vec<polyclave_transport::wire::Right>,
+        rights: Vec<polyclave_api::Right>,
         keys: Vec<String>,
     ) -> Result<Rule> {
         let days: Vec<Day> = self.days.as_deref().map(parse_days).transpose()?.unwrap_or_default();

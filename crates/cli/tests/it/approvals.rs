@@ -1,8 +1,8 @@
 //! Approvals as people give them, with the program's commands.
 
-use polyclave_config::{ClientDir, Moment, approval_to_text, load_approval};
+use polyclave_api::{Approval, Statement};
+use polyclave_config::{ClientDir, Moment, approval_to_text, load_approval, sign_approval};
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{Approval, Statement};
 
 use super::common::{Place, Running};
 
@@ -219,7 +219,7 @@ fn altered(place: &Place, from: &str, to: &str, change: impl Fn(&mut Statement))
     for name in ["ann", "ben"] {
         let dir = ClientDir::open(&place.path(name)).expect("an approver");
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key);
-        approval.sign(&identity.expect("an identity")).expect("signed");
+        sign_approval(&mut approval, &identity.expect("an identity")).expect("signed");
     }
     place.write(to, approval_to_text(&approval).as_bytes());
 }
@@ -257,7 +257,7 @@ fn a_refresh_that_needs_approval_is_ordered_at_every_node_with_it_and_once() {
     let error = place.fails("node refresh try/node-1 --approval r.approval");
     assert!(error.contains("and ann has signed"), "{error}");
     altered(&place, "r.approval", "despite.approval", |s| {
-        if let polyclave_transport::wire::Subject::Refresh { despite_failures, .. } = &mut s.subject {
+        if let polyclave_api::Subject::Refresh { despite_failures, .. } = &mut s.subject {
             *despite_failures = true;
         }
     });

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::common::{Place, Running};
+use polyclave_api::{KeyInfo, Mode, NewKey, Reason};
 use polyclave_client::{Client, Error, Result};
 use polyclave_config::ClientDir;
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Reason};
 
 /// Rounds where nobody asks for more.
 const ROUNDS: usize = 3;

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{BlockHeader, KeyInfo, Mode, NewKey, Parity, Usage, Wrapping};
 use polyclave_client::{Client, Error};
 use polyclave_config::ClientDir;
-use polyclave_transport::wire::{BlockHeader, KeyInfo, Mode, NewKey, Parity, Usage, Wrapping};
 
 use crate::common::{Place, Running};
 use crate::kills::{insist, random, start};

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{Place, Running};
+use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{Mode, NewKey};
 
 /// Kills, each in the middle of making a key.
 const ROUNDS: usize = 15;

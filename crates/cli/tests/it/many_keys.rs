@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use polyclave_transport::wire::Mode;
+use polyclave_api::Mode;
 use serde_json::Value;
 
 use crate::common::{Running, processor_time_of_commands};

@@ -4,11 +4,11 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey, Reason, Usage, Wrapping};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_node::SAYS_ROTATING;
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{Mode, NewKey, Reason, Usage, Wrapping};
 use serde_json::Value;
 
 use crate::common::{Place, Running};

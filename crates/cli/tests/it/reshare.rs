@@ -1,7 +1,7 @@
 //! All keys move to other nodes, as operators do it: lost nodes are replaced, nodes come and go, the threshold changes. Keys, and what was
 //! encrypted under them, stay.
 
-use polyclave_transport::wire::{Mode, NewKey};
+use polyclave_api::{Mode, NewKey};
 use serde_json::Value;
 
 use crate::common::{Place, Running, free_ports};

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use polyclave_transport::wire::{Mode, NewKey, Reason};
+use polyclave_api::{Mode, NewKey, Reason};
 
 use crate::common::Running;
 use crate::kills::random;

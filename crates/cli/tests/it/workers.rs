@@ -6,12 +6,12 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use polyclave_api::Mode;
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_harness::postgres::Postgres;
 use polyclave_node::local::worker_dir;
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::Mode;
 
 use crate::common::{Place, Running};
 use crate::kill_all::{Worker, insist, is_known, message, new_key};

@@ -1,7 +1,7 @@
 //! What a single refusal means.
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Party;
-use polyclave_transport::wire::{Reason, Refusal};
 
 /// Whether the node itself will not, or cannot, do this, whatever others do.
 pub(crate) fn is_own(refusal: &Refusal) -> bool {

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{self as api, MOST_MESSAGE, Reply};
 use polyclave_protocol::net::{self, Net};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, MOST_MESSAGE, Reply};
 
 use super::Conversation;
 
@@ -30,7 +30,7 @@ impl Conversation<'_> {
         while !owing(&self.owed).is_empty() {
             let within = until.saturating_duration_since(Instant::now());
             let Ok(Some(party)) = self.net.wait_for_any(owing(&self.owed), within) else { break };
-            match receive(&mut self.net, party).map(|reply| wire::decode(&reply, party)) {
+            match receive(&mut self.net, party).map(|reply| api::decode(&reply, party)) {
                 Some(Ok(Reply::Working { .. })) => {}
                 Some(_) => self.owed[party.index()] -= 1,
                 None => break,

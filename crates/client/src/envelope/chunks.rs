@@ -5,8 +5,8 @@
 
 use std::io::Read;
 
+use polyclave_api::FILE_KEY;
 use polyclave_kernels::process::Process;
-use polyclave_transport::wire::FILE_KEY;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use polyclave_transport::wire::{Envelope, MOST_HEADER};
+use polyclave_api::{Envelope, MOST_HEADER};
 
 use crate::{Error, Result};
 

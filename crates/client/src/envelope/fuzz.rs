@@ -1,7 +1,7 @@
 //! No head of a file in an envelope panics or takes memory on its word, and one that is read is written back the same.
 
+use polyclave_api::Envelope;
 use polyclave_harness::{fuzz, within_memory};
-use polyclave_transport::wire::Envelope;
 
 use super::format::{Head, MAGIC};
 

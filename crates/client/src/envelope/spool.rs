@@ -5,8 +5,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use polyclave_api::FILE_KEY;
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::FILE_KEY;
 use zeroize::Zeroizing;
 
 use super::chunks::{CHUNK, Sealer, TAG};

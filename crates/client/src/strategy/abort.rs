@@ -7,10 +7,10 @@ mod begin;
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Step};
 
 use super::{PutTogether, Strategy, different_keys, first_key};
 use crate::client::{ANSWER, Client};
@@ -121,8 +121,8 @@ impl Conversation<'_> {
         let mut refused = Vec::new();
         self.net.set_deadline(Some(Instant::now() + BEGUN));
         while let Some(party) = self.net.arrived().iter().next() {
-            let Ok(bytes) = wire::receive_bytes(&mut self.net, party) else { break };
-            if let Ok(Reply::Refused(refusal)) = wire::decode(&bytes, party) {
+            let Ok(bytes) = api::receive_bytes(&mut self.net, party) else { break };
+            if let Ok(Reply::Refused(refusal)) = api::decode(&bytes, party) {
                 refused.push((party, refusal));
             }
         }
@@ -152,8 +152,7 @@ impl Conversation<'_> {
                 }
                 Err(e) => return Err(e.into()),
             };
-            let reply =
-                wire::receive_bytes(&mut self.net, party).and_then(|bytes| wire::decode(&bytes, party));
+            let reply = api::receive_bytes(&mut self.net, party).and_then(|bytes| api::decode(&bytes, party));
             match reply {
                 Ok(Reply::Working { done, of }) => {
                     patience.heard(party);

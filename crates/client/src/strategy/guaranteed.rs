@@ -11,9 +11,9 @@ mod judgement;
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Step};
 
 use super::{PutTogether, Strategy, different_keys, first_key};
 use crate::client::{ANSWER, Client};
@@ -165,7 +165,7 @@ impl Guaranteed {
             let Some((party, reply)) = reply else { continue };
             let is_late = std::mem::take(&mut conversation.owed[party.index()]);
             let one: PartySet = [party].into_iter().collect();
-            match wire::decode(&reply, party) {
+            match api::decode(&reply, party) {
                 Ok(Reply::Refused(refusal)) => {
                     refused.push((party, refusal));
                     conversation.there = conversation.there.without(one);

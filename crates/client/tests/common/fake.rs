@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
+use polyclave_api::{self as api, Reply, Request};
 use polyclave_config::NodeDir;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{self, Reply, Request};
 use polyclave_transport::{Identity, Limits, Reception, TlsNet};
 
 use super::TestCluster;
@@ -81,14 +81,14 @@ fn serve(mut net: TlsNet, client: Party, stop: &AtomicBool, answer: &Answer) {
             Ok(None) => continue,
             Err(_) => return,
         }
-        let Ok(bytes) = wire::receive_bytes(&mut net, client) else { return };
-        let Ok(request) = wire::decode::<Request>(&bytes, client) else { continue };
+        let Ok(bytes) = api::receive_bytes(&mut net, client) else { return };
+        let Ok(request) = api::decode::<Request>(&bytes, client) else { continue };
         match answer(&request) {
-            Say::All(reply) => drop(wire::send(&mut net, client, &*reply)),
+            Say::All(reply) => drop(api::send(&mut net, client, &*reply)),
             Say::Beginning => drop(net.send(client, &100u32.to_le_bytes())),
             Say::Nothing => sleep(Duration::from_millis(50)),
             Say::Last(replies) => {
-                return replies.iter().for_each(|reply| drop(wire::send(&mut net, client, reply)));
+                return replies.iter().for_each(|reply| drop(api::send(&mut net, client, reply)));
             }
         }
     }

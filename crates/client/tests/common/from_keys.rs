@@ -3,8 +3,8 @@
 use super::key;
 use super::oracle::Oracle;
 use ::cmac::{Cmac, KeyInit, Mac};
+use polyclave_api::{Mode, NewKey, Reason, Usage, Wrapping};
 use polyclave_client::Error;
-use polyclave_transport::wire::{Mode, NewKey, Reason, Usage, Wrapping};
 
 /// RFC 3394, sections 4.1 to 4.6: key for wrapping, bytes of the key, and the key wrapped.
 pub const KW: [(usize, usize, &str); 6] = [

@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use polyclave_api::{Mode, NewKey, Right};
 use polyclave_client::{Client, Result};
 use polyclave_config::{ClientDir, Cluster, Consent, NodeDir, StockSettings};
 use polyclave_node::Running;
@@ -22,7 +23,6 @@ use polyclave_node::admin::{Instruction, order};
 use polyclave_node::local::{Local, create};
 use polyclave_node::store::{Secret, Store, restore};
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{Mode, NewKey, Right};
 
 /// How long a test waits for what nodes do by themselves: much longer than it takes, since machines are busy.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -102,7 +102,7 @@ impl TestCluster {
         }
     }
 
-    fn statuses(&self) -> Vec<polyclave_transport::wire::NodeStatus> {
+    fn statuses(&self) -> Vec<polyclave_api::NodeStatus> {
         self.nodes.iter().flatten().map(Running::status).collect()
     }
 

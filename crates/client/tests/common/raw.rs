@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use polyclave_api::{self as api, Mode, Operation, Refusal, Reply, Request, Step, Use};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{self, Mode, Operation, Refusal, Reply, Request, Step, Use};
 use polyclave_transport::{Halt, Identity, Limits, Node, TlsNet, call};
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ impl Raw {
 
     /// Sends one node a message. That the node no longer wants it will show later.
     pub fn tell<T: Serialize>(&mut self, node: usize, message: &T) {
-        let _ = wire::send(self.line(node), Party(node as u8), message);
+        let _ = api::send(self.line(node), Party(node as u8), message);
     }
 
     /// Sends the same to all.
@@ -87,8 +87,8 @@ impl Raw {
     /// One reply of a node; none if it ended the connection.
     pub fn reply(&mut self, node: usize) -> Option<Reply> {
         let party = Party(node as u8);
-        let bytes = wire::receive_bytes(self.line(node), party).ok()?;
-        Some(wire::decode(&bytes, party).expect("nodes send whole replies"))
+        let bytes = api::receive_bytes(self.line(node), party).ok()?;
+        Some(api::decode(&bytes, party).expect("nodes send whole replies"))
     }
 
     /// Whether every node is connected and has said nothing that was not read.
@@ -146,5 +146,5 @@ pub fn request(operation: Operation, first: Option<Step>) -> Request {
     let mut id = [0; 16];
     random_bytes(&mut id).expect("random bytes");
     let (serving, on_behalf_of) = (PartySet::all(3), String::new());
-    Request { version: wire::VERSION, id, serving, operation, first, approval: None, on_behalf_of }
+    Request { version: api::VERSION, id, serving, operation, first, approval: None, on_behalf_of }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use polyclave_api::Mode;
 use polyclave_client::Client;
-use polyclave_transport::wire::Mode;
 
 use super::{TestCluster, key};
 

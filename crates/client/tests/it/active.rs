@@ -7,10 +7,10 @@ use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr
 use crate::common::oracle::{Oracle, filled};
 use crate::common::raw::{Raw, request};
 use crate::common::{TOGETHER, TestCluster, data, key, name_for};
+use polyclave_api::{Mode, Operation, Reason, Reply, Request, Step, Use};
 use polyclave_client::{Error, Padding};
 use polyclave_node::{Cheat, Running};
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{Mode, Operation, Reason, Reply, Request, Step, Use};
 
 const DES_KEY: &[u8; 24] = b"0123456789abcdefghijklmn";
 

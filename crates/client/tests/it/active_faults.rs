@@ -10,11 +10,11 @@ use crate::common::fake::{FakeNode, Say};
 use crate::common::messages::{cbc, ecb, uncbc};
 use crate::common::raw::{Raw, request};
 use crate::common::{TestCluster, data, key};
+use polyclave_api::{KeyInfo, Mode, Operation, Reason, Refusal, Reply, Request, Right, Use};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_node::Cheat;
 use polyclave_protocol::PartySet;
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{KeyInfo, Mode, Operation, Reason, Refusal, Reply, Request, Right, Use};
 
 /// Four nodes that have a key, with material.
 fn with_key(blocks: usize, cheats: &[(usize, Cheat)]) -> TestCluster {

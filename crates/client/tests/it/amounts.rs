@@ -3,10 +3,10 @@
 
 use std::num::NonZeroU64;
 
+use polyclave_api::{BlockHeader, Derivation, Mode, NewKey, Reason, Right, Usage, Wrapping};
 use polyclave_client::{AeadDecryption, AeadEncryption, Client, Error};
 use polyclave_config::{ApprovalRule, ClientCard, ClientPolicy, NodeDir, Rule};
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{BlockHeader, Derivation, Mode, NewKey, Reason, Right, Usage, Wrapping};
 
 use crate::common::from_keys::{kek, only_for, wrappable};
 use crate::common::messages::{gcm, seal};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use polyclave_api::{Approval, Mode, NewKey, Operation, Reason, Right, Statement, Subject, Usage, Wrapping};
 use polyclave_client::{Client, Error};
-use polyclave_config::{ApprovalRule, ClientCard, ClientDir, ClientPolicy, Moment, NodeDir, Quorum};
-use polyclave_transport::Identity;
-use polyclave_transport::wire::{
-    Approval, Mode, NewKey, Operation, Reason, Right, Statement, Subject, Usage, Wrapping,
+use polyclave_config::{
+    ApprovalRule, ClientCard, ClientDir, ClientPolicy, Moment, NodeDir, Quorum, sign_approval,
 };
+use polyclave_transport::Identity;
 
 use crate::common::messages::{gcm, ungcm};
 use crate::common::{TestCluster, key};
@@ -42,7 +42,7 @@ impl Approvers {
 
     fn signed(&self, statement: &Statement, by: &[usize]) -> Approval {
         let mut approval = Approval::new(statement).expect("encoded");
-        by.iter().for_each(|number| approval.sign(&self.0[*number]).expect("signed"));
+        by.iter().for_each(|number| sign_approval(&mut approval, &self.0[*number]).expect("signed"));
         approval
     }
 }
@@ -129,7 +129,7 @@ fn what_needs_approval_is_done_with_it_once_and_refused_with_anything_else() {
     changed_after.statement = altered(&|s| s.purpose = "another".into()).statement;
     let mut stranger = approvers.signed(&statement, &[0]);
     // Another certificate with the name of an approver.
-    stranger.sign(&Identity::generate_named("ben", 1).expect("an identity")).expect("signed");
+    sign_approval(&mut stranger, &Identity::generate_named("ben", 1).expect("an identity")).expect("signed");
     let other_operation = draft(client(), |c| c.delete("k2"));
     let mut unreadable = good.clone();
     unreadable.statement.truncate(9);
@@ -308,7 +308,7 @@ fn who_asks_does_not_approve_unless_the_rule_says_so() {
     }
     let approved = |name: &str| {
         let mut approval = approvers.signed(&draft(cluster.client(), |c| c.delete(name)), &[1]);
-        approval.sign(&identity).expect("signed");
+        sign_approval(&mut approval, &identity).expect("signed");
         cluster.client().with_approval(approval)
     };
     assert!(refused(approved("k1").delete("k1")).1.contains("and ben has signed; 1 further"));

@@ -5,8 +5,8 @@ use aes_siv::siv::{Aes128Siv, Aes256Siv};
 use ccm::Ccm;
 use ccm::aead::consts::{U8, U12, U16};
 use ccm::aead::{Aead, KeyInit, Payload};
+use polyclave_api::{Mode, NewKey, Reason, Usage};
 use polyclave_client::{AeadDecryption, AeadEncryption, Client, Error};
-use polyclave_transport::wire::{Mode, NewKey, Reason, Usage};
 
 use crate::common::active::{fill, start};
 use crate::common::from_keys::refused;
@@ -271,7 +271,7 @@ fn a_key_for_siv_is_two_keys_for_that_mode_alone() {
     }
     let base = NewKey { usage: vec![Usage::Derive], ..key("base", "aes-128", &[]) };
     client.generate(base).expect("a key");
-    let how = polyclave_transport::wire::Derivation::EcbData { data: data(48) };
+    let how = polyclave_api::Derivation::EcbData { data: data(48) };
     refused(client.derive("base", siv("not"), how), Reason::Key, "two keys");
     // Both halves are checked, each for itself.
     let values: Vec<Vec<u8>> = [[1, 2], [2, 1]]

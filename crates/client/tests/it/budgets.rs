@@ -3,9 +3,9 @@
 use crate::common::messages::{ctr, gcm};
 use crate::common::raw::{Raw, request};
 use crate::common::{TestCluster, data, key};
+use polyclave_api::{Mode, NewKey, Operation, Reason, Reply, Request, Step, Use};
 use polyclave_client::{Client, Error};
 use polyclave_protocol::PartySet;
-use polyclave_transport::wire::{Mode, NewKey, Operation, Reason, Reply, Request, Step, Use};
 
 fn small(name: &str, mode: Mode, budget_blocks: u64) -> NewKey {
     NewKey { budget_blocks, ..key(name, "aes-128", &[mode]) }

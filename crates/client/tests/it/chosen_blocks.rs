@@ -5,12 +5,12 @@ use crate::common::messages::{cbc, cmac, gcm, uncbc};
 use crate::common::oracle::Oracle;
 use crate::common::raw::{Raw, request};
 use crate::common::{TestCluster, data, key};
+use polyclave_api::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use, warnings};
 use polyclave_client::{Error, Padding};
 use polyclave_node::store::StoredKey;
 use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
-use polyclave_transport::wire::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use, warnings};
 
 const KEY: [u8; 16] = [0x2b; 16];
 /// Of which the attacker wants E_K.

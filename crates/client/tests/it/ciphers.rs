@@ -1,10 +1,10 @@
 //! Every cipher of the catalog that has a key, at nodes under every protocol of the catalog that serves.
 
+use polyclave_api::Mode;
 use polyclave_cipher::{AnyMap, Cells, Cipher, Direction, catalog, cleartext, compile};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_protocol::catalog as protocols;
 use polyclave_protocol::protocol::Adversary;
-use polyclave_transport::wire::Mode;
 
 use crate::common::messages::{ctr, unctr};
 use crate::common::{TestCluster, active, data, key};

@@ -1,6 +1,6 @@
 //! A key comes in as components that several people give. Nobody sees it, and nothing else is made of them.
 
-use polyclave_transport::wire::{CheckKind, KeyCheck, KeyInfo, Mode, NewKey, Origin, Parity, Reason, Right};
+use polyclave_api::{CheckKind, KeyCheck, KeyInfo, Mode, NewKey, Origin, Parity, Reason, Right};
 
 use crate::common::from_keys::{check_value, code, only_for, refused};
 use crate::common::messages::cmac;
@@ -184,9 +184,7 @@ fn parity_bits_are_required_or_set_without_showing_the_key() {
     let cluster = TestCluster::shared();
     let people = custodians(&cluster, "parity", 3);
     let admin = cluster.client();
-    admin
-        .import(only_for("parity-kek", "aes-128", &[polyclave_transport::wire::Usage::Wrap]), &[4; 16])
-        .expect("a key");
+    admin.import(only_for("parity-kek", "aes-128", &[polyclave_api::Usage::Wrap]), &[4; 16]).expect("a key");
     let odd = components(24, 0x35).map(|part| with_odd_parity(&part));
     // The sum of two keys with odd parity has even parity; the sum of three has odd parity again.
     for (count, fits) in [(2, false), (3, true)] {
@@ -204,12 +202,11 @@ fn parity_bits_are_required_or_set_without_showing_the_key() {
                 people[0].combine(&name, None, Parity::Set).expect("made odd");
             }
         }
-        let wrapped =
-            admin.wrap("parity-kek", &name, polyclave_transport::wire::Wrapping::Kw).expect("wrapped");
+        let wrapped = admin.wrap("parity-kek", &name, polyclave_api::Wrapping::Kw).expect("wrapped");
         let expected = crate::common::from_keys::wrapped_by_oracle(
             &[4; 16],
             &with_odd_parity(&whole),
-            polyclave_transport::wire::Wrapping::Kw,
+            polyclave_api::Wrapping::Kw,
         );
         assert_eq!(wrapped, expected, "{count} components");
     }

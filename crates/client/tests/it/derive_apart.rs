@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use polyclave_api::{Derivation, KeyInfo, Mode, NewKey, Reason, Usage};
 use polyclave_client::{Client, Error, Result};
-use polyclave_transport::wire::{Derivation, KeyInfo, Mode, NewKey, Reason, Usage};
 
 use crate::common::from_keys::{only_for, refused};
 use crate::common::{TestCluster, data, key};

@@ -6,13 +6,13 @@ use crate::common::from_keys::{code, refused};
 use crate::common::raw::Raw;
 use crate::common::{TestCluster, active, data, key, nothing};
 use aes_gcm::aead::{Aead, KeyInit, Payload};
+use polyclave_api::{
+    Envelope, Mode, NewKey, Operation, Reason, Reply, Request, Right, Step, Usage, Use, VERSION,
+};
 use polyclave_client::{Client, Error, Result};
 use polyclave_config::{ClientCard, NodeDir};
 use polyclave_node::Cheat;
 use polyclave_protocol::PartySet;
-use polyclave_transport::wire::{
-    Envelope, Mode, NewKey, Operation, Reason, Reply, Request, Right, Step, Usage, Use, VERSION,
-};
 
 /// Places in the head of a file.
 const KEY: usize = 16;

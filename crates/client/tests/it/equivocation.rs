@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use crate::common::messages::gcm;
 use crate::common::raw::{Ending, Raw, request, use_of};
 use crate::common::{TestCluster, data, key};
+use polyclave_api::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use, VERSION};
 use polyclave_client::Listed;
 use polyclave_protocol::PartySet;
-use polyclave_transport::wire::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use, VERSION};
 
 fn using(how: Use) -> Operation {
     use_of("k", how)

@@ -2,8 +2,8 @@
 
 use crate::common::from_keys::{code, only_for, refused};
 use crate::common::{TestCluster, active, data, key};
+use polyclave_api::{Derivation, Mode, NewKey, Reason, Right, Usage};
 use polyclave_client::Client;
-use polyclave_transport::wire::{Derivation, Mode, NewKey, Reason, Right, Usage};
 
 fn counter(before: &[u8], counter_bits: u8, after: &[u8]) -> Derivation {
     Derivation::CmacCounter { before: before.to_vec(), counter_bits, after: after.to_vec() }

@@ -4,8 +4,8 @@ use crate::common::from_keys::{bytes, check_value, code, only_for, refused, wrap
 use crate::common::messages::cmac;
 use crate::common::tr31::{made, opened};
 use crate::common::{TestCluster, active, data, key};
+use polyclave_api::{BlockHeader, Mode, NewKey, Origin, Reason, Right, Usage, Wrapping};
 use polyclave_client::{Client, Error};
-use polyclave_transport::wire::{BlockHeader, Mode, NewKey, Origin, Reason, Right, Usage, Wrapping};
 
 /// A key that protects key blocks.
 fn kbpk(name: &str, cipher: &str) -> NewKey {

@@ -5,10 +5,8 @@ use std::time::{Duration, Instant};
 use crate::common::from_keys::refused;
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, insist, key, nothing};
+use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
 use polyclave_client::{Client, Error, Result, Withdrawal};
-use polyclave_transport::wire::{
-    KeyInfo, Lifetime, Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping,
-};
 
 /// A copy for the same.
 fn same(of: &KeyInfo, name: &str) -> NewKey {

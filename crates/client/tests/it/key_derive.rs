@@ -8,10 +8,10 @@ use crate::common::from_keys::{
 use crate::common::messages::{cmac, gcm};
 use crate::common::oracle::Oracle;
 use crate::common::{TestCluster, active, data, key};
-use polyclave_client::{AeadDecryption, Client, Error};
-use polyclave_transport::wire::{
+use polyclave_api::{
     BlockHeader, Derivation, KeyInfo, Mode, NewKey, Origin, Reason, Usage, Wrapping, usage_of,
 };
+use polyclave_client::{AeadDecryption, Client, Error};
 
 #[test]
 fn derived_keys_are_what_other_programs_compute() {

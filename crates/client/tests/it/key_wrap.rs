@@ -7,8 +7,8 @@ use crate::common::from_keys::{
 };
 use crate::common::messages::cmac;
 use crate::common::{TestCluster, data, key};
+use polyclave_api::{Derivation, Mode, NewKey, Origin, Reason, Right, Usage, Wrapping};
 use polyclave_client::Error;
-use polyclave_transport::wire::{Derivation, Mode, NewKey, Origin, Reason, Right, Usage, Wrapping};
 
 #[test]
 fn published_vectors_of_key_wrap_come_out_and_are_unwrapped() {
@@ -282,7 +282,7 @@ fn keys_are_wrapped_unwrapped_and_derived_under_the_version_that_is_named() {
     client.configure("turned-kek", 2, true).expect("configured");
     let refused_now = client.wrap(&old_kek, &old, Wrapping::Kw);
     refused(refused_now, Reason::NotForThis, "its least version is 2");
-    let nobody = polyclave_transport::wire::KeyInfo { id: [9; 16], ..old_kek };
+    let nobody = polyclave_api::KeyInfo { id: [9; 16], ..old_kek };
     refused(client.wrap(&nobody, &old, Wrapping::Kw), Reason::NoSuchKey, "not made under the key");
     for name in ["turned-kek", "turned", "turned-base", "turned-back"] {
         client.delete(name).expect("deleted");

@@ -6,11 +6,11 @@ use parking_lot::Mutex;
 
 use crate::common::messages::{cmac, gcm, seal, ungcm};
 use crate::common::{TestCluster, data, key};
+use polyclave_api::{Mode, NodeStatus, Reason, Right};
 use polyclave_client::{Client, Error};
 use polyclave_config::NodeDir;
 use polyclave_node::store::StoredKey;
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{Mode, NodeStatus, Reason, Right};
 
 type Told = Arc<Mutex<Vec<String>>>;
 

@@ -2,9 +2,9 @@
 
 use crate::common::fake::{FakeNode, Say};
 use crate::common::{TestCluster, key};
+use polyclave_api::{KEYS, KeyInfo, Mode, Operation, Origin, Reply, Request};
 use polyclave_config::NodeDir;
 use polyclave_protocol::PartySet;
-use polyclave_transport::wire::{KEYS, KeyInfo, Mode, Operation, Origin, Reply, Request};
 
 /// More than two full pages.
 const COUNT: usize = 2 * KEYS + 500;

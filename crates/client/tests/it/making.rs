@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::messages::{gcm, ungcm};
 use crate::common::{TestCluster, data, key};
-use polyclave_transport::wire::Mode;
+use polyclave_api::Mode;
 
 #[test]
 fn of_clients_that_make_a_key_of_one_name_one_succeeds_at_most_and_the_name_stays_usable() {

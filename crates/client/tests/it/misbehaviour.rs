@@ -8,10 +8,10 @@ use crate::common::fake::{FakeNode, Say};
 use crate::common::messages::{gcm, seal};
 use crate::common::raw::{Raw, request, use_of};
 use crate::common::{TestCluster, data, key};
-use polyclave_client::{Client, Error};
-use polyclave_transport::wire::{
-    self, CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
+use polyclave_api::{
+    self as api, CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
 };
+use polyclave_client::{Client, Error};
 
 /// The longest that nodes wait for a client or each other here, and some time for a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -51,9 +51,9 @@ fn a_client_of_another_version_is_told_so_and_that_others_may_serve_it() {
     let cluster = TestCluster::shared_with_keys(&["k"]);
     let mut raw = Raw::call(&cluster);
     // Whatever follows the version is of that version, too.
-    raw.tell(0, &(wire::VERSION + 1, "what a later version asks"));
+    raw.tell(0, &(api::VERSION + 1, "what a later version asks"));
     let told = raw.ending(0).told();
-    let version = wire::VERSION;
+    let version = api::VERSION;
     assert!(told.starts_with("Unavailable"), "{told}");
     assert!(
         told.contains(&format!(

@@ -9,8 +9,8 @@ use crate::common::{TestCluster, data, key};
 use aes_gcm::aead::consts::U12;
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, KeyInit};
+use polyclave_api::{Mode, NewKey};
 use polyclave_client::{AeadDecryption, Error, HEAD, Padding};
-use polyclave_transport::wire::{Mode, NewKey};
 
 /// Around blocks, steps and chunks.
 const LENGTHS: [usize; 9] = [0, 1, 15, 16, 17, 4096, 262_143, 262_144, 262_145];

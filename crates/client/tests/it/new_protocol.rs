@@ -2,9 +2,9 @@
 
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, data, key};
+use polyclave_api::Mode;
 use polyclave_protocol::catalog;
 use polyclave_protocol::testkit::additive;
-use polyclave_transport::wire::Mode;
 
 #[test]
 fn nodes_serve_with_a_protocol_that_only_the_catalogue_names() {

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, data, key};
+use polyclave_api::{CHUNK, Mode};
 use polyclave_client::Error;
 use polyclave_config::{Cluster, Consent, NodeDir};
 use polyclave_node::Running;
 use polyclave_node::store::{Secret, Store};
 use polyclave_protocol::Party;
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{CHUNK, Mode};
 
 fn connected(cluster: &TestCluster, node: usize, with: usize) -> bool {
     cluster.nodes[node].as_ref().is_some_and(|n| n.status().connected.contains(Party(with as u8)))

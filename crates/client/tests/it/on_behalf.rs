@@ -1,7 +1,7 @@
 //! A client that asks for others: the audit logs of the nodes name them, and connections are shared.
 
+use polyclave_api::{Mode, Operation, Reason, Request};
 use polyclave_config::NodeDir;
-use polyclave_transport::wire::{Mode, Operation, Reason, Request};
 
 use crate::common::messages::{gcm, ungcm};
 use crate::common::raw::{Raw, request};

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU64;
 
+use polyclave_api::{Mode, Reason, Right};
 use polyclave_client::{Error, Padding};
 use polyclave_config::{NodeDir, Rule};
-use polyclave_transport::wire::{Mode, Reason, Right};
 
 use crate::common::messages::{cbc, ctr};
 use crate::common::{TestCluster, data, key};

@@ -1,8 +1,8 @@
 //! Random bytes from all nodes that answer.
 
 use crate::common::{TestCluster, active};
+use polyclave_api::{MOST_RANDOM, Right};
 use polyclave_client::Error;
-use polyclave_transport::wire::{MOST_RANDOM, Right};
 
 #[test]
 fn random_bytes_are_as_many_as_asked_for_differ_and_have_all_values() {

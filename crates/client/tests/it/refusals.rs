@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
 use crate::common::{PATIENCE, TOGETHER, TestCluster, data, key, name_for};
+use polyclave_api::{Mode, NewKey, Reason, Right, Usage};
 use polyclave_client::{Client, Error, Padding, Result};
 use polyclave_config::NodeDir;
-use polyclave_transport::wire::{Mode, NewKey, Reason, Right, Usage};
 
 fn reason<T: std::fmt::Debug>(outcome: Result<T>) -> Reason {
     match outcome {

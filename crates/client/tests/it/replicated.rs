@@ -1,10 +1,10 @@
 //! Three nodes under `replicated-active`, of which one cheats: no answer is wrong, the others stop, and two nodes are named of which one cheats.
 
+use polyclave_api::{Mode, Reason};
 use polyclave_client::Error;
 use polyclave_config::NodeDir;
 use polyclave_node::Cheat;
 use polyclave_node::admin::{Answer, Instruction, Status, order};
-use polyclave_transport::wire::{Mode, Reason};
 
 use crate::common::active::start_cheating;
 use crate::common::messages::{gcm, ungcm};

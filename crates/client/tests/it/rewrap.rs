@@ -8,8 +8,8 @@ use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, data, insist, key};
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit};
+use polyclave_api::{Mode, NewKey, Reason, Right, Usage, VersionState, Wrapping};
 use polyclave_client::{AeadDecryption, Client, Error, Result};
-use polyclave_transport::wire::{Mode, NewKey, Reason, Right, Usage, VersionState, Wrapping};
 
 const OLD: [u8; 16] = [0x51; 16];
 const NEW: [u8; 32] = [0xa7; 32];
@@ -202,10 +202,9 @@ fn only_who_may_rewrap_both_keys_does_and_only_keys_and_versions_that_allow_it()
 /// A version that is not there is an error of the client itself.
 fn as_key(e: Error) -> Error {
     match e {
-        Error::Misuse(told) => Error::Refused {
-            node: String::new(),
-            refusal: polyclave_transport::wire::Refusal::new(Reason::Key, told),
-        },
+        Error::Misuse(told) => {
+            Error::Refused { node: String::new(), refusal: polyclave_api::Refusal::new(Reason::Key, told) }
+        }
         e => e,
     }
 }

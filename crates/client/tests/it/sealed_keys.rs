@@ -1,10 +1,10 @@
 //! A key comes in sealed to the nodes. Whoever carries the file learns nothing, and nothing is kept of a file that is wrong.
 
+use polyclave_api::{KeyInfo, Mode, NewKey, Origin, Right, SealedImport, Wrapping};
 use polyclave_client::{Client, Error};
-use polyclave_config::{Cluster, Moment};
+use polyclave_config::{Cluster, Moment, seal_import};
 use polyclave_node::Cheat;
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Right, SealedImport, Wrapping};
 
 use crate::common::active::start_cheating;
 use crate::common::from_keys::{check_value, code, kek, wrappable, wrapped_by_oracle};
@@ -17,7 +17,7 @@ fn seal_as(file: &Cluster, new: NewKey, key: &[u8], check: Vec<u8>, not_after: u
     let certificates: Vec<&CertificateDer<'_>> =
         file.cards().iter().map(|card| &card.certificates[0]).collect();
     let cluster = (file.fingerprint().bytes(), &certificates[..]);
-    SealedImport::seal(new, key, check, cluster, not_after).expect("sealed")
+    seal_import(new, key, check, cluster, not_after).expect("sealed")
 }
 
 fn seal(cluster: &TestCluster, new: NewKey, key: &[u8]) -> SealedImport {

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::common::from_keys::refused;
 use crate::common::messages::{gcm, open, seal};
 use crate::common::{TestCluster, insist, key};
+use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Reason};
 use polyclave_node::store::{KeyState, Which};
-use polyclave_transport::wire::{KeyInfo, Lifetime, Mode, NewKey, Reason};
 
 fn session(name: &str, seconds: u32) -> NewKey {
     NewKey { lifetime: Lifetime::Session { seconds }, ..key(name, "aes-128", &[Mode::Gcm]) }

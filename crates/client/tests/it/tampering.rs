@@ -2,8 +2,8 @@
 
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, data, key};
+use polyclave_api::{CHUNK, Mode, Reason};
 use polyclave_client::{Client, Error, HEAD};
-use polyclave_transport::wire::{CHUNK, Mode, Reason};
 
 /// A chunk with its tag.
 const WHOLE: usize = CHUNK + 16;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use aes_of_fpe::{Aes128, Aes192, Aes256};
 use fpe::ff1::{FF1, FlexibleNumeralString};
+use polyclave_api::{Mode, NewKey, Reason, Right, Usage, VersionState};
 use polyclave_client::{Alphabet, CardTemplate, Client, Error, Tokenization, Tweaked};
-use polyclave_transport::wire::{Mode, NewKey, Reason, Right, Usage, VersionState};
 
 use crate::common::from_keys::{only_for, refused};
 use crate::common::{TestCluster, data, insist, key};

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, key, nothing};
+use polyclave_api::{Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
 use polyclave_client::{Error, Result, Withdrawal};
 use polyclave_node::store::{KeyState, StoredKey, Which};
-use polyclave_transport::wire::{Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
 
 /// The refusal of nodes that a request met.
 fn refused<T: std::fmt::Debug>(outcome: Result<T>, why: &str) {
@@ -232,7 +232,7 @@ fn nodes_at_other_revisions_catch_up_with_the_next_description() {
     for (node, revision) in [7, 6, 2].into_iter().enumerate() {
         cluster.stop(node);
         let store = cluster.store_of(node);
-        let describe = |info: &mut polyclave_transport::wire::KeyInfo| {
+        let describe = |info: &mut polyclave_api::KeyInfo| {
             (info.revision, info.properties.label) = (revision, format!("label {revision}"));
         };
         store.amend("k", describe).expect("changed");

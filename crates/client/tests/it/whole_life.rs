@@ -2,8 +2,8 @@
 
 use crate::common::messages::{gcm, ungcm};
 use crate::common::{TestCluster, insist, key};
+use polyclave_api::Mode;
 use polyclave_client::Client;
-use polyclave_transport::wire::Mode;
 
 /// Something encrypted under the current versions of both keys.
 struct Letters {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::common::fake::{FakeNode, Say};
 use crate::common::messages::seal;
 use crate::common::{TestCluster, nothing};
+use polyclave_api::{Reason, Refusal, Reply};
 use polyclave_client::Error;
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{Reason, Refusal, Reply};
 
 fn refused(reason: Reason, told: &str) -> Reply {
     Reply::Refused(Refusal::new(reason, told))

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use polyclave_transport::wire::Right;
+use polyclave_api::Right;
 
 const TOKEN: &str = "some token";
 

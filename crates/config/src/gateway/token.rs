@@ -1,6 +1,6 @@
 //! Who may ask a gateway for what.
 
-use polyclave_transport::wire::Right;
+use polyclave_api::Right;
 use serde::{Deserialize, Deserializer, de};
 
 use crate::policy::{check_pattern, fits};

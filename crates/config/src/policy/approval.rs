@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use polyclave_api::{Approval, Right};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{Approval, Right};
 use serde::{Deserialize, Serialize};
 
 use super::judge::fits;
 use super::{Asked, ClientPolicy};
-use crate::text;
+use crate::{is_signed_by, text};
 
 /// Somebody who can approve operations (`[[approver]]`). The certificate is that of a card, as clients have them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,7 +121,7 @@ impl ClientPolicy {
         requester: Option<&CertificateDer<'_>>,
     ) -> Result<Vec<&str>, String> {
         let signed: Vec<&Approver> =
-            self.approvers.iter().filter(|approver| approval.is_signed_by(&approver.certificate)).collect();
+            self.approvers.iter().filter(|approver| is_signed_by(approval, &approver.certificate)).collect();
         let is_requester = |approver: &Approver| requester.is_some_and(|r| *r == approver.certificate);
         let mut all: Vec<&str> = Vec::new();
         let parts = rules.iter().flat_map(|rule| rule.quorums().into_iter().map(move |part| (rule, part)));

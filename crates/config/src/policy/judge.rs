@@ -2,8 +2,8 @@
 //!
 //! A rule that denies wins over all that allow. What no rule allows is forbidden.
 
+use polyclave_api::{Mode, Right};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{Mode, Right};
 
 use super::pattern::{matches, overlap};
 use super::times::{Moment, why_not};

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU64;
 
+use polyclave_api::{Mode, Right};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{Mode, Right};
 use serde::{Deserialize, Serialize};
 
 use super::times::{Day, Hours, Moment};

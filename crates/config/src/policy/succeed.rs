@@ -44,7 +44,7 @@ impl ClientRule {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::Right;
+    use polyclave_api::Right;
 
     use super::*;
     use crate::ClientCard;

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use polyclave_transport::wire::Mode;
+use polyclave_api::Mode;
 
 use super::*;
 use crate::card::tests::certificate;

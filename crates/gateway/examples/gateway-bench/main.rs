@@ -12,10 +12,10 @@ mod transit;
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, TOKEN_RIGHTS};
 use polyclave_gateway::{Running, make_token};
-use polyclave_transport::wire::{Mode, NewKey};
 
 use kms::Kms;
 use nodes::{Nodes, serve};

@@ -21,9 +21,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use polyclave_api::Right;
 use polyclave_config::TOKEN_RIGHTS;
 use polyclave_gateway::{Running, make_token};
-use polyclave_transport::wire::Right;
 
 use floods::{FLOODS, Target};
 use nodes::{Nodes, serve};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use polyclave_api::{KeyInfo, KeyVersion};
 use polyclave_config::check_name;
-use polyclave_transport::wire::{KeyInfo, KeyVersion};
 
 /// A version of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]

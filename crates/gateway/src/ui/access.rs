@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::http::header::HOST;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use polyclave_api::Right;
 use polyclave_config::GatewayToken;
-use polyclave_transport::wire::Right;
 
 use crate::connections::Peer;
 use crate::tokens::{Tokens, token_of};

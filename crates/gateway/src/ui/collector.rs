@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use parking_lot::{Condvar, Mutex};
-use polyclave_client::{Client, Error};
-use polyclave_protocol::Party;
-use polyclave_transport::wire::{
+use polyclave_api::{
     LATENCY_BOUNDS_MS, MOST_REPORTED_CERTIFICATES, MOST_REPORTED_KEYS, NodeStatus, Reason, Report,
 };
+use polyclave_client::{Client, Error};
+use polyclave_protocol::Party;
 use tokio::sync::watch;
 
 use super::history::History;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use polyclave_transport::wire::{AuditEnd, LATENCY_BOUNDS_MS, Report};
+use polyclave_api::{AuditEnd, LATENCY_BOUNDS_MS, Report};
 
 /// Over how long rates are averaged.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -40,9 +40,8 @@ impl History {
             self.samples.clear();
             self.starts = report.starts;
         }
-        let counted = |r: &polyclave_transport::wire::RequestCount| {
-            ((r.operation.clone(), r.outcome.clone()), r.requests)
-        };
+        let counted =
+            |r: &polyclave_api::RequestCount| ((r.operation.clone(), r.outcome.clone()), r.requests);
         let requests = report.requests.iter().map(counted).collect();
         self.samples.push_back(Sample { at, requests, latencies: report.latencies.clone() });
         while self.samples.front().is_some_and(|first| at.duration_since(first.at) > LATELY) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
+use polyclave_api::{Reason, Report};
 use polyclave_client::{Client, Error};
 use polyclave_config::Duty;
 use polyclave_protocol::PartySet;
@@ -11,7 +12,6 @@ use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_transport::wire::{Reason, Report};
 use serde_json::{Value, json};
 
 use super::alarms::alarms;

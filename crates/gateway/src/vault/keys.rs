@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use polyclave_api::{KeyInfo, Mode, NewKey, Origin, Reason, Right};
 use polyclave_client::Error;
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Reason, Right};
 use serde_json::{Map, Value, json};
 
 use super::answer::Answer;

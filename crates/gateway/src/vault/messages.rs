@@ -7,9 +7,9 @@ use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use polyclave_api::{KeyVersion, MOST_ADDITIONAL_DATA, MOST_REWRAPPED};
 use polyclave_client::{AeadDecryption, AeadEncryption};
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{KeyVersion, MOST_ADDITIONAL_DATA, MOST_REWRAPPED};
 use zeroize::Zeroizing;
 
 use super::answer::Answer;

@@ -1,8 +1,8 @@
 //! What a request asks for, by its method and path, and what right that takes.
 
 use axum::http::{Method, Uri};
+use polyclave_api::Right;
 use polyclave_config::check_name;
-use polyclave_transport::wire::Right;
 
 use super::fields::truth;
 use super::transform::Direction;

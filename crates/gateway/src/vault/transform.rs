@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use polyclave_api::Right;
 use polyclave_client::Tweaked;
-use polyclave_transport::wire::Right;
 use zeroize::Zeroizing;
 
 use super::answer::Answer;

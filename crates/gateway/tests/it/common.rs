@@ -9,12 +9,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use polyclave_api::Right;
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir};
 use polyclave_gateway::{Running as Gateway, make_token};
 use polyclave_node::Running as Node;
 use polyclave_node::local::{Local, create};
-use polyclave_transport::wire::Right;
 use serde_json::Value;
 
 pub use browser::Browser;
@@ -201,14 +201,14 @@ impl World {
     }
 
     pub fn make_kms_key(&self) {
-        use polyclave_transport::wire::{Mode, NewKey};
+        use polyclave_api::{Mode, NewKey};
         let new = NewKey::for_modes(KMS_KEY, "aes-256", &[Mode::Gcm], 1 << 32);
         self.client().generate(new).expect("a key");
     }
 
     /// The key of what is tokenized: that of the samples of SP 800-38G for FF1-AES128.
     fn make_ff1_key(&self) {
-        use polyclave_transport::wire::{Mode, NewKey};
+        use polyclave_api::{Mode, NewKey};
         let new = NewKey::for_modes("token-key", "aes-128", &[Mode::Ff1], 1 << 30);
         let key = 0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c_u128.to_be_bytes();
         self.client().import(new, &key).expect("a key");

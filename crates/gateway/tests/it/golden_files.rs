@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use polyclave_transport::wire::Right;
+use polyclave_api::Right;
 use serde_json::{Value, json};
 
 use crate::common::{Ask, World};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use polyclave_transport::wire::Right;
+use polyclave_api::Right;
 use serde_json::{Value, json};
 
 use crate::common::{Ask, PATIENCE, World, answer, logged};

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey, Right};
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, Consent, NodeDir};
 use polyclave_gateway::Dashboard;
@@ -15,7 +16,6 @@ use polyclave_harness::postgres::Postgres;
 use polyclave_node::Running as Node;
 use polyclave_node::local::{Shared, create_shared};
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{Mode, NewKey, Right};
 use serde_json::Value;
 
 use crate::common::{Answer, Ask, PATIENCE, World};

@@ -1,6 +1,6 @@
 //! `sys`, as programs ask Vault who it is and what they may do.
 
-use polyclave_transport::wire::Right;
+use polyclave_api::Right;
 use serde_json::{Value, json};
 
 use crate::common::{Ask, World};

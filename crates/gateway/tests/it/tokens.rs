@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use polyclave_transport::wire::Right;
+use polyclave_api::Right;
 use serde_json::{Value, json};
 
 use crate::common::{Ask, World, replace};

@@ -2,8 +2,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use polyclave_api::Right;
 use polyclave_gateway::Running as Gateway;
-use polyclave_transport::wire::Right;
 use serde_json::{Value, json};
 
 use crate::common::World;

@@ -4,7 +4,7 @@ use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes256Gcm, KeyInit};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use polyclave_transport::wire::{Mode, NewKey, Right};
+use polyclave_api::{Mode, NewKey, Right};
 use serde_json::{Value, json};
 
 use crate::common::{Answer, World};

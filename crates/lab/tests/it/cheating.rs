@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use polyclave_api::{Mode, NewKey};
 use polyclave_client::{Client, Padding};
 use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
 use polyclave_node::admin::{Answer, Instruction, order};
 use polyclave_node::local::{Local, create};
 use polyclave_protocol::Party;
-use polyclave_transport::wire::{Mode, NewKey};
 
 /// FIPS-197, C.1.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";

@@ -14,11 +14,9 @@
 //! Approvals protect against clients and against too few approvers. A node that does not follow the protocol can ignore its rules, like every
 //! other rule: what it can do alone is what the protocol among the nodes lets it.
 
+use polyclave_api::{About, Approval, NamedKey, Operation, Reason, Refusal, Request, Statement, Subject};
 use polyclave_config::{Asked, Moment, NodeOperation};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{
-    About, Approval, NamedKey, Operation, Reason, Refusal, Request, Statement, Subject,
-};
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;

@@ -139,9 +139,9 @@ fn of_rule(rule: &Rule) -> Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polyclave_api::{Mode, Right};
     use polyclave_config::ClientCard;
     use polyclave_transport::CertificateDer;
-    use polyclave_transport::wire::{Mode, Right};
 
     fn rule(policy: &mut ClientPolicy, name: &str, certificate: u8, rights: &[Right], keys: &[&str]) {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use polyclave_api::Refusal;
 use polyclave_transport::CLIENT_CONNECT;
-use polyclave_transport::wire::Refusal;
 
 use super::limits::{Account, Clients, busy};
 

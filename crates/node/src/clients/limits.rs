@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
+use polyclave_api::{Reason, Refusal};
 use polyclave_config::NodeLimits;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use super::connections::Place;
 

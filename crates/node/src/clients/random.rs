@@ -11,8 +11,8 @@
 
 use std::time::Duration;
 
+use polyclave_api::{MOST_RANDOM, Operation, Reason, Refusal, Reply};
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{MOST_RANDOM, Operation, Reason, Refusal, Reply};
 
 use crate::clients::rules::Client;
 use crate::core::Core;

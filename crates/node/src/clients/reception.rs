@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclave_api::{self as api, KeyVersion, Operation, Reason, Refusal, Reply, Request, Use};
 use polyclave_config::check_name;
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_transport::wire::{self, KeyVersion, Operation, Reason, Refusal, Reply, Request, Use};
 use polyclave_transport::{Caller, Reception, TlsNet};
 
 use crate::Result;
@@ -81,7 +81,7 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
         }
         // A limit for the whole request, however slowly the bytes arrive.
         net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
-        let Ok(bytes) = wire::receive_bytes(&mut net, party) else { return };
+        let Ok(bytes) = api::receive_bytes(&mut net, party) else { return };
         net.set_deadline(None);
         if !answer(core, &client, &bytes, &mut net, &mut watches) {
             return linger(core, &mut net);
@@ -109,7 +109,7 @@ fn linger(core: &Core, net: &mut TlsNet) {
     net.set_deadline(Some(until));
     while Instant::now() < until && !core.threads.is_stopping() {
         match net.wait(net.members(), POLL_INTERVAL) {
-            Ok(Some(_)) if wire::receive_bytes(net, party).is_ok() => {}
+            Ok(Some(_)) if api::receive_bytes(net, party).is_ok() => {}
             Ok(None) => {}
             _ => return,
         }
@@ -121,17 +121,17 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
     let began = Instant::now();
     let party = core.members.client();
     // The version first: a request of another version can have other bytes from there on.
-    let request: Result<Request, Refusal> = match wire::version_of(bytes) {
-        Some(other) if other != wire::VERSION => {
-            let older = if other < wire::VERSION { "the client" } else { "this node" };
+    let request: Result<Request, Refusal> = match api::version_of(bytes) {
+        Some(other) if other != api::VERSION => {
+            let older = if other < api::VERSION { "the client" } else { "this node" };
             let told = format!(
                 "the client speaks version {other}, this node version {}: upgrade {older}",
-                wire::VERSION
+                api::VERSION
             );
             // During an upgrade another worker of this node may serve that version.
             Err(Refusal::new(Reason::Unavailable, told))
         }
-        _ => wire::decode(bytes, party).map_err(|e| Refusal::new(Reason::Malformed, e.to_string())),
+        _ => api::decode(bytes, party).map_err(|e| Refusal::new(Reason::Malformed, e.to_string())),
     };
     let request = match request {
         Ok(request) => request,
@@ -223,7 +223,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
 /// Answers a request that a node answers alone: with a reply, or with the reason why there is none.
 fn tell(core: &Core, reply: Result<Reply, Refusal>, net: &mut TlsNet) -> Result<(), Refusal> {
     let reply = reply.inspect_err(|refusal| core.members.refuse(net, refusal))?;
-    wire::send(net, core.members.client(), &reply).map_err(lost)
+    api::send(net, core.members.client(), &reply).map_err(lost)
 }
 
 fn lost(e: Error) -> Refusal {

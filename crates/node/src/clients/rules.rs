@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard};
+use polyclave_api::{Reason, Refusal, Right};
 use polyclave_config::{Asked, ClientPolicy, ClientRule, Demand, Grant, Judgement, Moment, Rule};
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{Reason, Refusal, Right};
 
 use crate::Result;
 use crate::clients::changes::changes;

@@ -3,8 +3,8 @@
 //! An operator who controls the machine controls its files and its program. So approval protects against changes by mistake, and by somebody
 //! who can write the node's directory and nothing else; see SECURITY.md.
 
+use polyclave_api::Subject;
 use polyclave_config::{ClientPolicy, NodeDir, NodeOperation};
-use polyclave_transport::wire::Subject;
 
 use crate::Result;
 use crate::clients::approvals::{Approved, Desk};

@@ -1,4 +1,4 @@
-//! How many requests this node has answered, how, and how fast, for those who watch it ([`Report`](polyclave_transport::wire::Report)). The
+//! How many requests this node has answered, how, and how fast, for those who watch it ([`Report`](polyclave_api::Report)). The
 //! metrics have the same; but they are global to a process, which may have several nodes, and only whoever reaches the node's machine can
 //! ask for them.
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use polyclave_transport::wire::{LATENCY_BOUNDS_MS, RequestCount};
+use polyclave_api::{LATENCY_BOUNDS_MS, RequestCount};
 
 /// The counts since the start.
 #[derive(Default)]

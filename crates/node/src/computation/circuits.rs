@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use crate::Result;
 use crate::computation::block_circuits::BlockCircuits;
 use crate::computation::key_circuits::{KeyCircuits, key_port};
+use polyclave_api::{Reason, Refusal};
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, Port, compile_with_views};
 use polyclave_cipher::{catalog, compile, modes};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{Reason, Refusal};
 
 /// All circuits that nodes evaluate for one cipher.
 pub(crate) struct Circuits {

@@ -6,13 +6,13 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use polyclave_api::Wrapping;
 use polyclave_cipher::key_wrap::{self, Padding};
 use polyclave_cipher::{Cipher, Compiled, CompiledPort, Matrix, compile, compile_with_views};
 use polyclave_cipher::{catalog, key_block, key_cells, modes, parity};
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
-use polyclave_transport::wire::Wrapping;
 
 use super::circuits::{Circuits, union};
 use crate::keys::make::sum_of_keys;

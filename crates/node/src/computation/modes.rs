@@ -20,9 +20,9 @@ mod sealed;
 mod siv;
 pub(crate) mod wrap;
 
+use polyclave_api::{self as api, MOST_ADDITIONAL_DATA, Reason, Refusal, Right, Step, Use};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::Error;
-use polyclave_transport::wire::{self, MOST_ADDITIONAL_DATA, Reason, Refusal, Right, Step, Use};
 
 use crate::computation::Computation;
 use crate::computation::modes::numbers::Tweaks;
@@ -75,26 +75,26 @@ pub(crate) trait Mode: Send {
 }
 
 /// The mode and the right that a use of a key needs.
-pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
+pub(crate) fn needs(how: &Use) -> (api::Mode, Right) {
     match how {
-        Use::Seal | Use::GcmEncrypt { .. } => (wire::Mode::Gcm, Right::Encrypt),
-        Use::Open { .. } | Use::GcmDecrypt { .. } => (wire::Mode::Gcm, Right::Decrypt),
-        Use::CtrEncrypt => (wire::Mode::Ctr, Right::Encrypt),
-        Use::CtrDecrypt { .. } => (wire::Mode::Ctr, Right::Decrypt),
-        Use::CbcEncrypt { .. } => (wire::Mode::Cbc, Right::Encrypt),
-        Use::CbcDecrypt => (wire::Mode::Cbc, Right::Decrypt),
-        Use::EcbEncrypt { .. } => (wire::Mode::Ecb, Right::Encrypt),
-        Use::EcbDecrypt { .. } => (wire::Mode::Ecb, Right::Decrypt),
-        Use::Cmac { .. } => (wire::Mode::Cmac, Right::Mac),
-        Use::EnvelopeWrite(_) => (wire::Mode::Envelope, Right::Encrypt),
-        Use::EnvelopeOpen { .. } => (wire::Mode::Envelope, Right::Decrypt),
-        Use::SealBound { .. } => (wire::Mode::Gcm, Right::Encrypt),
-        Use::OpenBound { .. } => (wire::Mode::Gcm, Right::Decrypt),
-        Use::CcmEncrypt { .. } => (wire::Mode::Ccm, Right::Encrypt),
-        Use::CcmDecrypt { .. } => (wire::Mode::Ccm, Right::Decrypt),
-        Use::SivEncrypt { .. } => (wire::Mode::Siv, Right::Encrypt),
-        Use::SivDecrypt { .. } => (wire::Mode::Siv, Right::Decrypt),
-        Use::Tokenize { .. } => (wire::Mode::Ff1, Right::Tokenize),
+        Use::Seal | Use::GcmEncrypt { .. } => (api::Mode::Gcm, Right::Encrypt),
+        Use::Open { .. } | Use::GcmDecrypt { .. } => (api::Mode::Gcm, Right::Decrypt),
+        Use::CtrEncrypt => (api::Mode::Ctr, Right::Encrypt),
+        Use::CtrDecrypt { .. } => (api::Mode::Ctr, Right::Decrypt),
+        Use::CbcEncrypt { .. } => (api::Mode::Cbc, Right::Encrypt),
+        Use::CbcDecrypt => (api::Mode::Cbc, Right::Decrypt),
+        Use::EcbEncrypt { .. } => (api::Mode::Ecb, Right::Encrypt),
+        Use::EcbDecrypt { .. } => (api::Mode::Ecb, Right::Decrypt),
+        Use::Cmac { .. } => (api::Mode::Cmac, Right::Mac),
+        Use::EnvelopeWrite(_) => (api::Mode::Envelope, Right::Encrypt),
+        Use::EnvelopeOpen { .. } => (api::Mode::Envelope, Right::Decrypt),
+        Use::SealBound { .. } => (api::Mode::Gcm, Right::Encrypt),
+        Use::OpenBound { .. } => (api::Mode::Gcm, Right::Decrypt),
+        Use::CcmEncrypt { .. } => (api::Mode::Ccm, Right::Encrypt),
+        Use::CcmDecrypt { .. } => (api::Mode::Ccm, Right::Decrypt),
+        Use::SivEncrypt { .. } => (api::Mode::Siv, Right::Encrypt),
+        Use::SivDecrypt { .. } => (api::Mode::Siv, Right::Decrypt),
+        Use::Tokenize { .. } => (api::Mode::Ff1, Right::Tokenize),
     }
 }
 
@@ -172,8 +172,8 @@ pub(crate) fn whole_blocks(bytes: usize, block: usize, most: usize) -> Result<u6
 
 /// The same for bytes that may end in part of a block.
 pub(crate) fn piece(bytes: usize) -> Result<(), Refusal> {
-    if bytes == 0 || bytes > wire::CHUNK {
-        let told = format!("a piece of {bytes} bytes; 1 to {} are allowed", wire::CHUNK);
+    if bytes == 0 || bytes > api::CHUNK {
+        let told = format!("a piece of {bytes} bytes; 1 to {} are allowed", api::CHUNK);
         return Err(Refusal::new(Reason::Malformed, told));
     }
     Ok(())

@@ -13,15 +13,15 @@
 //!   together; label, context and length are the caller's.
 //!
 //! Whoever can have the base key encrypt chosen blocks, or for `CmacCounter` compute codes, in another way knows what is derived from it
-//! (`transport/src/wire/pairs.rs`).
+//! (`api/src/pairs.rs`).
 
 use std::collections::HashSet;
 
+use polyclave_api::{Derivation, MOST_DERIVATION_DATA};
 use polyclave_cipher::{Cells, Cipher};
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Session};
-use polyclave_transport::wire::{Derivation, MOST_DERIVATION_DATA};
 
 use crate::Result;
 use crate::computation::circuits::Circuits;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use polyclave_config::Asked;
-use polyclave_transport::wire::{
+use polyclave_api::{
     CHUNK, KEYS, KeyInfo, Lifetime, MOST_SESSION_KEYS, NewKey, Reason, Refusal, Reply, Right,
     key_of_component,
 };
+use polyclave_config::Asked;
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
@@ -335,7 +335,7 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::{Mode, Origin};
+    use polyclave_api::{Mode, Origin};
 
     use super::*;
     use crate::store::testing::{Disk, component, in_memory, key, reopen};

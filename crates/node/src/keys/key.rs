@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::Result;
+use polyclave_api::{KeyInfo, Mode, NewKey, Usage};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::ghash::GhashKey;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Usage};
 use zeroize::Zeroizing;
 
 /// Shares by name, as they are stored.

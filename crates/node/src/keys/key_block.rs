@@ -9,6 +9,8 @@
 //! else is done with the plaintext. So a block that was altered tells nobody more than that, and no key is ever made of it. Only then they
 //! compare the length in the same way: its author is then who has the protecting key.
 
+use polyclave_api::key_block::{KeyBlock, Version, algorithm};
+use polyclave_api::{BlockHeader, Derivation, Mode, NewKey, Reason, Refusal};
 use polyclave_cipher::key_block::{length, plaintext_bytes};
 use polyclave_cipher::{Cells, Cipher};
 use polyclave_protocol::Error;
@@ -16,8 +18,6 @@ use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Session};
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::key_block::{KeyBlock, Version, algorithm};
-use polyclave_transport::wire::{BlockHeader, Derivation, Mode, NewKey, Reason, Refusal};
 
 use crate::Result;
 use crate::computation::circuits::Circuits;

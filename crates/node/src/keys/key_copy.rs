@@ -7,7 +7,7 @@
 //! whether clients choose nonces. The limits that hold for a key are those of how much was computed under its bits, whatever the name. So both
 //! pay from one *account* ([`store/accounts.rs`](crate::store)), under budgets of which that of the copy is at most that of the key.
 
-use polyclave_transport::wire::{KeyInfo, NewKey, Reason, Refusal, VersionState};
+use polyclave_api::{KeyInfo, NewKey, Reason, Refusal, VersionState};
 
 use crate::keys::key::{Shares, shares_for};
 use crate::store::StoredKey;
@@ -72,7 +72,7 @@ pub(crate) fn shares(of: &StoredKey, new: &NewKey) -> Result<Shares, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::{Mode, Origin, Usage};
+    use polyclave_api::{Mode, Origin, Usage};
 
     use super::*;
 

@@ -6,6 +6,10 @@
 //! that was sealed to it, and the key is the sum, as in generation.
 
 use crate::Result;
+use polyclave_api::key_block::Version;
+use polyclave_api::{
+    Lifetime, MOST_ATTRIBUTES, MOST_LABEL, MOST_SESSION, Mode, NewKey, Usage, why_apart, why_usages_apart,
+};
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, compile_with_views};
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::evaluate::release;
@@ -16,10 +20,6 @@ use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
-use polyclave_transport::wire::key_block::Version;
-use polyclave_transport::wire::{
-    Lifetime, MOST_ATTRIBUTES, MOST_LABEL, MOST_SESSION, Mode, NewKey, Usage, why_apart, why_usages_apart,
-};
 use zeroize::Zeroizing;
 
 use crate::computation::circuits::Circuits;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use polyclave_transport::wire::{Reason, Refusal, key_of_component};
+use polyclave_api::{Reason, Refusal, key_of_component};
 
 use crate::store::{Store, StoreError};
 

@@ -12,7 +12,7 @@
 //! its own clock. While the nodes' clocks disagree about an expiry, those that have passed it refuse, and a request succeeds as long as
 //! enough nodes accept it: for as long as the clocks are apart.
 
-use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, VersionState};
+use polyclave_api::{KeyInfo, Reason, Refusal, Right, VersionState};
 
 /// The state of a version at a time in seconds since 1970.
 pub(crate) fn state_at(info: &KeyInfo, now: u64) -> VersionState {
@@ -74,7 +74,7 @@ pub(crate) fn refuse_return(info: &KeyInfo, state: VersionState) -> Result<(), R
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::{Component, Lifetime, Mode, NewKey, Origin};
+    use polyclave_api::{Component, Lifetime, Mode, NewKey, Origin};
 
     use super::*;
     use VersionState::{Active, Compromised, Deactivated};

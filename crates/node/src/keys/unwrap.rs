@@ -4,13 +4,13 @@
 //! done with it: the nodes open a random multiple of the difference, as for the tag of GCM. So a wrapped key that was altered tells nobody
 //! more than that, and no key is ever made of it.
 
+use polyclave_api::{Reason, Refusal, Wrapping};
 use polyclave_cipher::Cells;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
-use polyclave_transport::wire::{Reason, Refusal, Wrapping};
 
 use crate::computation::circuits::Circuits;
 use crate::computation::pieces::run;

@@ -20,6 +20,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_config::Duty;
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
@@ -28,7 +29,6 @@ use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{Stream, hello};
 use polyclave_protocol::stock::Kind;
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{Reason, Refusal};
 use zeroize::Zeroizing;
 
 use crate::Result;

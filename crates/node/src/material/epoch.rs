@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::any::{AnyServiceSession, AnySetup};
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{AgreedSession, Stream, hello};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
 use crate::error::{refuse_damaged, system};

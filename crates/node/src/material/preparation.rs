@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclave_api::StockLevel;
 use polyclave_config::{Duty, MOST_WORKERS};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
@@ -21,7 +22,6 @@ use polyclave_protocol::spdz::MOST_AT_ONCE;
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::StockLevel;
 
 use crate::Result;
 use crate::material::epoch::{Epoch, LONGEST_MEETING, meet};

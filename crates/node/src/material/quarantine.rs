@@ -26,9 +26,9 @@
 //! A caller that runs several sessions at once gives [`judge`] the error of each as soon as it ends, and not when all have ended. While something that counts is
 //! not on the disk, the node uses its MAC key for nothing ([`Material::refuse_uncounted`]).
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party};
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::error::system;
 use crate::material::state::Material;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::any::AnySetup;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{hello, random_bytes};
 use polyclave_protocol::{Error, Party};
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::error::system;
 use crate::material::epoch::{LONGEST_MEETING, meet};

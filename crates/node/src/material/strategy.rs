@@ -1,7 +1,7 @@
 //! What differs between protocols in making material: [`crate::strategy`].
 
+use polyclave_api::Refusal;
 use polyclave_protocol::{Error, Party};
-use polyclave_transport::wire::Refusal;
 
 use crate::Result;
 use crate::material::state::Material;

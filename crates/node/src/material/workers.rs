@@ -9,8 +9,8 @@ mod tests;
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use polyclave_api::Refusal;
 use polyclave_config::Duty;
-use polyclave_transport::wire::Refusal;
 
 use crate::error::of_store;
 use crate::material::rotation;

@@ -10,13 +10,13 @@ mod status;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use polyclave_api::{Refusal, Subject};
 use polyclave_config::{Cluster, NodeDir, NodeOperation, parse_approval};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_transport::wire::{Refusal, Subject};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;

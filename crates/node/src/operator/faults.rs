@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
+use polyclave_api::FaultCount;
 use polyclave_protocol::protocol::Faults;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::FaultCount;
 
 use crate::members::Members;
 use crate::operator::audit::Event;

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use polyclave_api::Refusal;
 use polyclave_config::{NodeDir, NodeOperation};
-use polyclave_transport::wire::Refusal;
 
 use crate::clients::taking;
 use crate::core::Core;
@@ -197,7 +197,7 @@ fn look_over_keys(store: &Store) {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::Reason;
+    use polyclave_api::Reason;
 
     use super::*;
 

@@ -10,7 +10,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use polyclave_transport::wire::{Reason, Refusal};
+use polyclave_api::{Reason, Refusal};
 
 pub use offline::renew_audit;
 pub(crate) use offline::{note_end, open_log};

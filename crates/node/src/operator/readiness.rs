@@ -60,9 +60,9 @@ impl Core {
 mod tests {
     use std::time::{Duration, Instant};
 
+    use polyclave_api::{Mode, NewKey};
     use polyclave_client::Client;
     use polyclave_config::{ClientDir, NodeDir};
-    use polyclave_transport::wire::{Mode, NewKey};
 
     use crate::Running;
     use crate::operator::admin::{Answer, Instruction, order};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use polyclave_transport::wire::{
+use polyclave_api::{
     AuditEnd, CertificateDate, KeyBudget, KeyCount, KeyEnd, KeyInfo, KeysReport, MOST_REPORTED_CERTIFICATES,
     MOST_REPORTED_KEYS, Refusal, Reply, Report, VersionState,
 };
@@ -39,7 +39,7 @@ struct Slow {
 
 /// The report, for a client that has the right.
 pub(crate) fn report(core: &Core, client: &Client) -> Result<Reply, Refusal> {
-    let asked = asked(&polyclave_transport::wire::Operation::Report);
+    let asked = asked(&polyclave_api::Operation::Report);
     asked.iter().try_for_each(|asked| core.rules.allow(client, asked))?;
     let status = core.status();
     let slow = core.kept.get(core);

@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclave_api::{self as api, Mode, NewKey};
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir, StockSettings};
-use polyclave_transport::wire::{self, Mode, NewKey};
 use polyclave_transport::{Identity, Limits, Mesh, Node};
 
 use polyclave_protocol::Party;
@@ -54,7 +54,7 @@ fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
         let mut net =
             mesh.open(&control_stream(Party(0), peer), both, Duration::from_secs(20)).expect("open");
         greeting.exchange(peer, &mut net).expect("greeted");
-        orders.iter().for_each(|order| wire::send(&mut net, peer, order).expect("sent"));
+        orders.iter().for_each(|order| api::send(&mut net, peer, order).expect("sent"));
         net
     };
     let nodes = dir.cluster().expect("readable").expect("in one").nodes();

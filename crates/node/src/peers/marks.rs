@@ -15,8 +15,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::error::{of_store, system};
 use crate::members::Members;

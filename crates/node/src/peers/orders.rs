@@ -9,8 +9,9 @@
 #[cfg(test)]
 mod fuzz;
 
+use polyclave_api as api;
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::{TlsNet, wire};
+use polyclave_transport::TlsNet;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -110,8 +111,8 @@ impl Greeting {
 
     /// Exchanges greetings with the only peer of a control stream.
     pub(crate) fn exchange(&self, peer: Party, net: &mut TlsNet) -> Result<Greeting> {
-        wire::send(net, peer, self)?;
-        wire::decode(&wire::receive_bytes(net, peer)?, peer)
+        api::send(net, peer, self)?;
+        api::decode(&api::receive_bytes(net, peer)?, peer)
     }
 }
 
@@ -143,10 +144,10 @@ mod tests {
             Order::Rotate { name: [4; 16] },
         ];
         for order in orders {
-            let bytes = wire::encode(&order).expect("it is small");
-            assert_eq!(wire::decode(&bytes[4..], Party(1)), Ok(order));
+            let bytes = api::encode(&order).expect("it is small");
+            assert_eq!(api::decode(&bytes[4..], Party(1)), Ok(order));
         }
-        assert!(wire::decode::<Order>(&[9; 64], Party(1)).is_err());
+        assert!(api::decode::<Order>(&[9; 64], Party(1)).is_err());
     }
 
     #[test]
@@ -165,9 +166,9 @@ mod tests {
             version,
             lists: [6; 32],
         };
-        let bytes = wire::encode(&greeting).expect("encoded");
-        assert_eq!(wire::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting.clone()));
-        assert!(wire::decode::<Greeting>(&bytes[4..bytes.len() - 1], Party(1)).is_err());
+        let bytes = api::encode(&greeting).expect("encoded");
+        assert_eq!(api::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting.clone()));
+        assert!(api::decode::<Greeting>(&bytes[4..bytes.len() - 1], Party(1)).is_err());
 
         let other = Greeting { version: format!("9.9\n\u{1b}{}", "x".repeat(1000)), ..greeting.clone() };
         assert!(greeting.check_version(Party(1), &greeting.clone()).is_ok());

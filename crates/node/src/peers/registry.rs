@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use polyclave_api as api;
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::{TlsNet, wire};
+use polyclave_transport::TlsNet;
 
 use super::orders::{Beat, Order, State};
 use crate::Result;
@@ -294,7 +295,7 @@ impl Peers {
             if self.boot(peer) != Some(boot) {
                 break Ok(());
             }
-            if let Err(e) = wire::send(net, peer, &order) {
+            if let Err(e) = api::send(net, peer, &order) {
                 break Err(e);
             }
         };
@@ -317,7 +318,7 @@ impl Peers {
             if stop() {
                 break Ok(());
             }
-            let order = wire::receive_bytes(net, peer).and_then(|bytes| wire::decode(&bytes, peer));
+            let order = api::receive_bytes(net, peer).and_then(|bytes| api::decode(&bytes, peer));
             if let Err(e) = order.and_then(&mut carry_out) {
                 break Err(e);
             }

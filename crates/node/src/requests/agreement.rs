@@ -7,10 +7,10 @@
 
 use std::time::Duration;
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
 use crate::peers::exchange::{tell_all, tell_and_hear};

@@ -16,8 +16,8 @@
 //! Not among them: to wrap, since what may be done with a key that has left is up to who can unwrap it; and to decrypt in ctr or with `envelope`,
 //! which lets a client make ciphertexts, too, but neither mode promises that this takes the right to encrypt.
 
+use polyclave_api::{Mode, NewKey, Operation, Rewrapped, Right, Use};
 use polyclave_config::{Asked, Demand};
-use polyclave_transport::wire::{Mode, NewKey, Operation, Rewrapped, Right, Use};
 
 use crate::computation::modes::needs;
 use crate::local::ALL_RIGHTS;

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Error;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::session::{self, AgreedSession, Greeted, HandshakeParameters};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::material::epoch::SessionContextId;
 use crate::requests::channels::announce;

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use polyclave_cipher::{Cipher, modes, parity};
-use polyclave_config::Asked;
-use polyclave_transport::wire::{
+use polyclave_api::{
     COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MOST_COMPONENTS, NewKey, Parity, Reason,
     Refusal, Right, component_name, key_of_component, why_no_zeros,
 };
+use polyclave_cipher::{Cipher, modes, parity};
+use polyclave_config::Asked;
 
 use crate::clients::rules::Client;
 use crate::keys::make::check_new_key;

@@ -12,6 +12,7 @@ mod versions;
 
 use std::sync::Arc;
 
+use polyclave_api::{self as api, KeyInfo, Operation, Origin, Reason, Refusal, Step};
 use polyclave_config::Asked;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
@@ -19,7 +20,6 @@ use polyclave_protocol::protocol::Faults;
 use polyclave_protocol::session::AgreedSession;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Step};
 
 use crate::clients::approvals::Approved;
 use crate::clients::rules::Client;
@@ -279,7 +279,7 @@ impl<'a> Serving<'a, '_> {
 
 /// The kinds of operations, for logs and metrics.
 pub(crate) fn kind(operation: &Operation) -> &'static str {
-    use wire::Use;
+    use api::Use;
     match operation {
         Operation::Status => "status",
         Operation::List { .. } => "list",

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::requests::begin::{blame, unavailable};
 use crate::requests::channels::{Channels, Lent, Turn};

@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use polyclave_api::{Reason, Refusal};
 use polyclave_config::NodeLimits;
-use polyclave_transport::wire::{Reason, Refusal};
 
 /// The memory of a node, in parts of equal size.
 pub(crate) struct Memory {

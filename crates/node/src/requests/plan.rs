@@ -8,13 +8,14 @@ mod uses;
 
 use std::sync::Arc;
 
+use polyclave_api::key_block::KeyBlock;
+use polyclave_api::{
+    self as api, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Usage, VersionState,
+    Wrapping,
+};
 use polyclave_cipher::Cipher;
 use polyclave_config::Asked;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_transport::wire::key_block::KeyBlock;
-use polyclave_transport::wire::{
-    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Usage, VersionState, Wrapping,
-};
 
 use crate::clients::approvals::Approved;
 use crate::clients::rules::Client;
@@ -183,7 +184,7 @@ impl Plan {
 
     /// A digest of the keys that the request uses, which the nodes compare.
     pub(super) fn key_digest(&self) -> [u8; 32] {
-        let encoded = |info: &KeyInfo| wire::encode(&info.identity()).unwrap_or_default();
+        let encoded = |info: &KeyInfo| api::encode(&info.identity()).unwrap_or_default();
         let key = match &self.task {
             Task::Use { info, other, .. } => {
                 let mut keys = encoded(info);
@@ -194,12 +195,12 @@ impl Plan {
             | Task::Copy { source: key, .. }
             | Task::Unwrap { kek: key, .. } => encoded(&key.info),
             Task::UnwrapBlock(task) => encoded(&task.kek.info),
-            Task::ImportComponent(given) => wire::encode(&given.component).unwrap_or_default(),
+            Task::ImportComponent(given) => api::encode(&given.component).unwrap_or_default(),
             Task::Combine(task) => task.components.iter().flat_map(|key| encoded(&key.info)).collect(),
             Task::Rotate { current, .. } => {
                 // Which version is current is settled afterwards.
                 let properties = NewKey { expires: None, ..current.identity().properties };
-                wire::encode(&properties).unwrap_or_default()
+                api::encode(&properties).unwrap_or_default()
             }
             Task::Generate { .. }
             | Task::Import { .. }

@@ -13,9 +13,9 @@
 //! the key was announced, also after it was deleted. All nodes take part, so one that remembers is enough. A file whose import was interrupted
 //! before the key was announced anywhere can be imported again.
 
+use polyclave_api::{CheckKind, KeyCheck, Lifetime, NewKey, Reason, Refusal, SealedImport};
 use polyclave_cipher::{Cipher, modes};
-use polyclave_config::Moment;
-use polyclave_transport::wire::{CheckKind, KeyCheck, Lifetime, NewKey, Reason, Refusal, SealedImport};
+use polyclave_config::{Moment, open_import};
 use zeroize::Zeroizing;
 
 use crate::error::of_store;
@@ -67,7 +67,7 @@ pub(super) fn open(service: &Service, sealed: &SealedImport, cipher: Cipher) -> 
         return Err(Refusal::new(Reason::Malformed, told));
     }
     refuse_used(service, sealed)?;
-    let part = sealed.open(service.members.me, cipher.key_bytes, &service.identity).map_err(|_| {
+    let part = open_import(sealed, service.members.me, cipher.key_bytes, &service.identity).map_err(|_| {
         let name = service.members.name_of(service.members.me);
         refusal(format!(
             "{name} cannot open its part of this sealed key: the file was altered, or the part was sealed to another certificate. Seal the key \

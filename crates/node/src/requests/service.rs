@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use polyclave_api::{KeyInfo, Refusal};
 use polyclave_config::Asked;
 use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
-use polyclave_transport::wire::{KeyInfo, Refusal};
 
 use crate::Conduct;
 use crate::clients::approvals::Desk;

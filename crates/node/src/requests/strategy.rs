@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use polyclave_api::Refusal;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Faults;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::Refusal;
 
 use crate::Result;
 use crate::computation::modes::StepError;

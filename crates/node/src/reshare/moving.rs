@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use polyclave_api::KeyInfo;
 use polyclave_cipher::{Cells, Compiled, catalog, compile, modes};
 use polyclave_protocol::among::{Among, in_network};
 use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession, AnySetup, AnyShared};
@@ -17,7 +18,6 @@ use polyclave_protocol::release::Released;
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::wire::KeyInfo;
 use zeroize::Zeroizing;
 
 use super::offers::CommonKeys;

@@ -16,10 +16,10 @@
 
 use std::collections::BTreeMap;
 
+use polyclave_api::{KeyInfo, NewKey};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ServiceConfig, Stored};
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::wire::{KeyInfo, NewKey};
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Plan, Way};
@@ -298,7 +298,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_label_or_state_that_changed_at_some_nodes_only_is_what_most_have_and_then_the_stricter() {
-        use polyclave_transport::wire::{Mode, Origin, VersionState};
+        use polyclave_api::{Mode, Origin, VersionState};
         let key = |label: &str, revision, state| {
             let mut new = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1 << 20);
             new.label = label.into();
@@ -321,8 +321,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_component_that_not_all_nodes_have_stays_behind_and_a_key_does_not_unless_they_say_that_it_is_none() {
+        use polyclave_api::{Component, Mode, Origin};
         use polyclave_config::Change;
-        use polyclave_transport::wire::{Component, Mode, Origin};
 
         use crate::reshare::tests::{card, old, plan};
         let info = |component: Option<Component>| {
@@ -352,8 +352,8 @@ pub(super) mod tests {
 
     #[test]
     fn of_what_was_derived_the_new_nodes_know_all_that_any_old_one_tells() {
+        use polyclave_api::{Origin, Usage};
         use polyclave_config::Change;
-        use polyclave_transport::wire::{Origin, Usage};
 
         use crate::reshare::tests::{card, old, plan};
         let base = NewKey { usage: vec![Usage::Derive], ..NewKey::for_modes("k", "aes-128", &[], 1 << 20) };

@@ -5,6 +5,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
+use polyclave_api::{Mode, NewKey};
 use polyclave_cipher::{Compiled, CompiledPort, Matrix, compile, compile_with_views, modes};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
@@ -13,7 +14,6 @@ use polyclave_protocol::handover::{Arrived, Shape};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{Mode, NewKey};
 
 use super::masks::Batch;
 use super::moving::{evaluated_on_zeros, opened_check_values, refuse_wrong_check_value};

@@ -4,7 +4,7 @@
 //! copies, so each copy has a record that names its account. They are written and removed with the key's own records, in the same
 //! transaction, so a crash leaves both or neither.
 
-use polyclave_transport::wire::KeyInfo;
+use polyclave_api::KeyInfo;
 
 use super::engine::{Changes, Records, Table};
 use super::{Result, children};

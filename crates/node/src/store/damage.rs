@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use parking_lot::{Mutex, MutexGuard};
-use polyclave_transport::wire::KeyInfo;
+use polyclave_api::KeyInfo;
 
 use super::engine::Table;
 use super::entry::Entry;

@@ -14,7 +14,7 @@
 
 use std::fmt;
 
-use polyclave_transport::wire::{Component, KeyInfo, Mode, NewKey, Origin, Usage, VersionState};
+use polyclave_api::{Component, KeyInfo, Mode, NewKey, Origin, Usage, VersionState};
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -173,7 +173,7 @@ fn next<'de, T: DeserializeOwned, A: SeqAccess<'de>>(from: &mut A) -> Result<T, 
 mod tests {
     use std::collections::BTreeMap;
 
-    use polyclave_transport::wire::VersionState;
+    use polyclave_api::VersionState;
     use zeroize::Zeroizing;
 
     use super::super::engine::{Table, decode, encode};

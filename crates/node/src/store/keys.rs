@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polyclave_transport::wire::KeyInfo;
+use polyclave_api::KeyInfo;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 

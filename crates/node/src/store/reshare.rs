@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclave_transport::wire::KeyInfo;
+use polyclave_api::KeyInfo;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use polyclave_transport::wire::KeyInfo;
+use polyclave_api::KeyInfo;
 use zeroize::Zeroizing;
 
 use super::checks;

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
-use polyclave_transport::wire::KeyInfo;
+use polyclave_api::KeyInfo;
 
 use super::engine::{Changes, Records, Table, View, decode};
 use super::entry::Entry;
@@ -180,7 +180,7 @@ impl OfSessions {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::{COMPONENT_SECONDS, Lifetime};
+    use polyclave_api::{COMPONENT_SECONDS, Lifetime};
 
     use super::super::StoreError;
     use super::super::testing::{Disk, component, in_memory, key, reopen};

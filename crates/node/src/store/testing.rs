@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use polyclave_transport::wire::{Component, KeyInfo, Lifetime, Mode, NewKey, Origin, component_name};
+use polyclave_api::{Component, KeyInfo, Lifetime, Mode, NewKey, Origin, component_name};
 use redb::StorageBackend;
 use zeroize::Zeroizing;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polyclave_transport::wire::KeyInfo;
+use polyclave_api::KeyInfo;
 use zeroize::Zeroizing;
 
 use super::engine::{Records, Table, decode};
@@ -173,7 +173,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::VersionState;
+    use polyclave_api::VersionState;
 
     use super::super::testing::{Disk, in_memory, key, reopen};
     use super::*;

@@ -8,12 +8,12 @@
 
 use std::time::Duration;
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::net::{Net, Patience as Limits};
 use polyclave_protocol::protocol::Faults;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
 use crate::computation::modes::StepError;

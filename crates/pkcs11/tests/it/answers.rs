@@ -3,9 +3,9 @@
 use std::ptr;
 
 use cryptoki_sys::*;
+use polyclave_api::{Mode, NewKey, Usage};
 use polyclave_client::Withdrawal;
 use polyclave_config::NodeDir;
-use polyclave_transport::wire::{Mode, NewKey, Usage};
 
 use crate::common::*;
 

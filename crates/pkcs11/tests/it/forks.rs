@@ -7,11 +7,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cryptoki_sys::*;
+use polyclave_api::{CHUNK, Mode, NewKey};
 use polyclave_client::{Client, Spool};
 use polyclave_config::Cluster;
 use polyclave_harness::relay::Relay;
 use polyclave_kernels::process::{PerProcess, Process};
-use polyclave_transport::wire::{CHUNK, Mode, NewKey};
 
 use crate::common::*;
 

@@ -6,9 +6,9 @@
 //! request stays refused if more nodes refuse than it can do without. And every node charges the requests that it serves, so the budget
 //! holds whichever nodes are left out.
 
+use polyclave_api::{Operation, Reason, Refusal, Step};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{Operation, Reason, Refusal, Step};
 
 use crate::client::Client;
 use crate::conversation::refusals::is_own;

@@ -1,7 +1,7 @@
 //! Beginning a request with all nodes that can be reached, then without those that are suspected.
 
+use polyclave_api::{Operation, Step};
 use polyclave_protocol::PartySet;
-use polyclave_transport::wire::{Operation, Step};
 
 use super::Guaranteed;
 use super::choices::{CAUGHT, Choices};

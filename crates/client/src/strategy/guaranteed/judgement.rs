@@ -4,8 +4,8 @@
 //! lies or not, so the next choice leaves it out. What a node says about another is an accusation: it counts for the next choice, and for
 //! longer if more nodes say so than may cheat.
 
+use polyclave_api::Refusal;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::Refusal;
 
 use crate::Error;
 use crate::conversation::Conversation;
@@ -72,7 +72,7 @@ pub(super) fn agreed(refused: &[(Party, Refusal)], tolerated: usize) -> Option<&
 
 #[cfg(test)]
 mod tests {
-    use polyclave_transport::wire::Reason;
+    use polyclave_api::Reason;
 
     use super::*;
 

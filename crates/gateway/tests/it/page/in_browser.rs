@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey};
 use polyclave_harness::programs::skipped;
-use polyclave_transport::wire::{Mode, NewKey};
 
 use super::{dashboard, get};
 use crate::common::{Browser, PATIENCE, World};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use polyclave_transport::wire::{Mode, NewKey};
+use polyclave_api::{Mode, NewKey};
 
 use super::{Stream, dashboard};
 use crate::common::World;

@@ -1,10 +1,10 @@
 //! Independent blocks: both directions of ECB, and the decryption of CBC, where the client adds the chain.
 
+use polyclave_api::{CHUNK, End, MASKED, Reason, Refusal, Step};
 use polyclave_protocol::any::{AnyMask, AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{CHUNK, End, MASKED, Reason, Refusal, Step};
 
 use super::numbers::Tweaks;
 use super::{Answer, Mode, StepError, misplaced, whole_blocks};

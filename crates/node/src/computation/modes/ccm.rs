@@ -15,10 +15,10 @@
 
 use std::collections::VecDeque;
 
+use polyclave_api::{CHAINED, End, MOST_CHAINED, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{CHAINED, End, MOST_CHAINED, Reason, Refusal, Step};
 
 use super::blocks::Masks;
 use super::code::{Arrival, Chain};

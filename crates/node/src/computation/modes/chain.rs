@@ -18,11 +18,11 @@
 //! A client that works together with t nodes knows no more: the chain is shared. With more nodes, or with a node that departs from a
 //! passive protocol, the key is lost anyway. CBC authenticates nothing.
 
+use polyclave_api::{CHAINED, End, Reason, Refusal, Step};
 use polyclave_cipher::Cells;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{CHAINED, End, Reason, Refusal, Step};
 
 use super::blocks::Masks;
 use super::{Answer, Mode, StepError, misplaced};

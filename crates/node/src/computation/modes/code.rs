@@ -1,9 +1,9 @@
 //! The chain of blocks under CCM and SIV: the CBC-MAC of CCM (SP 800-38C, section 6.1) and the CMAC of S2V (RFC 5297, section 2.4). Every link
 //! stays shared; blocks are computed one after the other.
 
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::Input;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use super::StepError;
 use super::blocks::Masks;

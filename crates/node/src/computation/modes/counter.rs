@@ -8,8 +8,8 @@
 //! tweaks are different permutations, so the keystream does not differ from random bytes by its lack of repeated blocks. The first tweak
 //! and the block both come from the session: two messages collide only if both do.
 
+use polyclave_api::{Reason, Refusal, Step};
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{Reason, Refusal, Step};
 
 use super::numbers::Numbers;
 use super::{Answer, Mode, StepError, misplaced, piece};

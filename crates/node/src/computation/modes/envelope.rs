@@ -18,10 +18,10 @@
 //!
 //! Only protocols whose outputs are checked serve such a key (`requests/plan/refusals.rs`): a wrong key would encrypt a file that nobody could open.
 
+use polyclave_api::{Envelope, FILE_KEY, MOST_HEADER, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::{Input, Session};
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{Envelope, FILE_KEY, MOST_HEADER, Reason, Refusal, Step};
 
 use super::gcm::BLOCK;
 use super::{Answer, Mode, StepError, misplaced};

@@ -11,11 +11,11 @@
 //!
 //! Cost: one block for P; the blocks of the tweak before the last block, for each tweak; ten blocks for each value, all values at once.
 
+use polyclave_api::{End, MASKED, MOST_VALUES, Reason, Refusal, Step};
 use polyclave_cipher::ff1::{Ff1, MOST_TWEAK, ROUNDS};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::{Input, Session};
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{End, MASKED, MOST_VALUES, Reason, Refusal, Step};
 
 use super::blocks::Masks;
 use super::{Answer, Mode, StepError, misplaced};

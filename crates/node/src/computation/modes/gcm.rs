@@ -16,11 +16,11 @@
 //! over GF(2^128). So the nodes turn the tag into shares of bytes ([`as_blocks`](Computation::as_blocks): all that is opened is uniform), set
 //! the bytes that are not compared to zero on shares, and open a random multiple of what is left.
 
+use polyclave_api::{MOST_CHAINED, Reason, Refusal, Step};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::service::{Element, Elements, ServiceSession};
-use polyclave_transport::wire::{MOST_CHAINED, Reason, Refusal, Step};
 
 use super::nonce::{Nonce, PLAIN};
 use super::{Answer, Mode, StepError, misplaced, piece, refuse_long_additional, unauthentic};

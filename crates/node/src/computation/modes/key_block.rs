@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use polyclave_api::{Refusal, Step};
 use polyclave_cipher::Cipher;
 use polyclave_cipher::key_block::plaintext_bytes;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{Refusal, Step};
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;

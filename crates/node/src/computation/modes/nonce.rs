@@ -19,11 +19,11 @@
 //!
 //! Cost: w + 6 rounds and 2^w + the number of blocks + 65 products, and a mask of 16 bytes a block.
 
+use polyclave_api::{CHAINED, MOST_NONCE, Reason, Refusal};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::{Element, Elements, ServiceSession};
-use polyclave_transport::wire::{CHAINED, MOST_NONCE, Reason, Refusal};
 
 use super::StepError;
 use super::gcm::{BLOCK, absorb, counters, hash_key, lengths, padded};

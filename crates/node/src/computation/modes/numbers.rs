@@ -2,7 +2,7 @@
 //!
 //! The client or the session sets the first. Every block after it has the next number, big-endian, and none wraps around.
 
-use polyclave_transport::wire::{Reason, Refusal};
+use polyclave_api::{Reason, Refusal};
 
 /// The numbers of the blocks that are still to come.
 pub(crate) struct Numbers {

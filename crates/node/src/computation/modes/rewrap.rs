@@ -12,12 +12,12 @@
 //! T is keystream under a nonce that the nodes draw, and used for nothing else. So S + T is uniform to a client that does not know the
 //! message, and t nodes learn nothing: they see the old ciphertext, and shares.
 
+use polyclave_api::{MOST_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
 use polyclave_cipher::{catalog, key_wrap};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::{Elements, ServiceSession};
-use polyclave_transport::wire::{MOST_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
 
 use super::gcm::{BLOCK, LEAST_TAG, absorb, begins_so, counters, cover, hash_key, lengths, padded};
 use super::nonce::PLAIN;

@@ -6,10 +6,10 @@
 
 use std::collections::VecDeque;
 
+use polyclave_api::{CHUNK, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::service::{Elements, ServiceSession};
-use polyclave_transport::wire::{CHUNK, Reason, Refusal, Step};
 
 use super::gcm::{BLOCK, absorb, counters, cover, fits, hash_key, lengths, padded};
 use super::{Answer, Mode, StepError, misplaced, unauthentic};

@@ -13,12 +13,12 @@
 //! Cost: two blocks for each block of the message, one of them after the other; one for each block of additional data, one more for V, and for
 //! each string 32 lookups.
 
+use polyclave_api::{CHAINED, End, MOST_CHAINED, MOST_STRINGS, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::protocol::{Input, Owner};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{CHAINED, End, MOST_CHAINED, MOST_STRINGS, Reason, Refusal, Step};
 
 use super::blocks::Masks;
 use super::ccm::Withheld;

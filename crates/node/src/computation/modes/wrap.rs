@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use polyclave_api::{Refusal, Step, Wrapping};
 use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{Refusal, Step, Wrapping};
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey};
 use polyclave_client::{Client, Padding};
 use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
 use polyclave_field::Gf2_64;
@@ -18,7 +19,6 @@ use polyclave_protocol::spdz::{Guesses, LookupMethod, Packing, Preprocessing, Se
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{GuessGuard, Party, PartySet, Result};
-use polyclave_transport::wire::{Mode, NewKey};
 use zeroize::Zeroizing;
 
 use super::tests::PROCESSORS;

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey, Reason};
 use polyclave_client::{Client, Error as ClientError};
 use polyclave_config::{ClientDir, NodeDir, NodeSettings};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::{EARLIER_CHECK, Error, GuessGuard, Party};
-use polyclave_transport::wire::{Mode, NewKey, Reason};
 
 use super::renewing::{Fault, Place, Renewing};
 use super::{Wanted, join_fill};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use polyclave_api as api;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire;
 
 use super::compare;
 use crate::Result;
@@ -67,7 +67,7 @@ fn listed(key: &HeldKey) -> Result<Listed> {
     };
     if let Some(info) = &key.info {
         let digest =
-            blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info.identity())?);
+            blake3::derive_key("polyclave 2026 properties of a key", &api::encode(&info.identity())?);
         bytes[17..].copy_from_slice(&digest);
     }
     Ok(bytes)

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Error;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use super::{ROTATING, Rotation};
 use crate::Result;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir};
-use polyclave_transport::wire::{Mode, NewKey};
 
 use crate::Running;
 use crate::local::{Local, create};

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir};
 use polyclave_harness::postgres::Postgres;
-use polyclave_transport::wire::{Mode, NewKey};
 
 use crate::local::{Shared, create_shared};
 use crate::material::preparation::tests::{PROCESSORS, count_on};

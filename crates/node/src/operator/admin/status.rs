@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use polyclave_api::StockLevel;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::StockLevel;
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey, Right};
 use polyclave_client::{Client, Error};
 use polyclave_config::{ClientCard, ClientDir, NodeDir, WhenUnwritable};
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{Mode, NewKey, Right};
 
 use crate::Running;
 use crate::local::{Local, create};

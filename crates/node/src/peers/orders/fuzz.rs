@@ -23,11 +23,11 @@ fn no_order_of_a_peer_panics_and_what_is_read_comes_back() {
         Order::Fill { name, kind: 3, count: 1000, request: None },
         Order::Rotate { name },
     ];
-    let valid = orders.map(|order| wire::encode(&order).expect("it is small")[4..].to_vec()).to_vec();
+    let valid = orders.map(|order| api::encode(&order).expect("it is small")[4..].to_vec()).to_vec();
     fuzz!("orders", &[], valid, |bytes: &[u8]| {
-        if let Ok(order) = wire::decode::<Order>(bytes, PEER) {
-            let again = wire::encode(&order).expect("it is small");
-            assert_eq!(wire::decode(&again[4..], PEER), Ok(order));
+        if let Ok(order) = api::decode::<Order>(bytes, PEER) {
+            let again = api::encode(&order).expect("it is small");
+            assert_eq!(api::decode(&again[4..], PEER), Ok(order));
         }
     });
 }
@@ -39,12 +39,12 @@ fn no_greeting_of_a_peer_panics_or_takes_memory_on_its_word() {
     let (cluster, setup, prepared) = ([1; 32], [2; 32], [0; 32]);
     let (version, lists) = ("0.2.0".into(), [4; 32]);
     let greeting = Greeting { cluster, past, holds: 3, setup, prepared, state: state(), version, lists };
-    let valid = vec![wire::encode(&greeting).expect("it is small")[4..].to_vec()];
+    let valid = vec![api::encode(&greeting).expect("it is small")[4..].to_vec()];
     fuzz!("node-greetings", &[], valid, |bytes: &[u8]| {
         within_memory((4 << 20) + 16 * bytes.len(), || {
-            if let Ok(greeting) = wire::decode::<Greeting>(bytes, PEER) {
-                let again = wire::encode(&greeting).expect("it is no longer than it was");
-                assert_eq!(wire::decode::<Greeting>(&again[4..], PEER), Ok(greeting));
+            if let Ok(greeting) = api::decode::<Greeting>(bytes, PEER) {
+                let again = api::encode(&greeting).expect("it is no longer than it was");
+                assert_eq!(api::decode::<Greeting>(&again[4..], PEER), Ok(greeting));
             }
         });
     });

@@ -1,6 +1,6 @@
 //! What each operation asks, written down once more, for every operation there is.
 
-use polyclave_transport::wire::{
+use polyclave_api::{
     BlockHeader, CheckKind, Derivation, Envelope, KeyCheck, KeyVersion, Parity, SealedImport, Usage,
     VersionState, Wrapping,
 };

@@ -9,9 +9,9 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::Reply;
 use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::wire::Reply;
 
 use super::line::Line;
 use crate::computation::progress::Progress;

@@ -4,13 +4,13 @@
 //! as keys are. Its check value is computed on shares and opened: that is what it is for. The key is the sum of the components, on
 //! shares: whoever lacks one component, and has no more shares than the protocol tolerates, knows nothing of the key.
 
+use polyclave_api::{CheckKind, KeyCheck, KeyInfo, NewKey, Origin, Parity, Reason, Refusal};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::protocol::{Input, Owner, Session};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{CheckKind, KeyCheck, KeyInfo, NewKey, Origin, Parity, Reason, Refusal};
 
 use super::Serving;
 use crate::computation::circuits::Circuits;

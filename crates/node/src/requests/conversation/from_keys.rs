@@ -1,9 +1,9 @@
 //! Requests that make a key from another key of the nodes.
 
+use polyclave_api::key_block::KeyBlock;
+use polyclave_api::{Derivation, KeyInfo, Reason, Refusal, Wrapping};
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::protocol::Session;
-use polyclave_transport::wire::key_block::KeyBlock;
-use polyclave_transport::wire::{Derivation, KeyInfo, Reason, Refusal, Wrapping};
 
 use super::Serving;
 use crate::computation::circuits::Circuits;

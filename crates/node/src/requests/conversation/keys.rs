@@ -1,13 +1,13 @@
 //! Requests that make, complete and delete keys.
 
+use polyclave_api::{
+    self as api, End, KeyCheck, KeyInfo, MOST_COMPONENTS, NewKey, Origin, Reason, Refusal, Reply, Step,
+    component_name,
+};
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
 use polyclave_protocol::service::{ELEMENT_BYTES, ServiceSession};
-use polyclave_transport::wire::{
-    self, End, KeyCheck, KeyInfo, MOST_COMPONENTS, NewKey, Origin, Reason, Refusal, Reply, Step,
-    component_name,
-};
 
 use super::Serving;
 use crate::Result;
@@ -166,7 +166,7 @@ impl Serving<'_, '_> {
         shares: Shares,
         components: &[String],
     ) -> Result<(), StepError> {
-        let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
+        let digest = blake3::derive_key("polyclave 2026 properties of a key", &api::encode(&info)?);
         // Either all nodes have stored the key, or no node announces it.
         let serving = self.net()?.members();
         let stored = self.service.keys.store_pending(&info, shares, &self.client.name);

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{self as api, Reason, Refusal, Reply, Step};
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, Reason, Refusal, Reply, Step};
 
 use super::attendance::Attention;
 
@@ -35,7 +35,7 @@ impl<'l> Line<'l> {
 
     pub(super) fn reply(&mut self, reply: &Reply) {
         self.net.set_deadline(Some(Instant::now() + STEP));
-        let sent = wire::send(self.net, self.client, reply);
+        let sent = api::send(self.net, self.client, reply);
         self.net.set_deadline(None);
         if let Err(e) = sent {
             self.gone.get_or_insert(lost(&e, "took no answer"));
@@ -46,11 +46,11 @@ impl<'l> Line<'l> {
     /// Receives the step that has begun to arrive.
     pub(super) fn step(&mut self, until: Instant) -> Result<(Step, [u8; 32]), Refusal> {
         self.net.set_deadline(Some(until));
-        let received = wire::receive_bytes(self.net, self.client);
+        let received = api::receive_bytes(self.net, self.client);
         self.net.set_deadline(None);
         let bytes = received.map_err(|e| lost(&e, "sent nothing"))?;
         let step =
-            wire::decode(&bytes, self.client).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
+            api::decode(&bytes, self.client).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
         self.attention = Attention::now();
         Ok((step, blake3::derive_key("polyclave 2026 step of a request", &bytes)))
     }

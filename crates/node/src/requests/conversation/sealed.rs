@@ -3,10 +3,10 @@
 //! The check value does not depend on the parity bits of keys of DES, so a node that shares another part could change these. They are computed
 //! of the others, on shares: the key has odd parity, whatever a part has.
 
+use polyclave_api::{Origin, Parity};
 use polyclave_cipher::parity::has_parity;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::protocol::Session;
-use polyclave_transport::wire::{Origin, Parity};
 
 use super::Serving;
 use crate::computation::circuits::Circuits;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{KeyInfo, Reason, Refusal, Right, Step};
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
 
 use super::Serving;
 use super::line::{STEP, lost};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclave_api::{KeyInfo, Reply, Step};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Session};
-use polyclave_transport::wire::{KeyInfo, Reply, Step};
 
 use super::Serving;
 use crate::computation::Computation;

@@ -14,7 +14,7 @@
 //! the nodes that have it hold this very change. So nobody overwrites what they have not read, no number is left out, and a node that was
 //! killed during a change, or that was restored from a backup, catches up with the next one.
 
-use polyclave_transport::wire::{KeyInfo, NewKey, Origin, Reason, Refusal, Reply};
+use polyclave_api::{KeyInfo, NewKey, Origin, Reason, Refusal, Reply};
 
 use super::Serving;
 use crate::computation::modes::StepError;

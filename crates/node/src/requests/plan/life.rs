@@ -1,6 +1,6 @@
 //! Changes in the life of a key that is there.
 
-use polyclave_transport::wire::{Refusal, Usage, VersionState};
+use polyclave_api::{Refusal, Usage, VersionState};
 
 use super::refusals::key_refusal;
 use super::{Draft, Task};

@@ -1,11 +1,11 @@
 //! Keys that are made: of what a client gives, and of other keys.
 
-use polyclave_cipher::{Cipher, key_wrap};
-use polyclave_transport::wire::key_block::KeyBlock;
-use polyclave_transport::wire::{
+use polyclave_api::key_block::KeyBlock;
+use polyclave_api::{
     Derivation, KeyCheck, KeyVersion, NewKey, Parity, Refusal, Right, SealedImport, Wrapping,
     key_of_component,
 };
+use polyclave_cipher::{Cipher, key_wrap};
 
 use super::refusals::{
     key_for, key_refusal, malformed, refuse_key_of_blocks, refuse_state, refuse_two_keys, refuse_unchecked,

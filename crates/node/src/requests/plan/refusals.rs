@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use polyclave_api::{self as api, KeyInfo, KeyVersion, NewKey, Reason, Refusal, Right, Usage, Wrapping};
 use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
-use polyclave_transport::wire::{self, KeyInfo, KeyVersion, NewKey, Reason, Refusal, Right, Usage, Wrapping};
 
 use crate::clients::rules::Client;
 use crate::computation::key_circuits::padding;
@@ -63,7 +63,7 @@ pub(super) fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Ref
 
 /// A key that protects key blocks does nothing else: otherwise what a block says about its key could be left out.
 pub(super) fn refuse_key_of_blocks(kek: &KeyInfo) -> Result<(), Refusal> {
-    match kek.properties.modes.contains(&wire::Mode::Tr31) {
+    match kek.properties.modes.contains(&api::Mode::Tr31) {
         true => Err(not_for_this(format!(
             "the key '{}' was made for key blocks only (tr31)",
             kek.properties.name
@@ -94,8 +94,8 @@ pub(super) fn refuse_two_keys(new: &NewKey) -> Result<(), Refusal> {
 }
 
 /// Refuses `envelope` under a protocol whose outputs are not checked.
-pub(in crate::requests) fn refuse_unchecked(service: &Service, modes: &[wire::Mode]) -> Result<(), Refusal> {
-    if !modes.contains(&wire::Mode::Envelope) || service.config.verifies() {
+pub(in crate::requests) fn refuse_unchecked(service: &Service, modes: &[api::Mode]) -> Result<(), Refusal> {
+    if !modes.contains(&api::Mode::Envelope) || service.config.verifies() {
         return Ok(());
     }
     let checked: Vec<&str> = catalog::serving()

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use polyclave_transport::wire::{
-    self, BlockHeader, Derivation, KeyInfo, KeyVersion, NewKey, Refusal, Rewrapped, Right, Use, Wrapping,
-    why_apart,
+use polyclave_api::{
+    self as api, BlockHeader, Derivation, KeyInfo, KeyVersion, NewKey, Refusal, Rewrapped, Right, Use,
+    Wrapping, why_apart,
 };
 
 use super::refusals::{
@@ -28,7 +28,7 @@ impl Draft<'_> {
         let (wanted, right) = needs(how);
         let (info, stored) = service.keys.for_use(key, id)?;
         if !info.properties.modes.contains(&wanted) {
-            let modes: Vec<String> = info.properties.modes.iter().map(wire::Mode::to_string).collect();
+            let modes: Vec<String> = info.properties.modes.iter().map(api::Mode::to_string).collect();
             let told = format!("the key '{key}' was made for {}, not for {wanted}", modes.join(", "));
             return Err(not_for_this(told));
         }
@@ -74,7 +74,7 @@ impl Draft<'_> {
         let by = self.by();
         let (rights, mode) = match what {
             Rewrapped::Gcm { .. } | Rewrapped::Sealed { .. } => {
-                ([Right::Decrypt, Right::Encrypt], Some(wire::Mode::Gcm))
+                ([Right::Decrypt, Right::Encrypt], Some(api::Mode::Gcm))
             }
             Rewrapped::Key { .. } => ([Right::Unwrap, Right::Wrap], None),
         };
@@ -148,7 +148,7 @@ fn refuse_to_rewrap(
     (service, client): (&Service, &Client),
     info: &KeyInfo,
     right: Right,
-    mode: Option<wire::Mode>,
+    mode: Option<api::Mode>,
 ) -> Result<(), Refusal> {
     let KeyInfo { properties: NewKey { name, cipher, modes, .. }, component, .. } = info;
     if component.is_some() || !cipher.starts_with("aes-") {
@@ -184,8 +184,8 @@ fn refuse_chosen_nonce(info: &KeyInfo, how: &Use) -> Result<(), Refusal> {
 
 /// For keys made before it was refused to allow CBC together with a mode that undoes it. Nothing more is encrypted under them in CBC; what
 /// was encrypted can be decrypted.
-fn refuse_undoing(info: &KeyInfo, wanted: wire::Mode, right: Right) -> Result<(), Refusal> {
-    if (wanted, right) != (wire::Mode::Cbc, Right::Encrypt) {
+fn refuse_undoing(info: &KeyInfo, wanted: api::Mode, right: Right) -> Result<(), Refusal> {
+    if (wanted, right) != (api::Mode::Cbc, Right::Encrypt) {
         return Ok(());
     }
     let Some(why) = why_apart(&info.properties.modes) else { return Ok(()) };

@@ -80,7 +80,7 @@ fn a_node_is_restored_into_the_empty_directory_that_a_package_made() {
 fn session_keys_are_in_no_backup() {
     let made = made();
     let mut session = key("session", 4);
-    session.info.properties.lifetime = polyclave_transport::wire::Lifetime::Session { seconds: 60 };
+    session.info.properties.lifetime = polyclave_api::Lifetime::Session { seconds: 60 };
     made.store.put_pending(&session).expect("put");
     made.store.announce("session", [4; 16]).expect("announced");
     made.store.spend(([4; 16], [4; 16]), 1, 100).expect("in the budget");

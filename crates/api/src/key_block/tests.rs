@@ -1,7 +1,7 @@
 //! Key blocks as text, and what they allow.
 
 use super::*;
-use crate::wire::{Mode, NewKey, Usage};
+use crate::{Mode, NewKey, Usage};
 
 /// Of version D, without optional blocks; the digits are no real key.
 fn block() -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use super::parse::{key_version, text};
 use super::{BlockHeader, HEADER, Version};
-use crate::wire::{Mode, NewKey, Usage};
+use crate::{Mode, NewKey, Usage};
 
 impl BlockHeader {
     /// For a key, as it is: with all that it is for. The error says why no header fits it.

@@ -8,6 +8,8 @@
 mod approval;
 mod codec;
 mod components;
+#[cfg(test)]
+mod fuzz;
 pub mod key_block;
 mod key_use;
 mod keys;
