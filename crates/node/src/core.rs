@@ -16,8 +16,8 @@ use crate::operator::logbook::Logbook;
 use crate::operator::report::Kept;
 use crate::peers::network::Network;
 use crate::requests::service::Service;
-use crate::store::{Incarnation, Store};
 use crate::threads::Threads;
+use polyclave_store::{Incarnation, Store};
 
 /// One node.
 pub(crate) struct Core {

@@ -7,7 +7,7 @@ use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Error;
 
 use crate::SAYS_ROTATING;
-use crate::store::{Store, StoreError};
+use polyclave_store::{Store, StoreError};
 
 /// How often the log tells that the server of the store is gone.
 const TELL_EVERY: Duration = Duration::from_secs(5);

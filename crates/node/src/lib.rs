@@ -10,13 +10,12 @@
 //! material     what all nodes make together ahead: common secrets, epochs, stock; and what a failed check ends
 //! strategy     what differs between protocols that abort and protocols that guarantee the output
 //! peers        control streams among the nodes: which nodes are connected, and what nodes tell each other
-//! store        the node's database
 //! operator     orders of the operator, health, counts, the audit log
 //! reshare      all keys move to another set of nodes, while the nodes do not serve
 //! ```
 //!
 //! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node. `control.rs` carries out the orders of other nodes.
-//! Each folder takes the parts that it needs, and imports none of the folders above it.
+//! What must not be lost is in `polyclave_store`. Each folder takes the parts that it needs, and imports none of the folders above it.
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
 
@@ -38,7 +37,7 @@ mod operator;
 mod peers;
 mod requests;
 pub mod reshare;
-pub mod store;
+
 mod strategy;
 mod threads;
 

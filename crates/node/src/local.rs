@@ -15,7 +15,6 @@ use polyclave_transport::Identity;
 
 use crate::Result;
 use crate::error::system;
-use crate::store;
 
 /// How long the certificates of a trial cluster are valid.
 const VALID_DAYS: u32 = 365;
@@ -119,7 +118,7 @@ fn fill(
         if let Some(shared) = shared {
             let schema = format!("polyclave_{}_{number}", hex::encode(trial));
             settings.store =
-                Some(store::make_schema(shared.store, shared.password, &schema).map_err(system)?);
+                Some(polyclave_store::make_schema(shared.store, shared.password, &schema).map_err(system)?);
             settings.workers = places.skip(1).collect();
         }
         let identity = Identity::generate_named(&name, VALID_DAYS)?;

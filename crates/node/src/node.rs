@@ -41,10 +41,10 @@ use crate::peers::network::Network;
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::requests::service::Service;
-use crate::store::{Quarantine, Secret, Store};
 use crate::strategy::Strategy;
 use crate::threads::Threads;
 use crate::{Conduct, Result, reshare};
+use polyclave_store::{Quarantine, Secret, Store};
 
 /// How long a stopping node waits for its threads to notice the stop and end.
 const LAST_THREADS: Duration = Duration::from_secs(15);

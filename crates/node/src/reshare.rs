@@ -64,10 +64,10 @@ use crate::operator::audit::Event;
 use crate::operator::clock::now;
 use crate::operator::logbook::{Logbook, open_log};
 use crate::peers::exchange::tell_all;
-use crate::store::{Reshared, Secret, Stage, Store};
 use crate::{Conduct, Result};
 use course::{Course, Standing, course};
 use plan::Plan;
+use polyclave_store::{Reshared, Secret, Stage, Store};
 
 /// Version of what the nodes tell each other here.
 const VERSION: &[u8] = b"reshare 4";

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use polyclave_node::admin::{Instruction, order};
-use polyclave_node::store::{Secret, restore as restore_node};
+use polyclave_store::{Secret, restore as restore_node};
 
 use crate::say;
 

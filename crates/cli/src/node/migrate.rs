@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_node::store::migrate;
+use polyclave_store::migrate;
 
 use crate::say;
 

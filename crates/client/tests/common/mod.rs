@@ -21,7 +21,7 @@ use polyclave_config::{ClientDir, Cluster, Consent, NodeDir, StockSettings};
 use polyclave_node::Running;
 use polyclave_node::admin::{Instruction, order};
 use polyclave_node::local::{Local, create};
-use polyclave_node::store::{Secret, Store, restore};
+use polyclave_store::{Secret, Store, restore};
 use polyclave_transport::Identity;
 
 /// How long a test waits for what nodes do by themselves: much longer than it takes, since machines are busy.

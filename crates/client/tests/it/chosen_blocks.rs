@@ -7,10 +7,10 @@ use crate::common::raw::{Raw, request};
 use crate::common::{TestCluster, data, key};
 use polyclave_api::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use, warnings};
 use polyclave_client::{Error, Padding};
-use polyclave_node::store::StoredKey;
 use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
+use polyclave_store::StoredKey;
 
 const KEY: [u8; 16] = [0x2b; 16];
 /// Of which the attacker wants E_K.

@@ -9,7 +9,7 @@ use crate::common::{TestCluster, data, key};
 use polyclave_api::{Mode, NodeStatus, Reason, Right};
 use polyclave_client::{Client, Error};
 use polyclave_config::NodeDir;
-use polyclave_node::store::StoredKey;
+use polyclave_store::StoredKey;
 use polyclave_transport::Identity;
 
 type Told = Arc<Mutex<Vec<String>>>;

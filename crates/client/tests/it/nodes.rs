@@ -8,8 +8,8 @@ use polyclave_api::{CHUNK, Mode};
 use polyclave_client::Error;
 use polyclave_config::{Cluster, Consent, NodeDir};
 use polyclave_node::Running;
-use polyclave_node::store::{Secret, Store};
 use polyclave_protocol::Party;
+use polyclave_store::{Secret, Store};
 use polyclave_transport::Identity;
 
 fn connected(cluster: &TestCluster, node: usize, with: usize) -> bool {

@@ -10,9 +10,9 @@ use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
 use polyclave_config::NodeDir;
 use polyclave_node::admin::{Instruction, order};
-use polyclave_node::store::{Secret, restore};
 use polyclave_node::{Cheat, Running};
 use polyclave_protocol::{Party, PartySet};
+use polyclave_store::{Secret, restore};
 
 /// Longer than it takes to be let in, or refused.
 const POLL_INTERVAL: Duration = Duration::from_secs(3);

@@ -6,7 +6,7 @@ use crate::common::from_keys::refused;
 use crate::common::messages::{gcm, open, seal};
 use crate::common::{TestCluster, insist, key};
 use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Reason};
-use polyclave_node::store::{KeyState, Which};
+use polyclave_store::{KeyState, Which};
 
 fn session(name: &str, seconds: u32) -> NewKey {
     NewKey { lifetime: Lifetime::Session { seconds }, ..key(name, "aes-128", &[Mode::Gcm]) }

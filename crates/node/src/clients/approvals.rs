@@ -20,7 +20,7 @@ use polyclave_transport::CertificateDer;
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
-use crate::store::{ApprovedReshare, KeyState, Store};
+use polyclave_store::{ApprovedReshare, KeyState, Store};
 
 /// How far in the future an approval may end, in seconds.
 const LONGEST: u64 = 31 * 24 * 60 * 60;

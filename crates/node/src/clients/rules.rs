@@ -14,7 +14,7 @@ use crate::clients::rates::Rates;
 use crate::error::system;
 use crate::operator::audit::Event;
 use crate::operator::logbook::Logbook;
-use crate::store::Store;
+use polyclave_store::Store;
 
 /// The client that asks.
 pub(crate) struct Client {

@@ -12,7 +12,7 @@ use crate::clients::rules::Rules;
 use crate::core::Core;
 use crate::error::system;
 use crate::operator::audit::Event;
-use crate::store::Store;
+use polyclave_store::Store;
 
 /// Takes changed rules while the node runs, or says why not; then the rules in force stay.
 pub(crate) fn take(core: &Core, dir: &NodeDir, policy: ClientPolicy) {

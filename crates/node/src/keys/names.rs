@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use polyclave_api::{Reason, Refusal, key_of_component};
 
-use crate::store::{Store, StoreError};
+use polyclave_store::{Store, StoreError};
 
 /// How long a request waits for the one before: a client can have the answers of all nodes a moment before the nodes are done.
 const WAIT: Duration = Duration::from_millis(500);
@@ -67,7 +67,7 @@ impl Drop for Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::testing::in_memory;
+    use polyclave_store::testing::in_memory;
 
     #[test]
     fn a_name_is_taken_once_until_it_is_given_back() {

@@ -39,7 +39,7 @@ use crate::material::stock::MOST_BYTES_AT_ONCE;
 use crate::material::stock::fill::{Run, make_on_streams};
 use crate::material::strategy::Preparation;
 use crate::peers::exchange::tell_all;
-use crate::store::{AskedLot, DeliveredLot, LotRequest, LotState, StoreError, WantedLot};
+use polyclave_store::{AskedLot, DeliveredLot, LotRequest, LotState, StoreError, WantedLot};
 
 /// How long a worker waits for a lot. The makers may be busy with those of other cliques.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 100 });

@@ -35,7 +35,7 @@ use crate::material::state::Material;
 use crate::operator::audit::Event;
 use crate::operator::clock::now;
 use crate::operator::logbook::Logbook;
-use crate::store::{Quarantine, Store, StoreError};
+use polyclave_store::{Quarantine, Store, StoreError};
 
 /// What operators have to do.
 pub(crate) const REMEDY: &str = "find out which machine was altered; when all are sound, order fresh common secrets at every \
@@ -308,7 +308,7 @@ fn sum(a: Guesses, b: Guesses) -> Guesses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::testing::in_memory;
+    use polyclave_store::testing::in_memory;
 
     fn of(error: &Error) -> Option<Failure> {
         Failure::of(error, "keys moved", |node| format!("node-{}", node.index() + 1))

@@ -9,7 +9,7 @@
 //! free pages of the database (SECURITY.md).
 //!
 //! Every operator orders it at their own node ([`crate::operator::admin`]), or `node.toml` does ([`order_if_due`]); the order is durable. A
-//! node is in one of these states, all of them on its disk ([`Store`](crate::store::Store)). S is the id of the common secrets in use, P the
+//! node is in one of these states, all of them on its disk ([`Store`](polyclave_store::Store)). S is the id of the common secrets in use, P the
 //! id of those prepared:
 //!
 //! ```text
@@ -83,11 +83,11 @@ use crate::operator::audit::Event;
 use crate::operator::clock::now;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::store::{Store, StoreError};
 use carrying::carry_over;
 use common::common_keys;
 use gate::Drained;
 pub(crate) use gate::HeldOff;
+use polyclave_store::{Store, StoreError};
 use standing::{Course, Standing, course};
 
 /// How many keys the nodes carry over together: these are in memory.

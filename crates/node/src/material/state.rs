@@ -21,8 +21,8 @@ use crate::members::Members;
 use crate::operator::logbook::Logbook;
 use crate::peers::network::Network;
 use crate::peers::orders::State;
-use crate::store::{Quarantine, Store};
 use crate::threads::Threads;
+use polyclave_store::{Quarantine, Store};
 
 /// The parts of the node that make material.
 pub(crate) struct Means {

@@ -58,11 +58,11 @@ use zeroize::Zeroizing;
 
 use crate::Result;
 use crate::error::system;
-use crate::store::Store;
 use choice::held;
 use claiming::{ByProposer, ByQuorum, Claiming};
 use claims::Range;
 use lot::{Lot, Standing};
+use polyclave_store::Store;
 
 /// The most that one run makes at a time: one step of progress.
 pub(crate) const MOST_BYTES_AT_ONCE: usize = 64 << 20;

@@ -1,4 +1,4 @@
-//! What a worker learns of the others of its party ([`crate::store`], `store/worker.rs`).
+//! What a worker learns of the others of its party ([`polyclave_store`], `store/worker.rs`).
 //!
 //! The first worker alone agrees with the other nodes on common secrets, carries keys over to fresh ones, removes what has ended, and takes changed
 //! rules for clients into force. The others serve, under what is in the store. When they find other common secrets there than those that they
@@ -15,7 +15,7 @@ use polyclave_config::Duty;
 use crate::error::of_store;
 use crate::material::rotation;
 use crate::material::state::Material;
-use crate::store::{Store, StoreError};
+use polyclave_store::{Store, StoreError};
 
 /// What a worker that is not the first waits for when it starts.
 pub(crate) const NO_SECRETS: &str =

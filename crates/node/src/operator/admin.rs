@@ -30,7 +30,7 @@ use crate::material::rotation;
 use crate::operator::audit::{BEGUN, Event, Gap};
 pub use crate::operator::logbook::renew_audit;
 use crate::operator::logbook::{note_end, open_log};
-use crate::store::{Secret, Store, StoreError};
+use polyclave_store::{Secret, Store, StoreError};
 pub(crate) use socket::Socket;
 use socket::ask;
 pub use status::Status;

@@ -4,7 +4,7 @@
 //! of the line, each text preceded by its length (8 bytes, little-endian), numbers in 8 bytes, little-endian, `request` and `previous` as
 //! raw bytes. The hash takes no key, so anybody can check a log; and somebody who can write the log could compute all hashes again from
 //! some line on. This, and a cut end, is noticed by comparison with the number and hash of the last line, which the node keeps in its store
-//! ([`Store::note_audit_head`](crate::store::Store::note_audit_head)). A log has several files; the chain continues from one to the next.
+//! ([`Store::note_audit_head`](polyclave_store::Store::note_audit_head)). A log has several files; the chain continues from one to the next.
 //!
 //! A request gets a line before anything is computed for it ([`AuditLog::admit`]), and another when it is over. If the first line cannot be
 //! written the request is refused, unless the node is set to serve without. So no served request is missing, even if the node is killed:
@@ -47,7 +47,7 @@ use end::End;
 pub use error::{AuditError, Damage};
 pub use files::open_files;
 pub(crate) use files::set_aside;
-pub use gap::Gap;
+pub use polyclave_store::Gap;
 pub use verify::{Verified, verify};
 
 /// Number and hash of a line.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::audit::{Verified, open_files, verify};
 use crate::Result;
 use crate::error::system;
-use crate::store::{Secret, Store};
+use polyclave_store::{Secret, Store};
 
 /// Operations that compute blocks of the key that their line names.
 const USES: [&str; 4] = ["encrypt", "decrypt", "mac", "tokenize"];

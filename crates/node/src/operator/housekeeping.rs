@@ -17,8 +17,8 @@ use crate::operator::audit::Event;
 use crate::operator::certificates::Watch;
 use crate::operator::clock::{Dates, now};
 use crate::requests::channels::PING_EVERY;
-use crate::store::Store;
 use crate::threads::POLL_INTERVAL;
+use polyclave_store::Store;
 
 /// The pause before something is tried again for which the disk may lack room.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);

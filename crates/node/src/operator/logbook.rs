@@ -18,7 +18,7 @@ pub(crate) use offline::{note_end, open_log};
 use crate::Result;
 use crate::error::system;
 use crate::operator::audit::{AuditLog, Event, Gap, Head};
-use crate::store::Store;
+use polyclave_store::Store;
 
 /// The audit log of a node, if it keeps one.
 pub(crate) struct Logbook {

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use polyclave_protocol::service::ServiceConfig;
 
 use crate::core::Core;
-use crate::store::StoreError;
+use polyclave_store::StoreError;
 
 impl Core {
     /// Whether requests can be served now.

@@ -16,7 +16,7 @@ use crate::keys::states::state_at;
 use crate::operator::certificates::{self, CertificateEnd, Holder};
 use crate::operator::clock::now;
 use crate::requests::asked::asked;
-use crate::store::Store;
+use polyclave_store::Store;
 
 /// How long what takes long is kept.
 const KEEP: Duration = Duration::from_secs(5);

@@ -16,7 +16,7 @@ use super::registry::BEAT_EVERY;
 use crate::Running;
 use crate::local::create;
 use crate::operator::admin::{Answer, Instruction, order};
-use crate::store::{Secret, Store};
+use polyclave_store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 

@@ -1,4 +1,4 @@
-//! Peers remember how far each other's stores have come ([`crate::store::Mark`]), so that they refuse a node that was put back to an old
+//! Peers remember how far each other's stores have come ([`polyclave_store::Mark`]), so that they refuse a node that was put back to an old
 //! copy.
 //!
 //! A node tells its mark in its greeting and with every beat, never before the mark is on its own disk. A peer writes the mark down, and
@@ -23,8 +23,8 @@ use crate::members::Members;
 use crate::operator::clock::now;
 use crate::peers::network::Network;
 use crate::peers::orders::{Beat, State};
-use crate::store::{Mark, Past, Store};
 use crate::{Conduct, Result};
+use polyclave_store::{Mark, Past, Store};
 
 /// How long to wait until connected peers hold a mark.
 const HOLD: Duration = Duration::from_secs(6);

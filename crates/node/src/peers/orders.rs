@@ -15,7 +15,7 @@ use polyclave_transport::TlsNet;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::store::{Mark, Past};
+use polyclave_store::{Mark, Past};
 
 /// Kinds of material that a beat has a level for; no scheme has more.
 pub(super) const KINDS: usize = 8;
@@ -124,7 +124,7 @@ pub(crate) fn control_stream(from: Party, to: Party) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Start;
+    use polyclave_store::Start;
 
     #[test]
     fn orders_come_back_and_others_are_refused() {

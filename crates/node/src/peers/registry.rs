@@ -341,7 +341,7 @@ fn next_order(queue: &Receiver<Due>, beat: &dyn Fn() -> Beat) -> Option<Order> {
 mod tests {
     use super::super::orders::KINDS;
     use super::*;
-    use crate::store::Mark;
+    use polyclave_store::Mark;
 
     #[test]
     fn what_peers_said_last_is_known() {

@@ -18,7 +18,7 @@ use crate::keys::names::Taken;
 use crate::operator::clock::now;
 use crate::requests::plan::refuse_unchecked;
 use crate::requests::service::Service;
-use crate::store::{KeyState, StoredKey};
+use polyclave_store::{KeyState, StoredKey};
 
 /// A component that a client gives.
 pub(crate) struct GivenComponent {

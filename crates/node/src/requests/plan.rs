@@ -28,7 +28,7 @@ use crate::requests::conversation::Description;
 use crate::requests::pending::Ticket;
 use crate::requests::sealed::SealedKey;
 use crate::requests::service::Service;
-use crate::store::StoredKey;
+use polyclave_store::StoredKey;
 
 pub(super) use refusals::refuse_unchecked;
 

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::error::of_store;
 use crate::requests::service::Service;
-use crate::store::KeyState;
+use polyclave_store::KeyState;
 
 /// How often nodes begin to make a key of one file. More than one, because an attempt can be interrupted.
 const MOST_TRIES: u8 = 8;

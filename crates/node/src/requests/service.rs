@@ -24,8 +24,8 @@ use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::requests::pending::PendingRequests;
 use crate::requests::strategy::RequestStrategy;
-use crate::store::Store;
 use crate::threads::Threads;
+use polyclave_store::Store;
 
 /// The parts that serve requests.
 pub(crate) struct Service {

@@ -35,7 +35,7 @@ use crate::error::system;
 use crate::keys::key::{RAW, ROUND_KEYS, SECOND};
 use crate::material::quarantine::{Failure, refuse_guessed};
 use crate::operator::clock::now;
-use crate::store::{MovedKey, StoreError};
+use polyclave_store::{MovedKey, StoreError};
 
 /// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in memory, up to 2 MB a key. Each new node makes
 /// it with every other one. Nodes that have no part in a step hear nothing meanwhile and wait for [`IDLE`](super::IDLE) at most, and the next try would

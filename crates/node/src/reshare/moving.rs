@@ -29,7 +29,7 @@ use crate::computation::circuits::Library;
 use crate::computation::pieces::run;
 use crate::error::system;
 use crate::keys::key::{ROUND_KEYS, SECOND};
-use crate::store::MovedKey;
+use polyclave_store::MovedKey;
 
 /// A new node's side of the new cluster.
 pub(super) struct NewSide {

@@ -27,7 +27,7 @@ use crate::Result;
 use crate::error::system;
 use crate::keys::key::{HASH_KEY, RAW, ROUND_KEYS, SECOND, Shares};
 use crate::peers::exchange::tell_all;
-use crate::store::{Ciphers, KeyState, MovedKey, Store};
+use polyclave_store::{Ciphers, KeyState, MovedKey, Store};
 
 /// The most bytes of what one node tells.
 const MOST_BYTES: u64 = 256 << 20;

@@ -14,7 +14,7 @@ use super::plan::Role;
 use crate::Result;
 use crate::error::system;
 use crate::keys::key::Shares;
-use crate::store::MovedKey;
+use polyclave_store::MovedKey;
 
 /// How many keys move together: these are in memory.
 pub(super) const KEYS_AT_ONCE: usize = 128;

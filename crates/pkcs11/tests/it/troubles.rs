@@ -8,7 +8,7 @@ use polyclave_config::{Change, ClientDir, Cluster, Consent, NodeDir};
 use polyclave_node::Cheat;
 use polyclave_node::local::add_nodes;
 use polyclave_node::reshare::reshare;
-use polyclave_node::store::{Secret, Store};
+use polyclave_store::{Secret, Store};
 
 use crate::common::*;
 

@@ -15,7 +15,7 @@ use crate::computation::pieces::run;
 use crate::keys::held::unreadable;
 use crate::keys::key::raw_key;
 use crate::keys::key_block::{BlockKeys, blocks};
-use crate::store::StoredKey;
+use polyclave_store::StoredKey;
 
 /// Wraps one key, once.
 pub(crate) struct WrapBlock {

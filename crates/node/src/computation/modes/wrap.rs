@@ -13,7 +13,7 @@ use crate::computation::key_circuits::padding;
 use crate::computation::pieces::run;
 use crate::keys::held::unreadable;
 use crate::keys::key::raw_key;
-use crate::store::StoredKey;
+use polyclave_store::StoredKey;
 
 /// Wraps one key, once.
 pub(crate) struct Wrap {

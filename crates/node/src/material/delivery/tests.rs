@@ -6,8 +6,8 @@ use polyclave_harness::postgres::Postgres as TestServer;
 use polyclave_protocol::mesh::mesh;
 
 use super::*;
-use crate::store::testing::{at_server, secret};
-use crate::store::{Store, StoreError};
+use polyclave_store::testing::{at_server, secret};
+use polyclave_store::{Store, StoreError};
 
 const WANTED: WantedLot = WantedLot { id: [1; 16], setup: [2; 32], kind: 0, count: 3 };
 

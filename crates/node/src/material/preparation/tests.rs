@@ -20,7 +20,7 @@ use crate::cheat::{Cheat, HELLOS_LEFT};
 use crate::local::{Local, create};
 use crate::material::{epoch, rotation};
 use crate::operator::admin::{Answer, Instruction, Status, order};
-use crate::store::{Secret, Store, StoreError};
+use polyclave_store::{Secret, Store, StoreError};
 
 const NODES: usize = 3;
 /// Long enough for a machine that is busy.

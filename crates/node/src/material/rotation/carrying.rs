@@ -11,7 +11,7 @@ use crate::Result;
 use crate::error::system;
 use crate::keys::key::{HASH_KEY, Shares};
 use crate::material::state::Material;
-use crate::store::{CarriedKey, HeldKey, Store, Which};
+use polyclave_store::{CarriedKey, HeldKey, Store, Which};
 
 /// How many keys an error names.
 const MOST_NAMED: usize = 5;
@@ -110,8 +110,8 @@ fn label(key: &HeldKey) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::KeyState;
-    use crate::store::testing::key;
+    use polyclave_store::KeyState;
+    use polyclave_store::testing::key;
 
     #[test]
     fn values_that_do_not_fit_are_told_as_keys_and_many_are_counted() {

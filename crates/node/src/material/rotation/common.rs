@@ -11,7 +11,7 @@ use super::compare;
 use crate::Result;
 use crate::error::system;
 use crate::peers::exchange::tell_all;
-use crate::store::{HeldKey, KeyState, Store};
+use polyclave_store::{HeldKey, KeyState, Store};
 
 /// The most keys that a node accepts in another node's list.
 const MOST_KEYS: usize = 1 << 20;
@@ -136,8 +136,8 @@ fn tell_lists(mine: &[Listed], net: &mut TlsNet) -> Result<Vec<Vec<Listed>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StoredKey;
-    use crate::store::testing::{component, key};
+    use polyclave_store::StoredKey;
+    use polyclave_store::testing::{component, key};
 
     fn entry(id: u8, state: u8) -> Listed {
         let mut bytes = [9; LISTED];

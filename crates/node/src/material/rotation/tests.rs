@@ -9,7 +9,7 @@ use polyclave_config::{ClientDir, NodeDir};
 use crate::Running;
 use crate::local::{Local, create};
 use crate::operator::admin::{Answer, Instruction, Status, order};
-use crate::store::{Secret, Store};
+use polyclave_store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

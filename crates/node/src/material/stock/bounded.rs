@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
     use crate::material::target::targets;
-    use crate::store::{Secret, Store};
+    use polyclave_store::{Secret, Store};
 
     const KIND: Kind =
         Kind { name: "tables of 8 bits", purpose: Purpose::Tables(8), item_bytes: 3, per_block: 160 };

@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn orders_of_more_than_a_run_are_not_joined() {
-        let (store, _disk) = crate::store::testing::in_memory();
+        let (store, _disk) = polyclave_store::testing::in_memory();
         let kind = Kind { name: "triples", purpose: Purpose::All, item_bytes: 16, per_block: 16 };
         let target = Target { kind, ciphers: "aes", blocks: 80 };
         let lots = Lots::standing(Party(1), 4, ([1; 32], [1; 16]), vec![kind], Arc::new(store), 3);

@@ -15,7 +15,7 @@ use polyclave_protocol::stock::Purpose;
 
 use super::fill::Run;
 use super::*;
-use crate::store::testing::{Disk, in_memory, reopen};
+use polyclave_store::testing::{Disk, in_memory, reopen};
 
 const EPOCH: [u8; 32] = [1; 32];
 const KIND: Kind = Kind { name: "triples", purpose: Purpose::All, item_bytes: 16, per_block: 16 };

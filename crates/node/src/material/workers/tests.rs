@@ -99,7 +99,7 @@ fn until_a_worker_serves_again_with_ten_thousand_keys() {
                 let store =
                     crate::node::open_store(&NodeDir::open(path).expect("its directory")).expect("made");
                 for number in 0..KEYS {
-                    let mut key = crate::store::testing::key(&format!("k{number}"), 1);
+                    let mut key = polyclave_store::testing::key(&format!("k{number}"), 1);
                     key.info.id[..4].copy_from_slice(&number.to_be_bytes());
                     key.info.account = key.info.id;
                     store.put_pending(&key).expect("put");

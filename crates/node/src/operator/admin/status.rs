@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
 use crate::operator::certificates::{self, CertificateEnd};
-use crate::store::Quarantine;
+use polyclave_store::Quarantine;
 
 /// The status of a running node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -77,16 +77,16 @@ impl End {
             let then = if serves { "served without a line" } else { "refused" };
             tracing::error!(error = %e, requests = then, "the audit log cannot be written");
         }
-        self.gap.get_or_insert_with(|| Gap::begun(now()))
+        self.gap.get_or_insert_with(|| gap::begun(now()))
     }
 
     /// Writes the line of a gap and syncs it to the disk. Only then the gap is over.
     pub(super) fn close_gap(&mut self) -> Result<(), AuditError> {
-        let Some(gap) = self.gap.clone() else { return Ok(()) };
+        let Some(open) = self.gap.clone() else { return Ok(()) };
         let (len, head) = (self.len, self.head);
-        let detail = gap.detail();
+        let detail = gap::detail(&open);
         let event =
-            Event { blocks: gap.events, detail: &detail, ..Event::of_node(gap::OPERATION, "unlogged") };
+            Event { blocks: open.events, detail: &detail, ..Event::of_node(gap::OPERATION, "unlogged") };
         let text = self.put(&event)?;
         if let Err(e) = self.sync() {
             (self.len, self.head) = (len, head);
@@ -94,7 +94,7 @@ impl End {
         }
         (self.gap, self.failed) = (None, None);
         self.send(&text);
-        let Gap { since, events, served } = gap;
+        let Gap { since, events, served } = open;
         tracing::warn!(since, events, served, "the audit log can be written again");
         Ok(())
     }

@@ -4,7 +4,7 @@ use polyclave_harness::{fuzz, within_memory};
 
 use super::line::Line;
 use super::verify::Reading;
-use super::{Event, Gap, gap};
+use super::{Event, gap};
 
 /// A line has a hash over it, so hardly any changed line is accepted.
 #[test]
@@ -13,7 +13,7 @@ fn a_line_that_is_read_is_as_it_was_written_and_no_other_bytes_panic() {
     let line =
         |event: &Event, head| Line::new(event, "2026-11-23T10:00:00Z".into(), head, head.0 / 2).to_text();
     let long = "a=1,b=2 ".repeat(200);
-    let since = Gap::begun("2026-11-23T10:00:00Z".into()).detail();
+    let since = gap::detail(&gap::begun("2026-11-23T10:00:00Z".into()));
     let texts = [
         line(&event("start", ""), (0, [0; 32])),
         line(&event("generate", &long), (7, [5; 32])),
@@ -26,7 +26,7 @@ fn a_line_that_is_read_is_as_it_was_written_and_no_other_bytes_panic() {
         within_memory((16 << 10) + 16 * bytes.len(), || {
             if let Some(line) = Line::parse(bytes) {
                 assert_eq!(line.to_text().trim_end().as_bytes(), bytes);
-                let _ = Gap::of(&line);
+                let _ = gap::of(&line);
             }
         });
     });
@@ -42,7 +42,7 @@ fn no_log_of_lines_with_the_right_hashes_panics() {
         let numbers = [seq.to_le_bytes(), blocks.to_le_bytes()].concat();
         [&numbers[..], &[of, detail.len() as u8], detail.as_bytes()].concat()
     };
-    let gap = Gap::begun("2026-11-23T10:00:00Z".into()).detail();
+    let gap = gap::detail(&gap::begun("2026-11-23T10:00:00Z".into()));
     let valid = vec![
         [line(1, 0, 1, ""), line(2, 4, 0, "cipher=aes-128"), line(3, 9, 5, &gap), line(4, 0, 2, "")].concat(),
         [line(8, 7, 3, ""), line(9, 0, 16, "")].concat(),

@@ -22,7 +22,7 @@ pub(super) struct Line {
     pub(super) outcome: String,
     pub(super) blocks: u64,
     pub(super) detail: String,
-    /// How far the store had come when the line was written, at least ([`crate::store::Mark`]); 0, and absent, in lines of older versions.
+    /// How far the store had come when the line was written, at least ([`polyclave_store::Mark`]); 0, and absent, in lines of older versions.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub(super) mark: u64,
     #[serde(with = "hex::serde")]

@@ -6,7 +6,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use super::line::{Line, MOST_LINE};
-use super::{AuditError, BEGUN, DISCARDED, Damage, Gap, Head, RESTORED, STARTED, STOPPED, files, read_range};
+use super::{
+    AuditError, BEGUN, DISCARDED, Damage, Gap, Head, RESTORED, STARTED, STOPPED, files, gap, read_range,
+};
 
 /// The bytes of the end that are read first.
 const TAIL: u64 = 64 << 10;
@@ -119,7 +121,7 @@ impl Reading {
             STOPPED => self.running = false,
             _ => {}
         }
-        found.gaps.extend(Gap::of(&line).map(|gap| (gap, line.time.clone())));
+        found.gaps.extend(gap::of(&line).map(|found| (found, line.time.clone())));
         // The lines about faults of other nodes have the request's id, too.
         let of_others = line.outcome.contains('-');
         if line.outcome == BEGUN {

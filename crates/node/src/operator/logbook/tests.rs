@@ -1,18 +1,21 @@
 //! Nodes whose audit log cannot be written, and nodes whose rules change.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclave_api::{Mode, NewKey, Right};
 use polyclave_client::{Client, Error};
-use polyclave_config::{ClientCard, ClientDir, NodeDir, WhenUnwritable};
+use polyclave_config::{ClientCard, ClientDir, NodeDir, NodeSettings, WhenUnwritable};
+use polyclave_harness::postgres::Postgres;
 use polyclave_transport::Identity;
 
 use crate::Running;
 use crate::local::{Local, create};
-use crate::operator::audit::{Gap, testing, verify};
-use crate::operator::logbook::renew_audit;
-use crate::store::{Secret, Store};
+use crate::operator::audit::{Event, Gap, testing, verify};
+use crate::operator::logbook::{Logbook, open_log, renew_audit};
+use polyclave_store::testing::key;
+use polyclave_store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -170,4 +173,32 @@ fn nodes_whose_stores_are_all_put_back_while_they_are_stopped_refuse_to_run_and_
     // If nothing else is left, an operator begins another log.
     renew_audit(&open(&local, 0)).expect("renewed");
     drop(Running::start(open(&local, 0)).expect("it goes on"));
+}
+
+/// At a server, and without other nodes.
+#[test]
+fn a_server_that_is_put_back_while_the_node_is_stopped_is_noticed_by_the_nodes_audit_log() {
+    let Some(at) = Postgres::start("a server that is put back", &[]) else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let local = create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
+    let mut node = open(&local, 0);
+    let settings = NodeSettings { store: Some(at.url()), ..node.settings().clone() };
+    node.set_settings(settings).expect("saved");
+    let secret = Secret::from_bytes(*node.secret().expect("its secret"));
+    let run = |seed| -> crate::Result<()> {
+        let store = Arc::new(Store::of_or_new(&node, &secret).expect("opened"));
+        let logbook = Logbook::new(Some(open_log(&node, &store)?), store.clone());
+        store.begin_incarnation().expect("counted");
+        let name = format!("k{seed}");
+        store.put_pending(&key(&name, seed)).expect("put");
+        store.announce(&name, [seed; 16]).expect("announced");
+        // It is killed before the end of the log is noted in the store.
+        logbook.append(&Event::of_node("tried", "done"))
+    };
+    run(1).expect("new");
+    at.run("CREATE TABLE before AS SELECT * FROM polyclave_record");
+    run(2).expect("it goes on");
+    at.run("BEGIN; DELETE FROM polyclave_record; INSERT INTO polyclave_record SELECT * FROM before; COMMIT");
+    let told = run(3).expect_err("noticed").to_string();
+    assert!(told.contains("the store was put back to an older state"), "{told}");
 }

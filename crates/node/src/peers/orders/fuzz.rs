@@ -3,7 +3,7 @@
 use polyclave_harness::{fuzz, within_memory};
 
 use super::*;
-use crate::store::Start;
+use polyclave_store::Start;
 
 const PEER: Party = Party(1);
 

@@ -12,7 +12,7 @@ use crate::error::of_store;
 use crate::keys::unwrap::unauthentic;
 use crate::keys::{derive, key_block, unwrap};
 use crate::requests::agreement::agree;
-use crate::store::StoredKey;
+use polyclave_store::StoredKey;
 
 impl Serving<'_, '_> {
     /// Notes of which cipher the keys are that are derived from a key. Nothing is computed unless all nodes have noted the same.

@@ -18,7 +18,7 @@ use crate::keys::key::Shares;
 use crate::keys::make::{expand, generate};
 use crate::operator::clock::now;
 use crate::requests::agreement::agree;
-use crate::store::KeyState;
+use polyclave_store::KeyState;
 
 impl Serving<'_, '_> {
     /// A key that is pending at this node is complete if it is announced at a node with the same id (which the nodes compared), or if all

@@ -16,7 +16,7 @@ use crate::computation::modes::{Answer, Mode, StepError};
 use crate::computation::progress::Progress;
 use crate::keys::held::unreadable;
 use crate::keys::key::{ExpandedKey, Shares};
-use crate::store::StoredKey;
+use polyclave_store::StoredKey;
 
 impl Serving<'_, '_> {
     /// A stored key, ready for computing.

@@ -12,7 +12,7 @@ use crate::computation::key_circuits::padding;
 use crate::keys::states::refuse_retired;
 use crate::operator::clock::now;
 use crate::requests::service::Service;
-use crate::store::StoredKey;
+use polyclave_store::StoredKey;
 
 pub(super) fn key_refusal(told: String) -> Refusal {
     Refusal::new(Reason::Key, told)

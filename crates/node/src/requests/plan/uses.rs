@@ -20,7 +20,7 @@ use crate::computation::modes::wrap::Wrap;
 use crate::computation::modes::{envelope, machine, needs};
 use crate::keys::key_block;
 use crate::requests::service::Service;
-use crate::store::StoredKey;
+use polyclave_store::StoredKey;
 
 impl Draft<'_> {
     pub(super) fn use_key(&self, key: &str, id: Option<&[u8; 16]>, how: &Use) -> Result<Task, Refusal> {

@@ -9,7 +9,7 @@ use polyclave_protocol::mesh::Mesh;
 use redb::StorageBackend;
 
 use super::*;
-use crate::store::testing::{reopen, secret};
+use polyclave_store::testing::{reopen, secret};
 
 const NODES: usize = 3;
 /// Items that the sessions of a life take, one after the other, from two lots of 64.

@@ -4,17 +4,15 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use polyclave_config::NodeSettings;
+use polyclave_config::{NodeDir, NodeSettings};
 use polyclave_harness::postgres::Postgres as TestServer;
+use polyclave_transport::Identity;
 
 use super::super::super::testing::{key, secret};
 use super::super::super::worker::Worker;
 use super::super::super::{KeyState, Secret, Store, StoreError, migrate};
 use super::super::server::Server;
 use super::*;
-use crate::local;
-use crate::operator::audit::Event;
-use crate::operator::logbook::{Logbook, open_log};
 
 fn server(url: &str) -> Server {
     let nowhere = Path::new("/nowhere/at/all");
@@ -266,8 +264,11 @@ fn stores_that_do_not_fit_are_refused_with_the_reason() {
 fn a_store_moves_to_a_server_and_back() {
     let Some(at) = TestServer::start("a store that moves", &[]) else { return };
     let dir = tempfile::tempdir().expect("a directory");
-    let made = local::create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
-    let mut node = polyclave_config::NodeDir::open(&made.nodes[0]).expect("opened");
+    let settings = NodeSettings::new("alpha", "127.0.0.1:7000", "127.0.0.1:7001");
+    let identity = Identity::generate_named("alpha", 1).expect("an identity");
+    let (path, key) = (dir.path().join("alpha"), identity.reveal_private_key());
+    NodeDir::init(&path, &settings, &identity.certificate(), &key).expect("made");
+    let mut node = NodeDir::open(&path).expect("opened");
     let secret = Secret::from_bytes(*node.secret().expect("its secret"));
     let store = Store::of_or_new(&node, &secret).expect("made");
     put(&store, "k", 1).expect("put");
@@ -284,7 +285,7 @@ fn a_store_moves_to_a_server_and_back() {
     std::fs::write(node.store_path(), b"what was replaced").expect("written");
     assert!(migrate(&mut node, Some(at.url())).expect("nothing to do").is_none());
     assert!(!node.store_path().exists());
-    let node_again = polyclave_config::NodeDir::open(&made.nodes[0]).expect("opened");
+    let node_again = NodeDir::open(&path).expect("opened");
     let store = Store::of(&node_again, &secret).expect("opened");
     assert!(is_whole(&store, "k", 1) && store.key("old").expect("read").is_none());
     assert_eq!(store.past().expect("read"), past);
@@ -294,30 +295,4 @@ fn a_store_moves_to_a_server_and_back() {
     assert_eq!(at.run("SELECT count(*) FROM polyclave_record"), "0");
     let store = Store::of(&node, &secret).expect("opened");
     assert!(is_whole(&store, "k", 1) && is_whole(&store, "k2", 2));
-}
-
-/// The same is tried with running nodes and files in `operator/logbook/tests.rs`.
-#[test]
-fn a_server_that_is_put_back_while_the_node_is_stopped_is_noticed_by_the_nodes_audit_log() {
-    let Some(at) = TestServer::start("a server that is put back", &[]) else { return };
-    let dir = tempfile::tempdir().expect("a directory");
-    let made = local::create(&dir.path().join("cluster"), "shamir", 3, 1).expect("a cluster");
-    let mut node = polyclave_config::NodeDir::open(&made.nodes[0]).expect("opened");
-    let settings = NodeSettings { store: Some(at.url()), ..node.settings().clone() };
-    node.set_settings(settings).expect("saved");
-    let secret = Secret::from_bytes(*node.secret().expect("its secret"));
-    let run = |seed| -> crate::Result<()> {
-        let store = Arc::new(Store::of_or_new(&node, &secret).expect("opened"));
-        let logbook = Logbook::new(Some(open_log(&node, &store)?), store.clone());
-        store.begin_incarnation().expect("counted");
-        put(&store, &format!("k{seed}"), seed).expect("put");
-        // It is killed before the end of the log is noted in the store.
-        logbook.append(&Event::of_node("tried", "done"))
-    };
-    run(1).expect("new");
-    at.run("CREATE TABLE before AS SELECT * FROM polyclave_record");
-    run(2).expect("it goes on");
-    at.run("BEGIN; DELETE FROM polyclave_record; INSERT INTO polyclave_record SELECT * FROM before; COMMIT");
-    let told = run(3).expect_err("noticed").to_string();
-    assert!(told.contains("the store was put back to an older state"), "{told}");
 }

@@ -201,7 +201,7 @@ impl StoreError {
     }
 
     /// The reason for clients and other nodes: without places on this machine, or of its server.
-    pub(crate) fn reason(&self) -> String {
+    pub fn reason(&self) -> String {
         match self {
             StoreError::Io { cause, .. } => {
                 format!("its store failed ({cause}); is its disk full or read-only?")

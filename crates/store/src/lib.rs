@@ -54,8 +54,8 @@ mod seen;
 mod sessions;
 mod setup;
 mod stream;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testing;
 mod versions;
 mod worker;
 
@@ -68,6 +68,7 @@ use polyclave_config::{NodeDir, private};
 use redb::{Database, DatabaseError, StorageBackend};
 
 pub use approvals::ApprovedReshare;
+pub use audit_head::Gap;
 pub use backup::restore;
 pub use children::Ciphers;
 pub use delivery::{AskedLot, DeliveredLot, LotRequest, LotState, WantedLot};

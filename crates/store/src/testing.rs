@@ -16,7 +16,7 @@ use super::{KeyState, Secret, Store, StoredKey};
 
 /// Clones are the same disk.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Disk(Arc<Mutex<Content>>);
+pub struct Disk(Arc<Mutex<Content>>);
 
 #[derive(Debug, Default)]
 struct Content {
@@ -32,20 +32,24 @@ struct Content {
 
 /// What was done to a disk.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub enum Change {
+    /// These bytes were written at this offset.
     Write(u64, Vec<u8>),
+    /// It has so many bytes from now on.
     Resize(u64),
+    /// Everything before is durable.
     Sync,
 }
 
 impl Change {
-    pub(crate) fn is_sync(&self) -> bool {
+    /// Whether it is a sync.
+    pub fn is_sync(&self) -> bool {
         matches!(self, Change::Sync)
     }
 }
 
 /// The bytes after some changes.
-pub(crate) fn replay<'a>(base: &[u8], changes: impl Iterator<Item = &'a Change>) -> Vec<u8> {
+pub fn replay<'a>(base: &[u8], changes: impl Iterator<Item = &'a Change>) -> Vec<u8> {
     let mut bytes = base.to_vec();
     for change in changes {
         match change {
@@ -75,52 +79,58 @@ impl Disk {
     }
 
     /// Another disk with the same bytes, as a crash at this moment leaves it.
-    pub(crate) fn copy(&self) -> Disk {
+    pub fn copy(&self) -> Disk {
         Disk::from_bytes(self.lock().bytes.clone())
     }
 
-    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Disk {
+    /// A disk with these bytes.
+    pub fn from_bytes(bytes: Vec<u8>) -> Disk {
         Disk(Arc::new(Mutex::new(Content { bytes, ..Content::default() })))
     }
 
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    /// All bytes.
+    pub fn bytes(&self) -> Vec<u8> {
         self.lock().bytes.clone()
     }
 
-    pub(crate) fn syncs(&self) -> usize {
+    /// How often it was synced.
+    pub fn syncs(&self) -> usize {
         self.lock().syncs
     }
 
     /// From now on no byte can be written.
-    pub(crate) fn fill_up(&self) {
+    pub fn fill_up(&self) {
         self.leave(0);
     }
 
     /// From now on this many more bytes can be written.
-    pub(crate) fn leave(&self, bytes: usize) {
+    pub fn leave(&self, bytes: usize) {
         self.lock().room = Some(bytes);
     }
 
-    pub(crate) fn make_room(&self) {
+    /// It is not full any more.
+    pub fn make_room(&self) {
         self.lock().room = None;
     }
 
     /// From now on keeps a snapshot after every sync.
-    pub(crate) fn record(&self) {
+    pub fn record(&self) {
         self.lock().history = Some(Vec::new());
     }
 
     /// From now on keeps every write.
-    pub(crate) fn record_writes(&self) {
+    pub fn record_writes(&self) {
         let mut content = self.lock();
         content.writes = Some((content.bytes.clone(), Vec::new()));
     }
 
-    pub(crate) fn writes(&self) -> (Vec<u8>, Vec<Change>) {
+    /// The bytes when recording began, and what happened since ([`record_writes`](Self::record_writes)).
+    pub fn writes(&self) -> (Vec<u8>, Vec<Change>) {
         self.lock().writes.clone().expect("recorded")
     }
 
-    pub(crate) fn history(&self) -> Vec<Vec<u8>> {
+    /// The bytes after each sync since recording began ([`record`](Self::record)).
+    pub fn history(&self) -> Vec<Vec<u8>> {
         self.lock().history.clone().unwrap_or_default()
     }
 }
@@ -171,7 +181,7 @@ impl StorageBackend for Disk {
 }
 
 /// A store in a schema of a test's own server, opened as a worker.
-pub(crate) fn at_server(url: &str, schema: &str, worker: u16, secret: &Secret) -> Store {
+pub fn at_server(url: &str, schema: &str, worker: u16, secret: &Secret) -> Store {
     let nowhere = std::path::Path::new("/nowhere/at/all");
     let url = format!("{url}?options=-csearch_path%3D{schema}");
     let server = super::engine::server::Server::new(&url, nowhere, nowhere).expect("a server");
@@ -183,22 +193,25 @@ pub(crate) fn at_server(url: &str, schema: &str, worker: u16, secret: &Secret) -
     store
 }
 
-pub(crate) fn secret() -> Secret {
+/// The secret of all stores of tests.
+pub fn secret() -> Secret {
     Secret::from_bytes([7; 32])
 }
 
-pub(crate) fn reopen(disk: &Disk) -> Store {
+/// Opens the store on a disk, as after a restart.
+pub fn reopen(disk: &Disk) -> Store {
     Store::with_backend(disk.clone(), &secret()).expect("opened")
 }
 
-pub(crate) fn in_memory() -> (Store, Disk) {
+/// A new store, and its disk.
+pub fn in_memory() -> (Store, Disk) {
     let disk = Disk::default();
     (reopen(&disk), disk)
 }
 
 impl Store {
     /// Makes the store find damage in the file.
-    pub(crate) fn find_damage(&self) {
+    pub fn find_damage(&self) {
         let found: super::Result<()> = self.engine.read(|_| panic!("a page makes no sense"));
         assert!(matches!(found, Err(super::StoreError::Damaged { .. })));
     }
@@ -214,7 +227,7 @@ impl Store {
     }
 
     /// Changes a bit of the last share of a key, as whoever has the secret of the store can; the same once more mends it.
-    pub(crate) fn change_share(&self, id: [u8; 16]) {
+    pub fn change_share(&self, id: [u8; 16]) {
         let mut shares = self.shares_of(id).expect("they are there");
         let part = shares.values_mut().next_back().expect("shares");
         *part.last_mut().expect("bytes") ^= 1;
@@ -224,14 +237,14 @@ impl Store {
     }
 
     /// Damages the shares of a key; the same once more mends them.
-    pub(crate) fn damage_shares(&self, id: [u8; 16]) {
+    pub fn damage_shares(&self, id: [u8; 16]) {
         self.damage_record(Table::Shares, &id);
     }
 }
 
 impl Store {
     /// Stores many session keys of a client, in one transaction.
-    pub(crate) fn put_session_keys(&self, maker: &str, count: usize) {
+    pub fn put_session_keys(&self, maker: &str, count: usize) {
         let put = self.engine.write(|changes| {
             (0..count).try_for_each(|number| {
                 let mut info = key(&format!("{maker}-{number}"), 0).info;
@@ -249,14 +262,14 @@ impl Store {
 }
 
 /// A pending component of a key of two, given at 1000.
-pub(crate) fn component(of: &str, number: u8, seed: u8) -> StoredKey {
+pub fn component(of: &str, number: u8, seed: u8) -> StoredKey {
     let mut part = key(&component_name(of, number), seed);
     (part.info.made, part.info.component) = (1000, Some(Component { number, of: 2, giver: [seed; 32] }));
     part
 }
 
 /// A pending key; its id and its shares follow from the seed.
-pub(crate) fn key(name: &str, seed: u8) -> StoredKey {
+pub fn key(name: &str, seed: u8) -> StoredKey {
     let properties = NewKey::for_modes(name, "aes-128", &[Mode::Gcm], 1 << 20);
     let info = KeyInfo::first(properties, [seed; 16], Origin::Generated, 1, vec![seed; 3]);
     let shares = BTreeMap::from([

@@ -15,7 +15,6 @@ use super::seal::Seal;
 use super::stream::Sealing;
 use super::testing::{key, secret};
 use super::*;
-use crate::audit::Gap;
 
 /// A record is an error or a value. Encoding and decoding the value again gives the same value.
 fn comes_back<T: Serialize + DeserializeOwned>(bytes: &[u8]) {

@@ -1,14 +1,26 @@
 //! The end of the audit log as of its last sync, stored apart from the log so that a cut end is noticed; and since when the log cannot be
 //! written.
 
+use serde::{Deserialize, Serialize};
+
 use super::engine::{Changes, Records, Table};
 use super::worker::own;
 use super::{Result, Store};
-use crate::operator::audit::Gap;
 
 const HEAD: &[u8] = b"audit head";
 const GAP: &[u8] = b"audit gap";
 const RESTORED: &[u8] = b"restored";
+
+/// A time in which no line of the audit log could be written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// When it began.
+    pub since: String,
+    /// Events that have no line.
+    pub events: u64,
+    /// Requests among them that were served nevertheless; always zero unless the node is set to serve without lines.
+    pub served: u64,
+}
 
 impl Store {
     /// Remembers number and hash of the last line of the audit log. The log must be synced up to that line first; otherwise a power failure
