@@ -16,7 +16,7 @@
 //! 3. Each new node stores its shares and common secrets beside what it has in use. Each node that leaves notes that it is about to. From
 //!    then on the node refuses to run (`node.rs`). Then all nodes tell each other that they have stored it.
 //! 4. Each new node takes the new shares into use in the place of the old ones. Each node that leaves destroys its shares. One transaction
-//!    each. Afterwards the free pages of the store are erased (`store/erase.rs`).
+//!    each. Afterwards the free pages of the store are erased (`store/src/erase.rs`).
 //!
 //! **No key is lost, and no two sets of nodes can use a key.** A node takes the new shares into use, or destroys the old ones, only
 //! after all have said that they prepared them. So if a node is done, all others are prepared or done, and a rerun completes them. If none is, and

@@ -3,7 +3,7 @@
 //!
 //! **One base derives keys of one cipher.** What is derived of the same data is the same bytes, whatever they are for. So a key of DES would be the
 //! first bytes of one of AES, and who finds it by trying all has these. Neither PKCS#11 nor SP 800-108 takes the cipher into what is computed, and
-//! other programs compute the same keys, so it is fixed in the base: with the first key (`store/children.rs`), before that is computed, at all nodes.
+//! other programs compute the same keys, so it is fixed in the base: with the first key (`store/src/children.rs`), before that is computed, at all nodes.
 //!
 //! **No two blocks of `EcbData` are equal.** Otherwise three equal blocks under a base of Triple DES would make a key of Triple DES that is one of
 //! DES, and the others' parts would be found one by one.

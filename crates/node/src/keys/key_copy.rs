@@ -5,7 +5,7 @@
 //!
 //! **What a copy is for only shrinks.** Each node judges that by its own record of the key: cipher, modes, usage, whether it may be wrapped, and
 //! whether clients choose nonces. The limits that hold for a key are those of how much was computed under its bits, whatever the name. So both
-//! pay from one *account* ([`store/accounts.rs`](polyclave_store)), under budgets of which that of the copy is at most that of the key.
+//! pay from one *account* (`store/src/accounts.rs`), under budgets of which that of the copy is at most that of the key.
 
 use polyclave_api::{KeyInfo, NewKey, Reason, Refusal, VersionState};
 

@@ -14,7 +14,7 @@
 //!   another one. That accuses nobody.
 //! * The items are checked before they are delivered ([`ServiceConfig::make_material`]), and authenticated under the MAC key of the common secrets, which
 //!   all cliques have. Peers that deliver something wrong do the same as peers that send wrong shares: the next check fails.
-//! * A node trusts its own workers, which have the same shares of keys. `store/delivery.rs` says why no lot can be used twice, and what the server
+//! * A node trusts its own workers, which have the same shares of keys. `store/src/delivery.rs` says why no lot can be used twice, and what the server
 //!   learns.
 
 use std::thread::sleep;

@@ -2,7 +2,7 @@
 //! transfers, of trees of seeds, and of products with shares of the key (`ot/`, `mascot/cope.rs` of the protocol crate).
 //!
 //! A cheater learns one bit from each of them that fails. So one takes place at a time, between all streams and requests of an epoch (the gate of its
-//! set-up), between epochs, since sessions of one that was given up may still run, and between all workers (`store/checks.rs`); none takes place under quarantine, or while a failure could not be counted; and one that
+//! set-up), between epochs, since sessions of one that was given up may still run, and between all workers (`store/src/checks.rs`); none takes place under quarantine, or while a failure could not be counted; and one that
 //! fails is counted, with the quarantine, before this node sends anything more. Until the operators order a refresh, a node therefore has one
 //! such failure under a MAC key, however many streams and workers it has.
 

@@ -1,4 +1,4 @@
-//! What a worker learns of the others of its party ([`polyclave_store`], `store/worker.rs`).
+//! What a worker learns of the others of its party (`store/src/worker.rs`).
 //!
 //! The first worker alone agrees with the other nodes on common secrets, carries keys over to fresh ones, removes what has ended, and takes changed
 //! rules for clients into force. The others serve, under what is in the store. When they find other common secrets there than those that they

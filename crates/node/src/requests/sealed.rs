@@ -9,7 +9,7 @@
 //! bytes). A try that fails shows the node that adds a difference of its choice the check value of the key with that difference, so nodes
 //! count tries durably before they open any, and refuse the file after [`MOST_TRIES`]. Every try has a line in the audit log.
 //!
-//! The file can be imported once: each node notes it durably before it stores the key (`store/sealed.rs`), and refuses it once
+//! The file can be imported once: each node notes it durably before it stores the key (`store/src/sealed.rs`), and refuses it once
 //! the key was announced, also after it was deleted. All nodes take part, so one that remembers is enough. A file whose import was interrupted
 //! before the key was announced anywhere can be imported again.
 

@@ -15,7 +15,7 @@
 //! | that free pages are to be erased | it is about the database itself, which removes it when it is done |
 //! | changes for other workers (`changes`) | they are compared with the digest ([`super::index`]) |
 //!
-//! At a server besides: lots that workers hand to each other (`store/delivery.rs`: a lot opens once), and who has opened the store, which is not
+//! At a server besides: lots that workers hand to each other (`delivery.rs`: a lot opens once), and who has opened the store, which is not
 //! sealed (`postgres.rs`: a server that lies about it stops the node).
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@
 //! | table | column | |
 //! |---|---|---|
 //! | `polyclave_store`, one row | `format integer` | the version of these tables |
-//! | `polyclave_worker` | `number integer` | a worker of the party (`store/worker.rs`) |
+//! | `polyclave_worker` | `number integer` | a worker of the party (`worker.rs`) |
 //! | | `owner bytea` | drawn by the process that opened the store last as this worker |
 //! | `polyclave_record` | `kind text` | the record's table: `meta`, `keys`, `shares`, `tombstones`, `spent`, `peers`, `spent lots`, `changes` |
 //! | | `name bytea` | its key |
