@@ -24,6 +24,7 @@ mod cache;
 mod checks;
 mod children;
 mod damage;
+mod deletions;
 mod delivery;
 pub(crate) mod engine;
 mod entry;
