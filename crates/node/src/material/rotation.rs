@@ -63,6 +63,8 @@ mod gate;
 mod standing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -95,7 +97,8 @@ use standing::{Course, Standing, course};
 const KEYS_AT_ONCE: usize = 128;
 const DAY: Duration = Duration::from_secs(86_400);
 /// What a client is told during a rotation.
-pub(crate) const ROTATING: &str = "the nodes are making fresh common secrets; try again later";
+pub(crate) const ROTATING: &str = "a refresh is under way, in which the nodes give all keys fresh shares: ask again when it is done, which \
+    `polyclave node status` says at each node";
 
 /// How far a rotation has come at a node.
 #[derive(Default)]
