@@ -18,8 +18,8 @@ mod tests;
 use std::io::{Read, Seek, SeekFrom, Write};
 
 use polyclave_api::{Envelope, FILE_KEY, MOST_HEADER, Operation, Step, Use};
+use polyclave_kernels::secret::ct_eq;
 use polyclave_protocol::session::random_bytes;
-use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::client::Client;
@@ -125,7 +125,7 @@ fn open_under(
     let mut commit = Commitment::new();
     let done = opened(input, &sealer, &mut commit, output, progress)?;
     let computed = commit.finish(&head.envelope.header, &rho);
-    if !bool::from(computed.ct_eq(&head.envelope.commitment)) {
+    if !ct_eq(&computed, &head.envelope.commitment) {
         return Err(Error::Unauthentic(
             "the file is not the one that its envelope was made for: somebody who once had its key changed it. Use nothing of it".into(),
         ));

@@ -7,9 +7,9 @@ use polyclave_api::{
 };
 use polyclave_cipher::{key_block, key_wrap};
 use polyclave_field::Gf128;
+use polyclave_kernels::secret::ct_eq;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
-use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::client::Client;
@@ -72,7 +72,7 @@ impl Client {
         random_bytes(&mut chi)?;
         conversation.step(&Step::Chi { chi })?;
         let opened = conversation.opened()?;
-        if !bool::from(opened.ct_eq(&combination(&mask, blind, chi))) {
+        if !ct_eq(&opened, &combination(&mask, blind, chi)) {
             return Err(Error::Answers(
                 "a node sent a share that does not belong to the mask; the key was not sent. See each node's log".into(),
             ));

@@ -64,5 +64,5 @@ pub use error::{Error, Result};
 pub use listing::{Listed, Listing};
 pub use padding::{fill as pad, unfilled as unpadded};
 pub use sealed::{HEAD, MAGIC, MAGIC_BOUND};
-pub use tokenize::{Alphabet, Card, CardTemplate, Tokenization, Tweaked};
+pub use tokenize::{Alphabet, Card, CardTemplate, Feistel, Tokenization, Tweaked};
 pub use versions::Withdrawal;

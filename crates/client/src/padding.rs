@@ -1,5 +1,9 @@
 //! PKCS#7 padding (RFC 5652, section 6.3): n bytes of value n, 1 <= n <= block.
+//!
+//! Whether padding is right, and how long it is, becomes public by its purpose: the caller gets an error or so many bytes. Nothing else of a block does: all of
+//! it is looked at, whatever it holds, and no branch depends on which byte was wrong.
 
+use polyclave_kernels::secret::public;
 use subtle::{Choice, ConstantTimeEq, ConstantTimeGreater};
 
 use crate::{Error, Result};
@@ -18,8 +22,9 @@ pub fn unfilled(last: &[u8]) -> Result<usize> {
         let beyond: Choice = !count.ct_gt(&(from_end as u8));
         good &= beyond | byte.ct_eq(&count);
     }
-    match bool::from(good) {
-        true => Ok(last.len() - usize::from(count)),
+    // The caller learns whether the padding is right, and the length.
+    match public(good.unwrap_u8()) == 1 {
+        true => Ok(last.len() - usize::from(public(count))),
         false => Err(garbage()),
     }
 }

@@ -23,7 +23,7 @@ use crate::{Error, Result};
 
 pub use alphabet::Alphabet;
 pub use card::{Card, CardTemplate};
-use feistel::Feistel;
+pub use feistel::Feistel;
 
 /// A value, or a token, and the tweak that belongs to it.
 #[derive(Clone, Copy)]

@@ -63,6 +63,8 @@ pub struct Running {
     pub(crate) store: Arc<Store>,
     #[cfg(test)]
     pub(crate) material: Arc<Material>,
+    #[cfg(test)]
+    pub(crate) service: Arc<Service>,
 }
 
 impl Running {
@@ -297,6 +299,8 @@ fn start(
         store: for_stop.store.clone(),
         #[cfg(test)]
         material: material.clone(),
+        #[cfg(test)]
+        service: for_stop.service.clone(),
         stop: Some(Box::new(move || stop(&for_stop, threads, http))),
         status: Box::new(move || for_status.status()),
         why_not_ready: Box::new(move || for_ready.why_not_ready()),

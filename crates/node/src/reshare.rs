@@ -29,7 +29,7 @@
 //! An operator who gives a prepared move up for good ([`abandon`]) has to know that no other node is done.
 //!
 //! **Which keys**: all that every old node that takes part holds, pending or announced. A key that is announced at some of them and missing
-//! or deleted at others stops the move, as it stops a refresh. Ids of deleted keys move, too, so that they stay deleted.
+//! or deleted at others stops the move, as it stops a refresh, unless its deletion was interrupted, which is completed or given up. Ids of deleted keys move, too, so that they stay deleted.
 //!
 //! **Adversary**: that of the protocol, and of the weaker one if there are two. Whoever cheats under one that bears it can stop the move, and is named where that can be known. It
 //! can understate what it has spent of a key's budget (`reshare/offers.rs`), by its own part.
@@ -70,7 +70,7 @@ use plan::Plan;
 use polyclave_store::{Reshared, Secret, Stage, Store};
 
 /// Version of what the nodes tell each other here.
-const VERSION: &[u8] = b"reshare 4";
+const VERSION: &[u8] = b"reshare 5";
 /// How long a node may compute and store before the others hear from it again. Under protocols with MACs, some nodes make material for a whole piece of the
 /// keys meanwhile (`reshare/masks.rs`): two nodes on two busy cores took 15 s for the largest one. A program that ends is noticed at once, however long this is.
 const IDLE: Duration = Duration::from_secs(600);

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use cryptoki_sys::*;
 use polyclave_api::MOST_CHAINED;
 use polyclave_client::{Client, pad, unpadded};
+use polyclave_kernels::secret::ct_eq;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -158,7 +159,7 @@ impl Encryption {
 
     fn last(&mut self, data: &[u8], room: Option<usize>) -> Result<Output> {
         let of_data: [u8; 32] = Sha256::digest(data).into();
-        if let Some((_, ready)) = self.ready.take_if(|(of, _)| *of == of_data) {
+        if let Some((_, ready)) = self.ready.take_if(|(of, _)| ct_eq(of, &of_data)) {
             return Ok(self.fitting(of_data, ready, room));
         }
         let total = self.held.len() + data.len();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cryptoki_sys::*;
 use polyclave_client::Client;
-use subtle::ConstantTimeEq;
+use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use crate::attributes::Object;
@@ -71,7 +71,8 @@ impl Mac {
         if code.len() != self.bytes {
             return Err(Rv(CKR_SIGNATURE_LEN_RANGE));
         }
-        match bool::from(self.finish(data)?.ct_eq(code)) {
+        // The return value says whether all of it is right, and nothing else about the right code.
+        match ct_eq(&self.finish(data)?, code) {
             true => Ok(()),
             false => Err(Rv(CKR_SIGNATURE_INVALID)),
         }

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::versions::{Which, find, of_name, record_of};
-use super::{Result, Store, StoreError, accounts};
+use super::{Result, Store, StoreError, accounts, deletions};
 use accounts::Left;
 
 /// Shares by the name of the secret that they belong to.
@@ -203,6 +203,7 @@ pub(super) fn change_count(changes: &Changes, info: &KeyInfo, by: i64) -> Result
 pub(super) fn remove(changes: &Changes, record: &[u8], info: &KeyInfo) -> Result<Left> {
     changes.remove(Table::Keys, record)?;
     changes.remove(Table::Shares, &info.id)?;
+    deletions::forget(changes, info.id)?;
     accounts::leave(changes, info)
 }
 

@@ -8,10 +8,11 @@
 //! # What it does not do
 //!
 //! Somebody who can write the disk can put an *older* copy of the whole file in place. Peers notice this by the mark that moves with every
-//! change that matters ([`Store::mark`]), and the node itself by its audit log. Single older records, or some of them, fit neither the digest of all
-//! of them that the store keeps (`head.rs`, `engine/digest.rs`) nor what this process knows of each (`engine/index.rs`):
-//! [`StoreError::PutBack`]. Names of keys and the sizes of records are not hidden from somebody who
-//! can read the disk. The program cannot reach a deleted record any more, but its sealed bytes stay in free pages until these are used
+//! change that matters ([`Store::mark`]), and the node itself by its audit log. Single older records do not fit the digest of all records that the
+//! store keeps (`head.rs`, `engine/digest.rs`). They do not fit what this process knows of each record, either (`engine/index.rs`):
+//! [`StoreError::PutBack`].
+//!
+//! Names of keys and the sizes of records are not hidden from somebody who can read the disk. The program cannot reach a deleted record any more, but its sealed bytes stay in free pages until these are used
 //! again, or until the file is rewritten after a refresh (`erase.rs`). A stolen disk does not reveal them as long as the secret is kept
 //! elsewhere.
 
@@ -24,6 +25,7 @@ mod cache;
 mod checks;
 mod children;
 mod damage;
+mod deletions;
 mod delivery;
 pub(crate) mod engine;
 mod entry;
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_given_back_in_a_moment_is_waited_for() {
+    fn a_store_that_another_process_gives_back_in_a_moment_is_waited_for() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("store.redb");
         let store = Store::create(&path, &secret()).expect("made");
@@ -337,7 +339,7 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_millis(200));
                 drop(store);
             });
-            Store::open(&path, &secret()).expect("an order has it for a moment only");
+            Store::open(&path, &secret()).expect("it was given back");
         });
     }
 

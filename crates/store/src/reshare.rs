@@ -19,7 +19,7 @@ use super::quarantine::QUARANTINE;
 use super::rotation::{self, SINCE, WANTED};
 use super::setup::{AGREED, PROPOSED, load, save};
 use super::versions::record_of;
-use super::{Ciphers, KeyState, Result, Store, StoreError, accounts, children};
+use super::{Ciphers, KeyState, Result, Store, StoreError, accounts, children, deletions};
 
 /// How far the node is.
 const STAGE: &[u8] = b"reshare";
@@ -193,6 +193,7 @@ impl Store {
             rotation::clear(changes)?;
             accounts::clear(changes)?;
             children::clear(changes)?;
+            deletions::clear(changes)?;
             for record in [AGREED, PROPOSED, WANTED, QUARANTINE, SINCE, COUNT] {
                 changes.remove(Table::Meta, record)?;
             }

@@ -8,6 +8,7 @@ use polyclave_api::KeyInfo;
 use zeroize::Zeroizing;
 
 use super::checks;
+use super::deletions;
 use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::erase::ERASE;
@@ -38,6 +39,8 @@ pub struct HeldKey {
     pub state: KeyState,
     /// Its public properties; `None` if it was deleted.
     pub info: Option<KeyInfo>,
+    /// Its deletion has begun, and other nodes may have completed it.
+    pub deletion_begun: bool,
 }
 
 /// A key after it was carried over.
@@ -79,13 +82,15 @@ impl Store {
     pub fn held_keys(&self) -> Result<Vec<HeldKey>> {
         let mut held = self.engine.read(|records| {
             let mut held = Vec::new();
+            let begun = deletions::begun(records)?;
             records.each(Table::Keys, |_, Entry { info, state, .. }| {
-                held.push(HeldKey { id: info.id, state, info: Some(info) });
+                let (id, deletion_begun) = (info.id, begun.contains(&info.id));
+                held.push(HeldKey { id, state, info: Some(info), deletion_begun });
                 Ok(())
             })?;
             records.each_sealed(Table::Tombstones, |record, _| {
                 let id = record.try_into().map_err(|_| StoreError::corrupt("the record of a deleted key"))?;
-                held.push(HeldKey { id, state: KeyState::Deleted, info: None });
+                held.push(HeldKey { id, state: KeyState::Deleted, info: None, deletion_begun: false });
                 Ok(())
             })?;
             Ok(held)

@@ -46,6 +46,14 @@ impl Place {
         self.write(&path, set.as_bytes());
     }
 
+    /// Sets how many processors the node of a directory counts on.
+    pub fn set_processors(&self, dir: &str, processors: usize) {
+        let path = format!("try/{dir}/node.toml");
+        let settings = String::from_utf8(self.read(&path)).expect("it is text");
+        // Above the first table.
+        self.write(&path, format!("processors = {processors}\n{settings}").as_bytes());
+    }
+
     /// Names of all files.
     pub fn names(&self) -> Vec<String> {
         self.names_in("")

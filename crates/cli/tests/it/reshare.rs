@@ -82,26 +82,24 @@ fn a_lost_node_of_shamir_active_is_replaced_without_a_backup() {
 }
 
 /// A new node, made by its operator.
-pub fn init(trial: &Trial, node: usize) {
+pub fn init(place: &Place, node: usize) {
     let ports = free_ports(3);
     let [peers, clients, http] = [0, 1, 2].map(|i| format!("127.0.0.1:{}", ports[i]));
     let addresses = format!("--address {peers} --client-address {clients} --http {http}");
-    trial.place.run(&format!("node init try/node-{node} --name node-{node} {addresses}"));
+    place.run(&format!("node init try/node-{node} --name node-{node} {addresses}"));
 }
 
 /// The command of each operator, as a process.
-pub fn at_each_node(trial: &Trial, nodes: &[usize], expected: &str) -> Vec<Running> {
+pub fn at_each_node(place: &Place, nodes: &[usize], expected: &str) -> Vec<Running> {
     let command = |node: &usize| {
         let from = "--from try/cluster.toml";
-        trial
-            .place
-            .start(&format!("node reshare try/node-{node} new.toml {from} --expect {expected} --wait 50"))
+        place.start(&format!("node reshare try/node-{node} new.toml {from} --expect {expected} --wait 50"))
     };
     nodes.iter().map(command).collect()
 }
 
-pub fn fingerprint(trial: &Trial, file: &str) -> String {
-    let told = trial.place.run(&format!("cluster show {file}"));
+pub fn fingerprint(place: &Place, file: &str) -> String {
+    let told = place.run(&format!("cluster show {file}"));
     let line = told.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
     line.split_whitespace().last().expect("64 digits").to_owned()
 }
@@ -110,9 +108,9 @@ pub fn fingerprint(trial: &Trial, file: &str) -> String {
 fn each_operator_reshares_at_their_node_and_clients_follow_once_they_have_compared_the_fingerprint() {
     let trial = at_rest("shamir");
     let place = &trial.place;
-    init(&trial, 4);
+    init(place, 4);
     place.run("cluster reshape try/cluster.toml --lost node-3 --add try/node-4/card.toml --out new.toml");
-    let expected = fingerprint(&trial, "new.toml");
+    let expected = fingerprint(place, "new.toml");
     let told = place.fails(&format!("node reshare try/node-4 new.toml --expect {expected}"));
     assert!(told.contains("--from"), "{told}");
     let told = place.fails(&format!("node reshare try/node-1 new.toml --expect {}", "0".repeat(64)));
@@ -120,7 +118,7 @@ fn each_operator_reshares_at_their_node_and_clients_follow_once_they_have_compar
     place.run("node join try/node-4 new.toml");
     let told = place.fails("node run try/node-4");
     assert!(told.contains("have not moved to this one yet"), "{told}");
-    for node in at_each_node(&trial, &[1, 2, 4], &expected) {
+    for node in at_each_node(place, &[1, 2, 4], &expected) {
         assert!(node.finish(), "it is done");
     }
     place.write("try/node-4/clients.toml", &place.read("try/node-1/clients.toml"));
@@ -144,8 +142,8 @@ fn what_does_not_fit_is_refused_with_the_reason_and_nothing_changes() {
         assert!(told.contains(why), "{command}: {told}");
     };
     place.run("cluster new other --parties 3");
-    init(&trial, 4);
-    init(&trial, 5);
+    init(place, 4);
+    init(place, 5);
     let reshape = |old: &str, options: &str| format!("cluster reshape {old}/cluster.toml {options}");
     // Thresholds and numbers that do not fit.
     refused(&reshape("try", "--threshold 2"), "below half");
@@ -158,18 +156,18 @@ fn what_does_not_fit_is_refused_with_the_reason_and_nothing_changes() {
     refused(&reshape("try", "--lost node-9"), "no node node-9");
     // A file of another cluster, and nodes that are in neither.
     place.run(&reshape("other", "--add try/node-4/card.toml --add try/node-5/card.toml --out of-other.toml"));
-    let of_other = fingerprint(&trial, "of-other.toml");
+    let of_other = fingerprint(place, "of-other.toml");
     refused(&format!("node reshare try/node-1 of-other.toml --expect {of_other}"), "is of another cluster");
     place.run(&reshape("try", "--remove node-3 --add try/node-4/card.toml --out new.toml"));
-    let expected = fingerprint(&trial, "new.toml");
+    let expected = fingerprint(place, "new.toml");
     let from_try = format!("new.toml --from try/cluster.toml --expect {expected}");
     refused(&format!("node reshare try/node-5 {from_try}"), "is in neither cluster");
     refused("node reshare try/node-1 try/cluster.toml --expect 00", "takes all 64");
-    let of_try = fingerprint(&trial, "try/cluster.toml");
+    let of_try = fingerprint(place, "try/cluster.toml");
     refused(&format!("node reshare try/node-1 try/cluster.toml --expect {of_try}"), "is no reshare file");
     // Nodes with different files.
     place.run(&reshape("try", "--remove node-3 --add try/node-4/card.toml --out same.toml"));
-    let same = fingerprint(&trial, "same.toml");
+    let same = fingerprint(place, "same.toml");
     let one = place.start(&format!(
         "node reshare try/node-4 same.toml --from try/cluster.toml --expect {same} --wait 60"
     ));
@@ -252,7 +250,7 @@ fn moved(trial: &Trial, (sealed, keys): &(Vec<u8>, usize), options: &str, nodes:
     let told = reshare(trial, options);
     assert_eq!(told["keys"], *keys, "{options}");
     for node in nodes {
-        set_stock(trial, *node, stock);
+        set_stock(&trial.place, *node, stock);
     }
     let running = started(trial, nodes);
     serves(trial);
@@ -264,14 +262,14 @@ fn moved(trial: &Trial, (sealed, keys): &(Vec<u8>, usize), options: &str, nodes:
 }
 
 /// Whatever the node's file says of its stock.
-pub fn set_stock(trial: &Trial, node: usize, blocks: usize) {
+pub fn set_stock(place: &Place, node: usize, blocks: usize) {
     let path = format!("try/node-{node}/node.toml");
-    let settings = String::from_utf8(trial.place.read(&path)).expect("text");
+    let settings = String::from_utf8(place.read(&path)).expect("text");
     let others =
         settings.lines().filter(|line| !line.starts_with("aes_blocks") && !line.starts_with("des_blocks"));
     let settings: Vec<&str> = others.collect();
-    trial.place.write(&path, settings.join("\n").as_bytes());
-    trial.place.set_stock(node, blocks, 0);
+    place.write(&path, settings.join("\n").as_bytes());
+    place.set_stock(node, blocks, 0);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn survives_kills(from: &str, hops: &[Hop], longest: u64) {
         let last = *current.last().expect("several");
         let come: Vec<usize> = (last + 1..=last + hop.come).collect();
         for node in &come {
-            init(&trial, *node);
+            init(place, *node);
             place.write(
                 &format!("try/node-{node}/clients.toml"),
                 &place.read(&format!("try/node-{last}/clients.toml")),
@@ -58,8 +58,8 @@ fn survives_kills(from: &str, hops: &[Hop], longest: u64) {
             "cluster reshape try/cluster.toml --protocol {}{removed}{added} --out new.toml",
             hop.to
         ));
-        let expected = fingerprint(&trial, "new.toml");
-        let mut running = at_each_node(&trial, &all, &expected);
+        let expected = fingerprint(place, "new.toml");
+        let mut running = at_each_node(place, &all, &expected);
         let moment = Duration::from_millis(below(longest));
         std::thread::sleep(moment);
         let victims: Vec<usize> = match below(2) {
@@ -72,7 +72,7 @@ fn survives_kills(from: &str, hops: &[Hop], longest: u64) {
         }
         // Whoever is prepared serves nothing, in either cluster. Those that were not killed wait for the others.
         for victim in &victims {
-            running[*victim] = at_each_node(&trial, &[all[*victim]], &expected).remove(0);
+            running[*victim] = at_each_node(place, &[all[*victim]], &expected).remove(0);
         }
         let began = Instant::now();
         let done: Vec<bool> = running.into_iter().map(Running::finish).collect();
@@ -84,7 +84,7 @@ fn survives_kills(from: &str, hops: &[Hop], longest: u64) {
         if done.contains(&false) {
             // Some were done and gone before the others came back.
             assert!(
-                at_each_node(&trial, &all, &expected).into_iter().all(Running::finish),
+                at_each_node(place, &all, &expected).into_iter().all(Running::finish),
                 "the same command again"
             );
         }
@@ -93,7 +93,7 @@ fn survives_kills(from: &str, hops: &[Hop], longest: u64) {
         place.run(&format!("client join try/client new.toml --expect {expected}"));
         let level =
             STOCKS.iter().find(|(protocol, _)| hop.to.starts_with(protocol)).map_or(0, |(_, level)| *level);
-        next.iter().for_each(|node| set_stock(&trial, *node, level));
+        next.iter().for_each(|node| set_stock(place, *node, level));
         let nodes = started(&trial, &next);
         serves(&trial);
         for node in leave {

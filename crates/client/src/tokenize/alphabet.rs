@@ -1,6 +1,12 @@
 //! Characters as digits.
+//!
+//! Which characters of a text are in the alphabet is public: the others stay in place, or are an error. So is how many bytes each character has, since it
+//! says where the next one is. Which character of the alphabet one is, is secret: it is compared with all of them. Only where it has more than one byte,
+//! Rust itself looks at the first ones when the text is put together.
 
 use polyclave_cipher::ff1::MOST_RADIX;
+use polyclave_kernels::secret::public;
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use zeroize::Zeroizing;
 
 use crate::{Error, Result};
@@ -12,6 +18,29 @@ const DIGITS_AND_LETTERS: &str = "0123456789abcdefghijklmnopqrstuvwxyz";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alphabet {
     characters: Vec<char>,
+    /// The same in UTF-8, each with zeros behind it.
+    encoded: Vec<Encoded>,
+}
+
+/// A character in UTF-8: its bytes as a number, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Encoded {
+    bytes: u32,
+    count: u8,
+}
+
+impl Encoded {
+    fn of(character: &[u8]) -> Encoded {
+        let mut bytes = [0; size_of::<u32>()];
+        bytes[..character.len()].copy_from_slice(character);
+        Encoded { bytes: u32::from_le_bytes(bytes), count: character.len() as u8 }
+    }
+}
+
+/// The characters of a text in UTF-8. A byte in which another character begins has other upper bits than one in which a character goes on.
+fn characters(text: &str) -> impl Iterator<Item = &[u8]> {
+    // How many bytes a character has is public.
+    text.as_bytes().chunk_by(|_, next| public(next & 0xc0 == 0x80))
 }
 
 impl Alphabet {
@@ -33,7 +62,8 @@ impl Alphabet {
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::Misuse(format!("the alphabet has the character {:?} twice", pair[0])));
         }
-        Ok(Alphabet { characters })
+        let encoded = |character: &char| Encoded::of(character.encode_utf8(&mut [0; 4]).as_bytes());
+        Ok(Alphabet { encoded: characters.iter().map(encoded).collect(), characters })
     }
 
     /// How many characters it has.
@@ -43,17 +73,38 @@ impl Alphabet {
 
     /// Whether a character is one of it.
     pub fn has(&self, character: char) -> bool {
-        self.digit(character).is_some()
+        self.characters.contains(&character)
     }
 
-    fn digit(&self, character: char) -> Option<u8> {
-        self.characters.iter().position(|known| *known == character).map(|digit| digit as u8)
+    /// The digit that a character in UTF-8 stands for.
+    fn digit(&self, character: &[u8]) -> Option<u8> {
+        let character = Encoded::of(character);
+        let (mut digit, mut is_known) = (0, Choice::from(0));
+        for (other, known) in (0..).zip(&self.encoded) {
+            let is_same = character.bytes.ct_eq(&known.bytes);
+            digit.conditional_assign(&other, is_same);
+            is_known |= is_same;
+        }
+        // Others stay in place, or are an error.
+        public(is_known.unwrap_u8() == 1).then_some(digit)
+    }
+
+    /// The character that a digit stands for.
+    fn character(&self, digit: u8) -> Encoded {
+        let mut character = Encoded { bytes: 0, count: 0 };
+        for (other, known) in (0..).zip(&self.encoded) {
+            let is_same = digit.ct_eq(&other);
+            character.bytes.conditional_assign(&known.bytes, is_same);
+            character.count.conditional_assign(&known.count, is_same);
+        }
+        // How many bytes a character has is public.
+        Encoded { count: public(character.count), ..character }
     }
 
     /// The digits of a text, without its other characters if it may have some.
-    pub(crate) fn digits(&self, text: &str, keeps_others: bool) -> Result<Zeroizing<Vec<u8>>> {
+    pub fn digits(&self, text: &str, keeps_others: bool) -> Result<Zeroizing<Vec<u8>>> {
         let mut digits = Zeroizing::new(Vec::with_capacity(text.len()));
-        for (place, character) in text.chars().enumerate() {
+        for (place, character) in characters(text).enumerate() {
             match self.digit(character) {
                 Some(digit) => digits.push(digit),
                 None if keeps_others => {}
@@ -70,15 +121,26 @@ impl Alphabet {
     }
 
     /// A text with other digits. Its other characters stay in place.
-    pub(crate) fn text(&self, text: &str, digits: &[u8]) -> Zeroizing<String> {
-        let mut digits = digits.iter().map(|digit| self.characters[usize::from(*digit)]);
+    pub fn text(&self, text: &str, digits: &[u8]) -> Zeroizing<String> {
+        let mut digits = digits.iter();
         // Allocated at once: growing would leave a copy behind.
-        let mut exchanged = Zeroizing::new(String::with_capacity(size_of::<char>() * text.len()));
-        for character in text.chars() {
-            let other = self.digit(character).and_then(|_| digits.next());
-            exchanged.push(other.unwrap_or(character));
+        let mut exchanged = Zeroizing::new(Vec::with_capacity(size_of::<char>() * text.len()));
+        for character in characters(text) {
+            match self.digit(character).and_then(|_| digits.next()) {
+                Some(digit) => {
+                    let Encoded { bytes, count } = self.character(*digit);
+                    let bytes = bytes.to_le_bytes();
+                    match count {
+                        // It has seven bits, so that nothing looks at more of it to see that it is one.
+                        1 => exchanged.push(bytes[0] & 0x7f),
+                        _ => exchanged.extend_from_slice(&bytes[..usize::from(count)]),
+                    }
+                }
+                None => exchanged.extend_from_slice(character),
+            }
         }
-        exchanged
+        let exchanged = str::from_utf8(&exchanged).expect("whole characters, of a text and of an alphabet");
+        Zeroizing::new(exchanged.to_owned())
     }
 }
 
@@ -98,6 +160,11 @@ mod tests {
         assert_eq!(greek.digits("δα ε", true).expect("digits")[..], [3, 0, 4]);
         assert_eq!(*greek.text("δα ε", &[0, 4, 1]), "αε β");
         assert_eq!(*decimal.text("no digit", &[]), "no digit");
+        // Characters of one byte to four, in the alphabet and beside it.
+        let mixed = Alphabet::new("a\u{0}ß€𝄞").expect("an alphabet");
+        assert_eq!(mixed.digits("€ä𝄞a\u{0}", true).expect("digits")[..], [3, 4, 0, 1]);
+        assert_eq!(*mixed.text("€ä𝄞a\u{0}", &[0, 1, 2, 4]), "aä\u{0}ß𝄞");
+        assert!(mixed.has('€') && !mixed.has('ä'));
     }
 
     #[test]

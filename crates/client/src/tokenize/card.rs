@@ -9,9 +9,13 @@
 //! Those strings are tokenized, and the last free digit is computed. That is a permutation of the numbers that pass the test. It has ten times
 //! fewer numbers than without the check digit.
 //!
+//! Where the digits of a number are, and whether its check digit is right, a token or an error shows. What the digits are is secret, and nothing here branches on
+//! them.
+//!
 //! FF1 needs a million strings. So there are at least six free digits, and one more if the check digit is kept: of sixteen digits, six and
 //! four can stay without it, and nine with it.
 
+use polyclave_kernels::secret::public;
 use zeroize::Zeroizing;
 
 use crate::{Error, Result};
@@ -20,6 +24,8 @@ use crate::{Error, Result};
 const LEAST: usize = 6;
 /// Lengths of numbers of cards (ISO/IEC 7812-1).
 const DIGITS: std::ops::RangeInclusive<usize> = 12..=19;
+/// In the place of a digit.
+const DIGIT: u8 = b'0';
 
 /// Which digits of a card's number stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +49,17 @@ impl CardTemplate {
     /// Takes a number apart. Spaces and hyphens between its digits stay in place.
     pub fn take_apart(&self, number: &str) -> Result<Card> {
         let refused = |told: String| Err(Error::Misuse(told));
-        let mut digits = Zeroizing::new(String::with_capacity(number.len()));
-        for character in number.chars() {
-            match character {
-                '0'..='9' => digits.push(character),
-                ' ' | '-' => {}
+        let mut digits = Zeroizing::new(Vec::with_capacity(number.len()));
+        let mut layout = Vec::with_capacity(number.len());
+        for byte in number.bytes() {
+            // What else than digits there is stays in place.
+            if public(byte.is_ascii_digit()) {
+                digits.push(byte & 0x0f);
+                layout.push(DIGIT);
+                continue;
+            }
+            match public(byte) {
+                other @ (b' ' | b'-') => layout.push(other),
                 _ => return refused("the number of a card has digits, spaces and hyphens only".into()),
             }
         }
@@ -65,19 +77,21 @@ impl CardTemplate {
                 if self.keeps_check { ", or do not keep the check digit, which takes one" } else { "" }
             ));
         }
-        if self.keeps_check && luhn(digits.as_bytes()) != 0 {
+        // An error says whether it is right.
+        if self.keeps_check && public(luhn(&digits) != 0) {
             return refused("its check digit is wrong, so a token of it cannot have a right one".into());
         }
-        let free = Zeroizing::new(digits[self.first..self.first + free].to_owned());
-        Ok(Card { template: *self, written: Zeroizing::new(number.to_owned()), digits, free })
+        let free = text(&digits[self.first..self.first + free]);
+        Ok(Card { template: *self, layout, digits, free })
     }
 }
 
 /// A number of a card, taken apart.
 pub struct Card {
     template: CardTemplate,
-    written: Zeroizing<String>,
-    digits: Zeroizing<String>,
+    /// The number as it is written, with [`DIGIT`] for each digit.
+    layout: Vec<u8>,
+    digits: Zeroizing<Vec<u8>>,
     free: Zeroizing<String>,
 }
 
@@ -89,41 +103,53 @@ impl Card {
 
     /// The tweak under which they are: a given beginning, and the digits that stay.
     pub fn tweak(&self, before: &[u8]) -> Vec<u8> {
-        let digits = self.digits.as_bytes();
         let CardTemplate { first, last, .. } = self.template;
-        [before, &digits[..first], &digits[digits.len() - last..]].concat()
+        let [begin, end] = [&self.digits[..first], &self.digits[self.digits.len() - last..]].map(text);
+        [before, begin.as_bytes(), end.as_bytes()].concat()
     }
 
     /// The number with other free digits, as many.
     pub fn with(&self, free: &str) -> Result<Zeroizing<String>> {
         let first = self.template.first;
-        if free.len() != self.free.len() || !free.bytes().all(|digit| digit.is_ascii_digit()) {
+        let are_digits = free.bytes().fold(true, |so_far, byte| so_far & byte.is_ascii_digit());
+        // An error says so.
+        if free.len() != self.free.len() || !public(are_digits) {
             return Err(Error::Misuse(format!("{} other digits are due", self.free.len())));
         }
-        let mut digits = Zeroizing::new(self.digits.as_bytes().to_vec());
-        digits[first..first + free.len()].copy_from_slice(free.as_bytes());
+        let mut digits = self.digits.clone();
+        digits[first..].iter_mut().zip(free.bytes()).for_each(|(digit, byte)| *digit = byte & 0x0f);
         if self.template.keeps_check {
             let at = first + free.len();
-            digits[at] = b'0';
+            digits[at] = 0;
             let missing = (10 - luhn(&digits)) % 10;
-            digits[at] = b'0' + if is_doubled(at, digits.len()) { halved(missing) } else { missing };
+            digits[at] = if is_doubled(at, digits.len()) { halved(missing) } else { missing };
         }
-        let mut digits = digits.iter().map(|digit| char::from(*digit));
-        let mut written = Zeroizing::new(String::with_capacity(self.written.len()));
-        for character in self.written.chars() {
-            let other = if character.is_ascii_digit() { digits.next() } else { None };
-            written.push(other.unwrap_or(character));
-        }
-        Ok(written)
+        Ok(written(&self.layout, &digits))
     }
+}
+
+/// A number in a layout. The upper bits of a character are those of all digits, so nothing looks at more of it to see that it is one.
+fn written(layout: &[u8], digits: &[u8]) -> Zeroizing<String> {
+    let mut digits = digits.iter().map(|digit| b'0' | digit & 0x0f);
+    let mut text = Zeroizing::new(Vec::with_capacity(layout.len()));
+    for place in layout {
+        let digit = if *place == DIGIT { digits.next() } else { None };
+        text.push(digit.unwrap_or(*place));
+    }
+    Zeroizing::new(str::from_utf8(&text).expect("digits, spaces and hyphens").to_owned())
+}
+
+/// Digits alone.
+fn text(digits: &[u8]) -> Zeroizing<String> {
+    written(&vec![DIGIT; digits.len()], digits)
 }
 
 /// The sum of the Luhn test modulo ten: 0 if a number passes it.
 fn luhn(digits: &[u8]) -> u8 {
-    let amounts = digits.iter().enumerate().map(|(at, digit)| {
-        let digit = digit - b'0';
-        if is_doubled(at, digits.len()) { doubled(digit) } else { digit }
-    });
+    let amounts = digits
+        .iter()
+        .enumerate()
+        .map(|(at, digit)| if is_doubled(at, digits.len()) { doubled(*digit) } else { *digit });
     amounts.fold(0, |sum, amount| (sum + amount) % 10)
 }
 
@@ -139,7 +165,7 @@ fn doubled(digit: u8) -> u8 {
 
 /// The digit that, doubled, adds an amount.
 fn halved(amount: u8) -> u8 {
-    if amount.is_multiple_of(2) { amount / 2 } else { (amount + 9) / 2 }
+    amount / 2 + 5 * (amount & 1)
 }
 
 #[cfg(test)]
@@ -164,10 +190,11 @@ mod tests {
         for number in
             ["4111111111111111", "5500005555555559", "378282246310005", "6011000990139424", "79927398713"]
         {
-            assert_eq!(luhn(number.as_bytes()), 0, "{number}");
-            for at in 0..number.len() {
-                let mut changed = number.as_bytes().to_vec();
-                changed[at] = b'0' + (changed[at] - b'0' + 1) % 10;
+            let digits: Vec<u8> = number.bytes().map(|byte| byte - b'0').collect();
+            assert_eq!(luhn(&digits), 0, "{number}");
+            for at in 0..digits.len() {
+                let mut changed = digits.clone();
+                changed[at] = (changed[at] + 1) % 10;
                 assert_ne!(luhn(&changed), 0, "{number} at {at}");
             }
         }
@@ -188,7 +215,8 @@ mod tests {
             for i in 0..10_000_u64 {
                 let free = format!("{:0len$}", i * 7_919 % 10_u64.pow(len as u32));
                 let other = card.with(&free).expect("digits");
-                assert_eq!(luhn(other.as_bytes()), 0, "{}", *other);
+                let digits: Vec<u8> = other.bytes().map(|byte| byte - b'0').collect();
+                assert_eq!(luhn(&digits), 0, "{}", *other);
                 let again = template.take_apart(&other).expect("a card");
                 assert_eq!((again.free_digits(), again.tweak(b"")), (&free[..], card.tweak(b"")));
             }

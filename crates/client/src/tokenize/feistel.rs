@@ -2,13 +2,16 @@
 //!
 //! A half of a string is a number below 2^96. Round i takes the one half, b bytes, and gives a sum of d bytes for the other, modulo radix^m.
 //!
-//! This runs at the client, which knows the values. Divisions take a time that depends on them, as reading and printing them does.
+//! This runs at the client, which knows the values; others who can measure its time do not. A division of 128 bits takes a time that depends on its
+//! operands, so nothing is divided here that depends on a value: multiples of public numbers are subtracted, each by a mask
+//! ([`subtract_if_not_larger`]).
 
 use polyclave_cipher::ff1::{Ff1, ROUNDS};
+use polyclave_kernels::secret::mask;
 use zeroize::Zeroizing;
 
 /// Strings on their way through the rounds.
-pub(crate) struct Feistel {
+pub struct Feistel {
     ff1: Ff1,
     inverse: bool,
     /// Rounds that were taken.
@@ -19,7 +22,7 @@ pub(crate) struct Feistel {
 
 impl Feistel {
     /// Strings as their digits, as many as `ff1` has.
-    pub(crate) fn new<'d>(ff1: Ff1, inverse: bool, strings: impl Iterator<Item = &'d [u8]>) -> Feistel {
+    pub fn new<'d>(ff1: Ff1, inverse: bool, strings: impl Iterator<Item = &'d [u8]>) -> Feistel {
         let number = |digits: &[u8]| {
             digits.iter().fold(0, |number, digit| number * u128::from(ff1.radix()) + u128::from(*digit))
         };
@@ -44,7 +47,7 @@ impl Feistel {
     }
 
     /// Bytes of all sums of a round.
-    pub(crate) fn sum_bytes(&self) -> usize {
+    pub fn sum_bytes(&self) -> usize {
         self.values() * self.ff1.sum_bytes()
     }
 
@@ -54,7 +57,7 @@ impl Feistel {
     }
 
     /// What the next round takes of each string.
-    pub(crate) fn numbers(&self) -> Zeroizing<Vec<u8>> {
+    pub fn numbers(&self) -> Zeroizing<Vec<u8>> {
         let bytes = self.ff1.number_bytes();
         let mut numbers = Zeroizing::new(Vec::with_capacity(self.values() * bytes));
         for [a, b] in self.halves.iter() {
@@ -65,36 +68,61 @@ impl Feistel {
     }
 
     /// Takes a round, with the sum that it gives for each string.
-    pub(crate) fn advance(&mut self, sums: &[u8]) {
+    pub fn advance(&mut self, sums: &[u8]) {
         let strings = self.ff1.strings_in(self.round());
+        let sum_bits = 8 * self.ff1.sum_bytes() as u32;
         for ([a, b], sum) in self.halves.iter_mut().zip(sums.chunks(self.ff1.sum_bytes())) {
             // At most 16 bytes.
-            let sum = sum.iter().fold(0, |sum: u128, byte| sum << 8 | u128::from(*byte)) % strings;
-            if self.inverse {
-                (*a, *b) = ((*b + strings - sum) % strings, *a);
-            } else {
-                (*a, *b) = (*b, (*a + sum) % strings);
-            }
+            let sum = sum.iter().fold(0, |sum: u128, byte| sum << 8 | u128::from(*byte));
+            let sum = remainder(sum, sum_bits, strings);
+            let mut changed = if self.inverse { *b + strings - sum } else { *a + sum };
+            subtract_if_not_larger(&mut changed, strings);
+            (*a, *b) = if self.inverse { (changed, *a) } else { (*b, changed) };
         }
         self.taken += 1;
     }
 
     /// The digits of each string.
-    pub(crate) fn digits(&self) -> Vec<Zeroizing<Vec<u8>>> {
+    pub fn digits(&self) -> Vec<Zeroizing<Vec<u8>>> {
         let (first, second) = (self.ff1.first_digits() as usize, self.ff1.second_digits() as usize);
-        let write = |mut number: u128, digits: &mut [u8]| {
-            for digit in digits.iter_mut().rev() {
-                *digit = (number % u128::from(self.ff1.radix())) as u8;
-                number /= u128::from(self.ff1.radix());
-            }
-        };
         let string = |[a, b]: &[u128; 2]| {
             let mut digits = Zeroizing::new(vec![0; first + second]);
-            write(*a, &mut digits[..first]);
-            write(*b, &mut digits[first..]);
+            write(*a, self.ff1.radix(), &mut digits[..first]);
+            write(*b, self.ff1.radix(), &mut digits[first..]);
             digits
         };
         self.halves.iter().map(string).collect()
+    }
+}
+
+/// Subtracts a public number from a secret one if it is not larger. Returns all ones then, else zero.
+fn subtract_if_not_larger(number: &mut u128, part: u128) -> u128 {
+    let (difference, is_larger) = number.overflowing_sub(part);
+    let subtracted = mask(u128::from(!is_larger));
+    *number ^= (*number ^ difference) & subtracted;
+    subtracted
+}
+
+/// A secret number of so many bits modulo a public one, which has no more.
+fn remainder(mut number: u128, bits: u32, modulus: u128) -> u128 {
+    // The number is below twice the modulus, shifted so far; then below the modulus, shifted so far; then below half of that ..
+    let furthest = bits - 1 - modulus.ilog2();
+    for shift in (0..=furthest).rev() {
+        subtract_if_not_larger(&mut number, modulus << shift);
+    }
+    number
+}
+
+/// A secret number as digits, as many as it has at most.
+fn write(mut number: u128, radix: u32, digits: &mut [u8]) {
+    let mut power = u128::from(radix).pow(digits.len() as u32);
+    for digit in digits {
+        power /= u128::from(radix);
+        *digit = 0;
+        for bit in (0..=(radix - 1).ilog2()).rev() {
+            let subtracted = subtract_if_not_larger(&mut number, power << bit);
+            *digit |= subtracted as u8 & 1 << bit;
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clients: how they are served ([`reception`]), the limits of each ([`limits`]; of its connections: [`connections`]), and the operator's
+//! Clients: how they are served ([`reception`]; by all nodes together: [`together`]), the limits of each ([`limits`]; of its connections: [`connections`]), and the operator's
 //! rules for them ([`rules`]; how much of their limits is used up: [`rates`]; how they have changed: [`changes`]).
 
 pub(crate) mod approvals;
@@ -11,3 +11,4 @@ pub(crate) mod reception;
 pub(crate) mod rules;
 pub(crate) mod taking;
 pub(crate) mod tally;
+mod together;

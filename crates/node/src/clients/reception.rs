@@ -14,11 +14,12 @@ use polyclave_transport::{Caller, Reception, TlsNet};
 use crate::Result;
 use crate::clients::random::draw;
 use crate::clients::rules::Client;
+use crate::clients::together::Asking;
 use crate::core::Core;
 use crate::operator::audit::{BEGUN, Event};
 use crate::operator::report::report;
-use crate::requests::conversation::{kind, serve};
-use crate::requests::plan::{Plan, ticket};
+use crate::requests::conversation::kind;
+use crate::requests::plan::ticket;
 use crate::threads::{IDLE_LOOK, POLL_INTERVAL};
 
 /// How long a client may be silent, between requests and within one.
@@ -149,8 +150,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
             return false;
         }
     };
-    let ticket = ticket(client, &request.id);
-    let id = request.id;
+    let (ticket, id) = (ticket(client, &request.id), request.id);
     let event = Event { client: &client.name, operation: kind, key: &key, request: id, ..Event::default() };
     // What other workers have changed is shown, too.
     let known = || core.material.sync();
@@ -183,28 +183,11 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
             (0, tell(core, begun(&detail).and_then(|()| known()).and_then(|()| listed()), net))
         }
         _ => {
-            let held = core.service.clients.request(&client.name);
-            let only_uses = request.operation.only_uses();
-            let planned = held.and_then(|held| {
-                let held_off = core.material.hold_off_rotation(only_uses)?;
-                Ok((held, held_off, Plan::make(&core.service, client, request, bytes)?))
-            });
-            if let Ok((.., Plan { approved: Some(approved), .. })) = &planned {
-                let by = approved.by.join(",");
-                detail = format!("{detail} approved-by={by}").trim_start().to_owned();
-            }
-            match planned.and_then(|planned| begun(&detail).map(|()| planned)) {
-                Ok((_held, held_off, plan)) => {
-                    let outcome = serve(&core.service, client, plan, held_off, net);
-                    core.seen.note(&client.name, kind, &key, id, outcome.faults);
-                    (outcome.blocks, outcome.result)
-                }
-                Err(refusal) => {
-                    core.service.pending.refuse(ticket);
-                    core.members.refuse(net, &refusal);
-                    (0, Err(refusal))
-                }
-            }
+            let asking = Asking { core, client, ticket, bytes };
+            let mut told = detail.clone();
+            let served = asking.serve(request, net, (event, &mut told));
+            detail = told;
+            served
         }
     };
     let outcome = result.as_ref().map_or_else(|refusal| refusal.reason.code(), |()| "done");

@@ -234,6 +234,24 @@ impl Keys {
         self.store.announce(&info.properties.name, info.id).map_err(of_store)
     }
 
+    /// Notes that a version of a key, or all, are about to be deleted; returns their ids. What ends by itself is not noted: nothing waits for it.
+    pub(crate) fn begin_deletion(&self, name: &str, version: Option<u32>) -> Result<Vec<[u8; 16]>, Refusal> {
+        let mut ids = Vec::new();
+        for found in self.store.versions(name).map_err(of_store)? {
+            let (info, _) = found.map_err(|e| damaged(name, e))?;
+            if version.is_none_or(|version| version == info.version) && info.ends().is_none() {
+                ids.push(info.id);
+            }
+        }
+        self.store.begin_deletion(&ids).map_err(of_store)?;
+        Ok(ids)
+    }
+
+    /// Forgets that versions are about to be deleted.
+    pub(crate) fn withdraw_deletion(&self, ids: &[[u8; 16]]) -> Result<(), Refusal> {
+        self.store.withdraw_deletion(ids).map_err(of_store)
+    }
+
     /// Deletes a version of a key, or all, if there are any. Returns the newest of them.
     pub(crate) fn delete(&self, name: &str, version: Option<u32>) -> Result<Option<KeyInfo>, Refusal> {
         // Deletion works even if shares cannot be read.

@@ -50,7 +50,8 @@
 //! probability is more than 2^-40, after six checks, unless its operator accepts the risk ([`refuse_guessed`]). What is opened under the
 //! old key is masked, whatever the cheater knows.
 //!
-//! A key is carried over if all nodes hold it, whether announced or pending. A key that is announced at some nodes, and missing or deleted
+//! A key is carried over if all nodes hold it, whether announced or pending. A deletion that was interrupted is completed or given up first
+//! (`rotation/common.rs`). Any other key that is announced at some nodes, and missing or deleted
 //! at others, stops the rotation until it is ordered again: a backup of the latter nodes could save the key, and no single node can delete
 //! keys at others.
 
@@ -62,6 +63,8 @@ mod gate;
 mod standing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -84,17 +87,18 @@ use crate::operator::clock::now;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
 use carrying::carry_over;
-use common::common_keys;
+use common::{Held, common_keys};
 use gate::Drained;
 pub(crate) use gate::HeldOff;
-use polyclave_store::{Store, StoreError};
+use polyclave_store::{HeldKey, Store, StoreError};
 use standing::{Course, Standing, course};
 
 /// How many keys the nodes carry over together: these are in memory.
 const KEYS_AT_ONCE: usize = 128;
 const DAY: Duration = Duration::from_secs(86_400);
 /// What a client is told during a rotation.
-pub(crate) const ROTATING: &str = "the nodes are making fresh common secrets; try again later";
+pub(crate) const ROTATING: &str = "a refresh is under way, in which the nodes give all keys fresh shares: ask again when it is done, which \
+    `polyclave node status` says at each node";
 
 /// How far a rotation has come at a node.
 #[derive(Default)]
@@ -307,12 +311,13 @@ fn give_up(material: &Material) {
 /// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When this returns, all nodes have stored
 /// theirs.
 fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> Result<[u8; 32]> {
-    let keys = common_keys(&material.store, net).inspect_err(|e| {
+    let held = common_keys(&material.store, net).inspect_err(|e| {
         // Before the operators have mended it, it would end like this again.
         if matches!(e, Error::System(_)) {
             give_up(material);
         }
     })?;
+    let keys = settle_deletions(material, held)?;
     material.strategy.give_up(material, "fresh common secrets are made");
     let config = &material.config;
     let new = config.set_up(net)?;
@@ -336,6 +341,18 @@ fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) ->
     material.rotation.prepared.store(true, Relaxed);
     tell_all(&[1], net)?;
     Ok(id)
+}
+
+/// Completes the deletions that other nodes have completed, gives up those that no node has, and returns the keys that all nodes hold.
+fn settle_deletions(material: &Material, Held { common, deleted }: Held) -> Result<Vec<HeldKey>> {
+    for key in deleted {
+        let name = key.info.map(|info| info.properties.name).unwrap_or_default();
+        material.store.delete(&name, key.id).map_err(system)?;
+        tracing::info!(key = %name, id = %hex::encode(key.id), "a deletion that was interrupted is complete");
+        material.logbook.note(&Event { key: &name, ..Event::of_node("deletion", "completed") });
+    }
+    material.store.withdraw_deletions().map_err(system)?;
+    Ok(common)
 }
 
 /// Takes what is prepared into use.

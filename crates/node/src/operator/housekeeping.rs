@@ -122,7 +122,7 @@ fn refresh(core: &Core, every_days: Option<u32>) {
 
 /// Removes the session keys and components whose time has ended, unless a refresh is under way, which carries over what it has found.
 fn end_keys(core: &Core) {
-    let Ok(_held_off) = core.material.hold_off_rotation(false) else { return };
+    let Ok(Some(_held_off)) = core.material.hold_off_rotation(false) else { return };
     match core.store.end_keys(now()) {
         Ok(0) => {}
         Ok(ended) => tracing::debug!(ended, "session keys or components of keys have ended"),
@@ -140,7 +140,7 @@ struct Leftovers {
 impl Leftovers {
     fn remove(&mut self, core: &Core) {
         self.attempt(|| {
-            let _held_off = core.material.hold_off_rotation(false).ok()?;
+            let _held_off = core.material.hold_off_rotation(false).ok().flatten()?;
             Some(core.service.keys.remove_combined())
         });
     }

@@ -14,6 +14,29 @@ use crate::requests::lending::{Channel, acquire};
 use crate::requests::plan::{Plan, Task};
 use crate::requests::service::Service;
 
+/// In what a node differs at which the request waits for a rotation to end.
+const ROTATION: &str = "whether a refresh is under way";
+
+/// What a node says in the hello round of a request that the leading node has announced: of a rotation, and of the request.
+pub(crate) type Acceptance = [&'static [u8]; 2];
+const ACCEPTED: Acceptance = [b"none", b"accepted"];
+pub(crate) const NOT_HERE: Acceptance = [b"none", b"not here"];
+pub(crate) const HELD_BACK: Acceptance = [b"under way", b"not here"];
+
+/// Why a request has not begun among the nodes.
+pub(crate) enum NotBegun {
+    Refused(Refusal),
+    /// Another node keeps it waiting for a rotation, or this node's rotation may wait for it. Nothing was used, and this node's nonce was not
+    /// opened: it may begin again.
+    GaveWay,
+}
+
+impl From<Refusal> for NotBegun {
+    fn from(refusal: Refusal) -> NotBegun {
+        NotBegun::Refused(refusal)
+    }
+}
+
 /// What nodes that are not in the same epoch of shares differ in.
 const SECRETS: &str = "common secrets";
 /// How long a follower waits for the leading node to give it a channel.
@@ -36,11 +59,11 @@ pub(crate) fn begin<'c>(
     plan: &Plan,
     context_id: SessionContextId,
     client_is_there: &mut dyn FnMut() -> bool,
-) -> Result<(Channel<'c>, AgreedSession), Refusal> {
+) -> Result<(Channel<'c>, AgreedSession), NotBegun> {
     let deadline = Instant::now() + FOLLOW;
     loop {
         let mut channel = acquire(service, plan, deadline, client_is_there)?;
-        let net = channel.net().map_err(unavailable)?;
+        let net = channel.net().map_err(|e| NotBegun::Refused(unavailable(e)))?;
         let until = Instant::now() + HELLO;
         match greet(service, plan, context_id, net, until) {
             Ok(_) if service.conduct.leaves_hello() => {}
@@ -55,10 +78,14 @@ pub(crate) fn begin<'c>(
                     Ok(session) => Ok((channel, session)),
                     // Nobody knows which node cheats, and the others may continue on this channel.
                     Err(e @ Error::Equivocation { .. }) => {
-                        Err(Refusal::new(Reason::Disagreement, e.to_string()))
+                        Err(Refusal::new(Reason::Disagreement, e.to_string()).into())
                     }
-                    Err(e) => Err(blame(unavailable(e.clone()), &e)),
+                    Err(e) => Err(blame(unavailable(e.clone()), &e).into()),
                 };
+            }
+            Err(Error::Disagreement { field: ROTATION, .. }) => {
+                channel.sound();
+                return Err(NotBegun::GaveWay);
             }
             Err(Error::Disagreement { peer, field: SECRETS }) => {
                 channel.sound();
@@ -66,14 +93,14 @@ pub(crate) fn begin<'c>(
                     "this node and {peer} have other common secrets: one of them has taken fresh ones into use just now, and the \
                      other is about to; try again"
                 );
-                return Err(Refusal::new(Reason::Unavailable, told));
+                return Err(Refusal::new(Reason::Unavailable, told).into());
             }
             Err(e @ Error::Disagreement { .. }) => {
                 channel.sound();
-                return Err(blame(Refusal::new(Reason::Disagreement, disagreement(&e)), &e));
+                return Err(blame(Refusal::new(Reason::Disagreement, disagreement(&e)), &e).into());
             }
             Err(e @ Error::Equivocation { .. }) => {
-                return Err(Refusal::new(Reason::Disagreement, e.to_string()));
+                return Err(Refusal::new(Reason::Disagreement, e.to_string()).into());
             }
             Err(e) if service.strategy.tries_another_channel(&e) && Instant::now() + HELLO < deadline => {
                 tracing::debug!(error = service.members.told(&e), "a channel failed before use");
@@ -82,7 +109,7 @@ pub(crate) fn begin<'c>(
                     service.channels.forget(*peer);
                 }
             }
-            Err(e) => return Err(blame(unavailable(e.clone()), &e)),
+            Err(e) => return Err(blame(unavailable(e.clone()), &e).into()),
         }
     }
 }
@@ -100,7 +127,7 @@ fn greet(
     if plan.request.serving.iter().next() == Some(service.members.me) {
         announce(Some(&plan.ticket), net)?;
     }
-    let parameters = handshake(service, context_id, b"accepted", &plan.digest, &plan.key_digest());
+    let parameters = handshake(service, context_id, ACCEPTED, &plan.digest, &plan.key_digest());
     let greeted = session::greet(&parameters, &mut service.conduct.partners(net));
     if greeted.is_err() {
         net.set_deadline(None);
@@ -140,14 +167,15 @@ fn disagreement(e: &Error) -> String {
 pub(crate) fn handshake(
     service: &Service,
     context_id: SessionContextId,
-    acceptance: &[u8],
+    [rotation, acceptance]: Acceptance,
     digest: &[u8; 32],
     key: &[u8; 32],
 ) -> HandshakeParameters {
-    // Compare first whether each node accepts the request: a node that cannot serve now says why in its own answer.
+    // Compare first whether each node can begin now, and then whether it accepts the request: a node that cannot serve now says why in its own answer.
     let parameters = service
         .members
         .handshake()
+        .with(ROTATION, rotation)
         .with("acceptance of the request", acceptance)
         .with("memory_per_request_mib (node.toml)", &service.memory.part_bytes().to_le_bytes())
         .with(SECRETS, &context_id.set_up)

@@ -31,7 +31,7 @@ use crate::material::delivery::refuse_at_maker;
 use crate::material::epoch::SessionContext;
 use crate::material::rotation::HeldOff;
 use crate::requests::agreement::agree;
-use crate::requests::begin::begin;
+use crate::requests::begin::{NotBegun, begin};
 use crate::requests::lending::Channel;
 use crate::requests::plan::{Plan, Task, UnwrappedBlock};
 use crate::requests::service::Service;
@@ -64,6 +64,11 @@ struct Serving<'a, 'c> {
     faults: Faults,
 }
 
+/// A request gave way to a rotation before it began. Nothing was used, but so many blocks were paid for.
+pub(crate) struct GaveWay {
+    pub(crate) blocks: u64,
+}
+
 /// Serves a planned request. A rotation was held off since before the plan read any share.
 pub(crate) fn serve(
     service: &Service,
@@ -71,13 +76,17 @@ pub(crate) fn serve(
     plan: Plan,
     held_off: HeldOff<'_>,
     net: &mut TlsNet,
-) -> Outcome {
+) -> Result<Outcome, GaveWay> {
     let (mut blocks, mut faults) = (0, Faults::default());
-    let result = try_serve(service, client, (plan, held_off), net, &mut blocks, &mut faults);
+    let result = match try_serve(service, client, (plan, held_off), net, &mut blocks, &mut faults) {
+        Ok(()) => Ok(()),
+        Err(NotBegun::GaveWay) => return Err(GaveWay { blocks }),
+        Err(NotBegun::Refused(refusal)) => Err(refusal),
+    };
     if let Err(refusal) = &result {
         service.members.refuse(net, refusal);
     }
-    Outcome { blocks, faults, result }
+    Ok(Outcome { blocks, faults, result })
 }
 
 fn try_serve(
@@ -87,7 +96,7 @@ fn try_serve(
     net: &mut TlsNet,
     blocks: &mut u64,
     faults: &mut Faults,
-) -> Result<(), Refusal> {
+) -> Result<(), NotBegun> {
     let first = plan.request.first.take();
     let ready = refuse_at_maker(&service.material).and_then(|()| service.material.context());
     let ready = ready.and_then(|context| {
@@ -119,7 +128,7 @@ fn try_serve(
     let outcome = spent.and_then(|()| serving.run(plan.task, first, session));
     (*blocks, *faults) = (serving.blocks, serving.faults);
     let ending = Ending { outcome, gone: serving.line.gone };
-    service.strategy.end(&service.material, &mut channel, ending, faults)
+    Ok(service.strategy.end(&service.material, &mut channel, ending, faults)?)
 }
 
 /// Checks the first step and charges its blocks, before the nodes compare it with the request. Returns the number of blocks.

@@ -6,7 +6,7 @@ use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
-use crate::requests::begin::{HELLO, handshake};
+use crate::requests::begin::{Acceptance, HELD_BACK, HELLO, NOT_HERE, handshake};
 use crate::requests::channels::{Lent, PING_EVERY, next_request};
 use crate::requests::service::Service;
 use crate::threads::IDLE_LOOK;
@@ -42,7 +42,10 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
         let (lent, back) = Lent::new(net);
         let returned = match service.pending.hand_over(&ticket, leader, lent, ARRIVAL) {
             Ok(()) => back.recv().ok().flatten(),
-            Err(mut lent) => lent.net().and_then(|net| decline(service, net)),
+            Err(mut lent) => {
+                let how = if service.pending.is_held_back(&ticket) { HELD_BACK } else { NOT_HERE };
+                lent.net().and_then(|net| decline(service, net, how))
+            }
         };
         match returned {
             Some(free) => (net, spoken) = (free, Instant::now()),
@@ -51,12 +54,12 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
     }
 }
 
-/// Tells the others in the hello round that this node does not have the request.
-pub(crate) fn decline(service: &Service, mut net: TlsNet) -> Option<TlsNet> {
+/// Tells the others in the hello round that this node does not have the request, or that the request waits here for a rotation to end.
+pub(crate) fn decline(service: &Service, mut net: TlsNet, how: Acceptance) -> Option<TlsNet> {
     let context_id = service.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));
-    let outcome = hello(&handshake(service, context_id, b"not here", &nothing, &nothing), &mut net);
+    let outcome = hello(&handshake(service, context_id, how, &nothing, &nothing), &mut net);
     net.set_deadline(None);
     matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
 }

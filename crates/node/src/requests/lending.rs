@@ -6,7 +6,7 @@ use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
-use crate::requests::begin::{blame, unavailable};
+use crate::requests::begin::{NOT_HERE, NotBegun, blame, unavailable};
 use crate::requests::channels::{Channels, Lent, Turn};
 use crate::requests::follow::decline;
 use crate::requests::memory::{Memory, Part};
@@ -68,17 +68,18 @@ impl Drop for Channel<'_> {
     }
 }
 
-/// Gets a channel, and the memory to compute in. The leading node picks a channel; the other nodes wait for the one that it picked.
+/// Gets a channel, and the memory to compute in. The leading node picks a channel; the other nodes wait for the one that it picked. They give way
+/// to a rotation that waits for them: the request may be waiting for it at the leading node.
 pub(super) fn acquire<'c>(
     service: &'c Service,
     plan: &Plan,
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
-) -> Result<Channel<'c>, Refusal> {
+) -> Result<Channel<'c>, NotBegun> {
     let serving = plan.request.serving;
     let leader = serving.iter().next().unwrap_or(service.members.me);
     if leader == service.members.me {
-        lead(service, plan, client_is_there)
+        Ok(lead(service, plan, client_is_there)?)
     } else {
         follow(service, plan, leader, deadline, client_is_there)
     }
@@ -157,7 +158,8 @@ fn follow<'c>(
     leader: Party,
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
-) -> Result<Channel<'c>, Refusal> {
+) -> Result<Channel<'c>, NotBegun> {
+    let only_uses = plan.request.operation.only_uses();
     let taken = || Refusal::new(Reason::Malformed, "a request with this id is under way");
     let waiting = service.pending.bring(plan.ticket, leader).ok_or_else(taken)?;
     loop {
@@ -170,12 +172,16 @@ fn follow<'c>(
                     }
                     Err(busy) => {
                         // The other nodes need not wait for this one.
-                        if let Some(net) = lent.net().and_then(|net| decline(service, net)) {
+                        if let Some(net) = lent.net().and_then(|net| decline(service, net, NOT_HERE)) {
                             lent.give_back(net);
                         }
-                        Err(busy)
+                        Err(busy.into())
                     }
                 };
+            }
+            Err(_) if service.material.is_in_the_way(only_uses) => {
+                service.pending.leave(&plan.ticket);
+                return Err(NotBegun::GaveWay);
             }
             Err(_) if Instant::now() < deadline && client_is_there() && !service.threads.is_stopping() => {}
             Err(_) => {
@@ -183,7 +189,7 @@ fn follow<'c>(
                 let told = format!(
                     "{leader}, which leads these nodes, did not begin the request; see its own answer"
                 );
-                return Err(Refusal::new(Reason::Unavailable, told).because_of(leader));
+                return Err(Refusal::new(Reason::Unavailable, told).because_of(leader).into());
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Requests that a client has brought and that wait for the channel that the leading node picked for them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ pub(crate) struct PendingRequests {
 #[derive(Default)]
 struct State {
     waiting: HashMap<Ticket, Waiting>,
+    /// Requests that wait for a rotation to end.
+    held_back: HashSet<Ticket>,
     refused: VecDeque<Ticket>,
 }
 
@@ -33,7 +35,37 @@ struct Waiting {
     channel: SyncSender<Lent>,
 }
 
+/// While this exists, a request waits for a rotation to end.
+pub(crate) struct WaitsForRotation<'p> {
+    pending: &'p PendingRequests,
+    ticket: Ticket,
+}
+
+impl Drop for WaitsForRotation<'_> {
+    fn drop(&mut self) {
+        self.pending.lock().held_back.remove(&self.ticket);
+    }
+}
+
 impl PendingRequests {
+    /// Notes that a request waits here for a rotation to end: no other node waits for it meanwhile.
+    pub(crate) fn hold_back(&self, ticket: Ticket) -> WaitsForRotation<'_> {
+        self.lock().held_back.insert(ticket);
+        self.changed.notify_all();
+        WaitsForRotation { pending: self, ticket }
+    }
+
+    /// How many requests wait here for a rotation to end.
+    #[cfg(test)]
+    pub(crate) fn held_back(&self) -> usize {
+        self.lock().held_back.len()
+    }
+
+    /// Whether a request waits here for a rotation to end.
+    pub(crate) fn is_held_back(&self, ticket: &Ticket) -> bool {
+        self.lock().held_back.contains(ticket)
+    }
+
     /// Announces that a request is here and waits for a channel of `leader`. `None` if the ticket is taken already.
     pub(crate) fn bring(&self, ticket: Ticket, leader: Party) -> Option<Receiver<Lent>> {
         let (channel, receiver) = sync_channel(1);
@@ -61,7 +93,8 @@ impl PendingRequests {
         self.changed.notify_all();
     }
 
-    /// Hands a channel to the request with this ticket. Returns the channel if no such request comes in time.
+    /// Hands a channel to the request with this ticket. Returns the channel if no such request comes in time, or if it waits for a rotation to
+    /// end.
     #[expect(clippy::result_large_err, reason = "the error is the channel, given back")]
     pub(crate) fn hand_over(
         &self,
@@ -87,7 +120,7 @@ impl PendingRequests {
                 }
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || state.refused.contains(ticket) {
+            if left.is_zero() || state.refused.contains(ticket) || state.held_back.contains(ticket) {
                 return Err(channel);
             }
             self.changed.wait_for(&mut state, left);

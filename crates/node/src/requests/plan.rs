@@ -133,12 +133,12 @@ pub(crate) struct UnwrappedBlock {
 
 impl Plan {
     /// Checks a request against this node's own policy, keys and limits. It asks no other node, and spends nothing except that a request that
-    /// can be served counts against the limits of its rules.
+    /// can be served counts against the limits of its rules, if `counts`.
     pub(crate) fn make(
         service: &Service,
         client: &Client,
         request: Request,
-        bytes: &[u8],
+        (bytes, counts): (&[u8], bool),
     ) -> Result<Plan, Refusal> {
         refuse_damaged(&service.store)?;
         service.material.refuse_quarantined()?;
@@ -169,7 +169,9 @@ impl Plan {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 request of a client");
         hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate).update(bytes);
         let (ticket, digest) = (ticket(client, &request.id), hasher.finalize().into());
-        service.rules.charge(client, &asked, [1, 0])?;
+        if counts {
+            service.rules.charge(client, &asked, [1, 0])?;
+        }
         Ok(Plan {
             ticket,
             request,

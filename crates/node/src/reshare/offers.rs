@@ -54,6 +54,8 @@ enum State {
     Pending,
     Announced,
     Deleted,
+    /// Announced, and about to be deleted: all nodes had accepted that (`store/src/deletions.rs`).
+    BeingDeleted,
 }
 
 /// A key that all old nodes that take part hold.
@@ -101,6 +103,7 @@ pub(crate) fn of(store: &Store, plan: &Plan, me: Party) -> Result<Vec<u8>> {
         }
         let state = match held.state {
             KeyState::Pending => State::Pending,
+            KeyState::Announced if held.deletion_begun => State::BeingDeleted,
             KeyState::Announced => State::Announced,
             KeyState::Deleted => State::Deleted,
         };
@@ -171,7 +174,7 @@ pub(super) fn decode(told: &[u8]) -> Result<Vec<Offer>, String> {
 }
 
 /// The keys that all old nodes hold, and the deleted ones. The same at all nodes, since all have heard the same. No node's word deletes
-/// a key. A component of a key stays behind if not all have it, so one node's word does end that: it can be given again.
+/// a key, except one that every node which holds it is about to delete itself. A component of a key stays behind if not all have it, so one node's word does end that: it can be given again.
 pub(crate) fn common(offers: &[(Party, Vec<Offer>)], plan: &Plan) -> Result<CommonKeys> {
     let mut entries: BTreeMap<[u8; 16], Vec<(Party, &Offer)>> = BTreeMap::new();
     for (party, offer) in offers.iter().flat_map(|(party, offers)| offers.iter().map(|offer| (*party, offer)))
@@ -194,7 +197,11 @@ pub(crate) fn common(offers: &[(Party, Vec<Offer>)], plan: &Plan) -> Result<Comm
                 common.left_behind += usize::from(is(State::Announced));
                 common.deleted.push(id);
             }
-            () if is(State::Announced) => {
+            // Every old node that holds it had accepted the deletion, which another one has completed.
+            () if is(State::Deleted) && is(State::BeingDeleted) && !is(State::Announced) => {
+                common.deleted.push(id);
+            }
+            () if is(State::Announced) || is(State::BeingDeleted) => {
                 let holders: PartySet = entries
                     .iter()
                     .filter(|(_, offer)| offer.state != State::Deleted)
@@ -348,6 +355,31 @@ pub(super) mod tests {
         assert_eq!(of([deleted(), deleted(), deleted()]), Ok((0, vec![[1; 16]], 0)), "nobody misses it");
         assert!(of([has(None), None, has(None)]).is_err(), "a key is not lost");
         assert!(of([has(None), None, one()]).is_err(), "nor because one node says that it is a component");
+    }
+
+    #[test]
+    fn a_deletion_that_was_interrupted_is_completed_if_every_old_node_had_accepted_it_and_given_up_if_none_has_deleted()
+     {
+        use polyclave_api::{Mode, Origin};
+        use polyclave_config::Change;
+
+        use crate::reshare::tests::{card, old, plan};
+        let change = Change { added: vec![card("n9", 9)], removed: vec!["n1".into()], ..Change::default() };
+        let plan = plan(&old("shamir", 3, 1), &change).expect("it can be done");
+        let new = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1 << 20);
+        let info = KeyInfo::first(new, [1; 16], Origin::Generated, 1, vec![1; 5]);
+        let of = |states: [State; 3]| {
+            let told =
+                |state| Offer { info: (state != State::Deleted).then(|| info.clone()), state, ..offer(1) };
+            let lists = states.into_iter().zip(0..).map(|(state, p)| (Party(p), vec![told(state)]));
+            let found = common(&lists.collect::<Vec<_>>(), &plan);
+            found.map(|common| (common.keys.len(), common.deleted))
+        };
+        let (held, going, gone) = (State::Announced, State::BeingDeleted, State::Deleted);
+        assert_eq!(of([going, gone, going]), Ok((0, vec![[1; 16]])));
+        assert_eq!(of([going, gone, State::Pending]), Ok((0, vec![[1; 16]])), "it was never announced there");
+        assert_eq!(of([going, held, going]), Ok((1, vec![])), "nobody has deleted it");
+        assert!(of([going, gone, held]).is_err(), "one of them had not accepted the deletion");
     }
 
     #[test]

@@ -1,22 +1,22 @@
-//! A digest of all covered rows, changed with each of them.
+//! A digest of all covered rows, which changes with each of them.
 //!
-//! For each table the sum (XOR) of a keyed hash of every row: of its table, its key, and the nonce under which its value was sealed. A value that
-//! opens in its place, under a nonce, is the one that this node sealed under it, so the nonce stands for the value. No table has two rows of
-//! one key, and nobody without the node's secret sees a hash or a sum. So other rows have the same sum with probability 2^-256 (a sum of
+//! For each table it has the sum (XOR) of a keyed hash of every row. The hash is of the row's table, its key, and the nonce under which its value was
+//! sealed. If a value opens in its place under a nonce, this node sealed it there under that nonce. So the nonce stands for the value. No table has two
+//! rows of one key, and nobody sees a hash or a sum without the node's secret. So other rows have the same sum with probability 2^-256 (a sum of
 //! random strings under a secret key: Bellare and Micciancio, EUROCRYPT 1997, cited from memory).
 //!
 //! # What is not covered, and why
 //!
 //! | row | why |
 //! |---|---|
-//! | `spent lots`, and the epoch that they belong to | they change with every request, and stand for material that is in memory only: no start uses a lot of an earlier one |
-//! | the record with the digest | it is held by peers ([`super::super::mark`]) |
+//! | `spent lots`, and the epoch of the lots | they change with every request. The material of the lots is in memory only, so no start uses a lot of an earlier one |
+//! | the record with the digest | peers hold its mark ([`super::super::mark`]) |
 //! | the marker | it never changes |
-//! | that free pages are to be erased | it is about the database itself, which removes it when it is done |
-//! | changes for other workers (`changes`) | they are compared with the digest ([`super::index`]) |
+//! | the note that free pages are to be erased | it is about the database itself, which removes it when it is done |
+//! | the change log for other workers (`changes`) | it is compared with the digest ([`super::index`]) |
 //!
-//! At a server besides: lots that workers hand to each other (`delivery.rs`: a lot opens once), and who has opened the store, which is not
-//! sealed (`postgres.rs`: a server that lies about it stops the node).
+//! A server also has lots that workers hand to each other (`store/src/delivery.rs`: a lot opens once), and the owners of the store, which are not sealed
+//! (`postgres.rs`: if the server lies about them, the node stops).
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub(in super::super) fn covered(table: Table, record: &[u8]) -> Option<usize> {
 pub(in super::super) struct Digest([[u8; 32]; COVERED.len()]);
 
 impl Digest {
-    /// Adds a row, or takes it out: the same once more undoes it.
+    /// Adds a row, or takes it out. Doing the same again undoes it.
     pub(super) fn toggle(&mut self, seal: &Seal, table: usize, record: &[u8], stamp: &Stamp) {
         let hash = seal.hash_of_row(COVERED[table].name(), record, stamp);
         self.0[table].iter_mut().zip(hash).for_each(|(sum, byte)| *sum ^= byte);
@@ -102,7 +102,7 @@ mod tests {
         ] {
             assert_eq!(covered(table, record), None, "{table:?}");
         }
-        // Whoever chooses the nonce of an approval does not choose whether it is covered.
+        // A client chooses the nonce of an approval. That must not decide whether the record is covered.
         let chosen = [b"approval ", &b"a nonce of 32 bytes + lots epoch"[..]].concat();
         for (table, record) in [
             (Table::Meta, &chosen[..]),

@@ -13,10 +13,10 @@
 //!
 //! A fourth one, in which workers hand material to each other, is described in `delivery.rs`.
 //!
-//! **One process for each worker.** Whoever opens the store as a worker takes an advisory lock of that worker, which lasts as long as a
-//! connection, and then becomes the owner. Every change locks the owner's row first and goes on only if the owner is still this process. So a
-//! process that has lost its connection, was stopped for an hour, or is cut off, and was replaced meanwhile, changes nothing any more when it
-//! comes back ([`StoreError::TakenOver`]). Who moves or replaces the whole store opens it alone, and becomes the owner of all rows.
+//! **One process for each worker.** A process that opens the store as a worker takes an advisory lock of that worker, which lasts as long as a
+//! connection. Then it becomes the owner. Every change locks the owner's row first, and goes on only if this process is still the owner. A process may
+//! lose its connection, be stopped for an hour or be cut off, and be replaced meanwhile. When it comes back, it changes nothing any more
+//! ([`StoreError::TakenOver`]). A command that moves or replaces the whole store opens it alone, and becomes the owner of all rows.
 //!
 //! **In an order.** A change of the party's records also locks the row of the store, so such changes are made one after the other. A change
 //! of a worker's own records ([`Scope::Worker`]) waits for no other worker.
@@ -48,14 +48,16 @@ use super::{
     Database, Deliveries, OnPeeked, OnRecord, Reading, Record, Scope, Table, Writing, once_released,
 };
 
-/// The version of the tables, and of the records in them. It grows when an older program could not read what this one writes, since workers of two versions
-/// may share a store.
+/// The version of the tables, and of the records in them. Workers of two versions may share a store, so the version grows when an older program could
+/// not read what this one writes.
 const FORMAT: i32 = 3;
 /// The oldest server that these statements were written for.
 const OLDEST_SERVER: i32 = 130_000;
-/// The first half of the number of the advisory lock of the whole store; the second is the schema's. Workers hold it shared, and each holds a
-/// lock of its own, with a number behind this one. Who makes or changes the tables holds the one before it, and who does something
-/// [alone](Database::alone) the one before that.
+/// The first half of the number of the advisory lock of the whole store. The second half is the schema's.
+///
+/// * Workers share this lock, and each holds a lock of its own, with a number behind this one.
+/// * [`LOCK`] - 1 is held while the tables are made or changed.
+/// * [`LOCK`] - 2 is held while a worker does something [alone](Database::alone).
 const LOCK: i32 = i32::from_be_bytes(*b"clav");
 
 /// The second half of the number of an advisory lock.
@@ -233,8 +235,8 @@ impl Postgres {
         self.pool.lend(&self.server)
     }
 
-    /// Another connection that holds the lock, for a caller that came at a time. Callers that came before an attempt has failed do not try again, one
-    /// after the other: each attempt at a host that is silent takes long.
+    /// Makes another connection that holds the lock, for a caller that came at this time. If an attempt has failed since then, this does not try again:
+    /// an attempt at a silent host takes long, and callers would wait for one after the other.
     fn connected_anew(&self, came: Instant) -> Result<Line> {
         let mut failed = self.failed.lock();
         if let Some((_, told)) = failed.as_ref().filter(|(at, _)| *at >= came) {
@@ -351,7 +353,7 @@ impl Database for Postgres {
         Ok(values)
     }
 
-    /// Under an advisory lock. It is one way to the server and back, and no write. The server frees the lock of a process that has ended.
+    /// Under an advisory lock. This takes one way to the server and back, and no write. The server frees the lock of a process that has ended.
     fn alone(&self, records: &[&[u8]], work: &mut OnPeeked<'_>) -> Result<()> {
         let line = self.connection()?;
         let lock = format!("({}, {SCHEMA})", LOCK - 2);

@@ -297,7 +297,7 @@ fn no_request_waits_for_material_while_a_refresh_waits_for_the_request() {
     let material: Vec<_> = nodes.nodes.iter().flatten().map(|node| node.material.clone()).collect();
     let lots = material[0].epoch().expect("there is one").lots.clone();
     // As a request that runs.
-    let request = material[0].hold_off_rotation(true).expect("no refresh yet");
+    let request = material[0].hold_off_rotation(true).expect("in order").expect("no refresh yet");
     assert!(!lots.is_held_back());
     nodes.rotate();
     nodes.until("the refresh waits for the request", |_| material[0].is_rotating());

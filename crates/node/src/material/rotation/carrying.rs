@@ -120,7 +120,8 @@ mod tests {
             let mut stored = key(&format!("k{seed}"), seed);
             stored.info.version = if seed == 2 { 3 } else { 1 };
             carried.push(CarriedKey { name: String::new(), id: stored.info.id, shares: stored.shares });
-            keys.push(HeldKey { id: stored.info.id, state: KeyState::Announced, info: Some(stored.info) });
+            let (id, state, deletion_begun) = (stored.info.id, KeyState::Announced, false);
+            keys.push(HeldKey { id, state, info: Some(stored.info), deletion_begun });
         }
         // Each has two values.
         assert_eq!(named(&keys, &carried, &[0, 1]), "the key 'k0'");

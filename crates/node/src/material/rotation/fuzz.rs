@@ -2,7 +2,7 @@
 
 use polyclave_harness::fuzz;
 
-use super::common::{ANNOUNCED, DELETED, LISTED, Listed, PENDING, common};
+use super::common::{ANNOUNCED, BEING_DELETED, DELETED, Ids, LISTED, Listed, PENDING, common};
 use super::standing::{Course, Standing, course};
 use super::*;
 
@@ -50,7 +50,9 @@ fn no_list_of_keys_panics_and_what_is_common_is_at_all_nodes() {
     let list = |entries: &[Listed]| [&[entries.len() as u8][..], &entries.concat()].concat();
     let some = list(&[entry(1, ANNOUNCED), entry(2, PENDING), entry(3, DELETED)]);
     let others = list(&[entry(1, ANNOUNCED), entry(3, DELETED)]);
-    let valid = vec![some.repeat(3), [some, others.clone(), others].concat()];
+    let going = |state: u8| list(&[entry(1, state)]);
+    let interrupted = [going(BEING_DELETED), going(DELETED), going(BEING_DELETED)].concat();
+    let valid = vec![some.repeat(3), [some, others.clone(), others].concat(), interrupted];
     fuzz!("key-lists", &[], valid, |bytes: &[u8]| {
         let (mut lists, mut rest) = (Vec::new(), bytes);
         while let Some((count, behind)) = rest.split_first() {
@@ -64,9 +66,11 @@ fn no_list_of_keys_panics_and_what_is_common_is_at_all_nodes() {
         let mut mine = mine.clone();
         mine.sort_unstable();
         mine.dedup_by(|a, b| a[..16] == b[..16]);
-        if let Ok(ids) = common(&mine, theirs) {
+        if let Ok(Ids { common, deleted }) = common(&mine, theirs) {
             let has = |list: &[Listed], id: &[u8; 16]| list.iter().any(|key| key[..16] == *id);
-            assert!(ids.iter().all(|id| has(&mine, id) && theirs.iter().all(|list| has(list, id))));
+            assert!(common.iter().all(|id| has(&mine, id) && theirs.iter().all(|list| has(list, id))));
+            let keeps = |id: &[u8; 16]| mine.iter().any(|key| key[..16] == *id && key[16] == ANNOUNCED);
+            assert!(!deleted.iter().any(keeps), "another node's word deletes nothing here");
         }
     });
 }

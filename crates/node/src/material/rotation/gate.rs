@@ -4,6 +4,8 @@
 //! rotation every request does so. All requests hold the *moment* while they read shares and note which common secrets these belong to;
 //! whoever takes fresh ones into use holds it exclusively. So no request ever has shares of one set and common secrets of another.
 //!
+//! A request for which a round is in the way waits for its end (`clients/together.rs`).
+//!
 //! Under protocols that pause, a round waits for requests, and material is made by the thread that waits. So no request waits for material
 //! meanwhile: it takes what is in stock, or ends as one that finds the stock dry.
 
@@ -17,13 +19,15 @@ use polyclave_protocol::Error;
 
 use super::{ROTATING, Rotation};
 use crate::Result;
-use crate::error::system;
+use crate::error::{of_store, system};
 use crate::material::epoch::Epoch;
 use crate::material::state::Material;
 use crate::threads::POLL_INTERVAL;
 
 /// How long a rotation waits for running requests. They end at their next step.
 const LAST_REQUESTS: Duration = Duration::from_secs(60);
+/// How long requests wait for the epoch after a rotation.
+const AFTER_ROUND: Duration = Duration::from_secs(30);
 /// How long a request waits while fresh common secrets are taken into use.
 const MOMENT: Duration = Duration::from_secs(10);
 /// How long after that a request that began before may still be served, with the shares that it began with.
@@ -52,17 +56,43 @@ impl Rotation {
 
 impl Material {
     /// While this is held, no rotation changes shares of keys. It must be taken before any share is read, by a request that only uses keys
-    /// or by one that makes or deletes one.
-    pub(crate) fn hold_off_rotation(&self, only_uses: bool) -> Result<HeldOff<'_>, Refusal> {
+    /// or by one that makes or deletes one. `None` while a rotation is under way for which the request has to wait.
+    pub(crate) fn hold_off_rotation(&self, only_uses: bool) -> Result<Option<HeldOff<'_>>, Refusal> {
         self.sync()?;
-        let rotating = || Refusal::new(Reason::Unavailable, ROTATING);
-        let gate = match only_uses && !self.strategy.pauses_for_rotation() {
-            true => None,
-            false if self.is_rotating() => return Err(rotating()),
-            false => Some(self.rotation.gate.try_read().ok_or_else(rotating)?),
+        if !only_uses && self.store.others_carry_over().map_err(of_store)? {
+            return Ok(None);
+        }
+        let gate = match self.waits_for_rotations(only_uses) {
+            false => None,
+            true if self.is_rotating() => return Ok(None),
+            true => match self.rotation.gate.try_read() {
+                // A round that has just ended may have prepared something.
+                Some(gate) if !self.is_rotating() => Some(gate),
+                _ => return Ok(None),
+            },
         };
-        let moment = self.rotation.moment.try_read_for(MOMENT).ok_or_else(rotating)?;
-        Ok(HeldOff { _gate: gate, moment: Some(moment) })
+        let moment = self.rotation.moment.try_read_for(MOMENT);
+        let moment = moment.ok_or_else(|| Refusal::new(Reason::Unavailable, ROTATING))?;
+        Ok(Some(HeldOff { _gate: gate, moment: Some(moment) }))
+    }
+
+    /// Whether a request waits for rotations, and they for it.
+    fn waits_for_rotations(&self, only_uses: bool) -> bool {
+        !only_uses || self.strategy.pauses_for_rotation()
+    }
+
+    /// Whether a rotation may be waiting for a request that has not begun.
+    pub(crate) fn is_in_the_way(&self, only_uses: bool) -> bool {
+        self.waits_for_rotations(only_uses) && self.is_rotating()
+    }
+
+    /// Whether the nodes are making an epoch after a rotation that ended the one before.
+    pub(crate) fn awaits_epoch(&self) -> bool {
+        let renewed = *self.rotation.renewed.lock();
+        self.strategy.pauses_for_rotation()
+            && self.epoch().is_none()
+            && !self.is_quarantined()
+            && renewed.is_some_and(|since| since.elapsed() < AFTER_ROUND)
     }
 
     /// Whether fresh common secrets have been in use for so long that no request under earlier ones is served any more.

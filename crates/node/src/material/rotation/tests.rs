@@ -4,29 +4,33 @@ use std::time::{Duration, Instant};
 
 use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, NodeDir};
+use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
+use polyclave_protocol::catalog;
 
 use crate::Running;
 use crate::local::{Local, create};
 use crate::operator::admin::{Answer, Instruction, Status, order};
-use polyclave_store::{Secret, Store};
+use polyclave_store::{HeldKey, Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Nodes with the keys `sound` and `spoilt`.
-struct Trial {
+pub(super) struct Trial {
     local: Local,
-    nodes: Vec<Running>,
+    pub(super) nodes: Vec<Running>,
     _dir: tempfile::TempDir,
 }
 
 impl Trial {
-    fn start(protocol: &str) -> Trial {
+    pub(super) fn start(protocol: &str) -> Trial {
         let dir = tempfile::tempdir().expect("a directory");
-        let local = create(&dir.path().join("cluster"), protocol, 3, 1).expect("made");
+        let threshold = catalog::find(protocol).expect("listed").threshold.most(3);
+        let local = create(&dir.path().join("cluster"), protocol, 3, threshold).expect("made");
         let mut trial = Trial { local, nodes: Vec::new(), _dir: dir };
         for path in &trial.local.nodes {
-            let node = NodeDir::open(path).expect("its directory");
+            let mut node = NodeDir::open(path).expect("its directory");
+            let stock = StockSettings::of(32, 0);
+            node.set_settings(NodeSettings { stock, ..node.settings().clone() }).expect("saved");
             let secret = Secret::from_bytes(*node.secret().expect("its secret"));
             let store = Store::create(&node.store_path(), &secret).expect("made");
             // A refresh is due as soon as one is scheduled.
@@ -34,7 +38,9 @@ impl Trial {
         }
         trial.restart();
         for key in ["sound", "spoilt"] {
-            trial.client().generate(NewKey::for_modes(key, "aes-128", &[Mode::Cmac], 1000)).expect("made");
+            let new = || NewKey::for_modes(key, "aes-128", &[Mode::Cmac], 1000);
+            // Nodes that need material may have too little yet.
+            until("a key is made", || trial.client().generate(new()).is_ok());
         }
         trial
     }
@@ -46,6 +52,35 @@ impl Trial {
         let spoilt = store.readable_keys().expect("read");
         let spoilt = spoilt.iter().find(|key| key.properties.name == "spoilt").expect("it is there");
         how(&store, spoilt.id);
+    }
+
+    /// Leaves the deletion of that key as a kill can leave it: some nodes have noted that it begins, and some of them have deleted the key.
+    fn interrupt_deletion(&mut self, begun: &[usize], done: &[usize]) {
+        for node in 0..3 {
+            self.spoil(node, |store, id| {
+                if begun.contains(&node) {
+                    store.begin_deletion(&[id]).expect("noted");
+                }
+                if done.contains(&node) {
+                    store.delete("spoilt", id).expect("deleted");
+                }
+            });
+        }
+        self.restart();
+    }
+
+    /// How many nodes hold that key, and at how many its deletion has begun.
+    fn holders(&self) -> (usize, usize) {
+        let held = |node: &Running| node.store.held_keys().expect("read");
+        let is_it = |key: &HeldKey| key.info.as_ref().is_some_and(|info| info.properties.name == "spoilt");
+        let all: Vec<HeldKey> = self.nodes.iter().flat_map(held).filter(is_it).collect();
+        (all.len(), all.iter().filter(|key| key.deletion_begun).count())
+    }
+
+    /// Waits until a refresh that was ordered is done.
+    pub(super) fn is_refreshed(&self, before: &[Option<String>]) {
+        until("fresh secrets are in use", || self.secrets().iter().zip(before).all(|(new, old)| new != old));
+        until("all are ready", || self.is_ready());
     }
 
     fn restart(&mut self) {
@@ -76,23 +111,27 @@ impl Trial {
         }
     }
 
-    fn order(&self) {
+    pub(super) fn order(&self) {
         for node in 0..3 {
             order(&self.dir(node), &Instruction::Rotate { approval: None }).expect("ordered");
         }
     }
 
-    fn client(&self) -> Client {
+    pub(super) fn client(&self) -> Client {
         Client::open(&ClientDir::open(&self.local.client).expect("its directory")).expect("a client")
     }
 
     fn code(&self) -> Vec<u8> {
-        self.client().cmac("sound", &mut &[7; 40][..], &mut |_| ()).expect("computed")
+        code(&self.client(), "sound")
     }
 
-    fn secrets(&self) -> Vec<Option<String>> {
+    pub(super) fn secrets(&self) -> Vec<Option<String>> {
         (0..3).map(|node| self.state(node).secrets).collect()
     }
+}
+
+pub(super) fn code(client: &Client, key: &str) -> Vec<u8> {
+    client.cmac(key, &mut &[7; 40][..], &mut |_| ()).expect("computed")
 }
 
 /// The order ends at all nodes with an error that names the key and two nodes. Then the nodes serve with the other key, and refresh once the
@@ -123,8 +162,7 @@ fn a_changed_share_ends_the_refresh(mut trial: Trial, order: impl Fn(&mut Trial)
 
     trial.client().delete("spoilt").expect("deleted");
     trial.order();
-    until("fresh secrets are in use", || trial.secrets().iter().zip(&secrets).all(|(new, old)| new != old));
-    until("all are ready", || trial.is_ready());
+    trial.is_refreshed(&secrets);
     assert_eq!(trial.code(), code);
 }
 
@@ -166,7 +204,57 @@ fn a_refresh_ends_at_a_node_that_cannot_read_its_share_and_the_nodes_serve() {
     assert!((0..3).all(|node| !wants(node)));
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
+/// Nobody repeats the deletion, and the name is free at all nodes afterwards.
+fn a_refresh_completes_a_deletion(protocol: &str) {
+    let mut trial = Trial::start(protocol);
+    let (code, secrets) = (trial.code(), trial.secrets());
+    trial.interrupt_deletion(&[0, 1, 2], &[1]);
+    assert_eq!(trial.holders(), (2, 2));
+    trial.order();
+    trial.is_refreshed(&secrets);
+    assert_eq!(trial.holders(), (0, 0));
+    assert_eq!(trial.code(), code);
+    trial
+        .client()
+        .generate(NewKey::for_modes("spoilt", "aes-128", &[Mode::Cmac], 1000))
+        .expect("the name is free");
+}
+
+#[test]
+fn a_refresh_completes_a_deletion_that_a_kill_interrupted_under_shamir() {
+    a_refresh_completes_a_deletion("shamir");
+}
+
+#[test]
+fn a_refresh_completes_a_deletion_that_a_kill_interrupted_under_replicated_active() {
+    a_refresh_completes_a_deletion("replicated-active");
+}
+
+#[test]
+fn a_refresh_gives_a_deletion_up_that_no_node_has_completed() {
+    let mut trial = Trial::start("shamir");
+    let (before, secrets) = (code(&trial.client(), "spoilt"), trial.secrets());
+    trial.interrupt_deletion(&[0, 2], &[]);
+    trial.order();
+    trial.is_refreshed(&secrets);
+    assert_eq!(trial.holders(), (3, 0));
+    assert_eq!(code(&trial.client(), "spoilt"), before);
+}
+
+/// A node that says that it has deleted a key deletes it nowhere else.
+#[test]
+fn a_refresh_stops_at_a_key_that_one_node_has_deleted_and_another_never_agreed_to_delete() {
+    let mut trial = Trial::start("shamir");
+    let secrets = trial.secrets();
+    trial.interrupt_deletion(&[0, 1], &[1]);
+    trial.order();
+    let told = |node: usize| trial.state(node).refresh_trouble.unwrap_or_default();
+    until("all nodes say so", || (0..3).all(|node| told(node).contains("not all nodes hold the key")));
+    assert_eq!(trial.holders(), (2, 1));
+    assert_eq!(trial.secrets(), secrets);
+}
+
+pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < until, "{what}");

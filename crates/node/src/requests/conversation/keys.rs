@@ -206,9 +206,19 @@ impl Serving<'_, '_> {
         names.try_for_each(|name| self.service.keys.delete(&name, None).map(drop))
     }
 
-    /// Deletes a version of a key, or all, wherever they still exist. So a deletion that was interrupted can be repeated.
+    /// Deletes a version of a key, or all, wherever they still exist. So a deletion that was interrupted can be repeated. First all nodes note
+    /// that they are about to delete it: then a refresh can complete it if nobody repeats it (`material/rotation/common.rs`).
     pub(super) fn delete(&mut self, key: &str, version: Option<u32>) -> Result<(), StepError> {
         let serving = self.net()?.members();
+        let begun = self.service.keys.begin_deletion(key, version);
+        let outcome = begun.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
+        if let Err(refusal) = agree(outcome, self.net()?)? {
+            // No node deletes anything.
+            if let Err(e) = begun.and_then(|ids| self.service.keys.withdraw_deletion(&ids)) {
+                tracing::debug!(error = %e, "it is not forgotten that a key was about to be deleted");
+            }
+            return Err(StepError::Refused(refusal));
+        }
         let deleted = self.service.keys.delete(key, version);
         // Otherwise a key that was deleted could be made again of what was left of its components.
         let deleted = deleted.and_then(|info| {

@@ -1,0 +1,145 @@
+//! Requests that make and delete keys wait for a refresh, and a refresh for them: neither for ever, and none is refused before it has waited.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLockWriteGuard;
+use polyclave_api::{KeyInfo, Mode, NewKey};
+use polyclave_client::{Client, Error, Result};
+
+use super::tests::{Trial, code, until};
+use crate::Running;
+
+/// Holds a node's gate, as a round does from the moment at which it waits for the other nodes.
+fn close(node: &Running) -> RwLockWriteGuard<'_, ()> {
+    node.material.rotation.gate.write()
+}
+
+fn held_back(node: &Running) -> bool {
+    node.service.pending.held_back() == 1
+}
+
+fn make(client: &Client, name: &str) -> Result<KeyInfo> {
+    client.generate(NewKey::for_modes(name, "aes-128", &[Mode::Cmac], 1000))
+}
+
+/// A request comes to all nodes while a round is under way, and is served after it.
+fn a_request_waits(ask: impl FnOnce(Client) -> Result<()> + Send + 'static) {
+    let trial = Trial::start("shamir");
+    let rounds: Vec<_> = trial.nodes.iter().map(close).collect();
+    let client = trial.client();
+    let asking = thread::spawn(move || ask(client));
+    until("it waits at all nodes", || trial.nodes.iter().all(held_back));
+    drop(rounds);
+    asking.join().expect("no panic").expect("served");
+    assert!(!trial.nodes.iter().any(held_back));
+}
+
+#[test]
+fn a_key_that_is_made_during_a_refresh_waits_for_its_end() {
+    a_request_waits(|client| make(&client, "new").map(drop));
+}
+
+#[test]
+fn a_key_that_is_rotated_during_a_refresh_waits_for_its_end() {
+    a_request_waits(|client| client.rotate("sound").map(drop));
+}
+
+#[test]
+fn a_key_that_is_deleted_during_a_refresh_waits_for_its_end() {
+    a_request_waits(|client| client.delete("sound").map(drop));
+}
+
+#[test]
+fn a_request_that_waits_in_vain_is_refused_and_told_what_to_do() {
+    let trial = Trial::start("shamir");
+    let _rounds: Vec<_> = trial.nodes.iter().map(close).collect();
+    let told = make(&trial.client(), "new").expect_err("the refresh does not end").to_string();
+    assert!(told.contains("has waited for it for 10 s") && told.contains("node status"), "{told}");
+}
+
+/// A round has begun at one node and waits for the others, where the request keeps it off while it waits for that node: they let the round go on, and the
+/// request is served after it.
+fn a_request_gives_way(closed: usize) {
+    let trial = Trial::start("shamir");
+    let round = close(&trial.nodes[closed]);
+    let client = trial.client();
+    let making = thread::spawn(move || make(&client, "new"));
+    until("it waits at that node", || held_back(&trial.nodes[closed]));
+    for (_, other) in trial.nodes.iter().enumerate().filter(|(node, _)| *node != closed) {
+        // As the round of that node begins.
+        other.material.rotation.running.store(true, super::Relaxed);
+        until("the request lets the round of another node go on", || {
+            other.material.rotation.gate.try_write().is_some() && held_back(other)
+        });
+    }
+    assert!(!making.is_finished(), "it waits, and is not refused");
+    for node in &trial.nodes {
+        node.material.rotation.running.store(false, super::Relaxed);
+    }
+    drop(round);
+    making.join().expect("no panic").expect("made");
+}
+
+#[test]
+fn a_request_gives_way_to_a_refresh_that_has_begun_at_a_node_which_follows() {
+    a_request_gives_way(2);
+}
+
+#[test]
+fn a_request_gives_way_to_a_refresh_that_has_begun_at_the_node_which_leads() {
+    a_request_gives_way(0);
+}
+
+/// Under load a request may meet a refresh that takes longer than requests wait, and under protocols with material one that finds the stock dry.
+fn is_excused(e: &Error, began: Instant) -> bool {
+    began.elapsed() >= Duration::from_secs(10) && e.may_pass() || e.to_string().contains("material")
+}
+
+/// Refreshes go on, and so do requests.
+fn keys_are_made_and_deleted(protocol: &str, refreshes: usize) {
+    let trial = Trial::start(protocol);
+    let before = code(&trial.client(), "sound");
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let answers = thread::scope(|scope| {
+        let making = scope.spawn(|| {
+            let (client, mut answers) = (trial.client(), 0);
+            while !over.load(super::Relaxed) {
+                let ask = |ask: &dyn Fn() -> Result<()>| {
+                    let began = Instant::now();
+                    while let Err(e) = ask() {
+                        assert!(is_excused(&e, began), "after {:?}: {e}", began.elapsed());
+                    }
+                };
+                let name = format!("k{answers}");
+                ask(&|| match make(&client, &name) {
+                    // One that was refused may have been made.
+                    Err(e) if e.to_string().contains("already") => Ok(()),
+                    made => made.map(drop),
+                });
+                ask(&|| client.delete(&name).map(drop));
+                answers += 1;
+            }
+            answers
+        });
+        for _ in 0..refreshes {
+            let secrets = trial.secrets();
+            trial.order();
+            trial.is_refreshed(&secrets);
+        }
+        over.store(true, super::Relaxed);
+        making.join().expect("none was refused")
+    });
+    assert!(answers > 0);
+    assert_eq!(code(&trial.client(), "sound"), before);
+}
+
+#[test]
+fn keys_are_made_and_deleted_during_refreshes_of_shamir() {
+    keys_are_made_and_deleted("shamir", 5);
+}
+
+#[test]
+fn keys_are_made_and_deleted_during_refreshes_of_spdz_tower() {
+    keys_are_made_and_deleted("spdz-tower", 2);
+}
