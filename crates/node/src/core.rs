@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::Result;
 use polyclave_api::NodeStatus;
+
+use crate::Result;
+use polyclave_store::{Incarnation, Store};
 
 use crate::clients::rules::Rules;
 use crate::clients::tally::Tally;
@@ -17,7 +19,6 @@ use crate::operator::report::Kept;
 use crate::peers::network::Network;
 use crate::requests::service::Service;
 use crate::threads::Threads;
-use polyclave_store::{Incarnation, Store};
 
 /// One node.
 pub(crate) struct Core {

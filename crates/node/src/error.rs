@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Error;
+use polyclave_store::{Store, StoreError};
 
 use crate::SAYS_ROTATING;
-use polyclave_store::{Store, StoreError};
 
 /// How often the log tells that the server of the store is gone.
 const TELL_EVERY: Duration = Duration::from_secs(5);

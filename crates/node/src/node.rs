@@ -14,6 +14,7 @@ use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::stock::Levels;
+use polyclave_store::{Quarantine, Secret, Store};
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
 use crate::clients::limits::Clients;
@@ -44,7 +45,6 @@ use crate::requests::service::Service;
 use crate::strategy::Strategy;
 use crate::threads::Threads;
 use crate::{Conduct, Result, reshare};
-use polyclave_store::{Quarantine, Secret, Store};
 
 /// How long a stopping node waits for its threads to notice the stop and end.
 const LAST_THREADS: Duration = Duration::from_secs(15);

@@ -54,6 +54,7 @@ use polyclave_config::{Cluster, NodeDir, NodeOperation};
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
+use polyclave_store::{Reshared, Secret, Stage, Store};
 use polyclave_transport::{Identity, Limits, Mesh, TlsNet};
 
 use crate::clients::approvals::Desk;
@@ -67,7 +68,6 @@ use crate::peers::exchange::tell_all;
 use crate::{Conduct, Result};
 use course::{Course, Standing, course};
 use plan::Plan;
-use polyclave_store::{Reshared, Secret, Stage, Store};
 
 /// Version of what the nodes tell each other here.
 const VERSION: &[u8] = b"reshare 5";

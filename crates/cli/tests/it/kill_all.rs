@@ -12,10 +12,11 @@ mod shares;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use polyclave_api::Mode;
+
 use crate::common::{Place, Running};
 use clients::KEY;
 pub(super) use clients::{Worker, insist, is_known, message, new_key};
-use polyclave_api::Mode;
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_protocol::session::random_bytes;

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{Place, Running};
 use polyclave_api::{Mode, NewKey};
+
+use crate::common::{Place, Running};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_protocol::session::random_bytes;

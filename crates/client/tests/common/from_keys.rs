@@ -1,9 +1,10 @@
 //! Keys that are made of other keys: what they should be, by other implementations.
 
+use polyclave_api::{Mode, NewKey, Reason, Usage, Wrapping};
+
 use super::key;
 use super::oracle::Oracle;
 use ::cmac::{Cmac, KeyInit, Mac};
-use polyclave_api::{Mode, NewKey, Reason, Usage, Wrapping};
 use polyclave_client::Error;
 
 /// RFC 3394, sections 4.1 to 4.6: key for wrapping, bytes of the key, and the key wrapped.

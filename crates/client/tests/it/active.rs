@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, Operation, Reason, Reply, Request, Step, Use};
+
 use crate::common::active::{AES_KEY, ecb_is_right, fill, listening, start, within};
 use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
 use crate::common::oracle::{Oracle, filled};
 use crate::common::raw::{Raw, request};
 use crate::common::{TOGETHER, TestCluster, data, key, name_for};
-use polyclave_api::{Mode, Operation, Reason, Reply, Request, Step, Use};
 use polyclave_client::{Error, Padding};
 use polyclave_node::{Cheat, Running};
 use polyclave_protocol::{Party, PartySet};

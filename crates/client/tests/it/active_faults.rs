@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use polyclave_api::{KeyInfo, Mode, Operation, Reason, Refusal, Reply, Request, Right, Use};
+
 use crate::common::active::{AES_KEY, ecb_is_right, fill, listening, start, start_cheating, within};
 use crate::common::fake::{FakeNode, Say};
 use crate::common::messages::{cbc, ecb, uncbc};
 use crate::common::raw::{Raw, request};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{KeyInfo, Mode, Operation, Reason, Refusal, Reply, Request, Right, Use};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_node::Cheat;
 use polyclave_protocol::PartySet;

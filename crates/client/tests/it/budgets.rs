@@ -1,9 +1,10 @@
 //! A key's budget of blocks holds whatever clients do and however often nodes start again.
 
+use polyclave_api::{Mode, NewKey, Operation, Reason, Reply, Request, Step, Use};
+
 use crate::common::messages::{ctr, gcm};
 use crate::common::raw::{Raw, request};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{Mode, NewKey, Operation, Reason, Reply, Request, Step, Use};
 use polyclave_client::{Client, Error};
 use polyclave_protocol::PartySet;
 

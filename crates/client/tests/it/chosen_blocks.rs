@@ -1,16 +1,17 @@
 //! A client that plays CBC encryption as an oracle for E_K of blocks that it chooses. For that it has to know what is chained to a
 //! block before it fixes the block; the nodes tell it afterwards.
 
+use polyclave_api::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use, warnings};
+use polyclave_store::StoredKey;
+
 use crate::common::messages::{cbc, cmac, gcm, uncbc};
 use crate::common::oracle::Oracle;
 use crate::common::raw::{Raw, request};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use, warnings};
 use polyclave_client::{Error, Padding};
 use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
-use polyclave_store::StoredKey;
 
 const KEY: [u8; 16] = [0x2b; 16];
 /// Of which the attacker wants E_K.

@@ -2,13 +2,14 @@
 
 use std::io::Cursor;
 
+use polyclave_api::{
+    Envelope, Mode, NewKey, Operation, Reason, Reply, Request, Right, Step, Usage, Use, VERSION,
+};
+
 use crate::common::from_keys::{code, refused};
 use crate::common::raw::Raw;
 use crate::common::{TestCluster, active, data, key, nothing};
 use aes_gcm::aead::{Aead, KeyInit, Payload};
-use polyclave_api::{
-    Envelope, Mode, NewKey, Operation, Reason, Reply, Request, Right, Step, Usage, Use, VERSION,
-};
 use polyclave_client::{Client, Error, Result};
 use polyclave_config::{ClientCard, NodeDir};
 use polyclave_node::Cheat;

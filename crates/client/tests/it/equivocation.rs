@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use, VERSION};
+
 use crate::common::messages::gcm;
 use crate::common::raw::{Ending, Raw, request, use_of};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use, VERSION};
 use polyclave_client::Listed;
 use polyclave_protocol::PartySet;
 

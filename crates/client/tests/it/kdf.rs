@@ -1,8 +1,9 @@
 //! Bytes are derived for a client as other programs compute them, for who may, from keys that are for it.
 
+use polyclave_api::{Derivation, Mode, NewKey, Reason, Right, Usage};
+
 use crate::common::from_keys::{code, only_for, refused};
 use crate::common::{TestCluster, active, data, key};
-use polyclave_api::{Derivation, Mode, NewKey, Reason, Right, Usage};
 use polyclave_client::Client;
 
 fn counter(before: &[u8], counter_bits: u8, after: &[u8]) -> Derivation {

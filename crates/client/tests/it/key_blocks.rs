@@ -1,10 +1,11 @@
 //! Key blocks of TR-31 are made and taken as other programs do it, and only for what they allow.
 
+use polyclave_api::{BlockHeader, Mode, NewKey, Origin, Reason, Right, Usage, Wrapping};
+
 use crate::common::from_keys::{bytes, check_value, code, only_for, refused, wrappable};
 use crate::common::messages::cmac;
 use crate::common::tr31::{made, opened};
 use crate::common::{TestCluster, active, data, key};
-use polyclave_api::{BlockHeader, Mode, NewKey, Origin, Reason, Right, Usage, Wrapping};
 use polyclave_client::{Client, Error};
 
 /// A key that protects key blocks.

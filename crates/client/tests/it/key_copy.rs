@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
+
 use crate::common::from_keys::refused;
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, insist, key, nothing};
-use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
 use polyclave_client::{Client, Error, Result, Withdrawal};
 
 /// A copy for the same.

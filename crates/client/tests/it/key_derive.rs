@@ -2,15 +2,16 @@
 
 use std::time::Instant;
 
+use polyclave_api::{
+    BlockHeader, Derivation, KeyInfo, Mode, NewKey, Origin, Reason, Usage, Wrapping, usage_of,
+};
+
 use crate::common::from_keys::{
     COUNTING, DATA, KW, bytes, check_value, code, kek, only_for, refused, wrappable, wrapped_by_oracle,
 };
 use crate::common::messages::{cmac, gcm};
 use crate::common::oracle::Oracle;
 use crate::common::{TestCluster, active, data, key};
-use polyclave_api::{
-    BlockHeader, Derivation, KeyInfo, Mode, NewKey, Origin, Reason, Usage, Wrapping, usage_of,
-};
 use polyclave_client::{AeadDecryption, Client, Error};
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Derivation, Mode, NewKey, Origin, Reason, Right, Usage, Wrapping};
+
 use crate::common::from_keys::{
     COUNTING, DATA, KW, bytes, check_value, code, kek, only_for, refused, wrappable, wrapped_by_oracle,
 };
 use crate::common::messages::cmac;
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{Derivation, Mode, NewKey, Origin, Reason, Right, Usage, Wrapping};
 use polyclave_client::Error;
 
 #[test]

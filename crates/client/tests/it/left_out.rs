@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use polyclave_api::{Mode, NodeStatus, Reason, Right};
+use polyclave_store::StoredKey;
+
 use crate::common::messages::{cmac, gcm, seal, ungcm};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{Mode, NodeStatus, Reason, Right};
 use polyclave_client::{Client, Error};
 use polyclave_config::NodeDir;
-use polyclave_store::StoredKey;
 use polyclave_transport::Identity;
 
 type Told = Arc<Mutex<Vec<String>>>;

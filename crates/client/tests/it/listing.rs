@@ -1,8 +1,9 @@
 //! Lists of more keys than one message holds, and the limit of keys.
 
+use polyclave_api::{KEYS, KeyInfo, Mode, Operation, Origin, Reply, Request};
+
 use crate::common::fake::{FakeNode, Say};
 use crate::common::{TestCluster, key};
-use polyclave_api::{KEYS, KeyInfo, Mode, Operation, Origin, Reply, Request};
 use polyclave_config::NodeDir;
 use polyclave_protocol::PartySet;
 

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::Mode;
+
 use crate::common::messages::{gcm, ungcm};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::Mode;
 
 #[test]
 fn of_clients_that_make_a_key_of_one_name_one_succeeds_at_most_and_the_name_stays_usable() {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use polyclave_api::{
+    self as api, CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
+};
+
 use crate::common::fake::{FakeNode, Say};
 use crate::common::messages::{gcm, seal};
 use crate::common::raw::{Raw, request, use_of};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{
-    self as api, CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
-};
 use polyclave_client::{Client, Error};
 
 /// The longest that nodes wait for a client or each other here, and some time for a busy machine.

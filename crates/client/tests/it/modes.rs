@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use polyclave_api::{Mode, NewKey};
+
 use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm, ungcm_as};
 use crate::common::oracle::{Oracle, filled};
 use crate::common::vectors::{MODES, each_vector};
@@ -9,7 +11,6 @@ use crate::common::{TestCluster, data, key};
 use aes_gcm::aead::consts::U12;
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, KeyInit};
-use polyclave_api::{Mode, NewKey};
 use polyclave_client::{AeadDecryption, Error, HEAD, Padding};
 
 /// Around blocks, steps and chunks.

@@ -1,8 +1,9 @@
 //! A protocol that nothing above its own crate names is served by nodes: one folder, and one line of the catalogue.
 
+use polyclave_api::Mode;
+
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::Mode;
 use polyclave_protocol::catalog;
 use polyclave_protocol::testkit::additive;
 

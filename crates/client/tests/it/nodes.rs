@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{CHUNK, Mode};
+use polyclave_store::{Secret, Store};
+
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{CHUNK, Mode};
 use polyclave_client::Error;
 use polyclave_config::{Cluster, Consent, NodeDir};
 use polyclave_node::Running;
 use polyclave_protocol::Party;
-use polyclave_store::{Secret, Store};
 use polyclave_transport::Identity;
 
 fn connected(cluster: &TestCluster, node: usize, with: usize) -> bool {

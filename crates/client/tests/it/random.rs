@@ -1,7 +1,8 @@
 //! Random bytes from all nodes that answer.
 
-use crate::common::{TestCluster, active};
 use polyclave_api::{MOST_RANDOM, Right};
+
+use crate::common::{TestCluster, active};
 use polyclave_client::Error;
 
 #[test]

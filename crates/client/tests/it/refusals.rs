@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey, Reason, Right, Usage};
+
 use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
 use crate::common::{PATIENCE, TOGETHER, TestCluster, data, key, name_for};
-use polyclave_api::{Mode, NewKey, Reason, Right, Usage};
 use polyclave_client::{Client, Error, Padding, Result};
 use polyclave_config::NodeDir;
 

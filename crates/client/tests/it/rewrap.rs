@@ -3,12 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use polyclave_api::{Mode, NewKey, Reason, Right, Usage, VersionState, Wrapping};
+
 use crate::common::from_keys::{kek, only_for, refused, wrapped_by_oracle};
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, data, insist, key};
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit};
-use polyclave_api::{Mode, NewKey, Reason, Right, Usage, VersionState, Wrapping};
 use polyclave_client::{AeadDecryption, Client, Error, Result};
 
 const OLD: [u8; 16] = [0x51; 16];

@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use polyclave_api::{Mode, NewKey};
+use polyclave_store::{Secret, restore};
+
 use crate::common::active::start_cheating;
 use crate::common::messages::{ctr, gcm};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
 use polyclave_config::NodeDir;
 use polyclave_node::admin::{Instruction, order};
 use polyclave_node::{Cheat, Running};
 use polyclave_protocol::{Party, PartySet};
-use polyclave_store::{Secret, restore};
 
 /// Longer than it takes to be let in, or refused.
 const POLL_INTERVAL: Duration = Duration::from_secs(3);

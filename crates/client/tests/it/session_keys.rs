@@ -2,11 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Reason};
+use polyclave_store::{KeyState, Which};
+
 use crate::common::from_keys::refused;
 use crate::common::messages::{gcm, open, seal};
 use crate::common::{TestCluster, insist, key};
-use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Reason};
-use polyclave_store::{KeyState, Which};
 
 fn session(name: &str, seconds: u32) -> NewKey {
     NewKey { lifetime: Lifetime::Session { seconds }, ..key(name, "aes-128", &[Mode::Gcm]) }

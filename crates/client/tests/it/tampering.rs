@@ -1,8 +1,9 @@
 //! A sealed file or a GCM message that was changed anywhere, in any way, does not open.
 
+use polyclave_api::{CHUNK, Mode, Reason};
+
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, data, key};
-use polyclave_api::{CHUNK, Mode, Reason};
 use polyclave_client::{Client, Error, HEAD};
 
 /// A chunk with its tag.

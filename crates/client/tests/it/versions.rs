@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use polyclave_api::{Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
+use polyclave_store::{KeyState, StoredKey, Which};
+
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, key, nothing};
-use polyclave_api::{Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
 use polyclave_client::{Error, Result, Withdrawal};
-use polyclave_store::{KeyState, StoredKey, Which};
 
 /// The refusal of nodes that a request met.
 fn refused<T: std::fmt::Debug>(outcome: Result<T>, why: &str) {

@@ -1,8 +1,9 @@
 //! What a key goes through in years, under every kind of protocol: versions, fresh shares, a node that comes back from its backup.
 
+use polyclave_api::Mode;
+
 use crate::common::messages::{gcm, ungcm};
 use crate::common::{TestCluster, insist, key};
-use polyclave_api::Mode;
 use polyclave_client::Client;
 
 /// Something encrypted under the current versions of both keys.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use polyclave_api::{Reason, Refusal, Reply};
+
 use crate::common::fake::{FakeNode, Say};
 use crate::common::messages::seal;
 use crate::common::{TestCluster, nothing};
-use polyclave_api::{Reason, Refusal, Reply};
 use polyclave_client::Error;
 use polyclave_transport::Identity;
 

@@ -1,7 +1,8 @@
 use std::path::Path;
 
-use super::*;
 use polyclave_api::Right;
+
+use super::*;
 
 const TOKEN: &str = "some token";
 

@@ -16,11 +16,11 @@
 
 use polyclave_api::{About, Approval, NamedKey, Operation, Reason, Refusal, Request, Statement, Subject};
 use polyclave_config::{Asked, Moment, NodeOperation};
+use polyclave_store::{ApprovedReshare, KeyState, Store};
 use polyclave_transport::CertificateDer;
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
-use polyclave_store::{ApprovedReshare, KeyState, Store};
 
 /// How far in the future an approval may end, in seconds.
 const LONGEST: u64 = 31 * 24 * 60 * 60;

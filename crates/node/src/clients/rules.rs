@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard};
 use polyclave_api::{Reason, Refusal, Right};
 use polyclave_config::{Asked, ClientPolicy, ClientRule, Demand, Grant, Judgement, Moment, Rule};
+use polyclave_store::Store;
 use polyclave_transport::CertificateDer;
 
 use crate::Result;
@@ -14,7 +15,6 @@ use crate::clients::rates::Rates;
 use crate::error::system;
 use crate::operator::audit::Event;
 use crate::operator::logbook::Logbook;
-use polyclave_store::Store;
 
 /// The client that asks.
 pub(crate) struct Client {

@@ -5,6 +5,7 @@
 
 use polyclave_api::Subject;
 use polyclave_config::{ClientPolicy, NodeDir, NodeOperation};
+use polyclave_store::Store;
 
 use crate::Result;
 use crate::clients::approvals::{Approved, Desk};
@@ -12,7 +13,6 @@ use crate::clients::rules::Rules;
 use crate::core::Core;
 use crate::error::system;
 use crate::operator::audit::Event;
-use polyclave_store::Store;
 
 /// Takes changed rules while the node runs, or says why not; then the rules in force stay.
 pub(crate) fn take(core: &Core, dir: &NodeDir, policy: ClientPolicy) {

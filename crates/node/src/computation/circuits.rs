@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use polyclave_api::{Reason, Refusal};
+
 use crate::Result;
 use crate::computation::block_circuits::BlockCircuits;
 use crate::computation::key_circuits::{KeyCircuits, key_port};
-use polyclave_api::{Reason, Refusal};
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, Port, compile_with_views};
 use polyclave_cipher::{catalog, compile, modes};
 use polyclave_protocol::Error;

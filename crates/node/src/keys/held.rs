@@ -7,13 +7,13 @@ use polyclave_api::{
     key_of_component,
 };
 use polyclave_config::Asked;
+use polyclave_store::{KeyState, Store, StoreError, StoredKey, Which};
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
 use crate::keys::key::Shares;
 use crate::keys::names::{Names, Taken};
 use crate::local::ALL_RIGHTS;
-use polyclave_store::{KeyState, Store, StoreError, StoredKey, Which};
 
 /// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key at least.
 const MOST_PAGE: usize = 2 * CHUNK;
@@ -355,8 +355,9 @@ impl Keys {
 mod tests {
     use polyclave_api::{Mode, Origin};
 
-    use super::*;
     use polyclave_store::testing::{Disk, component, in_memory, key, reopen};
+
+    use super::*;
 
     /// What a node stores of a key from its conversation: `store_everywhere` in `requests/conversation/keys.rs` without the other nodes.
     fn made(store: &Store, key: &StoredKey, components: &[StoredKey]) {

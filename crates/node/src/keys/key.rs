@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::Result;
 use polyclave_api::{KeyInfo, Mode, NewKey, Usage};
+
+use crate::Result;
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::ghash::GhashKey;

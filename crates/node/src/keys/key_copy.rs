@@ -8,9 +8,9 @@
 //! pay from one *account* (`store/src/accounts.rs`), under budgets of which that of the copy is at most that of the key.
 
 use polyclave_api::{KeyInfo, NewKey, Reason, Refusal, VersionState};
+use polyclave_store::StoredKey;
 
 use crate::keys::key::{Shares, shares_for};
-use polyclave_store::StoredKey;
 
 /// Whether a copy of a key may be made with these properties. The error says why not.
 pub(crate) fn may_be_made(of: &KeyInfo, new: &NewKey) -> Result<(), String> {

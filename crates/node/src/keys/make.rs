@@ -5,11 +5,12 @@
 //! key under it, the same to every node. So no client can make nodes hold a sharing of a wrong degree. A sealed key: every node shares the part
 //! that was sealed to it, and the key is the sum, as in generation.
 
-use crate::Result;
 use polyclave_api::key_block::Version;
 use polyclave_api::{
     Lifetime, MOST_ATTRIBUTES, MOST_LABEL, MOST_SESSION, Mode, NewKey, Usage, why_apart, why_usages_apart,
 };
+
+use crate::Result;
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, compile_with_views};
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::evaluate::release;

@@ -28,6 +28,7 @@ use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{Stream, hello};
 use polyclave_protocol::stock::Kind;
+use polyclave_store::{AskedLot, DeliveredLot, LotRequest, LotState, StoreError, WantedLot};
 use polyclave_transport::TlsNet;
 use zeroize::Zeroizing;
 
@@ -39,7 +40,6 @@ use crate::material::stock::MOST_BYTES_AT_ONCE;
 use crate::material::stock::fill::{Run, make_on_streams};
 use crate::material::strategy::Preparation;
 use crate::peers::exchange::tell_all;
-use polyclave_store::{AskedLot, DeliveredLot, LotRequest, LotState, StoreError, WantedLot};
 
 /// How long a worker waits for a lot. The makers may be busy with those of other cliques.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 100 });

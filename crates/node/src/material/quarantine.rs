@@ -29,13 +29,13 @@
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party};
+use polyclave_store::{Quarantine, Store, StoreError};
 
 use crate::error::system;
 use crate::material::state::Material;
 use crate::operator::audit::Event;
 use crate::operator::clock::now;
 use crate::operator::logbook::Logbook;
-use polyclave_store::{Quarantine, Store, StoreError};
 
 /// What operators have to do.
 pub(crate) const REMEDY: &str = "find out which machine was altered; when all are sound, order fresh common secrets at every \

@@ -74,6 +74,7 @@ use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{AgreedSession, hello};
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_store::{HeldKey, Store, StoreError};
 use polyclave_transport::TlsNet;
 
 use crate::Result;
@@ -90,7 +91,6 @@ use carrying::carry_over;
 use common::{Held, common_keys};
 use gate::Drained;
 pub(crate) use gate::HeldOff;
-use polyclave_store::{HeldKey, Store, StoreError};
 use standing::{Course, Standing, course};
 
 /// How many keys the nodes carry over together: these are in memory.

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::Result;
 use polyclave_api::{Reason, Refusal};
+
+use crate::Result;
 use polyclave_protocol::any::AnySetup;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;

@@ -8,6 +8,7 @@ use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::stock::Levels;
+use polyclave_store::{Quarantine, Store};
 
 use crate::Result;
 use crate::error::system;
@@ -22,7 +23,6 @@ use crate::operator::logbook::Logbook;
 use crate::peers::network::Network;
 use crate::peers::orders::State;
 use crate::threads::Threads;
-use polyclave_store::{Quarantine, Store};
 
 /// The parts of the node that make material.
 pub(crate) struct Means {

@@ -54,6 +54,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_store::Store;
 use zeroize::Zeroizing;
 
 use crate::Result;
@@ -62,7 +63,6 @@ use choice::held;
 use claiming::{ByProposer, ByQuorum, Claiming};
 use claims::Range;
 use lot::{Lot, Standing};
-use polyclave_store::Store;
 
 /// The most that one run makes at a time: one step of progress.
 pub(crate) const MOST_BYTES_AT_ONCE: usize = 64 << 20;

@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use polyclave_api::Refusal;
 use polyclave_config::Duty;
+use polyclave_store::{Store, StoreError};
 
 use crate::error::of_store;
 use crate::material::rotation;
 use crate::material::state::Material;
-use polyclave_store::{Store, StoreError};
 
 /// What a worker that is not the first waits for when it starts.
 pub(crate) const NO_SECRETS: &str =

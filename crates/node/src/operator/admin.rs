@@ -17,6 +17,7 @@ use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
+use polyclave_store::{Secret, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -30,7 +31,6 @@ use crate::material::rotation;
 use crate::operator::audit::{BEGUN, Event, Gap};
 pub use crate::operator::logbook::renew_audit;
 use crate::operator::logbook::{note_end, open_log};
-use polyclave_store::{Secret, Store, StoreError};
 pub(crate) use socket::Socket;
 use socket::ask;
 pub use status::Status;

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 
 use polyclave_config::NodeDir;
+use polyclave_store::{Secret, Store};
 use serde_json::Value;
 
 use super::audit::{Verified, open_files, verify};
 use crate::Result;
 use crate::error::system;
-use polyclave_store::{Secret, Store};
 
 /// Operations that compute blocks of the key that their line names.
 const USES: [&str; 4] = ["encrypt", "decrypt", "mac", "tokenize"];

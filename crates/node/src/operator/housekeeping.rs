@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use polyclave_api::Refusal;
 use polyclave_config::{NodeDir, NodeOperation};
+use polyclave_store::Store;
 
 use crate::clients::taking;
 use crate::core::Core;
@@ -18,7 +19,6 @@ use crate::operator::certificates::Watch;
 use crate::operator::clock::{Dates, now};
 use crate::requests::channels::PING_EVERY;
 use crate::threads::POLL_INTERVAL;
-use polyclave_store::Store;
 
 /// The pause before something is tried again for which the disk may lack room.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);

@@ -15,10 +15,11 @@ use polyclave_api::{Reason, Refusal};
 pub use offline::renew_audit;
 pub(crate) use offline::{note_end, open_log};
 
+use polyclave_store::Store;
+
 use crate::Result;
 use crate::error::system;
 use crate::operator::audit::{AuditLog, Event, Gap, Head};
-use polyclave_store::Store;
 
 /// The audit log of a node, if it keeps one.
 pub(crate) struct Logbook {

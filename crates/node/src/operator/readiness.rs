@@ -3,9 +3,9 @@
 use std::time::SystemTime;
 
 use polyclave_protocol::service::ServiceConfig;
+use polyclave_store::StoreError;
 
 use crate::core::Core;
-use polyclave_store::StoreError;
 
 impl Core {
     /// Whether requests can be served now.

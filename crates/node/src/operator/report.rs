@@ -9,6 +9,7 @@ use polyclave_api::{
     AuditEnd, CertificateDate, KeyBudget, KeyCount, KeyEnd, KeyInfo, KeysReport, MOST_REPORTED_CERTIFICATES,
     MOST_REPORTED_KEYS, Refusal, Reply, Report, VersionState,
 };
+use polyclave_store::Store;
 
 use crate::clients::rules::Client;
 use crate::core::Core;
@@ -16,7 +17,6 @@ use crate::keys::states::state_at;
 use crate::operator::certificates::{self, CertificateEnd, Holder};
 use crate::operator::clock::now;
 use crate::requests::asked::asked;
-use polyclave_store::Store;
 
 /// How long what takes long is kept.
 const KEEP: Duration = Duration::from_secs(5);

@@ -9,6 +9,7 @@ use polyclave_config::{ClientDir, NodeDir, StockSettings};
 use polyclave_transport::{Identity, Limits, Mesh, Node};
 
 use polyclave_protocol::Party;
+use polyclave_store::{Secret, Store};
 use polyclave_transport::TlsNet;
 
 use super::orders::{Beat, Greeting, Order, State, control_stream};
@@ -16,7 +17,6 @@ use super::registry::BEAT_EVERY;
 use crate::Running;
 use crate::local::create;
 use crate::operator::admin::{Answer, Instruction, order};
-use polyclave_store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 

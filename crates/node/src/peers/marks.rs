@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::{Party, PartySet};
+use polyclave_store::{Mark, Past, Store};
 
 use crate::error::{of_store, system};
 use crate::members::Members;
@@ -24,7 +25,6 @@ use crate::operator::clock::now;
 use crate::peers::network::Network;
 use crate::peers::orders::{Beat, State};
 use crate::{Conduct, Result};
-use polyclave_store::{Mark, Past, Store};
 
 /// How long to wait until connected peers hold a mark.
 const HOLD: Duration = Duration::from_secs(6);

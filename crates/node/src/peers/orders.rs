@@ -11,11 +11,11 @@ mod fuzz;
 
 use polyclave_api as api;
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_store::{Mark, Past};
 use polyclave_transport::TlsNet;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use polyclave_store::{Mark, Past};
 
 /// Kinds of material that a beat has a level for; no scheme has more.
 pub(super) const KINDS: usize = 8;

@@ -11,6 +11,7 @@ use polyclave_api::{
 };
 use polyclave_cipher::{Cipher, modes, parity};
 use polyclave_config::Asked;
+use polyclave_store::{KeyState, StoredKey};
 
 use crate::clients::rules::Client;
 use crate::keys::make::check_new_key;
@@ -18,7 +19,6 @@ use crate::keys::names::Taken;
 use crate::operator::clock::now;
 use crate::requests::plan::refuse_unchecked;
 use crate::requests::service::Service;
-use polyclave_store::{KeyState, StoredKey};
 
 /// A component that a client gives.
 pub(crate) struct GivenComponent {

@@ -16,6 +16,7 @@ use polyclave_api::{
 use polyclave_cipher::Cipher;
 use polyclave_config::Asked;
 use polyclave_protocol::service::ServiceConfig;
+use polyclave_store::StoredKey;
 
 use crate::clients::approvals::Approved;
 use crate::clients::rules::Client;
@@ -28,7 +29,6 @@ use crate::requests::conversation::Description;
 use crate::requests::pending::Ticket;
 use crate::requests::sealed::SealedKey;
 use crate::requests::service::Service;
-use polyclave_store::StoredKey;
 
 pub(super) use refusals::refuse_unchecked;
 

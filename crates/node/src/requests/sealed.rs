@@ -16,11 +16,11 @@
 use polyclave_api::{CheckKind, KeyCheck, Lifetime, NewKey, Reason, Refusal, SealedImport};
 use polyclave_cipher::{Cipher, modes};
 use polyclave_config::{Moment, open_import};
+use polyclave_store::KeyState;
 use zeroize::Zeroizing;
 
 use crate::error::of_store;
 use crate::requests::service::Service;
-use polyclave_store::KeyState;
 
 /// How often nodes begin to make a key of one file. More than one, because an attempt can be interrupted.
 const MOST_TRIES: u8 = 8;

@@ -17,6 +17,7 @@ use crate::keys::held::Keys;
 use crate::material::state::Material;
 use crate::members::Members;
 use crate::peers::marks::Marks;
+use polyclave_store::Store;
 use polyclave_transport::Identity;
 
 use crate::peers::network::Network;
@@ -25,7 +26,6 @@ use crate::requests::memory::Memory;
 use crate::requests::pending::PendingRequests;
 use crate::requests::strategy::RequestStrategy;
 use crate::threads::Threads;
-use polyclave_store::Store;
 
 /// The parts that serve requests.
 pub(crate) struct Service {

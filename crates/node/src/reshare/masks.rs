@@ -23,6 +23,7 @@ use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::{Error, Party};
+use polyclave_store::{MovedKey, StoreError};
 
 use super::Node;
 use super::moving::NewSide;
@@ -35,7 +36,6 @@ use crate::error::system;
 use crate::keys::key::{RAW, ROUND_KEYS, SECOND};
 use crate::material::quarantine::{Failure, refuse_guessed};
 use crate::operator::clock::now;
-use polyclave_store::{MovedKey, StoreError};
 
 /// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in memory, up to 2 MB a key. Each new node makes
 /// it with every other one. Nodes that have no part in a step hear nothing meanwhile and wait for [`IDLE`](super::IDLE) at most, and the next try would

@@ -18,6 +18,7 @@ use polyclave_protocol::release::Released;
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_store::MovedKey;
 use zeroize::Zeroizing;
 
 use super::offers::CommonKeys;
@@ -29,7 +30,6 @@ use crate::computation::circuits::Library;
 use crate::computation::pieces::run;
 use crate::error::system;
 use crate::keys::key::{ROUND_KEYS, SECOND};
-use polyclave_store::MovedKey;
 
 /// A new node's side of the new cluster.
 pub(super) struct NewSide {

@@ -20,6 +20,7 @@ use polyclave_api::{KeyInfo, NewKey};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ServiceConfig, Stored};
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_store::{Ciphers, KeyState, MovedKey, Store};
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Plan, Way};
@@ -27,7 +28,6 @@ use crate::Result;
 use crate::error::system;
 use crate::keys::key::{HASH_KEY, RAW, ROUND_KEYS, SECOND, Shares};
 use crate::peers::exchange::tell_all;
-use polyclave_store::{Ciphers, KeyState, MovedKey, Store};
 
 /// The most bytes of what one node tells.
 const MOST_BYTES: u64 = 256 << 20;

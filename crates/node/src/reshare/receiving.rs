@@ -14,6 +14,7 @@ use polyclave_protocol::handover::{Arrived, Shape};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
 use polyclave_protocol::service::ServiceSession;
+use polyclave_store::MovedKey;
 
 use super::masks::Batch;
 use super::moving::{evaluated_on_zeros, opened_check_values, refuse_wrong_check_value};
@@ -21,7 +22,6 @@ use super::offers::Common;
 use crate::Result;
 use crate::computation::circuits::{Circuits, Library};
 use crate::keys::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, needs_subkeys, only_itself};
-use polyclave_store::MovedKey;
 
 /// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher that takes a tweak has the last one
 /// only.

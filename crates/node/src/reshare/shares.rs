@@ -6,6 +6,7 @@ use polyclave_protocol::service::Stored;
 use polyclave_protocol::session::Stream;
 use polyclave_protocol::shamir::reshare::{Fault, Move, Shapes};
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_store::MovedKey;
 use zeroize::Zeroizing;
 
 use super::Node;
@@ -14,7 +15,6 @@ use super::plan::Role;
 use crate::Result;
 use crate::error::system;
 use crate::keys::key::Shares;
-use polyclave_store::MovedKey;
 
 /// How many keys move together: these are in memory.
 pub(super) const KEYS_AT_ONCE: usize = 128;

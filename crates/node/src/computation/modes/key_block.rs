@@ -8,6 +8,7 @@ use polyclave_cipher::Cipher;
 use polyclave_cipher::key_block::plaintext_bytes;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
+use polyclave_store::StoredKey;
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
@@ -15,7 +16,6 @@ use crate::computation::pieces::run;
 use crate::keys::held::unreadable;
 use crate::keys::key::raw_key;
 use crate::keys::key_block::{BlockKeys, blocks};
-use polyclave_store::StoredKey;
 
 /// Wraps one key, once.
 pub(crate) struct WrapBlock {

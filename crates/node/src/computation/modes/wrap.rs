@@ -6,6 +6,7 @@ use polyclave_api::{Refusal, Step, Wrapping};
 use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
+use polyclave_store::StoredKey;
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
@@ -13,7 +14,6 @@ use crate::computation::key_circuits::padding;
 use crate::computation::pieces::run;
 use crate::keys::held::unreadable;
 use crate::keys::key::raw_key;
-use polyclave_store::StoredKey;
 
 /// Wraps one key, once.
 pub(crate) struct Wrap {

@@ -4,10 +4,10 @@ use std::thread;
 
 use polyclave_harness::postgres::Postgres as TestServer;
 use polyclave_protocol::mesh::mesh;
-
-use super::*;
 use polyclave_store::testing::{at_server, secret};
 use polyclave_store::{Store, StoreError};
+
+use super::*;
 
 const WANTED: WantedLot = WantedLot { id: [1; 16], setup: [2; 32], kind: 0, count: 3 };
 

@@ -11,6 +11,7 @@ use polyclave_config::{ClientDir, NodeDir, NodeSettings};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::{EARLIER_CHECK, Error, GuessGuard, Party};
+use polyclave_store::{Secret, Store, StoreError};
 
 use super::renewing::{Fault, Place, Renewing};
 use super::{Wanted, join_fill};
@@ -20,7 +21,6 @@ use crate::cheat::{Cheat, HELLOS_LEFT};
 use crate::local::{Local, create};
 use crate::material::{epoch, rotation};
 use crate::operator::admin::{Answer, Instruction, Status, order};
-use polyclave_store::{Secret, Store, StoreError};
 
 const NODES: usize = 3;
 /// Long enough for a machine that is busy.

@@ -4,6 +4,7 @@ use polyclave_protocol::Error;
 use polyclave_protocol::any::AnySetup;
 use polyclave_protocol::service::{Carried, ServiceConfig, Stored};
 use polyclave_protocol::session::AgreedSession;
+use polyclave_store::{CarriedKey, HeldKey, Store, Which};
 use polyclave_transport::TlsNet;
 
 use super::give_up;
@@ -11,7 +12,6 @@ use crate::Result;
 use crate::error::system;
 use crate::keys::key::{HASH_KEY, Shares};
 use crate::material::state::Material;
-use polyclave_store::{CarriedKey, HeldKey, Store, Which};
 
 /// How many keys an error names.
 const MOST_NAMED: usize = 5;

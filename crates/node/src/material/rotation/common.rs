@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use polyclave_api as api;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party};
+use polyclave_store::{HeldKey, KeyState, Store};
 use polyclave_transport::TlsNet;
 
 use super::compare;
 use crate::Result;
 use crate::error::system;
 use crate::peers::exchange::tell_all;
-use polyclave_store::{HeldKey, KeyState, Store};
 
 /// The most keys that a node accepts in another node's list.
 const MOST_KEYS: usize = 1 << 20;

@@ -6,11 +6,11 @@ use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
 use polyclave_protocol::catalog;
+use polyclave_store::{HeldKey, Secret, Store};
 
 use crate::Running;
 use crate::local::{Local, create};
 use crate::operator::admin::{Answer, Instruction, Status, order};
-use polyclave_store::{HeldKey, Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -94,9 +94,10 @@ mod tests {
     use polyclave_protocol::mesh::mesh;
     use polyclave_protocol::stock::{Levels, Purpose};
 
+    use polyclave_store::{Secret, Store};
+
     use super::*;
     use crate::material::target::targets;
-    use polyclave_store::{Secret, Store};
 
     const KIND: Kind =
         Kind { name: "tables of 8 bits", purpose: Purpose::Tables(8), item_bytes: 3, per_block: 160 };

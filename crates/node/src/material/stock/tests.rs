@@ -12,10 +12,10 @@ use polyclave_protocol::EARLIER_CHECK;
 use polyclave_protocol::mesh::{mesh, run_parties};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 use polyclave_protocol::stock::Purpose;
+use polyclave_store::testing::{Disk, in_memory, reopen};
 
 use super::fill::Run;
 use super::*;
-use polyclave_store::testing::{Disk, in_memory, reopen};
 
 const EPOCH: [u8; 32] = [1; 32];
 const KIND: Kind = Kind { name: "triples", purpose: Purpose::All, item_bytes: 16, per_block: 16 };

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use polyclave_api::StockLevel;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
+use polyclave_store::Quarantine;
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
 use crate::operator::certificates::{self, CertificateEnd};
-use polyclave_store::Quarantine;
 
 /// The status of a running node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

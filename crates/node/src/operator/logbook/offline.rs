@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use polyclave_config::NodeDir;
+use polyclave_store::{Secret, Store};
 
 use crate::Result;
 use crate::error::system;
 use crate::operator::audit::{AuditLog, Event, set_aside};
 use crate::operator::clock::now;
-use polyclave_store::{Secret, Store};
 
 /// Opens the audit log of a node for writing. `store` is the node's store, and nothing has changed it since it was opened: each change would hide
 /// one that it lacks.

@@ -8,14 +8,14 @@ use polyclave_api::{Mode, NewKey, Right};
 use polyclave_client::{Client, Error};
 use polyclave_config::{ClientCard, ClientDir, NodeDir, NodeSettings, WhenUnwritable};
 use polyclave_harness::postgres::Postgres;
+use polyclave_store::testing::key;
+use polyclave_store::{Secret, Store};
 use polyclave_transport::Identity;
 
 use crate::Running;
 use crate::local::{Local, create};
 use crate::operator::audit::{Event, Gap, testing, verify};
 use crate::operator::logbook::{Logbook, open_log, renew_audit};
-use polyclave_store::testing::key;
-use polyclave_store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -1,9 +1,9 @@
 //! Fuzz targets: foreign bytes in place of what nodes tell each other on control streams.
 
 use polyclave_harness::{fuzz, within_memory};
+use polyclave_store::Start;
 
 use super::*;
-use polyclave_store::Start;
 
 const PEER: Party = Party(1);
 

@@ -4,6 +4,7 @@ use polyclave_api::key_block::KeyBlock;
 use polyclave_api::{Derivation, KeyInfo, Reason, Refusal, Wrapping};
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::protocol::Session;
+use polyclave_store::StoredKey;
 
 use super::Serving;
 use crate::computation::circuits::Circuits;
@@ -12,7 +13,6 @@ use crate::error::of_store;
 use crate::keys::unwrap::unauthentic;
 use crate::keys::{derive, key_block, unwrap};
 use crate::requests::agreement::agree;
-use polyclave_store::StoredKey;
 
 impl Serving<'_, '_> {
     /// Notes of which cipher the keys are that are derived from a key. Nothing is computed unless all nodes have noted the same.

@@ -8,6 +8,7 @@ use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
 use polyclave_protocol::service::{ELEMENT_BYTES, ServiceSession};
+use polyclave_store::KeyState;
 
 use super::Serving;
 use crate::Result;
@@ -18,7 +19,6 @@ use crate::keys::key::Shares;
 use crate::keys::make::{expand, generate};
 use crate::operator::clock::now;
 use crate::requests::agreement::agree;
-use polyclave_store::KeyState;
 
 impl Serving<'_, '_> {
     /// A key that is pending at this node is complete if it is announced at a node with the same id (which the nodes compared), or if all

@@ -8,6 +8,7 @@ use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Session};
+use polyclave_store::StoredKey;
 
 use super::Serving;
 use crate::computation::Computation;
@@ -16,7 +17,6 @@ use crate::computation::modes::{Answer, Mode, StepError};
 use crate::computation::progress::Progress;
 use crate::keys::held::unreadable;
 use crate::keys::key::{ExpandedKey, Shares};
-use polyclave_store::StoredKey;
 
 impl Serving<'_, '_> {
     /// A stored key, ready for computing.

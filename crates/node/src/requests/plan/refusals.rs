@@ -6,13 +6,13 @@ use polyclave_api::{self as api, KeyInfo, KeyVersion, NewKey, Reason, Refusal, R
 use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
+use polyclave_store::StoredKey;
 
 use crate::clients::rules::Client;
 use crate::computation::key_circuits::padding;
 use crate::keys::states::refuse_retired;
 use crate::operator::clock::now;
 use crate::requests::service::Service;
-use polyclave_store::StoredKey;
 
 pub(super) fn key_refusal(told: String) -> Refusal {
     Refusal::new(Reason::Key, told)

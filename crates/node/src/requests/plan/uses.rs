@@ -6,6 +6,7 @@ use polyclave_api::{
     self as api, BlockHeader, Derivation, KeyInfo, KeyVersion, NewKey, Refusal, Rewrapped, Right, Use,
     Wrapping, why_apart,
 };
+use polyclave_store::StoredKey;
 
 use super::refusals::{
     key_for, key_refusal, not_for_this, refuse_key_of_blocks, refuse_other_usage, refuse_state,
@@ -20,7 +21,6 @@ use crate::computation::modes::wrap::Wrap;
 use crate::computation::modes::{envelope, machine, needs};
 use crate::keys::key_block;
 use crate::requests::service::Service;
-use polyclave_store::StoredKey;
 
 impl Draft<'_> {
     pub(super) fn use_key(&self, key: &str, id: Option<&[u8; 16]>, how: &Use) -> Result<Task, Refusal> {

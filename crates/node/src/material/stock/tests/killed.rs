@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::io;
 
 use polyclave_protocol::mesh::Mesh;
+use polyclave_store::testing::{reopen, secret};
 use redb::StorageBackend;
 
 use super::*;
-use polyclave_store::testing::{reopen, secret};
 
 const NODES: usize = 3;
 /// Items that the sessions of a life take, one after the other, from two lots of 64.
