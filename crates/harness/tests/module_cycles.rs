@@ -1,0 +1,225 @@
+//! Which top-level modules of a crate import each other in a circle, computed from the sources. A circle cannot be read, tested or moved in
+//! parts. So none may grow and none may begin: [`KNOWN`] is what is left, and this test fails when it says too much, too.
+//!
+//! Code of tests does not count: modules behind `#[cfg(test)]` at the end of a file, and files `tests.rs`, `testing.rs` and `fuzz.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The circles that are left, by crate.
+const KNOWN: &[(&str, &[&str])] = &[
+    ("cli", &["files", "source"]),
+    ("cli", &["approval", "client", "cluster", "node"]),
+    ("client", &["approval", "client", "conversation", "strategy", "versions"]),
+    ("client", &["begun", "known"]),
+    ("lab", &["bench", "child", "job", "launch"]),
+    ("node", &["clients", "computation", "core", "keys", "material", "operator", "peers", "requests"]),
+    ("pkcs11", &["encryption", "gcm", "macs", "messages", "session"]),
+    ("protocol", &["commitment", "session"]),
+    (
+        "protocol",
+        &[
+            "any",
+            "catalog",
+            "descriptor",
+            "elements",
+            "garbled",
+            "lut",
+            "mascot",
+            "masking",
+            "replicated",
+            "service",
+            "shamir",
+            "spdz",
+            "testkit",
+            "tinyot",
+            "tinytable",
+        ],
+    ),
+    (
+        "store",
+        &[
+            "audit_head",
+            "checks",
+            "deletions",
+            "engine",
+            "erase",
+            "head",
+            "incarnation",
+            "keys",
+            "mark",
+            "quarantine",
+            "rotation",
+            "sessions",
+            "setup",
+            "versions",
+            "worker",
+        ],
+    ),
+    ("transport", &["mesh", "net", "session"]),
+];
+
+/// Which module imports which.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+#[test]
+fn no_modules_import_each_other_in_a_circle_besides_those_that_are_known() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found: BTreeSet<(String, Vec<String>)> = BTreeSet::new();
+    for entry in fs::read_dir(crates).expect("crates").flatten() {
+        let source = entry.path().join("src");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if source.is_dir() {
+            found.extend(circles(&imports(&source)).into_iter().map(|circle| (name.clone(), circle)));
+        }
+    }
+    let known = KNOWN
+        .iter()
+        .map(|(name, circle)| (name.to_string(), circle.iter().map(ToString::to_string).collect::<Vec<_>>()));
+    let known: BTreeSet<_> = known.collect();
+    let new: Vec<_> = found.difference(&known).collect();
+    let gone: Vec<_> = known.difference(&found).collect();
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "new circles, or known ones that changed: {new:#?}\nno longer there, so take them from KNOWN: {gone:#?}"
+    );
+}
+
+#[test]
+fn a_circle_is_found_in_imports_of_every_form() {
+    let source = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = source.path().join(name);
+        fs::create_dir_all(path.parent().expect("in it")).expect("made");
+        fs::write(path, text).expect("written");
+    };
+    write("lib.rs", "mod a; mod b; mod c; mod d;");
+    write("a.rs", "use crate::{Error, b::{c, d}};\n");
+    write("b/deep.rs", "fn f() { crate::c::g() }\n");
+    write("c.rs", "use super::a::x;\n// use crate::d;\n#[cfg(test)]\nmod tests {\n    use crate::d;\n}\n");
+    write("d.rs", "use crate::a;\n");
+    assert_eq!(circles(&imports(source.path())), [["a", "b", "c"]]);
+}
+
+/// What the top-level modules of a crate import of each other.
+fn imports(source: &Path) -> Imports {
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let modules: BTreeSet<String> = children(source).iter().filter_map(|path| stem(path)).collect();
+    let mut imports = Imports::new();
+    for module in modules.iter().filter(|module| !["lib", "main", "bin", "fuzz"].contains(&module.as_str())) {
+        let file = source.join(format!("{module}.rs"));
+        let mut named = BTreeSet::new();
+        if let Ok(text) = fs::read_to_string(&file) {
+            named.extend(names_after(&code(&text), &["crate::", "super::"]));
+        }
+        for nested in files(&source.join(module)) {
+            let text = fs::read_to_string(&nested).expect("a source");
+            named.extend(names_after(&code(&text), &["crate::"]));
+        }
+        named.retain(|name| name != module && modules.contains(name));
+        imports.insert(module.clone(), named);
+    }
+    imports
+}
+
+fn children(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// The sources in a directory and below it, without those of tests.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in children(dir) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && name != "tests" {
+            found.extend(files(&path));
+        } else if name.ends_with(".rs") && !["tests.rs", "testing.rs", "fuzz.rs"].contains(&name.as_str()) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// A source without comments, and without the tests at its end.
+fn code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod ").unwrap_or(text.len());
+    text[..end].lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// The first name of each path that begins with one of these prefixes; of each path in braces, too.
+fn names_after(code: &str, prefixes: &[&str]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for prefix in prefixes {
+        for (at, _) in code.match_indices(prefix) {
+            let is_whole_word =
+                !code[..at].ends_with(|before: char| before.is_alphanumeric() || "_:$".contains(before));
+            if !is_whole_word {
+                continue;
+            }
+            let rest = &code[at + prefix.len()..];
+            match rest.strip_prefix('{') {
+                None => names.insert(first_name(rest)),
+                Some(list) => {
+                    names.extend(listed(list).iter().map(|path| first_name(path)));
+                    true
+                }
+            };
+        }
+    }
+    names
+}
+
+/// The paths of a list up to its closing brace.
+fn listed(list: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut paths) = (0, 0, Vec::new());
+    for (at, character) in list.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => {
+                paths.push(&list[start..at]);
+                return paths;
+            }
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                paths.push(&list[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    paths
+}
+
+fn first_name(path: &str) -> String {
+    path.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// The largest sets of modules that reach each other, each in the order of its names.
+fn circles(imports: &Imports) -> Vec<Vec<String>> {
+    let reached: BTreeMap<&String, BTreeSet<&String>> =
+        imports.keys().map(|module| (module, reached_from(module, imports))).collect();
+    let mut circles = BTreeSet::new();
+    for (module, reaches) in &reached {
+        let circle: Vec<String> =
+            reaches.iter().filter(|other| reached[*other].contains(module)).map(|o| o.to_string()).collect();
+        if circle.len() > 1 {
+            circles.insert(circle);
+        }
+    }
+    circles.into_iter().collect()
+}
+
+fn reached_from<'i>(module: &String, imports: &'i Imports) -> BTreeSet<&'i String> {
+    let (mut reached, mut next) = (BTreeSet::new(), vec![module]);
+    while let Some(from) = next.pop() {
+        for to in imports.get(from).into_iter().flatten() {
+            if reached.insert(to) {
+                next.push(to);
+            }
+        }
+    }
+    // What nothing leads to, such as a module without imports, is in no circle.
+    reached.retain(|name| imports.contains_key(*name));
+    reached
+}
