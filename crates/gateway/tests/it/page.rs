@@ -349,3 +349,18 @@ fn so_many_look_at_once_and_a_watcher_is_two_lines_in_the_audit_log() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
+
+#[test]
+fn a_token_that_looks_at_many_pages_keeps_no_other_from_looking() {
+    let world = World::start();
+    let address = world.address();
+    let [greedy, modest] =
+        ["greedy-pages", "modest-pages"].map(|name| world.add_token(name, &[Right::Observe], &["*"]));
+    let mut streams: Vec<Stream> =
+        (0..VIEWERS).map(|_| Stream::open(address, &greedy).expect("there is room")).collect();
+    assert_eq!(Stream::open(address, &greedy).err(), Some(503), "its own streams make no room for it");
+    let mut other = Stream::open(address, &modest).expect("one of the others makes room");
+    assert!((0..3).all(|_| other.next().is_some()));
+    while streams[0].next().is_some() {}
+    assert!(streams[1..].iter_mut().all(|stream| stream.next().is_some()));
+}
