@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use polyclave_transport::wire::Right;
 use serde_json::{Value, json};
 
-use crate::common::{Ask, PATIENCE, World};
+use crate::common::{Ask, PATIENCE, World, answer};
 
 /// The head of a request for an encryption, which announces a body.
 fn head(key: &str, token: &str, bytes: usize) -> String {
@@ -152,4 +152,45 @@ fn requests_for_little_have_no_long_bodies() {
         let refused = Ask::new("POST", path).token(&world.root).body(&body).of(world.address());
         assert!(refused.status == 413 && refused.errors().contains("64 KiB"), "{path}: {refused:?}");
     }
+}
+
+#[test]
+fn bodies_of_another_shape_than_requests_are_refused_before_they_have_arrived() {
+    let world = World::shared();
+    world.done("POST", "/v1/transit/keys/shapely", Value::Null);
+    let values = "0,".repeat(1 << 20);
+    for (begin, told) in [("[".repeat(1000), "within each other"), (format!("[{values}"), "values")] {
+        let mut sent = head("shapely", &world.root, 32 << 20).into_bytes();
+        sent.extend_from_slice(b"{\"a\": ");
+        sent.extend_from_slice(begin.as_bytes());
+        // The rest never comes.
+        let refused = answer(begun(&world, &sent));
+        assert!(refused.status == 400 && refused.errors().contains(told), "{refused:?}");
+    }
+}
+
+#[test]
+fn long_requests_and_batches_have_threads_of_their_own() {
+    let world = World::start();
+    world.done("POST", "/v1/transit/keys/longish", Value::Null);
+    let long = || {
+        let text = Ask::new("GET", "/metrics").of(world.http_address()).text;
+        let line = text.lines().find_map(|line| line.strip_prefix("polyclave_gateway_long_requests_total "));
+        line.expect("it is counted").parse::<u64>().expect("a number")
+    };
+    let hash = |bytes: usize| {
+        let input = STANDARD.encode(vec![7; bytes]);
+        assert_eq!(world.ask("POST", "/v1/transit/hash", json!({ "input": input })).status, 200);
+    };
+    let batch = |items: usize| {
+        let items = vec![json!({}); items];
+        let answered = world.ask("POST", "/v1/transit/encrypt/longish", json!({ "batch_input": items }));
+        assert_eq!(answered.status, 400, "no item has a plaintext");
+    };
+    (hash(1000), batch(64));
+    assert_eq!(long(), 0);
+    hash(100 << 10);
+    assert_eq!(long(), 1);
+    batch(65);
+    assert_eq!(long(), 2);
 }
