@@ -19,7 +19,8 @@ pub use transform::{
     GatewayAlphabet, GatewayRole, GatewayTemplate, GatewayTransform, GatewayTransformation, TweakSource,
 };
 
-/// Two thirds of it are five times 32 MiB.
+/// The least memory for long requests. A token may have two thirds of it, and these hold the longest request (32 MiB) with what is computed of
+/// it: five times 32 MiB.
 const LEAST_MEMORY_MIB: usize = 240;
 
 /// The file in a gateway's directory.
@@ -52,8 +53,8 @@ pub struct GatewayLimits {
     pub requests_at_once: usize,
     /// Requests of one token, or of one KMS, that wait for their turn. More are refused.
     pub waiting_per_token: usize,
-    /// Connections of each listener on which a good token came. A quarter as many more may be open of callers that have shown none, and an eighth of one
-    /// address.
+    /// Connections of each listener whose callers have shown a good token. A quarter as many more may be open from callers that have shown none; one
+    /// address may have half of those.
     pub connections: usize,
     /// Memory, in MiB, for requests that are longer than 64 KiB. A token may have two thirds of it.
     pub memory_mib: usize,

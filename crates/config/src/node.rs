@@ -60,7 +60,7 @@ pub struct KeptFile {
 }
 
 impl NodeDir {
-    /// The file of the settings. A directory without it is no node's.
+    /// The file of the settings. A directory without it is not a node's.
     pub const SETTINGS: &str = SETTINGS;
 
     /// The file of the secret in the clear. Every backup has it, since a backup is sealed itself.
@@ -82,8 +82,8 @@ impl NodeDir {
         KeptFile { name: AUDIT, private: true, needed: false },
     ];
 
-    /// Makes the directory of a new node, with a fresh secret and the identity that it is given. Returns the node's card. The directory may be
-    /// there, empty: a package makes it.
+    /// Makes the directory of a new node, with a fresh secret and the given identity. Returns the node's card. An empty directory may be there
+    /// already, because a package makes one.
     pub fn init(path: &Path, settings: &NodeSettings, certificate: &[u8], key: &[u8]) -> Result<Card> {
         settings.check()?;
         let identity = StoredIdentity::new(certificate, key)?;

@@ -83,11 +83,11 @@ impl ClientPolicy {
         Ok(policy)
     }
 
-    /// Reads rules from a file. An empty file is an error: a full disk or an editor leaves one behind, and it would take all rights away.
+    /// Reads rules from a file. An empty file is an error: a full disk or an editor may leave one behind, and it would take all rights away.
     pub fn load(path: &Path) -> Result<ClientPolicy> {
         let text = private::read_public(path)?;
         if text.trim().is_empty() {
-            let told = "it is empty, so its rules were lost; restore the file. If no client may do anything, write a line with a comment into it";
+            let told = "the file is empty, so its rules are lost. Restore it. If no client is to have any right, write a comment into it";
             return Err(Error::misuse(told).in_file(path));
         }
         ClientPolicy::parse(&text).map_err(|e| e.in_file(path))

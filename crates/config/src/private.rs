@@ -85,7 +85,7 @@ pub fn make_dir(path: &Path) -> Result<()> {
     sync_dir(parent(path))
 }
 
-/// The same, or takes a directory that is there if it is empty and this user's own, as packages and service managers make it.
+/// Makes a directory, or takes one that is there, if it is empty and belongs to this user. Packages and service managers make such ones.
 pub fn make_or_take_dir(path: &Path) -> Result<()> {
     match make_dir(path) {
         Err(Error::Exists { .. }) if is_own_and_empty(path)? => {
@@ -96,7 +96,7 @@ pub fn make_or_take_dir(path: &Path) -> Result<()> {
     }
 }
 
-/// Whether a path is an empty directory of this user's own.
+/// Whether a path is an empty directory that belongs to this user.
 pub fn is_own_and_empty(path: &Path) -> Result<bool> {
     let Ok(found) = path.metadata() else { return Ok(false) };
     if !found.is_dir() || found.uid() != geteuid().as_raw() {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_directory_of_ones_own_is_taken_and_closed_and_no_other() {
+    fn an_empty_directory_of_this_user_is_taken_and_closed_and_no_other_one() {
         let dir = tempfile::tempdir().expect("a directory");
         let (new, own, full) = (dir.path().join("new"), dir.path().join("own"), dir.path().join("full"));
         for made in [&own, &full] {
@@ -175,7 +175,7 @@ mod tests {
         }
         assert!(matches!(make_or_take_dir(&full), Err(Error::Exists { .. })));
         assert_eq!(mode(&full), 0o755, "what is not taken is left as it is");
-        // Somebody else's: root owns it, and whoever runs this as root finds it full.
+        // Root owns this one. If root runs this test, it is full.
         assert!(!is_own_and_empty(Path::new("/")).expect("it can be read"));
     }
 

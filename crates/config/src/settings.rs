@@ -21,7 +21,7 @@ pub struct NodeSettings {
     pub client_listen: String,
     /// `host:port` on which it answers HTTP requests about its health and metrics; none if absent.
     pub http_listen: Option<String>,
-    /// How many processors the node counts on: it makes material with half of them. As many as the machine has if absent.
+    /// How many processors the node counts on; all that the machine has if absent. It makes material with half of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<usize>,
     /// The PostgreSQL server that keeps its store, `postgresql://USER@HOST/DATABASE`; a file in its directory if absent. Moved by
@@ -227,7 +227,7 @@ impl NodeSettings {
         }
         if self.processors == Some(0) {
             return Err(Error::misuse(
-                "processors is 0; write at least 1, or leave it out for as many as the machine has",
+                "processors is 0; write at least 1, or leave it out to count on all that the machine has",
             ));
         }
         self.workers.iter().try_for_each(Place::check)?;

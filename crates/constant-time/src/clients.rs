@@ -44,16 +44,17 @@ fn served(protocol: &str, parties: usize, private: bool) {
     serve(&of(protocol, parties), private, &|config, protocol, net| one_client(config, protocol, BYTES, net));
 }
 
-fn of(protocol: &str, parties: usize) -> AnyServiceConfig {
+pub fn of(protocol: &str, parties: usize) -> AnyServiceConfig {
     let descriptor = catalog::find(protocol).expect("it is listed");
     let threshold = descriptor.threshold.most(parties);
     descriptor.service(parties, threshold).expect("it serves")
 }
 
 /// What a node does in a session.
-type Work<'w> = &'w (dyn Fn(&AnyServiceConfig, &mut AnyServiceSession, &mut Watched) -> Result<()> + Sync);
+pub type Work<'w> =
+    &'w (dyn Fn(&AnyServiceConfig, &mut AnyServiceSession, &mut Watched) -> Result<()> + Sync);
 
-fn serve(config: &AnyServiceConfig, private: bool, work: Work<'_>) {
+pub fn serve(config: &AnyServiceConfig, private: bool, work: Work<'_>) {
     run_parties(config.parties(), |net| {
         net.in_private = private;
         let setup = config.set_up(net)?;
@@ -168,7 +169,7 @@ fn wrapped_and_unwrapped(
     Ok(())
 }
 
-fn one(
+pub fn one(
     protocol: &mut AnyServiceSession,
     circuit: &Compiled,
     inputs: &[Input<'_, AnyShared>],
@@ -179,7 +180,7 @@ fn one(
 }
 
 /// All nodes' messages to a client, each over a channel of its own.
-fn client_hears(message: &[u8], net: &mut Watched) -> Result<Vec<Vec<u8>>> {
+pub fn client_hears(message: &[u8], net: &mut Watched) -> Result<Vec<Vec<u8>>> {
     net.in_private = true;
     let (me, members) = (net.me(), net.members());
     let peers = || members.iter().filter(|p| *p != me);
@@ -196,7 +197,7 @@ fn client_hears(message: &[u8], net: &mut Watched) -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-fn slices(messages: &[Vec<u8>]) -> Vec<&[u8]> {
+pub fn slices(messages: &[Vec<u8>]) -> Vec<&[u8]> {
     messages.iter().map(Vec::as_slice).collect()
 }
 

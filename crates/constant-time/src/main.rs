@@ -9,11 +9,13 @@
 //! straight lines of intrinsics); instructions whose time depends on operands; and code that nothing here runs. `--portable` takes the
 //! forms for processors that have nothing but words.
 
+mod alone;
 mod clients;
 mod fields;
 mod kernels;
 mod libraries;
 mod net;
+mod nodes;
 mod planted;
 mod protocols;
 mod refresh;
@@ -59,6 +61,8 @@ fn all_are_clean(wanted: &dyn Fn(&str) -> bool) -> ExitCode {
         libraries::SUBJECTS,
         protocols::SUBJECTS,
         clients::SUBJECTS,
+        alone::SUBJECTS,
+        nodes::SUBJECTS,
         refresh::SUBJECTS,
         reshare::SUBJECTS,
     ];

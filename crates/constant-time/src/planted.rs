@@ -10,7 +10,7 @@ use polyclave_kernels::gf128;
 use polyclave_kernels::secret::{ct_eq, mark_public, mask};
 use polyclave_protocol::session::random_bytes;
 
-use crate::{Subject, protocols, reported_by, secrets};
+use crate::{Subject, alone, nodes, protocols, refresh, reported_by, secrets};
 
 const MISTAKES: &[Subject] = &[
     ("a branch on a secret", || branch_on(secrets::bytes(1)[0])),
@@ -29,6 +29,14 @@ const MISTAKES: &[Subject] = &[
     ("a branch on a product in GF(2^128)", || branch_on(product()[0])),
     ("a branch on an element that was inverted", inverted),
     ("a branch on a share", || protocols::to_shamir(|shares| branch_on(shares[0]))),
+    ("a branch on what is stored of a key made of parts", || nodes::key_of_parts(branch_on_last)),
+    ("a branch on a share that is written as bytes", || nodes::shares_as_bytes(branch_on_last)),
+    ("a branch on a key under which transfers were renewed", || refresh::renewed(branch_on_last)),
+    ("a branch on a digit of a token", || alone::tokens(branch_on_last)),
+    ("a branch on a digit of the number of a card", || alone::cards(branch_on_last)),
+    ("a digit of a number of 128 bits by a division", divided_by_radix),
+    ("a character that is looked up in an alphabet", looked_up),
+    ("padding that is compared up to the first wrong byte", || unpadded(&secrets::bytes(16))),
 ];
 
 const NO_MISTAKES: &[Subject] = &[
@@ -59,6 +67,10 @@ fn branch_on(secret: u8) {
     if black_box(secret) & 1 == 1 {
         black_box("the bit is set");
     }
+}
+
+fn branch_on_last(secrets: &[u8]) {
+    branch_on(*secrets.last().expect("there is one"));
 }
 
 fn index() {
@@ -143,6 +155,21 @@ fn product() -> [u8; 16] {
 
 fn inverted() {
     branch_on(Gf128::from_bytes(secrets::block()).inverse_or_zero().to_bytes()[0]);
+}
+
+fn divided_by_radix() {
+    let half: [u8; 16] = black_box(secrets::block());
+    black_box(u128::from_le_bytes(half) % black_box(10));
+}
+
+fn looked_up() {
+    let digit = black_box(secrets::bytes(1))[0] % 10;
+    black_box(black_box(['9', '8', '7', '6', '5', '4', '3', '2', '1', '0'])[usize::from(digit)]);
+}
+
+fn unpadded(last: &[u8]) {
+    let count = black_box(last)[last.len() - 1];
+    black_box(last.iter().rev().take_while(|byte| **byte == count).count());
 }
 
 fn masked() {

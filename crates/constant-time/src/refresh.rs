@@ -10,7 +10,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::{ServiceConfig, ServiceSession, Stored};
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, SpdzConfig};
 use polyclave_protocol::tinytable::ServedConfig;
 
 use crate::Subject;
@@ -30,6 +30,7 @@ pub const SUBJECTS: &[Subject] = &[
         let config = ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid");
         carried_over(&AnyServiceConfig::new(config), Fresh::SetUp, BITS);
     }),
+    ("renewal: transfers under a stored key", || renewed(|_| ())),
 ];
 
 /// Widths of cells.
@@ -48,6 +49,32 @@ fn refreshed(protocol: &str, parties: usize) {
     let config = descriptor.service(parties, descriptor.threshold.most(parties)).expect("it serves");
     carried_over(&config, Fresh::Shares, BYTES);
 }
+
+/// Transfers are made under a stored key, and what is made under them is bound to its anchor. Key and anchor are dealt, so that transfers are made once;
+/// those of TinyOT, which are made in the same way as at first, are not. Each party goes on with what it would store.
+pub fn renewed(then: fn(&[u8])) {
+    let packing = Packing::of::<Gf2_64>(1).expect("it fits");
+    let (method, dealt) = (LookupMethod::MaskedTables, Preprocessing::InsecureDealer);
+    let config = SpdzConfig::<Gf2_64>::new(2, method, dealt, packing).expect("it is valid");
+    run_parties(2, |net| {
+        net.in_private = true;
+        let mut stored = config.set_up(net)?.save();
+        net.in_private = false;
+        // As if they had come from transfers: without the dealer's seed.
+        stored[FROM] = FROM_TRANSFERS;
+        stored.truncate(HEAD + 3 * size_of::<u64>());
+        assert!(is_secret(&stored), "key and anchor are secret to memcheck");
+        let restored = Setup::<Gf2_64>::restore(net.me(), 2, &stored)?;
+        let renewed = restored.renew(Preprocessing::Mascot { expansion: 2 }, None, net)?;
+        then(&renewed.save()[HEAD..]);
+        Ok(())
+    });
+}
+
+/// Of a stored set-up: bytes before the key, and which of them says where material comes from (`spdz/setup.rs`).
+const HEAD: usize = 6;
+const FROM: usize = 4;
+const FROM_TRANSFERS: u8 = 0;
 
 fn carried_over(config: &AnyServiceConfig, fresh: Fresh, bits: u8) {
     run_parties(config.parties(), |net| {

@@ -37,6 +37,8 @@ pub(crate) struct Now {
     pub(crate) can_serve: bool,
     /// Bytes that long requests hold.
     pub(crate) memory: usize,
+    /// How many long requests there were.
+    pub(crate) long: u64,
     /// Of each API.
     pub(crate) connections: [(&'static str, connections::Told); 2],
 }
@@ -67,7 +69,7 @@ impl Counts {
 
     /// All counts as text, with what is the case now.
     pub(crate) fn text(&self, now: &Now) -> String {
-        let Now { queue: (asking, waiting), can_serve, memory, connections } = *now;
+        let Now { queue: (asking, waiting), can_serve, memory, long, connections } = *now;
         with_local_recorder(&self.recorder, || {
             for (api, told) in connections {
                 metrics::gauge!("polyclave_gateway_connections", "api" => api, "of" => "tokens")
@@ -78,6 +80,7 @@ impl Counts {
                     .absolute(told.refused);
             }
             metrics::gauge!("polyclave_gateway_memory_bytes").set(memory as f64);
+            metrics::counter!("polyclave_gateway_long_requests_total").absolute(long);
             metrics::gauge!("polyclave_gateway_requests_with_nodes").set(asking as f64);
             metrics::gauge!("polyclave_gateway_requests_waiting").set(waiting as f64);
             metrics::gauge!("polyclave_gateway_nodes_ready").set(f64::from(u8::from(can_serve)));
@@ -113,4 +116,8 @@ fn describe() {
         "Connections refused, or closed to make room or because their caller was silent."
     );
     describe_gauge!("polyclave_gateway_memory_bytes", "Memory that long requests hold.");
+    describe_counter!(
+        "polyclave_gateway_long_requests_total",
+        "Requests with a body of more than 64 KiB, or a batch of more than 64 items: they have threads of less priority."
+    );
 }

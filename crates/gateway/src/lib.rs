@@ -6,7 +6,7 @@
 //!     |                     |
 //! vault.rs    ui.rs      kms.rs                  look.rs (whether the nodes can serve); dashboard.rs: ui.rs alone
 //!     \                     /
-//!      queue.rs (whose turn it is), nodes.rs (on threads), versions.rs
+//!      queue.rs (whose turn it is), nodes.rs (on threads), versions.rs; long requests: bulk.rs
 //!                 |
 //!      polyclave-client, on behalf of the token
 //! ```
@@ -14,6 +14,7 @@
 //! A gateway is a client of the nodes. It sees the messages of those who ask it, and no key. A stolen token can do what its entry says, until
 //! it is removed from the file; a stolen gateway what the nodes allow to its client.
 
+mod bulk;
 mod check;
 mod connections;
 mod counts;

@@ -15,6 +15,7 @@ use polyclave_config::{ClientDir, GatewaySettings, KmsListener};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
+use crate::bulk::Bulk;
 use crate::connections::{Connections, Limits, Told};
 use crate::counts::{Counts, Now};
 use crate::kms::Kms;
@@ -42,6 +43,8 @@ const FEW: usize = 64;
 /// A gateway that serves until this is dropped.
 pub struct Running {
     runtime: Option<Runtime>,
+    /// Of long requests.
+    bulk: Option<Runtime>,
     tasks: Vec<JoinHandle<()>>,
     graceful: Arc<parking_lot::Mutex<GracefulShutdown>>,
     connections: Vec<Arc<Connections>>,
@@ -61,6 +64,7 @@ struct Seen {
     look: Arc<Look>,
     queue: Queue,
     memory: Arc<Memory>,
+    bulk: Bulk,
     /// Of the listeners and the KMSs, in the order of the file.
     listeners: Arc<Vec<Arc<Connections>>>,
     kms: Arc<Vec<Arc<Connections>>>,
@@ -92,11 +96,13 @@ impl Running {
         let new = |limits: Limits| Connections::new(limits);
         let listeners = settings.listeners.iter().map(|_| new(Limits::of(settings.limits.connections)));
         let kms = settings.kms.iter().map(|_| new(Limits::of(FEW)));
+        let (bulk_threads, bulk) = Bulk::start()?;
         let seen = Seen {
             counts,
             look: looking.look.clone(),
             queue,
             memory,
+            bulk,
             listeners: Arc::new(listeners.collect()),
             kms: Arc::new(kms.collect()),
         };
@@ -107,6 +113,7 @@ impl Running {
             look: seen.look.clone(),
             counts: seen.counts.clone(),
             memory: seen.memory.clone(),
+            bulk: seen.bulk.clone(),
             within: Duration::from_secs(settings.limits.request_seconds),
             transformations,
             cluster: Cluster {
@@ -124,6 +131,7 @@ impl Running {
             tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("gateway").build()?;
         let mut running = Running {
             runtime: Some(runtime),
+            bulk: Some(bulk_threads),
             tasks: Vec::new(),
             graceful: Arc::new(parking_lot::Mutex::new(GracefulShutdown::new())),
             connections: Vec::new(),
@@ -245,6 +253,9 @@ impl Drop for Running {
         self.client.end();
         // Threads that wait for nodes end by themselves.
         runtime.shutdown_background();
+        if let Some(bulk) = self.bulk.take() {
+            bulk.shutdown_background();
+        }
     }
 }
 
@@ -273,6 +284,7 @@ async fn metrics(State(seen): State<Seen>) -> String {
         queue: seen.queue.lengths(),
         can_serve: seen.look.trouble().is_none(),
         memory: seen.memory.taken(),
+        long: seen.bulk.requests(),
         connections: seen.connections(),
     };
     seen.counts.text(&now)

@@ -116,7 +116,7 @@ async fn snapshots(State(ui): State<Arc<Ui>>, request: Request) -> Response<Body
         Ok(viewer) => viewer,
         Err(denied) => return refused(denied.status(), &denied.to_string()),
     };
-    let Some(place) = ui.collector.look() else {
+    let Some(place) = ui.collector.look(viewer.name()) else {
         let told = "as many look at this page as the gateway has room for; close a page, or wait";
         return refused(StatusCode::SERVICE_UNAVAILABLE, told);
     };

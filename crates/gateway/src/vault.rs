@@ -29,19 +29,24 @@ use polyclave_api::Right;
 use polyclave_config::GatewayToken;
 use zeroize::Zeroizing;
 
+use crate::bulk::Bulk;
 use crate::connections::Peer;
 use crate::counts::Counts;
 use crate::failure::Failure;
 use crate::look::Look;
-use crate::memory::{Held, Memory};
+use crate::memory::Memory;
 use crate::nodes::Asker;
 use crate::queue::Queue;
 use crate::tokens::{Token, Tokens, token_of};
 use crate::transform::Transformations;
 use crate::versions::Versions;
 use answer::Answer;
+use body::Reading;
 use fields::Fields;
 use route::Call;
+
+/// Items of a batch that is answered where short requests are.
+const FEW: usize = 64;
 
 /// What requests are answered with.
 pub(crate) struct Vault {
@@ -51,6 +56,8 @@ pub(crate) struct Vault {
     pub(crate) look: Arc<Look>,
     pub(crate) counts: Arc<Counts>,
     pub(crate) memory: Arc<Memory>,
+    /// Where long requests are answered, and batches of more than a [`FEW`] items.
+    pub(crate) bulk: Bulk,
     pub(crate) within: Duration,
     pub(crate) cluster: Cluster,
     pub(crate) transformations: Transformations,
@@ -89,8 +96,7 @@ async fn answer(State(vault): State<Arc<Vault>>, request: Request) -> Response<B
         Err(_) => Err(Failure::Late),
     };
     let failed = outcome.as_ref().err().map(ToString::to_string);
-    let (answer, held) = outcome.unwrap_or_else(|failure| (Answer::Failed(failure), None));
-    let response = answer.into_response(held);
+    let response = outcome.unwrap_or_else(|failure| Answer::Failed(failure).into_response(None));
     let (status, took) = (response.status().as_u16(), began.elapsed());
     vault.counts.request(("transit", noted.operation), status.to_string(), took);
     let Noted { token, operation, key } = noted;
@@ -126,13 +132,13 @@ pub(crate) struct Caller {
 
 impl Vault {
     async fn serve(
-        &self,
+        self: &Arc<Vault>,
         request: Request,
         noted: &mut Noted,
-    ) -> Result<(Answer, Option<Arc<Held>>), Failure> {
+    ) -> Result<Response<Body>, Failure> {
         let (head, body) = request.into_parts();
         // Nothing of a body is read before.
-        let mut caller = self.admit(&head.headers)?;
+        let caller = self.admit(&head.headers)?;
         noted.token = caller.token.entry.name.clone();
         if let Some(peer) = head.extensions.get::<Peer>() {
             peer.is_known_as(&caller.asker.name).map_err(|_| Failure::Crowded)?;
@@ -141,13 +147,21 @@ impl Vault {
         let call = Call::of(&head.method, &head.uri)?;
         (noted.operation, noted.key) = (call.operation(), call.key().to_owned());
         caller.allow(self, &call)?;
-        let (bytes, held) = body::read(self, &caller.token, call.most_bytes(), body).await?;
-        caller.asker.held = Some(Arc::new(held));
-        let fields = fields_of(bytes, call.fields()).await?;
-        let answer = self.call(&caller, &call, &fields).await?;
-        // What was computed for a token that was revoked meanwhile is not given away.
-        caller.allow(self, &call)?;
-        Ok((answer.with_unknown(fields.unknown()), caller.asker.held))
+        let (held, turns) = (self.memory.for_one(&caller.asker.name), caller.token.turns.clone());
+        let mut reading = Reading::begin(body, call.most_bytes(), held, turns)?;
+        let mut admitted = Admitted { vault: self.clone(), caller, call };
+        if !reading.is_short().await? {
+            let whole = async move {
+                let fields = admitted.read(reading).await?;
+                admitted.answer(fields).await
+            };
+            return self.bulk.run(whole).await;
+        }
+        let fields = admitted.read(reading).await?;
+        match fields.items() > FEW {
+            true => self.bulk.run(admitted.answer(fields)).await,
+            false => admitted.answer(fields).await,
+        }
     }
 
     async fn call(&self, caller: &Caller, call: &Call, fields: &Fields) -> Result<Answer, Failure> {
@@ -215,15 +229,27 @@ fn may(token: &Token, call: &Call) -> bool {
     }
 }
 
-/// Bodies that are longer than this are read on a thread of their own: others are answered meanwhile.
-const READ_AT_ONCE: usize = 64 << 10;
+/// A request that the token may make.
+struct Admitted {
+    vault: Arc<Vault>,
+    caller: Caller,
+    call: Call,
+}
 
-async fn fields_of(body: Zeroizing<Vec<u8>>, known: &'static [&'static str]) -> Result<Fields, Failure> {
-    if body.len() <= READ_AT_ONCE {
-        return Fields::parse(body, known);
+impl Admitted {
+    async fn read(&mut self, body: Reading) -> Result<Fields, Failure> {
+        let (bytes, held) = body.rest().await?;
+        self.caller.asker.held = Some(Arc::new(held));
+        Fields::parse(bytes, self.call.fields())
     }
-    let read = tokio::task::spawn_blocking(move || Fields::parse(body, known));
-    read.await.map_err(|_| Failure::Internal("the body could not be read; see the log".into()))?
+
+    async fn answer(self, fields: Fields) -> Result<Response<Body>, Failure> {
+        let Admitted { vault, caller, call } = self;
+        let answer = vault.call(&caller, &call, &fields).await?;
+        // What was computed for a token that was revoked meanwhile is not given away.
+        caller.allow(&vault, &call)?;
+        Ok(answer.with_unknown(fields.unknown()).into_response(caller.asker.held))
+    }
 }
 
 /// Headers that change what a request means. Whoever sends them must not get what they did not ask for.

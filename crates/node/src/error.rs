@@ -52,7 +52,7 @@ fn tell_of_server(e: &StoreError) {
     }
 }
 
-/// What clients and other nodes are told while the store cannot be used.
+/// Refuses requests of clients and other nodes while the store cannot be used.
 pub(crate) fn refuse_damaged(store: &Store) -> Result<(), Refusal> {
     match store.file_damage() {
         None => Ok(()),

@@ -52,13 +52,13 @@ pub use node::Running;
 pub use operator::certificates::{CertificateEnd, Holder};
 pub use operator::{admin, audit, balance};
 
-/// Whether code of nodes that cheat is compiled in (the feature `cheats`).
+/// Whether the code of nodes that cheat is compiled in (the feature `cheats`).
 pub const HAS_CHEATS: bool = cfg!(feature = "cheats");
 
 #[cfg(feature = "cheats")]
 const _: () = assert!(
     option_env!("POLYCLAVE_SHIP").is_none(),
-    "what is shipped (POLYCLAVE_SHIP) must not contain nodes that cheat: build it alone, without the packages that turn on `cheats`"
+    "POLYCLAVE_SHIP is set, and what ships must not contain nodes that cheat: build the program alone, without packages that turn on the feature `cheats`"
 );
 
 /// What keeps a worker from starting until the first workers have run.

@@ -90,7 +90,7 @@ pub fn create_on(
     private::make_dir(dir).map_err(system)?;
     let made = fill(dir, (protocol, threshold), ports, shared);
     if made.is_err() {
-        // Nothing else is in it, and the next attempt needs the name. The first error is the one that counts.
+        // This made the directory, and the next attempt needs its name. The caller gets the first error.
         let _ = std::fs::remove_dir_all(dir);
     }
     made

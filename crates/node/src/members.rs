@@ -26,8 +26,8 @@ impl Members {
         Members { me, nodes: cluster.nodes(), digest: cluster.lasting_digest(), cluster }
     }
 
-    /// A digest of the last certificate of a node in the cluster file: the one that the node uses from its next `node rotate --finish` on, if it
-    /// changes its certificate and this node has the file for that.
+    /// A digest of the last certificate of a node in the cluster file. While the node changes its certificate, this is its next one, if this node has
+    /// the new file.
     pub(crate) fn digest_of_last(&self, node: Party) -> [u8; 32] {
         let last = self.cluster.cards()[node.index()].certificates.last();
         last.map_or([0; 32], |certificate| blake3::hash(certificate).into())

@@ -173,10 +173,10 @@ fn start(
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
     if !cluster.cards()[me.index()].certificates.contains(&identity.certificate()) {
         return Err(Error::Misuse(format!(
-            "the cluster file has another certificate for '{0}' than the one that this node uses; its peers would not know it. This is so after \
-             `node rotate --finish` before the file with the next certificate was here. Put the node's card into the file (`polyclave cluster \
-             update cluster.toml {1}/card.toml --replace`), and give the file to all nodes and clients (`node join` and `client join`, with \
-             --expect and its fingerprint); then restart the other nodes and start this one",
+            "the cluster file has another certificate for '{0}' than the one that this node uses, so its peers would refuse it. This happens if \
+             `node rotate --finish` was run before the file with the next certificate was here. Put the node's card into the file (`polyclave cluster \
+             update cluster.toml {1}/card.toml --replace`). Give the file to all nodes and clients (`node join` and `client join`, with \
+             --expect and its fingerprint). Then restart the other nodes and start this one",
             settings.name,
             dir.path().display()
         )));

@@ -37,7 +37,8 @@ pub(super) struct Left {
     pub(super) is_last: bool,
 }
 
-/// Notes that a key is gone, whose shares are removed. With the last one the record of what was spent goes, too, and of what was derived.
+/// Notes that a key is gone. The caller removes its shares. With the last key of an account, this removes the records of what the account has spent
+/// and of what was derived.
 pub(super) fn leave(changes: &Changes<'_>, info: &KeyInfo) -> Result<Left> {
     if info.account != info.id {
         changes.remove(Table::Meta, &copy_of(info.account, info.id))?;

@@ -1,17 +1,17 @@
 //! How many checks have failed or stayed without an answer under the common secrets in use, as this node has seen them. A restart does not
-//! reset the count. Fresh common secrets start at zero. A worker whose common secrets another one has replaced counts nothing: what failed
-//! under those is over with them.
+//! reset the count. Fresh common secrets start at zero. After another worker has replaced the common secrets, a worker that still runs under the old
+//! ones counts nothing: their count is over.
 //!
 //! # One comparison at a time
 //!
-//! A cheater that is found out learns one bit of the MAC key from each comparison that its guess makes fail (`spdz/guesses.rs` of the protocol
-//! crate). So between all workers of the party one comparison takes place at a time ([`Store::compare_alone`]), and it begins by looking whether
-//! one has failed. If it fails itself, the count and the quarantine are on the disk before the next one can begin. So all workers together have one
-//! failed comparison under a MAC key, until the operators order a refresh.
+//! From each comparison that its guess makes fail, a cheater learns one bit of the MAC key (`spdz/guesses.rs` of the protocol crate). So of all workers
+//! of the party one compares at a time ([`Store::compare_alone`]). It first looks whether an earlier comparison has failed. If its own fails, the count
+//! and the quarantine are on the disk before the next one can begin. So all workers together have one failed comparison under a MAC key, until the
+//! operators order a refresh.
 //!
-//! A worker that is killed during a comparison, or loses the server, frees the others' way. Nothing is counted then. That tells the cheater
-//! nothing: the worker has sent nothing that depends on the outcome, and its peers cannot choose that moment, which lasts as long as a change
-//! of the store. A worker that cannot write a failure down tries again, and uses the MAC key no more meanwhile.
+//! If a worker is killed during a comparison, or loses the server, nothing is counted and the others go on. The cheater learns nothing from that: the
+//! worker has sent nothing that depends on the outcome. Its peers cannot choose that moment, which is as short as a change of the store. A worker that
+//! cannot write a failure down tries again, and does not use the MAC key meanwhile.
 
 #[cfg(test)]
 mod workers;
@@ -50,8 +50,8 @@ impl Store {
         self.change_quietly(|changes| if self.is_renewed(changes)? { Ok(()) } else { add(changes, more) })
     }
 
-    /// Counts a check that failed, and puts this node under quarantine, at once. If it is already there, another failure counts only if `again` says
-    /// so. The first reason stays.
+    /// Counts a check that failed and puts this node under quarantine, in one change. If the node is under quarantine already, the failure counts only
+    /// with `again`, and the first reason stays.
     pub fn count_failure(&self, failure: &Quarantine, again: bool) -> Result<()> {
         self.change(|changes| {
             if self.is_renewed(changes)? {
@@ -65,9 +65,11 @@ impl Store {
         })
     }
 
-    /// Compares what a guess at a bit of the MAC key can make fail, while no other worker does so. If it fails, that is counted, and this node
-    /// is under quarantine, when this returns. Returns false, and compares nothing, if that was so before, except in a refresh, or if another
-    /// worker has replaced the common secrets.
+    /// Makes a comparison that can tell a bit of the MAC key, while no other worker makes one. If it fails, this returns after the failure is counted
+    /// and the node is under quarantine.
+    ///
+    /// Returns false, and compares nothing, if the node was under quarantine before (except in a refresh), or if another worker has replaced the common
+    /// secrets.
     pub fn compare_alone(
         &self,
         refreshes: bool,
@@ -144,7 +146,7 @@ mod tests {
         assert!(store.compare_alone(false, || None).expect("compared"));
         assert_eq!(store.guesses().expect("read"), Guesses::default());
         assert!(store.compare_alone(false, || Some(failure())).expect("compared"));
-        // As it is on the disk when the comparison ends.
+        // Also as the disk has it when the comparison ends.
         for store in [&store, &reopen(&disk.copy())] {
             assert_eq!(store.guesses().expect("read"), Guesses { failed: 1, unanswered: 0 });
             assert_eq!(store.quarantined().expect("read"), Some(failure()));

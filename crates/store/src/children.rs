@@ -1,7 +1,7 @@
-//! Of which cipher the keys are that were derived from a key ([`keys/derive.rs`](crate::keys::derive) says why that is one cipher only).
+//! The cipher of the keys that were derived from a key. [`keys/derive.rs`](crate::keys::derive) says why one base derives keys of one cipher only.
 //!
-//! The record belongs to an account, so a key and its copies have one, and it lives as long as any of them. It only grows, and is written before
-//! anything is derived. After a move to other nodes it has all ciphers that any of the old ones knew.
+//! The record belongs to an account: a key and its copies have one record, and it lives as long as any of them. It is written before anything is
+//! derived, and it only grows. After a move to other nodes it has every cipher that any of the old nodes knew.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::engine::{Changes, Records, Table};
 use super::keys::refuse_deleted;
 use super::{Result, Store};
 
-/// Behind this the account.
+/// The beginning of the name of the record. The account follows.
 const CHILDREN: &[u8] = b"children ";
 
 /// Names of ciphers.
@@ -19,7 +19,7 @@ fn record_of(account: [u8; 16]) -> Vec<u8> {
     [CHILDREN, &account].concat()
 }
 
-/// The account whose record in [`Table::Meta`] this is, if it is one of these.
+/// The account to which a record of [`Table::Meta`] belongs, if it is one of these records.
 pub(super) fn account_of(record: &[u8]) -> Option<[u8; 16]> {
     record.strip_prefix(CHILDREN)?.try_into().ok()
 }
@@ -28,7 +28,7 @@ fn ciphers(records: &impl Records, account: [u8; 16]) -> Result<Ciphers> {
     Ok(records.get(Table::Meta, &record_of(account))?.unwrap_or_default())
 }
 
-/// Adds to what is noted of an account.
+/// Adds ciphers to the record of an account.
 pub(super) fn add(changes: &Changes<'_>, account: [u8; 16], more: Ciphers) -> Result<()> {
     let mut all = ciphers(changes, account)?;
     let before = all.len();
@@ -39,12 +39,12 @@ pub(super) fn add(changes: &Changes<'_>, account: [u8; 16], more: Ciphers) -> Re
     }
 }
 
-/// Forgets an account that nothing pays from any more.
+/// Removes the record of an account that has no key any more.
 pub(super) fn forget(changes: &Changes<'_>, account: [u8; 16]) -> Result<()> {
     changes.remove(Table::Meta, &record_of(account))
 }
 
-/// Forgets all: all keys are replaced.
+/// Removes all of these records, because all keys are replaced.
 pub(super) fn clear(changes: &Changes<'_>) -> Result<()> {
     let all = changes.between(Table::Meta, CHILDREN, &[CHILDREN, &[0xff; 17]].concat())?;
     all.into_iter()
@@ -58,7 +58,7 @@ impl Store {
         self.engine.read(|records| ciphers(records, account))
     }
 
-    /// Notes that keys of a cipher are derived from a key, unless keys of another one were: then it returns that one, and notes nothing.
+    /// Notes that a base derives keys of a cipher. If it has derived keys of another cipher, returns that cipher and notes nothing.
     pub fn note_child(&self, (id, account): ([u8; 16], [u8; 16]), cipher: &str) -> Result<Option<String>> {
         let other = |known: &Ciphers| known.iter().find(|known| *known != cipher).cloned();
         let known = self.children(account)?;
@@ -95,7 +95,7 @@ mod tests {
         copy
     }
 
-    /// A key from which one of AES was derived, and a copy.
+    /// A key that has derived a key of AES, and a copy of it.
     fn derived() -> (Store, Disk) {
         let (store, disk) = in_memory();
         put(&store, &key("k", 1));
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(store.note_child(([3; 16], [3; 16]), "des").expect("noted"), None);
     }
 
-    /// What was noted before a crash holds after it, and a key that was derived is never there without it.
+    /// A note from before a crash is there after it, and no derived key is there without its note.
     #[test]
     fn it_is_noted_before_a_derived_key_is_there_wherever_a_node_is_killed() {
         let (store, disk) = in_memory();

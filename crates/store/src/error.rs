@@ -77,13 +77,13 @@ pub enum StoreError {
         /// The number that is there now.
         found: u64,
     },
-    /// Records are older than what this node wrote, or gone.
+    /// A record is older than what this node wrote, or gone.
     #[error(
         "{what} in the store is not what this node wrote last: it was put back to an older state, removed or damaged. Nothing of the store \
          is used any more. Find out who has written to it, and restore this node from a backup (`polyclave node restore`)"
     )]
     PutBack {
-        /// The record, or the table if it is not known which record.
+        /// The record; or the table, if the record is not known.
         what: String,
     },
     /// The store is sealed under another secret.
@@ -200,7 +200,7 @@ impl StoreError {
         StoreError::Corrupt { what: what.into() }
     }
 
-    /// The reason for clients and other nodes: without places on this machine, or of its server.
+    /// The reason, for clients and other nodes. It names no place on this machine and no server.
     pub fn reason(&self) -> String {
         match self {
             StoreError::Io { cause, .. } => {

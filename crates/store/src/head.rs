@@ -1,9 +1,8 @@
-//! The record that sums a store up: how far it has come, and a digest of its rows. Every change of covered rows replaces it, in the same
+//! The head: the record that sums a store up. It has the store's mark and a digest of its rows. Every change of covered rows replaces it, in the same
 //! transaction.
 //!
-//! The record is sealed, so nobody without the node's secret can make one. Peers hold its number and value ([`super::mark`]). So whoever puts
-//! rows back has the choice: with the present record the rows do not fit its digest, and with an older one the node is behind what its
-//! peers hold.
+//! The record is sealed, so nobody can make one without the node's secret. Peers hold its number and value ([`super::mark`]). So rows that are put back
+//! are noticed either way: they do not fit the digest of the present record, and with an older record the node is behind what its peers hold.
 
 use polyclave_protocol::session::random_bytes;
 use serde::{Deserialize, Serialize};
@@ -19,7 +18,7 @@ pub(super) const HEAD: &[u8] = b"mark";
 /// How many values of the latest changes a node remembers. For earlier changes it knows only their start.
 pub(super) const RECENT: usize = 64;
 
-/// What a store says of all of itself.
+/// The record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     /// The number of the latest change that must not be undone unnoticed.
@@ -30,11 +29,11 @@ pub(super) struct Head {
     pub(super) edition: u64,
     /// Counts all changes of covered rows.
     pub(super) changes: u64,
-    /// Of all covered rows.
+    /// The digest of all covered rows.
     pub(super) digest: Digest,
 }
 
-/// The record as stores had it before rows were covered.
+/// The record in stores from before there was a digest.
 #[derive(Deserialize)]
 struct Uncovered {
     number: u64,
@@ -42,11 +41,12 @@ struct Uncovered {
 }
 
 impl Head {
+    /// The mark: the latest change.
     pub(super) fn mark(&self) -> Mark {
         Mark { number: self.number, value: self.recent.first().copied().unwrap_or_default() }
     }
 
-    /// Moves the mark.
+    /// Moves the mark to the next change.
     pub(super) fn advance(&mut self) -> Result<()> {
         let mut value = [0; 16];
         random_bytes(&mut value)?;
@@ -56,7 +56,7 @@ impl Head {
         Ok(())
     }
 
-    /// Reads the record. `None` in the place of the digest if it is one from before there was any.
+    /// Reads the record. Returns with it whether it has a digest; a record from before there was one has none.
     pub(super) fn read(bytes: &[u8]) -> Result<(Head, bool)> {
         match decode(Table::Meta, bytes) {
             Ok(head) => Ok((head, true)),

@@ -12,7 +12,8 @@
 //! store keeps (`head.rs`, `engine/digest.rs`). They do not fit what this process knows of each record, either (`engine/index.rs`):
 //! [`StoreError::PutBack`].
 //!
-//! Names of keys and the sizes of records are not hidden from somebody who can read the disk. The program cannot reach a deleted record any more, but its sealed bytes stay in free pages until these are used
+//! Names of keys and the sizes of records are not hidden from somebody who can read the disk. The program cannot reach a deleted record any more,
+//! but its sealed bytes stay in free pages until these are used
 //! again, or until the file is rewritten after a refresh (`erase.rs`). A stolen disk does not reveal them as long as the secret is kept
 //! elsewhere.
 

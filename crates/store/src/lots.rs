@@ -9,7 +9,7 @@ use super::{Result, Store, StoreError};
 
 const EPOCH: &[u8] = b"lots epoch";
 
-/// Whether a record of [`Table::Meta`] is that of the epoch of a worker's lots.
+/// Whether a record of [`Table::Meta`] has the epoch of a worker's lots.
 pub(super) fn is_epoch(record: &[u8]) -> bool {
     record == EPOCH || number_of(record, EPOCH).is_some()
 }

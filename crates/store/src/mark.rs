@@ -82,7 +82,7 @@ impl Latest {
         *self.mark.lock()
     }
 
-    /// Takes note of the mark of a store that other workers change, too. `known` was known before it was asked for.
+    /// Takes note of the mark of a store that other workers change, too. `known` is what was known before the store was asked.
     pub(super) fn hear(&self, known: Option<Mark>, found: &Head) -> Result<()> {
         self.refuse_loss(known, found)?;
         self.note(found.mark());
@@ -137,7 +137,7 @@ impl Store {
         Ok(Past { number: head.number, recent: head.recent.clone(), starts })
     }
 
-    /// Takes over what was restored into this store.
+    /// Takes over the records that were restored into this store.
     pub(super) fn begin_restored(&self) -> Result<()> {
         self.engine.adopt(true)?;
         self.engine.load()?;

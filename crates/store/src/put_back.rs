@@ -1,5 +1,5 @@
-//! Rows that are put back one by one, as whoever can write the database can: noticed when they are used, and at the next start. In a file and at a
-//! server; without PostgreSQL the latter is not run, and says so.
+//! Somebody who can write the database puts rows back one by one. The node notices it when it uses a row, and at its next start. The tests run with a
+//! file and with a server. Without PostgreSQL the tests with a server say that they were not run.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn content(store: &Store) -> Content {
     content
 }
 
-/// Puts a record into the database as it is, or removes it, as its operator can.
+/// Puts a sealed record into the database, or removes it, as the operator of the database can.
 fn put(store: &Store, (table, record): &Row, sealed: Option<&Vec<u8>>) {
     let table = Table::ALL[*table];
     let done = store.engine.fill(|changes| match sealed {
@@ -58,7 +58,7 @@ impl Place for Disk {
 
 impl Place for TestServer {
     fn open(&self) -> Result<Store> {
-        // As a process does that runs under these common secrets.
+        // The process runs under these common secrets.
         open_as(self, Access::Worker(0), &secret()).inspect(|store| store.use_setup([1; 32]))
     }
 }
@@ -89,7 +89,7 @@ fn delete(store: &Store, seed: u8) {
     store.delete(&format!("gone-{seed}"), [seed; 16]).expect("deleted");
 }
 
-/// What is there before.
+/// Fills a store with what the cases change.
 fn begin(store: &Store) {
     store.begin_incarnation().expect("counted");
     store.put_setup([1; 32], 1, b"old", true).expect("put");
@@ -102,7 +102,7 @@ fn begin(store: &Store) {
     store.count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");
 }
 
-/// What must not be forgotten, each with what it changes, and a use that rests on it.
+/// Something that must not be forgotten: its name, its table, a change of it, and a use that depends on it.
 type Case = (&'static str, Table, fn(&Store), fn(&Store) -> Result<()>);
 
 const CASES: [Case; 14] = [
@@ -201,7 +201,7 @@ fn every_row_that_is_put_back_in_a_file_is_noticed_when_it_is_used_and_at_start(
     each_row_is_noticed(&disk, &undo);
 }
 
-/// The store of a disk, whatever is in it.
+/// The store of a disk, without comparing anything with the digest.
 fn unchecked(disk: &Disk) -> Store {
     let clone = disk.clone();
     let reopen: engine::file::Reopen = Box::new(move || builder().create_with_backend(clone.clone()));
@@ -227,7 +227,7 @@ fn every_row_that_is_put_back_at_a_server_is_noticed_when_it_is_used_and_at_star
 }
 
 #[test]
-fn all_rows_but_the_head_and_the_head_alone_are_noticed() {
+fn all_rows_except_the_head_and_the_head_alone_are_noticed() {
     let (store, disk) = in_memory();
     begin(&store);
     let before = content(&store);
@@ -245,7 +245,7 @@ fn all_rows_but_the_head_and_the_head_alone_are_noticed() {
         let told = disk.open().expect_err("noticed").to_string();
         assert!(told.contains("spent") && told.contains("tombstones"), "{told}");
     }
-    // With both it is an old store as a whole: whoever runs notices it, and after a start peers and the audit log do.
+    // With both, the store is an older one as a whole. A running node notices it; after a start, peers and the audit log do.
     let store = reopen(&disk);
     rows().for_each(|row| put(&store, row, before.get(row)));
     assert!(matches!(store.spent(KEY.0), Err(StoreError::Lost { .. })));
@@ -280,7 +280,7 @@ fn a_store_from_before_the_digest_is_taken_over_once_and_one_without_its_head_is
 }
 
 #[test]
-fn who_reads_while_others_change_sees_a_whole_state_and_no_false_alarm() {
+fn a_reader_sees_a_whole_state_and_no_false_alarm_while_others_change_the_store() {
     let changing = |store: &Store, other: &Store| {
         for seed in 1..40 {
             announced(store, &key(&format!("k{seed}"), seed));
@@ -336,7 +336,7 @@ fn a_worker_follows_what_others_change_and_notices_what_is_put_back() {
         announced(&first, &key(&format!("k{seed}"), seed));
     }
     assert_eq!(second.keys().expect("all rows are read anew").len(), 25);
-    // What is told of changes is not believed.
+    // The change log is not believed.
     let kept = || {
         at.run("SELECT count(*) FROM polyclave_record WHERE kind = 'changes'")
             .parse::<u64>()
@@ -349,7 +349,7 @@ fn a_worker_follows_what_others_change_and_notices_what_is_put_back() {
     first.note_policy("rules").expect("noted");
     at.run("DELETE FROM polyclave_record WHERE kind = 'changes'");
     assert_eq!(second.noted_policy().expect("read").as_deref(), Some("rules"));
-    // One worker makes it so, and the other has not seen it before.
+    // The first worker's store has the row put back, and the second has not read it before.
     let before = content(&first);
     delete(&first, 9);
     let tombstone = (3, vec![9; 16]);

@@ -60,7 +60,7 @@ pub struct MovedKey {
     pub info: KeyInfo,
     /// How many blocks of its account count as spent at this node.
     pub spent: u64,
-    /// Of which ciphers the keys are that were derived from keys of its account.
+    /// The ciphers of the keys that were derived from keys of its account.
     pub children: Ciphers,
     /// This node's shares of it.
     pub shares: BTreeMap<String, Zeroizing<Vec<u8>>>,

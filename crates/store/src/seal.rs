@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::{Result, Secret, StoreError};
 
-/// What distinguishes a sealed value from all others that were ever sealed: the nonce, drawn anew for each.
+/// The nonce of a sealed value. It is drawn anew for each, so it distinguishes the value from all others that were ever sealed.
 pub(super) type Stamp = [u8; NONCE];
 
 const FORMAT: u8 = 1;
@@ -30,7 +30,7 @@ impl Seal {
         Seal { cipher: XChaCha20Poly1305::new((&*key).into()), rows }
     }
 
-    /// A hash of a row under a key, for the digest of all rows.
+    /// A keyed hash of a row, for the digest of all rows.
     pub(super) fn hash_of_row(&self, table: &str, record: &[u8], stamp: &Stamp) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.rows);
         hasher.update(stamp).update(&place(table, record));
@@ -76,7 +76,7 @@ fn nonce(bytes: &[u8]) -> XNonce {
     XNonce::try_from(bytes).expect("24 bytes")
 }
 
-/// The stamp of a sealed value; zeros where it is too short for one, and does not open.
+/// The stamp of a sealed value. It ends with zeros if the value is too short to have one; such a value does not open.
 pub(super) fn stamp_of(sealed: &[u8]) -> Stamp {
     let mut stamp = Stamp::default();
     sealed.iter().skip(1).zip(&mut stamp).for_each(|(byte, to)| *to = *byte);

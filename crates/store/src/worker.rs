@@ -40,7 +40,7 @@ use super::rotation::PREPARED;
 use super::setup::{AGREED, load};
 use super::{Result, Store, StoreError, incarnation};
 
-/// The edition, in stores from before it was in the head.
+/// The record of the edition, in stores from before the head had it.
 pub(super) const EDITION: &[u8] = b"edition";
 /// Behind this the record of a pending key: who stored it.
 const MAKING: &[u8] = b"making ";
@@ -104,7 +104,7 @@ pub(super) fn own(worker: u16, record: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The number of the further worker whose record of this kind it is, if it is one.
+/// The number of the worker that has this record of a kind; `None` for records of the first worker and for all others.
 pub(super) fn number_of(record: &[u8], kind: &[u8]) -> Option<u16> {
     let number = record.strip_prefix(WORKER)?.strip_suffix(kind)?.strip_suffix(b" ")?;
     number.try_into().map(u16::from_be_bytes).ok()
@@ -227,7 +227,7 @@ impl Store {
         }
     }
 
-    /// Whether these are other common secrets than those of this process.
+    /// Whether the common secrets in use are other ones than those of this process.
     pub(super) fn is_of_others(&self, in_use: Option<[u8; 32]>) -> bool {
         self.engine.is_shared() && *self.worker.setup.lock() != in_use
     }
@@ -303,7 +303,7 @@ impl Store {
         if is_anothers || is_prepared { Err(StoreError::Rotating) } else { Ok(()) }
     }
 
-    /// Whether another worker carries keys over.
+    /// Whether another worker carries keys over now.
     pub fn others_carry_over(&self) -> Result<bool> {
         match self.engine.is_shared() {
             true => self.engine.read(|records| self.is_round_of_others(records)),

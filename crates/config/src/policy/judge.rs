@@ -20,19 +20,19 @@ pub struct Asked {
     pub key: String,
     /// The client that wrote it, if it is about a file in an envelope.
     pub owner: Option<String>,
-    /// In which way the rules have to allow it.
+    /// How the rules have to allow it.
     pub demand: Demand,
 }
 
-/// In which way the rules have to allow something.
+/// How the rules have to allow something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// A rule allows it now, within its limits.
     Now,
-    /// A rule allows it at any time and without limits, and none denies it at any time: what is made lasts, and the rules do not see its use.
+    /// A rule allows it at all times and without limits, and no rule denies it at any time. For what lasts: the rules do not see its later use.
     Always,
-    /// The operation amounts to it and has a right of its own. So nothing needs to allow it, but what there is binds: rules that deny it, times and
-    /// limits of rules that allow it, and approvals.
+    /// The operation has a right of its own, and amounts to this. No rule needs to allow this. But rules that deny it, the times and limits of rules
+    /// that allow it, and approvals for it bind the operation.
     Bound,
 }
 
@@ -42,7 +42,7 @@ impl Asked {
         Asked { right, mode: None, key: key.into(), owner: None, demand: Demand::Now }
     }
 
-    /// Something to which an operation amounts that has a right of its own.
+    /// What an operation amounts to, if the operation has a right of its own.
     pub fn bound(right: Right, key: &str) -> Asked {
         Asked { demand: Demand::Bound, ..Asked::of(right, key) }
     }
@@ -89,7 +89,7 @@ impl<'p> Grant<'p> {
 /// The answer of the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement<'p> {
-    /// Allowed by each of these. By none if nothing needs to allow it ([`Demand::Bound`]).
+    /// Allowed by each of these. The list is empty if no rule needs to allow it ([`Demand::Bound`]).
     Allowed(Vec<Grant<'p>>),
     /// Forbidden by this rule.
     Denied(&'p Rule),
@@ -122,7 +122,7 @@ impl ClientPolicy {
                     Some(rule) => Judgement::Denied(rule),
                     None if !grants.is_empty() => Judgement::Allowed(grants),
                     None => {
-                        let why = "its times or limits would not hold for what is made";
+                        let why = "it has times or limits, and these would not hold for what is made";
                         Judgement::NotAllowed(first.map(|grant| (grant, vec![why.into()])))
                     }
                 }
@@ -137,7 +137,7 @@ impl ClientPolicy {
         }
     }
 
-    /// Judges what is asked for with [`Demand::Now`].
+    /// Judges something as if it were asked for with [`Demand::Now`].
     fn judge_now<'p>(&'p self, client: &'p ClientRule, asked: &Asked, at: Moment) -> Judgement<'p> {
         let rules = || self.rules_for(&client.name);
         if let Some(rule) = rules().find(|rule| rule.deny && rule.covers(asked, at)) {
@@ -202,7 +202,7 @@ impl Rule {
         self.concerns(asked) && self.why_not_at(at).is_none()
     }
 
-    /// Whether the rule covers something at some time.
+    /// Whether the rule covers something at any time.
     fn concerns(&self, asked: &Asked) -> bool {
         let mode = match asked.mode {
             Some(mode) => self.modes.is_empty() || self.modes.contains(&mode),
@@ -222,7 +222,7 @@ impl Rule {
 }
 
 impl Grant<'_> {
-    /// Whether it allows what it allows at any time and without limits.
+    /// Whether it has neither times nor limits.
     fn is_unconditional(&self) -> bool {
         match self {
             Grant::Entry(_) => true,

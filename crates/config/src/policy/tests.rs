@@ -90,7 +90,7 @@ fn ambiguous_rules_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn a_policy_comes_back_and_one_of_nobody_too_but_no_empty_file() {
+fn a_policy_and_one_without_clients_come_back_and_an_empty_file_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("clients.toml");
     for policy in [policy(), ClientPolicy::default()] {
@@ -99,7 +99,7 @@ fn a_policy_comes_back_and_one_of_nobody_too_but_no_empty_file() {
     }
     std::fs::write(&file, "\n").expect("written");
     let told = ClientPolicy::load(&file).expect_err("all rules were lost").to_string();
-    assert!(told.contains("clients.toml") && told.contains("it is empty"), "{told}");
+    assert!(told.contains("clients.toml") && told.contains("the file is empty"), "{told}");
     std::fs::write(&file, "[[client]]\nname = 'a'\nrights = ['encrypt', 'everything']\n").expect("written");
     assert!(ClientPolicy::load(&file).expect_err("no such right").to_string().contains("clients.toml"));
 }
@@ -489,7 +489,7 @@ fn a_rule_for_owners_is_about_files_in_envelopes_that_they_wrote_and_nothing_els
 }
 
 #[test]
-fn what_an_operation_amounts_to_needs_no_right_and_is_bound_by_what_there_is() {
+fn what_an_operation_amounts_to_needs_no_right_and_is_bound_by_the_rules_for_it() {
     let policy = rules();
     let told = |client: u8, right, mode, key: &str, moment: &str| {
         let asked = Asked { mode, ..Asked::bound(right, key) };
@@ -500,7 +500,7 @@ fn what_an_operation_amounts_to_needs_no_right_and_is_bound_by_what_there_is() {
             other => format!("{other:?}"),
         }
     };
-    // Nothing is said of it.
+    // No rule concerns it.
     assert_eq!(told(3, Right::Decrypt, Some(Mode::Gcm), "pay-2026", NOON), "");
     assert_eq!(told(1, Right::Decrypt, Some(Mode::Cbc), "pay-2026", NOON), "");
     assert_eq!(told(3, Right::Mac, None, "key", NOON), "");

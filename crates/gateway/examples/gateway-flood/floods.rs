@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The most bytes of a request.
 const MOST: usize = 32 << 20;
 
-/// What is flooded.
+/// The gateway that is flooded.
 pub(crate) struct Target<'t> {
     pub(crate) address: SocketAddr,
     /// A token that may encrypt.
@@ -16,7 +16,7 @@ pub(crate) struct Target<'t> {
     pub(crate) stop: &'t AtomicBool,
 }
 
-/// Floods until it is to stop.
+/// Floods until the target says stop.
 pub(crate) type Flood = fn(&Target<'_>);
 
 /// All floods.
@@ -54,11 +54,11 @@ fn announced_by_strangers(target: &Target<'_>) {
 }
 
 fn announced_by_a_token(target: &Target<'_>) {
-    // It takes no right to hash.
+    // To hash takes no right.
     held(target, 32, target.head("/v1/transit/hash", target.token, MOST).as_bytes());
 }
 
-/// Holds so many connections on which the same was sent; those that are closed are opened again.
+/// Holds so many connections, on each of which the same was sent. Opens a connection again when it is closed.
 fn held(target: &Target<'_>, count: usize, sent: &[u8]) {
     let open = || {
         let mut stream = TcpStream::connect(target.address).ok()?;

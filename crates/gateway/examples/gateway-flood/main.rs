@@ -1,11 +1,11 @@
-//! Floods of a gateway, by callers without a token and by tokens, and what becomes of another caller meanwhile: a table for docs/vault.md.
+//! Floods a gateway, by callers without a token and by tokens, and measures how another caller is served meanwhile: a table for docs/vault.md.
 //!
 //! ```text
 //! cargo run --release -p polyclave-gateway --example gateway-flood
 //! ```
 //!
-//! Three nodes, the gateway, and all callers are on one machine, the nodes and the gateway in processes of their own. So floods also take processors
-//! from the one who is measured.
+//! Three nodes, the gateway and all callers run on one machine. The nodes and the gateway have processes of their own. So floods also take processors
+//! from the caller that is measured.
 
 mod floods;
 #[path = "../gateway-bench/nodes.rs"]
@@ -34,7 +34,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// How long each flood lasts.
 const SECONDS: u64 = 15;
-/// Requests of which the quiet time is the median.
+/// How many requests are measured without a flood.
 const ROUNDS: usize = 200;
 
 fn main() -> Outcome<()> {
@@ -72,7 +72,7 @@ impl Gateway {
         Ok(Gateway { child, address: address.trim().parse()? })
     }
 
-    /// What the system says of its memory, in MB.
+    /// A value of the process's memory, as the system tells it, in MB.
     fn memory(&self, name: &str) -> Outcome<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("it is told")?;
@@ -146,7 +146,7 @@ fn times(is_over: impl Fn(usize) -> bool, one: impl Fn() -> Outcome<()>) -> (Dur
             failed += 1;
         }
         all.push(began.elapsed());
-        // As a program that asks now and then.
+        // The caller pauses, like a program that asks now and then.
         std::thread::sleep(Duration::from_millis(5));
     }
     all.sort_unstable();

@@ -136,9 +136,9 @@ impl Collector {
         Ok(())
     }
 
-    /// A place for somebody who looks, if there is one.
-    pub(super) fn look(&self) -> Option<Place> {
-        let place = self.shared.viewers.place()?;
+    /// A place for somebody who looks with the token of this name, if there is one.
+    pub(super) fn look(&self, name: &str) -> Option<Place> {
+        let place = self.shared.viewers.place(name)?;
         self.shared.wake();
         Some(place)
     }

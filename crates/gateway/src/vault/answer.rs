@@ -8,11 +8,15 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use polyclave_protocol::session::random_bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
 use zeroize::Zeroizing;
 
 use super::data::Data;
 use crate::failure::Failure;
 use crate::memory::Held;
+
+/// An answer that is longer is a long one.
+const LONG: usize = 64 << 10;
 
 /// An answer.
 pub(crate) enum Answer {
@@ -148,7 +152,7 @@ pub(super) fn json_response(
         return response(StatusCode::INTERNAL_SERVER_ERROR, Body::empty());
     }
     text.push(b'\n');
-    let sent = Sent { text, _held: held };
+    let sent = Sent { text, held, made_on: Handle::try_current().ok() };
     let mut response = response(status, Body::from(Bytes::from_owner(sent)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -157,7 +161,20 @@ pub(super) fn json_response(
 /// A text, with the memory that is given back when it has been sent.
 struct Sent {
     text: Zeroizing<Vec<u8>>,
-    _held: Option<Arc<Held>>,
+    held: Option<Arc<Held>>,
+    /// The threads on which it was made.
+    made_on: Option<Handle>,
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let whole = (std::mem::take(&mut self.text), self.held.take());
+        match &self.made_on {
+            // Wiping it takes time, and this may be a thread that answers others.
+            Some(threads) if whole.0.len() > LONG => drop(threads.spawn_blocking(|| drop(whole))),
+            _ => drop(whole),
+        }
+    }
 }
 
 impl AsRef<[u8]> for Sent {

@@ -1,79 +1,137 @@
-//! The body of a request, within limits of size, time and memory. Only callers with a token get here.
+//! The body of a request, within limits of size, shape, time and memory. Only callers with a token get here.
 
-use std::pin::pin;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
-use super::Vault;
 use super::fields::MOST_ITEMS;
 use crate::failure::Failure;
 use crate::memory::Held;
-use crate::tokens::Token;
+use shape::Shape;
 
+/// A body that is longer is a long one.
+const LONG: usize = 64 << 10;
 /// How often a message is in memory at most: as text, as a field with escapes, in bytes, encrypted, and as text again.
 const TIMES: usize = 5;
 /// What an item of a batch takes besides its bytes: its fields, and its result.
 const ITEM: usize = 640;
 /// Requests that take no more than this are not counted: there are no more of them than connections.
-const SMALL: usize = TIMES * (64 << 10);
+const SMALL: usize = TIMES * LONG;
 /// How long a body may take in all, and for how long its sender may pause.
 const WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Reads a body of at most so many bytes. Memory is taken as it arrives. Long requests of one token that would not fit into its share together
-/// wait for each other. The memory is given back when the second value is dropped.
-pub(super) async fn read(
-    vault: &Vault,
-    token: &Token,
-    most: usize,
+/// A body of which a part was read. Memory is taken as it arrives. Long requests of one token that would not fit into its share together wait for each
+/// other. The memory is given back when [`Held`] is dropped.
+pub(super) struct Reading {
     body: Body,
-) -> Result<(Zeroizing<Vec<u8>>, Held), Failure> {
-    let announced = body.size_hint();
-    if announced.lower() > most as u64 {
-        return Err(Failure::TooLong(most));
-    }
-    let announced = announced.exact().map_or(most, |bytes| bytes as usize);
-    let (mut all, mut body) = (Zeroizing::new(Vec::new()), pin!(body));
-    let mut held = vault.memory.for_one(&token.asker.name);
-    let mut left = WITHIN;
-    loop {
-        let began = Instant::now();
-        let Ok(frame) = timeout(left.min(PAUSE), body.frame()).await else { return Err(late()) };
-        left = left.saturating_sub(began.elapsed());
-        let Some(frame) = frame else { break };
-        let frame = frame.map_err(|_| Failure::Bad("the body ended before its end".into()))?;
-        let Ok(data) = frame.into_data() else { continue };
-        let bytes = all.len() + data.len();
-        if bytes > most {
-            return Err(Failure::TooLong(most));
-        }
-        if TIMES * bytes > SMALL {
-            held.take_turn(&token.turns, TIMES * announced.max(bytes)).await;
-            held.grow_to(TIMES * bytes).await.map_err(|_| scarce())?;
-        }
-        make_room(&mut all, bytes, announced);
-        all.extend_from_slice(&data);
-    }
-    // Each item of a batch begins with this.
-    let items = all.iter().filter(|byte| **byte == b'{').count().min(MOST_ITEMS);
-    let takes = TIMES * all.len() + ITEM * items;
-    if takes > SMALL {
-        held.grow_to(takes).await.map_err(|_| scarce())?;
-    }
-    Ok((all, held))
+    most: usize,
+    /// The bytes that it has, if that was announced.
+    announced: Option<usize>,
+    read: Used,
+    shape: Shape,
+    held: Held,
+    turns: Arc<Semaphore>,
+    /// The time that is left for the rest.
+    left: Duration,
 }
 
-/// Makes room for so many bytes, and leaves no copy behind that is not wiped.
-fn make_room(all: &mut Zeroizing<Vec<u8>>, bytes: usize, announced: usize) {
-    if bytes > all.capacity() {
-        let mut larger = Zeroizing::new(Vec::with_capacity((2 * bytes).min(announced.max(bytes))));
-        larger.extend_from_slice(all);
-        *all = larger;
+impl Reading {
+    /// A body of at most so many bytes, of which nothing was read; what its request holds; and the turns of its token.
+    pub(super) fn begin(
+        body: Body,
+        most: usize,
+        held: Held,
+        turns: Arc<Semaphore>,
+    ) -> Result<Reading, Failure> {
+        let hint = body.size_hint();
+        if hint.lower() > most as u64 {
+            return Err(Failure::TooLong(most));
+        }
+        let announced = hint.exact().map(|bytes| bytes as usize);
+        let (read, shape) = (Used::default(), Shape::default());
+        Ok(Reading { body, most, announced, read, shape, held, turns, left: WITHIN })
+    }
+
+    /// Reads a body that is not long to its end. False for a long one, of which little or nothing was read.
+    pub(super) async fn is_short(&mut self) -> Result<bool, Failure> {
+        while self.read.0.len().max(self.announced.unwrap_or_default()) <= LONG {
+            if !self.piece().await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the rest.
+    pub(super) async fn rest(mut self) -> Result<(Zeroizing<Vec<u8>>, Held), Failure> {
+        while self.piece().await? {}
+        Ok((Zeroizing::new(std::mem::take(&mut self.read.0)), self.held))
+    }
+
+    /// Reads what has arrived. False at the end.
+    async fn piece(&mut self) -> Result<bool, Failure> {
+        let began = Instant::now();
+        let Ok(frame) = timeout(self.left.min(PAUSE), self.body.frame()).await else { return Err(late()) };
+        self.left = self.left.saturating_sub(began.elapsed());
+        let Some(frame) = frame else { return Ok(false) };
+        let frame = frame.map_err(|_| Failure::Bad("the body ended before its end".into()))?;
+        let Ok(data) = frame.into_data() else { return Ok(true) };
+        let bytes = self.read.0.len() + data.len();
+        if bytes > self.most {
+            return Err(Failure::TooLong(self.most));
+        }
+        self.shape.take(&data)?;
+        let expected = self.announced.unwrap_or(self.most).max(bytes);
+        if bytes > LONG {
+            self.held.take_turn(&self.turns, TIMES * expected).await;
+        }
+        let takes = TIMES * bytes + ITEM * self.shape.objects().min(MOST_ITEMS);
+        if takes > SMALL {
+            self.held.grow_to(takes).await.map_err(|_| scarce())?;
+        }
+        let room = match self.announced {
+            // No other request of the token has this turn.
+            Some(announced) if bytes > LONG => announced,
+            _ => (2 * bytes).min(expected),
+        };
+        self.read.add(&data, room)?;
+        Ok(true)
+    }
+}
+
+/// The bytes that were read. Those are wiped when this is dropped, and not the room that was never used.
+#[derive(Default)]
+struct Used(Vec<u8>);
+
+impl Used {
+    /// Adds bytes. If there is no room for them, it takes so much in all, and leaves no copy behind that is not wiped.
+    fn add(&mut self, data: &[u8], room: usize) -> Result<(), Failure> {
+        let bytes = self.0.len() + data.len();
+        if bytes > self.0.capacity() {
+            let mut larger = Used::default();
+            larger.0.try_reserve_exact(room.max(bytes)).map_err(|_| scarce())?;
+            larger.0.extend_from_slice(&self.0);
+            *self = larger;
+        }
+        self.0.extend_from_slice(data);
+        Ok(())
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        self.0.as_mut_slice().zeroize();
     }
 }
 

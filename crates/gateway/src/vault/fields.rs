@@ -145,6 +145,11 @@ impl Fields {
         Err(Failure::Bad(wrong))
     }
 
+    /// How many items it has, if it is a batch.
+    pub(super) fn items(&self) -> usize {
+        self.body.parsed.items.as_ref().map_or(0, Vec::len)
+    }
+
     /// The names of fields that the API does not know; not all of them if there are many.
     pub(super) fn unknown(&self) -> &[String] {
         &self.body.parsed.unknown

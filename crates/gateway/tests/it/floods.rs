@@ -1,4 +1,4 @@
-//! Floods, by strangers and by tokens, in the small: they keep nobody else out. The example `gateway-flood` has them in full, with figures.
+//! Small floods, by strangers and by tokens. They keep nobody else out. The example `gateway-flood` has the full ones, with figures.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use polyclave_api::Right;
 use serde_json::{Value, json};
 
-use crate::common::{Ask, PATIENCE, World};
+use crate::common::{Ask, PATIENCE, World, answer};
 
 /// The head of a request for an encryption, which announces a body.
 fn head(key: &str, token: &str, bytes: usize) -> String {
@@ -18,7 +18,7 @@ fn head(key: &str, token: &str, bytes: usize) -> String {
     format!("POST /v1/transit/encrypt/{key} HTTP/1.1\r\nhost: a\r\n{token}content-length: {bytes}\r\n\r\n")
 }
 
-/// A connection on which something was sent. It may be broken off by then.
+/// A connection on which something was sent. The gateway may have closed it already.
 fn begun(world: &World, sent: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(world.address()).expect("connected");
     stream.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -26,7 +26,7 @@ fn begun(world: &World, sent: &[u8]) -> TcpStream {
     stream
 }
 
-/// Whether nothing was answered on a connection, and it is open.
+/// Whether a connection is open and has no answer yet.
 fn waits(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).expect("set");
     matches!(stream.read(&mut [0; 1]), Err(e) if e.kind() == std::io::ErrorKind::WouldBlock)
@@ -40,19 +40,19 @@ fn callers_without_a_token_keep_nobody_out_and_have_no_body_read() {
         let answer = world.ask("POST", "/v1/transit/encrypt/besieged", json!({ "plaintext": "AAAA" }));
         assert_eq!(answer.status, 200, "{answer:?}");
     };
-    // No token and no body; half a head; nothing at all. All are held.
+    // Callers send a head without a token, or half a head, or nothing at all, and hold the connection.
     let announced = head("besieged", "", 1000);
     for sent in [&announced[..], &announced[..60], ""] {
         let mut held: Vec<TcpStream> = (0..40).map(|_| begun(&world, sent.as_bytes())).collect();
         (0..10).for_each(|_| is_served());
         if sent == announced {
-            // It is answered at once, and not after a body.
+            // The answer comes at once. The gateway does not wait for the body.
             let mut answer = String::new();
             let _ = held[39].read_to_string(&mut answer);
             assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("connection: close"), "{answer:?}");
         }
     }
-    // New ones all the time.
+    // Callers make new connections all the time.
     let stop = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -87,7 +87,7 @@ fn a_token_that_announces_much_and_one_that_sends_much_leave_memory_to_others() 
     world.done("POST", "/v1/transit/keys/roomy", Value::Null);
     let [idle, greedy, modest] = ["idle", "greedy-bodies", "modest-bodies"]
         .map(|name| world.add_token(name, &[Right::Encrypt], &["roomy"]));
-    // It takes no right to hash, nor to announce.
+    // To hash takes no right, and neither does announcing a body.
     let hash = head("roomy", &idle, 32 << 20).replace("encrypt/roomy", "hash");
     let mut silent: Vec<TcpStream> = (0..4).map(|_| begun(&world, hash.as_bytes())).collect();
     let mut sent = head("roomy", &greedy, 32 << 20).into_bytes();
@@ -99,7 +99,7 @@ fn a_token_that_announces_much_and_one_that_sends_much_leave_memory_to_others() 
             scope.spawn(|| {
                 let mut stream = TcpStream::connect(world.address()).expect("connected");
                 stream.set_write_timeout(Some(Duration::from_millis(200))).expect("set");
-                // What is not read for now is held back.
+                // The gateway reads only a part for now, and holds the rest back.
                 let mut rest = &sent[..];
                 while !stop.load(Relaxed) {
                     match stream.write(&rest[..rest.len().min(1 << 20)]) {
@@ -152,4 +152,45 @@ fn requests_for_little_have_no_long_bodies() {
         let refused = Ask::new("POST", path).token(&world.root).body(&body).of(world.address());
         assert!(refused.status == 413 && refused.errors().contains("64 KiB"), "{path}: {refused:?}");
     }
+}
+
+#[test]
+fn bodies_of_another_shape_than_requests_are_refused_before_they_have_arrived() {
+    let world = World::shared();
+    world.done("POST", "/v1/transit/keys/shapely", Value::Null);
+    let values = "0,".repeat(1 << 20);
+    for (begin, told) in [("[".repeat(1000), "within each other"), (format!("[{values}"), "values")] {
+        let mut sent = head("shapely", &world.root, 32 << 20).into_bytes();
+        sent.extend_from_slice(b"{\"a\": ");
+        sent.extend_from_slice(begin.as_bytes());
+        // The rest never comes.
+        let refused = answer(begun(&world, &sent));
+        assert!(refused.status == 400 && refused.errors().contains(told), "{refused:?}");
+    }
+}
+
+#[test]
+fn long_requests_and_batches_have_threads_of_their_own() {
+    let world = World::start();
+    world.done("POST", "/v1/transit/keys/longish", Value::Null);
+    let long = || {
+        let text = Ask::new("GET", "/metrics").of(world.http_address()).text;
+        let line = text.lines().find_map(|line| line.strip_prefix("polyclave_gateway_long_requests_total "));
+        line.expect("it is counted").parse::<u64>().expect("a number")
+    };
+    let hash = |bytes: usize| {
+        let input = STANDARD.encode(vec![7; bytes]);
+        assert_eq!(world.ask("POST", "/v1/transit/hash", json!({ "input": input })).status, 200);
+    };
+    let batch = |items: usize| {
+        let items = vec![json!({}); items];
+        let answered = world.ask("POST", "/v1/transit/encrypt/longish", json!({ "batch_input": items }));
+        assert_eq!(answered.status, 400, "no item has a plaintext");
+    };
+    (hash(1000), batch(64));
+    assert_eq!(long(), 0);
+    hash(100 << 10);
+    assert_eq!(long(), 1);
+    batch(65);
+    assert_eq!(long(), 2);
 }

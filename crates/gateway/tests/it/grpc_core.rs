@@ -1,4 +1,4 @@
-//! The KMS, asked by clients of gRPC's C core, as Python has it: it names the socket in `:authority` by its path.
+//! The KMS, asked by clients of gRPC's C core, which Python has. The core names the socket in `:authority` by its path.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ use polyclave_harness::programs::{ended, python_with, skipped};
 
 use crate::common::{PATIENCE, World};
 
-/// How long the package is waited for.
+/// How long to wait for the package.
 const FETCHING: Duration = Duration::from_secs(120);
 
-/// Asks for the status, and encrypts. Messages are bytes: field 1 of 3 bytes, and of the answer field 1 with the length.
+/// Asks for the status, encrypts and decrypts. Messages are written as bytes: field 1 with its length.
 const PROGRAM: &str = r#"
 import sys, grpc
 for target in ["unix:" + sys.argv[1], "unix://" + sys.argv[1]]:
@@ -19,7 +19,7 @@ for target in ["unix:" + sys.argv[1], "unix://" + sys.argv[1]]:
         ask = lambda method, message: channel.unary_unary("/v2.KeyManagementService/" + method)(message, timeout=60)
         status = ask("Status", b"")
         assert b"v2" in status and b"kubernetes/1/" in status, status
-        # Several on one connection: names of headers come from the table then.
+        # From the second request on one connection, names of headers come from the table.
         for _ in range(5):
             sealed = ask("Encrypt", b"\x0a\x03abc")
             assert sealed[0] == 0x0a and sealed[1] == 3 + 28, sealed

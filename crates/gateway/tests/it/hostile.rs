@@ -103,14 +103,14 @@ fn headers_that_would_change_the_meaning_are_refused() {
     let ask =
         || Ask::new("POST", "/v1/transit/random/8").token(&world.root).header("X-Vault-Namespace", "root");
     assert_eq!(ask().of(world.address()).status, 200);
-    // Of several each counts.
+    // Each of several headers of a name counts.
     for (name, value) in [("X-Vault-Wrap-TTL", "60s"), ("X-Vault-Namespace", "team-a/")] {
         let refused = ask().header(name, "").header(name, value).of(world.address());
         assert!(refused.status == 400 && refused.errors().contains(name), "{refused:?}");
     }
     let bearer = format!("Bearer {}", world.root);
     let twice = ask().token("nobody").of(world.address());
-    assert_eq!(twice.status, 403, "which token is meant, nobody can say");
+    assert_eq!(twice.status, 403, "it has two tokens");
     let bare = |name: &str| Ask::new("POST", "/v1/transit/random/8").header(name, &bearer);
     assert_eq!(bare("Authorization").header("Authorization", "Basic x").of(world.address()).status, 200);
     assert_eq!(bare("Authorization").header("Authorization", "Bearer x").of(world.address()).status, 403);

@@ -92,7 +92,7 @@ fn get(address: SocketAddr, host: &str, path: &str) -> (String, Answer) {
     (head.to_lowercase(), Answer { status, text: text.into(), json: Value::Null })
 }
 
-/// Whether an alarm says something, of itself or under it.
+/// Whether an alarm says something, or has it listed under itself.
 fn says(told: &Value, part: &str) -> bool {
     let rows = told["alarms"]["rows"].as_array().expect("alarms");
     let has = |text: &Value| text.as_str().is_some_and(|text| text.contains(part));
@@ -229,7 +229,7 @@ fn the_page_tells_what_happens_and_a_node_that_is_gone() {
     world.stop_node(1);
     let told = stream.until("node-2 is gone", |told| says(told, "node-2 is not reached since"));
     assert!(told["nodes"][1]["gone"]["seconds"].is_u64() && told["nodes"][0]["gone"].is_null());
-    // Its two peers miss it, cannot serve, and the cluster serves nothing: one cause is one alarm, beside that of the key.
+    // The node's two peers miss it and cannot serve, so the cluster serves nothing. This one cause is one alarm. The other alarm is that of the key.
     let told = stream.until("the others miss it", |told| {
         let sees = |at: usize| told["nodes"][at]["sees"] == serde_json::json!(["node-1", "node-3"]);
         sees(0) && sees(2) && says(told, "node-1 and node-3 cannot serve")
@@ -348,4 +348,19 @@ fn so_many_look_at_once_and_a_watcher_is_two_lines_in_the_audit_log() {
         assert!(Instant::now() < until, "a place became free");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn a_token_that_looks_at_many_pages_keeps_no_other_from_looking() {
+    let world = World::start();
+    let address = world.address();
+    let [greedy, modest] =
+        ["greedy-pages", "modest-pages"].map(|name| world.add_token(name, &[Right::Observe], &["*"]));
+    let mut streams: Vec<Stream> =
+        (0..VIEWERS).map(|_| Stream::open(address, &greedy).expect("there is room")).collect();
+    assert_eq!(Stream::open(address, &greedy).err(), Some(503), "its own streams make no room for it");
+    let mut other = Stream::open(address, &modest).expect("one of the others makes room");
+    assert!((0..3).all(|_| other.next().is_some()));
+    while streams[0].next().is_some() {}
+    assert!(streams[1..].iter_mut().all(|stream| stream.next().is_some()));
 }

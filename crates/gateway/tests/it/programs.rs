@@ -25,7 +25,7 @@ fn ran(command: &mut Command, key: &str) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
 }
 
-/// The same, and looks for its last line.
+/// Runs a program, which has to succeed and to print a line.
 fn prints(command: &mut Command, key: &str, line: &str) {
     let (succeeds, printed) = ran(command, key);
     assert!(succeeds && printed.lines().any(|printed| printed == line), "{printed}");

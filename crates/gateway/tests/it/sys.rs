@@ -1,4 +1,4 @@
-//! `sys`, as programs ask Vault who it is and what they may do.
+//! `sys`: programs ask Vault who it is and what they may do.
 
 use polyclave_api::Right;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::common::{Ask, World};
 
 #[test]
-fn whether_it_is_sealed_and_initialised_takes_no_token_and_what_is_mounted_does() {
+fn the_seal_status_takes_no_token_and_the_mounts_take_one() {
     let world = World::shared();
     let ask = |method: &str, path: &str| Ask::new(method, path).of(world.address());
     let status = ask("GET", "/v1/sys/seal-status");

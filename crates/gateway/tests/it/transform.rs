@@ -141,7 +141,7 @@ fn who_may_not_and_what_cannot_be_meant_is_refused() {
             "{told}: {answer:?}"
         );
     }
-    // What stands beside a batch is ignored, and does not serve for its items.
+    // Fields beside a batch are ignored. Its items do not get them.
     let beside = |item: Value| json!({ "value": "a", "tweak": "eA==", "transformation": "ssn", "batch_input": [item] });
     assert_eq!(world.ask("POST", "/v1/transform/encode/shop", beside(good)).status, 200);
     let none = world.ask("POST", "/v1/transform/encode/shop", beside(json!({ "value": "x@y.z" })));

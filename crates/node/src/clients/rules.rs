@@ -64,8 +64,8 @@ impl Rules {
             .map(drop)
     }
 
-    /// Counts requests and blocks against the limits of the rules for all of this, before anything is computed. A rule without limits takes any
-    /// amount; otherwise the first rule with room counts it, and once.
+    /// Counts requests and blocks against the limits of the rules for everything that is asked, before anything is computed. If a rule without limits
+    /// allows something, nothing is counted for it. Otherwise the first rule with room counts the amounts, once for the whole request.
     pub(crate) fn charge<'a>(
         &self,
         client: &Client,

@@ -1,12 +1,13 @@
 //! Deriving a key from another on shares: the base key encrypts blocks that everybody knows, and the first bytes of the result are the new
 //! key. Nothing of it is opened.
 //!
-//! **One base derives keys of one cipher.** What is derived of the same data is the same bytes, whatever they are for. So a key of DES would be the
-//! first bytes of one of AES, and who finds it by trying all has these. Neither PKCS#11 nor SP 800-108 takes the cipher into what is computed, and
-//! other programs compute the same keys, so it is fixed in the base: with the first key (`store/src/children.rs`), before that is computed, at all nodes.
+//! **One base derives keys of one cipher.** The same data gives the same bytes, whatever cipher they are for. So a key of DES would be the first
+//! bytes of a key of AES, and a client that finds it by trying all keys has these bytes. Neither PKCS#11 nor SP 800-108 makes the cipher an input of
+//! the computation, and other programs compute the same keys. So the first derived key fixes the cipher of the base, at all nodes
+//! (`store/src/children.rs`). They note it before they compute the key.
 //!
-//! **No two blocks of `EcbData` are equal.** Otherwise three equal blocks under a base of Triple DES would make a key of Triple DES that is one of
-//! DES, and the others' parts would be found one by one.
+//! **No two blocks of `EcbData` are equal.** Otherwise equal blocks under a base of Triple DES would make a key of Triple DES with equal parts. With
+//! three equal parts it is a key of DES.
 //!
 //! * `EcbData`, `CbcData`: the encryption of given blocks (PKCS#11 3.1, sections 6.17 and 6.27).
 //! * `CmacCounter`: SP 800-108 r1, section 4.1, with CMAC as PRF. The input of code i is `before`, i and `after`, as the caller has put them
@@ -66,10 +67,10 @@ fn repeats<'d>(mut blocks: impl Iterator<Item = &'d [u8]>) -> bool {
     blocks.any(|block| !seen.insert(block))
 }
 
-/// Why no key of a cipher is derived from a base from which keys of another one were.
+/// Why a base does not derive a key of a cipher: it has derived keys of another one.
 pub(crate) fn other_cipher(base: &str, known: &str, wanted: &str) -> String {
     format!(
-        "keys of {known} were derived from the key '{base}', so none of {wanted} is: the same data would give both the same bytes. Take another \
+        "keys of {known} were derived from the key '{base}', so it derives none of {wanted}: the same data would give both the same bytes. Take another \
          base for {wanted}"
     )
 }

@@ -130,8 +130,8 @@ impl Keys {
             _ => {
                 self.get(name)?;
                 format!(
-                    "this was not made under the key '{name}', but under one with the id {}: name that key. (If it had this name before, it was \
-                     deleted)",
+                    "this was not made under the key '{name}', but under a key with the id {}. Name that key. If it also had the name '{name}', it \
+                     was deleted",
                     hex::encode(id)
                 )
             }

@@ -96,7 +96,7 @@ pub(crate) fn check_description(label: &str, attributes: &[u8]) -> Result<(), St
 fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     let is_for = |usage: Usage| key.usage.contains(&usage);
     let without_mode = [Usage::Wrap, Usage::Unwrap, Usage::Derive, Usage::Kdf];
-    // A key for nothing is made, as PKCS#11 has it: all that it can do is to leave, wrapped, if it is wrappable.
+    // A key without usages is allowed, as in PKCS#11. It can only leave the nodes wrapped, if it is wrappable.
     if !key.usage.is_sorted_by(|a, b| a < b) {
         return Err("each usage of a key is named once, and in order".into());
     }

@@ -263,7 +263,7 @@ fn deliver(
     net: &mut TlsNet,
 ) -> Result<()> {
     let delivered = material.store.deliver_lot(request, run, items).map_err(system);
-    // Whoever asked learns at once if one part is missing.
+    // Then the worker that asked learns at once if one part is missing.
     let theirs = tell_all(&[u8::from(delivered.is_ok())], net)?;
     if !delivered? {
         tracing::info!("a worker that had asked for material does not wait for it any more");

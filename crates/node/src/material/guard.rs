@@ -1,10 +1,14 @@
-//! The node's side of the gate before comparisons that a guess at one bit of its share of the MAC key can make fail ([`GuessGuard`]): consistency of
-//! transfers, of trees of seeds, and of products with shares of the key (`ot/`, `mascot/cope.rs` of the protocol crate).
+//! The node's gate before the comparisons that can tell a peer one bit of this node's share of the MAC key ([`GuessGuard`]): consistency of transfers,
+//! of trees of seeds, and of products with shares of the key (`ot/`, `mascot/cope.rs` of the protocol crate).
 //!
-//! A cheater learns one bit from each of them that fails. So one takes place at a time, between all streams and requests of an epoch (the gate of its
-//! set-up), between epochs, since sessions of one that was given up may still run, and between all workers (`store/src/checks.rs`); none takes place under quarantine, or while a failure could not be counted; and one that
-//! fails is counted, with the quarantine, before this node sends anything more. Until the operators order a refresh, a node therefore has one
-//! such failure under a MAC key, however many streams and workers it has.
+//! A peer that cheats guesses a bit, and learns from each comparison that fails that its guess was wrong. So:
+//!
+//! * **One comparison at a time.** The gate of the set-up keeps the streams and requests of one epoch apart. This one also keeps epochs apart, because
+//!   sessions of an epoch that was given up may still run. `store/src/checks.rs` keeps workers apart.
+//! * **None after a failure.** None takes place under quarantine, or while a failure could not be counted.
+//! * **A failure counts at once.** The node writes down the failure and the quarantine before it sends anything more.
+//!
+//! So until the operators order a refresh, a node has one such failure under a MAC key, however many streams and workers it has.
 
 use std::sync::{Arc, Weak};
 
@@ -16,19 +20,19 @@ use crate::error::system;
 use crate::material::quarantine::Failure;
 use crate::material::state::Material;
 
-/// What was under way when such a comparison failed.
+/// What was under way, in the reason of a quarantine.
 const DURING: &str = "transfers under the MAC key were checked";
 
-/// Stands before the comparisons of one epoch, or of one round of a refresh.
+/// The gate before the comparisons of one epoch, or of one round of a refresh.
 struct Guard {
-    /// What it guards belongs to this.
+    /// The material of the node whose MAC key it guards.
     material: Weak<Material>,
-    /// The node carries keys over to a fresh MAC key, which it also does under quarantine.
+    /// The comparisons belong to a refresh. The node takes part in one under quarantine, too.
     refreshes: bool,
 }
 
 impl Material {
-    /// What stands before comparisons in an epoch, or in a round of a refresh.
+    /// The gate before the comparisons of an epoch, or of a round of a refresh.
     pub(super) fn guard(&self, refreshes: bool) -> Arc<dyn GuessGuard> {
         Arc::new(Guard { material: self.this.clone(), refreshes })
     }
@@ -62,7 +66,7 @@ impl GuessGuard for Guard {
         if let Err(e) = compared {
             material.note_uncounted(Guesses { failed: 1, unanswered: 0 }, &e);
         }
-        // It is counted, or remembered.
+        // The failure is counted, or noted as uncounted.
         material.quarantine(failure(&error));
         Ok(Some(error))
     }

@@ -257,7 +257,7 @@ fn make(material: &Material, epoch: &Epoch, name: [u8; 16], wanted: Wanted) -> R
 }
 
 impl Material {
-    /// What an error means that ended making material, or one stream of it.
+    /// Judges an error that ended making material, or one stream of it.
     pub(super) fn judge_making(&self, error: &Error) {
         self.strategy.judge(self, "making material", error);
     }
@@ -288,7 +288,7 @@ pub(super) fn compared(material: &Material, parameters: HandshakeParameters) -> 
         .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes())
 }
 
-/// On how many streams a node makes material at most. The other half of its processors is for requests.
+/// The most streams on which a node makes material: half of its processors. The other half is for requests.
 fn streams_of(processors: usize) -> usize {
     (processors / 2).clamp(1, MOST_STREAMS)
 }

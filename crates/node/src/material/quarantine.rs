@@ -16,15 +16,15 @@
 //! started the count again with each would allow any number of guesses. Every node counts what it has seen: those are the guesses at its
 //! own share, and a forger needs the shares of all nodes that do not cheat.
 //!
-//! * **Failures that can tell a bit of the key** are found behind a gate, one at a time between all streams, requests and workers of the node, and are
-//!   counted before the gate opens (`guard.rs`). They come here as [`Error::Counted`].
-//! * **All other failures** tell at most that one guess at the whole key was wrong. Several at once, on streams or at workers, follow from one event
-//!   and count as one, or else a peer could make keys too dangerous to carry over by failing everywhere at once. What fails in a later round of a
-//!   refresh counts again.
+//! * **Failures that can tell a bit of the key** happen behind a gate, one at a time between all streams, requests and workers of the node. The node
+//!   counts them before the gate opens (`guard.rs`). They come here as [`Error::Counted`].
+//! * **All other failures** tell at most that one guess at the whole key was wrong. Several failures at once, on streams or at workers, count as one.
+//!   Otherwise a peer could fail everywhere at once, and so make the keys too dangerous to carry over. A failure in a later round of a refresh
+//!   counts again.
 //! * **Unanswered checks** count one by one.
 //!
-//! A caller that runs several sessions at once gives [`judge`] the error of each as soon as it ends, and not when all have ended. While something that counts is
-//! not on the disk, the node uses its MAC key for nothing ([`Material::refuse_uncounted`]).
+//! A caller that runs several sessions at once gives [`judge`] the error of each session as soon as that session ends. It does not wait for the others.
+//! While a failure or a silence is not written down, the node does not use its MAC key ([`Material::refuse_uncounted`]).
 
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
@@ -44,10 +44,10 @@ pub(crate) const REMEDY: &str = "find out which machine was altered; when all ar
 /// What operators can do if a check names two nodes again and again, and cannot say which of them cheats.
 const ALTERNATIVE: &str = "Four nodes under shamir-active go on without a cheater";
 
-/// Why a node goes under quarantine without a check that failed.
+/// The reason of a quarantine that follows from a count.
 const TOO_MANY: &str = "too many checks failed or were left without an answer under one MAC key";
 
-/// What is refused until the store can be written again.
+/// What the node says until the store can be written again.
 const UNCOUNTED: &str = "a check that did not pass could not be written down: make room on this node's disk, or let it reach the server of \
                          its store. Until then this node does not use its MAC key";
 
@@ -90,7 +90,7 @@ impl Failure {
         Some(Failure::from(reason))
     }
 
-    /// What the node writes down.
+    /// The record that the node writes down.
     pub(crate) fn quarantine(&self) -> Quarantine {
         Quarantine { reason: self.reason.clone(), since: now() }
     }
@@ -118,7 +118,7 @@ impl From<String> for Failure {
 }
 
 /// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during` says what was under way, never
-/// how far. A caller that runs several sessions brings the error of each here once, as soon as it ends.
+/// how far. A caller that runs several sessions calls this once for each error, as soon as the session ends.
 pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
     let has_mac_key = material.strategy.has_mac_key();
     let name_of = |node: Party| material.members.name_of(node).to_owned();
@@ -174,7 +174,7 @@ impl Material {
         self.fail(failure, false);
     }
 
-    /// The same after a check that failed and, if so, counts.
+    /// Puts this node under quarantine after a check that failed. With `counts` the failure is counted, too.
     fn fail(&self, failure: Failure, counts: bool) {
         let failure = Failure { reason: self.members.told(&failure.reason), ..failure };
         let quarantine = failure.quarantine();
@@ -195,7 +195,7 @@ impl Material {
         }
     }
 
-    /// At a start: a node that was stopped after it counted and before it wrote down the quarantine that follows does so now.
+    /// At a start, writes down a quarantine that follows from the count. The node may have been killed between the two.
     pub(crate) fn resume_quarantine(&self) {
         let guesses = self.guesses();
         if self.is_quarantined() || !self.strategy.has_mac_key() {
@@ -215,7 +215,7 @@ impl Material {
         sum(stored, uncounted)
     }
 
-    /// Adds to these.
+    /// Adds to the count of failed and unanswered checks.
     fn count_guesses(&self, more: Guesses) {
         if let Err(e) = self.store.count_guesses(more) {
             self.note_uncounted(more, &e);
@@ -223,15 +223,15 @@ impl Material {
         self.settle_guesses();
     }
 
-    /// Remembers what is to be counted and could not be written down.
+    /// Remembers failures or silences that could not be written down.
     pub(super) fn note_uncounted(&self, more: Guesses, why: &StoreError) {
         tracing::error!(error = %why, "a check that did not pass could not be counted; this is tried again, and the MAC key is not used meanwhile");
         let mut uncounted = self.uncounted.lock();
         *uncounted = sum(*uncounted, more);
     }
 
-    /// Refuses to use the MAC key, for an epoch, a refresh, material or a request, while something that counts is not on the disk: a restart
-    /// would forget it.
+    /// Refuses to use the MAC key while a failure or a silence is not written down, because a restart would forget it. This concerns epochs,
+    /// refreshes, material and requests.
     pub(crate) fn refuse_uncounted(&self) -> crate::Result<()> {
         match *self.uncounted.lock() == Guesses::default() {
             true => Ok(()),
@@ -277,7 +277,7 @@ impl Material {
         self.quarantine.read().clone()
     }
 
-    /// Whether sessions may use the MAC key: nothing has failed under it, and everything that counts is on the disk.
+    /// Whether sessions may use the MAC key: no check has failed under it, and the whole count is on the disk.
     pub(crate) fn may_use_mac_key(&self) -> bool {
         !self.is_quarantined() && self.refuse_uncounted().is_ok()
     }

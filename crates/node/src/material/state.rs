@@ -50,7 +50,7 @@ pub(crate) struct Material {
     pub(super) boot: [u8; 16],
     /// How many processors the node counts on.
     pub(super) processors: usize,
-    /// This, for what belongs to it.
+    /// This material, for guards that belong to it.
     pub(super) this: Weak<Material>,
     /// By kind: how much material is to be in stock.
     pub(super) targets: Arc<[Target]>,
@@ -60,7 +60,7 @@ pub(crate) struct Material {
     pub(super) epoch: RwLock<Option<Arc<Epoch>>>,
     /// Why this node computes nothing.
     pub(super) quarantine: RwLock<Option<Quarantine>>,
-    /// Held during a comparison that a guess at a bit of the MAC key can make fail, in this epoch or in one that was given up and has not ended.
+    /// Held during a comparison that can tell a bit of the MAC key (`guard.rs`): in this epoch, or in one that was given up and still runs.
     pub(super) comparing: Mutex<()>,
     /// Failed and unanswered checks that could not be written down yet.
     pub(super) uncounted: Mutex<Guesses>,

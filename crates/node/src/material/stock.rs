@@ -23,9 +23,9 @@
 //! # A stock that is dry
 //!
 //! Where all nodes serve, a claim waits until enough is made, in the order in which sessions asked, and the proposer tells the others so
-//! twice a second. It ends if nothing is made or taken for a minute, after a quarter of an hour, and as soon as a refresh waits for the requests that run
-//! ([`Lots::hold_back`]); the others wait twice as long. A session that takes much takes it in pieces ([`bounded`]), so that others get their turn. Where a quorum serves, a dry
-//! stock is told at once.
+//! twice a second. The wait ends if nothing is made or taken for a minute, after a quarter of an hour, and as soon as a refresh waits for running
+//! requests ([`Lots::hold_back`]). The other nodes wait twice as long. A session that takes much takes it in pieces ([`bounded`]), so that others get
+//! their turn. Where a quorum serves, a dry stock is told at once.
 //!
 //! There are two ways to decide who proposes and which claims the others follow ([`claiming`]). Where all nodes serve every request, the
 //! first one proposes ([`proposer`]), and all of the above holds. Where a quorum serves, other nodes propose too, and a claim may leave out
@@ -98,7 +98,7 @@ pub(crate) struct Lots {
     last_claim: Mutex<Option<Instant>>,
     /// The nodes that are not connected. While any is missing, no material is made.
     missing: AtomicU16,
-    /// No material is made, because a refresh waits for the requests that run.
+    /// No material is made, because a refresh waits for running requests.
     held_back: AtomicBool,
 }
 
@@ -177,13 +177,13 @@ impl Lots {
         self.missing.store(nodes.bits(), Relaxed);
     }
 
-    /// Notes whether a refresh waits for the requests that run. Then no material is made, and a claim does not wait for any: the refresh would wait
-    /// for the request, and the request for material.
+    /// Notes whether a refresh waits for running requests. If so, no material is made, and no claim waits for material. Otherwise the refresh would
+    /// wait for the request, and the request for the refresh.
     pub(crate) fn hold_back(&self, is_held_back: bool) {
         self.held_back.store(is_held_back, Relaxed);
     }
 
-    /// Whether nobody makes material, because a refresh waits.
+    /// Whether a refresh waits for running requests, so that no material is made.
     pub(crate) fn is_held_back(&self) -> bool {
         self.held_back.load(Relaxed)
     }

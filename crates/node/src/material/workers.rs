@@ -60,8 +60,8 @@ impl Material {
         rotation::read(self)
     }
 
-    /// Where the first worker alone makes the material of this one. While it carries keys over it makes none, and may wait for a request here that
-    /// makes a key; so no request waits for material meanwhile.
+    /// Learns whether another worker carries keys over, if only the first worker makes the material of this one. During that time it makes none, and
+    /// may wait for a request here that makes a key. So no request here waits for material.
     fn hear_round(&self) -> Result<(), StoreError> {
         let cluster = &self.members.cluster;
         let makers = cluster.cliques() - cluster.duties().serve_only.len();

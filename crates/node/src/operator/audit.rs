@@ -11,8 +11,8 @@
 //! the operating system has what is written. It reaches the disk with [`AuditLog::sync`], once a second. A power failure can lose those
 //! lines, and the next start says that the node was not stopped in order.
 //!
-//! A line also says how far the store had come by then, which is on the store's disk (`mark`). So a store that was put back to an older state
-//! is noticed by the node itself, whenever it was stopped or killed ([`AuditError::StoreBehind`]).
+//! A line also has a mark that was on the store's disk by then (`mark`). So the node notices at its start if its store was put back to an older state
+//! ([`AuditError::StoreBehind`]).
 //!
 //! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. A time in which no line could
 //! be written is recorded in a line `gap` as soon as one can be written ([`Gap`]).
@@ -95,8 +95,8 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens a log for writing, or begins one, and compares its end with what the store knows about it, and the store's `mark` with what the
-    /// last line says of it. If the node was `restored`, earlier files may be missing, and the store may be older; a line says so.
+    /// Opens a log for writing, or begins one. Compares its end with what the store knows about it, and the store's `mark` with that of the last
+    /// line. If the node was `restored`, earlier files may be missing and the store may be older, and a new line says so.
     pub fn open(
         path: &Path,
         settings: &AuditSettings,
@@ -140,7 +140,7 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// Notes how far the store has come; lines say so from now on. All of it is on the store's disk.
+    /// Notes the store's mark for the lines that follow. The mark has to be on the store's disk.
     pub(crate) fn at_mark(&self, number: u64) {
         let mut end = self.lock();
         end.mark = end.mark.max(number);

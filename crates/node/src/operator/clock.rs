@@ -2,7 +2,8 @@
 //!
 //! Certificates have dates, and every node judges them by its own clock. With a wrong clock, or with certificates that nobody rotated in
 //! time, a node refuses all others, or they refuse it, while existing connections continue. So a node checks the dates itself and reports
-//! what does not fit. It also compares its clock with those of its peers, which they tell with every beat: keys, approvals and sessions end by it, too.
+//! what does not fit. It also compares its clock with those of its peers, which they tell with every beat. Keys, approvals and sessions end by this
+//! clock, too.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,7 +15,7 @@ use time::OffsetDateTime;
 use crate::Result;
 use crate::core::Core;
 
-/// The most by which clocks differ that the network sets, and more: in seconds.
+/// How many seconds clocks may differ. Clocks that the network sets differ by far less.
 const MOST_APART: i64 = 300;
 
 /// The validity period of a certificate.
@@ -60,7 +61,7 @@ impl Dates {
         }
     }
 
-    /// Reports what does not fit, whenever that changes.
+    /// Reports what is wrong with the clock, whenever that changes.
     pub(crate) fn watch(misfit: Option<String>, told: &mut Option<String>) {
         metrics::gauge!("polyclave_clock_fits").set(if misfit.is_none() { 1.0 } else { 0.0 });
         if *told != misfit {
@@ -103,8 +104,8 @@ impl Dates {
     }
 }
 
-/// What is wrong if this node's clock differs from those of most peers that it hears. `ahead` has their names, and by how many seconds this clock is
-/// ahead of each.
+/// What to report if this node's clock differs from those of most peers that it hears. `ahead` has the names of all these peers, and by how many
+/// seconds this clock is ahead of each.
 fn apart(ahead: &[(&str, i64)]) -> Option<String> {
     let far: Vec<String> = ahead
         .iter()
@@ -116,8 +117,8 @@ fn apart(ahead: &[(&str, i64)]) -> Option<String> {
         .collect();
     (2 * far.len() > ahead.len()).then(|| {
         format!(
-            "its clock differs from those of most nodes that it hears: it is {}. Set the clock that is wrong (run NTP); certificates, approvals \
-             and the ends of keys are judged by it",
+            "its clock differs from those of most nodes that it hears: it is {}. Set the clock that is wrong (run NTP). Nodes judge certificates, \
+             approvals and the ends of keys by their clocks",
             far.join(", ")
         )
     })
@@ -129,7 +130,7 @@ impl Core {
         self.dates.misfit(SystemTime::now()).or_else(|| self.clock_apart())
     }
 
-    /// The same, as far as peers show it.
+    /// What is wrong with this node's clock, as far as peers show it.
     pub(crate) fn clock_apart(&self) -> Option<String> {
         let ahead = self.network.peers.ahead();
         let ahead: Vec<(&str, i64)> =
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_differs_from_most_is_told_and_one_that_a_single_peer_has_is_not() {
+    fn a_clock_that_differs_from_most_peers_is_told_and_one_that_differs_from_one_of_two_is_not() {
         let hour = 3600;
         for fits in [&[][..], &[("b", 10), ("c", -MOST_APART)], &[("b", 3 * hour), ("c", 0)]] {
             assert_eq!(apart(fits), None, "{fits:?}");

@@ -32,10 +32,10 @@ impl Logbook {
         Logbook { audit, store }
     }
 
-    /// The log, whose lines from now on say how far the store has come.
+    /// The log, after it was told the store's mark for the lines that follow.
     fn at_mark(&self) -> Option<&AuditLog> {
         let audit = self.audit.as_ref()?;
-        // If the store cannot be read, lines say how far it was known to have come.
+        // If the store cannot be read, lines have the latest mark that is known.
         let _ = self.store.mark().map(|mark| audit.at_mark(mark.number));
         Some(audit)
     }

@@ -1,8 +1,8 @@
-//! What the metrics mean, for those who read them at Prometheus. `docs/operating.md` says more.
+//! The help text of each metric, as Prometheus shows it. `docs/operating.md` says more.
 
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 
-/// Gives each metric its help. Those that are not described here fail a test.
+/// Describes each metric. A metric without a description fails a test.
 pub(crate) fn describe() {
     describe_counter!(
         "polyclave_requests_total",
@@ -13,14 +13,17 @@ pub(crate) fn describe() {
     describe_histogram!("polyclave_request_seconds", "Duration of requests of clients.");
     describe_gauge!("polyclave_peers_connected", "Other nodes to which this one is connected.");
     describe_gauge!("polyclave_ready", "1 if requests can be served.");
-    describe_gauge!("polyclave_keys", "Keys of which this node holds shares.");
+    describe_gauge!("polyclave_keys", "Keys whose shares this node holds.");
     describe_gauge!("polyclave_keys_damaged", "Keys whose record here cannot be read.");
-    describe_gauge!("polyclave_keys_lacking", "Keys that this node lacks, and others have.");
+    describe_gauge!("polyclave_keys_lacking", "Keys that other nodes have and this node lacks.");
     describe_gauge!("polyclave_stock_blocks", "Material in stock, in blocks.");
     describe_gauge!("polyclave_stock_level_blocks", "The level to which the stock is filled, in blocks.");
     describe_counter!("polyclave_fills_total", "Runs in which nodes made material, by outcome.");
-    describe_counter!("polyclave_epochs_total", "Epochs that began: each renews what material is made with.");
-    describe_gauge!("polyclave_refreshed_timestamp_seconds", "Since when the shares in use exist.");
+    describe_counter!(
+        "polyclave_epochs_total",
+        "Epochs that began. Each renews the secrets that material is made with."
+    );
+    describe_gauge!("polyclave_refreshed_timestamp_seconds", "When the shares in use were made.");
     describe_gauge!("polyclave_refresh_wanted", "1 if a refresh is ordered here and not done.");
     describe_gauge!("polyclave_refresh_running", "1 while the nodes make fresh shares.");
     describe_gauge!("polyclave_quarantined", "1 if a check failed and the node computes nothing.");

@@ -58,7 +58,7 @@ impl Marks {
 
     /// The beat that this node, in this state, sends to one peer.
     pub(crate) fn beat_to(&self, peer: Party, state: State) -> Beat {
-        // If the store cannot be read, the beat has no marks. Whoever needs the store reports why.
+        // If the store cannot be read, the beat has no marks. Code that needs the store reports why.
         let mark = self.store.mark().unwrap_or_default();
         Beat { state, mark, holds: self.held_of(peer), now: now() }
     }

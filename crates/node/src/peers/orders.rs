@@ -90,7 +90,8 @@ pub(crate) struct Greeting {
     pub(crate) state: State,
     /// The version of its program.
     pub(crate) version: String,
-    /// Which certificate of the receiver its cluster file has, in a digest ([`Members::digest_of_last`](crate::members::Members::digest_of_last)).
+    /// A digest of the last certificate of the receiver in the sender's cluster file
+    /// ([`Members::digest_of_last`](crate::members::Members::digest_of_last)).
     pub(crate) lists: [u8; 32],
 }
 

@@ -145,7 +145,7 @@ impl Peers {
         *known = Known { boot: Some(boot), state, lists, ..*known };
     }
 
-    /// Which certificate of this node a peer has in its cluster file, as it said in its last greeting.
+    /// A digest of this node's last certificate in a peer's cluster file, as the peer said in its last greeting.
     pub(crate) fn lists(&self, peer: Party) -> [u8; 32] {
         self.known()[peer.index()].lists
     }

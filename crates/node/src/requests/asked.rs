@@ -1,8 +1,9 @@
-//! What an operation asks of the rules for clients: one place for all operations, so that none can forget a key, or something that it amounts to.
+//! What the rules for clients have to allow for each operation. All operations stand in one place, so that none forgets a key, or another operation
+//! that it amounts to.
 //!
-//! An operation needs a right of its own, for each of its keys. Some amount to others, and then the rules for these bind as well
-//! ([`Demand::Bound`]): what denies them, times and limits of what allows them, and approvals. The right itself is not needed: a client with the
-//! right `rewrap` and without `decrypt` rewraps.
+//! An operation needs a right of its own, for each of its keys. Some operations amount to others. Then the rules for the others bind them as well
+//! ([`Demand::Bound`]): rules that deny the others, the times and limits of rules that allow them, and approvals. The other right itself is not
+//! needed: a client with the right `rewrap` and without `decrypt` may rewrap.
 //!
 //! | operation | amounts to |
 //! |---|---|
@@ -10,11 +11,11 @@
 //! | rewrap a wrapped key | unwrap under the old key, wrap under the new one |
 //! | encrypt in gcm or ccm under a nonce of the client | decrypt: under an old nonce it gives an old message's keystream |
 //! | derive | generate the new key |
-//! | unwrap | import the new key, which whoever has wrapped it may know |
-//! | copy | all that the copy is for, with the key: [`Demand::Always`], since the copy has rules of its own afterwards |
+//! | unwrap | import the new key: the one who wrapped it may know it |
+//! | copy | each use of the copy, with the key: [`Demand::Always`], because the copy has rules of its own afterwards |
 //!
-//! Not among them: to wrap, since what may be done with a key that has left is up to who can unwrap it; and to decrypt in ctr or with `envelope`,
-//! which lets a client make ciphertexts, too, but neither mode promises that this takes the right to encrypt.
+//! Two operations are not in the table. To wrap: nodes have no say about a key that has left. To decrypt in ctr or with `envelope`: this lets a
+//! client make ciphertexts, too, but neither mode promises that this takes the right to encrypt.
 
 use polyclave_api::{Mode, NewKey, Operation, Rewrapped, Right, Use};
 use polyclave_config::{Asked, Demand};
@@ -22,9 +23,9 @@ use polyclave_config::{Asked, Demand};
 use crate::computation::modes::needs;
 use crate::local::ALL_RIGHTS;
 
-/// All that an operation asks. The first is the operation's own right, for the key that it is about.
+/// Everything that the rules have to allow for an operation. The first is the operation's own right, for its main key.
 ///
-/// There is nothing for `Status` and `Show`, which look at the rules themselves, and for `List`, which shows only the keys that the rules allow.
+/// The list is empty for `Status` and `Show`, which look at the rules themselves, and for `List`, which shows only the keys that the rules allow.
 pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
     match operation {
         Operation::Status | Operation::List { .. } | Operation::Show { .. } => Vec::new(),
@@ -105,12 +106,12 @@ fn to_use(key: &str, how: &Use) -> Vec<Asked> {
     [own].into_iter().chain(bound).collect()
 }
 
-/// A copy can be used by whoever the rules allow it under its own name, whenever and however much they allow there. So who makes one must be
-/// allowed all that it is for under the name of the key, in each of its modes, at any time and without limits.
+/// What making a copy of a key needs. The rules for the copy's own name decide who uses it, when and how much. So the client that makes it must be
+/// allowed each of its uses under the name of the key, in each of its modes, at all times and without limits.
 fn rights_to_copy(key: &str, new: &NewKey) -> Vec<Asked> {
     let mut asked = vec![Asked::of(Right::Generate, &new.name)];
     let is_for = |right: Right| right.usage().is_some_and(|usage| new.usage.contains(&usage));
-    // Who encrypts under nonces of its own can decrypt.
+    // A client that encrypts under nonces of its own can decrypt.
     let decrypts =
         |mode: Mode| new.caller_nonces && is_for(Right::Encrypt) && matches!(mode, Mode::Gcm | Mode::Ccm);
     for right in ALL_RIGHTS {
@@ -127,7 +128,7 @@ fn rights_to_copy(key: &str, new: &NewKey) -> Vec<Asked> {
     asked
 }
 
-/// A right for two keys, or twice the same.
+/// A right for two keys. If both are the same key, it is asked for once.
 fn both(right: Right, first: &str, second: &str) -> Vec<Asked> {
     let mut both = vec![Asked::of(right, first), Asked::of(right, second)];
     both.dedup();

@@ -11,8 +11,9 @@
 //! compute at most B - T blocks. A node that cheats can understate its own part of the sum. A key and its copies pay from one account, and
 //! each tells what that has spent: the new nodes begin with the largest.
 //!
-//! **What was derived** from a key: of which cipher the keys are. The new nodes know all that any old node tells, so nobody can have it forgotten. A
-//! node that cheats can name a cipher that is not so; then nothing more is derived from that key, as if the node had refused it.
+//! **Ciphers of derived keys.** Each old node tells the ciphers of the keys that were derived from a key. The new nodes remember every cipher that any
+//! old node tells, so no node can make them forget one. A node that cheats can add a false cipher. Then nothing more is derived from that key, as if
+//! the node had refused to.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ pub(crate) struct Offer {
     /// What is public of each stored part, by its name.
     pub(crate) parts: BTreeMap<String, Vec<u8>>,
     spent: u64,
-    /// Of which ciphers the keys are that were derived from it.
+    /// The ciphers of the keys that were derived from it.
     children: Ciphers,
 }
 
@@ -77,7 +78,7 @@ pub(crate) struct CommonKeys {
 }
 
 impl Common {
-    /// With a new node's shares of it.
+    /// The key with a new node's shares.
     pub(crate) fn moved(&self, shares: Shares) -> MovedKey {
         MovedKey { info: self.info.clone(), spent: self.spent, children: self.children.clone(), shares }
     }
@@ -383,7 +384,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn of_what_was_derived_the_new_nodes_know_all_that_any_old_one_tells() {
+    fn new_nodes_know_every_cipher_of_derived_keys_that_any_old_node_tells() {
         use polyclave_api::{Origin, Usage};
         use polyclave_config::Change;
 

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use polyclave_field::{Gf2_64, MacField, Word};
+use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::config::{MAX_PARTIES, Preprocessing};
@@ -152,7 +153,8 @@ impl<F: MacField> Setup<F> {
         let mut words = Zeroizing::new([F::Word::ZERO; 3]);
         for (word, bytes) in words.iter_mut().zip(rest.chunks_exact(F::BYTES)) {
             *word = F::Word::from_bytes(bytes);
-            if F::truncate(*word) != *word {
+            // No bit of an element.
+            if !ct_eq(&[F::truncate(*word)], &[*word]) {
                 return Err(damaged("has an element beyond its field"));
             }
         }

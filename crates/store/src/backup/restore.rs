@@ -19,9 +19,9 @@ use super::Frame;
 /// The largest frame: a key with all its shares fits.
 pub(in super::super) const MOST_FRAME: u64 = 256 << 20;
 
-/// Restores a node from a backup into a directory that does not exist yet, or that is empty and this user's own. Everything is verified before
-/// anything is written, and the directory is a node's when it is complete. The restored node has no past that its peers recognise: they refuse it until they readmit it,
-/// even if little or nothing has happened since the backup.
+/// Restores a node from a backup into a directory that does not exist yet, or that is empty and belongs to this user. Everything is verified before
+/// anything is written. The directory becomes a node's when it is complete. The restored node has no past that its peers recognise. So they refuse it
+/// until they readmit it, even if little or nothing has happened since the backup.
 pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     let is_there = private::is_own_and_empty(dir)?;
     if !is_there && dir.symlink_metadata().is_ok() {
@@ -62,7 +62,7 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     staged
 }
 
-/// Moves all files of a node to the directory above. The settings come last, since without them nothing is a node's directory.
+/// Moves all files of a node to the directory above. The settings come last: a directory without them is not a node's.
 fn move_up(staging: &Path, dir: &Path) -> io::Result<()> {
     let mut names =
         fs::read_dir(staging)?.map(|file| Ok(file?.file_name())).collect::<io::Result<Vec<_>>>()?;

@@ -43,7 +43,7 @@ fn again(store: &Store, compare: impl Fn() -> Option<Quarantine>) -> bool {
     }
 }
 
-/// A cheater spoils a check of every worker, and has all of them come to it at the same time.
+/// A cheater spoils a check of every worker, and lets all workers come to it at the same time.
 #[test]
 fn of_workers_whose_checks_would_fail_at_once_one_compares_and_fails() {
     const WORKERS: u16 = 6;
@@ -80,7 +80,7 @@ fn of_workers_whose_checks_would_fail_at_once_one_compares_and_fails() {
         assert_eq!(store.guesses().expect("read"), failed(1));
         assert!(!store.compare_alone(false, || panic!("none takes place")).expect("asked"));
     }
-    // The first worker carries keys over; what fails then counts again.
+    // The first worker carries keys over. A failure then counts again.
     assert!(workers[0].compare_alone(true, || Some(failure())).expect("asked"));
     assert_eq!(workers[3].guesses().expect("read"), failed(2));
 }
@@ -91,13 +91,13 @@ fn a_worker_that_is_killed_in_a_comparison_does_not_keep_the_others_from_theirs(
     let (first, second) = (worker(&at, 0), worker(&at, 1));
     let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polyclave'";
     let compared = first.compare_alone(false, || {
-        // As if its process were gone: the server ends its sessions.
+        // The server ends its sessions, as if its process were gone.
         at.run(kill);
         assert!(again(&second, || None), "nobody is in the way");
         None
     });
     assert!(compared.expect("it learns nothing of that"));
-    // One that is late, and fails after it has lost its place, counts all the same.
+    // A comparison that fails after the worker has lost its lock counts all the same.
     let late = first.compare_alone(false, || {
         at.run(kill);
         assert!(again(&second, || Some(failure())), "nobody is in the way");

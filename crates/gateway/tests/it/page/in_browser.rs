@@ -41,7 +41,7 @@ fn a_browser_shows_the_page_live_as_text_and_in_any_size() {
         });
         browser.wait_for(many);
         browser.wait_for("Number(document.getElementById('rate').textContent) > 0");
-        // A young series is no stub at the end of the width.
+        // A series of few seconds fills much of the width.
         let part = "const line = document.getElementById('rate-line'); \
                     return line.querySelector('.drawn').getAttribute('d').split('L').length / line.viewBox.baseVal.width > 0.4";
         assert_eq!(browser.run(part), true);
@@ -74,7 +74,7 @@ fn a_browser_shows_the_page_live_as_text_and_in_any_size() {
     assert_eq!(
         browser.run("return document.querySelectorAll('.alarm').length"),
         2,
-        "of the node, and of a key"
+        "one of the node, and one of a key"
     );
     assert_eq!(browser.run("return document.body.innerText.includes('`')"), false, "commands are code");
     assert_eq!(browser.run("return document.querySelectorAll('.alarm code').length > 0"), true);

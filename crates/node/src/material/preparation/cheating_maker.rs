@@ -1,6 +1,6 @@
 //! Two nodes under `spdz-tower`, of which one cheats in one message while they make an epoch or material. No answer is wrong, nothing hangs, and the
 //! honest node goes under quarantine where a check failed. Every message and every kind of cheating is tried at the engine
-//! (`protocol/src/tinyot`); this shows that nodes act on what the engine finds, whichever of several streams finds it.
+//! (`protocol/src/tinyot`). This shows that nodes act on what the engine finds, on whichever stream it finds it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -58,8 +58,8 @@ fn a_node_that_cheats_while_material_is_made_causes_no_wrong_answer() {
     assert!(quarantines > 0, "checks failed, and no node went under quarantine");
 }
 
-/// A cheater guesses bits of the MAC key: it spoils corrections of transfers on one stream, never on the first, and tries again for as long as it is
-/// let. What it is told of a wrong guess counts, before anything else happens, also if all streams are spoilt at once.
+/// A cheater guesses bits of the MAC key. It spoils corrections of transfers on one stream or on all, and tries again for as long as it can. The
+/// first wrong guess counts before anything else happens, also if the cheater spoils all streams at once.
 #[test]
 fn a_wrong_guess_on_any_stream_counts_and_is_the_last_one() {
     for (processors, stream) in [(2, None), (4, Some(2)), (4, None), (16, Some(2)), (16, Some(8)), (16, None)]
@@ -76,7 +76,7 @@ fn a_wrong_guess_on_any_stream_counts_and_is_the_last_one() {
         assert!(pair.lies() >= 1, "{what}: it lied");
         assert_eq!(pair.encrypted(), None, "{what}: a node under quarantine served");
         let epochs = pair.epochs();
-        // Nor after it has started again: the cheater gets no other try under the same MAC key.
+        // After a start, too, the cheater gets no other try under the same MAC key.
         pair.restart_honest(processors);
         pair.until("they meet again", || pair.nodes[0].status().connected.len() == 2);
         pair.nodes[0].material.refuse_quarantined().expect_err("it remembers");
@@ -92,7 +92,7 @@ enum Lie {
     None,
     /// Cheats in one of all messages that it sends.
     Once(u64, Fault),
-    /// Spoils its first message whenever it makes material on this stream, or on any.
+    /// Spoils its first message whenever it makes material on this stream, or on any stream if there is no number.
     OnStream(Option<u8>),
 }
 
@@ -227,7 +227,7 @@ impl Cheating {
         outcome
     }
 
-    /// A stream of material. The number of a stream, from 1 on, ends its label.
+    /// Makes material on one stream. The number of the stream, from 1 on, is the last byte of its label.
     fn make(
         &self,
         stream: Stream,
@@ -237,7 +237,7 @@ impl Cheating {
         match self.lie {
             Lie::OnStream(spoilt) if spoilt.is_none_or(|spoilt| stream.label()[32] == spoilt) => {
                 self.counts.lies.fetch_add(1, SeqCst);
-                // A bit of a column: a guess at the bits of the peer's share that belong to the column.
+                // One bit of a column: a guess at the bits of the peer's share that belong to this column.
                 act(stream, &mut Tamper::new(net, 0, Fault::FlipBit { byte: 200, bit: 1 }))
             }
             _ => self.with(net, |net| act(stream, net)),

@@ -25,7 +25,7 @@ use crate::operator::admin::{Answer, Instruction, Status, order};
 const NODES: usize = 3;
 /// Long enough for a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// So material is made on two streams, whatever machine runs the test.
+/// With so many processors, material is made on two streams on every machine.
 pub(crate) const PROCESSORS: usize = 4;
 const FAILED: Error = Error::CheckFailed { what: "something secret" };
 
@@ -289,14 +289,14 @@ fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_
     assert_eq!(nodes.guesses(1), Guesses::default(), "fresh secrets, of which nothing was guessed");
 }
 
-/// The thread that has material made leads the round, so nothing is made until the request ends.
+/// One thread has material made and leads rounds of a refresh. While a round waits for the request, no material is made for it.
 #[test]
 fn no_request_waits_for_material_while_a_refresh_waits_for_the_request() {
     let nodes = Nodes::start();
     nodes.until("the stock is full", Nodes::is_full);
     let material: Vec<_> = nodes.nodes.iter().flatten().map(|node| node.material.clone()).collect();
     let lots = material[0].epoch().expect("there is one").lots.clone();
-    // As a request that runs.
+    // This stands for a request that runs.
     let request = material[0].hold_off_rotation(true).expect("in order").expect("no refresh yet");
     assert!(!lots.is_held_back());
     nodes.rotate();
@@ -309,7 +309,7 @@ fn no_request_waits_for_material_while_a_refresh_waits_for_the_request() {
     assert!(!material[0].epoch().is_some_and(|epoch| epoch.lots.is_held_back()), "a new stock is filled");
 }
 
-/// A peer starts again while streams of the epoch before still run, and has both come to a check.
+/// A peer starts again while streams of the epoch before still run. Then streams of both epochs come to a check.
 #[test]
 fn checks_of_two_epochs_are_compared_one_after_the_other_and_one_can_fail() {
     let nodes = Nodes::start();

@@ -39,7 +39,7 @@ impl Run<'_> {
     }
 }
 
-/// What a run does with an error, before it does anything else.
+/// What a run does with an error before anything else.
 pub(crate) type Judge<'j> = dyn Fn(&Error) + Sync + 'j;
 
 /// Makes a lot. All nodes do this at once. `make` makes and checks this node's parts of so many items on one stream of the session; every
@@ -89,8 +89,8 @@ fn hold(
 
 /// This node's parts of all items of a run, made on several streams side by side.
 ///
-/// Each stream's error is judged as soon as the stream ends, and not when all have ended. What one stream has found must count before a peer
-/// can make use of it, and a peer can keep another stream going for as long as it likes. Returns the error that says most.
+/// The error of a stream is judged as soon as that stream ends. A peer can keep another stream going for as long as it likes, and a failure must count
+/// before the peer can use it. Returns the error that says most.
 pub(crate) fn make_on_streams(
     session: &mut AgreedSession,
     run: &Run<'_>,

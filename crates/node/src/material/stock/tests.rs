@@ -231,7 +231,7 @@ fn a_failure_on_one_stream_leaves_nothing_to_claim() {
     assert!(stocks.iter().all(|(lots, _)| left(lots, &KIND) == 0));
 }
 
-/// A check that fails on one stream ends the others with the error of an earlier check, which says nothing. Silence on several is several silences.
+/// After a failed check on one stream, the other streams report only an earlier check. Silence on several streams is several silences.
 #[test]
 fn every_error_of_every_stream_is_judged_and_the_one_that_says_most_is_told() {
     let earlier = || Error::CheckFailed { what: EARLIER_CHECK };

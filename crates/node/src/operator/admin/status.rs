@@ -43,7 +43,7 @@ pub struct Status {
     pub ready: bool,
     /// Why it cannot serve requests.
     pub why_not_ready: Option<String>,
-    /// What does not fit of its clock: with the nodes' certificates, or with the clocks of most peers.
+    /// Why its clock is wrong: it does not fit the nodes' certificates, or the clocks of most peers.
     pub clock: Option<String>,
     /// Whether the nodes have agreed on their common secrets.
     pub set_up: bool,
@@ -54,7 +54,7 @@ pub struct Status {
     /// Why some of these are missing, by their names, as far as this node knows.
     #[serde(default)]
     pub why_missing: BTreeMap<String, String>,
-    /// Which certificate of this node each connected peer has in its cluster file, by the peer's name: BLAKE3 of the last one, in hexadecimal.
+    /// By the name of each connected peer: BLAKE3, in hexadecimal, of the last certificate of this node in the peer's cluster file.
     #[serde(default)]
     pub listed_as: BTreeMap<String, String>,
     /// When certificates end: its own, and those of its peers and clients. The first ones come first.
@@ -105,7 +105,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// The connected peers whose cluster file does not have this certificate as the node's last one.
+    /// The names of connected peers whose cluster file has another last certificate of this node.
     pub fn unknowing(&self, certificate: &CertificateDer<'_>) -> Vec<&str> {
         let digest = hex::encode(blake3::hash(certificate).as_bytes());
         let others = self.listed_as.iter().filter(|(_, listed)| **listed != digest);

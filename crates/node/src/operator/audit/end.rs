@@ -18,7 +18,7 @@ pub(super) struct End {
     /// The length of the file, which has only whole lines.
     len: u64,
     pub(super) head: Head,
-    /// How far the store has come, as far as is known here.
+    /// The latest mark of the store that the log was told.
     pub(super) mark: u64,
     pub(super) gap: Option<Gap>,
     /// Why no line can be written.

@@ -58,16 +58,16 @@ pub enum AuditError {
     /// The store is older than the log.
     #[error(
         "the audit log {} says that the store was at mark {written}, and it is at mark {found}: the store was put back to an older state, in \
-         which budgets are spent anew and deleted keys are back. This node does not run with it. Put the latest state of the store back, or \
+         which spent blocks count as unspent and deleted keys are back. This node does not run with it. Put the latest state of the store back, or \
          restore this node from a backup (`polyclave node restore`). If nothing else is left, begin another log (`polyclave node audit renew`): \
-         then what happened since is forgotten here", path.display()
+         then this node forgets what happened since", path.display()
     )]
     StoreBehind {
         /// The log.
         path: PathBuf,
-        /// The number of the store's latest change as the log has it.
+        /// The store's mark as the log has it.
         written: u64,
-        /// The number of the latest change in the store.
+        /// The mark in the store.
         found: u64,
     },
     /// The file could not be used.

@@ -22,7 +22,7 @@ pub(super) struct Line {
     pub(super) outcome: String,
     pub(super) blocks: u64,
     pub(super) detail: String,
-    /// How far the store had come when the line was written, at least ([`polyclave_store::Mark`]); 0, and absent, in lines of older versions.
+    /// A mark that the store had reached when the line was written ([`polyclave_store::Mark`]). Lines of older versions have none; it is 0 then.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub(super) mark: u64,
     #[serde(with = "hex::serde")]

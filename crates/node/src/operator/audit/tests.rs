@@ -205,10 +205,10 @@ fn lines_of_many_threads_make_one_chain() {
 }
 
 #[test]
-fn a_store_that_is_older_than_the_last_line_is_refused_and_one_of_which_no_line_says_anything_is_not() {
+fn a_store_that_is_older_than_the_mark_of_the_last_line_is_refused() {
     let (_dir, path, head) = log();
     let at = |mark, restored| AuditLog::open(&path, &AuditSettings::default(), Some(head), (restored, mark));
-    let log = at(7, false).expect("no line says how far the store was");
+    let log = at(7, false).expect("no line has a mark yet");
     log.append(&event("seven")).expect("appended");
     log.at_mark(40);
     log.at_mark(39);

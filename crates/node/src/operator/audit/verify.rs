@@ -180,7 +180,7 @@ pub(super) fn first_record(file: &File, len: u64) -> io::Result<Option<u64>> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Last {
     pub(super) head: Head,
-    /// How far the store had come then.
+    /// The store's mark in that line.
     pub(super) mark: u64,
 }
 

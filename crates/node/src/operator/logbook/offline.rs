@@ -10,8 +10,8 @@ use crate::error::system;
 use crate::operator::audit::{AuditLog, Event, set_aside};
 use crate::operator::clock::now;
 
-/// Opens the audit log of a node for writing. `store` is the node's store, and nothing has changed it since it was opened: each change would hide
-/// one that it lacks.
+/// Opens the audit log of a node for writing. `store` is the node's store. Nothing may have changed it since it was opened: a change would move its
+/// mark, and so hide one that it has lost.
 pub(crate) fn open_log(dir: &NodeDir, store: &Store) -> Result<AuditLog> {
     let (noted, restored) = (store.audit_head().map_err(system)?, store.is_restored().map_err(system)?);
     let mark = store.mark().map_err(system)?.number;

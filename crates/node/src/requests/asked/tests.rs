@@ -1,4 +1,4 @@
-//! What each operation asks, written down once more, for every operation there is.
+//! What the rules have to allow for each operation, written down a second time.
 
 use polyclave_api::{
     BlockHeader, CheckKind, Derivation, Envelope, KeyCheck, KeyVersion, Parity, SealedImport, Usage,
@@ -25,7 +25,7 @@ fn to_use(how: Use) -> Operation {
     Operation::Use { key: key("k"), id: None, how }
 }
 
-/// Every operation, and what it asks: `!` before what it amounts to, `=` before what has to be allowed for ever.
+/// Every operation, and what the rules have to allow for it. `!` stands before what it amounts to, `=` before what has to be allowed at all times.
 fn all() -> Vec<(Operation, &'static str)> {
     let base = || KeyVersion::from("base");
     let how = || Derivation::EcbData { data: vec![1; 16] };
@@ -179,7 +179,7 @@ fn all() -> Vec<(Operation, &'static str)> {
     ]
 }
 
-/// The place of an operation among all. A new one does not compile until it is here, and in [`all`].
+/// The number of an operation. A new operation does not compile until it stands here, and fails the test until it stands in [`all`].
 fn number(operation: &Operation) -> usize {
     match operation {
         Operation::Status => 0,

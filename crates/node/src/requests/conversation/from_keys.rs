@@ -15,7 +15,7 @@ use crate::keys::{derive, key_block, unwrap};
 use crate::requests::agreement::agree;
 
 impl Serving<'_, '_> {
-    /// Notes of which cipher the keys are that are derived from a key. Nothing is computed unless all nodes have noted the same.
+    /// Notes the cipher of the keys that a base derives. Nothing is computed unless all nodes have noted the same cipher.
     pub(super) fn note_child(&mut self, base: &KeyInfo, cipher: &str) -> Result<(), StepError> {
         let other = self.service.store.note_child((base.id, base.account), cipher).map_err(of_store);
         let noted = other.and_then(|other| match other {

@@ -1,7 +1,7 @@
 //! A key that was sealed to the nodes: they share their parts, add them, and keep the key if its check value is right.
 //!
-//! The check value does not depend on the parity bits of keys of DES, so a node that shares another part could change these. They are computed
-//! of the others, on shares: the key has odd parity, whatever a part has.
+//! The check value does not depend on the parity bits of keys of DES. So a node that shares another part could change these bits unnoticed. Therefore
+//! the nodes compute them from the other bits, on shares: the key has odd parity, whatever the parts have.
 
 use polyclave_api::{Origin, Parity};
 use polyclave_cipher::parity::has_parity;

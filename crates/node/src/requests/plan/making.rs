@@ -74,7 +74,7 @@ impl Draft<'_> {
         let base = key_for(self.by(), Right::Derive, base)?;
         let of_base = service.library.cipher(&base.info.properties.cipher)?;
         let blocks = derive::blocks(how, &of_base, &cipher).map_err(key_refusal)?;
-        // It is noted, and asked again, when all nodes have agreed on the request.
+        // The cipher is noted, and checked again, once all nodes have agreed on the request.
         let known = service.store.children(base.info.account).map_err(of_store)?;
         if let Some(known) = known.iter().find(|known| **known != cipher.name) {
             return Err(key_refusal(derive::other_cipher(&base.info.properties.name, known, &cipher.name)));

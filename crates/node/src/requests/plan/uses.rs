@@ -178,7 +178,7 @@ fn refuse_chosen_nonce(info: &KeyInfo, how: &Use) -> Result<(), Refusal> {
     }
     let name = &info.properties.name;
     Err(not_for_this(format!(
-        "the key '{name}' takes no nonces or initial blocks of its clients: it was not made for such ones, and that cannot be changed"
+        "the key '{name}' takes no nonces or initial blocks of its clients. It was not made for them, and that cannot be changed"
     )))
 }
 

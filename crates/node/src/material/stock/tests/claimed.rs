@@ -88,9 +88,9 @@ fn claims_are_read_with_limits() {
     assert_eq!(left(&stocks[1].0, &KIND), 64);
 }
 
-/// A refresh waits for the request, and the material that the request waits for is made after the refresh.
+/// The refresh waits for the request, and the material for the request is made after the refresh.
 #[test]
-fn no_claim_waits_for_material_while_a_refresh_waits_for_it() {
+fn no_claim_waits_for_material_while_a_refresh_waits_for_the_request() {
     let (stocks, _) = two_lots();
     stocks[0].0.hold_back(true);
     let mut outcomes = run_parties(2, |net| match net.me() {
