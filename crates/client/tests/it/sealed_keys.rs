@@ -4,7 +4,7 @@ use polyclave_client::{Client, Error};
 use polyclave_config::{Cluster, Moment};
 use polyclave_node::Cheat;
 use polyclave_transport::CertificateDer;
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Right, SealedImport, Wrapping};
+use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Reason, Right, SealedImport, Wrapping};
 
 use crate::common::active::start_cheating;
 use crate::common::from_keys::{check_value, code, kek, wrappable, wrapped_by_oracle};
@@ -123,6 +123,33 @@ fn nothing_is_kept_of_a_file_that_is_altered_expired_of_another_cluster_or_of_an
     let told = refused(client.import_sealed(wrong));
     assert!(told.contains("in 8 attempts"), "{told}");
     client.import_sealed(good()).expect("the name is free, and this file is right");
+}
+
+/// Two nodes that do not trust each other make material ahead; here they keep none at first.
+#[test]
+fn imports_for_which_the_stock_is_dry_use_up_no_tries() {
+    let mut cluster = TestCluster::define_with("spdz-lt", 2, 1);
+    cluster.set_stock(0, 1);
+    (0..2).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let sealed = seal(&cluster, key("k", "aes-128", &[Mode::Cmac]), &KEY);
+    let client = cluster.client();
+    (0..9).for_each(|_| finds_the_stock_dry(&client, &sealed));
+    (0..2).for_each(|node| cluster.stop(node));
+    cluster.set_stock(8, 0);
+    (0..2).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let info = insist(&|| client.import_sealed(sealed.clone()));
+    assert_eq!(info.check_value, check_value("aes-128", &KEY));
+}
+
+/// Imports a file until the nodes refuse it for want of material. Nodes that have just started may be busy.
+fn finds_the_stock_dry(client: &Client, sealed: &SealedImport) {
+    insist(&|| match client.import_sealed(sealed.clone()) {
+        Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::OutOfMaterial => Ok(()),
+        Err(e) => Err(e),
+        Ok(_) => panic!("there is no material for it"),
+    });
 }
 
 /// The check value of a key of DES does not depend on its parity bits. A key that leaves wrapped shows them.
