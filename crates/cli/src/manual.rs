@@ -58,6 +58,8 @@ pub fn completions(arguments: &CompletionArguments, mut program: Command) -> Res
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::CommandFactory;
 
     use super::*;
@@ -76,5 +78,32 @@ mod tests {
         let mut script = Vec::new();
         clap_complete::generate(Shell::Bash, &mut program.clone(), "polyclave", &mut script);
         assert!(String::from_utf8(script).expect("text").contains("--cipher"));
+    }
+
+    /// Of a command and of all below it: names of options that two arguments have. clap looks for them only in builds with debug assertions.
+    fn names_given_twice(command: &Command, found: &mut Vec<String>) {
+        let mut seen = BTreeSet::new();
+        for argument in command.get_arguments() {
+            let long = argument.get_long_and_visible_aliases().unwrap_or_default();
+            let short = argument.get_short_and_visible_aliases().unwrap_or_default();
+            let names = long.iter().map(|name| format!("--{name}"));
+            for name in names.chain(short.iter().map(|letter| format!("-{letter}"))) {
+                if !seen.insert(name.clone()) {
+                    found.push(format!("{} {name}", command.get_name()));
+                }
+            }
+        }
+        command.get_subcommands().for_each(|below| names_given_twice(below, found));
+    }
+
+    #[test]
+    fn no_option_has_the_name_of_another_or_of_those_that_every_command_has() {
+        // Every page names the version of the program, so clap gives each command the option `--version` as well.
+        let mut program = crate::Arguments::command().propagate_version(true);
+        program.clone().debug_assert();
+        program.build();
+        let mut found = Vec::new();
+        names_given_twice(&program, &mut found);
+        assert_eq!(found, [""; 0]);
     }
 }

@@ -4,6 +4,9 @@
 //! those of one address a part of it, so that nobody without a token keeps out those who have one. If there is no room, another connection is
 //! closed: among strangers one of the address that has most, and among tokens one of the token that has most. It is the one that was idle for
 //! longest.
+//!
+//! Requests of one token, or of strangers at one address, begin one after the other, and the threads do what else is ready between two of them. So a caller
+//! with many connections that all ask without a pause delays another one's request by about one of its own.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 #[cfg(test)]
@@ -79,7 +83,12 @@ struct Activity {
     /// Milliseconds since the listener began.
     last: AtomicU64,
     is_known: AtomicBool,
+    /// The turn of its owner.
+    turn: Mutex<Turn>,
 }
+
+/// Who has it may begin a request: one at a time of those on all connections of one owner.
+type Turn = Arc<Semaphore>;
 
 /// A connection, for those who serve it.
 #[derive(Clone)]
@@ -141,6 +150,7 @@ impl Connections {
             requests: AtomicUsize::new(0),
             last: AtomicU64::new(self.now()),
             is_known: AtomicBool::new(!whose.is_stranger()),
+            turn: Mutex::new(turn_of(&open, &whose)),
         });
         let peer = Peer { all: self.clone(), number, activity: activity.clone() };
         let serving = serve(peer.clone());
@@ -214,6 +224,12 @@ impl Connections {
     }
 }
 
+/// The turn of an owner: that of its other connections, if it has any.
+fn turn_of(open: &Open, whose: &Whose) -> Turn {
+    let other = open.get(whose).and_then(|own| own.values().next());
+    other.map_or_else(|| Arc::new(Semaphore::new(1)), |(activity, _)| activity.turn.lock().clone())
+}
+
 fn remove(open: &mut Open, number: u64) -> Option<(Arc<Activity>, AbortHandle)> {
     let (whose, some) = open.iter_mut().find(|(_, some)| some.contains_key(&number))?;
     let (whose, removed) = (whose.clone(), some.remove(&number));
@@ -236,8 +252,17 @@ impl Peer {
         // One that is refused gets its answer, and is closed then.
         self.all.make_room(&mut open, &whose)?;
         self.activity.is_known.store(true, Relaxed);
+        *self.activity.turn.lock() = turn_of(&open, &whose);
         open.entry(whose).or_default().insert(self.number, held);
         Ok(())
+    }
+
+    /// Waits until its owner may begin another request, and until the threads have done what else is ready.
+    pub(crate) async fn take_turn(&self) {
+        let turn = self.activity.turn.lock().clone();
+        // It is never closed.
+        let _turn = turn.acquire().await;
+        tokio::task::yield_now().await;
     }
 
     /// Notes that a request has begun. It ends when this is dropped.

@@ -92,6 +92,7 @@ async fn answer(
         let (pages, peer) = (pages.clone(), peer.clone());
         async move {
             let _under_way = peer.begin();
+            peer.take_turn().await;
             request.extensions_mut().insert(peer);
             let response = pages.oneshot(request).await?;
             Ok::<_, Infallible>(response.map(|body| Answered { body, _under_way }))
@@ -187,6 +188,7 @@ pub(crate) async fn serve_kms(
                 let (kms, peer) = (kms.clone(), peer.clone());
                 async move {
                     let _under_way = peer.begin();
+                    peer.take_turn().await;
                     Ok::<_, Infallible>(kms.answer(request).await)
                 }
             });

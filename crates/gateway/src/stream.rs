@@ -20,6 +20,10 @@ const THROWN_AWAY: usize = 256 << 10;
 /// See the [module](self).
 pub(crate) struct Patient<S> {
     inner: S,
+    /// For how long a caller may take nothing.
+    patience: Duration,
+    /// For how long bytes are thrown away at the end.
+    lingering: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
     lingers: Option<Lingers>,
 }
@@ -31,7 +35,7 @@ struct Lingers {
 
 impl<S> Patient<S> {
     pub(crate) fn new(inner: S) -> Patient<S> {
-        Patient { inner, stalled: None, lingers: None }
+        Patient { inner, patience: STALLED, lingering: LINGERS, stalled: None, lingers: None }
     }
 
     /// What a write has come to; an error if there was no progress for too long.
@@ -40,7 +44,8 @@ impl<S> Patient<S> {
             self.stalled = None;
             return outcome;
         }
-        let limit = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED)));
+        let patience = self.patience;
+        let limit = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(limit.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -86,8 +91,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
             let ended = Pin::new(&mut this.inner).poll_shutdown(cx);
             ready!(this.in_time(cx, ended))?;
         }
-        let lingers =
-            this.lingers.get_or_insert_with(|| Lingers { until: Box::pin(sleep(LINGERS)), bytes: 0 });
+        let until = this.lingering;
+        let lingers = this.lingers.get_or_insert_with(|| Lingers { until: Box::pin(sleep(until)), bytes: 0 });
         let mut thrown_away = [0; 4096];
         while lingers.bytes < THROWN_AWAY && lingers.until.as_mut().poll(cx).is_pending() {
             let mut buffer = ReadBuf::new(&mut thrown_away);
@@ -99,5 +104,43 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
             lingers.bytes += buffer.filled().len();
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_caller_that_takes_nothing_of_an_answer_is_waited_for_no_longer_than_that() {
+        let (own, _caller) = duplex(16);
+        let mut own = Patient { patience: Duration::from_millis(20), ..Patient::new(own) };
+        let told = own.write_all(&[7; 1000]).await.expect_err("it takes 16 bytes");
+        assert_eq!(told.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_goes_on_to_send_after_its_answer_is_not_broken_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let mut caller = TcpStream::connect(address).await.expect("connected");
+        let (own, _) = listener.accept().await.expect("accepted");
+        caller.write_all(&[7; 8 << 10]).await.expect("sent");
+        let mut own = Patient { lingering: Duration::from_secs(60), ..Patient::new(own) };
+        let answering = tokio::spawn(async move {
+            own.write_all(b"an answer").await?;
+            own.shutdown().await
+        });
+        let mut answer = [0; 9];
+        caller.read_exact(&mut answer).await.expect("the answer");
+        for _ in 0..8 {
+            sleep(Duration::from_millis(5)).await;
+            caller.write_all(&[7; 4 << 10]).await.expect("somebody takes it");
+        }
+        caller.shutdown().await.expect("ended");
+        answering.await.expect("no panic").expect("ended in order");
     }
 }

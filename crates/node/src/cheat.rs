@@ -1,4 +1,5 @@
-//! A node that cheats, for demonstrations and tests. Compiled with the feature `cheats` only; without it `honest.rs` takes its place.
+//! A node that cheats, or is less patient than others, for demonstrations and tests. Compiled with the feature `cheats` only; without it
+//! `honest.rs` takes its place.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -60,26 +61,40 @@ const CLAIMS: usize = 10_000;
 
 /// How a node behaves: as its protocol says, or not.
 #[derive(Clone, Copy)]
-pub(crate) struct Conduct(Option<Cheat>);
+pub(crate) struct Conduct {
+    cheat: Option<Cheat>,
+    /// A limit in the place of the usual one, so that a test need not wait for that.
+    silence: Option<Duration>,
+}
 
 impl From<Cheat> for Conduct {
     fn from(cheat: Cheat) -> Conduct {
-        Conduct(Some(cheat))
+        Conduct { cheat: Some(cheat), ..Conduct::HONEST }
     }
 }
 
 impl Conduct {
     /// The behaviour that the protocol prescribes.
-    pub(crate) const HONEST: Conduct = Conduct(None);
+    pub(crate) const HONEST: Conduct = Conduct { cheat: None, silence: None };
+
+    /// The same behaviour, by a node that waits no longer than this for a peer that is silent while a key is used.
+    pub(crate) fn with_silence(self, silence: Duration) -> Conduct {
+        Conduct { silence: Some(silence), ..self }
+    }
+
+    /// How long to wait for a peer that is silent while a key is used.
+    pub(crate) fn silence(self, usual: Duration) -> Duration {
+        self.silence.unwrap_or(usual)
+    }
 
     /// The network that the protocol uses.
     pub(crate) fn partners(self, net: &mut dyn Net) -> Partners<'_> {
-        Partners { net, cheat: self.0 }
+        Partners { net, cheat: self.cheat }
     }
 
     /// Whether this node leaves a hello before it opens its nonce.
     pub(crate) fn leaves_hello(self) -> bool {
-        let leaves = self.0 == Some(Cheat::LeavesHellos);
+        let leaves = self.cheat == Some(Cheat::LeavesHellos);
         #[cfg(test)]
         HELLOS_LEFT.fetch_add(usize::from(leaves), std::sync::atomic::Ordering::SeqCst);
         leaves
@@ -87,12 +102,12 @@ impl Conduct {
 
     /// Whether it denies that it holds other nodes' marks.
     pub(crate) fn denies_marks(self) -> bool {
-        self.0 == Some(Cheat::HoldsNothing)
+        self.cheat == Some(Cheat::HoldsNothing)
     }
 
     /// What the node sends to a client at once instead of an answer.
     pub(crate) fn instead_of_answer(self) -> Vec<Reply> {
-        match self.0 {
+        match self.cheat {
             Some(Cheat::RefusesSteps) => {
                 vec![Reply::Refused(Refusal::new(Reason::Denied, "not this step"))]
             }
@@ -103,35 +118,35 @@ impl Conduct {
 
     /// Delays an answer that is ready.
     pub(crate) fn delay(self) {
-        if self.0 == Some(Cheat::AnswersLate) {
+        if self.cheat == Some(Cheat::AnswersLate) {
             sleep(LATE_ANSWER);
         }
     }
 
     /// Changes what the node is about to send to a client.
     pub(crate) fn spoil<const N: usize>(self, answers: [&mut Vec<u8>; N]) {
-        if self.0 == Some(Cheat::InAnswers) {
+        if self.cheat == Some(Cheat::InAnswers) {
             answers.into_iter().for_each(|bytes| wrong(bytes));
         }
     }
 
     /// Changes what the node deals when keys move to other nodes: a constant is added to its first value, so that it is a sharing still.
     pub(crate) fn spoil_dealt<'m>(self, messages: impl IntoIterator<Item = &'m mut [u8]>) {
-        if self.0 == Some(Cheat::InReshare) {
+        if self.cheat == Some(Cheat::InReshare) {
             messages.into_iter().filter(|message| !message.is_empty()).for_each(|message| message[0] ^= 0x5a);
         }
     }
 
     /// Changes this node's part of a sealed key.
     pub(crate) fn spoil_part(self, part: &mut [u8]) {
-        if self.0 == Some(Cheat::FlipsParity) {
+        if self.cheat == Some(Cheat::FlipsParity) {
             part.iter_mut().for_each(|byte| *byte ^= 1);
         }
     }
 
     /// Changes shares that the node has read from its disk, and their MACs. What stands before them is left as it is.
     pub(crate) fn spoil_stored(self, stored: &mut [u8]) {
-        if self.0 == Some(Cheat::WithOtherShares) {
+        if self.cheat == Some(Cheat::WithOtherShares) {
             wrong(stored.get_mut(HEAD_OF_STORED..).unwrap_or_default());
         }
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use polyclave_api::NodeStatus;
+use polyclave_store::{Incarnation, Store};
 
 use crate::Result;
-use polyclave_store::{Incarnation, Store};
 
 use crate::clients::rules::Rules;
 use crate::clients::tally::Tally;

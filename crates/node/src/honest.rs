@@ -1,7 +1,8 @@
 //! The behaviour of a node that follows its protocol. This module replaces `cheat.rs` unless the feature `cheats` is on: a program without
 //! that feature holds no code that departs from a protocol, so no option or message can make it cheat.
 
-use polyclave_api::Reply;
+use std::time::Duration;
+
 use polyclave_protocol::net::Net;
 
 /// How a node behaves: as its protocol says.
@@ -14,6 +15,10 @@ pub(crate) type Partners<'n> = &'n mut dyn Net;
 impl Conduct {
     /// The behaviour that the protocol prescribes.
     pub(crate) const HONEST: Conduct = Conduct;
+
+    pub(crate) fn silence(self, usual: Duration) -> Duration {
+        usual
+    }
 
     pub(crate) fn partners(self, net: &mut dyn Net) -> Partners<'_> {
         net

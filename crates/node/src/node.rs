@@ -79,6 +79,12 @@ impl Running {
         Running::begin(dir, cheat.into())
     }
 
+    /// Starts a node that waits no longer than this for a peer that is silent while a key is used, for tests of what comes after that.
+    #[cfg(feature = "cheats")]
+    pub fn start_impatient(dir: NodeDir, cheat: Option<crate::Cheat>, silence: Duration) -> Result<Running> {
+        Running::begin(dir, cheat.map_or(Conduct::HONEST, Conduct::from).with_silence(silence))
+    }
+
     fn begin(dir: NodeDir, conduct: Conduct) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.ok_or_else(|| {
             Error::misuse(

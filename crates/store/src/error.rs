@@ -80,7 +80,8 @@ pub enum StoreError {
     /// A record is older than what this node wrote, or gone.
     #[error(
         "{what} in the store is not what this node wrote last: it was put back to an older state, removed or damaged. Nothing of the store \
-         is used any more. Find out who has written to it, and restore this node from a backup (`polyclave node restore`)"
+         is used any more. Find out whether its disk is broken or who has written to it, and restore this node from a backup (`polyclave node \
+         restore`). Without a backup, replace the node (`polyclave cluster reshape --lost`)"
     )]
     PutBack {
         /// The record; or the table, if the record is not known.

@@ -201,6 +201,29 @@ fn every_row_that_is_put_back_in_a_file_is_noticed_when_it_is_used_and_at_start(
     each_row_is_noticed(&disk, &undo);
 }
 
+/// No other record could be told from it, if not by opening all.
+#[test]
+fn a_record_whose_nonce_is_damaged_is_named_at_start_with_what_to_do() {
+    let (store, disk) = in_memory();
+    begin(&store);
+    let content = content(&store);
+    drop(store);
+    let row = content.keys().find(|(table, record)| Table::ALL[*table] == Table::Keys && record == b"k");
+    let row = row.expect("the record of the key");
+    let mut damaged = content[row].clone();
+    damaged[5] ^= 1;
+    let engine = unchecked(&disk);
+    put(&engine, row, Some(&damaged));
+    drop(engine);
+    let told = disk.open().expect_err("noticed").to_string();
+    assert!(told.contains("the record k of keys (damaged: it does not open) in the store"), "{told}");
+    assert!(told.contains("node restore") && told.contains("Without a backup, replace the node"), "{told}");
+    let engine = unchecked(&disk);
+    put(&engine, row, content.get(row));
+    drop(engine);
+    disk.open().expect("nothing else is wrong");
+}
+
 /// The store of a disk, without comparing anything with the digest.
 fn unchecked(disk: &Disk) -> Store {
     let clone = disk.clone();

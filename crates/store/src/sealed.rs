@@ -9,7 +9,7 @@ use super::{Result, Store};
 /// What is known of a sealed key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedNote {
-    /// How often nodes have begun to make a key of it.
+    /// How often nodes were about to open the check value of a key that they had made of it.
     pub tries: u8,
     /// The id of the key that was made of it, or was about to be.
     pub id: Option<[u8; 16]>,

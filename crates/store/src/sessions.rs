@@ -236,6 +236,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_derived_from_a_session_key_belongs_to_its_stored_copy_if_there_is_one() {
+        let (store, _disk) = in_memory();
+        put(&store, &session("copied", 2, "alice", 10));
+        let mut copy = key("kept", 3);
+        copy.info.account = [2; 16];
+        put(&store, &copy);
+        put(&store, &session("alone", 4, "alice", 10));
+        let of = store.engine.read(|records| OfSessions::read(records)).expect("read");
+        let is_left_out = |account: u8| of.holds(Table::Meta, &[b"children ", &[account; 16][..]].concat());
+        assert_eq!([2, 4].map(is_left_out), [false, true]);
+    }
+
+    #[test]
     fn a_component_that_nobody_combines_is_gone_after_its_time_and_does_not_count_any_more() {
         let (store, disk) = in_memory();
         put(&store, &key("stored", 1));

@@ -28,7 +28,7 @@ pub struct Arguments {
 
     /// The version that is copied [default: the current one]
     #[arg(long, value_name = "N")]
-    version: Option<u32>,
+    key_version: Option<u32>,
 
     /// Some of the modes that the key is for
     #[arg(long, value_name = "M,..")]
@@ -64,9 +64,9 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { name, new, version, modes, usage, client, .. } = arguments;
+    let Arguments { name, new, key_version, modes, usage, client, .. } = arguments;
     let client = client.open()?;
-    let of = match version {
+    let of = match key_version {
         Some(version) => client.version(name, *version)?,
         None => client.versions(name)?.into_iter().next().ok_or_else(|| anyhow!("no node shows '{name}'"))?,
     };

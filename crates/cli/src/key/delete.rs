@@ -11,7 +11,7 @@ use crate::say;
 #[derive(clap::Args)]
 #[command(
     after_help = "All nodes take part. What was encrypted under the key can never be decrypted again, unless more nodes \
-    than the threshold keep backups from before. With --version only that version is deleted, which must not be the current one."
+    than the threshold keep backups from before. With --key-version only that version is deleted, which must not be the current one."
 )]
 pub struct Arguments {
     /// The key's name
@@ -19,7 +19,7 @@ pub struct Arguments {
 
     /// Delete only this version
     #[arg(long, value_name = "N")]
-    version: Option<u32>,
+    key_version: Option<u32>,
 
     /// Confirm that the key is deleted permanently
     #[arg(long)]
@@ -31,7 +31,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let (name, version) = (&arguments.name, arguments.version);
+    let (name, version) = (&arguments.name, arguments.key_version);
     let what =
         version.map_or(format!("'{name}', with all its versions,"), |v| format!("version {v} of '{name}'"));
     ensure!(

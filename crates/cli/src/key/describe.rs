@@ -12,7 +12,7 @@ use crate::say;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave key describe invoices --label 'Invoices, since 2026'\n  \
-    polyclave key describe invoices --version 1 --label 'Invoices, until 2026'\n\n\
+    polyclave key describe invoices --key-version 1 --label 'Invoices, until 2026'\n\n\
     The change is refused if somebody else has changed the description meanwhile. What is not given stays as it is. The client needs the \
     right configure. All nodes take part; if the command fails in the middle, repeat it.")]
 pub struct Arguments {
@@ -21,7 +21,7 @@ pub struct Arguments {
 
     /// The version [default: the current one]
     #[arg(long, value_name = "N")]
-    version: Option<u32>,
+    key_version: Option<u32>,
 
     /// What people call it: at most 128 bytes
     #[arg(long, value_name = "TEXT")]
@@ -37,13 +37,13 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { name, version, label, attributes, client } = arguments;
+    let Arguments { name, key_version, label, attributes, client } = arguments;
     let attributes = attributes.as_deref().map(|text| hexadecimal("--attributes", text)).transpose()?;
     let client = client.open()?;
     let versions = client.versions(name)?;
     let newest =
         versions.first().map(|info| info.version).ok_or_else(|| anyhow!("no node shows '{name}'"))?;
-    let version = version.unwrap_or(newest);
+    let version = key_version.unwrap_or(newest);
     client.version(name, version)?;
     // Nodes of which one was killed during a change can be at different revisions: the latest counts.
     let of_version = versions.iter().filter(|info| info.version == version);

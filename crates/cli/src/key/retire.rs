@@ -12,8 +12,8 @@ use crate::say;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave key rotate invoices\n  \
-    polyclave key deactivate invoices --version 1\n  \
-    polyclave key compromise invoices --version 1 --yes\n\n\
+    polyclave key deactivate invoices --key-version 1\n  \
+    polyclave key compromise invoices --key-version 1 --yes\n\n\
     A deactivated version decrypts, verifies and unwraps, and nothing else. A compromised version does so only for clients that have the \
     right configure, too: to save data, after which it should be deleted. A version never becomes active again. The client needs the \
     right configure. All nodes take part; if the command fails in the middle, repeat it.")]
@@ -23,7 +23,7 @@ pub struct Arguments {
 
     /// The version
     #[arg(long, value_name = "N")]
-    version: u32,
+    key_version: u32,
 
     /// Confirm it: it cannot be undone
     #[arg(long)]
@@ -35,7 +35,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, state: VersionState) -> Result<ExitCode> {
-    let Arguments { name, version, yes, client } = arguments;
+    let Arguments { name, key_version: version, yes, client } = arguments;
     ensure!(
         *yes || state != VersionState::Compromised,
         "no client without the right configure can decrypt anything any more that was encrypted under version {version} of '{name}'; if \

@@ -184,12 +184,29 @@ fn a_rotation_that_others_do_not_know_of_is_not_finished_and_an_early_one_is_men
     let told = three.place.fails("node rotate beta --finish");
     assert!(told.contains("alpha runs with a cluster file without the next certificate"), "{told}");
     assert!(told.contains("gamma runs with") && !told.contains("beta runs"), "{told}");
-    three.restart(1);
+    three.stop(1);
+    let told = three.place.fails("node rotate beta --finish");
+    assert!(told.contains("this node is not running, so the others cannot be asked"), "{told}");
+    three.start(1);
     three.until_ready();
     three.still_decrypts();
 
-    // Early, against the advice, and with the file from before.
-    three.place.run("node rotate beta --finish --anyway");
+    // All have the file, and the last one is still on its way back.
+    ["alpha", "gamma"].iter().for_each(|name| drop(three.place.run(&format!("node join {name} c.toml"))));
+    three.restart(0);
+    three.stop(2);
+    three.until_status("beta", "missing    gamma");
+    let place = &three.place;
+    let gamma = std::thread::scope(|scope| {
+        let finished = scope.spawn(|| place.run("node rotate beta --finish"));
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let gamma = place.start("node run gamma");
+        assert!(finished.join().expect("it is finished").contains("uses the new certificate alone"));
+        gamma
+    });
+    three.nodes[2] = Some(gamma);
+
+    // Once more, early, against the advice, and with the file from before.
     three.place.run("node rotate beta");
     three.place.run("node rotate beta --finish --anyway");
     three.stop(1);

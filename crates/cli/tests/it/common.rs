@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+/// How many processors nodes count on that are killed. They make material on half as many streams, whatever the machine has.
+const PROCESSORS: usize = 8;
 /// Whatever should happen happens in this time, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -149,6 +151,22 @@ impl Place {
         let cluster = self.start("cluster run try");
         cluster.wait_for("all 3 nodes are ready");
         cluster
+    }
+
+    /// Makes a cluster in `try` whose nodes make material on several streams. Returns how many nodes it has.
+    pub fn cluster_on_several_streams(&self, options: &str) -> usize {
+        self.run(&format!("cluster new try {options}"));
+        let nodes = self.names_in("try").iter().filter(|name| name.starts_with("node-")).count();
+        (1..=nodes).for_each(|node| self.use_several_streams(node));
+        nodes
+    }
+
+    /// Lets a node make material on several streams. All nodes of its cluster have to, since the one with the fewest decides.
+    pub fn use_several_streams(&self, node: usize) {
+        let path = format!("try/node-{node}/node.toml");
+        let settings = String::from_utf8(self.read(&path)).expect("it is text");
+        // Settings of the node itself stand above the first table.
+        self.write(&path, format!("processors = {PROCESSORS}\n{settings}").as_bytes());
     }
 
     /// What is served over HTTP on a port of this host.

@@ -44,7 +44,7 @@ fn code(client: &Client, key: &str) -> polyclave_client::Result<String> {
 impl Trial {
     fn begin() -> Trial {
         let place = Place::new();
-        place.run("cluster new try --parties 3 --threshold 1");
+        place.cluster_on_several_streams("--parties 3 --threshold 1");
         let nodes: Vec<Running> = (0..3).map(|node| start(&place, node)).collect();
         nodes.iter().for_each(|node| _ = node.wait_for("is ready"));
         let mut trial = Trial { place, nodes, next: Box::new(random()), usual: Duration::ZERO };

@@ -63,7 +63,7 @@ pub fn random() -> impl FnMut(u64) -> u64 {
 fn no_version_of_a_key_is_lost_or_half_made_when_nodes_are_killed() {
     let mut next = random();
     let place = Place::new();
-    place.run("cluster new try --parties 3 --threshold 1");
+    place.cluster_on_several_streams("--parties 3 --threshold 1");
     let mut nodes: Vec<Running> = (0..3).map(|node| start(&place, node)).collect();
     nodes.iter().for_each(|node| _ = node.wait_for("is ready"));
     let client =
@@ -111,7 +111,7 @@ fn no_announced_key_is_lost_when_nodes_are_killed() {
     let mut next = random();
 
     let place = Place::new();
-    place.run("cluster new try --parties 3 --threshold 1");
+    place.cluster_on_several_streams("--parties 3 --threshold 1");
     let mut nodes: Vec<Running> = (0..3).map(|node| start(&place, node)).collect();
     nodes.iter().for_each(|node| _ = node.wait_for("is ready"));
     let client =

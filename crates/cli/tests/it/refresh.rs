@@ -34,8 +34,7 @@ pub struct Trial {
 impl Trial {
     pub fn begin(protocol: &str) -> (Trial, Vec<Running>) {
         let place = Place::new();
-        place.run(&format!("cluster new try --protocol {protocol}"));
-        let nodes = place.names_in("try").iter().filter(|name| name.starts_with("node-")).count();
+        let nodes = place.cluster_on_several_streams(&format!("--protocol {protocol}"));
         for node in 1..=nodes {
             place.set_stock(node, if nodes == 2 { 32 } else { 256 }, 0);
         }

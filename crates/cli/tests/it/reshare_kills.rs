@@ -47,6 +47,7 @@ fn survives_kills(from: &str, hops: &[Hop], longest: u64) {
                 &format!("try/node-{node}/clients.toml"),
                 &place.read(&format!("try/node-{last}/clients.toml")),
             );
+            place.use_several_streams(*node);
         }
         let (leave, stay) = current.split_at(hop.leave);
         let all: Vec<usize> = current.iter().chain(&come).copied().collect();

@@ -55,3 +55,18 @@ fn a_cluster_that_cannot_be_made_leaves_no_directory() {
     place.fails(&format!("cluster new try --workers 2 --store postgresql://nobody@127.0.0.1:{port}/none"));
     assert!(!place.path("try").exists());
 }
+
+/// The budgets of the keys are too small, so nothing is encrypted after that.
+#[test]
+fn of_a_file_that_takes_long_it_is_said_before_anything_is_asked_of_the_nodes() {
+    let place = Place::new();
+    let _cluster = place.cluster();
+    place.run("key generate k --budget 1000");
+    place.run("key generate c --budget 1000 --modes ctr");
+    let long = std::fs::File::create(place.path("long")).expect("made");
+    long.set_len(100_000_000).expect("of zeros");
+    for command in ["encrypt --key k long out", "decrypt --key c --raw long out"] {
+        let told = place.fails(command);
+        assert!(told.contains("note: 100.00 MB take about") && told.contains("budget"), "{command}: {told}");
+    }
+}

@@ -19,6 +19,7 @@ impl Oracle {
             "aes-128" => Self::of::<aes::Aes128>(16, key),
             "aes-192" => Self::of::<aes::Aes192>(16, key),
             "aes-256" => Self::of::<aes::Aes256>(16, key),
+            "des" => Self::of::<des::TdesEde3>(8, &key.repeat(3)),
             "3des-ede2" => Self::of::<des::TdesEde2>(8, key),
             "3des-ede3" => Self::of::<des::TdesEde3>(8, key),
             other => panic!("no oracle for {other}"),

@@ -1,6 +1,6 @@
 //! A key comes in sealed to the nodes. Whoever carries the file learns nothing, and nothing is kept of a file that is wrong.
 
-use polyclave_api::{KeyInfo, Mode, NewKey, Origin, Right, SealedImport, Wrapping};
+use polyclave_api::{KeyInfo, Mode, NewKey, Origin, Reason, Right, SealedImport, Wrapping};
 use polyclave_client::{Client, Error};
 use polyclave_config::{Cluster, Moment, seal_import};
 use polyclave_node::Cheat;
@@ -125,23 +125,62 @@ fn nothing_is_kept_of_a_file_that_is_altered_expired_of_another_cluster_or_of_an
     client.import_sealed(good()).expect("the name is free, and this file is right");
 }
 
+/// Two nodes that do not trust each other make material ahead; here they keep none at first.
+#[test]
+fn imports_for_which_the_stock_is_dry_use_up_no_tries() {
+    let mut cluster = TestCluster::define_with("spdz-lt", 2, 1);
+    cluster.set_stock(0, 1);
+    (0..2).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let sealed = seal(&cluster, key("k", "aes-128", &[Mode::Cmac]), &KEY);
+    let client = cluster.client();
+    (0..9).for_each(|_| finds_the_stock_dry(&client, &sealed));
+    (0..2).for_each(|node| cluster.stop(node));
+    cluster.set_stock(8, 0);
+    (0..2).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let info = insist(&|| client.import_sealed(sealed.clone()));
+    assert_eq!(info.check_value, check_value("aes-128", &KEY));
+}
+
+/// Imports a file until the nodes refuse it for want of material. Nodes that have just started may be busy.
+fn finds_the_stock_dry(client: &Client, sealed: &SealedImport) {
+    insist(&|| match client.import_sealed(sealed.clone()) {
+        Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::OutOfMaterial => Ok(()),
+        Err(e) => Err(e),
+        Ok(_) => panic!("there is no material for it"),
+    });
+}
+
 /// The check value of a key of DES does not depend on its parity bits. A key that leaves wrapped shows them.
 #[test]
 fn a_node_that_flips_parity_bits_of_its_part_changes_no_bit_of_the_key() {
-    let mut cluster = TestCluster::define(3, 1);
-    start_cheating(&mut cluster, 0, Cheat::FlipsParity);
-    (1..3).for_each(|node| cluster.restart(node));
-    cluster.wait_until_ready();
-    let client = cluster.client();
-    client.import(kek("kek", 16), &KEY).expect("a key");
-    for (cipher, bytes) in [("3des-ede2", 16), ("3des-ede3", 24)] {
-        let odd = |x: u8| (x & 0xfe) | (1 ^ ((x >> 1).count_ones() as u8 & 1));
-        let key: Vec<u8> = data(bytes).into_iter().map(odd).collect();
-        let sealed = seal(&cluster, wrappable(cipher, cipher, &[Mode::Ctr]), &key);
-        let made = client.import_sealed(sealed).expect("imported");
-        assert_eq!(made.check_value, check_value(cipher, &key), "{cipher}");
-        let wrapped = client.wrap("kek", cipher, Wrapping::Kw).expect("wrapped");
-        assert_eq!(wrapped, wrapped_by_oracle(&KEY, &key, Wrapping::Kw), "{cipher}");
+    let (des, all) = (&[("des", 8)][..], &[("3des-ede2", 16), ("3des-ede3", 24)][..]);
+    for (protocol, nodes, ciphers) in [
+        ("shamir", 3, all),
+        ("shamir-active", 4, des),
+        ("replicated", 3, all),
+        ("replicated-active", 3, des),
+        ("spdz-lt", 2, des),
+        ("spdz-tower", 2, des),
+        ("tinytable-linear64", 2, des),
+    ] {
+        let mut cluster = TestCluster::define_with(protocol, nodes, 1);
+        cluster.set_stock(16, 8);
+        start_cheating(&mut cluster, 0, Cheat::FlipsParity);
+        (1..nodes).for_each(|node| cluster.restart(node));
+        cluster.wait_until_ready();
+        let client = cluster.client();
+        insist(&|| client.import(kek("kek", 16), &KEY));
+        for (cipher, bytes) in ciphers {
+            let odd = |x: u8| (x & 0xfe) | (1 ^ ((x >> 1).count_ones() as u8 & 1));
+            let key: Vec<u8> = data(*bytes).into_iter().map(odd).collect();
+            let sealed = seal(&cluster, wrappable(cipher, cipher, &[Mode::Ctr]), &key);
+            let made = insist(&|| client.import_sealed(sealed.clone()));
+            assert_eq!(made.check_value, check_value(cipher, &key), "{cipher} under {protocol}");
+            let wrapped = insist(&|| client.wrap("kek", *cipher, Wrapping::Kwp));
+            assert_eq!(wrapped, wrapped_by_oracle(&KEY, &key, Wrapping::Kwp), "{cipher} under {protocol}");
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures_util::future::join_all;
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
@@ -69,16 +70,33 @@ impl Kms {
         self.ask::<_, Decrypted>("/v2.KeyManagementService/Decrypt", asked).map(drop)
     }
 
+    /// Asks for so many encryptions at once, and waits for all answers. Returns how many succeeded.
+    #[allow(dead_code, reason = "gateway-flood has it, gateway-bench has not")]
+    pub(crate) fn encrypt_at_once(&self, count: usize, plaintext: &[u8]) -> usize {
+        let one = |_| {
+            let asked = EncryptRequest { plaintext: plaintext.to_vec() };
+            self.answer::<_, Encrypted>("/v2.KeyManagementService/Encrypt", asked)
+        };
+        let all = self.runtime.block_on(join_all((0..count).map(one)));
+        all.iter().filter(|outcome| outcome.is_ok()).count()
+    }
+
     fn ask<Q, A>(&self, method: &'static str, message: Q) -> Outcome<A>
     where
         Q: prost::Message + Default + 'static,
         A: prost::Message + Default + 'static,
     {
-        self.runtime.block_on(async {
-            let mut grpc = Grpc::new(self.channel.clone());
-            grpc.ready().await?;
-            let (path, codec) = (PathAndQuery::from_static(method), ProstCodec::<Q, A>::default());
-            Ok(grpc.unary(tonic::Request::new(message), path, codec).await?.into_inner())
-        })
+        self.runtime.block_on(self.answer(method, message))
+    }
+
+    async fn answer<Q, A>(&self, method: &'static str, message: Q) -> Outcome<A>
+    where
+        Q: prost::Message + Default + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        let mut grpc = Grpc::new(self.channel.clone());
+        grpc.ready().await?;
+        let (path, codec) = (PathAndQuery::from_static(method), ProstCodec::<Q, A>::default());
+        Ok(grpc.unary(tonic::Request::new(message), path, codec).await?.into_inner())
     }
 }

@@ -10,6 +10,7 @@ mod kms;
 mod nodes;
 mod transit;
 
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use polyclave_api::{Mode, NewKey};
@@ -135,7 +136,7 @@ fn median(rounds: usize, mut work: impl FnMut() -> Outcome<()>) -> Outcome<Durat
 }
 
 /// Encryptions of eight clients in a second.
-fn at_once(open: impl Fn() -> Outcome<Connection> + Sync) -> Outcome<f64> {
+fn at_once(open: impl Fn() -> Outcome<Connection<TcpStream>> + Sync) -> Outcome<f64> {
     let began = Instant::now();
     let until = began + Duration::from_secs(SECONDS);
     let work = || -> Outcome<u64> {

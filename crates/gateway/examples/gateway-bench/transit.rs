@@ -10,16 +10,22 @@ use serde_json::{Value, json};
 use crate::Outcome;
 
 /// A connection.
-pub(crate) struct Connection {
-    stream: BufReader<TcpStream>,
+pub(crate) struct Connection<S: Read + Write> {
+    stream: BufReader<S>,
     token: String,
 }
 
-impl Connection {
-    pub(crate) fn open(address: SocketAddr, token: &str) -> Outcome<Connection> {
+impl Connection<TcpStream> {
+    pub(crate) fn open(address: SocketAddr, token: &str) -> Outcome<Connection<TcpStream>> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        Ok(Connection { stream: BufReader::new(stream), token: token.into() })
+        Ok(Connection::over(stream, token))
+    }
+}
+
+impl<S: Read + Write> Connection<S> {
+    pub(crate) fn over(stream: S, token: &str) -> Connection<S> {
+        Connection { stream: BufReader::new(stream), token: token.into() }
     }
 
     pub(crate) fn encrypt(&mut self, bytes: usize) -> Outcome<String> {

@@ -98,3 +98,30 @@ async fn a_stranger_that_says_nothing_is_closed_and_one_with_a_token_is_not() {
     drop(under_way);
     assert_eq!(counts(&all).2, 1);
 }
+
+#[tokio::test]
+async fn one_with_many_requests_delays_another_one_by_about_one_of_them() {
+    let all = Connections::new(LIMITS);
+    let own: Vec<Peer> = (0..5).map(|_| take_known(&all, "a").expect("room")).collect();
+    let other = take_known(&all, "b").expect("room");
+    let strangers: Vec<Peer> = (0..2).filter_map(|_| take(&all, stranger(1))).collect();
+    let another = take(&all, stranger(2)).expect("room");
+    let order = Arc::new(Mutex::new(String::new()));
+    let ask = |peer: &Peer, letter: char| {
+        let (peer, order) = (peer.clone(), order.clone());
+        tokio::spawn(async move {
+            peer.take_turn().await;
+            order.lock().push(letter);
+        })
+    };
+    let mut asked: Vec<_> = own.iter().chain(&own).map(|peer| ask(peer, 'a')).collect();
+    asked.extend(strangers.iter().chain(&strangers).map(|peer| ask(peer, 's')));
+    asked.extend([ask(&other, 'b'), ask(&another, 't')]);
+    for request in asked {
+        request.await.expect("it has a turn");
+    }
+    let order = order.lock().clone();
+    let mut first: Vec<char> = order.chars().take(4).collect();
+    first.sort_unstable();
+    assert_eq!((order.len(), first), (16, vec!['a', 'b', 's', 't']), "the first of each come first: {order}");
+}

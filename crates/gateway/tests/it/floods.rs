@@ -81,6 +81,13 @@ fn callers_without_a_token_keep_nobody_out_and_have_no_body_read() {
     assert!(!counts.contains("connections_refused_total{api=\"transit\"} 0\n"), "{counts}");
 }
 
+/// How much memory the gateway says that long requests hold.
+fn memory_held(world: &World) -> f64 {
+    let page = Ask::new("GET", "/metrics").of(world.http_address()).text;
+    let told = page.lines().find_map(|line| line.strip_prefix("polyclave_gateway_memory_bytes "));
+    told.and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
 #[test]
 fn a_token_that_announces_much_and_one_that_sends_much_leave_memory_to_others() {
     let world = World::start();
@@ -125,6 +132,8 @@ fn a_token_that_announces_much_and_one_that_sends_much_leave_memory_to_others() 
         });
         let plaintext = STANDARD.encode(vec![7; 1 << 20]);
         let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let counted = |world: &World| memory_held(world) >= f64::from(5 * (20 << 20));
+            world.wait_until("five times of what has arrived is counted", counted);
             (0..3)
                 .map(|_| {
                     world
@@ -187,7 +196,8 @@ fn long_requests_and_batches_have_threads_of_their_own() {
         let answered = world.ask("POST", "/v1/transit/encrypt/longish", json!({ "batch_input": items }));
         assert_eq!(answered.status, 400, "no item has a plaintext");
     };
-    (hash(1000), batch(64));
+    hash(1000);
+    batch(64);
     assert_eq!(long(), 0);
     hash(100 << 10);
     assert_eq!(long(), 1);

@@ -159,3 +159,34 @@ fn refuse<'j, 'p>(
     let told = format!("its policy does not allow {} to {asked}{amounts}{why}", client.name);
     Err(Refusal::new(Reason::Denied, told))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use polyclave_config::ClientCard;
+    use polyclave_transport::Identity;
+
+    use super::*;
+
+    #[test]
+    fn a_request_counts_once_for_a_rule_however_many_keys_it_is_about() {
+        let certificate = Identity::generate_named("alice", 1).expect("an identity").certificate();
+        let card = ClientCard { name: "alice".into(), certificate: certificate.clone() };
+        let mut policy = ClientPolicy::default();
+        policy.allow(&card, &[Right::List], &["*".into()]).expect("it fits");
+        let rule = Rule {
+            name: "rewraps".into(),
+            clients: vec!["alice".into()],
+            rights: vec![Right::Rewrap],
+            keys: vec!["*".into()],
+            requests_per_day: NonZeroU64::new(2),
+            ..Rule::default()
+        };
+        policy.set_rule(rule).expect("it fits");
+        let (rules, client) = (Rules::new(policy), Client { name: "alice".into(), certificate });
+        let asked = ["old", "new"].map(|key| Asked::of(Right::Rewrap, key));
+        let outcomes = [(); 3].map(|()| rules.charge(&client, &asked, [1, 0]).is_ok());
+        assert_eq!(outcomes, [true, true, false]);
+    }
+}

@@ -247,21 +247,45 @@ pub(crate) fn expand(
     net: &mut dyn Net,
     circuits: &Circuits,
 ) -> Result<(ExpandedKey, Vec<u8>)> {
+    let (expanded, checks) = expand_unopened(keys, new, protocol, net, circuits)?;
+    let check_value = open_check_value(&checks, protocol, net)?;
+    Ok((expanded, check_value))
+}
+
+/// The same, without the opening: the check values are still shared. All material that this takes is taken when it returns.
+pub(crate) fn expand_unopened(
+    keys: &[AnyShared],
+    new: &NewKey,
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+    circuits: &Circuits,
+) -> Result<(ExpandedKey, Vec<AnyShared>)> {
     let zero = circuits.zero();
-    let (mut all_round_keys, mut check_value) = (Vec::new(), Vec::new());
+    let (mut all_round_keys, mut checks) = (Vec::new(), Vec::new());
     for key in keys {
         let round_keys = run(protocol, net, &circuits.key_schedule, 1, &[Input::Shared(key)])?.remove(0);
         let inputs = [Input::Public(&zero), Input::Shared(&round_keys)];
-        let check = run(protocol, net, &circuits.check_value, 1, &inputs)?.remove(0);
-        let check = release(protocol, &check, Owner::All, net)?;
-        let unopened = || Error::System("the check value was not opened".into());
-        check_value.extend(check.ok_or_else(unopened)?.accept().to_blocks());
+        checks.push(run(protocol, net, &circuits.check_value, 1, &inputs)?.remove(0));
         all_round_keys.push(round_keys);
     }
-    let expanded = complete(all_round_keys, new, protocol, net, circuits)?;
-    // Before any of it is stored: otherwise an error here would appear under every later use.
+    Ok((complete(all_round_keys, new, protocol, net, circuits)?, checks))
+}
+
+/// Opens the check value of an expanded key.
+pub(crate) fn open_check_value(
+    checks: &[AnyShared],
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+) -> Result<Vec<u8>> {
+    let mut check_value = Vec::new();
+    for check in checks {
+        let opened = release(protocol, check, Owner::All, net)?;
+        let unopened = || Error::System("the check value was not opened".into());
+        check_value.extend(opened.ok_or_else(unopened)?.accept().to_blocks());
+    }
+    // Before anything of the key is stored: otherwise an error here would appear under every later use.
     protocol.check(net)?;
-    Ok((expanded, check_value))
+    Ok(check_value)
 }
 
 /// What a key's modes and usages need besides its round keys, or those of its two parts.

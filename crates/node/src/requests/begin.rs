@@ -71,7 +71,7 @@ pub(crate) fn begin<'c>(
                 let opened = greeted.open(&mut service.conduct.partners(net));
                 net.set_deadline(None);
                 net.set_idle_limit(match plan.task {
-                    Task::Use { .. } => service.strategy.patience().silence,
+                    Task::Use { .. } => service.conduct.silence(service.strategy.patience().silence),
                     _ => COMPUTE,
                 });
                 return match opened {

@@ -7,7 +7,13 @@
 //! they do when they make a key. Then they compute the check value, and make the key only if it is the one in the file. A node that shares
 //! another part makes another key: that passes with probability 2^-40 a try (2^-24 for ciphers with blocks of 8 bytes, whose check values have 3
 //! bytes). A try that fails shows the node that adds a difference of its choice the check value of the key with that difference, so nodes
-//! count tries durably before they open any, and refuse the file after [`MOST_TRIES`]. Every try has a line in the audit log.
+//! count tries, and refuse the file after [`MOST_TRIES`]. Every try has a line in the audit log.
+//!
+//! A try is counted where something could be learned of it and not before: when everything is computed, and the check value is all that is left to
+//! open. What was opened until then was masked, and does not depend on the key. So an import that ends earlier, because the stock is dry, or
+//! a node is busy or gone, costs no try, and tells nothing. All nodes count durably and say so to each other before any of them opens
+//! its share of the check value. So an honest node that has opened one has counted, and so have all other honest nodes. The name of
+//! the key is taken before the tries are looked at, so no two imports of one file run at once.
 //!
 //! The file can be imported once: each node notes it durably before it stores the key (`store/src/sealed.rs`), and refuses it once
 //! the key was announced, also after it was deleted. All nodes take part, so one that remembers is enough. A file whose import was interrupted
@@ -22,7 +28,8 @@ use zeroize::Zeroizing;
 use crate::error::of_store;
 use crate::requests::service::Service;
 
-/// How often nodes begin to make a key of one file. More than one, because an attempt can be interrupted.
+/// How often nodes open the check value of a key that they have made of one file. More than once, because an import can be interrupted after
+/// that.
 const MOST_TRIES: u8 = 8;
 
 /// A sealed key as this node has opened it.

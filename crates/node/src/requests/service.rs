@@ -7,6 +7,7 @@ use polyclave_api::{KeyInfo, Refusal};
 use polyclave_config::Asked;
 use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_store::Store;
 
 use crate::Conduct;
 use crate::clients::approvals::Desk;
@@ -17,7 +18,6 @@ use crate::keys::held::Keys;
 use crate::material::state::Material;
 use crate::members::Members;
 use crate::peers::marks::Marks;
-use polyclave_store::Store;
 use polyclave_transport::Identity;
 
 use crate::peers::network::Network;

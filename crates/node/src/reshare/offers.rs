@@ -359,6 +359,35 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn an_old_node_tells_of_each_key_what_was_derived_from_it() {
+        use polyclave_config::Change;
+        use polyclave_store::testing::{in_memory, key};
+
+        use crate::reshare::tests::{card, old, plan};
+        let (store, _disk) = in_memory();
+        for (name, seed) in [("base", 1), ("other", 2)] {
+            store.put_pending(&key(name, seed)).expect("put");
+            store.announce(name, [seed; 16]).expect("announced");
+        }
+        store.note_child(([1; 16], [1; 16]), "des").expect("noted");
+        let change = Change {
+            removed: vec!["n1".into(), "n2".into(), "n3".into()],
+            added: vec![card("m1", 51), card("m2", 52)],
+            protocol: Some("spdz-lt".into()),
+            ..Change::default()
+        };
+        let plan = plan(&old("shamir", 3, 1), &change).expect("it can be done");
+        let told: Vec<Offer> =
+            postcard::from_bytes(&of(&store, &plan, Party(0)).expect("told")).expect("read");
+        let children = |id: u8| {
+            let of_key = told.iter().find(|offer| offer.id == [id; 16]).expect("it has it");
+            of_key.children.iter().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(children(1), ["des"]);
+        assert_eq!(children(2), [""; 0]);
+    }
+
+    #[test]
     fn a_deletion_that_was_interrupted_is_completed_if_every_old_node_had_accepted_it_and_given_up_if_none_has_deleted()
      {
         use polyclave_api::{Mode, Origin};

@@ -73,6 +73,13 @@ fn code(is_right: bool, wrong: i32) -> i32 {
     if is_right { 0 } else { wrong }
 }
 
+/// How many sockets this process has open.
+fn open_sockets() -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").expect("it is Linux");
+    let targets = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+}
+
 #[test]
 fn a_child_is_another_process_and_so_is_each_child_of_it() {
     let parent = Process::current();
@@ -105,6 +112,11 @@ fn a_child_sends_nothing_on_the_connections_of_its_parent_and_makes_its_own() {
     let (before, made) = (sent(&relays), connections(&relays));
     // It is asked, asked again in a child of the child, and ended; the last without having been asked is what a child does that only exits.
     let asked = || code(sealed(&client) && in_child(|| code(sealed(&client), 1)) == 0, 2);
+    // Otherwise a node would not see that the parent has closed one.
+    let closes = || {
+        let before = open_sockets();
+        code(sealed(&client) && open_sockets() <= before, 3)
+    };
     let ended = || {
         client.end();
         0
@@ -114,7 +126,7 @@ fn a_child_sends_nothing_on_the_connections_of_its_parent_and_makes_its_own() {
         drop(unsafe { ptr::read(&client) });
         0
     };
-    for child in [&asked as &dyn Fn() -> i32, &ended, &dropped] {
+    for child in [&asked as &dyn Fn() -> i32, &closes, &ended, &dropped] {
         assert_eq!(in_child(child), 0);
         assert!(is_untouched(&relays, &before), "{:?} after {before:?}", sent(&relays));
     }

@@ -8,6 +8,7 @@ use crate::mesh::{mesh_with_timeout, run_parties};
 use crate::protocol::{ProtocolConfig, Session};
 use crate::session::{HandshakeParameters, hello};
 use crate::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
+use crate::testkit::exchanging::changing;
 use crate::testkit::faults::{LATE, Promise, Sweep, accused, run_over};
 use crate::testkit::tamper::{self, Tamper};
 
@@ -226,37 +227,14 @@ fn a_dealer_with_other_masks_for_the_new_set_is_named_by_everybody() {
     }
 }
 
-/// Changes a byte of what its party tells everybody, in messages of one length, to some.
-struct Tells<'a> {
-    net: &'a mut dyn Net,
-    len: usize,
-    at: usize,
-    to: &'a [Party],
-}
-
-impl Net for Tells<'_> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
-        if self.me().peers(self.parties()).all(|p| out[p.index()].len() == self.len) {
-            self.to.iter().for_each(|p| out[p.index()][self.at] ^= 1);
+/// A network that changes a byte towards some parties, in exchanges in which its party tells all others so many bytes.
+fn telling<'n>(net: &'n mut dyn Net, len: usize, at: usize, to: &'n [Party]) -> impl Net + 'n {
+    let (me, parties) = (net.me(), net.parties());
+    changing(net, move |out| {
+        if me.peers(parties).all(|p| out[p.index()].len() == len) {
+            to.iter().for_each(|p| out[p.index()][at] ^= 1);
         }
-        self.net.exchange(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
-    }
+    })
 }
 
 type Outcome = std::result::Result<Option<Vec<u8>>, Fault>;
@@ -272,7 +250,7 @@ fn told_otherwise(cheater: Party, [len, at]: [usize; 2], to: &[Party]) -> Vec<(P
     };
     let outcomes = run_parties(meeting.parties(), |net| {
         let len = if net.me() == cheater { len } else { usize::MAX };
-        Ok(meeting.run(|_, _| (), &mut Tells { net, len, at, to }))
+        Ok(meeting.run(|_, _| (), &mut telling(net, len, at, to)))
     });
     let honest = Party::all(4).zip(outcomes).filter(|(place, _)| *place != cheater);
     honest.map(|(place, outcome)| (place, outcome.expect("it ran"))).collect()

@@ -5,6 +5,7 @@ use polyclave_field::{Gf2_40, Word};
 use super::rows::wide;
 use super::*;
 use crate::mesh::run_parties;
+use crate::testkit::exchanging::{Exchanging, changing, ending_after};
 
 const CHEATER: Party = Party(2);
 const FAILED: Error = Error::CheckFailed { what: "the MACs of opened values" };
@@ -114,38 +115,14 @@ fn another_bit_towards_another_peer_is_caught() {
     });
 }
 
-/// Adds to every message of one length to one party.
-struct Adds<'a> {
-    net: &'a mut dyn Net,
-    len: usize,
-    to: Party,
-    what: fn(usize) -> u8,
-}
-
-impl Net for Adds<'_> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
-        let message = &mut out[self.to.index()];
-        if message.len() == self.len {
-            message.iter_mut().enumerate().for_each(|(i, byte)| *byte ^= (self.what)(i));
+/// A network that adds to every message of one length to party 1. `what` has the byte to add at each place.
+fn adding<'n>(net: &'n mut dyn Net, len: usize, what: fn(usize) -> u8) -> impl Net + 'n {
+    changing(net, move |out| {
+        let message = &mut out[0];
+        if message.len() == len {
+            message.iter_mut().enumerate().for_each(|(i, byte)| *byte ^= what(i));
         }
-        self.net.exchange(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
-    }
+    })
 }
 
 /// Lies to party 1 in messages of one length while triples are made.
@@ -155,7 +132,7 @@ fn lies_are_caught(len: usize, what: fn(usize) -> u8) {
 
 fn lie(mascot: &mut Mascot<F>, len: usize, what: fn(usize) -> u8, net: &mut dyn Net) -> Result<()> {
     let len = if net.me() == CHEATER { len } else { 0 };
-    let mut net = Adds { net, len, to: Party(0), what };
+    let mut net = adding(net, len, what);
     mascot.triples_in_batches(8, &mut net).map(drop)
 }
 
@@ -226,43 +203,12 @@ fn the_holder_of_guessed_bits_finds_it_first_whatever_the_cheater_withholds() {
             let key = MacKey::<F>::generate(net)?;
             let mut mascot = Mascot::set_up(b"silence", &key, 2, net)?;
             let cheats = net.me() == Party(1);
-            let mut net = Adds { net, len: if cheats { OF_SHARES } else { 0 }, to: Party(0), what: |_| 1 };
-            let mut net = Until { net: &mut net, left: if cheats { exchanges } else { usize::MAX } };
+            let mut net = adding(net, if cheats { OF_SHARES } else { 0 }, |_| 1);
+            let mut net = ending_after(&mut net, if cheats { exchanges } else { usize::MAX });
             Ok((mascot.triples(8, &mut net).map(drop), key.refuse_retired().is_err()))
         });
         let Ok((Err(error), given_up)) = &outcomes[0] else { panic!("{exchanges}: {outcomes:?}") };
         assert!(ends(error) && *given_up == retired, "{exchanges}: {error:?}, {given_up}");
-    }
-}
-
-/// Closes the network after this many exchanges.
-struct Until<'a> {
-    net: &'a mut dyn Net,
-    left: usize,
-}
-
-impl Net for Until<'_> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        let Some(left) = self.left.checked_sub(1) else {
-            return Err(Error::misuse("this party says no more"));
-        };
-        self.left = left;
-        self.net.exchange(out, into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }
 
@@ -281,7 +227,7 @@ fn another_share_of_the_key_is_caught_since_no_part_of_what_is_opened_is_told() 
                     net.recv(p, message)?;
                 }
                 sum.macs[0] ^= F::multiply(OTHER, rows::read::<F>(&heard[0]));
-                mascot.open_hiding_shares(sum, &mut Heard { net, heard })?;
+                mascot.open_hiding_shares(sum, &mut having_heard(net, heard))?;
                 return mascot.check_openings(net);
             }
             _ => {}
@@ -290,35 +236,15 @@ fn another_share_of_the_key_is_caught_since_no_part_of_what_is_opened_is_told() 
     });
 }
 
-/// A network on which the others' messages have come already.
-struct Heard<'a> {
-    net: &'a mut dyn Net,
-    heard: [[u8; F::BYTES]; 2],
-}
-
-impl Net for Heard<'_> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        for (p, message) in Party::all(2).zip(&self.heard) {
-            self.net.send(p, out[p.index()])?;
+/// A network of three on which the messages of the first two have come already.
+fn having_heard<'n>(net: &'n mut dyn Net, heard: [[u8; F::BYTES]; 2]) -> impl Net + 'n {
+    Exchanging::new(net, move |net: &mut dyn Net, out: &[&[u8]], into: &mut [&mut [u8]]| {
+        for (p, message) in Party::all(2).zip(&heard) {
+            net.send(p, out[p.index()])?;
             into[p.index()].copy_from_slice(message);
         }
         Ok(())
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
-    }
+    })
 }
 
 /// A guess at one bit of the key is right half of the time, and changes nothing then.
@@ -329,7 +255,7 @@ fn a_guess_at_one_bit_is_caught_or_without_effect() {
             let key = MacKey::<F>::generate(net)?;
             let mut mascot = Mascot::set_up(b"guess", &key, 2, net)?;
             let len = if net.me() == Party(1) { OF_SHARES } else { 0 };
-            let mut net = Adds { net, len, to: Party(0), what: |i| if i == 12 { 1 } else { 0 } };
+            let mut net = adding(net, len, |i| if i == 12 { 1 } else { 0 });
             Ok((key.reveal_own_share(), mascot.triples(8, &mut net)))
         });
         let [Ok((alpha, ours)), Ok((beta, theirs))] = &outcomes[..] else { panic!("set-up is honest") };

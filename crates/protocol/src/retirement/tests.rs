@@ -18,6 +18,7 @@ use crate::ot::{Pairs, Shape};
 use crate::protocol::{Input, ProtocolConfig};
 use crate::session::{HandshakeParameters, hello};
 use crate::spdz::{MacKey, Source};
+use crate::testkit::exchanging::ending_after;
 use crate::testkit::tamper::{Fault, Tamper};
 use crate::tinyot::{Kappa, TinyOt};
 use crate::{Party, PartySet};
@@ -249,44 +250,13 @@ fn silence_counts_once_the_coins_may_be_known_and_not_before() {
             let mut fork = pairs.fork(b"fork");
             // Corrections, the coins' commitment, their opening, the answer.
             let left = if net.me() == CHEATER { messages } else { usize::MAX };
-            let mut net = Until { net, left };
+            let mut net = ending_after(net, left);
             let checked = extend(&mut fork, &mut net).and_then(|()| fork.check(&mut net));
             Ok((checked, pairs.refuse_retired().is_err()))
         });
         let Ok((checked, retired)) = &outcomes[0] else { panic!("set-up is honest") };
         assert_eq!(*retired, counts, "{messages}: {checked:?}");
         assert_eq!(matches!(checked, Err(Error::Unanswered { peer: CHEATER, .. })), counts, "{checked:?}");
-    }
-}
-
-/// Says nothing after this many exchanges.
-struct Until<'a> {
-    net: &'a mut dyn Net,
-    left: usize,
-}
-
-impl Net for Until<'_> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        let Some(left) = self.left.checked_sub(1) else {
-            return Err(Error::misuse("this party says no more"));
-        };
-        self.left = left;
-        self.net.exchange(out, into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod additive;
 pub mod alone;
 pub mod conformance;
+pub mod exchanging;
 pub mod faults;
 pub mod insecure_committed_tables;
 pub mod insecure_dealer;

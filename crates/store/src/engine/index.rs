@@ -34,7 +34,7 @@ use super::{Reading, Table};
 
 use history::{History, State};
 use reader::Reader;
-use rows::read_rows;
+use rows::{damaged_records, read_rows};
 
 pub(super) use history::Pending;
 pub(super) use rows::{Delta, digest_of_all};
@@ -94,18 +94,23 @@ impl Index {
     pub(super) fn load(&self, state: &dyn Reading, seal: &Seal) -> Result<()> {
         let (head, sealed) = read_head(state, seal)?;
         let (rows, digest) = read_rows(state, seal)?;
-        self.refuse_differing(&head, &digest)?;
+        self.refuse_differing(&head, &digest, state, seal)?;
         let state = State::new(head, stamp_of(&sealed));
         *self.history.write() = History::at(state, rows);
         Ok(())
     }
 
-    /// Refuses rows whose digest is not that of the head.
-    fn refuse_differing(&self, head: &Head, digest: &Digest) -> Result<()> {
-        match head.digest.differing(digest).as_slice() {
-            [] => Ok(()),
-            tables => Err(self.put_back(format!("a record of {}", tables.join(" and of ")))),
+    /// Refuses rows whose digest is not that of the head, and names those that are damaged.
+    fn refuse_differing(&self, head: &Head, digest: &Digest, state: &dyn Reading, seal: &Seal) -> Result<()> {
+        let tables = head.digest.differing(digest);
+        if tables.is_empty() {
+            return Ok(());
         }
+        let damaged = damaged_records(state, seal, &tables)?;
+        Err(self.put_back(match damaged.as_slice() {
+            [] => format!("a record of {}", tables.join(" and of ")),
+            damaged => format!("the record {} (damaged: it does not open)", damaged.join(" and the record ")),
+        }))
     }
 
     /// Begins a transaction. While the reader lives, the index remembers the states that the transaction may see.

@@ -75,7 +75,7 @@ impl Trial {
     pub(super) fn finish_move(&self, Move { all, expected, .. }: Move) {
         let until = Instant::now() + PATIENCE;
         // Nodes that were done before may be gone before the others hear so.
-        while !at_each_node(&self.place, &all, &expected).into_iter().map(Running::finish).all(|done| done) {
+        while !at_each_node(&self.place, &all, &expected).into_iter().all(Running::finish) {
             assert!(Instant::now() < until, "the same command does not finish the move");
         }
         self.place.write("try/cluster.toml", &self.place.read("new.toml"));

@@ -64,11 +64,12 @@ fn a_body_that_is_too_deep_or_too_large_is_not_read_to_its_end() {
         let mut reading = reading(unit, 2048);
         let refused = block_on(async {
             for piece in 1.. {
-                if let Err(failure) = reading.piece().await {
-                    return (piece, failure);
+                match reading.piece().await {
+                    Ok(goes_on) => assert!(goes_on, "{unit}: it was read to its end"),
+                    Err(failure) => return (piece, failure),
                 }
             }
-            unreachable!("it ends")
+            unreachable!("a body has an end")
         });
         assert!(matches!(refused, (read, Failure::Bad(_)) if read == pieces), "{unit}: {refused:?}");
     }

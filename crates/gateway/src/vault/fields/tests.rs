@@ -58,6 +58,8 @@ fn items_have_their_own_fields_and_what_is_unknown_is_told() {
     );
     assert_eq!(all.text("plaintext"), Ok(Some("z")));
     assert_eq!(all.unknown(), ["ttl"]);
+    let long = fields(&format!("{{\"{}\": 1}}", "n".repeat(1 << 16)));
+    assert_eq!(long.unknown(), ["n".repeat(64)], "no more of it goes into the answer");
     for (body, told) in [
         (r#"{"batch_input": "hush"}"#, "no array"),
         (r#"{"batch_input": {"plaintext": "x"}}"#, "no array"),

@@ -11,8 +11,9 @@ use polyclave_protocol::protocol::Session;
 use super::Serving;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::StepError;
-use crate::error::system;
-use crate::keys::make::{expand, sum_of_parts};
+use crate::error::{of_store, system};
+use crate::keys::make::{expand_unopened, open_check_value, sum_of_parts};
+use crate::requests::agreement::agree;
 use crate::requests::sealed::SealedKey;
 
 impl Serving<'_, '_> {
@@ -25,8 +26,6 @@ impl Serving<'_, '_> {
     ) -> Result<(), StepError> {
         let SealedKey { new, expected, nonce, mut part, .. } = sealed;
         self.service.conduct.spoil_part(&mut part);
-        // Before a check value is opened.
-        self.service.store.try_sealed(nonce).map_err(system)?;
         let key = sum_of_parts(&mut protocol, &mut self.partners()?, circuits, &part);
         self.faults = protocol.faults();
         let key = match has_parity(&circuits.cipher) {
@@ -34,9 +33,16 @@ impl Serving<'_, '_> {
             false => key?,
         };
         let keys = [key];
-        let expanded = expand(&keys, &new, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand_unopened(&keys, &new, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
-        let (material, check_value) = expanded?;
+        let (material, checks) = expanded?;
+        // Until here nothing was opened that depends on the key, so what ended before, as where the stock is dry or a node is gone, was no try.
+        // No node opens the check value before all have said that they have counted.
+        let counted = self.service.store.try_sealed(nonce).map_err(of_store);
+        agree(counted.map(|()| nonce), self.net()?)?.map_err(StepError::Refused)?;
+        let check_value = open_check_value(&checks, &mut protocol, &mut self.partners()?);
+        self.faults = protocol.faults();
+        let check_value = check_value?;
         self.compare(&mut protocol, &material.round_keys, &check_value, (Some(&expected), circuits))?;
         let info = self.made(new, Origin::Imported, check_value)?;
         // Before anything is stored: a node that has the key, pending or announced, knows of which file.

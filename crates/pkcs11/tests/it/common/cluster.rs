@@ -1,6 +1,7 @@
 //! Nodes of a test, and their client.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir, NodeSettings, PinOwner, SealedClient, StockSettings};
@@ -62,9 +63,10 @@ impl TestCluster {
         self.change_settings(|settings| settings.stock = StockSettings::of(blocks, 0));
     }
 
-    pub fn start_cheating(&mut self, node: usize, how: Cheat) {
+    /// Starts a node that waits no longer than this for a peer that is silent while a key is used.
+    pub fn start_impatient(&mut self, node: usize, how: Option<Cheat>, silence: Duration) {
         let dir = NodeDir::open(&self.local.nodes[node]).expect("its directory");
-        self.nodes[node] = Some(Running::start_cheating(dir, how).expect("it starts"));
+        self.nodes[node] = Some(Running::start_impatient(dir, how, silence).expect("it starts"));
     }
 
     pub fn stop(&mut self, node: usize) {

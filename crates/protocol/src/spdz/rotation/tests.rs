@@ -6,6 +6,7 @@ use super::*;
 use crate::mesh::run_parties;
 use crate::session::{HandshakeParameters, hello};
 use crate::spdz::source::{OwnedBits, Source, Triples};
+use crate::testkit::exchanging::changing;
 use crate::testkit::faults::{Promise, Sweep};
 use crate::testkit::tamper::Fault;
 
@@ -125,38 +126,15 @@ fn elements_move_to_another_key() {
     }
 }
 
-/// Adds to what the cheater tells all others in messages of one length.
-struct Adds<'a> {
-    net: &'a mut dyn Net,
-    len: usize,
-    to: fn(Party) -> bool,
-}
-
-impl Net for Adds<'_> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
-        for (p, message) in Party::all(out.len()).zip(&mut out) {
-            if message.len() == self.len && (self.to)(p) {
+/// A network that adds to messages of one length to some parties.
+fn adding<'n>(net: &'n mut dyn Net, len: usize, to: fn(Party) -> bool) -> impl Net + 'n {
+    changing(net, move |out| {
+        for (p, message) in Party::all(out.len()).zip(out) {
+            if message.len() == len && to(p) {
                 message[3] ^= 4;
             }
         }
-        self.net.exchange(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
-    }
+    })
 }
 
 /// One cell's bits and those that mask the check.
@@ -167,7 +145,7 @@ fn other_d_is_caught(n: usize, to: fn(Party) -> bool) -> Vec<Error> {
         let mut rotating = Rotating::begin(DEALER, net)?;
         let value = rotating.cells(8, net)?;
         let len = if net.me() == CHEATER { D } else { usize::MAX };
-        let carried = rotating.rotation.carry_cells(&value, &mut Adds { net, len, to });
+        let carried = rotating.rotation.carry_cells(&value, &mut adding(net, len, to));
         assert!(rotating.new.key().refuse_retired().is_err(), "both keys are given up");
         assert!(rotating.before.key.refuse_retired().is_err());
         assert!(rotating.rotation.carry_cells(&value, net).is_err());

@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
             // Too much has happened, or the log does not fit the digest.
             _ => {
                 let (rows, digest) = read_rows(state, seal)?;
-                self.index.refuse_differing(head, &digest)?;
+                self.index.refuse_differing(head, &digest, state, seal)?;
                 Ok(history().difference(&rows))
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::super::Result;
-use super::super::super::seal::{Seal, Stamp};
+use super::super::super::seal::{Seal, Stamp, readable};
 use super::super::Reading;
 use super::super::digest::{COVERED, Digest, covered};
 
@@ -26,6 +26,24 @@ pub(super) fn read_rows(state: &dyn Reading, seal: &Seal) -> Result<(Rows, Diges
         })?;
     }
     Ok((rows, digest))
+}
+
+/// The most records that an error names.
+const MOST_NAMED: usize = 4;
+
+/// Of tables that do not fit the digest, the first records that do not open: their bytes are damaged. One that was put back opens.
+pub(super) fn damaged_records(state: &dyn Reading, seal: &Seal, tables: &[&str]) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for table in COVERED.into_iter().filter(|table| tables.contains(&table.name())) {
+        state.each(table, &mut |record, sealed| {
+            let opens = covered(table, record).is_none() || seal.open(table.name(), record, sealed).is_ok();
+            if !opens && found.len() < MOST_NAMED {
+                found.push(format!("{} of {}", readable(record), table.name()));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(found)
 }
 
 /// The digest of all covered rows of a state.

@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
+use crate::testkit::exchanging::Exchanging;
 
 /// Many sessions that check at the same time, in whatever order each party comes to them.
 #[test]
@@ -63,37 +64,17 @@ fn a_check_does_not_pass_if_the_key_was_given_up_meanwhile() {
         seat.open(Element::ZERO, net)?;
         let product = seat.product(net)?;
         let key = seat.key.clone();
-        let outcome = check(&key, &mut seat.openings, product, &mut Meanwhile { net, key: &key });
+        let outcome = check(&key, &mut seat.openings, product, &mut retiring(net, &key));
         assert!(!seat.openings.is_empty());
         outcome
     });
     assert!(outcomes.iter().all(|outcome| *outcome == FAILED_EARLIER), "{outcomes:?}");
 }
 
-/// A network during whose exchanges another session gives the key up.
-struct Meanwhile<'a> {
-    net: &'a mut dyn Net,
-    key: &'a MacKey<F>,
-}
-
-impl Net for Meanwhile<'_> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        self.key.retire();
-        self.net.exchange(out, into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
-    }
+/// A network with exchanges during which another session gives the key up.
+fn retiring<'n>(net: &'n mut dyn Net, key: &'n MacKey<F>) -> impl Net + 'n {
+    Exchanging::new(net, move |net: &mut dyn Net, out: &[&[u8]], into: &mut [&mut [u8]]| {
+        key.retire();
+        net.exchange(out, into)
+    })
 }
