@@ -83,6 +83,7 @@ struct Activity {
     /// Milliseconds since the listener began.
     last: AtomicU64,
     is_known: AtomicBool,
+    has_asked: AtomicBool,
     /// The turn of its owner.
     turn: Mutex<Turn>,
 }
@@ -150,6 +151,7 @@ impl Connections {
             requests: AtomicUsize::new(0),
             last: AtomicU64::new(self.now()),
             is_known: AtomicBool::new(!whose.is_stranger()),
+            has_asked: AtomicBool::new(false),
             turn: Mutex::new(turn_of(&open, &whose)),
         });
         let peer = Peer { all: self.clone(), number, activity: activity.clone() };
@@ -257,8 +259,12 @@ impl Peer {
         Ok(())
     }
 
-    /// Waits until its owner may begin another request, and until the threads have done what else is ready.
+    /// Waits until its owner may begin another request, and until the threads have done what else is ready. The first request of a connection does not
+    /// wait: it may show a token, and others could take the connection's place meanwhile.
     pub(crate) async fn take_turn(&self) {
+        if !self.activity.has_asked.swap(true, Relaxed) {
+            return;
+        }
         let turn = self.activity.turn.lock().clone();
         // It is never closed.
         let _turn = turn.acquire().await;

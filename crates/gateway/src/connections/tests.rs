@@ -106,6 +106,10 @@ async fn one_with_many_requests_delays_another_one_by_about_one_of_them() {
     let other = take_known(&all, "b").expect("room");
     let strangers: Vec<Peer> = (0..2).filter_map(|_| take(&all, stranger(1))).collect();
     let another = take(&all, stranger(2)).expect("room");
+    for peer in own.iter().chain(&strangers).chain([&other, &another]) {
+        // The first request of each waits for nobody.
+        peer.take_turn().await;
+    }
     let order = Arc::new(Mutex::new(String::new()));
     let ask = |peer: &Peer, letter: char| {
         let (peer, order) = (peer.clone(), order.clone());
