@@ -243,7 +243,7 @@ mod tests {
         copy.info.account = [2; 16];
         put(&store, &copy);
         put(&store, &session("alone", 4, "alice", 10));
-        let of = store.engine.read(|records| OfSessions::read(records)).expect("read");
+        let of = store.engine.read(OfSessions::read).expect("read");
         let is_left_out = |account: u8| of.holds(Table::Meta, &[b"children ", &[account; 16][..]].concat());
         assert_eq!([2, 4].map(is_left_out), [false, true]);
     }
