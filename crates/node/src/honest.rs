@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use polyclave_api::Reply;
 use polyclave_protocol::net::Net;
 
 /// How a node behaves: as its protocol says.
