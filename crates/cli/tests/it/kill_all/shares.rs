@@ -74,9 +74,14 @@ impl Trial {
     /// the new file.
     pub(super) fn finish_move(&self, Move { all, expected, .. }: Move) {
         let until = Instant::now() + PATIENCE;
-        // Nodes that were done before may be gone before the others hear so.
-        while !at_each_node(&self.place, &all, &expected).into_iter().all(Running::finish) {
-            assert!(Instant::now() < until, "the same command does not finish the move");
+        loop {
+            let running = at_each_node(&self.place, &all, &expected);
+            let done: Vec<bool> = running.into_iter().map(Running::finish).collect();
+            if !done.contains(&false) {
+                break;
+            }
+            // Nodes that were done before may be gone before the others hear so.
+            assert!(Instant::now() < until, "the same command does not finish the move: {done:?}");
         }
         self.place.write("try/cluster.toml", &self.place.read("new.toml"));
         self.place.run(&format!("client join try/client new.toml --expect {expected}"));
