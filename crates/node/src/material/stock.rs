@@ -100,6 +100,8 @@ pub(crate) struct Lots {
     missing: AtomicU16,
     /// No material is made, because a refresh waits for running requests.
     held_back: AtomicBool,
+    /// When too few nodes last followed a claim of this node because they had spent the items.
+    fell_behind: Mutex<Option<Instant>>,
 }
 
 /// Sessions that wait for material, each with its kind and its number.
@@ -169,6 +171,7 @@ impl Lots {
             last_claim: Mutex::default(),
             missing: AtomicU16::new(0),
             held_back: AtomicBool::new(false),
+            fell_behind: Mutex::default(),
         }))
     }
 

@@ -31,15 +31,25 @@ pub(crate) struct Worker {
     made: usize,
     pub(crate) announced: Vec<Announced>,
     pub(crate) deleted: Vec<String>,
-    /// When it began to wait for the next answer, and the longest time that it has waited for one.
-    waits_since: Instant,
+    /// By kind of request: since when it has waited for an answer, however often it has asked.
+    waits_since: [Option<Instant>; 4],
+    /// The longest time that it has waited for an answer.
     longest_wait: Duration,
+}
+
+/// A kind of request.
+#[derive(Clone, Copy)]
+enum Kind {
+    Mac,
+    Delete,
+    Generate,
+    Use,
 }
 
 impl Worker {
     pub(crate) fn new(number: usize) -> Worker {
         let (announced, deleted) = (Vec::new(), Vec::new());
-        let (waits_since, longest_wait) = (Instant::now(), Duration::ZERO);
+        let (waits_since, longest_wait) = ([None; 4], Duration::ZERO);
         Worker { number, made: 0, announced, deleted, waits_since, longest_wait }
     }
 
@@ -61,9 +71,10 @@ impl Worker {
     /// Asks from now on, when all nodes were just started, until a request of each kind was answered. Returns the longest time for which it had to
     /// wait for an answer, however often it had to ask.
     pub(super) fn resume(&mut self, client: &Client) -> Duration {
-        (self.waits_since, self.longest_wait) = (Instant::now(), Duration::ZERO);
+        (self.waits_since, self.longest_wait) = ([None; 4], Duration::ZERO);
+        let began = Instant::now();
         while let Err(e) = self.one(client) {
-            assert!(self.waits_since.elapsed() < PATIENCE, "client {}: {e}", self.number);
+            assert!(began.elapsed() < PATIENCE, "client {}: {e}", self.number);
             self.excuse(&e);
         }
         self.longest_wait
@@ -75,29 +86,38 @@ impl Worker {
     }
 
     fn one(&mut self, client: &Client) -> Result<()> {
+        self.asks(Kind::Mac);
         is_known(&client.cmac("known", &mut &message()[..], &mut |_| ())?);
-        self.is_answered();
+        self.is_answered(Kind::Mac);
         if self.announced.len() > KEPT {
+            self.asks(Kind::Delete);
             let key = self.announced.swap_remove(0);
             // If that fails the key may be there or not.
             client.delete(&key.info.properties.name)?;
-            self.is_answered();
+            self.is_answered(Kind::Delete);
             self.deleted.push(key.info.properties.name);
         }
+        self.asks(Kind::Generate);
         self.made += 1;
         let mode = if self.made.is_multiple_of(2) { Mode::Gcm } else { Mode::Cmac };
         let name = format!("client{}-{}", self.number, self.made);
         let info = client.generate(new_key(&name, mode))?;
-        self.is_answered();
+        self.is_answered(Kind::Generate);
+        self.asks(Kind::Use);
         self.announced.push(Announced { info, used: None });
         self.announced.last_mut().expect("just made").use_it(client)?;
-        self.is_answered();
+        self.is_answered(Kind::Use);
         Ok(())
     }
 
-    fn is_answered(&mut self) {
-        self.longest_wait = self.longest_wait.max(self.waits_since.elapsed());
-        self.waits_since = Instant::now();
+    /// It waits since it first asked, whatever else is answered meanwhile.
+    fn asks(&mut self, what: Kind) {
+        self.waits_since[what as usize].get_or_insert_with(Instant::now);
+    }
+
+    fn is_answered(&mut self, what: Kind) {
+        let waited = self.waits_since[what as usize].take().map(|since| since.elapsed());
+        self.longest_wait = self.longest_wait.max(waited.unwrap_or_default());
     }
 }
 

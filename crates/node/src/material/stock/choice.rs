@@ -11,7 +11,7 @@ use super::lot::{Lot, Refused, Standing};
 const SPARE_RANGES: usize = 16;
 
 /// The lots of a kind that can be claimed.
-pub(super) fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl Iterator<Item = &'a Lot> {
+pub(super) fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl DoubleEndedIterator<Item = &'a Lot> + Clone {
     lots.iter().filter(move |lot| lot.kind == *kind && lot.standing == Standing::Held)
 }
 
@@ -25,9 +25,7 @@ pub(super) fn choose(
     members: PartySet,
     enough: usize,
 ) -> Option<Vec<Range>> {
-    let whole = || held(lots, kind).filter(|lot| lot.is_held_by(members));
-    let is_partly = |lot: &&Lot| !lot.is_held_by(members) && lot.held_by(members).len() >= enough;
-    let unspent = || whole().chain(held(lots, kind).filter(is_partly)).flat_map(Lot::unspent);
+    let unspent = || of_use(held(lots, kind), members, enough).flat_map(Lot::unspent);
     let chosen = add_up(unspent(), count)?;
     if chosen.len() <= MOST_RANGES {
         return Some(chosen);
@@ -35,6 +33,28 @@ pub(super) fn choose(
     let mut by_length: Vec<Range> = unspent().collect();
     by_length.sort_by_key(|range| std::cmp::Reverse(range.to - range.from));
     add_up(by_length.into_iter(), count).filter(|chosen| chosen.len() <= MOST_RANGES)
+}
+
+/// The same from the youngest lots first, for a node that does not know what the others have spent of older ones.
+pub(super) fn choose_youngest(
+    lots: &[Lot],
+    kind: &Kind,
+    count: u64,
+    members: PartySet,
+    enough: usize,
+) -> Option<Vec<Range>> {
+    let youngest = of_use(held(lots, kind).rev(), members, enough);
+    add_up(youngest.flat_map(Lot::unspent), count).filter(|chosen| chosen.len() <= MOST_RANGES)
+}
+
+/// The lots that all members hold, and then those that at least `enough` of them hold.
+fn of_use<'a>(
+    lots: impl Iterator<Item = &'a Lot> + Clone,
+    members: PartySet,
+    enough: usize,
+) -> impl Iterator<Item = &'a Lot> {
+    let is_partly = move |lot: &&Lot| !lot.is_held_by(members) && lot.held_by(members).len() >= enough;
+    lots.clone().filter(move |lot| lot.is_held_by(members)).chain(lots.filter(is_partly))
 }
 
 fn add_up(ranges: impl Iterator<Item = Range>, count: u64) -> Option<Vec<Range>> {

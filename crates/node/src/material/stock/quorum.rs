@@ -32,6 +32,11 @@
 //! with the others. The nodes compare all items before they make material ([`census`](super::census)). In a claim that too few followed,
 //! the proposer also wipes what any single node says to have spent, so that no two nodes refuse each other for ever.
 //!
+//! A node that other sessions left out for a while holds lots that the others have spent, as many as they spend until a comparison wipes them. If
+//! each refused claim taught it of one lot only, and the others spent another one meanwhile, no session with this proposer would ever succeed.
+//! So after a refused claim it proposes items of its youngest lots, which the others still have, until comparisons have told it the rest
+//! ([`BEHIND`]).
+//!
 //! A proposer that says that the stock is dry while others could take from it is named in the refusal, and so is one whose claim does not
 //! fit. That accuses nobody ([`Error::OutOfStep`]): an honest proposer may have started again, and a cheater can have made it or this node
 //! spend what the other has not. The client asks the others.
@@ -47,7 +52,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
 
 use super::Lots;
-use super::choice::{choose, held, judge, refuse_pieces};
+use super::choice::{choose, choose_youngest, held, judge, refuse_pieces};
 use super::claiming::{BLOCKS_AT_ONCE, ByQuorum, Claiming, FULL, HELD};
 use super::claims::{RANGE, Range, encode, hear};
 use super::lot::Lot;
@@ -74,6 +79,10 @@ const PATIENCE: Patience = Patience::of(3);
 /// if all nodes are connected to make it. Less than the time for which the others wait for its claim.
 pub(super) const REFILL: Duration =
     if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(3) };
+
+/// How long after a refused claim a proposer takes items of its youngest lots. The nodes compare what they hold whenever they make material, and
+/// wipe what two comparisons have shown that lie 20 s apart ([`census`](super::census)).
+const BEHIND: Duration = Duration::from_secs(60);
 
 impl Claiming for ByQuorum {
     fn take(&self, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
@@ -178,6 +187,9 @@ impl Lots {
         if proposer == me && !echo.agreed {
             let ranges = claim.as_ref().map_or(&[][..], |claim| &claim.ranges);
             self.learn(kind, quorum, ranges, &echo.conflicts);
+            if echo.conflicts.iter().any(|conflict| *conflict != NONE) {
+                *self.fell_behind.lock() = Some(Instant::now());
+            }
         }
         let taken = claim.and_then(|claim| match echo.agreed {
             true => self.take_claimed(claim, kind, count),
@@ -230,6 +242,8 @@ impl Lots {
         enough: usize,
     ) -> (MutexGuard<'_, Vec<Lot>>, Option<Vec<Range>>) {
         let until = Instant::now() + REFILL;
+        let is_behind = self.fell_behind.lock().is_some_and(|since| since.elapsed() < BEHIND);
+        let choose = if is_behind { choose_youngest } else { choose };
         let mut lots = self.lock();
         loop {
             if let Some(ranges) = choose(&lots, kind, count as u64, members, enough) {

@@ -107,6 +107,23 @@ fn nodes_in_turn_are_served_and_take_the_same() {
     assert_used_once(&sessions);
 }
 
+/// Between any two of its claims the others spend as much as a refused claim teaches it.
+#[test]
+fn a_proposer_that_was_left_out_is_followed_again_although_the_others_go_on_without_it() {
+    let stocks = four_stocks();
+    let mut sessions = vec![take_among(&stocks, set(0b1110), 300)];
+    let refused = take_among(&stocks, set(0b1111), 5);
+    assert!(refused.iter().all(|(_, items)| items.is_err()), "{refused:?}");
+    for _ in 0..2 {
+        sessions.push(take_among(&stocks, set(0b1110), 200));
+        sessions.push(take_among(&stocks, set(0b1111), 5));
+    }
+    for taken in &sessions {
+        assert!(taken.iter().all(|(_, items)| items.is_ok()), "{taken:?}");
+    }
+    assert_used_once(&sessions);
+}
+
 /// A proposer that names one item to some nodes and another to others, and the other way round in a second session.
 #[test]
 fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
