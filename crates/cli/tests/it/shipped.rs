@@ -39,6 +39,10 @@ fn the_shipped_program_holds_no_insecure_dealer_and_no_node_that_cheats() {
         assert!(!shipped.iter().any(|on| on == feature), "polyclave is built with {feature}");
         assert!(laboratory.iter().any(|on| on == feature), "polyclave-lab is not built with {feature}");
     }
+    // Only tests damage stores.
+    for built in [shipped, laboratory] {
+        assert!(!built.iter().any(|on| on == "polyclave-store testkit"), "a program is built with it");
+    }
 }
 
 /// What the tests are built with: cargo has added insecure dealers and nodes that cheat.
