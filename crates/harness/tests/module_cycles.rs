@@ -37,26 +37,8 @@ const KNOWN: &[(&str, &[&str])] = &[
             "tinytable",
         ],
     ),
-    (
-        "store",
-        &[
-            "audit_head",
-            "checks",
-            "deletions",
-            "engine",
-            "erase",
-            "head",
-            "incarnation",
-            "keys",
-            "mark",
-            "quarantine",
-            "rotation",
-            "sessions",
-            "setup",
-            "versions",
-            "worker",
-        ],
-    ),
+    ("store", &["accounts", "children", "keys", "versions"]),
+    ("store", &["audit_head", "engine", "head", "incarnation", "mark"]),
     ("transport", &["mesh", "net", "session"]),
 ];
 

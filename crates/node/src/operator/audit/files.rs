@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use polyclave_config::private;
 
@@ -14,6 +16,9 @@ use crate::error::system;
 const CLOSED: &str = "audit-";
 const ENDING: &str = ".log";
 const DIGITS: usize = 12;
+/// How long another process may take to give a file back: it ends, or it has the file from the process that started it, until it runs its own
+/// program.
+const RELEASING: Duration = Duration::from_secs(1);
 
 /// The full files of the log at a path, in order, each with the number of its last record.
 pub(super) fn closed(log: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
@@ -56,7 +61,7 @@ pub(super) fn open(path: &Path) -> Result<File, AuditError> {
     let file =
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(broken)?;
     private::check_mode(&file, path)?;
-    file.try_lock().map_err(|e| match e {
+    lock_once_released(&file).map_err(|e| match e {
         TryLockError::WouldBlock => AuditError::InUse { path: path.into() },
         TryLockError::Error(e) => broken(e),
     })?;
@@ -64,6 +69,17 @@ pub(super) fn open(path: &Path) -> Result<File, AuditError> {
         private::sync_dir(private::parent(path))?;
     }
     Ok(file)
+}
+
+/// Locks a file, and waits for a moment if another process has it.
+fn lock_once_released(file: &File) -> Result<(), TryLockError> {
+    let until = Instant::now() + RELEASING;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(RELEASING / 20),
+            outcome => return outcome,
+        }
+    }
 }
 
 /// Closes the file that is being written, which ends with a given record, and begins another one. If a crash interrupts this, the file is

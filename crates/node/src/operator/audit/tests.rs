@@ -171,6 +171,19 @@ fn the_end_of_a_long_log_is_checked_back_to_what_the_store_knows() {
 }
 
 #[test]
+fn a_log_that_is_given_back_in_a_moment_is_waited_for() {
+    let (_dir, path, _) = log();
+    let writer = open(&path, None).expect("opened");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            drop(writer);
+        });
+        open(&path, None).expect("it waits");
+    });
+}
+
+#[test]
 fn one_process_writes_it_and_no_other_reads_it() {
     let (_dir, path, _) = log();
     let _writer = open(&path, None).expect("opened");
