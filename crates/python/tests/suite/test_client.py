@@ -244,14 +244,25 @@ def test_a_call_of_asyncio_that_is_cancelled_or_out_of_time_ends_in_its_thread(c
     asyncio.run(work())
 
 
-def test_closing_a_client_ends_its_calls_under_way(cluster):
-    client = polyclave.Client(cluster)
-    client.generate("closing", budget=1 << 32)
-    reader, outcome = Endless(), []
+class Slow(Endless):
+    """Says little, and slowly."""
+
+    def read(self, size=-1):
+        self.begun.set()
+        time.sleep(0.01)
+        return bytes(1)
+
+
+# What an envelope gets is read to its end before the nodes are asked.
+@pytest.mark.parametrize("mode, reader", [("gcm", Endless()), ("envelope", Slow())], ids=["gcm", "envelope"])
+def test_closing_a_client_ends_its_calls_under_way(verifying, mode, reader):
+    client = polyclave.Client(verifying)
+    key, outcome = f"closing-{mode}", []
+    client.generate(key, modes=[mode], budget=1 << 32)
 
     def seal():
         try:
-            client.seal_stream("closing", reader, io.BytesIO())
+            client.seal_stream(key, reader, io.BytesIO())
         except polyclave.Error as error:
             outcome.append(error)
 
