@@ -104,7 +104,16 @@ impl Running {
     pub(crate) fn start_with(dir: NodeDir, config: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
         let store = open_store(&dir)?;
+        let cluster = of_worker(&dir, cluster, &store)?;
         start((dir, store), cluster, config, conduct)
+    }
+
+    /// Starts the node of a directory with another store than that of the directory.
+    #[cfg(test)]
+    pub(crate) fn start_over(dir: NodeDir, store: Store) -> Result<Running> {
+        let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
+        let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
+        start((dir, Arc::new(store)), cluster, config, Conduct::HONEST)
     }
 
     /// The address at which clients reach the node.

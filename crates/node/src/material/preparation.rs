@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod cheating_maker;
 #[cfg(test)]
+mod cheating_workers;
+#[cfg(test)]
 mod renewing;
 #[cfg(test)]
 pub(super) mod tests;

@@ -232,3 +232,6 @@ impl Serving<'_, '_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
