@@ -2,29 +2,61 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plan::{Change, Mutant, Package};
+use crate::reach::{self, Test};
 use crate::rewrite::{self, Rewritten};
 
 /// The programs of tests, with all mutants that the compiler takes.
+#[derive(Serialize, Deserialize)]
 pub struct Built {
-    pub programs: Vec<PathBuf>,
+    /// Of these mutants.
+    plan: u64,
     /// The folder that tests run in.
     pub folder: PathBuf,
     /// The mutants that are no Rust, or that no switch can turn on, as in a constant function.
     pub refused: HashSet<u32>,
-    /// Where notes of tests go.
-    pub notes: PathBuf,
+    /// The fastest comes first.
+    pub tests: Vec<Test>,
 }
 
-/// Compiles the tests of a package with these mutants, and gives the sources back what they were.
+/// Compiles the tests of a package with these mutants, and looks which test passes which switch. What a run before has compiled is
+/// taken, if it was the same.
 pub fn build(tree: &Path, work: &Path, package: &Package, mutants: &[Mutant]) -> Result<Built> {
+    let mut hasher = DefaultHasher::new();
+    mutants.iter().for_each(|mutant| (&mutant.name, mutant.source).hash(&mut hasher));
+    let plan = hasher.finish();
+    let kept = work.join(format!("{}.json", package.name));
+    if let Ok(text) = fs::read_to_string(&kept)
+        && let Ok(built) = serde_json::from_str::<Built>(&text)
+        && built.plan == plan
+    {
+        return Ok(built);
+    }
     let folder = tree.join(folder(package)?);
+    let (programs, refused) = compile(tree, work, &folder, package, mutants)?;
+    let tests = reach::run_each_test(work, &folder, &programs)?;
+    let built = Built { plan, folder, refused, tests };
+    fs::write(kept, serde_json::to_string(&built)?)?;
+    Ok(built)
+}
+
+/// The programs of tests, copied to where no other run overwrites them, and the mutants that are refused. The sources become again what
+/// they were.
+fn compile(
+    tree: &Path,
+    work: &Path,
+    folder: &Path,
+    package: &Package,
+    mutants: &[Mutant],
+) -> Result<(Vec<PathBuf>, HashSet<u32>)> {
     let root = folder.join("src/lib.rs");
     let sources = Sources::read(tree, package, &root)?;
     let mut refused: HashSet<u32> =
@@ -42,11 +74,17 @@ pub fn build(tree: &Path, work: &Path, package: &Package, mutants: &[Mutant]) ->
         refused.extend(new);
     }
     let output = cargo(tree, work, &["test", "--no-run", "--package", &package.name])?;
-    let programs = programs(&output);
-    ensure!(!programs.is_empty(), "the tests of {} do not compile", package.name);
-    let notes = work.join("notes");
-    fs::create_dir_all(&notes)?;
-    Ok(Built { programs, folder, refused, notes })
+    let compiled = programs(&output);
+    ensure!(!compiled.is_empty(), "the tests of {} do not compile", package.name);
+    let copies = work.join("programs").join(&package.name);
+    fs::create_dir_all(&copies)?;
+    let mut programs = Vec::new();
+    for program in compiled {
+        let copy = copies.join(program.file_name().context("a program without a name")?);
+        fs::copy(&program, &copy)?;
+        programs.push(copy);
+    }
+    Ok((programs, refused))
 }
 
 /// `crates/NAME` of a package.

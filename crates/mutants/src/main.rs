@@ -51,17 +51,16 @@ fn main() -> Result<()> {
             }
             continue;
         }
-        let left: Vec<_> = mutants.iter().filter(|m| !results.has(m)).cloned().collect();
-        println!("{}: {} mutants, {} of them to run", package.name, mutants.len(), left.len());
-        if !left.is_empty() {
-            let built = build::build(&arguments.tree, &arguments.work, &package, &left)
-                .with_context(|| format!("{} does not compile with mutants", package.name))?;
-            for mutant in left.iter().filter(|m| built.refused.contains(&m.id)) {
+        let left = mutants.iter().filter(|m| !results.has(m)).count();
+        println!("{}: {} mutants, {left} of them to run", package.name, mutants.len());
+        if left > 0 {
+            let built = build::build(&arguments.tree, &arguments.work, &package, &mutants)
+                .with_context(|| format!("the mutants of {} cannot be run", package.name))?;
+            for mutant in mutants.iter().filter(|m| built.refused.contains(&m.id)) {
                 results.add(mutant, report::Outcome::DoesNotCompile)?;
             }
-            let tests = reach::run_each_test(&built)?;
-            let compiled = left.iter().filter(|m| !built.refused.contains(&m.id));
-            trial::run_all(&built, &tests, compiled, &mut results)?;
+            let left: Vec<_> = mutants.iter().filter(|m| !results.has(m)).collect();
+            trial::run_all(&built, left.into_iter(), &mut results)?;
         }
         report::print(&package, &mutants, &results);
     }

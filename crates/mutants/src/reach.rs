@@ -2,19 +2,20 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 
-use crate::build::Built;
 use crate::trial::{self, Ended};
 
 /// The longest that a test may take without a mutant. A slower one is left out.
 const MAX_ALONE: Duration = Duration::from_secs(120);
 
 /// A test, as it was without a mutant.
+#[derive(Serialize, Deserialize)]
 pub struct Test {
     pub program: PathBuf,
     pub name: String,
@@ -24,12 +25,14 @@ pub struct Test {
 }
 
 /// Runs each test by itself, without a mutant. The fastest comes first.
-pub fn run_each_test(built: &Built) -> Result<Vec<Test>> {
+pub fn run_each_test(work: &Path, folder: &Path, programs: &[PathBuf]) -> Result<Vec<Test>> {
+    let all_notes = work.join("notes");
+    fs::create_dir_all(&all_notes)?;
     let mut names = Vec::new();
-    for program in &built.programs {
+    for program in programs {
         let output = Command::new(program)
             .args(["--list", "--format", "terse"])
-            .current_dir(&built.folder)
+            .current_dir(folder)
             .output()
             .with_context(|| format!("{} does not start", program.display()))?;
         ensure!(output.status.success(), "{} does not list its tests", program.display());
@@ -38,12 +41,17 @@ pub fn run_each_test(built: &Built) -> Result<Vec<Test>> {
         names.extend(tests.map(|name| (program.clone(), name.to_owned())));
     }
     let mut tests = trial::in_parallel("tests without a mutant", &names, |at, (program, name)| {
-        let notes = built.notes.join(format!("{at}"));
+        let notes = all_notes.join(format!("{at}"));
         // Of an earlier run.
         let _ = fs::remove_file(&notes);
         let begun = Instant::now();
-        let ended =
-            trial::run(built, program, &[name], &[("POLYCLAVE_MUTANT_NOTES", notes.as_os_str())], MAX_ALONE)?;
+        let ended = trial::run(
+            folder,
+            program,
+            &[name],
+            &[("POLYCLAVE_MUTANT_NOTES", notes.as_os_str())],
+            MAX_ALONE,
+        )?;
         if ended != Ended::Passed {
             println!("left out, since it fails or takes too long without a mutant: {name}");
             return Ok(None);

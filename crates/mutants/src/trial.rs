@@ -1,10 +1,13 @@
 //! Runs tests with a mutant.
 
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -23,6 +26,8 @@ use crate::report::{Outcome, Results};
 const MAX_MEMORY: &str = "6291456";
 /// A process is started for tests that together take this long, or for one test that takes longer.
 const AT_ONCE: Duration = Duration::from_secs(2);
+/// A mutant survives if it was not caught by tests that together take this long.
+const MAX_TESTS: Duration = Duration::from_secs(60);
 /// A mutant runs too long if its tests take this many times as long as without it,
 const MAX_SLOWER: u32 = 10;
 /// and this much.
@@ -40,44 +45,73 @@ pub enum Ended {
 /// Runs each mutant with the tests that pass its switch.
 pub fn run_all<'a>(
     built: &Built,
-    tests: &[Test],
     mutants: impl Iterator<Item = &'a Mutant>,
     results: &mut Results,
 ) -> Result<()> {
     let mutants: Vec<&Mutant> = mutants.collect();
-    let results = std::sync::Mutex::new(results);
+    let results = Mutex::new(results);
+    let catchers = Catchers::default();
     in_parallel("mutants", &mutants, |_, mutant| {
-        let outcome = run_one(built, tests, mutant)?;
+        let outcome = run_one(built, &catchers, mutant)?;
+        if let Outcome::Caught(test) = &outcome {
+            catchers.note(mutant, test);
+        }
         results.lock().expect("another mutant failed").add(mutant, outcome)
     })?;
     Ok(())
 }
 
-fn run_one(built: &Built, tests: &[Test], mutant: &Mutant) -> Result<Outcome> {
+/// How many mutants of a file each test has caught: it is tried early with the others.
+#[derive(Default)]
+struct Catchers(Mutex<HashMap<(PathBuf, String), usize>>);
+
+impl Catchers {
+    fn note(&self, mutant: &Mutant, test: &str) {
+        let mut counts = self.0.lock().expect("another mutant failed");
+        *counts.entry((mutant.file.clone(), test.to_owned())).or_default() += 1;
+    }
+
+    fn count(&self, mutant: &Mutant, test: &Test) -> usize {
+        let counts = self.0.lock().expect("another mutant failed");
+        counts.get(&(mutant.file.clone(), test.name.clone())).copied().unwrap_or(0)
+    }
+}
+
+/// How many folders and modules a test is in that the file is in, too.
+fn nearness(mutant: &Mutant, test: &Test) -> usize {
+    let file = mutant.file.with_extension("");
+    let modules = file.iter().skip_while(|part| *part != "src").skip(1);
+    modules.zip(test.name.split("::")).take_while(|(part, module)| part.to_str() == Some(module)).count()
+}
+
+fn run_one(built: &Built, catchers: &Catchers, mutant: &Mutant) -> Result<Outcome> {
     let id = mutant.id.to_string();
     let switch = [("POLYCLAVE_MUTANT", OsStr::new(&id))];
-    let mut left: Vec<&Test> = tests.iter().filter(|test| test.reaches.contains(&mutant.id)).collect();
-    if left.is_empty() {
+    let mut tests: Vec<&Test> = built.tests.iter().filter(|test| test.reaches.contains(&mutant.id)).collect();
+    if tests.is_empty() {
         return Ok(Outcome::NoTestReachesIt);
     }
-    while let Some(first) = left.first() {
-        let program = first.program.clone();
-        let mut took = Duration::ZERO;
-        let mut now = Vec::new();
-        // The fastest tests of one program.
-        left.retain(|test| {
-            let taken = test.program == program && (now.is_empty() || took + test.took <= AT_ONCE);
-            if taken {
-                took += test.took;
-                now.push(test.name.clone());
-            }
-            !taken
-        });
-        let names: Vec<&String> = now.iter().collect();
-        match run(built, &program, &names, &switch, took * MAX_SLOWER + MAX_SLOWER_BY)? {
+    let promise = |test: &&Test| (Reverse((catchers.count(mutant, test), nearness(mutant, test))), test.took);
+    tests.sort_by_cached_key(promise);
+    let mut left = VecDeque::from(tests);
+    let mut spent = Duration::ZERO;
+    while let Some(first) = left.pop_front() {
+        let (mut took, mut names) = (first.took, vec![&first.name]);
+        // The next ones, if they are of the same program and fast.
+        while let Some(next) =
+            left.pop_front_if(|next| next.program == first.program && took + next.took <= AT_ONCE)
+        {
+            took += next.took;
+            names.push(&next.name);
+        }
+        match run(&built.folder, &first.program, &names, &switch, took * MAX_SLOWER + MAX_SLOWER_BY)? {
             Ended::Passed => {}
-            Ended::Failed(test) => return Ok(Outcome::Caught(test.unwrap_or_else(|| now.join(" or ")))),
+            Ended::Failed(test) => return Ok(Outcome::Caught(test.unwrap_or_else(|| first.name.clone()))),
             Ended::RanTooLong => return Ok(Outcome::RanTooLong),
+        }
+        spent += took;
+        if spent > MAX_TESTS {
+            break;
         }
     }
     Ok(Outcome::Survived)
@@ -85,7 +119,7 @@ fn run_one(built: &Built, tests: &[Test], mutant: &Mutant) -> Result<Outcome> {
 
 /// Runs these tests of a program until the first one fails.
 pub fn run(
-    built: &Built,
+    folder: &Path,
     program: &Path,
     tests: &[&String],
     environment: &[(&str, &OsStr)],
@@ -97,8 +131,8 @@ pub fn run(
         .args(["--exact", "--test-threads", "2"])
         .args(tests)
         .envs(environment.iter().copied())
-        .env("CARGO_MANIFEST_DIR", &built.folder)
-        .current_dir(&built.folder)
+        .env("CARGO_MANIFEST_DIR", folder)
+        .current_dir(folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         // Tests start processes of their own.
