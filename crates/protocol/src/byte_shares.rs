@@ -3,7 +3,7 @@
 use polyclave_cipher::{Cells, CompiledPort, Matrix, Slot};
 use zeroize::Zeroizing;
 
-use crate::protocol::SharedValue;
+use crate::interface::protocol::SharedValue;
 use crate::stored::{Header, Reader, Shape, shape_bytes};
 use crate::{Error, Result, lanes};
 

@@ -3,8 +3,8 @@
 #[cfg(feature = "testkit")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::any::AnyServiceConfig;
-use crate::descriptor::Descriptor;
+use crate::interface::any::AnyServiceConfig;
+use crate::interface::descriptor::Descriptor;
 #[cfg(feature = "testkit")]
 use crate::testkit::additive;
 use crate::{Error, Result, garbled, lut, replicated, shamir, spdz, tinytable};
@@ -99,7 +99,7 @@ mod tests {
                 .map(|option| (option.name, (option.values)()[0]))
                 .collect();
             let config = descriptor.config(None, None, &needed).expect("by default it can be made");
-            use crate::protocol::ProtocolConfig;
+            use crate::interface::protocol::ProtocolConfig;
             assert_eq!(config.name(), descriptor.name);
             assert_eq!(config.adversary(), descriptor.adversary);
             assert_eq!(config.parties(), descriptor.usual_parties);
@@ -126,7 +126,7 @@ mod tests {
             let nodes = descriptor.usual_parties;
             let config =
                 service(descriptor.name, nodes, descriptor.threshold.most(nodes)).expect("it serves");
-            use crate::protocol::ProtocolConfig;
+            use crate::interface::protocol::ProtocolConfig;
             assert_eq!((config.name(), config.adversary()), (descriptor.name, descriptor.adversary));
         }
         let unknown = service("spdz", 3, 1).err().expect("there is none").to_string();
@@ -139,7 +139,7 @@ mod tests {
             let default = default_among(nodes);
             service(default.name, nodes, default.threshold.most(nodes)).expect("it serves");
         }
-        use crate::protocol::Adversary;
+        use crate::interface::protocol::Adversary;
         assert_eq!(default_among(2).adversary, Adversary::Abort, "two nodes are not trusted");
         assert_eq!(default_among(3).name, ALL[0].name, "the first that is listed");
     }

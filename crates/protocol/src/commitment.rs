@@ -12,8 +12,8 @@
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
-use crate::net::Net;
-use crate::session::random_bytes;
+use crate::interface::net::Net;
+use crate::interface::session::{random_bytes, saw_other};
 use crate::{Error, Party, Result};
 
 const HASH_BYTES: usize = 32;
@@ -101,15 +101,6 @@ impl<'c> Commitments<'c> {
         hasher.update(&(self.context.len() as u64).to_le_bytes()).update(self.context);
         self.commitments.iter().for_each(|commitment| _ = hasher.update(commitment));
         *hasher.finalize().as_bytes()
-    }
-}
-
-/// The error if a peer says that it received something else than this party, though all parties should have received the same. With
-/// two parties the peer lies; with more it may have been lied to.
-pub(crate) fn saw_other(what: &'static str, peer: Party, net: &dyn Net) -> Error {
-    match net.members().len() {
-        2 => Error::Peer { peer, detail: format!("it received other {what} than this party") },
-        _ => Error::Equivocation { what },
     }
 }
 

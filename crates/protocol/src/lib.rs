@@ -47,48 +47,41 @@
 #![warn(missing_docs)]
 
 pub mod among;
-pub mod any;
+pub mod authenticated;
 mod byte_registers;
 mod byte_shares;
 pub mod catalog;
 pub mod coins;
 pub mod commitment;
-pub mod descriptor;
-mod elements;
 mod error;
 pub mod evaluate;
 pub mod garbled;
 pub mod ghash;
 pub mod handover;
+pub mod interface;
 mod lanes;
 pub mod lut;
 pub mod mascot;
-mod masking;
 pub mod mesh;
 pub mod metered;
 #[cfg(feature = "testkit")]
 pub mod minimac;
-pub mod net;
 pub mod ot;
 mod party;
 pub mod pool;
-pub mod protocol;
-pub mod release;
 pub mod replicated;
 mod retirement;
 mod secret_places;
-pub mod service;
-pub mod session;
 pub mod shamir;
 pub mod spdz;
-pub mod stock;
 mod stored;
-pub mod tally;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 pub mod tinyot;
 pub mod tinytable;
 mod unchecked;
+
+pub use interface::{any, descriptor, net, protocol, release, service, session, stock, tally};
 
 pub use error::{EARLIER_CHECK, Error, Result};
 

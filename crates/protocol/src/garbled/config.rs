@@ -8,12 +8,12 @@ use super::hash::Hash;
 use super::registers::LABEL;
 use super::three_halves::Coins;
 use super::{EVALUATOR, GARBLER, Garbled, Side, half_gates, three_halves};
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream, random_bytes};
+use crate::interface::tally::{Phase, Tally};
 use crate::ot::{Pairs, Shape};
 use crate::pool::Pool;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::session::{HandshakeParameters, Stream, random_bytes};
-use crate::tally::{Phase, Tally};
 use crate::{Error, Party, PartySet, Result, coins};
 
 /// How lookups are garbled.

@@ -2,10 +2,10 @@
 
 use super::projection::{Labels, ProjectionConfig};
 use super::{GarbledConfig, Gates};
-use crate::Result;
-use crate::any::AnyProtocolConfig;
-use crate::descriptor::{Choice, Descriptor, Parameters, Threshold, choices};
-use crate::protocol::Adversary;
+use crate::interface::any::AnyProtocolConfig;
+use crate::interface::descriptor::{Choice, Descriptor, Parameters, Threshold};
+use crate::interface::protocol::Adversary;
+use crate::{Result, ot};
 
 /// ANDs by half gates.
 pub static HALF: Descriptor = Descriptor {
@@ -25,7 +25,7 @@ pub static THREE_HALVES: Descriptor = Descriptor {
 pub static PROJECTION: Descriptor = Descriptor {
     summary: "garbled circuits between two parties, wires of several bits and projection gates",
     options: &[
-        choices::EXPANSION,
+        ot::EXPANSION_CHOICE,
         Choice {
             name: "label-bytes",
             summary: "bytes of a label: 17 (128 bits and the colour) or 16 (120 bits and the colour, as in the poster)",
@@ -47,7 +47,7 @@ const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyPro
         parties: 2..=2,
         usual_parties: 2,
         threshold: Threshold::AllButOne,
-        options: &[choices::EXPANSION],
+        options: &[ot::EXPANSION_CHOICE],
         takes_gates: false,
         config,
         serving: None,

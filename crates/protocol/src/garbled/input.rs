@@ -13,8 +13,8 @@ use polyclave_kernels::secret::mask;
 use super::registers::{LABEL, Registers};
 use super::source::{ROUNDS, Source, choose};
 use super::{Garbled, Shared, Side};
-use crate::net::Net;
-use crate::protocol::Input;
+use crate::interface::net::Net;
+use crate::interface::protocol::Input;
 use crate::{Error, Result};
 
 impl Garbled {

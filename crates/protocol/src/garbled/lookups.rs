@@ -11,7 +11,7 @@ use super::flight::{self, Flight, Run, messages};
 use super::registers::{LABEL, Registers, Rows};
 use super::{EVALUATOR, GARBLER, Garbled, Gates, Side, half_gates, three_halves};
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 
 /// What a table of two bits is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

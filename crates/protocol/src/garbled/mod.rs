@@ -75,12 +75,12 @@ pub use descriptor::{HALF, PROJECTION, THREE_HALVES};
 pub use registers::Registers;
 pub use shared::Shared;
 
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session};
+use crate::interface::release::Unverified;
+use crate::interface::tally::{Cost, Counts, Phase, Tally};
 use crate::ot::Pairs;
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Session};
-use crate::release::Unverified;
-use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::{Party, Result};
 use flight::Flight;
 use hash::Hash;

@@ -16,8 +16,8 @@ use zeroize::Zeroizing;
 
 use super::registers::{LABEL, Registers};
 use super::{EVALUATOR, GARBLER, Garbled, Shared, Side};
-use crate::net::Net;
-use crate::protocol::Owner;
+use crate::interface::net::Net;
+use crate::interface::protocol::Owner;
 use crate::{Error, Party, Result};
 
 /// Bytes of a hash that are compared.

@@ -2,8 +2,8 @@
 
 use polyclave_kernels::label_hash::Label;
 
+use crate::interface::protocol::SharedValue;
 use crate::pool::{Pool, Shares};
-use crate::protocol::SharedValue;
 use crate::{Error, Result};
 
 /// Labels of the cells of a port, cell by cell: for zero at the garbler, active ones at the evaluator. Of use in all sessions of one

@@ -4,9 +4,9 @@ use polyclave_cipher::{Cells, CompiledPort};
 use zeroize::Zeroizing;
 
 use super::{EVALUATOR, GARBLER};
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, check_cells};
 use crate::ot::{Blocks, Correlated, Pairs};
-use crate::protocol::{Input, check_cells};
 use crate::{Error, Result};
 
 /// Rounds of the transfers of all inputs together.

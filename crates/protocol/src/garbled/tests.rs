@@ -7,9 +7,9 @@ use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Table, compile};
 use super::*;
 use crate::Error;
 use crate::evaluate::{evaluate, prepare};
+use crate::interface::protocol::ProtocolConfig;
+use crate::interface::session::{AgreedSession, HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::protocol::ProtocolConfig;
-use crate::session::{AgreedSession, HandshakeParameters, hello};
 
 const CONFIG: GarbledConfig = of(Gates::Half);
 const LANES: usize = 3;

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::flight::{LANES, Run};
 use crate::Result;
-use crate::session::random_bytes;
+use crate::interface::session::random_bytes;
 
 /// Bytes of a gate and lane.
 pub(super) const BYTES: usize = three_halves::BYTES;

@@ -2,11 +2,11 @@ use polyclave_cipher::compile;
 use polyclave_field::Gf2_64;
 
 use super::*;
-use crate::any::AnySetup;
 use crate::catalog;
+use crate::interface::any::AnySetup;
+use crate::interface::protocol::{ProtocolConfig, Session};
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::{mesh_with_timeout, run_parties};
-use crate::protocol::{ProtocolConfig, Session};
-use crate::session::{HandshakeParameters, hello};
 use crate::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use crate::testkit::exchanging::changing;
 use crate::testkit::faults::{LATE, Promise, Sweep, accused, run_over};

@@ -9,7 +9,7 @@ use super::Lut;
 use super::plan::{Plan, RECEIVER, SENDER};
 use super::wire::{packed_bytes, unpack};
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::ot::one_of_many::{self, Transfers};
 
 /// Transfers for the cells of one table: out of as many messages as the table has entries.

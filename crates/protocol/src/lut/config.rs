@@ -6,13 +6,13 @@ use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
 use super::Lut;
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream, random_bytes};
+use crate::interface::tally::{Phase, Tally};
 use crate::ot::one_of_many::OneOfMany;
 use crate::ot::{Pairs, Shape};
 use crate::pool::Pool;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::session::{HandshakeParameters, Stream, random_bytes};
-use crate::tally::{Phase, Tally};
 use crate::tinyot::peer_of;
 use crate::{Error, Party, PartySet, Result, coins};
 

@@ -1,10 +1,10 @@
 //! The entries of `op-lut` and `sp-lut` in the catalog.
 
 use super::{LutConfig, Method};
-use crate::Result;
-use crate::any::AnyProtocolConfig;
-use crate::descriptor::{Descriptor, Parameters, Threshold, choices};
-use crate::protocol::Adversary;
+use crate::interface::any::AnyProtocolConfig;
+use crate::interface::descriptor::{Descriptor, Parameters, Threshold};
+use crate::interface::protocol::Adversary;
+use crate::{Result, ot};
 
 /// Whole tables ahead.
 pub static OP: Descriptor = Descriptor {
@@ -29,13 +29,13 @@ const BETWEEN_TWO: Descriptor = Descriptor {
     parties: 2..=2,
     usual_parties: 2,
     threshold: Threshold::AllButOne,
-    options: &[choices::EXPANSION],
+    options: &[ot::EXPANSION_CHOICE],
     takes_gates: false,
     config: |parameters| config(Method::Op, parameters),
     serving: None,
 };
 
 fn config(method: Method, parameters: &Parameters) -> Result<AnyProtocolConfig> {
-    let expansion = parameters.parsed(choices::EXPANSION.name)?;
+    let expansion = parameters.parsed(ot::EXPANSION_CHOICE.name)?;
     Ok(AnyProtocolConfig::new(LutConfig { method, expansion }))
 }

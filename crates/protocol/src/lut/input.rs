@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 use super::ahead::mask_of;
 use super::wire::{pack, packed_bytes, unpack};
 use super::{Lut, Registers, Shared};
-use crate::net::Net;
-use crate::protocol::{Input, Owner, SharedValue, check_cells};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, SharedValue, check_cells};
 use crate::{Error, Party, Result};
 
 impl Lut {

@@ -61,12 +61,12 @@ pub use crate::byte_shares::ByteShares as Shared;
 pub use config::{LutConfig, Method, Setup};
 pub use descriptor::{OP, SP};
 
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session};
+use crate::interface::release::Unverified;
+use crate::interface::tally::{Cost, Counts, Phase, Tally};
 use crate::ot::one_of_many::{self, OneOfMany};
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Session};
-use crate::release::Unverified;
-use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::{Error, Party, Result};
 use plan::{Group, Plan};
 

@@ -24,7 +24,7 @@ use super::Lut;
 use super::ahead::{OfTable, mask_of};
 use super::plan::{Group, Plan, RECEIVER, ROLES, SENDER};
 use super::wire::{pack, packed_bytes, unpack};
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::pool::Shares;
 use crate::secret_places::{choose, move_by};
 use crate::{Error, Result};

@@ -27,7 +27,7 @@ use zeroize::Zeroizing;
 use super::opening::KeyShare;
 use super::product::Product;
 use crate::commitment::commit_and_open;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, Result, coins};
 
 /// Checks what was opened; `context` says what that is. Four rounds.

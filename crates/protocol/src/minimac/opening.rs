@@ -37,7 +37,7 @@ use super::commitment::{Committed, pack};
 use super::product::Product;
 use crate::commitment::broadcast;
 use crate::error::EARLIER_CHECK;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, Result};
 
 /// A party's share of a, the MAC key: one symbol for each place of the code, unknown to both. It has one holder, and is wiped on drop.
@@ -76,7 +76,7 @@ pub struct Opener {
 
 impl Opener {
     /// `label` names the session, the same at both parties, and is used once
-    /// ([`Stream::label`](crate::session::Stream::label)).
+    /// ([`Stream::label`](crate::interface::session::Stream::label)).
     pub fn new(key: KeyShare, label: &[u8]) -> Self {
         Opener { key, label: label.to_vec(), openings: 0, retired: false }
     }

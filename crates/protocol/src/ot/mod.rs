@@ -75,7 +75,8 @@ pub use shape::Shape;
 use zeroize::Zeroizing;
 
 use crate::coins;
-use crate::net::Net;
+use crate::interface::descriptor::Choice;
+use crate::interface::net::Net;
 use crate::retirement::Retirement;
 use crate::{Error, Party, PartySet, Result};
 use binding::Binding;
@@ -85,6 +86,14 @@ use tile::TilePool;
 
 /// The expansion (2 to this power) that programs take where nobody chooses one: the quickest on a fast network.
 pub const EXPANSION: usize = 4;
+
+/// The option of protocols that use oblivious transfer.
+pub const EXPANSION_CHOICE: Choice = Choice {
+    name: "expansion",
+    summary: "of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension",
+    values: || vec!["1", "2", "4", "8"],
+    default: Some("4"),
+};
 
 /// What the coins of checks are for.
 const CONTEXT: &[u8] = b"oblivious transfer";
@@ -170,7 +179,7 @@ pub(crate) fn forked_seed(label: &[u8], seed: &[u8; 16]) -> [u8; 16] {
 
 impl Pairs {
     /// Base transfers with every member, trees and their checks. `label` names the session and is used once
-    /// ([`Stream::label`](crate::session::Stream::label)); of `delta` the lowest [`Shape::columns`] bits count. Two rounds.
+    /// ([`Stream::label`](crate::interface::session::Stream::label)); of `delta` the lowest [`Shape::columns`] bits count. Two rounds.
     pub fn set_up(label: &[u8], delta: u128, shape: Shape, net: &mut dyn Net) -> Result<Pairs> {
         Self::set_up_under(label, delta, shape, &Retirement::default(), net)
     }

@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 
 use super::binding::Binding;
 use super::{Pairs, checked::Columns};
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, Result};
 
 /// Bits of N at most.

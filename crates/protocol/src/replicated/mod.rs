@@ -62,9 +62,9 @@ pub use passive::Passive;
 pub use registers::Registers;
 pub use shared::Shared;
 
-use crate::net::Net;
-use crate::protocol::{Input, Owner, Session};
-use crate::tally::{Cost, Phase, Tally};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session};
+use crate::interface::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use gates::Programs;
 use lookup::Method;

@@ -8,9 +8,9 @@ use super::Spdz;
 use super::lookup_method::LookupMethod;
 use super::masked::Packing;
 use super::setup::Setup;
-use crate::net::Net;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::session::{HandshakeParameters, Stream};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream};
 use crate::tinyot::Kappa;
 use crate::{Error, PartySet, Result};
 

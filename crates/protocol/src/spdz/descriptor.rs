@@ -4,11 +4,12 @@ use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 
 use super::config::MAX_PARTIES;
 use super::{LookupMethod, Packing, Preprocessing, SpdzConfig};
-use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choices};
-use crate::ot::EXPANSION;
-use crate::protocol::Adversary;
-use crate::stock::Levels;
+use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
+use crate::interface::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold};
+use crate::interface::protocol::Adversary;
+use crate::interface::stock::Levels;
+use crate::ot::{self, EXPANSION};
+use crate::tinyot::Kappa;
 use crate::{Error, Result};
 
 /// All tables masked.
@@ -48,14 +49,14 @@ pub static PULKUS_VIVEK: Descriptor = Descriptor {
 /// Small tables as polynomials.
 pub static UNIVARIATE: Descriptor = Descriptor {
     summary: "authenticated sharing; tables of DES as polynomials over GF(2^6), power by power",
-    options: &[PREPROCESSING, choices::EXPANSION],
+    options: &[PREPROCESSING, ot::EXPANSION_CHOICE],
     ..descriptor("spdz-raw", |chosen| with::<Gf2_42>(LookupMethod::Univariate, chosen, Gf2_42::BITS as usize))
 };
 
 /// Inversion by a tower of fields.
 pub static TOWER: Descriptor = Descriptor {
     summary: "authenticated sharing; inversion by a tower of fields, 26 bits opened a lookup",
-    options: &[PREPROCESSING, choices::EXPANSION, choices::KAPPA],
+    options: &[PREPROCESSING, ot::EXPANSION_CHOICE, Kappa::CHOICE],
     serving: Some(Serving {
         advice: "all nodes serve, and any cheating ends in a refusal; material for AES is made much faster than under spdz-lt, and a \
                  request that takes more than is in stock waits for it",
@@ -70,7 +71,7 @@ pub static TOWER: Descriptor = Descriptor {
     ..descriptor("spdz-tower", |chosen| {
         let method = LookupMethod::Tower;
         let config = quickest(method, chosen.parties, preprocessing(method, chosen)?)?;
-        Ok(AnyProtocolConfig::new(config.with_kappa(chosen.kappa())))
+        Ok(AnyProtocolConfig::new(config.with_kappa(Kappa::chosen(chosen))))
     })
 };
 
@@ -114,7 +115,7 @@ const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyPro
         parties: 2..=MAX_PARTIES,
         usual_parties: 2,
         threshold: Threshold::AllButOne,
-        options: &[PREPROCESSING, choices::EXPANSION, DEMUX_FIELD],
+        options: &[PREPROCESSING, ot::EXPANSION_CHOICE, DEMUX_FIELD],
         takes_gates: false,
         config,
         serving: None,

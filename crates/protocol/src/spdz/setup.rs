@@ -14,11 +14,9 @@ use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::config::{MAX_PARTIES, Preprocessing};
-use super::key::MacKey;
-use super::share::Authenticated;
-use super::source::Source;
+use crate::authenticated::{Authenticated, MacKey, Source};
+use crate::interface::net::Net;
 use crate::mascot::{Mascot, Unforked};
-use crate::net::Net;
 #[cfg(feature = "testkit")]
 use crate::testkit::insecure_dealer::{self, InsecureDealer};
 #[cfg(feature = "testkit")]
@@ -68,7 +66,7 @@ impl<F: MacField> Setup<F> {
             Preprocessing::InsecureDealer => {
                 // The first party's word is the seed: there is nothing to protect.
                 let mut seed = [0; 32];
-                crate::session::random_bytes(&mut seed)?;
+                crate::interface::session::random_bytes(&mut seed)?;
                 let all = crate::commitment::broadcast(&seed, net)?;
                 seed.copy_from_slice(&all[0]);
                 let key = insecure_dealer::mac_key(&seed, net.me(), net.parties());

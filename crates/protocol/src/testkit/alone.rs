@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, Result};
 
 /// Discards everything that is sent, and receives nothing, at once: buffers for received messages stay unchanged.

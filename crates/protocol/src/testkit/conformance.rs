@@ -4,12 +4,12 @@
 use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
 
 use crate::evaluate::{evaluate, prepare, release};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, ProtocolConfig, Session};
+use crate::interface::release::Released;
+use crate::interface::session::{HandshakeParameters, hello};
+use crate::interface::tally::{Cost, Tally};
 use crate::mesh::run_parties;
-use crate::net::Net;
-use crate::protocol::{Input, Owner, ProtocolConfig, Session};
-use crate::release::Released;
-use crate::session::{HandshakeParameters, hello};
-use crate::tally::{Cost, Tally};
 use crate::{Error, Party, Result};
 
 /// What one run of all parties showed.

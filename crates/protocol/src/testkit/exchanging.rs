@@ -2,7 +2,7 @@
 //!
 //! Everything except [`Net::exchange`] goes to the network below as it is. Forks of it are forks of the network below.
 
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, PartySet, Result};
 
 /// A network with exchanges of its own.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
 use crate::mesh::{Mesh, mesh_with_timeout};
-use crate::net::Net;
-use crate::protocol::{Adversary, ProtocolConfig};
 
 use crate::testkit::tamper::{Fault, Tamper};
 use crate::{Error, Party, PartySet, Result};

@@ -5,10 +5,10 @@
 
 use super::insecure_minimac::InsecureMiniMac;
 use super::insecure_tables::InsecureTables;
+use crate::interface::net::Net;
+use crate::interface::tally::Counts;
 use crate::minimac::{Code, Committed, KeyShare};
-use crate::net::Net;
 use crate::pool::Pool;
-use crate::tally::Counts;
 use crate::tinytable::{Made, Maker, OfBatch, Plan, table_string};
 use crate::{Party, Result};
 

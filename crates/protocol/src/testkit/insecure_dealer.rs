@@ -10,13 +10,13 @@ use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::gf256;
 use zeroize::Zeroizing;
 
-use crate::net::Net;
-use crate::pool::Pool;
-use crate::spdz::tower::{GF4, GF16};
-use crate::spdz::{
+use crate::authenticated::{
     Authenticated, Element, Inverses, MacKey, OwnedBits, RowShape, Rows, Source, Triples, Units,
 };
+use crate::interface::net::Net;
+use crate::pool::Pool;
 use crate::{Party, Result};
+use polyclave_field::subfields::{GF4, GF16};
 
 /// Unit vectors that are dealt at once.
 const AT_ONCE: usize = 1024;

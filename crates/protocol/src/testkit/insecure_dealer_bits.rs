@@ -4,8 +4,8 @@
 
 use polyclave_kernels::aes_prg::AesPrg;
 
-use crate::net::Net;
-use crate::spdz::MacKey;
+use crate::authenticated::MacKey;
+use crate::interface::net::Net;
 use crate::tinyot::{Bits, Key, Source, Triples};
 use crate::{Party, Result};
 

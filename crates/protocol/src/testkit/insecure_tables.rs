@@ -6,10 +6,10 @@
 use polyclave_cipher::Table;
 use polyclave_kernels::aes_prg::AesPrg;
 
-use crate::net::Net;
+use crate::authenticated::MacKey;
+use crate::interface::net::Net;
+use crate::interface::tally::Counts;
 use crate::pool::{Pool, Shares};
-use crate::spdz::MacKey;
-use crate::tally::Counts;
 use crate::tinyot::Key;
 use crate::tinytable::{
     Macs, Made, Maker, MaskMaps, Masks, OfBatch, Packing, Place, Plan, Registers, pack, product, tag_bytes,

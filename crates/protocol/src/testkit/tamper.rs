@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::net::{Gathered, Net, Patience};
+use crate::interface::net::{Gathered, Net, Patience};
 use crate::{Party, PartySet, Result};
 
 /// What happens to the message that is tampered with.

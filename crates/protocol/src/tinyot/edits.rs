@@ -1,7 +1,7 @@
 //! A party of a test that changes what it sends.
 
+use crate::interface::net::Net;
 use crate::mesh::Mesh;
-use crate::net::Net;
 use crate::{Error, Party, Result};
 
 /// Bytes of one message, counted from 0, and what is added to them.

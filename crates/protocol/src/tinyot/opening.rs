@@ -19,7 +19,7 @@ use polyclave_kernels::secret::{ct_eq, mark_public};
 
 use super::share::mask;
 use super::{Bits, Key};
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, Result};
 
 const INDEX_BITS: u32 = 56;
@@ -64,7 +64,7 @@ pub struct Openings {
 }
 
 impl Openings {
-    /// None yet. `label` names the stream and is used once ([`Stream::label`](crate::session::Stream::label)).
+    /// None yet. `label` names the stream and is used once ([`Stream::label`](crate::interface::session::Stream::label)).
     pub fn new(label: &[u8], me: Party) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 hash of tags");
         let mut key = [0; 16];

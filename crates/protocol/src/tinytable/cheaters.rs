@@ -9,9 +9,9 @@ use super::macs::Record;
 use super::*;
 use crate::Party;
 use crate::evaluate::{evaluate, prepare, release};
+use crate::interface::release::Checked;
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::release::Checked;
-use crate::session::{HandshakeParameters, hello};
 use crate::testkit::insecure_tables::{InsecureTables, table_key};
 
 const ACTIVE: [Macs; 3] = [Macs::Lookup32, Macs::Lookup64, Macs::Linear64];

@@ -34,8 +34,8 @@ use super::batch::{Batch, Made, Place, Plan};
 use super::macs::Macs;
 use super::registers::{Packing, Registers};
 use super::scratch::Theirs;
+use crate::interface::net::Net;
 use crate::minimac::{Code, Committed, KeyShare, Opener};
-use crate::net::Net;
 use crate::tinyot::peer_of;
 use crate::{Error, Result};
 

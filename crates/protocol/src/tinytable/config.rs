@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 use super::commitments::Commitments;
 use super::preprocessing::{FromBits, PreprocessingMethod};
 use super::{Macs, Maker, TinyTable, Worth};
+use crate::authenticated::MacKey;
 use crate::coins;
-use crate::net::Net;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::session::{HandshakeParameters, Stream};
-use crate::spdz::MacKey;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream};
 #[cfg(feature = "testkit")]
 use crate::testkit::insecure_committed_tables::InsecureCommittedTables;
 #[cfg(feature = "testkit")]
@@ -166,7 +166,7 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
             Preprocessing::InsecureDealer => {
                 // The first party's word is the seed: there is nothing to protect.
                 let mut seed = [0; 32];
-                crate::session::random_bytes(&mut seed)?;
+                crate::interface::session::random_bytes(&mut seed)?;
                 let all = crate::commitment::broadcast(&seed, net)?;
                 seed.copy_from_slice(&all[0]);
                 Ok(Setup { key: table_key(&seed, net.me()), root: Root::Dealer(seed) })

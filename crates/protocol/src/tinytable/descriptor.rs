@@ -3,12 +3,13 @@
 use polyclave_cipher::Cells;
 
 use super::{Macs, Preprocessing, PreprocessingMethod, ServedConfig, TinyTableConfig};
-use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choices};
-use crate::ot::EXPANSION;
-use crate::protocol::Adversary;
-use crate::release::{Checked, Unverified};
-use crate::stock::Levels;
+use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
+use crate::interface::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold};
+use crate::interface::protocol::Adversary;
+use crate::interface::release::{Checked, Unverified};
+use crate::interface::stock::Levels;
+use crate::ot::{self, EXPANSION};
+use crate::tinyot::Kappa;
 use crate::{Error, Result, spdz};
 
 /// Nothing is verified.
@@ -87,7 +88,7 @@ const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyPro
         parties: 2..=2,
         usual_parties: 2,
         threshold: Threshold::AllButOne,
-        options: &[PREPROCESSING, choices::EXPANSION, choices::KAPPA],
+        options: &[PREPROCESSING, ot::EXPANSION_CHOICE, Kappa::CHOICE],
         takes_gates: false,
         config,
         serving: None,
@@ -106,6 +107,6 @@ fn preprocessing(macs: Macs, chosen: &Parameters) -> Result<Preprocessing> {
         "tinyot-circuit" => PreprocessingMethod::Circuit,
         other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", macs.protocol()))),
     };
-    let kappa = chosen.kappa();
+    let kappa = Kappa::chosen(chosen);
     Ok(Preprocessing::TinyOt { method, kappa, expansion: chosen.parsed("expansion")? })
 }

@@ -15,7 +15,7 @@ use super::registers::{Packing, Registers};
 use super::scratch::{AHEAD, Scratch, Theirs};
 use super::shared::Worth;
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 
 impl<R: Worth> TinyTable<R> {
     pub(super) fn look_up(

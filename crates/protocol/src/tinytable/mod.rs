@@ -81,11 +81,11 @@ pub(crate) use registers::{Maps as MaskMaps, pack, unpack};
 pub use service::{Served, ServedConfig};
 pub use shared::{Shared, Worth};
 
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session};
+use crate::interface::session::Stream;
+use crate::interface::tally::{Cost, Counts, Phase, Tally};
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Session};
-use crate::session::Stream;
-use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::tinyot::{Key, Openings};
 use crate::unchecked::Checks;
 use crate::{Error, Result};

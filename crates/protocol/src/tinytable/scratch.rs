@@ -9,7 +9,7 @@ use super::macs::{Macs, tag_bytes};
 use super::registers::{Packing, Registers};
 use super::wire;
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::tinyot::peer_of;
 
 /// How many records are being fetched from memory while one is read.

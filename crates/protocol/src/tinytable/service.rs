@@ -8,7 +8,7 @@
 //! another there.
 //!
 //! **Adversary**: active, static, one of the two; secure with abort, error 2^-64 for each check. Two checks cover what is opened, that of
-//! tags (`tinyot/opening.rs`) and that of MACs (`spdz/check.rs`). A value passes from one side to the other, to a client or to a disk only
+//! tags (`tinyot/opening.rs`) and that of MACs (`authenticated/check.rs`). A value passes from one side to the other, to a client or to a disk only
 //! after the check of everything that it depends on, and one failure retires the common key of both.
 //!
 //! **Material.** The stock fits every circuit (`stocked.rs`). The nodes make tables from it when a request names its circuit. The tables
@@ -28,17 +28,17 @@ use zeroize::Zeroizing;
 use super::preprocessing::FromBits;
 use super::stocked::{self, FromStock};
 use super::{Batch, Macs, PreprocessingMethod, Registers, Shared, TinyTable};
-use crate::net::Net;
-use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
-use crate::release::Checked;
-use crate::service::{Carried, Element, ServiceConfig, Stored};
-use crate::session::{HandshakeParameters, Stream};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
+use crate::interface::release::Checked;
+use crate::interface::service::{Carried, Element, ServiceConfig, Stored};
+use crate::interface::session::{HandshakeParameters, Stream};
+use crate::interface::stock::{Kind, Stock};
+use crate::interface::tally::{Cost, Phase, Tally};
 use crate::spdz::{
     self, Preprocessing, Rotation, Setup, Spdz, SpdzConfig, carry_stored_elements, groups, ranges,
     stored_values,
 };
-use crate::stock::{Kind, Stock};
-use crate::tally::{Cost, Phase, Tally};
 use crate::tinyot::Source;
 use crate::{Error, GuessGuard, Party, PartySet, Result};
 

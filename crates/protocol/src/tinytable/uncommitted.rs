@@ -5,7 +5,7 @@ use polyclave_cipher::Lookup;
 use super::batch::{Batch, Plan};
 use super::registers::Registers;
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 
 /// What a check has to open: there is none, so this type has no values.
 pub(crate) enum Commitments {}

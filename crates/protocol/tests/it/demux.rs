@@ -2,12 +2,14 @@
 
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField, Word};
 use polyclave_protocol::Result;
+use polyclave_protocol::authenticated::MacKey;
+use polyclave_protocol::authenticated::{Authenticated, UnitVectors};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{ProtocolConfig, Session};
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::spdz::{Authenticated, LookupMethod, Packing, Spdz, UnitVectors};
-use polyclave_protocol::spdz::{MacKey, Preprocessing, SpdzConfig};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Spdz};
+use polyclave_protocol::spdz::{Preprocessing, SpdzConfig};
 use polyclave_protocol::tally::Counts;
 use polyclave_protocol::testkit::insecure_dealer::{InsecureDealer, mac_key};
 

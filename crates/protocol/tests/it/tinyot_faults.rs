@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use polyclave_field::{Gf2_64, Gf256, MacField};
+use polyclave_protocol::authenticated::{Element, Inverses};
 use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::spdz::{Element, Inverses};
 use polyclave_protocol::testkit::faults::{LATE, SOON, run_over};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::tinyot::{Bits, Kappa, Key, Source, TinyOt};

@@ -7,12 +7,12 @@ use super::offsets::Offsets;
 use super::{Labels, Projected, Side};
 use crate::garbled::hash::Hash;
 use crate::garbled::{EVALUATOR, GARBLER};
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream};
+use crate::interface::tally::{Phase, Tally};
 use crate::ot::{Pairs, Shape};
 use crate::pool::Pool;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::session::{HandshakeParameters, Stream};
-use crate::tally::{Phase, Tally};
 use crate::{Error, PartySet, Result, coins};
 
 /// Garbled circuits with projection gates between two parties.

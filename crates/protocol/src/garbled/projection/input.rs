@@ -15,8 +15,8 @@ use super::stream::{self, Gate};
 use super::wires::{Place, Registers, Row, RowMut, Wires};
 use super::{Projected, Shared, Side};
 use crate::garbled::source::{ROUNDS, Source, choose};
-use crate::net::Net;
-use crate::protocol::Input;
+use crate::interface::net::Net;
+use crate::interface::protocol::Input;
 use crate::{Error, Result};
 
 impl Projected {

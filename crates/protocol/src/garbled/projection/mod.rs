@@ -68,12 +68,12 @@ pub use wires::Registers;
 
 use super::hash::Hash;
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session};
+use crate::interface::release::Unverified;
+use crate::interface::tally::{Cost, Counts, Phase, Tally};
 use crate::ot::Pairs;
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Session};
-use crate::release::Unverified;
-use crate::tally::{Cost, Counts, Phase, Tally};
 use gates::Scratch;
 use offsets::Offsets;
 use stream::Gate;

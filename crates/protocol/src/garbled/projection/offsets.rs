@@ -9,7 +9,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::Labels;
 use crate::Result;
-use crate::session::random_bytes;
+use crate::interface::session::random_bytes;
 
 /// R_0 .. R_7, and their sums. In one place, which clones share: moves would leave copies behind.
 #[derive(Clone)]

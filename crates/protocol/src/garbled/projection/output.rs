@@ -19,8 +19,8 @@ use super::offsets::Offsets;
 use super::wires::{Registers, Row, RowMut, Wires};
 use super::{Projected, Shared, Side};
 use crate::garbled::{EVALUATOR, GARBLER};
-use crate::net::Net;
-use crate::protocol::Owner;
+use crate::interface::net::Net;
+use crate::interface::protocol::Owner;
 use crate::{Error, Party, Result};
 
 /// Bytes of a hash that are compared: with one of up to 256, so that a wrong label is taken for some value with 2^-64 at most.

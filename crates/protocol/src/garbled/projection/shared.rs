@@ -3,8 +3,8 @@
 use polyclave_cipher::Matrix;
 
 use super::wires::Wires;
+use crate::interface::protocol::SharedValue;
 use crate::pool::Pool;
-use crate::protocol::SharedValue;
 use crate::{Error, Result};
 
 /// Labels of the cells of a port and of images of them: for zero at the garbler, active ones at the evaluator. Of use in all

@@ -9,7 +9,7 @@ use super::wires::{Place, Registers, Row, RowMut, Wires};
 use super::{Projected, Side};
 use crate::Result;
 use crate::garbled::{EVALUATOR, GARBLER};
-use crate::net::Net;
+use crate::interface::net::Net;
 
 /// Bytes of a message at most.
 const MESSAGE_BYTES: usize = 1 << 17;

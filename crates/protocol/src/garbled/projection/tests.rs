@@ -7,9 +7,9 @@ use polyclave_cipher::{Builder, Circuit, Compiled, Matrix, Table, compile};
 use super::*;
 use crate::Party;
 use crate::evaluate::{evaluate, prepare, release};
+use crate::interface::protocol::ProtocolConfig;
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::protocol::ProtocolConfig;
-use crate::session::{HandshakeParameters, hello};
 
 const CONFIG: ProjectionConfig = ProjectionConfig { labels: Labels::Long, expansion: 4 };
 const LANES: usize = 3;

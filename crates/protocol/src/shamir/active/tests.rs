@@ -7,9 +7,9 @@ use super::agreement::Broadcast;
 use super::code::{Symbol, interpolate};
 use super::dealt::{Dealt, Order};
 use super::{Active, Arithmetic};
+use crate::interface::net::{Gathered, Net, Patience};
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::{Mesh, mesh_with_timeout, run_parties};
-use crate::net::{Gathered, Net, Patience};
-use crate::session::{HandshakeParameters, hello};
 use crate::testkit::faults::run_over;
 use crate::{Party, PartySet, Result};
 

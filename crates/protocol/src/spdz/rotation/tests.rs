@@ -3,9 +3,9 @@ use std::sync::Arc;
 use polyclave_field::Gf2_64;
 
 use super::*;
+use crate::authenticated::{OwnedBits, Source, Triples};
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::session::{HandshakeParameters, hello};
-use crate::spdz::source::{OwnedBits, Source, Triples};
 use crate::testkit::exchanging::changing;
 use crate::testkit::faults::{Promise, Sweep};
 use crate::testkit::tamper::Fault;

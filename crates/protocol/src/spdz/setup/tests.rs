@@ -1,8 +1,8 @@
 use polyclave_field::{Gf2_40, Gf2_64};
 
 use super::*;
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::session::{HandshakeParameters, hello};
 use crate::spdz::arithmetic::{Arithmetic, Step};
 
 type F = Gf2_64;

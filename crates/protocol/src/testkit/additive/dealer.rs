@@ -6,8 +6,8 @@ use polyclave_kernels::gf128;
 use zeroize::Zeroizing;
 
 use crate::Party;
-use crate::elements::Elements;
-use crate::service::ELEMENT_BYTES;
+use crate::interface::elements::Elements;
+use crate::interface::service::ELEMENT_BYTES;
 
 /// The dealer's side of one stream of a session.
 pub(super) struct Dealer {

@@ -7,11 +7,11 @@ use zeroize::Zeroizing;
 use super::Setup;
 use super::dealer::{Dealer, MaskedTable};
 use crate::byte_shares::ByteShares;
-use crate::net::Net;
-use crate::protocol::{Input, Owner, Session, SharedValue, check_cells};
-use crate::release::Unverified;
-use crate::session::Stream;
-use crate::tally::{Cost, Phase, Tally};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session, SharedValue, check_cells};
+use crate::interface::release::Unverified;
+use crate::interface::session::Stream;
+use crate::interface::tally::{Cost, Phase, Tally};
 use crate::{Error, Party, Result};
 
 /// One party in one session.

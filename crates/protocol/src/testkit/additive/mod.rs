@@ -16,12 +16,12 @@ use zeroize::Zeroizing;
 
 pub use engine::Additive;
 
-use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Descriptor, Serving, Threshold};
-use crate::net::Net;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::session::{HandshakeParameters, Stream, random_bytes};
-use crate::stock::Levels;
+use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
+use crate::interface::descriptor::{Descriptor, Serving, Threshold};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream, random_bytes};
+use crate::interface::stock::Levels;
 use crate::{Error, Party, PartySet, Result};
 
 /// For the catalogue.

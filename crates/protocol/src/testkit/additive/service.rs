@@ -5,10 +5,12 @@ use zeroize::Zeroizing;
 
 use super::{Additive, AdditiveConfig, NAME, Setup};
 use crate::byte_shares::ByteShares;
-use crate::masking::{cells_of, masked_cells};
-use crate::net::Net;
-use crate::protocol::Session;
-use crate::service::{ELEMENT_BYTES, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession};
+use crate::interface::masking::{cells_of, masked_cells};
+use crate::interface::net::Net;
+use crate::interface::protocol::Session;
+use crate::interface::service::{
+    ELEMENT_BYTES, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession,
+};
 use crate::stored::{Header, Reader};
 use crate::{Error, Party, PartySet, Result};
 

@@ -6,7 +6,7 @@
 use zeroize::Zeroizing;
 
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 
 /// A kind of material: items of one size, which are used one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

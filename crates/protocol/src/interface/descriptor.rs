@@ -5,10 +5,9 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::protocol::Adversary;
-use crate::stock::Levels;
-use crate::tinyot::Kappa;
+use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
+use crate::interface::protocol::Adversary;
+use crate::interface::stock::Levels;
 use crate::{Error, Result};
 
 /// One protocol, as users choose it.
@@ -121,11 +120,6 @@ impl Parameters {
         let value = self.value(option);
         value.parse().map_err(|_| Error::Misuse(format!("{option} cannot be '{value}'")))
     }
-
-    /// The option [`choices::KAPPA`].
-    pub(crate) fn kappa(&self) -> Kappa {
-        if self.value(choices::KAPPA.name) == "40" { Kappa::Bits40 } else { Kappa::Bits64 }
-    }
 }
 
 impl Descriptor {
@@ -198,11 +192,7 @@ impl Descriptor {
     /// The protocol as nodes serve with it.
     pub fn service(&self, nodes: usize, threshold: usize) -> Result<AnyServiceConfig> {
         let Some(serving) = &self.serving else {
-            return Err(Error::Misuse(format!(
-                "nodes cannot serve with {}; choose one of {}",
-                self.name,
-                crate::catalog::serving().map(|descriptor| descriptor.name).collect::<Vec<_>>().join(", ")
-            )));
+            return Err(Error::Misuse(format!("nodes cannot serve with {}", self.name)));
         };
         if !self.parties.contains(&nodes) {
             return Err(Error::Misuse(format!(
@@ -231,44 +221,4 @@ impl fmt::Display for Adversary {
             Adversary::GuaranteedOutput => "active, with guaranteed output",
         })
     }
-}
-
-/// Options that several protocols have.
-pub(crate) mod choices {
-    use super::Choice;
-    use crate::shamir::{Inversion, Tables};
-
-    /// How Shamir sharing inverts.
-    pub(crate) const fn inversion(default: &'static str) -> Choice {
-        Choice {
-            name: "inversion",
-            summary: "how elements of GF(2^8) are inverted",
-            values: || Inversion::ALL.iter().map(|inversion| inversion.name()).collect(),
-            default: Some(default),
-        }
-    }
-
-    /// How Shamir sharing looks up other tables.
-    pub(crate) const TABLES: Choice = Choice {
-        name: "tables",
-        summary: "how other tables are looked up: masked, made ahead, or as polynomials of tables as small as those of DES",
-        values: || Tables::ALL.iter().map(|tables| tables.name()).collect(),
-        default: Some("masked"),
-    };
-
-    /// The expansion of oblivious transfer.
-    pub(crate) const EXPANSION: Choice = Choice {
-        name: "expansion",
-        summary: "of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension",
-        values: || vec!["1", "2", "4", "8"],
-        default: Some("4"),
-    };
-
-    /// The statistical parameter of TinyOT.
-    pub(crate) const KAPPA: Choice = Choice {
-        name: "kappa",
-        summary: "a cheater learns something of a batch of material with probability 2^-40 or 2^-64",
-        values: || vec!["40", "64"],
-        default: Some("64"),
-    };
 }

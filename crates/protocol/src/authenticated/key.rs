@@ -14,9 +14,9 @@ use std::sync::Arc;
 use polyclave_field::{Gf2_64, MacField, Word};
 use zeroize::Zeroizing;
 
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::session::random_bytes;
 use crate::retirement::{GuessGuard, Retirement};
-use crate::session::random_bytes;
 use crate::{Error, Party, Result};
 
 /// A party's share of alpha. Clones are the same key and share its fate.

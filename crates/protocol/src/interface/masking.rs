@@ -4,7 +4,7 @@ use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_field::Gf128;
 use zeroize::Zeroizing;
 
-use crate::service::Element;
+use super::elements::Element;
 use crate::{Error, Result};
 
 /// The cells of a port from blocks that stand at `at` in a mask of `len` bytes. Bits of a byte that are beyond a cell are

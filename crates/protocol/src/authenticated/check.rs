@@ -48,11 +48,11 @@ use super::key::MacKey;
 use super::opening::Openings;
 use super::source::Product;
 use crate::commitment::commit_and_open;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Result, coins};
 
 /// Rounds of a [`check`].
-pub(super) const ROUNDS: u64 = 6;
+pub(crate) const CHECK_ROUNDS: u64 = 6;
 
 /// Checks all openings since the last check, which uses up a random product. If it fails the key is given up. Six rounds.
 pub(crate) fn check<F: MacField>(

@@ -5,8 +5,8 @@ use zeroize::Zeroizing;
 
 use super::engine::{Erasable, ErasedSession, Handle};
 use super::values::{AnyMask, AnyShared};
-use crate::net::Net;
-use crate::service::{ElementArithmetic, Elements, OwnMask, ServiceSession};
+use crate::interface::net::Net;
+use crate::interface::service::{ElementArithmetic, Elements, OwnMask, ServiceSession};
 use crate::{Party, Result};
 
 /// A node in a session.

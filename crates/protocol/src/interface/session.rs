@@ -36,8 +36,7 @@ use std::ops::Range;
 
 use polyclave_kernels::secret::{ct_eq, mark_secret};
 
-use crate::commitment::saw_other;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, PartySet, Result};
 
 const NONCE_BYTES: usize = 32;
@@ -278,6 +277,15 @@ fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec
     net.exchange(&out, &mut all.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
     all[me.index()] = message.to_vec();
     Ok(Party::all(all.len()).zip(all).filter(|(p, _)| serving.contains(*p)).collect())
+}
+
+/// The error if a peer says that it received something else than this party, though all parties should have received the same. With
+/// two parties the peer lies; with more it may have been lied to.
+pub(crate) fn saw_other(what: &'static str, peer: Party, net: &dyn Net) -> Error {
+    match net.members().len() {
+        2 => Error::Peer { peer, detail: format!("it received other {what} than this party") },
+        _ => Error::Equivocation { what },
+    }
 }
 
 /// Fresh randomness from the operating system: secret, until it is sent.

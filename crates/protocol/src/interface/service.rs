@@ -15,14 +15,13 @@ use std::sync::Arc;
 use polyclave_cipher::{Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
-use crate::any::AnyServiceConfig;
-pub use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
-use crate::net::Net;
-use crate::protocol::{Faults, ProtocolConfig, Session};
-use crate::session::Stream;
-use crate::shamir::reshare::Sharing;
-use crate::stock::{Kind, Stock};
-use crate::tally::Phase;
+use crate::interface::any::AnyServiceConfig;
+pub use crate::interface::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Faults, ProtocolConfig, Session};
+use crate::interface::session::Stream;
+use crate::interface::stock::{Kind, Stock};
+use crate::interface::tally::Phase;
 use crate::{Error, GuessGuard, Party, PartySet, Result};
 
 /// The stored form of a shared value: [`ServiceSession::save`], [`ServiceSession::save_elements`].
@@ -42,6 +41,17 @@ pub struct Carried {
     pub faults: Faults,
 }
 
+/// How the nodes share what they store, if that can be moved to other nodes as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharing {
+    pub(crate) parties: usize,
+    pub(crate) threshold: usize,
+    /// First bytes of what is stored: of a setup, of a value.
+    pub(crate) kinds: [u8; 2],
+    /// Whether wrong shares are corrected.
+    pub(crate) corrects: bool,
+}
+
 /// A protocol that nodes can serve with.
 pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'static {
     /// How many nodes must take part in a request. Where cheating nodes are corrected, any two quorums have a node in common that does not
@@ -55,7 +65,7 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Self::Setup>;
 
     /// Makes the part of the common secrets that is not stored, all nodes together. Nodes ask for it before they carry values over and,
-    /// under protocols that abort ([`Adversary::Abort`](crate::protocol::Adversary::Abort)), whenever one of them has started. Sessions are joined with the result
+    /// under protocols that abort ([`Adversary::Abort`](crate::interface::protocol::Adversary::Abort)), whenever one of them has started. Sessions are joined with the result
     /// until the next start.
     fn renew(&self, _setup: &Self::Setup, _net: &mut dyn Net) -> Result<Self::Setup> {
         Err(nothing(self, "made afresh"))

@@ -9,9 +9,8 @@ use parking_lot::Mutex;
 use polyclave_field::{Gf2_64, MacField, Word};
 
 use super::*;
+use crate::authenticated::{Authenticated, Source};
 use crate::mesh::mesh_with_timeout;
-use crate::spdz::Source;
-use crate::spdz::share::Authenticated;
 use crate::testkit::faults::{LATE, SOON, run_over};
 use crate::testkit::insecure_dealer::{InsecureDealer, mac_key};
 use crate::{EARLIER_CHECK, Party};

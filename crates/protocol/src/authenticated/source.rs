@@ -4,9 +4,9 @@ use polyclave_field::MacField;
 use zeroize::Zeroizing;
 
 use super::inverses::Inverses;
-use super::masked::{RowShape, Rows, Units, Vectors};
 use super::share::Authenticated;
-use crate::net::Net;
+use super::{RowShape, Rows, Units, Vectors};
+use crate::interface::net::Net;
 use crate::pool::Pool;
 use crate::{Error, Party, Result};
 
@@ -22,9 +22,9 @@ pub struct Triples<F: MacField> {
 
 /// One party's shares of random a, b and of c = a b without MACs, for a zero test. Used once.
 pub struct Product<F: MacField> {
-    pub(super) a: F::Word,
-    pub(super) b: F::Word,
-    pub(super) c: F::Word,
+    pub(crate) a: F::Word,
+    pub(crate) b: F::Word,
+    pub(crate) c: F::Word,
 }
 
 impl<F: MacField> Product<F> {

@@ -25,4 +25,4 @@ pub use values::{AnyBatch, AnyMask, AnyRegisters, AnyReleased, AnySetup, AnyShar
 mod tests;
 
 #[expect(unused_imports, reason = "for the links above")]
-use crate::protocol::{ProtocolConfig, Session};
+use crate::interface::protocol::{ProtocolConfig, Session};

@@ -16,7 +16,7 @@
 //!
 //! **How many comparisons can fail.** All streams and workers of a node compare one after the other, and none after one has failed
 //! ([`GuessGuard`](crate::GuessGuard)). So until the operators order a refresh b is 1 at most, however many streams there are. In a refresh one process
-//! works, on one stream, and each round that fails adds 1. Checks of the whole key (`spdz/check.rs`) tell at most that one guess at all that is
+//! works, on one stream, and each round that fails adds 1. Checks of the whole key (`authenticated/check.rs`) tell at most that one guess at all that is
 //! left of it was wrong. In one process only the first of them counts that looks wrong ([`crate::retirement`]), so W workers give W such
 //! guesses before the quarantine has reached them all. [`online_bound_log2`] is the probability that one of them is right.
 //!

@@ -36,7 +36,7 @@ pub struct Rows<F: MacField> {
     pub index_macs: Vec<F::Word>,
     /// By index, then by row, then by view: a byte of the share, and `F::BYTES` of its MAC.
     pub records: Shares,
-    pub(in crate::spdz) spent: usize,
+    pub(crate) spent: usize,
 }
 
 impl<F: MacField> Drop for Rows<F> {
@@ -104,12 +104,7 @@ impl<F: MacField> Rows<F> {
     }
 
     /// From unit vectors.
-    pub(in crate::spdz) fn of(
-        shape: RowShape,
-        mut vectors: Vectors<F>,
-        scalars: &[Map],
-        pool: &Pool,
-    ) -> Self {
+    pub(crate) fn of(shape: RowShape, mut vectors: Vectors<F>, scalars: &[Map], pool: &Pool) -> Self {
         let (count, table) = (vectors.index.len(), shape.bytes::<F>());
         let mut records = pool.take(count * table);
         for (piece, records) in records.chunks_mut(AT_ONCE * table).enumerate() {
@@ -124,14 +119,7 @@ impl<F: MacField> Rows<F> {
     }
 
     /// For one view: the rows at the opened indices `h`, which are public, of the tables that begin at `from`.
-    pub(in crate::spdz) fn look_up(
-        &self,
-        from: usize,
-        h: &[u8],
-        view: usize,
-        cells: &mut [u8],
-        macs: &mut [F::Word],
-    ) {
+    pub(crate) fn look_up(&self, from: usize, h: &[u8], view: usize, cells: &mut [u8], macs: &mut [F::Word]) {
         let record = 1 + F::BYTES;
         let row = record * self.shape.views.len();
         let table = self.shape.bytes::<F>();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use polyclave_cipher::Cells;
 
-use crate::protocol::SharedValue;
-use crate::release::Released;
+use crate::interface::protocol::SharedValue;
+use crate::interface::release::Released;
 
 /// What a party keeps from session to session.
 #[derive(Clone)]

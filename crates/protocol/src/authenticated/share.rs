@@ -63,7 +63,7 @@ impl<F: MacField> Authenticated<F> {
     }
 
     /// Sets the elements from `at` on to sums of two vectors.
-    pub(super) fn set_sum(&mut self, at: usize, a: &Self, b: &Self) {
+    pub(crate) fn set_sum(&mut self, at: usize, a: &Self, b: &Self) {
         let sum = |to: &mut [F::Word], a: &[F::Word], b: &[F::Word]| {
             to.iter_mut().zip(a).zip(b).for_each(|((sum, a), b)| *sum = *a ^ *b);
         };

@@ -2,10 +2,10 @@
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps};
 
-use crate::net::Net;
-use crate::release::Released;
-use crate::session::{HandshakeParameters, Stream};
-use crate::tally::{Cost, Phase, Tally};
+use crate::interface::net::Net;
+use crate::interface::release::Released;
+use crate::interface::session::{HandshakeParameters, Stream};
+use crate::interface::tally::{Cost, Phase, Tally};
 use crate::{Error, Party, PartySet, Result};
 
 /// The source of an input port's value. All parties name the same source.
@@ -99,7 +99,7 @@ pub trait SharedValue: Send + Sync {
 /// A protocol's local state for one session: long-lived keys are in its setup, shared values in banks.
 ///
 /// All parties make the same calls in the same order with the same public arguments; the hello round
-/// ([`crate::session`]) has compared them. After an error the state is of no further use.
+/// ([`crate::interface::session`]) has compared them. After an error the state is of no further use.
 pub trait Session: Maps + Send {
     /// Shares of one port, outside of any bank; wiped on drop.
     type Shared: SharedValue;
@@ -107,7 +107,7 @@ pub trait Session: Maps + Send {
     type Registers;
     /// Material for one evaluation, handed out once.
     type Batch: Send;
-    /// A revealed value: [`Unverified`](crate::release::Unverified) for passive protocols.
+    /// A revealed value: [`Unverified`](crate::interface::release::Unverified) for passive protocols.
     type Released: Released;
 
     /// The predicted cost of evaluating `compiled`.

@@ -3,10 +3,10 @@
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 
 use super::values::{AnyBatch, AnyRegisters, AnyReleased, AnySetup, AnyShared};
-use crate::net::Net;
-use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
-use crate::session::{HandshakeParameters, Stream};
-use crate::tally::{Cost, Phase, Tally};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
+use crate::interface::session::{HandshakeParameters, Stream};
+use crate::interface::tally::{Cost, Phase, Tally};
 use crate::{PartySet, Result};
 
 /// A protocol with its parameters.

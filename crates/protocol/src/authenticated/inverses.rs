@@ -30,9 +30,9 @@ pub enum Element {
 }
 
 /// Elements of a record, the bits not counted.
-pub const ELEMENTS: usize = 11;
+const ELEMENTS: usize = 11;
 /// The random bits of a record.
-pub const BITS: usize = 8;
+pub(crate) const BITS: usize = 8;
 
 /// One party's part of records, by element: everything here is as long as there are records. Wiped on drop.
 pub struct Inverses<F: MacField> {
@@ -79,12 +79,10 @@ impl<F: MacField> Inverses<F> {
     }
 }
 
-/// Bytes that one lookup uses up in memory.
-pub(super) fn memory<F: MacField>() -> usize {
-    ELEMENTS + 1 + (ELEMENTS + BITS) * size_of::<F::Word>()
-}
-
 impl<F: MacField> Inverses<F> {
+    /// Bytes that one lookup uses up in memory.
+    pub(crate) const MEMORY: usize = ELEMENTS + 1 + (ELEMENTS + BITS) * size_of::<F::Word>();
+
     /// Some of the records.
     ///
     /// # Panics
@@ -134,22 +132,22 @@ pub struct Records<'a, F: MacField> {
 
 impl<'a, F: MacField> Records<'a, F> {
     /// Shares of an element.
-    pub(super) fn values(&self, element: Element) -> &'a [u8] {
+    pub(crate) fn values(&self, element: Element) -> &'a [u8] {
         &self.of.values[element as usize][self.range.clone()]
     }
 
     /// Shares of its MACs.
-    pub(super) fn macs(&self, element: Element) -> &'a [F::Word] {
+    pub(crate) fn macs(&self, element: Element) -> &'a [F::Word] {
         &self.of.macs[element as usize][self.range.clone()]
     }
 
     /// Shares of the bits.
-    pub(super) fn bits(&self) -> &'a [u8] {
+    pub(crate) fn bits(&self) -> &'a [u8] {
         &self.of.bits[self.range.clone()]
     }
 
     /// Shares of the MACs of bit number i.
-    pub(super) fn bit_macs(&self, i: usize) -> &'a [F::Word] {
+    pub(crate) fn bit_macs(&self, i: usize) -> &'a [F::Word] {
         &self.of.bit_macs[i][self.range.clone()]
     }
 }

@@ -4,9 +4,9 @@ use polyclave_cipher::catalog;
 use polyclave_field::Gf2_64;
 
 use super::AnyProtocolConfig;
+use crate::interface::protocol::ProtocolConfig;
+use crate::interface::service::ServiceConfig;
 use crate::ot::EXPANSION;
-use crate::protocol::ProtocolConfig;
-use crate::service::ServiceConfig;
 use crate::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use crate::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use crate::testkit::conformance::check_circuit;

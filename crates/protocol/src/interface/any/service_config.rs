@@ -7,12 +7,11 @@ use zeroize::Zeroizing;
 use super::engine::{ErasedConfig, Handle};
 use super::service_session::{AnyServiceSession, ErasableService};
 use super::values::AnySetup;
-use crate::net::Net;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::service::{Carried, Element, ServiceConfig, Stored};
-use crate::session::{HandshakeParameters, Stream};
-use crate::shamir::reshare::Sharing;
-use crate::stock::{Kind, Stock};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::service::{Carried, Element, ServiceConfig, Sharing, Stored};
+use crate::interface::session::{HandshakeParameters, Stream};
+use crate::interface::stock::{Kind, Stock};
 use crate::{GuessGuard, Party, PartySet, Result};
 
 /// A protocol with its parameters that nodes serve with.

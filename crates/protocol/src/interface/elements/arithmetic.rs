@@ -2,8 +2,8 @@
 //! zero test and the check of clients' masks are written once, over it.
 
 use super::{ELEMENT_BYTES, Element, Elements};
-use crate::masking::powers;
-use crate::net::Net;
+use crate::interface::masking::powers;
+use crate::interface::net::Net;
 use crate::{Error, Result};
 
 /// One party's arithmetic on shared elements of GF(2^128).

@@ -9,17 +9,17 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::packed::Packed;
 use super::share::Authenticated;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, Result};
 
 /// What was opened since the last check.
 pub struct Openings<F: MacField> {
     /// Opened elements.
-    pub(super) elements: Vec<F::Word>,
-    pub(super) element_macs: Zeroizing<Vec<F::Word>>,
+    pub(crate) elements: Vec<F::Word>,
+    pub(crate) element_macs: Zeroizing<Vec<F::Word>>,
     /// Opened cells.
-    pub(super) cells: Vec<u8>,
-    pub(super) cell_macs: Zeroizing<Vec<F::Word>>,
+    pub(crate) cells: Vec<u8>,
+    pub(crate) cell_macs: Zeroizing<Vec<F::Word>>,
     /// Everything that was opened and broadcast in the session. Three parties or more compare it, because one party can send different
     /// shares to different others. With two parties there is nothing to compare.
     transcript: blake3::Hasher,
@@ -103,7 +103,7 @@ impl<F: MacField> Openings<F> {
     ///
     /// Both rows are as long as whole bytes need, and zero behind the cells. `macs` computes this party's shares of the MACs, into
     /// the place where the check finds them, after the cells are sent.
-    pub(super) fn open_packed(
+    pub(crate) fn open_packed(
         &mut self,
         packed: &Packed,
         cells: &[u8],
@@ -143,7 +143,7 @@ impl<F: MacField> Openings<F> {
     }
 
     /// Makes room for this many more opened cells.
-    pub(super) fn reserve_cells(&mut self, count: usize) {
+    pub(crate) fn reserve_cells(&mut self, count: usize) {
         self.cells.reserve(count);
         let needed = self.cell_macs.len() + count;
         if self.cell_macs.capacity() < needed {
@@ -173,12 +173,12 @@ impl<F: MacField> Openings<F> {
     }
 
     /// A digest of everything that all parties should have seen.
-    pub(super) fn transcript(&self) -> [u8; 32] {
+    pub(crate) fn transcript(&self) -> [u8; 32] {
         *self.transcript.finalize().as_bytes()
     }
 
     /// Forgets what has been checked.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.noted = false;
         self.elements.clear();
         self.element_macs.clear();
@@ -199,7 +199,7 @@ fn send_all(message: &[u8], received: &mut Vec<Zeroizing<Vec<u8>>>, net: &mut dy
 }
 
 /// Gives the buffer `len` elements, with unspecified contents. If the buffer moves, its old memory is wiped.
-pub(super) fn make_room<T: Zeroize + Default + Clone>(buffer: &mut Zeroizing<Vec<T>>, len: usize) {
+pub(crate) fn make_room<T: Zeroize + Default + Clone>(buffer: &mut Zeroizing<Vec<T>>, len: usize) {
     if buffer.capacity() < len {
         *buffer = Zeroizing::new(Vec::with_capacity(len));
     }

@@ -10,10 +10,10 @@
 
 use polyclave_kernels::affine::{Map, Term, combine};
 
-use super::tower::{GF4, GF16};
+use polyclave_field::subfields::{GF4, GF16};
 
 /// How cells of a field of at most 2^8 elements inside F are packed.
-pub(super) struct Packed {
+pub(crate) struct Packed {
     /// Cells in a byte.
     cells: usize,
     /// From a cell to its place in a byte, by number of the cell in the byte.
@@ -23,14 +23,14 @@ pub(super) struct Packed {
 }
 
 /// All of F: a byte is a byte.
-pub(super) static BYTES: Packed = Packed::new(&[1, 2, 4, 8, 16, 32, 64, 128]);
+pub(crate) static BYTES: Packed = Packed::new(&[1, 2, 4, 8, 16, 32, 64, 128]);
 /// Two cells a byte.
-pub(super) static NIBBLES: Packed = Packed::new(&GF16);
+pub(crate) static NIBBLES: Packed = Packed::new(&GF16);
 /// Four cells a byte.
-pub(super) static PAIRS: Packed = Packed::new(&GF4);
+pub(crate) static PAIRS: Packed = Packed::new(&GF4);
 
 /// Rows of cells are as long as a multiple of this, so that they fill whole bytes.
-pub(super) const MOST_CELLS: usize = 4;
+pub(crate) const MOST_CELLS: usize = 4;
 
 impl Packed {
     /// Of the field with this basis.
@@ -58,7 +58,7 @@ impl Packed {
     }
 
     /// Bytes of so many cells.
-    pub(super) fn bytes(&self, cells: usize) -> usize {
+    pub(crate) fn bytes(&self, cells: usize) -> usize {
         cells.div_ceil(self.cells)
     }
 
@@ -66,7 +66,7 @@ impl Packed {
     ///
     /// # Panics
     /// If the row is too short to fill the bytes.
-    pub(super) fn pack(&self, bytes: &mut [u8], row: &[u8]) {
+    pub(crate) fn pack(&self, bytes: &mut [u8], row: &[u8]) {
         let part = |k: usize| &row[k * bytes.len()..(k + 1) * bytes.len()];
         let terms: [Term<'_>; 4] =
             std::array::from_fn(|k| Term { src: part(k.min(self.cells - 1)), map: &self.pack[k] });
@@ -77,7 +77,7 @@ impl Packed {
     ///
     /// # Panics
     /// If the row is too short for all cells that the bytes have room for.
-    pub(super) fn unpack(&self, row: &mut [u8], bytes: &[u8]) {
+    pub(crate) fn unpack(&self, row: &mut [u8], bytes: &[u8]) {
         for (part, map) in row.chunks_mut(bytes.len().max(1)).zip(&self.unpack[..self.cells]) {
             combine(part, &[Term { src: bytes, map }], 0);
         }

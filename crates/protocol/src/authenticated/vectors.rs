@@ -8,50 +8,37 @@ use std::ops::Range;
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-use super::UnitVectors;
+use super::{Authenticated, MacKey};
 use crate::pool::{Pool, Shares};
-use crate::spdz::MacKey;
+
+/// Unit vectors of random indices that nobody knows: one for each element.
+pub struct UnitVectors<F: MacField> {
+    /// The bits of the indices, lowest first, each 0 or 1.
+    pub index: Vec<Authenticated<F>>,
+    /// Entry j of all vectors: 1 where the index is j, and 0.
+    pub entries: Vec<Authenticated<F>>,
+}
 
 /// One party's part of unit vectors of random indices. The MACs' memory goes back to a pool, the rest is wiped on drop.
 pub struct Vectors<F: MacField> {
-    pub(in crate::spdz) in_bits: u8,
-    pub(in crate::spdz) index: Zeroizing<Vec<u8>>,
-    pub(in crate::spdz) index_macs: Zeroizing<Vec<F::Word>>,
+    pub(crate) in_bits: u8,
+    pub(crate) index: Zeroizing<Vec<u8>>,
+    pub(crate) index_macs: Zeroizing<Vec<F::Word>>,
     /// By vector: a bit for every entry, the first the lowest of the first byte.
-    pub(in crate::spdz) bits: Zeroizing<Vec<u8>>,
+    pub(crate) bits: Zeroizing<Vec<u8>>,
     /// By vector, then by entry: `F::BYTES` each.
-    pub(in crate::spdz) macs: Shares,
+    pub(crate) macs: Shares,
 }
 
 /// Bytes of the bits of a vector.
-fn bit_bytes(in_bits: u8) -> usize {
+pub(crate) fn bit_bytes(in_bits: u8) -> usize {
     (1_usize << in_bits).div_ceil(8)
 }
 
 impl<F: MacField> Vectors<F> {
     /// Bytes of a vector: index and its MAC, bits, MACs of the entries.
-    pub(in crate::spdz) fn bytes(in_bits: u8) -> usize {
+    pub(crate) fn bytes(in_bits: u8) -> usize {
         1 + F::BYTES + bit_bytes(in_bits) + (F::BYTES << in_bits)
-    }
-
-    /// Converts shares to the form in which they are kept.
-    pub(in crate::spdz) fn of(in_bits: u8, made: UnitVectors<F>, pool: &Pool) -> Self {
-        let index_cells = made.index_cells();
-        let count = index_cells.len();
-        let mut index = Zeroizing::new(vec![0; count]);
-        F::project_row(&mut index, &index_cells.values);
-        let size = made.entries.len();
-        let mut bits = Zeroizing::new(vec![0; count * bit_bytes(in_bits)]);
-        let mut macs = pool.take(count * size * F::BYTES);
-        let mut cells = Zeroizing::new(vec![0; count]);
-        for (j, entry) in made.entries.iter().enumerate() {
-            F::project_row(&mut cells, &entry.values);
-            let bytes = bits.iter_mut().skip(j / 8).step_by(bit_bytes(in_bits));
-            bytes.zip(cells.iter()).for_each(|(byte, cell)| *byte |= (cell & 1) << (j % 8));
-            let to = macs.chunks_exact_mut(F::BYTES).skip(j).step_by(size);
-            to.zip(entry.macs.iter()).for_each(|(to, mac)| mac.write_to(to));
-        }
-        Vectors { in_bits, index, index_macs: index_cells.macs, bits, macs }
     }
 
     /// Room for so many vectors, all of zeros.
@@ -121,7 +108,7 @@ impl<F: MacField> Vectors<F> {
     ///
     /// # Panics
     /// If they are not whole.
-    pub(in crate::spdz) fn read(in_bits: u8, items: &[u8], pool: &Pool) -> Self {
+    pub(crate) fn read(in_bits: u8, items: &[u8], pool: &Pool) -> Self {
         assert_eq!(items.len() % Self::bytes(in_bits), 0, "whole vectors");
         let count = items.len() / Self::bytes(in_bits);
         let mut index = Zeroizing::new(vec![0; count]);
@@ -159,7 +146,7 @@ impl<F: MacField> Vectors<F> {
     }
 
     /// By entry: this party's part of it in some vectors.
-    pub(in crate::spdz) fn by_entry(&self, range: Range<usize>) -> (Vec<Vec<u8>>, Vec<Vec<F::Word>>) {
+    pub(crate) fn by_entry(&self, range: Range<usize>) -> (Vec<Vec<u8>>, Vec<Vec<F::Word>>) {
         let (size, count) = (1 << self.in_bits, range.len());
         let mut cells = vec![vec![0; count]; size];
         let mut macs = vec![vec![F::Word::ZERO; count]; size];
