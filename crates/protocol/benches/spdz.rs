@@ -15,6 +15,7 @@ use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Spdz, SpdzConfig};
 use polyclave_protocol::tally::Phase;
 use polyclave_protocol::{Party, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
 
 const STAGES: [&str; 4] = ["bank and inputs", "linear", "lookups", "check"];
 
@@ -101,7 +102,8 @@ fn evaluate<F: MacField>(
 /// What some evaluations took, at the slowest party.
 fn online<F: MacField>(method: LookupMethod, cipher: &str, lanes: usize, iterations: u64) -> Vec<Stages> {
     let config: SpdzConfig<F> =
-        SpdzConfig::new(2, method, Preprocessing::InsecureDealer, Packing::Elements).expect("it is valid");
+        SpdzConfig::new(2, method, Preprocessing::Dealt(&InsecureDealing), Packing::Elements)
+            .expect("it is valid");
     let runs = run_parties(2, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
         let mut spdz = config.join(&config.set_up(net)?, session.stream(), net.members())?;

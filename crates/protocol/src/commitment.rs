@@ -111,7 +111,7 @@ fn hash(party: Party, context: &[u8], opening: &[u8]) -> [u8; HASH_BYTES] {
 }
 
 /// Sends every member the same message; returns those of all, by party. One round.
-pub(crate) fn broadcast(message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
+pub fn broadcast(message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
     let (me, members) = (net.me(), net.members());
     let is_peer = |p: Party| p != me && members.contains(p);
     let everyone = || Party::all(net.parties());

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use polyclave_protocol::testkit::additive;
+use polyclave_protocol_lab::additive;
 
 fn polyclave(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_polyclave-lab")).args(arguments).output().expect("the program starts")

@@ -99,7 +99,7 @@ impl RowShape {
 
 impl<F: MacField> Rows<F> {
     /// Without any lookup spent.
-    pub(crate) fn new(shape: RowShape, index: Vec<u8>, index_macs: Vec<F::Word>, records: Shares) -> Self {
+    pub fn new(shape: RowShape, index: Vec<u8>, index_macs: Vec<F::Word>, records: Shares) -> Self {
         Rows { shape, index, index_macs, records, spent: 0 }
     }
 

@@ -35,7 +35,7 @@ impl<F: MacField> Units<F> {
     }
 
     /// Without any lookup spent.
-    pub(crate) fn new(
+    pub fn new(
         in_bits: u8,
         index: Vec<u8>,
         index_macs: Vec<F::Word>,

@@ -3,6 +3,7 @@ use polyclave_field::Gf2_64;
 
 use super::*;
 use crate::catalog;
+use crate::dealers::InsecureDealing;
 use crate::interface::any::AnySetup;
 use crate::interface::protocol::{ProtocolConfig, Session};
 use crate::interface::session::{HandshakeParameters, hello};
@@ -127,7 +128,7 @@ fn service(name: &str, parties: usize) -> AnyServiceConfig {
 
 fn with_dealt_material() -> AnyServiceConfig {
     let packing = Packing::of::<Gf2_64>(1).expect("it fits");
-    let dealer = Preprocessing::InsecureDealer;
+    let dealer = Preprocessing::Dealt(&InsecureDealing);
     let config = SpdzConfig::<Gf2_64>::new(2, LookupMethod::MaskedTables, dealer, packing);
     AnyServiceConfig::new(config.expect("it fits"))
 }

@@ -11,6 +11,7 @@ use crate::interface::stock::Levels;
 use crate::{Error, Result};
 
 /// One protocol, as users choose it.
+#[derive(Clone)]
 pub struct Descriptor {
     /// Its name on the command line and in files.
     pub name: &'static str,
@@ -29,12 +30,13 @@ pub struct Descriptor {
     /// Whether it looks tables up bit by bit, so that a cipher is best given to it as gates.
     pub takes_gates: bool,
     /// The protocol with its parameters.
-    pub(crate) config: fn(&Parameters) -> Result<AnyProtocolConfig>,
+    pub config: fn(&Parameters) -> Result<AnyProtocolConfig>,
     /// How nodes serve with it; none if they cannot.
     pub serving: Option<Serving>,
 }
 
 /// How nodes serve with a protocol.
+#[derive(Clone)]
 pub struct Serving {
     /// For whoever chooses a protocol for a cluster: who has to be there, and what limits a request.
     pub advice: &'static str,
@@ -44,7 +46,7 @@ pub struct Serving {
     /// was not measured. People are told it before they wait.
     pub stream_bytes_a_second: Option<u32>,
     /// The protocol among so many nodes with such a threshold.
-    pub(crate) config: fn(usize, usize) -> Result<AnyServiceConfig>,
+    pub config: fn(usize, usize) -> Result<AnyServiceConfig>,
 }
 
 /// How many parties may be corrupt together.
@@ -59,7 +61,7 @@ pub enum Threshold {
 }
 
 /// An option of a protocol.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Choice {
     /// Its name on the command line.
     pub name: &'static str,
@@ -116,7 +118,7 @@ impl Parameters {
     }
 
     /// The value of an option, parsed.
-    pub(crate) fn parsed<T: FromStr>(&self, option: &str) -> Result<T> {
+    pub fn parsed<T: FromStr>(&self, option: &str) -> Result<T> {
         let value = self.value(option);
         value.parse().map_err(|_| Error::Misuse(format!("{option} cannot be '{value}'")))
     }

@@ -27,7 +27,7 @@ pub type Element = [u8; ELEMENT_BYTES];
 #[derive(Clone)]
 pub struct Elements {
     /// Element after element.
-    pub(crate) shares: Zeroizing<Vec<u8>>,
+    pub shares: Zeroizing<Vec<u8>>,
     /// What else a party has of each element: shares of its MAC, or its second share if sharing is replicated; empty if nothing.
     pub(crate) macs: Zeroizing<Vec<u8>>,
     pub(crate) unchecked: Unchecked,
@@ -35,12 +35,12 @@ pub struct Elements {
 
 impl Elements {
     /// Zeros, without MACs.
-    pub(crate) fn zero(count: usize) -> Self {
+    pub fn zero(count: usize) -> Self {
         Self::of(Zeroizing::new(vec![0; ELEMENT_BYTES * count]))
     }
 
     /// Elements with these shares, element after element, without MACs.
-    pub(crate) fn of(shares: Zeroizing<Vec<u8>>) -> Self {
+    pub fn of(shares: Zeroizing<Vec<u8>>) -> Self {
         Elements { shares, macs: Zeroizing::default(), unchecked: Unchecked::default() }
     }
 
@@ -56,7 +56,7 @@ impl Elements {
     }
 
     /// Refuses factors whose number differs from that of the elements.
-    pub(crate) fn same_count(&self, other: &Self) -> Result<()> {
+    pub fn same_count(&self, other: &Self) -> Result<()> {
         if self.count() == other.count() {
             return Ok(());
         }
@@ -71,7 +71,7 @@ impl Elements {
     }
 
     /// The elements at these places, in this order.
-    pub(crate) fn select(&self, places: &[usize]) -> Self {
+    pub fn select(&self, places: &[usize]) -> Self {
         self.map(|row| {
             let mut selected = Zeroizing::new(Vec::with_capacity(ELEMENT_BYTES * places.len()));
             let elements = row.as_chunks::<ELEMENT_BYTES>().0;
@@ -104,7 +104,7 @@ impl Elements {
     }
 
     /// Products of the shares, element by element, with factors given as bytes.
-    pub(crate) fn multiply(&self, factors: &[u8]) -> Self {
+    pub fn multiply(&self, factors: &[u8]) -> Self {
         self.map(|row| {
             let mut products = Zeroizing::new(vec![0; row.len()]);
             gf128::multiply(&mut products, row, factors);
@@ -113,7 +113,7 @@ impl Elements {
     }
 
     /// Adds another vector, element by element.
-    pub(crate) fn add_assign(&mut self, other: &Self) {
+    pub fn add_assign(&mut self, other: &Self) {
         add(&mut self.shares, &other.shares);
         add(&mut self.macs, &other.macs);
         self.unchecked = Unchecked::join([&self.unchecked, &other.unchecked]);
@@ -128,7 +128,7 @@ impl Elements {
 
     /// Sums of this party's shares with public elements. Which parties must do this so that the shared values become these sums depends on
     /// the protocol: [`ElementArithmetic::add_public`].
-    pub(crate) fn add_to_shares(&self, public: &[Element]) -> Self {
+    pub fn add_to_shares(&self, public: &[Element]) -> Self {
         let mut sum = self.clone();
         add(&mut sum.shares, public.as_flattened());
         sum
@@ -144,7 +144,7 @@ impl Elements {
     }
 
     /// What a party stores: this header, the count in eight bytes, little-endian, the shares and the MACs.
-    pub(crate) fn save(&self, header: &[u8]) -> Zeroizing<Vec<u8>> {
+    pub fn save(&self, header: &[u8]) -> Zeroizing<Vec<u8>> {
         let len = header.len() + size_of::<u64>() + self.shares.len() + self.macs.len();
         let mut bytes = Zeroizing::new(Vec::with_capacity(len));
         bytes.extend_from_slice(header);
@@ -155,7 +155,7 @@ impl Elements {
     }
 
     /// Reads what [`save`](Elements::save) wrote after the header, with or without MACs.
-    pub(crate) fn restore(mut reader: Reader<'_>, has_macs: bool) -> Result<Self> {
+    pub fn restore(mut reader: Reader<'_>, has_macs: bool) -> Result<Self> {
         let count = usize::try_from(u64::from_le_bytes(reader.array()?)).ok();
         let len = count.and_then(|count| count.checked_mul(ELEMENT_BYTES));
         let len = len.ok_or_else(|| reader.damaged("the number of elements overflows"))?;

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// The cells of a port from blocks that stand at `at` in a mask of `len` bytes. Bits of a byte that are beyond a cell are
 /// dropped: in a mask they are random.
-pub(crate) fn masked_cells(port: &CompiledPort, blocks: &[u8], at: usize, len: usize) -> Result<Cells> {
+pub fn masked_cells(port: &CompiledPort, blocks: &[u8], at: usize, len: usize) -> Result<Cells> {
     if at.saturating_add(blocks.len()) > len {
         let name = &port.name;
         return Err(Error::Misuse(format!("input {name} lies beyond its mask of {len} bytes")));
@@ -18,7 +18,7 @@ pub(crate) fn masked_cells(port: &CompiledPort, blocks: &[u8], at: usize, len: u
 }
 
 /// Blocks as the cells of a port. Bits of a byte that are beyond a cell are dropped.
-pub(crate) fn cells_of(port: &CompiledPort, blocks: &[u8]) -> Result<Cells> {
+pub fn cells_of(port: &CompiledPort, blocks: &[u8]) -> Result<Cells> {
     let keep = if 8 % port.bits == 0 { 0xff } else { 0xff >> (8 - port.bits) };
     let blocks: Zeroizing<Vec<u8>> = Zeroizing::new(blocks.iter().map(|byte| byte & keep).collect());
     let cells = Cells::from_blocks(port.cells.len(), port.bits, &blocks)
@@ -31,7 +31,7 @@ pub(crate) fn cells_of(port: &CompiledPort, blocks: &[u8]) -> Result<Cells> {
 }
 
 /// chi^1, chi^2 ..
-pub(crate) fn powers(chi: Element, count: usize) -> Vec<Element> {
+pub fn powers(chi: Element, count: usize) -> Vec<Element> {
     let chi = Gf128::from_bytes(chi);
     std::iter::successors(Some(chi), |power| Some(*power * chi)).take(count).map(Gf128::to_bytes).collect()
 }

@@ -13,8 +13,8 @@
 
 pub mod any;
 pub mod descriptor;
-pub(crate) mod elements;
-pub(crate) mod masking;
+pub mod elements;
+pub mod masking;
 pub mod net;
 pub mod protocol;
 pub mod release;

@@ -198,7 +198,7 @@ pub trait Session: Maps + Send {
 }
 
 /// Refuses cells that are not those of a port in this many lanes.
-pub(crate) fn check_cells(port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<()> {
+pub fn check_cells(port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<()> {
     let lanes = if port.uniform { 1 } else { lanes };
     if (cells.count(), cells.bits(), cells.lanes()) == (port.cells.len(), port.bits, lanes) {
         return Ok(());

@@ -26,7 +26,8 @@ impl Released for Unverified<Cells> {
 pub struct Unverified<T>(T);
 
 impl<T> Unverified<T> {
-    pub(crate) fn new(value: T) -> Self {
+    /// Wraps a value that nothing has checked.
+    pub fn new(value: T) -> Self {
         Unverified(value)
     }
 

@@ -11,7 +11,6 @@
 //! | `extension.rs` | linear evaluation over GF(2^f) with the same choices in all columns, and a check | Roy 2022, sections 3.1, 3.2 and 4 |
 //! | `checked.rs` | extension and check in three rounds, and blocks when they are used | |
 //! | `random.rs` | random transfers | Roy 2022, section 5 |
-//! | `one_of_many.rs` | random transfers of one message out of N | Kolesnikov and Kumaresan 2013 |
 //!
 //! **Adversary**: active, static, any number of parties; the channels are private and authentic. Secure with abort: a cheater is caught
 //! or has guessed right, and what it guesses is bits of Delta:
@@ -61,7 +60,6 @@ mod binding;
 mod blocks;
 mod checked;
 mod extension;
-pub(crate) mod one_of_many;
 mod random;
 mod shape;
 mod tile;
@@ -69,6 +67,7 @@ mod tree;
 
 use std::sync::Arc;
 
+pub use binding::Binding;
 pub use blocks::Blocks;
 pub use checked::{Batch, Checked, Columns, extend_checked};
 pub use shape::Shape;
@@ -79,7 +78,6 @@ use crate::interface::descriptor::Choice;
 use crate::interface::net::Net;
 use crate::retirement::Retirement;
 use crate::{Error, Party, PartySet, Result};
-use binding::Binding;
 use blocks::Pool;
 use random::Hash;
 use tile::TilePool;

@@ -328,9 +328,9 @@ fn verify(sum: &[u8], count: usize) -> Result<Vec<Element>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dealers::insecure_dealer::{InsecureDealer, mac_key};
     use crate::interface::elements::ElementArithmetic;
     use crate::mesh::run_parties;
-    use crate::testkit::insecure_dealer::{InsecureDealer, mac_key};
 
     /// The node adds to its own share of an element before the proof is made: all fits, and a client would accept the other value.
     #[test]

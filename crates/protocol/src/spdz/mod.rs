@@ -36,8 +36,11 @@ use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
 pub use client::Mask;
-pub use config::{MAX_PARTIES, Preprocessing, SpdzConfig};
-pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, TOWER, UNIVARIATE};
+pub use config::{Dealer, MAX_PARTIES, Preprocessing, SpdzConfig};
+pub use descriptor::{
+    BIT_DECOMPOSITION, MASKED_TABLES, Material, PREPROCESSING, PULKUS_VIVEK, RIVAIN_PROUFF, TOWER,
+    UNIVARIATE, with_material,
+};
 pub use lookup_method::LookupMethod;
 pub use masked::Packing;
 pub use material::Batch;

@@ -58,7 +58,7 @@ impl<F: MacField> Rotation<F> {
     pub fn new(
         old: &Setup<F>,
         new: &Setup<F>,
-        preprocessing: Preprocessing,
+        preprocessing: Preprocessing<F>,
         stream: &Stream,
     ) -> Result<Self> {
         if (old.key().me(), old.key().parties()) != (new.key().me(), new.key().parties()) {

@@ -55,7 +55,7 @@ mod unit_vectors;
 mod word_products;
 
 pub use opening::Openings;
-pub(crate) use opening::peer_of;
+pub use opening::peer_of;
 pub use share::Bits;
 pub(crate) use share::{BitSlices, mask};
 pub use source::{Key, Source, Triples};

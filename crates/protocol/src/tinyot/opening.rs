@@ -162,7 +162,7 @@ pub(super) fn context<'a>(of: &[u8], opened: impl IntoIterator<Item = &'a [u8]>,
 }
 
 /// The other party of two.
-pub(crate) fn peer_of(net: &dyn Net) -> Result<Party> {
+pub fn peer_of(net: &dyn Net) -> Result<Party> {
     if net.parties() != 2 {
         return Err(Error::Misuse(format!("two parties take part, not {}", net.parties())));
     }

@@ -150,7 +150,7 @@ impl Maker for FromBits {
             compiled.outputs().iter().map(|port| registers.take_port(port, plan.lanes, plan.macs)).collect();
         self.products.check(job.counts, job.net)?;
         let Job { records, planes, .. } = job;
-        Ok(Made { inputs, outputs, records, planes, committed: Default::default() })
+        Ok(Made { inputs, outputs, records, planes, number: 0, committed_bytes: 0 })
     }
 }
 

@@ -48,12 +48,12 @@ type Sources = [Box<dyn Source>; 2];
 /// Scrambled tables between two nodes, verified by linear tags of 64 bits.
 pub struct ServedConfig {
     elements: SpdzConfig<Gf2_64>,
-    preprocessing: Preprocessing,
+    preprocessing: Preprocessing<Gf2_64>,
 }
 
 impl ServedConfig {
     /// Takes material from this source.
-    pub fn new(preprocessing: Preprocessing) -> Result<Self> {
+    pub fn new(preprocessing: Preprocessing<Gf2_64>) -> Result<Self> {
         let packing = spdz::Packing::of::<Gf2_64>(1)?;
         let elements = SpdzConfig::new(2, spdz::LookupMethod::MaskedTables, preprocessing, packing)?;
         Ok(ServedConfig { elements, preprocessing })
@@ -117,8 +117,7 @@ impl ProtocolConfig for ServedConfig {
                  triples; no fairness"
                     .into()
             }
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => self.elements.promise(),
+            Preprocessing::Dealt(_) => self.elements.promise(),
         }
     }
 

@@ -11,7 +11,8 @@ use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Spdz};
 use polyclave_protocol::spdz::{Preprocessing, SpdzConfig};
 use polyclave_protocol::tally::Counts;
-use polyclave_protocol::testkit::insecure_dealer::{InsecureDealer, mac_key};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::dealers::insecure_dealer::{InsecureDealer, mac_key};
 
 const SEED: [u8; 32] = [7; 32];
 
@@ -100,7 +101,7 @@ fn indices_without_bits_and_too_wide_ones_are_misuse() {
     let config = SpdzConfig::<Gf2_64>::new(
         2,
         LookupMethod::MaskedTables,
-        Preprocessing::InsecureDealer,
+        Preprocessing::Dealt(&InsecureDealing),
         Packing::of::<Gf2_64>(64).expect("it has it"),
     )
     .expect("it is valid");

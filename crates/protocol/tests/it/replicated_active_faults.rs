@@ -10,9 +10,9 @@ use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::replicated::ReplicatedActiveConfig;
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::testkit::faults::{LATE, Promise, SOON, Sweep, Swept, run_over};
-use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, Promise, SOON, Sweep, Swept, run_over};
+use polyclave_protocol_lab::testkit::tamper::Fault;
 
 use crate::scrambled::{LANES, cells, gates, inputs, small, table_of};
 

@@ -10,9 +10,9 @@ use polyclave_protocol::protocol::{Faults, Input, Owner, ProtocolConfig, Session
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Active, Inversion, Shamir, ShamirActiveConfig, Structure, Tables};
-use polyclave_protocol::testkit::faults::{LATE, QUICK_FAULTS, SOON, run_over};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, QUICK_FAULTS, SOON, run_over};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper, Tampering};
 
 pub const CHEATER: Party = Party(3);
 pub const LANES: usize = 2;

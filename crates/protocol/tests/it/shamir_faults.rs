@@ -11,9 +11,9 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
-use polyclave_protocol::testkit::faults::{LATE, Promise, SOON, Sweep, run_over};
-use polyclave_protocol::testkit::record::{Direction, Record};
 use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, Promise, SOON, Sweep, run_over};
+use polyclave_protocol_lab::testkit::record::{Direction, Record};
 
 fn config(parties: usize, threshold: usize, inversion: Inversion) -> ShamirConfig {
     let structure = Structure::new(parties, threshold).expect("it is valid");

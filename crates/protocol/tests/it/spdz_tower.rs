@@ -13,11 +13,12 @@ use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
-use polyclave_protocol::testkit::conformance::{self, Run, check_circuit};
-use polyclave_protocol::testkit::faults::{LATE, run_over};
-use polyclave_protocol::testkit::record::{Direction as Way, Record};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::conformance::{self, Run, check_circuit};
+use polyclave_protocol_lab::testkit::faults::{LATE, run_over};
+use polyclave_protocol_lab::testkit::record::{Direction as Way, Record};
 
 use crate::cheat::{Act, Cheat};
 use crate::lookups::{config, inverse_table_of, table_of};
@@ -354,13 +355,19 @@ fn a_batch_hands_out_no_record_twice() {
 fn it_runs_among_2_to_16_parties_with_macs_of_64_bits() {
     let of = |parties| {
         let packing = Packing::of::<Gf2_64>(1).expect("the field has this packing");
-        SpdzConfig::<Gf2_64>::new(parties, LookupMethod::Tower, Preprocessing::InsecureDealer, packing)
+        SpdzConfig::<Gf2_64>::new(
+            parties,
+            LookupMethod::Tower,
+            Preprocessing::Dealt(&InsecureDealing),
+            packing,
+        )
     };
     assert!([2, 3, 16].into_iter().all(|parties| of(parties).is_ok()));
     assert!([1, 17].into_iter().all(|parties| matches!(of(parties), Err(Error::Misuse(_)))));
     let packing = Packing::of::<Gf2_40>(1).expect("the field has this packing");
     assert!(
-        SpdzConfig::<Gf2_40>::new(2, LookupMethod::Tower, Preprocessing::InsecureDealer, packing).is_err()
+        SpdzConfig::<Gf2_40>::new(2, LookupMethod::Tower, Preprocessing::Dealt(&InsecureDealing), packing)
+            .is_err()
     );
 }
 

@@ -7,10 +7,10 @@ use polyclave_field::{Gf2_64, Gf256, MacField};
 use polyclave_protocol::authenticated::{Element, Inverses};
 use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::testkit::faults::{LATE, SOON, run_over};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::tinyot::{Bits, Kappa, Key, Source, TinyOt};
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, SOON, run_over};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper, Tampering};
 
 const TRIPLES: usize = 500;
 const BITS: usize = 9;

@@ -11,8 +11,8 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig, Session};
 use polyclave_protocol::session::{HandshakeParameters, Stream, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Spdz};
-use polyclave_protocol::testkit::insecure_dealer::{InsecureDealer, mac_key};
 use polyclave_protocol::{Error, Party, PartySet, Result as Outcome, coins};
+use polyclave_protocol_lab::dealers::insecure_dealer::{InsecureDealer, mac_key};
 
 use super::Row;
 use crate::reproduce::measure::{Taken, evaluations_under};

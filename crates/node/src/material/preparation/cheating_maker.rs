@@ -18,8 +18,8 @@ use polyclave_protocol::service::{Carried, Element, ServiceConfig, Stored};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, Spdz, SpdzConfig};
 use polyclave_protocol::stock::{Kind, Stock};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{GuessGuard, Party, PartySet, Result};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
 use zeroize::Zeroizing;
 
 use super::tests::PROCESSORS;

@@ -10,9 +10,9 @@ use polyclave_field::{Gf2_64, MacField, Word};
 
 use super::*;
 use crate::authenticated::{Authenticated, Source};
+use crate::dealers::insecure_dealer::{InsecureDealer, mac_key};
 use crate::mesh::mesh_with_timeout;
 use crate::testkit::faults::{LATE, SOON, run_over};
-use crate::testkit::insecure_dealer::{InsecureDealer, mac_key};
 use crate::{EARLIER_CHECK, Party};
 
 type F = Gf2_64;
