@@ -58,7 +58,10 @@ fn a_circle_is_found_in_imports_of_every_form() {
     write("lib.rs", "mod a; mod b; mod c; mod d;");
     write("a.rs", "use crate::{Error, b::{c, d}};\n");
     write("b/deep.rs", "fn f() { crate::c::g() }\n");
-    write("c.rs", "#[cfg(test)]\nmod more;\nuse super::a::x;\n// use crate::d;\n#[cfg(test)]\nmod tests {\n    use crate::d;\n}\n");
+    write(
+        "c.rs",
+        "#[cfg(test)]\nmod more;\nuse super::a::x;\n// use crate::d;\n#[cfg(test)]\nmod tests {\n    use crate::d;\n}\n",
+    );
     write("d.rs", "use crate::a;\n");
     assert_eq!(circles(&imports(source.path())), [["a", "b", "c"]]);
     write("lib.rs", "mod a; mod b; mod c; mod d;\npub use d::{inner};");

@@ -37,7 +37,10 @@ fn the_shipped_program_holds_no_insecure_dealer_and_no_node_that_cheats() {
     let (shipped, laboratory) = (features("polyclave-cli"), features("polyclave-lab"));
     for feature in FORBIDDEN {
         assert!(!shipped.iter().any(|on| on.starts_with(feature)), "polyclave is built with {feature}");
-        assert!(laboratory.iter().any(|on| on.starts_with(feature)), "polyclave-lab is not built with {feature}");
+        assert!(
+            laboratory.iter().any(|on| on.starts_with(feature)),
+            "polyclave-lab is not built with {feature}"
+        );
     }
     // Only tests damage stores.
     for built in [shipped, laboratory] {

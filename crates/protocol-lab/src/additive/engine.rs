@@ -249,11 +249,5 @@ impl Session for Additive {
         Ok(Some(Unverified::new(cells)))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
+    polyclave_protocol::counted_session!(self => self.phase, self.tally);
 }

@@ -183,16 +183,6 @@ impl Session for Garbled {
         self.put_in(ports, inputs, registers, net)
     }
 
-    fn input(
-        &mut self,
-        port: &CompiledPort,
-        input: &Input<'_, Shared>,
-        registers: &mut Registers,
-        net: &mut dyn Net,
-    ) -> Result<()> {
-        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
-    }
-
     fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
         registers.linear(maps, &self.side);
     }
@@ -230,11 +220,5 @@ impl Session for Garbled {
         Ok(self.reveal(shared, to, net)?.map(Unverified::new))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
+    polyclave_protocol::counted_session!(self => self.phase, self.tally);
 }

@@ -39,25 +39,12 @@ fn sessions(config: &GarbledConfig, net: &mut dyn Net) -> Result<(Setup, AgreedS
 struct Heard<'a>(&'a mut dyn Net, &'a Mutex<Vec<Vec<u8>>>);
 
 impl Net for Heard<'_> {
-    fn me(&self) -> Party {
-        self.0.me()
-    }
-    fn parties(&self) -> usize {
-        self.0.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.0.send(to, message)
-    }
+    polyclave_protocol::forward_net!(self => self.0; me, parties, send, exchange, fork);
+
     fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
         self.0.recv(from, into)?;
         self.1.lock().push(into.to_vec());
         Ok(())
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        self.0.exchange(out, into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.0.fork()
     }
 }
 

@@ -263,11 +263,5 @@ impl Session for Lut {
         Ok(self.reveal(shared, to, net)?.map(Unverified::new))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
+    polyclave_protocol::counted_session!(self => self.phase, self.tally);
 }

@@ -3,7 +3,7 @@
 //! Everything except [`Net::exchange`] goes to the network below as it is. Forks of it are forks of the network below.
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol::{Error, Result};
 
 /// A network with exchanges of its own.
 pub struct Exchanging<N, E> {
@@ -43,31 +43,9 @@ impl<N: Net, E> Net for Exchanging<N, E>
 where
     E: FnMut(&mut dyn Net, &[&[u8]], &mut [&mut [u8]]) -> Result<()> + Send,
 {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn members(&self) -> PartySet {
-        self.net.members()
-    }
-
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, send, recv, fork);
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         (self.exchange)(&mut self.net, out, into)
-    }
-
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }

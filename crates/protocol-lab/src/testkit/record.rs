@@ -84,17 +84,7 @@ impl Transcript {
 }
 
 impl<N: Net> Net for Record<N> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn members(&self) -> PartySet {
-        self.net.members()
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, lost);
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         self.net.send(to, message)?;
@@ -137,10 +127,6 @@ impl<N: Net> Net for Record<N> {
             self.transcript.push(Direction::Received, peer, into[peer.index()]);
         }
         Ok(gathered)
-    }
-
-    fn lost(&self) -> PartySet {
-        self.net.lost()
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {

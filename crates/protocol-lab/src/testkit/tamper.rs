@@ -167,17 +167,7 @@ impl Fault {
 }
 
 impl<N: Net> Net for Tamper<N> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn members(&self) -> PartySet {
-        self.net.members()
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, recv, lost);
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         match self.next(to, message) {
@@ -189,10 +179,6 @@ impl<N: Net> Net for Tamper<N> {
             Delivery::Replaced(other) => self.net.send(to, &other),
             Delivery::Never => Ok(()),
         }
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
     }
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
@@ -225,10 +211,6 @@ impl<N: Net> Net for Tamper<N> {
         let rest: Vec<&[u8]> =
             out.iter().zip(&replaced).map(|(message, other)| other.as_deref().unwrap_or(message)).collect();
         self.net.gather(&rest, into, patience, enough)
-    }
-
-    fn lost(&self) -> PartySet {
-        self.net.lost()
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {

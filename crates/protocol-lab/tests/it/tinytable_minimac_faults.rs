@@ -8,7 +8,7 @@ use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Session};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
+use polyclave_protocol::{EARLIER_CHECK, Error, Party, Result};
 use polyclave_protocol_lab::testkit::faults::{Promise, QUICK_FAULTS, Sweep, run_over};
 use polyclave_protocol_lab::testkit::tamper::Fault;
 
@@ -39,25 +39,7 @@ struct Liar {
 }
 
 impl Net for Liar {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn members(&self) -> PartySet {
-        self.net.members()
-    }
-
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, send, recv, fork);
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         let peer = 1 - self.me().index();
@@ -71,10 +53,6 @@ impl Net for Liar {
         self.net.exchange(&all, into)?;
         flip(into[peer]);
         Ok(())
-    }
-
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }
 

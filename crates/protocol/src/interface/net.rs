@@ -119,3 +119,72 @@ pub trait Net: Send {
     /// An independent stream to the same parties, for another thread. Every party must fork in the same order.
     fn fork(&mut self) -> Result<Box<dyn Net>>;
 }
+
+/// Methods of [`Net`] that a network passes on to the one below as they are, for its implementation: `forward_net!(self => self.net; me,
+/// parties, members, send, recv)`. Those that are not named are written out, or are the trait's.
+#[macro_export]
+macro_rules! forward_net {
+    ($this:ident => $below:expr; $($method:ident),+) => {
+        $($crate::forward_net!(@$method $this, $below);)+
+    };
+    (@me $this:ident, $below:expr) => {
+        fn me(&$this) -> $crate::Party {
+            $crate::net::Net::me(&$below)
+        }
+    };
+    (@parties $this:ident, $below:expr) => {
+        fn parties(&$this) -> usize {
+            $crate::net::Net::parties(&$below)
+        }
+    };
+    (@members $this:ident, $below:expr) => {
+        fn members(&$this) -> $crate::PartySet {
+            $crate::net::Net::members(&$below)
+        }
+    };
+    (@send $this:ident, $below:expr) => {
+        fn send(&mut $this, to: $crate::Party, message: &[u8]) -> $crate::Result<()> {
+            $crate::net::Net::send(&mut $below, to, message)
+        }
+    };
+    (@recv $this:ident, $below:expr) => {
+        fn recv(&mut $this, from: $crate::Party, into: &mut [u8]) -> $crate::Result<()> {
+            $crate::net::Net::recv(&mut $below, from, into)
+        }
+    };
+    (@exchange $this:ident, $below:expr) => {
+        fn exchange(&mut $this, out: &[&[u8]], into: &mut [&mut [u8]]) -> $crate::Result<()> {
+            $crate::net::Net::exchange(&mut $below, out, into)
+        }
+    };
+    (@gather $this:ident, $below:expr) => {
+        fn gather(
+            &mut $this,
+            out: &[&[u8]],
+            into: &mut [&mut [u8]],
+            patience: $crate::net::Patience,
+            enough: &mut dyn FnMut($crate::PartySet, &[&mut [u8]]) -> bool,
+        ) -> $crate::Result<$crate::net::Gathered> {
+            $crate::net::Net::gather(&mut $below, out, into, patience, enough)
+        }
+    };
+    (@lost $this:ident, $below:expr) => {
+        fn lost(&$this) -> $crate::PartySet {
+            $crate::net::Net::lost(&$below)
+        }
+    };
+    (@fork $this:ident, $below:expr) => {
+        fn fork(&mut $this) -> $crate::Result<Box<dyn $crate::net::Net>> {
+            $crate::net::Net::fork(&mut $below)
+        }
+    };
+}
+
+/// So that networks can wrap what `fork` returns, and what they are lent.
+impl<N: Net + ?Sized> Net for Box<N> {
+    forward_net!(self => **self; me, parties, members, send, recv, exchange, gather, lost, fork);
+}
+
+impl<N: Net + ?Sized> Net for &mut N {
+    forward_net!(self => **self; me, parties, members, send, recv, exchange, gather, lost, fork);
+}

@@ -130,7 +130,7 @@ pub trait Session: Maps + Send {
         batch: &mut Self::Batch,
     ) -> Result<Self::Registers>;
 
-    /// Fills the slots of all input ports.
+    /// Fills the slots of all input ports. A protocol implements this method or [`Session::input`]: each is made of the other.
     fn inputs(
         &mut self,
         ports: &[CompiledPort],
@@ -148,7 +148,9 @@ pub trait Session: Maps + Send {
         input: &Input<'_, Self::Shared>,
         registers: &mut Self::Registers,
         net: &mut dyn Net,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.inputs(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
+    }
 
     /// Applies linear maps, in order. Never communicates.
     fn linear(&mut self, maps: &[Linear], registers: &mut Self::Registers);
@@ -212,4 +214,18 @@ pub fn check_cells(port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<(
         cells.bits(),
         cells.lanes()
     )))
+}
+
+/// [`Session::enter`] and [`Session::tally`] of a protocol that keeps the phase and the counts in these fields.
+#[macro_export]
+macro_rules! counted_session {
+    ($this:ident => $phase:expr, $tally:expr) => {
+        fn enter(&mut $this, phase: $crate::tally::Phase) {
+            $phase = phase;
+        }
+
+        fn tally(&$this) -> $crate::tally::Tally {
+            $tally
+        }
+    };
 }

@@ -61,7 +61,7 @@ use crate::interface::protocol::{
     Adversary, Faults, Input, Owner, ProtocolConfig, Session, SharedValue, check_cells,
 };
 use crate::interface::session::{HandshakeParameters, Stream};
-use crate::interface::tally::{Cost, Phase, Tally};
+use crate::interface::tally::Cost;
 use crate::{Error, PartySet, Result};
 use arithmetic::Arithmetic;
 use demand::Demand;
@@ -340,13 +340,7 @@ impl<S: AdversaryModel> Session for Shamir<S> {
         }))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.arithmetic.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.arithmetic.tally
-    }
+    crate::counted_session!(self => self.arithmetic.phase, self.arithmetic.tally);
 
     fn faults(&self) -> Faults {
         S::faults(&self.arithmetic)

@@ -57,7 +57,7 @@ use crate::interface::net::Net;
 use crate::interface::protocol::{Input, Owner, Session, check_cells};
 use crate::interface::release::Checked;
 use crate::interface::session::Stream;
-use crate::interface::tally::{Cost, Phase, Tally};
+use crate::interface::tally::Cost;
 use crate::pool::Pool;
 use crate::{Error, Result};
 use arithmetic::Arithmetic;
@@ -325,11 +325,5 @@ impl<F: MacField> Session for Spdz<F> {
         Ok(cells.map(Checked::new))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.arithmetic.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.arithmetic.tally
-    }
+    crate::counted_session!(self => self.arithmetic.phase, self.arithmetic.tally);
 }

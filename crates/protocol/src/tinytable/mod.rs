@@ -205,16 +205,6 @@ impl<R: Worth> Session for TinyTable<R> {
         self.put_in(ports, inputs, registers, net)
     }
 
-    fn input(
-        &mut self,
-        port: &CompiledPort,
-        input: &Input<'_, Shared>,
-        registers: &mut Registers,
-        net: &mut dyn Net,
-    ) -> Result<()> {
-        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
-    }
-
     fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
         registers.linear(maps, &self.maps, true);
     }
@@ -274,13 +264,7 @@ impl<R: Worth> Session for TinyTable<R> {
         Ok(cells.map(R::of))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
+    crate::counted_session!(self => self.phase, self.tally);
 }
 
 #[cfg(test)]

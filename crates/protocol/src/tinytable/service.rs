@@ -276,16 +276,6 @@ impl Session for Served {
         self.tables.inputs(ports, inputs, registers, net)
     }
 
-    fn input(
-        &mut self,
-        port: &CompiledPort,
-        input: &Input<'_, Shared>,
-        registers: &mut Registers,
-        net: &mut dyn Net,
-    ) -> Result<()> {
-        self.tables.input(port, input, registers, net)
-    }
-
     fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
         self.tables.linear(maps, registers);
     }

@@ -156,21 +156,8 @@ pub struct Habitual {
 }
 
 impl Net for Habitual {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        self.net.exchange(out, into)
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, send, recv, exchange, fork);
+
     fn gather(
         &mut self,
         out: &[&[u8]],
@@ -203,9 +190,6 @@ impl Net for Habitual {
         }
         let out: Vec<&[u8]> = out.iter().map(Vec::as_slice).collect();
         self.net.gather(&out, into, patience, enough)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }
 

@@ -160,24 +160,7 @@ fn sent(net: &mut dyn Net, circuit: &Circuit, lanes: usize) -> u64 {
 struct Forwarded<'a>(&'a mut dyn Net);
 
 impl Net for Forwarded<'_> {
-    fn me(&self) -> Party {
-        self.0.me()
-    }
-    fn parties(&self) -> usize {
-        self.0.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.0.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.0.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        self.0.exchange(out, into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.0.fork()
-    }
+    polyclave_protocol::forward_net!(self => self.0; me, parties, send, recv, exchange, fork);
 }
 
 const LANES: usize = 4096;
@@ -301,18 +284,8 @@ struct SpareBit {
 }
 
 impl Net for SpareBit {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, send, recv, fork);
+
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         self.exchanges += 1;
         if self.me() != Party(0) || self.exchanges - 1 != self.at.0 {
@@ -322,9 +295,6 @@ impl Net for SpareBit {
         assert_eq!(message.len(), self.at.1);
         message[self.at.1 - 1] ^= 0x80;
         self.net.exchange(&[&[], &message], into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }
 

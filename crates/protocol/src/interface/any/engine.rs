@@ -1,5 +1,7 @@
 //! Handles to a protocol and to a session of it, for evaluating circuits.
 
+use std::convert::identity;
+
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 
 use super::values::{AnyBatch, AnyRegisters, AnyReleased, AnySetup, AnyShared};
@@ -9,8 +11,8 @@ use crate::interface::session::{HandshakeParameters, Stream};
 use crate::interface::tally::{Cost, Phase, Tally};
 use crate::{PartySet, Result};
 
-/// A protocol with its parameters.
-pub struct AnyProtocolConfig(Box<dyn ErasedConfig>);
+/// A protocol with its parameters: a handle to what implements [`ProtocolConfig`].
+pub struct AnyProtocolConfig(Box<dyn ProtocolConfig<Setup = AnySetup, Session = AnySession> + Send>);
 
 impl AnyProtocolConfig {
     /// A handle to a protocol.
@@ -18,7 +20,8 @@ impl AnyProtocolConfig {
     where
         S: ProtocolConfig<Setup: 'static, Session: Erasable> + Send + 'static,
     {
-        AnyProtocolConfig(Box::new(config))
+        let handle: fn(S::Session) -> AnySession = |session| Handle(Box::new(session));
+        AnyProtocolConfig(Box::new(Erased { config, handle }))
     }
 }
 
@@ -33,95 +36,69 @@ pub trait Erasable: Session<Shared: 'static, Registers: 'static, Batch: 'static>
 
 impl<P: Session<Shared: 'static, Registers: 'static, Batch: 'static> + 'static> Erasable for P {}
 
-pub(super) trait ErasedConfig: Send + Sync {
-    fn name(&self) -> &'static str;
-    fn parties(&self) -> usize;
-    fn adversary(&self) -> Adversary;
-    fn promise(&self) -> String;
-    fn verifies(&self) -> bool;
-    fn needs_dealer(&self) -> bool;
-    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters;
-    fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup>;
-    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnySession>;
+/// A protocol whose set-ups and sessions are handles.
+pub(super) struct Erased<S: ProtocolConfig, D: ?Sized> {
+    pub(super) config: S,
+    /// Hides the type of a session.
+    pub(super) handle: fn(S::Session) -> Handle<D>,
 }
 
-impl<S: ProtocolConfig<Setup: 'static, Session: Erasable> + Send> ErasedConfig for S {
-    fn name(&self) -> &'static str {
-        ProtocolConfig::name(self)
-    }
+/// [`ProtocolConfig`] with handles, by what is at `$inner`: `$of` is applied to a set-up that is given, `$made` to one that is made, and `$joined`
+/// to a session.
+macro_rules! protocol_config {
+    ($this:ident => $inner:expr; $session:ty; $of:expr, $made:expr, $joined:expr) => {
+        type Setup = AnySetup;
+        type Session = $session;
 
-    fn parties(&self) -> usize {
-        ProtocolConfig::parties(self)
-    }
+        fn name(&$this) -> &'static str {
+            $inner.name()
+        }
 
-    fn adversary(&self) -> Adversary {
-        ProtocolConfig::adversary(self)
-    }
+        fn parties(&$this) -> usize {
+            $inner.parties()
+        }
 
-    fn promise(&self) -> String {
-        ProtocolConfig::promise(self)
-    }
+        fn adversary(&$this) -> Adversary {
+            $inner.adversary()
+        }
 
-    fn verifies(&self) -> bool {
-        ProtocolConfig::verifies(self)
-    }
+        fn promise(&$this) -> String {
+            $inner.promise()
+        }
 
-    fn needs_dealer(&self) -> bool {
-        ProtocolConfig::needs_dealer(self)
-    }
+        fn verifies(&$this) -> bool {
+            $inner.verifies()
+        }
 
-    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
-        ProtocolConfig::handshake(self, parameters)
-    }
+        fn needs_dealer(&$this) -> bool {
+            $inner.needs_dealer()
+        }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {
-        ProtocolConfig::set_up(self, net).map(AnySetup::new)
-    }
+        fn handshake(&$this, parameters: HandshakeParameters) -> HandshakeParameters {
+            $inner.handshake(parameters)
+        }
 
-    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnySession> {
-        Ok(Handle(Box::new(ProtocolConfig::join(self, setup.of(), stream, serving)?)))
-    }
+        fn set_up(&$this, net: &mut dyn Net) -> Result<AnySetup> {
+            $inner.set_up(net).map($made)
+        }
+
+        fn join(&$this, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<$session> {
+            $inner.join($of(setup), stream, serving).map($joined)
+        }
+    };
+}
+pub(super) use protocol_config;
+
+impl<S, D> ProtocolConfig for Erased<S, D>
+where
+    S: ProtocolConfig<Setup: 'static>,
+    D: ErasedSession + ?Sized,
+{
+    protocol_config!(self => self.config; Handle<D>; AnySetup::of, AnySetup::new, self.handle);
 }
 
 impl ProtocolConfig for AnyProtocolConfig {
-    type Setup = AnySetup;
-    type Session = AnySession;
-
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn parties(&self) -> usize {
-        self.0.parties()
-    }
-
-    fn adversary(&self) -> Adversary {
-        self.0.adversary()
-    }
-
-    fn promise(&self) -> String {
-        self.0.promise()
-    }
-
-    fn verifies(&self) -> bool {
-        self.0.verifies()
-    }
-
-    fn needs_dealer(&self) -> bool {
-        self.0.needs_dealer()
-    }
-
-    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
-        self.0.handshake(parameters)
-    }
-
-    fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {
-        self.0.set_up(net)
-    }
-
-    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnySession> {
-        self.0.join(setup, stream, serving)
-    }
+    protocol_config!(self => self.0; AnySession; identity, identity, identity);
 }
 
 /// [`Session`] with handles in place of types. See there for what the methods do.
@@ -317,16 +294,6 @@ impl<D: ErasedSession + ?Sized> Session for Handle<D> {
         net: &mut dyn Net,
     ) -> Result<()> {
         self.0.erased_inputs(ports, inputs, registers, net)
-    }
-
-    fn input(
-        &mut self,
-        port: &CompiledPort,
-        input: &Input<'_, AnyShared>,
-        registers: &mut AnyRegisters,
-        net: &mut dyn Net,
-    ) -> Result<()> {
-        self.0.erased_inputs(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
     }
 
     fn linear(&mut self, maps: &[Linear], registers: &mut AnyRegisters) {

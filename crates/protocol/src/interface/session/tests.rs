@@ -232,26 +232,10 @@ fn those_who_serve_agree_without_the_others() {
 fn differing_serving_sets_are_named() {
     struct Believes(Mesh, PartySet);
     impl Net for Believes {
-        fn me(&self) -> Party {
-            self.0.me()
-        }
-        fn parties(&self) -> usize {
-            self.0.parties()
-        }
+        crate::forward_net!(self => self.0; me, parties, send, recv, exchange, fork);
+
         fn members(&self) -> PartySet {
             self.1
-        }
-        fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-            self.0.send(to, message)
-        }
-        fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-            self.0.recv(from, into)
-        }
-        fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-            self.0.exchange(out, into)
-        }
-        fn fork(&mut self) -> Result<Box<dyn Net>> {
-            self.0.fork()
         }
     }
     let (three, four) = (PartySet::all(3), PartySet::all(4));
