@@ -92,7 +92,8 @@ fn imports(source: &Path) -> Imports {
     imports
 }
 
-/// Modules inside others that the crate's root names, too, so that `crate::net` may be a part of the module `interface`.
+/// Modules inside others that the crate's root names, too, so that `crate::net` may be a part of the module
+/// `interface`.
 fn reexported(root: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut moved = BTreeMap::new();
     for line in root.lines() {

@@ -1,4 +1,5 @@
-//! What this crate adds to the catalog: its protocols, and a dealer's material for those of `polyclave-protocol` that can have it.
+//! What this crate adds to the catalog: its protocols, and a dealer's material for those of
+//! `polyclave-protocol` that can have it.
 
 use std::sync::LazyLock;
 
@@ -15,7 +16,8 @@ use polyclave_protocol::tinytable::{self, Macs, Preprocessing, TinyTableConfig, 
 use crate::dealers::{InsecureDealing, NAME};
 use crate::{additive, garbled, lut};
 
-/// From now on the protocols of this crate can be chosen in this process, and `insecure_dealer` as preprocessing of others.
+/// From now on the protocols of this crate can be chosen in this process, and `insecure_dealer` as
+/// preprocessing of others.
 pub fn add_to_catalog() {
     catalog::add(DEALT.iter());
     catalog::add([
@@ -28,7 +30,8 @@ pub fn add_to_catalog() {
     ]);
 }
 
-/// From now on the toy protocol can be chosen in this process. It protects nothing, and nodes can serve with it.
+/// From now on the toy protocol can be chosen in this process. It protects nothing, and nodes can serve with
+/// it.
 pub fn add_toy() {
     catalog::add_unlisted(&additive::DESCRIPTOR);
 }

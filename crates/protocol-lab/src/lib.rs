@@ -1,4 +1,5 @@
-//! Protocols for the laboratory and for tests: those that no node serves, insecure dealers, and networks that cheat.
+//! Protocols for the laboratory and for tests: those that no node serves, insecure dealers, and networks that
+//! cheat.
 //!
 //! | module | what |
 //! |---|---|
@@ -9,8 +10,8 @@
 //! | [`dealers`] | dealers that every party could impersonate: to measure the online phase alone |
 //! | [`testkit`] | networks that cheat, record or stand in for the other party; one conformance suite for every protocol |
 //!
-//! [`add_to_catalog`] makes the protocols and the dealers available to everything that chooses protocols by name. No program that is shipped may
-//! contain this crate.
+//! [`add_to_catalog`] makes the protocols and the dealers available to everything that chooses protocols by
+//! name. No program that is shipped may contain this crate.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! The list of all protocols. A new protocol is a folder with a [`Descriptor`], and one line here. Those that no node serves with are in the
-//! crate `polyclave-protocol-lab`, which adds them ([`add`]).
+//! The list of all protocols. A new protocol is a folder with a [`Descriptor`], and one line here. Those that
+//! no node serves with are in the crate `polyclave-protocol-lab`, which adds them ([`add`]).
 
 use parking_lot::RwLock;
 
@@ -28,7 +28,8 @@ static OWN: &[&Descriptor] = &[
 /// What another crate has added: whether it is listed, and the protocol.
 static ADDED: RwLock<Vec<(bool, &'static Descriptor)>> = RwLock::new(Vec::new());
 
-/// From now on these protocols are in the catalog of this process, after the others. One that has the name of another takes its place.
+/// From now on these protocols are in the catalog of this process, after the others. One that has the name of
+/// another takes its place.
 pub fn add(protocols: impl IntoIterator<Item = &'static Descriptor>) {
     add_as(true, protocols);
 }

@@ -1,5 +1,6 @@
-//! What is shipped does not contain: insecure dealers, toy protocols, nodes that cheat. Cargo adds up the features of all that it builds at once, so
-//! what counts is the program built alone, and each package is searched. `crates/lab/tests/it/shipped.rs` shows that the search finds all of it.
+//! What is shipped does not contain: insecure dealers, toy protocols, nodes that cheat. Cargo adds up the
+//! features of all that it builds at once, so what counts is the program built alone, and each package is
+//! searched. `crates/lab/tests/it/shipped.rs` shows that the search finds all of it.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,8 @@ use std::process::Command;
 
 use crate::common::Place;
 
-/// Code for tests and the laboratory: insecure dealers and toy protocols, nodes that cheat. Each is a package with any feature, or with this one.
+/// Code for tests and the laboratory: insecure dealers and toy protocols, nodes that cheat. Each is a package
+/// with any feature, or with this one.
 const FORBIDDEN: [&str; 2] = ["polyclave-protocol-lab ", "polyclave-node cheats"];
 
 /// Each package that a program is built of, with a feature of it that is on.

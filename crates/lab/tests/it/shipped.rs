@@ -1,4 +1,5 @@
-//! The search before packaging (`scripts/check-shipped`) finds all that it searches for, in the program that has all of it: the laboratory.
+//! The search before packaging (`scripts/check-shipped`) finds all that it searches for, in the program that
+//! has all of it: the laboratory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! A dealer of scrambled tables and of commitments to them: **either party could compute both parties' tables, masks and keys**.
 //!
-//! F_MiniMac^pre of Damgard et al. 2016, figure 9, with the tables of figure 3: what [`crate::dealers::insecure_tables`] deals, and each party's
-//! table string as [`crate::minimac::insecure_minimac`] commits it. One MiniMac key for each stream of a session.
+//! F_MiniMac^pre of Damgard et al. 2016, figure 9, with the tables of figure 3: what
+//! [`crate::dealers::insecure_tables`] deals, and each party's table string as
+//! [`crate::minimac::insecure_minimac`] commits it. One MiniMac key for each stream of a session.
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::pool::Pool;

@@ -52,7 +52,8 @@ pub struct CommittedTables {
     in_use: Vec<InUse>,
 }
 
-/// Commitments to the table strings of both parties, in their order, by the number of the batch, until it is begun.
+/// Commitments to the table strings of both parties, in their order, by the number of the batch, until it is
+/// begun.
 pub(crate) type Strings = Arc<Mutex<BTreeMap<u64, [Committed; 2]>>>;
 
 /// Bits of the table string that one lookup has.

@@ -1,4 +1,5 @@
-//! Dealers that **every party could impersonate**: all of them hold the dealer's seed. For tests, and to measure the online phase alone.
+//! Dealers that **every party could impersonate**: all of them hold the dealer's seed. For tests, and to
+//! measure the online phase alone.
 
 pub mod insecure_dealer;
 pub mod insecure_dealer_bits;

@@ -16,9 +16,9 @@
 //! | `wire.rs` | cells in as few bits as hold them | |
 //! | `config.rs` | the protocols; what is kept are transfers | |
 //!
-//! **Adversary**: passive, one of the two; the channels are private and authentic. `op.rs` and `sp.rs` have the argument for their messages,
-//! `one_of_many.rs` that for transfers. A party that runs modified code is outside of this model: it can make wrong outputs, and can
-//! extract the key.
+//! **Adversary**: passive, one of the two; the channels are private and authentic. `op.rs` and `sp.rs` have
+//! the argument for their messages, `one_of_many.rs` that for transfers. A party that runs modified code is
+//! outside of this model: it can make wrong outputs, and can extract the key.
 //!
 //! **Assumptions**: those of the transfers (`ot/`), and of [`polyclave_kernels::aes_hash`] under a key of its own for each direction of each
 //! stream: after q hashes an attacker needs about 2^128 / q evaluations of AES, or q about 2^64. A lookup takes N hashes by SP-LUT, and

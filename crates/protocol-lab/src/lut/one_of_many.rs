@@ -8,12 +8,14 @@
 //! code words, of which the receiver has one. In that paper Delta is multiplied bit by bit with a word of a code of 256 bits, and what
 //! hides the other messages is the distance of two words, 128 bits. Here it is multiplied with s in the field.
 //!
-//! **Security.** The receiver's view of another message is a hash of t + (i - s) Delta, where i - s is a public number other than zero.
-//! Delta is uniform in 128 bits ([`Shape`](super::Shape)), so every product is, and two messages of a transfer are hashed at different
-//! blocks. This is the situation of `random.rs` with a multiple of Delta in the place of Delta. The bound of [`AesHash`] counts how often
-//! some block is the input of two evaluations of AES, which is as likely for a multiple as for Delta itself: q counts all hashes, N for a
-//! transfer and as many more as messages are longer than a block. That the bound carries over is our own reading of it. The sender learns
-//! nothing of s, because correlated transfers tell it nothing of choices.
+//! **Security.** The receiver's view of another message is a hash of t + (i - s) Delta, where i - s is a
+//! public number other than zero. Delta is uniform in 128 bits ([`Shape`](polyclave_protocol::ot::Shape)), so
+//! every product is, and two messages of a transfer are hashed at different blocks. This is the situation of
+//! `random.rs` with a multiple of Delta in the place of Delta. The bound of [`AesHash`] counts how often some
+//! block is the input of two evaluations of AES, which is as likely for a multiple as for Delta itself: q
+//! counts all hashes, N for a transfer and as many more as messages are longer than a block. That the bound
+//! carries over is our own reading of it. The sender learns nothing of s, because correlated transfers tell
+//! it nothing of choices.
 //!
 //! Each direction has a hash key of its own, bound to the session, and no tweak comes twice under it: numbers run on over all transfers of
 //! an object. The N messages of a transfer share their tweaks, as the two messages do in `random.rs`.

@@ -1,4 +1,5 @@
-//! Tests of the laboratory's protocols, and of all protocols of the catalog, in one binary: it is linked once.
+//! Tests of the laboratory's protocols, and of all protocols of the catalog, in one binary: it is linked
+//! once.
 
 // What several of them share.
 mod committed;

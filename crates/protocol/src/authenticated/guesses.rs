@@ -14,11 +14,13 @@
 //! together no more than a few times.) So a machine that is killed in the middle of a check costs next to nothing, and a machine that
 //! does this all the time is noticed.
 //!
-//! **How many comparisons can fail.** All streams and workers of a node compare one after the other, and none after one has failed
-//! ([`GuessGuard`](crate::GuessGuard)). So until the operators order a refresh b is 1 at most, however many streams there are. In a refresh one process
-//! works, on one stream, and each round that fails adds 1. Checks of the whole key (`authenticated/check.rs`) tell at most that one guess at all that is
-//! left of it was wrong. In one process only the first of them counts that looks wrong ([`crate::retirement`]), so W workers give W such
-//! guesses before the quarantine has reached them all. [`online_bound_log2`] is the probability that one of them is right.
+//! **How many comparisons can fail.** All streams and workers of a node compare one after the other, and none
+//! after one has failed ([`GuessGuard`](crate::GuessGuard)). So until the operators order a refresh b is 1 at
+//! most, however many streams there are. In a refresh one process works, on one stream, and each round that
+//! fails adds 1. Checks of the whole key (`authenticated/check.rs`) tell at most that one guess at all that
+//! is left of it was wrong. In one process only the first of them counts that looks wrong
+//! ([`crate::retirement`]), so W workers give W such guesses before the quarantine has reached them all.
+//! [`online_bound_log2`] is the probability that one of them is right.
 //!
 //! **Silence in a check of leaky products** (`tinyot/coset_check.rs`) tells nothing of the key. But the peer may have guessed bits of material in
 //! vain, and can try again. A batch in which it guesses is one of which it knows a mask, afterwards and undetected, with 2^-kappa, plus

@@ -1,10 +1,13 @@
-//! Authenticated additive sharing: what the protocols with MACs have in common, whichever of them makes the material or computes with it.
+//! Authenticated additive sharing: what the protocols with MACs have in common, whichever of them makes the
+//! material or computes with it.
 //!
-//! The parties share a MAC key alpha. A shared value x comes with shares of alpha x ([`Authenticated`]). Values are opened
-//! ([`Openings`]), and a check finds wrong openings before anything is released ([`check`]). [`Source`] is how material comes.
+//! The parties share a MAC key alpha. A shared value x comes with shares of alpha x ([`Authenticated`]).
+//! Values are opened ([`Openings`]), and a check finds wrong openings before anything is released
+//! (`check.rs`). [`Source`] is how material comes.
 //!
-//! [`spdz`](crate::spdz) computes with such shares, [`mascot`](crate::mascot) and [`tinyot`](crate::tinyot) make material of them, and
-//! [`tinytable`](crate::tinytable) exchanges values with clients by them. This folder imports none of the four.
+//! [`spdz`](crate::spdz) computes with such shares, [`mascot`](crate::mascot) and [`tinyot`](crate::tinyot)
+//! make material of them, and [`tinytable`](crate::tinytable) exchanges values with clients by them. This
+//! folder imports none of the four.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! What every protocol implements and every caller uses: the network, sessions, and what nodes need to serve. Nothing here imports a
-//! protocol.
+//! What every protocol implements and every caller uses: the network, sessions, and what nodes need to serve.
+//! Nothing here imports a protocol.
 //!
 //! | module | what |
 //! |---|---|

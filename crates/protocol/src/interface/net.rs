@@ -120,8 +120,9 @@ pub trait Net: Send {
     fn fork(&mut self) -> Result<Box<dyn Net>>;
 }
 
-/// Methods of [`Net`] that a network passes on to the one below as they are, for its implementation: `forward_net!(self => self.net; me,
-/// parties, members, send, recv)`. Those that are not named are written out, or are the trait's.
+/// Methods of [`Net`] that a network passes on to the one below as they are, for its implementation:
+/// `forward_net!(self => self.net; me, parties, members, send, recv)`. Those that are not named are written
+/// out, or are the trait's.
 #[macro_export]
 macro_rules! forward_net {
     ($this:ident => $below:expr; $($method:ident),+) => {

@@ -130,7 +130,8 @@ pub trait Session: Maps + Send {
         batch: &mut Self::Batch,
     ) -> Result<Self::Registers>;
 
-    /// Fills the slots of all input ports. A protocol implements this method or [`Session::input`]: each is made of the other.
+    /// Fills the slots of all input ports. A protocol implements this method or [`Session::input`]: each is
+    /// made of the other.
     fn inputs(
         &mut self,
         ports: &[CompiledPort],
@@ -216,7 +217,8 @@ pub fn check_cells(port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<(
     )))
 }
 
-/// [`Session::enter`] and [`Session::tally`] of a protocol that keeps the phase and the counts in these fields.
+/// [`Session::enter`] and [`Session::tally`] of a protocol that keeps the phase and the counts in these
+/// fields.
 #[macro_export]
 macro_rules! counted_session {
     ($this:ident => $phase:expr, $tally:expr) => {

@@ -64,9 +64,10 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
     /// Reads a stored setup of party `me`. Bytes that do not fit are an error, never a panic.
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Self::Setup>;
 
-    /// Makes the part of the common secrets that is not stored, all nodes together. Nodes ask for it before they carry values over and,
-    /// under protocols that abort ([`Adversary::Abort`](crate::interface::protocol::Adversary::Abort)), whenever one of them has started. Sessions are joined with the result
-    /// until the next start.
+    /// Makes the part of the common secrets that is not stored, all nodes together. Nodes ask for it before
+    /// they carry values over and, under protocols that abort
+    /// ([`Adversary::Abort`](crate::interface::protocol::Adversary::Abort)), whenever one of them has
+    /// started. Sessions are joined with the result until the next start.
     fn renew(&self, _setup: &Self::Setup, _net: &mut dyn Net) -> Result<Self::Setup> {
         Err(nothing(self, "made afresh"))
     }

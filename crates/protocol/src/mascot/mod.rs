@@ -21,12 +21,14 @@
 //! field of 2^k elements. A cheater that guesses bits and is right learns something, and triples still stay uniform except with
 //! probability 2^-kappa; kappa = 40 for k = 40 and 42, and 64 for 64 and 128. Over Q attempts the loss is Q 2^-k.
 //!
-//! **A failed check** of any kind can tell a cheater about one bit of the key. So the key is given up ([`MacKey::retire`]), and nothing
-//! more is made. The error says what was checked, but not where the fault was. A batch is checked as a whole, so when it fails does not
-//! depend on where the error is. If errors can depend on bits of a share of the key, the holder of the share does the check, and no
-//! cheater knows before it whether a guess was right (`cope.rs`, and the check of transfers under the key, [`crate::ot`]). So a peer that
-//! falls silent has learnt nothing of the key, and the key is kept. The exception is a peer that leaves such a check without an answer
-//! once it could know the coins: then the key is given up in this process, and that is counted ([`crate::authenticated::Guesses`]).
+//! **A failed check** of any kind can tell a cheater about one bit of the key. So the key is given up
+//! ([`MacKey::retire`]), and nothing more is made. The error says what was checked, but not where the fault
+//! was. A batch is checked as a whole, so when it fails does not depend on where the error is. If errors can
+//! depend on bits of a share of the key, the holder of the share does the check, and no cheater knows before
+//! it whether a guess was right (`cope.rs`, and the check of transfers under the key, [`crate::ot`]). So a
+//! peer that falls silent has learnt nothing of the key, and the key is kept. The exception is a peer that
+//! leaves such a check without an answer once it could know the coins: then the key is given up in this
+//! process, and that is counted ([`crate::authenticated::Guesses`]).
 //!
 //! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits. They take some twenty megabytes for every peer, which are kept
 //! for the next batch, and the result.
@@ -83,8 +85,8 @@ pub struct Mascot<F: MacField> {
 
 impl<F: MacField> Mascot<F> {
     /// Everything that is needed once. `label` names the session and is used once
-    /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1 to 8, trades computation for
-    /// communication ([`crate::ot`]), and is the same at all parties. Nine rounds.
+    /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1 to 8, trades computation
+    /// for communication ([`crate::ot`]), and is the same at all parties. Nine rounds.
     pub fn set_up(label: &[u8], key: &MacKey<F>, expansion: usize, net: &mut dyn Net) -> Result<Self> {
         if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), PartySet::all(key.parties()))
         {

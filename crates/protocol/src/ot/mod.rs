@@ -177,7 +177,8 @@ pub(crate) fn forked_seed(label: &[u8], seed: &[u8; 16]) -> [u8; 16] {
 
 impl Pairs {
     /// Base transfers with every member, trees and their checks. `label` names the session and is used once
-    /// ([`Stream::label`](crate::interface::session::Stream::label)); of `delta` the lowest [`Shape::columns`] bits count. Two rounds.
+    /// ([`Stream::label`](crate::interface::session::Stream::label)); of `delta` the lowest
+    /// [`Shape::columns`] bits count. Two rounds.
     pub fn set_up(label: &[u8], delta: u128, shape: Shape, net: &mut dyn Net) -> Result<Pairs> {
         Self::set_up_under(label, delta, shape, &Retirement::default(), net)
     }

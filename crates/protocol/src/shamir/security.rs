@@ -1,6 +1,7 @@
-//! What differs between Shamir sharing against parties that only look on ([`super::passive`]) and against parties that cheat
-//! ([`super::active`]): everything that is sent, for elements of GF(2^128) by
-//! [`ElementArithmetic`](crate::interface::elements::ElementArithmetic). All else, which ciphers, lookups and inversions are made of, is the same.
+//! What differs between Shamir sharing against parties that only look on ([`super::passive`]) and against
+//! parties that cheat ([`super::active`]): everything that is sent, for elements of GF(2^128) by
+//! [`ElementArithmetic`](crate::interface::elements::ElementArithmetic). All else, which ciphers, lookups and
+//! inversions are made of, is the same.
 
 use polyclave_cipher::{Cells, Compiled, Matrix};
 

@@ -1,4 +1,5 @@
-//! Shamir sharing for long-lived nodes: `storage.rs` and `client.rs` under the names of [`crate::interface::service`].
+//! Shamir sharing for long-lived nodes: `storage.rs` and `client.rs` under the names of
+//! [`crate::interface::service`].
 
 use std::sync::Arc;
 

@@ -29,8 +29,8 @@ pub enum Preprocessing<F: MacField> {
     Dealt(&'static dyn Dealer<F>),
 }
 
-/// What deals all parties their material, from a seed that all of them know. The laboratory has one, for tests and to measure the online phase
-/// alone.
+/// What deals all parties their material, from a seed that all of them know. The laboratory has one, for
+/// tests and to measure the online phase alone.
 pub trait Dealer<F: MacField>: Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;

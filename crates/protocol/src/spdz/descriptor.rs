@@ -133,7 +133,8 @@ impl Material for FromTransfers {
     }
 }
 
-/// The protocol that looks up tables by this method, with the values that were chosen for its options, and with this material.
+/// The protocol that looks up tables by this method, with the values that were chosen for its options, and
+/// with this material.
 pub fn with_material(
     method: LookupMethod,
     chosen: &Parameters,

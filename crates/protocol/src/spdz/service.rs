@@ -1,5 +1,6 @@
-//! Authenticated sharing for long-lived nodes: `elements.rs`, `client.rs` and `storage.rs` under the names of [`crate::interface::service`]. MACs are
-//! in GF(2^64), because elements of GF(2^128) have coordinates over it.
+//! Authenticated sharing for long-lived nodes: `elements.rs`, `client.rs` and `storage.rs` under the names of
+//! [`crate::interface::service`]. MACs are in GF(2^64), because elements of GF(2^128) have coordinates over
+//! it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Material that is made in one session and used in another, under the same MAC key, from a node's stock ([`crate::interface::stock`]).
+//! Material that is made in one session and used in another, under the same MAC key, from a node's stock
+//! ([`crate::interface::stock`]).
 //!
 //! What goes into the stock has been checked: the parts of a run are written down after the check of everything that was opened for them.
 //! What comes out of it is authenticated under the MAC key. So a party whose stock is damaged, or that takes other items than the rest,

@@ -64,7 +64,8 @@ pub struct Openings {
 }
 
 impl Openings {
-    /// None yet. `label` names the stream and is used once ([`Stream::label`](crate::interface::session::Stream::label)).
+    /// None yet. `label` names the stream and is used once
+    /// ([`Stream::label`](crate::interface::session::Stream::label)).
     pub fn new(label: &[u8], me: Party) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 hash of tags");
         let mut key = [0; 16];

@@ -128,7 +128,8 @@ pub struct Made {
     pub records: Shares,
     /// The planes of gates.
     pub planes: Shares,
-    /// The number of the batch at what commits to its tables ([`Commitments`](super::Commitments)); 0 without.
+    /// The number of the batch at what commits to its tables ([`Commitments`](super::Commitments)); 0
+    /// without.
     pub number: u64,
     /// Bytes of those commitments.
     pub committed_bytes: usize,

@@ -1,4 +1,5 @@
-//! Where openings are verified by something besides MACs: commitments to the tables as a whole. The laboratory has them.
+//! Where openings are verified by something besides MACs: commitments to the tables as a whole. The
+//! laboratory has them.
 
 use std::ops::Range;
 
@@ -17,7 +18,8 @@ pub trait Commitments: Send {
     /// Before tables of a batch are used. From here on a check uses its commitments up.
     fn begin(&mut self, batch: &Batch) -> Result<()>;
 
-    /// Notes what was opened of the tables at these places. The bank still holds the masked inputs. `theirs` is what the peer sent.
+    /// Notes what was opened of the tables at these places. The bank still holds the masked inputs. `theirs`
+    /// is what the peer sent.
     fn note(
         &mut self,
         lookups: &[Lookup],

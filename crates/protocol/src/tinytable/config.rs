@@ -13,7 +13,8 @@ use crate::interface::session::{HandshakeParameters, Stream};
 use crate::tinyot::{Kappa, Key, TinyOt};
 use crate::{Error, Party, PartySet, Result};
 
-/// What deals both parties their tables, from a seed that both know. The laboratory has one, to measure what follows.
+/// What deals both parties their tables, from a seed that both know. The laboratory has one, to measure what
+/// follows.
 pub trait TableDealer: Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;

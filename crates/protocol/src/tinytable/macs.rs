@@ -24,7 +24,8 @@ pub enum Macs {
     Lookup64,
     /// By tags under a key of 64 bits.
     Linear64,
-    /// By [`Commitments`](super::Commitments) to the tables as a whole, and tags on the masks of inputs and outputs. From a dealer only.
+    /// By [`Commitments`](super::Commitments) to the tables as a whole, and tags on the masks of inputs and
+    /// outputs. From a dealer only.
     Minimac,
 }
 

@@ -7,9 +7,10 @@
 //! alpha when the nodes are set up and whenever these are renewed (`mascot/bit_triples.rs`), so a cheater cannot use one alpha here and
 //! another there.
 //!
-//! **Adversary**: active, static, one of the two; secure with abort, error 2^-64 for each check. Two checks cover what is opened, that of
-//! tags (`tinyot/opening.rs`) and that of MACs (`authenticated/check.rs`). A value passes from one side to the other, to a client or to a disk only
-//! after the check of everything that it depends on, and one failure retires the common key of both.
+//! **Adversary**: active, static, one of the two; secure with abort, error 2^-64 for each check. Two checks
+//! cover what is opened, that of tags (`tinyot/opening.rs`) and that of MACs (`authenticated/check.rs`). A
+//! value passes from one side to the other, to a client or to a disk only after the check of everything that
+//! it depends on, and one failure retires the common key of both.
 //!
 //! **Material.** The stock fits every circuit (`stocked.rs`). The nodes make tables from it when a request names its circuit. The tables
 //! are bound to that circuit's digest, its lanes and the session's stream ([`Batch`]), are used once, and are never written to a disk.

@@ -43,8 +43,8 @@ pub(super) struct Erased<S: ProtocolConfig, D: ?Sized> {
     pub(super) handle: fn(S::Session) -> Handle<D>,
 }
 
-/// [`ProtocolConfig`] with handles, by what is at `$inner`: `$of` is applied to a set-up that is given, `$made` to one that is made, and `$joined`
-/// to a session.
+/// [`ProtocolConfig`] with handles, by what is at `$inner`: `$of` is applied to a set-up that is given,
+/// `$made` to one that is made, and `$joined` to a session.
 macro_rules! protocol_config {
     ($this:ident => $inner:expr; $session:ty; $of:expr, $made:expr, $joined:expr) => {
         type Setup = AnySetup;
