@@ -115,3 +115,35 @@ fn with_name(options: &'static [Choice], summary: &'static str) -> &'static [Cho
 fn tables<R: Worth>(macs: Macs) -> Result<AnyProtocolConfig> {
     Ok(AnyProtocolConfig::new(TinyTableConfig::<R>::new(macs, Preprocessing::Dealt(&InsecureDealing))?))
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_protocol::protocol::ProtocolConfig;
+
+    use super::*;
+
+    #[test]
+    fn what_is_added_is_listed_once_behind_the_others_or_in_their_place() {
+        let names = || catalog::all().into_iter().map(|protocol| protocol.name).collect::<Vec<_>>();
+        let before = names();
+        add_to_catalog();
+        add_to_catalog();
+        add_toy();
+        let after = names();
+        assert!(after.starts_with(&before), "{after:?}");
+        assert_eq!(after.iter().filter(|name| **name == "op-lut").count(), 1);
+        assert!(!after.contains(&"additive") && catalog::find("additive").is_some());
+    }
+
+    #[test]
+    fn a_dealer_is_one_more_preprocessing_and_never_the_default() {
+        add_to_catalog();
+        for own in DEALT.iter() {
+            let protocol = catalog::find(own.name).expect("it is listed");
+            let config =
+                |chosen: &[(&str, &str)]| protocol.config(None, None, chosen).expect("it can be made");
+            assert!(config(&[("preprocessing", NAME)]).needs_dealer(), "{}", own.name);
+            assert!(!config(&[]).needs_dealer(), "{}", own.name);
+        }
+    }
+}
