@@ -27,7 +27,7 @@
 //! While a failure or a silence is not written down, the node does not use its MAC key ([`Material::refuse_uncounted`]).
 
 use polyclave_api::{Reason, Refusal};
-use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
+use polyclave_protocol::authenticated::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party};
 use polyclave_store::{Quarantine, Store, StoreError};
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::stock::Levels;
 use polyclave_store::{Quarantine, Store};
 

@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 use polyclave_cipher::{Cipher, Port};
 use polyclave_protocol::among::{Among, in_network, in_network_of};
 use polyclave_protocol::any::{AnyServiceSession, AnySetup, AnyShared};
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::handover::{Fault, Handover, Leaving, Sessions, Shape, Side};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
-use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::{Error, Party};
 use polyclave_store::{MovedKey, StoreError};
 

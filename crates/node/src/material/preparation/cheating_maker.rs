@@ -12,14 +12,15 @@ use polyclave_client::{Client, Padding};
 use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
 use polyclave_field::Gf2_64;
 use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::{Carried, Element, ServiceConfig, Stored};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
-use polyclave_protocol::spdz::{Guesses, LookupMethod, Packing, Preprocessing, Setup, Spdz, SpdzConfig};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, Spdz, SpdzConfig};
 use polyclave_protocol::stock::{Kind, Stock};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{GuessGuard, Party, PartySet, Result};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
 use zeroize::Zeroizing;
 
 use super::cheating_workers::Trap;
