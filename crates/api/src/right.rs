@@ -44,6 +44,26 @@ pub enum Right {
 }
 
 impl Right {
+    /// All rights.
+    pub const ALL: [Right; 16] = [
+        Right::Generate,
+        Right::Import,
+        Right::List,
+        Right::Delete,
+        Right::Encrypt,
+        Right::Decrypt,
+        Right::Mac,
+        Right::Wrap,
+        Right::Unwrap,
+        Right::Derive,
+        Right::Random,
+        Right::Kdf,
+        Right::Configure,
+        Right::Rewrap,
+        Right::Tokenize,
+        Right::Observe,
+    ];
+
     /// Whether it is a right to something with a key, or with keys of some names.
     pub fn is_about_keys(self) -> bool {
         !matches!(self, Right::Random | Right::Observe)

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{CHUNK, Operation, Step, Use};
+use polyclave_api::{CHUNK, Mode, Operation, Step, Use};
 
 use crate::aead::{AeadDecryption, AeadEncryption};
 use crate::client::Client;
@@ -34,7 +34,7 @@ impl Client {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        if !(12..=16).contains(&how.tag_bytes) {
+        if !Mode::Gcm.takes_tag(how.tag_bytes) {
             return Err(Error::Misuse(format!("gcm has tags of 12 to 16 bytes, not {}", how.tag_bytes)));
         }
         let (nonce, additional) = (how.nonce.map(<[u8]>::to_vec), how.additional.to_vec());

@@ -47,7 +47,6 @@ pub use cheat::Cheat;
 use cheat::{Conduct, Partners};
 #[cfg(not(feature = "cheats"))]
 use honest::{Conduct, Partners};
-pub use keys::make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;
 pub use operator::certificates::{CertificateEnd, Holder};
 pub use operator::{admin, audit, balance};

@@ -14,7 +14,7 @@
 //!   together; label, context and length are the caller's.
 //!
 //! Whoever can have the base key encrypt chosen blocks, or for `CmacCounter` compute codes, in another way knows what is derived from it
-//! (`api/src/pairs.rs`).
+//! (`api/src/modes/pairs.rs`).
 
 use std::collections::HashSet;
 

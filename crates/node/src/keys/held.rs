@@ -13,7 +13,6 @@ use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
 use crate::keys::key::Shares;
 use crate::keys::names::{Names, Taken};
-use crate::local::ALL_RIGHTS;
 
 /// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key at least.
 const MOST_PAGE: usize = 2 * CHUNK;
@@ -310,7 +309,7 @@ impl Keys {
             let others = [Right::List, Right::Delete, Right::Configure, Right::Rewrap];
             right.usage().is_some() || others.contains(right)
         };
-        if !ALL_RIGHTS.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
+        if !Right::ALL.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
             rules.allow(client, &Asked::of(Right::List, key))?;
         }
         // The current version must be readable; of the others those are shown that are.

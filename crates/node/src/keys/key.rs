@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclave_api::{KeyInfo, Mode, NewKey, Usage};
+use polyclave_api::{KeyInfo, NewKey};
 
 use crate::Result;
 use polyclave_protocol::Error;
@@ -37,7 +37,6 @@ impl ExpandedKey {
     pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceSession) -> Result<Self> {
         let name = &info.properties.name;
         let stored = |part: &str| stored(name, shares, part);
-        let made_for = |mode| info.properties.modes.contains(&mode);
         let subkey = |part: &str| protocol.restore(stored(part)?);
         Ok(ExpandedKey {
             round_keys: protocol.restore(stored(ROUND_KEYS)?)?,
@@ -45,11 +44,11 @@ impl ExpandedKey {
                 1 => None,
                 _ => Some(protocol.restore(stored(SECOND)?)?),
             },
-            subkeys: match needs_subkeys(&info.properties) {
+            subkeys: match info.properties.needs_subkeys() {
                 true => Some((subkey(SUBKEYS[0])?, subkey(SUBKEYS[1])?)),
                 false => None,
             },
-            hash_key: match made_for(Mode::Gcm) {
+            hash_key: match info.properties.needs_hash_key() {
                 true => Some(GhashKey::restore(protocol, stored(HASH_KEY)?)?),
                 false => None,
             },
@@ -93,18 +92,11 @@ pub(crate) fn shares_for(key: &NewKey) -> Vec<&'static str> {
         (key.wrappable, RAW),
         (true, ROUND_KEYS),
         (key.parts() > 1, SECOND),
-        (needs_subkeys(key), SUBKEYS[0]),
-        (needs_subkeys(key), SUBKEYS[1]),
-        (key.modes.contains(&Mode::Gcm), HASH_KEY),
+        (key.needs_subkeys(), SUBKEYS[0]),
+        (key.needs_subkeys(), SUBKEYS[1]),
+        (key.needs_hash_key(), HASH_KEY),
     ];
     parts.into_iter().filter_map(|(is_there, part)| is_there.then_some(part)).collect()
-}
-
-/// Whether a key has subkeys of CMAC.
-pub(crate) fn needs_subkeys(key: &NewKey) -> bool {
-    let computes_codes = |usage: &Usage| matches!(usage, Usage::Derive | Usage::Kdf);
-    let needs = |mode: &Mode| matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Siv);
-    key.modes.iter().any(needs) || key.usage.iter().any(computes_codes)
 }
 
 fn stored<'s>(name: &str, shares: &'s Shares, part: &str) -> Result<&'s Zeroizing<Vec<u8>>> {

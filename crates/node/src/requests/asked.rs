@@ -17,11 +17,8 @@
 //! Two operations are not in the table. To wrap: nodes have no say about a key that has left. To decrypt in ctr or with `envelope`: this lets a
 //! client make ciphertexts, too, but neither mode promises that this takes the right to encrypt.
 
-use polyclave_api::{Mode, NewKey, Operation, Rewrapped, Right, Use};
+use polyclave_api::{Choice, Mode, NewKey, Operation, Rewrapped, Right, Use};
 use polyclave_config::{Asked, Demand};
-
-use crate::computation::modes::needs;
-use crate::local::ALL_RIGHTS;
 
 /// Everything that the rules have to allow for an operation. The first is the operation's own right, for its main key.
 ///
@@ -73,33 +70,12 @@ pub(crate) fn asked(operation: &Operation) -> Vec<Asked> {
 }
 
 fn to_use(key: &str, how: &Use) -> Vec<Asked> {
-    let (mode, right) = needs(how);
-    let (owner, amounts_to) = match how {
-        Use::EnvelopeWrite(envelope) | Use::EnvelopeOpen { envelope, .. } => {
-            (Some(envelope.owner.clone()), None)
-        }
-        Use::GcmEncrypt { nonce: Some(_), .. } | Use::CcmEncrypt { nonce: Some(_), .. } => {
-            (None, Some(Right::Decrypt))
-        }
-        Use::Seal
-        | Use::Open { .. }
-        | Use::GcmEncrypt { nonce: None, .. }
-        | Use::GcmDecrypt { .. }
-        | Use::CtrEncrypt
-        | Use::CtrDecrypt { .. }
-        | Use::CbcEncrypt { .. }
-        | Use::CbcDecrypt
-        | Use::EcbEncrypt { .. }
-        | Use::EcbDecrypt { .. }
-        | Use::Cmac { .. }
-        | Use::SealBound { .. }
-        | Use::OpenBound { .. }
-        | Use::CcmEncrypt { nonce: None, .. }
-        | Use::CcmDecrypt { .. }
-        | Use::SivEncrypt { .. }
-        | Use::SivDecrypt { .. }
-        | Use::Tokenize { .. } => (None, None),
+    let (mode, right) = how.needs();
+    let owner = match how {
+        Use::EnvelopeWrite(envelope) | Use::EnvelopeOpen { envelope, .. } => Some(envelope.owner.clone()),
+        _ => None,
     };
+    let amounts_to = (how.chosen() == Choice::Nonce).then_some(Right::Decrypt);
     let mode = Some(mode);
     let own = Asked { mode, owner, ..Asked::of(right, key) };
     let bound = amounts_to.map(|right| Asked { mode, ..Asked::bound(right, key) });
@@ -112,9 +88,8 @@ fn rights_to_copy(key: &str, new: &NewKey) -> Vec<Asked> {
     let mut asked = vec![Asked::of(Right::Generate, &new.name)];
     let is_for = |right: Right| right.usage().is_some_and(|usage| new.usage.contains(&usage));
     // A client that encrypts under nonces of its own can decrypt.
-    let decrypts =
-        |mode: Mode| new.caller_nonces && is_for(Right::Encrypt) && matches!(mode, Mode::Gcm | Mode::Ccm);
-    for right in ALL_RIGHTS {
+    let decrypts = |mode: Mode| new.caller_nonces && is_for(Right::Encrypt) && mode.choice() == Choice::Nonce;
+    for right in Right::ALL {
         let always = |mode| Asked { mode, demand: Demand::Always, ..Asked::of(right, key) };
         match right {
             Right::Encrypt | Right::Decrypt | Right::Mac | Right::Tokenize => {

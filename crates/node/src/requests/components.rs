@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use polyclave_api::{
     COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MOST_COMPONENTS, NewKey, Parity, Reason,
-    Refusal, Right, component_name, key_of_component, why_no_zeros,
+    Refusal, Right, check_new_key, component_name, key_of_component, why_no_zeros,
 };
 use polyclave_cipher::{Cipher, modes, parity};
 use polyclave_config::Asked;
 use polyclave_store::{KeyState, StoredKey};
 
 use crate::clients::rules::Client;
-use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
 use crate::operator::clock::now;
 use crate::requests::plan::refuse_unchecked;

@@ -12,14 +12,14 @@
 //! T is keystream under a nonce that the nodes draw, and used for nothing else. So S + T is uniform to a client that does not know the
 //! message, and t nodes learn nothing: they see the old ciphertext, and shares.
 
-use polyclave_api::{MOST_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
+use polyclave_api::{self as api, MOST_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
 use polyclave_cipher::{catalog, key_wrap};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
-use super::gcm::{BLOCK, LEAST_TAG, absorb, begins_so, counters, cover, hash_key, lengths, padded};
+use super::gcm::{BLOCK, absorb, begins_so, counters, cover, hash_key, lengths, padded};
 use super::nonce::PLAIN;
 use super::sealed::{Bound, nonce as nonce_of_chunk};
 use super::{Answer, Mode, StepError, misplaced, refuse_long_additional, unauthentic};
@@ -74,7 +74,7 @@ impl Rewrap {
         let ciphertext = match what {
             Rewrapped::Gcm { nonce, additional, ciphertext, tag } => {
                 refuse_long_additional(additional.len())?;
-                if nonce.len() != PLAIN || !(LEAST_TAG..=BLOCK).contains(&tag.len()) {
+                if nonce.len() != PLAIN || !api::Mode::Gcm.takes_tag(tag.len()) {
                     return Err(malformed(
                         "messages with nonces of 12 bytes and tags of 12 to 16 are rewrapped",
                     ));

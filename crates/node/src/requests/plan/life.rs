@@ -1,10 +1,9 @@
 //! Changes in the life of a key that is there.
 
-use polyclave_api::{Refusal, Usage, VersionState};
+use polyclave_api::{Refusal, Usage, VersionState, check_description};
 
 use super::refusals::key_refusal;
 use super::{Draft, Task};
-use crate::keys::make::check_description;
 use crate::keys::states::refuse_return;
 use crate::requests::conversation::Description;
 use crate::requests::service::Service;

@@ -2,7 +2,7 @@
 
 use polyclave_api::key_block::KeyBlock;
 use polyclave_api::{
-    Derivation, KeyCheck, KeyVersion, NewKey, Parity, Refusal, Right, SealedImport, Wrapping,
+    Derivation, KeyCheck, KeyVersion, NewKey, Parity, Refusal, Right, SealedImport, Wrapping, check_new_key,
     key_of_component,
 };
 use polyclave_cipher::{Cipher, key_wrap};
@@ -14,7 +14,6 @@ use super::refusals::{
 use super::{Draft, Task, UnwrappedBlock};
 use crate::computation::key_circuits::padding;
 use crate::error::of_store;
-use crate::keys::make::check_new_key;
 use crate::keys::unwrap::unauthentic;
 use crate::keys::{derive, key_block, key_copy};
 use crate::operator::clock::now;

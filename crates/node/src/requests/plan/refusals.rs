@@ -95,7 +95,7 @@ pub(super) fn refuse_two_keys(new: &NewKey) -> Result<(), Refusal> {
 
 /// Refuses `envelope` under a protocol whose outputs are not checked.
 pub(in crate::requests) fn refuse_unchecked(service: &Service, modes: &[api::Mode]) -> Result<(), Refusal> {
-    if !modes.contains(&api::Mode::Envelope) || service.config.verifies() {
+    if !modes.iter().any(|mode| mode.needs_checked_outputs()) || service.config.verifies() {
         return Ok(());
     }
     let checked: Vec<&str> = catalog::serving()

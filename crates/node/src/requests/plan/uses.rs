@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use polyclave_api::{
-    self as api, BlockHeader, Derivation, KeyInfo, KeyVersion, NewKey, Refusal, Rewrapped, Right, Use,
-    Wrapping, why_apart,
+    self as api, BlockHeader, Choice, Derivation, KeyInfo, KeyVersion, NewKey, Refusal, Rewrapped, Right,
+    Use, Wrapping, why_apart,
 };
 use polyclave_store::StoredKey;
 
@@ -18,14 +18,14 @@ use crate::computation::modes::kdf::Kdf;
 use crate::computation::modes::key_block::WrapBlock;
 use crate::computation::modes::rewrap::Rewrap;
 use crate::computation::modes::wrap::Wrap;
-use crate::computation::modes::{envelope, machine, needs};
+use crate::computation::modes::{envelope, machine};
 use crate::keys::key_block;
 use crate::requests::service::Service;
 
 impl Draft<'_> {
     pub(super) fn use_key(&self, key: &str, id: Option<&[u8; 16]>, how: &Use) -> Result<Task, Refusal> {
         let (service, client) = (self.service, self.client);
-        let (wanted, right) = needs(how);
+        let (wanted, right) = how.needs();
         let (info, stored) = service.keys.for_use(key, id)?;
         if !info.properties.modes.contains(&wanted) {
             let modes: Vec<String> = info.properties.modes.iter().map(api::Mode::to_string).collect();
@@ -167,13 +167,7 @@ fn refuse_to_rewrap(
 
 /// Refuses a nonce of a client under a key that does not take one.
 fn refuse_chosen_nonce(info: &KeyInfo, how: &Use) -> Result<(), Refusal> {
-    let is_chosen = matches!(
-        how,
-        Use::GcmEncrypt { nonce: Some(_), .. }
-            | Use::CcmEncrypt { nonce: Some(_), .. }
-            | Use::CbcEncrypt { initial: Some(_), .. }
-    );
-    if !is_chosen || info.properties.caller_nonces {
+    if how.chosen() == Choice::Nothing || info.properties.caller_nonces {
         return Ok(());
     }
     let name = &info.properties.name;

@@ -20,7 +20,7 @@
 //!
 //! A key that wraps, unwraps or derives should have no mode: with one, a client is warned of what the mode undoes.
 //!
-//! A key for SIV has no other mode: it is two keys, and a node refuses more (`keys/make.rs`).
+//! A key for SIV has no other mode: it is two keys, and a node refuses more ([`super::new_key`]).
 //!
 //! * A round of FF1 is a CBC-MAC, of which a client gets up to the whole last block. Whoever has E_K of any block computes the rounds, and
 //!   inverts every token. The other way round, whoever knows two of these blocks, R and R', makes a second code of CMAC from one: the codes of
@@ -31,7 +31,7 @@
 //! * CTR with CBC, because a client that may decrypt may do so in both.
 //! * CBC with ECB, except that the right to encrypt in ECB confirms guesses of CBC's blocks.
 
-use super::{Mode, Usage};
+use crate::{Mode, Usage};
 
 /// Why no key is made for these modes together; `None` if it may be.
 pub fn why_apart(modes: &[Mode]) -> Option<String> {
