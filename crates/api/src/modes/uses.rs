@@ -23,7 +23,7 @@ impl Use {
             Use::CcmDecrypt { .. } => (Mode::Ccm, Right::Decrypt),
             Use::SivEncrypt { .. } => (Mode::Siv, Right::Encrypt),
             Use::SivDecrypt { .. } => (Mode::Siv, Right::Decrypt),
-            Use::Tokenize { .. } => (Mode::Ff1, Right::Tokenize),
+            Use::Tokenize(_) => (Mode::Ff1, Right::Tokenize),
         }
     }
 

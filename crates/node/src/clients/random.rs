@@ -11,17 +11,16 @@
 
 use std::time::Duration;
 
-use polyclave_api::{MOST_RANDOM, Operation, Reason, Refusal, Reply};
+use polyclave_api::{Describe, MOST_RANDOM, Reason, Refusal, Reply, operations};
 use polyclave_protocol::session::random_bytes;
 
 use crate::clients::rules::Client;
 use crate::core::Core;
-use crate::requests::asked::asked;
 
 /// This node's part.
 pub(crate) fn draw(core: &Core, client: &Client, bytes: u32) -> Result<Reply, Refusal> {
     let _held = core.service.clients.request(&client.name)?;
-    let asked = asked(&Operation::Random { bytes });
+    let asked = operations::Random { bytes }.permissions();
     core.rules.charge(client, &asked, [1, 0])?;
     let count = bytes as usize;
     if count == 0 || count > MOST_RANDOM {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use polyclave_api::{self as api, KeyVersion, Operation, Reason, Refusal, Reply, Request, Use};
+use polyclave_api::{self as api, Detail, Operation, Reason, Refusal, Reply, Request, operations};
 use polyclave_config::check_name;
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
@@ -18,7 +18,6 @@ use crate::clients::together::Asking;
 use crate::core::Core;
 use crate::operator::audit::{BEGUN, Event};
 use crate::operator::report::report;
-use crate::requests::conversation::kind;
 use crate::requests::plan::ticket;
 use crate::threads::{IDLE_LOOK, POLL_INTERVAL};
 
@@ -141,10 +140,11 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
             return false;
         }
     };
-    let kind = kind(&request.operation);
-    let key = key_of(&request.operation).to_owned();
+    let kind = request.operation.describe().kind();
+    let Detail { key, text } = request.operation.describe().audit();
+    let key = key.to_owned();
     let mut detail = match behalf(&request.on_behalf_of) {
-        Ok(whom) => format!("{whom} {}", described(&request.operation)).trim().to_owned(),
+        Ok(whom) => format!("{whom} {text}").trim().to_owned(),
         Err(refusal) => {
             core.members.refuse(net, &refusal);
             return false;
@@ -156,7 +156,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
     let known = || core.material.sync();
     let begun = |detail: &str| core.logbook.admit(&Event { outcome: BEGUN, detail, ..event });
     let (blocks, result) = match &request.operation {
-        Operation::Random { bytes } => {
+        Operation::Random(operations::Random { bytes }) => {
             (0, tell(core, begun(&detail).and_then(|()| draw(core, client, *bytes)), net))
         }
         // Always answered, so that a client can learn why other requests are refused.
@@ -168,7 +168,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
             *watches = told.is_ok();
             (0, told)
         }
-        Operation::Show { key } => (
+        Operation::Show(operations::Show { key }) => (
             0,
             tell(
                 core,
@@ -178,7 +178,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
                 net,
             ),
         ),
-        Operation::List { after, version } => {
+        Operation::List(operations::List { after, version }) => {
             let listed = || core.service.keys.list(&core.rules, client, (after, *version));
             (0, tell(core, begun(&detail).and_then(|()| known()).and_then(|()| listed()), net))
         }
@@ -213,79 +213,6 @@ fn lost(e: Error) -> Refusal {
     Refusal::new(Reason::Unavailable, e.to_string())
 }
 
-fn key_of(operation: &Operation) -> &str {
-    match operation {
-        Operation::Status | Operation::Report | Operation::List { .. } | Operation::Random { .. } => "",
-        Operation::Generate(new) | Operation::Import(new) | Operation::ImportComponent { new, .. } => {
-            &new.name
-        }
-        Operation::ImportSealed(sealed) => &sealed.new.name,
-        Operation::Derive { new, .. }
-        | Operation::Copy { new, .. }
-        | Operation::Unwrap { new, .. }
-        | Operation::UnwrapBlock { new, .. } => &new.name,
-        Operation::Show { key }
-        | Operation::Delete { key, .. }
-        | Operation::Rotate { key }
-        | Operation::Retire { key, .. }
-        | Operation::Configure { key, .. }
-        | Operation::Describe { key, .. }
-        | Operation::Combine { key, .. }
-        | Operation::Use { key, .. }
-        | Operation::Rewrap { key, .. } => key,
-        Operation::Wrap { key, .. } | Operation::WrapBlock { key, .. } | Operation::Kdf { key, .. } => {
-            &key.name
-        }
-    }
-}
-
-/// What the audit log says of an operation besides its key: the other key of an operation on two, which component of a key it is about, what is
-/// changed, the file of an envelope, and how much randomness.
-fn described(operation: &Operation) -> String {
-    match operation {
-        Operation::Use { how: Use::EnvelopeWrite(envelope) | Use::EnvelopeOpen { envelope, .. }, .. } => {
-            let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex();
-            let (header, commitment) = (hash(&envelope.header), hex::encode(envelope.commitment));
-            // In an opening it is whatever the client says.
-            let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-            let owner = Some(&envelope.owner).filter(|owner| owner.chars().all(is_name));
-            let owner = owner.map_or("?", String::as_str);
-            format!("owner={owner} header=blake3:{header} commitment={commitment}")
-        }
-        // In which direction is what the client says.
-        Operation::Use { how: Use::Tokenize { values, inverse, .. }, .. } => {
-            format!("values={values} inverse={inverse}")
-        }
-        Operation::Random { bytes } => format!("bytes={bytes}"),
-        Operation::Derive { base, .. } => version_of("from", "id", base),
-        Operation::Kdf { key: KeyVersion { id: Some(id), .. }, .. } => format!("id={}", hex::encode(id)),
-        Operation::Rewrap { old, id: Some(id), .. } => format!("from={old} id={}", hex::encode(id)),
-        Operation::Rewrap { old, .. } => format!("from={old}"),
-        Operation::Copy { key, id, .. } => format!("of={key} id={}", hex::encode(id)),
-        Operation::ImportComponent { number, of, .. } => format!("component={number}/{of}"),
-        Operation::ImportSealed(sealed) => format!("sealed={}", hex::encode(sealed.nonce)),
-        Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
-            let under = version_of("under", "under_id", wrapping);
-            key.id.map_or(under.clone(), |id| format!("{under} id={}", hex::encode(id)))
-        }
-        Operation::Unwrap { unwrapping, .. } | Operation::UnwrapBlock { unwrapping, .. } => {
-            version_of("under", "under_id", unwrapping)
-        }
-        Operation::Delete { version: Some(version), .. } => format!("version={version}"),
-        Operation::Retire { version, state, .. } => format!("version={version} state={state}"),
-        Operation::Configure { least_version, deletable, withdraw_wrappable, withdraw_usage, .. } => {
-            let mut told = format!("least_version={least_version} deletable={deletable}");
-            if *withdraw_wrappable {
-                told += " withdrawn=wrappable";
-            }
-            withdraw_usage.iter().for_each(|usage| told += &format!(" withdrawn={usage}"));
-            told
-        }
-        Operation::Describe { id, .. } => format!("id={}", hex::encode(id)),
-        _ => String::new(),
-    }
-}
-
 /// For whom the client says that it asks, for the audit log. A name of users of the client, whatever it is, can be no other field of a line.
 fn behalf(whom: &str) -> Result<String, Refusal> {
     if whom.is_empty() {
@@ -293,10 +220,4 @@ fn behalf(whom: &str) -> Result<String, Refusal> {
     }
     check_name("user of a client", whom).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
     Ok(format!("for={whom}"))
-}
-
-/// A key, with the id of its version if the request names one.
-fn version_of(name: &str, id: &str, key: &KeyVersion) -> String {
-    let of_version = key.id.map_or(String::new(), |of| format!(" {id}={}", hex::encode(of)));
-    format!("{name}={}{of_version}", key.name)
 }

@@ -49,7 +49,7 @@ impl Asking<'_> {
             Err(refusal) => refusal,
             Ok(_held) => loop {
                 tries += 1;
-                let planned = self.hold_off_rotation(request.operation.only_uses(), until, net);
+                let planned = self.hold_off_rotation(request.operation.describe().only_uses(), until, net);
                 let planned = planned.and_then(|held_off| {
                     Ok((held_off, Plan::make(&core.service, client, request, (bytes, tries == 1))?))
                 });

@@ -20,7 +20,7 @@ mod sealed;
 mod siv;
 pub(crate) mod wrap;
 
-use polyclave_api::{self as api, MOST_ADDITIONAL_DATA, Reason, Refusal, Step, Use};
+use polyclave_api::{self as api, MOST_ADDITIONAL_DATA, Reason, Refusal, Step, Use, operations};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::Error;
 
@@ -107,7 +107,7 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
             Box::new(siv::Encrypt::new(additional, *bytes, *mask)?)
         }
         Use::SivDecrypt { additional, bytes, tag } => Box::new(siv::Decrypt::new(additional, *bytes, *tag)?),
-        Use::Tokenize { radix, length, tweaks, values, inverse } => {
+        Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse }) => {
             Box::new(ff1::Rounds::new((*radix, *length), tweaks, *values, *inverse)?)
         }
     })

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use polyclave_api::{
-    CHUNK, KEYS, KeyInfo, Lifetime, MOST_SESSION_KEYS, NewKey, Reason, Refusal, Reply, Right,
+    CHUNK, KEYS, KeyInfo, Lifetime, MOST_SESSION_KEYS, NewKey, Permission, Reason, Refusal, Reply, Right,
     key_of_component,
 };
-use polyclave_config::Asked;
 use polyclave_store::{KeyState, Store, StoreError, StoredKey, Which};
 
 use crate::clients::rules::{Client, Rules};
@@ -310,7 +309,7 @@ impl Keys {
             right.usage().is_some() || others.contains(right)
         };
         if !Right::ALL.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
-            rules.allow(client, &Asked::of(Right::List, key))?;
+            rules.allow(client, &Permission::of(Right::List, key))?;
         }
         // The current version must be readable; of the others those are shown that are.
         let current = self.any(key)?.0;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use polyclave_api::{
-    AuditEnd, CertificateDate, KeyBudget, KeyCount, KeyEnd, KeyInfo, KeysReport, MOST_REPORTED_CERTIFICATES,
-    MOST_REPORTED_KEYS, Refusal, Reply, Report, VersionState,
+    AuditEnd, CertificateDate, Describe, KeyBudget, KeyCount, KeyEnd, KeyInfo, KeysReport,
+    MOST_REPORTED_CERTIFICATES, MOST_REPORTED_KEYS, Refusal, Reply, Report, VersionState, operations,
 };
 use polyclave_store::Store;
 
@@ -16,7 +16,6 @@ use crate::core::Core;
 use crate::keys::states::state_at;
 use crate::operator::certificates::{self, CertificateEnd, Holder};
 use crate::operator::clock::now;
-use crate::requests::asked::asked;
 
 /// How long what takes long is kept.
 const KEEP: Duration = Duration::from_secs(5);
@@ -39,7 +38,7 @@ struct Slow {
 
 /// The report, for a client that has the right.
 pub(crate) fn report(core: &Core, client: &Client) -> Result<Reply, Refusal> {
-    let asked = asked(&polyclave_api::Operation::Report);
+    let asked = operations::Report.permissions();
     asked.iter().try_for_each(|asked| core.rules.allow(client, asked))?;
     let status = core.status();
     let slow = core.kept.get(core);

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use polyclave_api::{
-    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MOST_COMPONENTS, NewKey, Parity, Reason,
-    Refusal, Right, check_new_key, component_name, key_of_component, why_no_zeros,
+    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MOST_COMPONENTS, NewKey, Parity, Permission,
+    Reason, Refusal, Right, check_new_key, component_name, key_of_component, why_no_zeros,
 };
 use polyclave_cipher::{Cipher, modes, parity};
-use polyclave_config::Asked;
 use polyclave_store::{KeyState, StoredKey};
 
 use crate::clients::rules::Client;
@@ -51,16 +50,16 @@ fn giver(client: &Client) -> [u8; 32] {
 pub(super) fn asked_of_giver(
     service: &Service,
     client: &Client,
-    asked: Vec<Asked>,
-) -> Result<Vec<Asked>, Refusal> {
-    let [Asked { right: Right::Delete, key: name, .. }] = &asked[..] else { return Ok(asked) };
+    asked: Vec<Permission>,
+) -> Result<Vec<Permission>, Refusal> {
+    let [Permission { right: Right::Delete, key: name, .. }] = &asked[..] else { return Ok(asked) };
     let Some(key) = key_of_component(name) else { return Ok(asked) };
     let component = service.keys.component(name)?.and_then(|stored| stored.info.component.clone());
     let may_delete = service.rules.allow(client, &asked[0]).is_ok();
     if may_delete || component.is_none_or(|component| component.giver != giver(client)) {
         return Ok(asked);
     }
-    Ok(vec![Asked::of(Right::Import, key)])
+    Ok(vec![Permission::of(Right::Import, key)])
 }
 
 /// Plans to take a component.

@@ -12,8 +12,7 @@ mod versions;
 
 use std::sync::Arc;
 
-use polyclave_api::{self as api, KeyInfo, Operation, Origin, Reason, Refusal, Step};
-use polyclave_config::Asked;
+use polyclave_api::{KeyInfo, Origin, Permission, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Faults;
@@ -54,7 +53,7 @@ struct Serving<'a, 'c> {
     service: &'a Service,
     client: &'a Client,
     /// What it asks of the rules.
-    asked: Vec<Asked>,
+    asked: Vec<Permission>,
     context: &'a SessionContext,
     channel: &'a mut Channel<'c>,
     line: Line<'a>,
@@ -283,53 +282,5 @@ impl<'a> Serving<'a, '_> {
         let unknown =
             || StepError::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
         self.service.library.of(cipher, protocol).ok_or_else(unknown)
-    }
-}
-
-/// The kinds of operations, for logs and metrics.
-pub(crate) fn kind(operation: &Operation) -> &'static str {
-    use api::Use;
-    match operation {
-        Operation::Status => "status",
-        Operation::List { .. } => "list",
-        Operation::Show { .. } => "show",
-        Operation::Generate(_) => "generate",
-        Operation::Import(_) | Operation::ImportComponent { .. } | Operation::ImportSealed(_) => "import",
-        Operation::Combine { .. } => "combine",
-        Operation::Delete { .. } => "delete",
-        Operation::Derive { .. } => "derive",
-        Operation::Copy { .. } => "copy",
-        Operation::Rewrap { .. } => "rewrap",
-        Operation::Wrap { .. } | Operation::WrapBlock { .. } => "wrap",
-        Operation::Unwrap { .. } | Operation::UnwrapBlock { .. } => "unwrap",
-        Operation::Kdf { .. } => "kdf",
-        Operation::Rotate { .. } => "rotate",
-        Operation::Retire { .. } => "retire",
-        Operation::Configure { .. } => "configure",
-        Operation::Describe { .. } => "describe",
-        Operation::Random { .. } => "random",
-        Operation::Report => "report",
-        Operation::Use { how, .. } => match how {
-            Use::Seal
-            | Use::GcmEncrypt { .. }
-            | Use::CtrEncrypt
-            | Use::CbcEncrypt { .. }
-            | Use::EcbEncrypt { .. }
-            | Use::EnvelopeWrite(_)
-            | Use::SealBound { .. }
-            | Use::CcmEncrypt { .. }
-            | Use::SivEncrypt { .. } => "encrypt",
-            Use::Open { .. }
-            | Use::GcmDecrypt { .. }
-            | Use::CtrDecrypt { .. }
-            | Use::CbcDecrypt
-            | Use::EcbDecrypt { .. }
-            | Use::EnvelopeOpen { .. }
-            | Use::OpenBound { .. }
-            | Use::CcmDecrypt { .. }
-            | Use::SivDecrypt { .. } => "decrypt",
-            Use::Cmac { .. } => "mac",
-            Use::Tokenize { .. } => "tokenize",
-        },
     }
 }

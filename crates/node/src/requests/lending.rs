@@ -159,7 +159,7 @@ fn follow<'c>(
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Channel<'c>, NotBegun> {
-    let only_uses = plan.request.operation.only_uses();
+    let only_uses = plan.request.operation.describe().only_uses();
     let taken = || Refusal::new(Reason::Malformed, "a request with this id is under way");
     let waiting = service.pending.bring(plan.ticket, leader).ok_or_else(taken)?;
     loop {

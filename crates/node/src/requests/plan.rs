@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use polyclave_api::key_block::KeyBlock;
 use polyclave_api::{
-    self as api, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Usage, VersionState,
-    Wrapping,
+    self as api, Derivation, KeyInfo, NewKey, Operation, Permission, Reason, Refusal, Request, Usage,
+    VersionState, Wrapping, operations,
 };
 use polyclave_cipher::Cipher;
-use polyclave_config::Asked;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_store::StoredKey;
 
@@ -23,7 +22,6 @@ use crate::clients::rules::Client;
 use crate::computation::modes::Mode;
 use crate::error::refuse_damaged;
 use crate::keys::names::Taken;
-use crate::requests::asked::asked;
 use crate::requests::components::{self, Combination, GivenComponent};
 use crate::requests::conversation::Description;
 use crate::requests::pending::Ticket;
@@ -42,7 +40,7 @@ pub(crate) struct Plan {
     /// The client that asks.
     pub(super) client: String,
     /// What it asks of the rules.
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<Permission>,
     /// The approval that this node's rules want for it.
     pub(crate) approved: Option<Approved>,
     /// The name of the key that the request makes or deletes.
@@ -151,14 +149,14 @@ impl Plan {
             );
             return Err(Refusal::new(Reason::Malformed, told));
         }
-        let needs_all = !request.operation.only_uses();
+        let needs_all = !request.operation.describe().only_uses();
         let least = if needs_all { service.members.nodes } else { service.config.quorum() };
         if serving.len() < least {
             let told =
                 format!("the request names {} nodes to serve it, and needs at least {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));
         }
-        let asked = components::asked_of_giver(service, client, asked(&request.operation))?;
+        let asked = components::asked_of_giver(service, client, request.operation.describe().permissions())?;
         asked.iter().try_for_each(|asked| service.rules.allow(client, asked))?;
         let desk = service.approvals();
         let approved = desk.check(client, &request, &asked, serving.len() == service.members.nodes)?;
@@ -220,7 +218,7 @@ impl Plan {
 struct Draft<'a> {
     service: &'a Service,
     client: &'a Client,
-    asked: &'a [Asked],
+    asked: &'a [Permission],
     /// The name of the key that the request makes or changes.
     taken: Option<Taken>,
 }
@@ -228,44 +226,58 @@ struct Draft<'a> {
 impl Draft<'_> {
     fn task(&mut self, operation: &Operation) -> Result<Task, Refusal> {
         match operation {
-            Operation::Generate(new) => {
+            Operation::Generate(operations::Generate { new }) => {
                 let cipher = self.new_key(new)?;
                 Ok(Task::Generate { cipher, new: new.clone() })
             }
-            Operation::Import(new) => {
+            Operation::Import(operations::Import { new }) => {
                 let cipher = self.new_key(new)?;
                 Ok(Task::Import { cipher, new: new.clone() })
             }
-            Operation::ImportComponent { new, number, of, expected } => {
+            Operation::ImportComponent(operations::ImportComponent { new, number, of, expected }) => {
                 self.import_component((new, *number, *of), expected.as_ref())
             }
             Operation::ImportSealed(sealed) => self.import_sealed(sealed),
-            Operation::Combine { key, expected, parity } => self.combine(key, expected.as_ref(), *parity),
-            Operation::Delete { key, version } => self.delete(key, *version),
-            Operation::Rotate { key } => self.rotate(key),
-            Operation::Retire { key, version, state } => self.retire(key, *version, *state),
-            Operation::Configure { key, least_version, deletable, withdraw_wrappable, withdraw_usage } => {
-                self.configure(key, *least_version, *deletable, *withdraw_wrappable, withdraw_usage)
+            Operation::Combine(operations::Combine { key, expected, parity }) => {
+                self.combine(key, expected.as_ref(), *parity)
             }
-            Operation::Describe { key, id, revision, label, attributes } => {
+            Operation::Delete(operations::Delete { key, version }) => self.delete(key, *version),
+            Operation::Rotate(operations::Rotate { key }) => self.rotate(key),
+            Operation::Retire(operations::Retire { key, version, state }) => {
+                self.retire(key, *version, *state)
+            }
+            Operation::Configure(operations::Configure {
+                key,
+                least_version,
+                deletable,
+                withdraw_wrappable,
+                withdraw_usage,
+            }) => self.configure(key, *least_version, *deletable, *withdraw_wrappable, withdraw_usage),
+            Operation::Describe(operations::DescribeKey { key, id, revision, label, attributes }) => {
                 self.describe((key, *id), *revision, label, attributes)
             }
-            Operation::Use { key, id, how } => self.use_key(key, id.as_ref(), how),
-            Operation::Copy { key, id, new } => self.copy(key, id, new),
-            Operation::Derive { base, new, how } => self.derive(base, new, how),
-            Operation::Wrap { wrapping, key, how } => self.wrap(wrapping, key, *how),
-            Operation::Rewrap { key, old, id, what } => self.rewrap((old, id.as_ref()), key, what),
-            Operation::WrapBlock { wrapping, key, header } => self.wrap_block(wrapping, key, header),
-            Operation::UnwrapBlock { unwrapping, block, new } => self.unwrap_block(unwrapping, block, new),
-            Operation::Kdf { key, how, bytes } => self.kdf(key, how, *bytes),
-            Operation::Unwrap { unwrapping, wrapped, how, new } => {
+            Operation::Use(operations::UseKey { key, id, how }) => self.use_key(key, id.as_ref(), how),
+            Operation::Copy(operations::CopyKey { key, id, new }) => self.copy(key, id, new),
+            Operation::Derive(operations::Derive { base, new, how }) => self.derive(base, new, how),
+            Operation::Wrap(operations::Wrap { wrapping, key, how }) => self.wrap(wrapping, key, *how),
+            Operation::Rewrap(operations::Rewrap { key, old, id, what }) => {
+                self.rewrap((old, id.as_ref()), key, what)
+            }
+            Operation::WrapBlock(operations::WrapBlock { wrapping, key, header }) => {
+                self.wrap_block(wrapping, key, header)
+            }
+            Operation::UnwrapBlock(operations::UnwrapBlock { unwrapping, block, new }) => {
+                self.unwrap_block(unwrapping, block, new)
+            }
+            Operation::Kdf(operations::Kdf { key, how, bytes }) => self.kdf(key, how, *bytes),
+            Operation::Unwrap(operations::Unwrap { unwrapping, wrapped, how, new }) => {
                 self.unwrap(unwrapping, wrapped, *how, new)
             }
             Operation::Status
-            | Operation::List { .. }
-            | Operation::Show { .. }
+            | Operation::List(_)
+            | Operation::Show(_)
             | Operation::Report
-            | Operation::Random { .. } => {
+            | Operation::Random(_) => {
                 Err(Refusal::new(Reason::Malformed, "each node answers this operation alone"))
             }
         }

@@ -40,11 +40,11 @@ pub(crate) struct Rewrap {
     /// The new tag, until it is asked for.
     tag: Option<Elements>,
     /// Which steps have been admitted.
-    asked: Asked,
+    asked: Permission,
 }
 
 #[derive(PartialEq, Eq)]
-enum Asked {
+enum Permission {
     Nothing,
     Ciphertext,
     Tag,
@@ -93,7 +93,7 @@ impl Rewrap {
                 "{given} bytes are too many: at most {MOST_REWRAPPED} are rewrapped; decrypt and encrypt longer messages, or keep a key in them"
             )));
         }
-        let (start, tag, asked) = (Vec::new(), None, Asked::Nothing);
+        let (start, tag, asked) = (Vec::new(), None, Permission::Nothing);
         Ok(Rewrap { what: what.clone(), ids: [old, new], start, tag, asked })
     }
 
@@ -234,12 +234,12 @@ impl Mode for Rewrap {
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
         let is_message = !matches!(self.what, Rewrapped::Key { .. });
         match step {
-            Step::Rewrapped if self.asked == Asked::Nothing => {
-                self.asked = Asked::Ciphertext;
+            Step::Rewrapped if self.asked == Permission::Nothing => {
+                self.asked = Permission::Ciphertext;
                 Ok(self.blocks())
             }
-            Step::Tag if self.asked == Asked::Ciphertext && is_message => {
-                self.asked = Asked::Tag;
+            Step::Tag if self.asked == Permission::Ciphertext && is_message => {
+                self.asked = Permission::Tag;
                 Ok(0)
             }
             other => Err(misplaced(other)),

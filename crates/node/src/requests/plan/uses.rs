@@ -72,12 +72,7 @@ impl Draft<'_> {
     ) -> Result<Task, Refusal> {
         let service = self.service;
         let by = self.by();
-        let (rights, mode) = match what {
-            Rewrapped::Gcm { .. } | Rewrapped::Sealed { .. } => {
-                ([Right::Decrypt, Right::Encrypt], Some(api::Mode::Gcm))
-            }
-            Rewrapped::Key { .. } => ([Right::Unwrap, Right::Wrap], None),
-        };
+        let (rights, mode) = what.amounts_to();
         let old = service.keys.for_use(old, id)?.1;
         let new = service.keys.get(key)?.1;
         for (stored, right) in [(&old, rights[0]), (&new, rights[1])] {

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Wrapping;
+use super::Tokenize;
+use crate::Wrapping;
 
 /// How a key is used. The steps that follow are in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,12 +19,14 @@ pub enum Use {
     GcmEncrypt {
         /// Authenticated with it.
         additional: Vec<u8>,
-        /// The client's nonce, 1 to [`MOST_NONCE`](super::MOST_NONCE) bytes, for a key that takes one; `None` for a nonce of the nodes.
+        /// The client's nonce, 1 to [`MOST_NONCE`](crate::MOST_NONCE) bytes, for a key that takes one; `None`
+        /// for a nonce of the nodes.
         nonce: Option<Vec<u8>>,
     },
     /// One GCM message (`Absorb` for each piece, then `Check`, then `Keystream` for each piece).
     GcmDecrypt {
-        /// 1 to [`MOST_NONCE`](super::MOST_NONCE) bytes. A message whose nonce has not 12 bytes has at most [`MOST_CHAINED`](super::MOST_CHAINED) bytes.
+        /// 1 to [`MOST_NONCE`](crate::MOST_NONCE) bytes. A message whose nonce has not 12 bytes has at most
+        /// [`MOST_CHAINED`](crate::MOST_CHAINED) bytes.
         nonce: Vec<u8>,
         /// Authenticated with it.
         additional: Vec<u8>,
@@ -32,11 +35,13 @@ pub enum Use {
     CtrEncrypt,
     /// Counter mode (`Keystream`).
     CtrDecrypt {
-        /// The first counter block; for a cipher that takes a tweak the first tweak and the block that is encrypted under each.
+        /// The first counter block; for a cipher that takes a tweak the first tweak and the block that is
+        /// encrypted under each.
         counter: Vec<u8>,
     },
-    /// Cipher block chaining (`Masked`). The initial block comes with the first answer, and the last block of a step with the
-    /// answer to the next one: the nodes reveal what is chained to a block only once that block is fixed.
+    /// Cipher block chaining (`Masked`). The initial block comes with the first answer, and the last block of
+    /// a step with the answer to the next one: the nodes reveal what is chained to a block only once that
+    /// block is fixed.
     CbcEncrypt {
         /// Bytes of the first step's mask.
         mask: u32,
@@ -49,7 +54,8 @@ pub enum Use {
     EcbEncrypt {
         /// Bytes of the first step's mask.
         mask: u32,
-        /// The tweak of the first block, big-endian; every block after it has the next number. Empty if the cipher takes none.
+        /// The tweak of the first block, big-endian; every block after it has the next number. Empty if the
+        /// cipher takes none.
         tweak: Vec<u8>,
     },
     /// Single blocks (`Blocks`).
@@ -62,8 +68,8 @@ pub enum Use {
         /// Bytes of the first step's mask.
         mask: u32,
     },
-    /// The key of a file that is to be written (`FileKey`). The nodes draw the file's id, so this never gives the key of a file that is
-    /// there already.
+    /// The key of a file that is to be written (`FileKey`). The nodes draw the file's id, so this never gives
+    /// the key of a file that is there already.
     EnvelopeWrite(Envelope),
     /// The key of a file that was written (`FileKey`).
     EnvelopeOpen {
@@ -90,7 +96,7 @@ pub enum Use {
         nonce: Option<Vec<u8>>,
         /// Authenticated with it.
         additional: Vec<u8>,
-        /// Bytes of the message, at most [`MOST_CHAINED`](super::MOST_CHAINED).
+        /// Bytes of the message, at most [`MOST_CHAINED`](crate::MOST_CHAINED).
         bytes: u32,
         /// Bytes of the tag: 8, 10, 12, 14 or 16.
         tag: u8,
@@ -103,16 +109,17 @@ pub enum Use {
         nonce: Vec<u8>,
         /// Authenticated with it.
         additional: Vec<u8>,
-        /// Bytes of the message, at most [`MOST_CHAINED`](super::MOST_CHAINED).
+        /// Bytes of the message, at most [`MOST_CHAINED`](crate::MOST_CHAINED).
         bytes: u32,
         /// Bytes of the tag.
         tag: u8,
     },
-    /// One message with SIV (`Masked` for each piece; the answer to the last is the tag; then `Keystream` for each piece).
+    /// One message with SIV (`Masked` for each piece; the answer to the last is the tag; then `Keystream` for
+    /// each piece).
     SivEncrypt {
         /// Strings that are authenticated with it, in their order.
         additional: Vec<Vec<u8>>,
-        /// Bytes of the message, at most [`MOST_CHAINED`](super::MOST_CHAINED).
+        /// Bytes of the message, at most [`MOST_CHAINED`](crate::MOST_CHAINED).
         bytes: u32,
         /// Bytes of the first step's mask.
         mask: u32,
@@ -121,25 +128,15 @@ pub enum Use {
     SivDecrypt {
         /// As for encryption.
         additional: Vec<Vec<u8>>,
-        /// Bytes of the message, at most [`MOST_CHAINED`](super::MOST_CHAINED).
+        /// Bytes of the message, at most [`MOST_CHAINED`](crate::MOST_CHAINED).
         bytes: u32,
         /// The synthetic initial vector: counters come from it before it is compared.
         tag: [u8; 16],
     },
-    /// The rounds of FF1 on values of one length (ten steps `Masked`, one for each round, of which each has the number that the round takes
-    /// of every value; the answer is the sum that the round adds to the other half).
-    Tokenize {
-        /// Digits of the alphabet, 2 to 36.
-        radix: u32,
-        /// Digits of each value.
-        length: u32,
-        /// One tweak for all values, or one for each. All have the same length, at most 64 bytes.
-        tweaks: Vec<Vec<u8>>,
-        /// How many values: 1 to [`MOST_VALUES`](super::MOST_VALUES).
-        values: u32,
-        /// Whether tokens are inverted: then the rounds come in the reverse order.
-        inverse: bool,
-    },
+    /// The rounds of FF1 on values of one length (ten steps `Masked`, one for each round, of which each has
+    /// the number that the round takes of every value; the answer is the sum that the round adds to the other
+    /// half).
+    Tokenize(Tokenize),
 }
 
 /// What the key of a file in an envelope depends on, besides the file's id. None of it is secret.
@@ -147,7 +144,7 @@ pub enum Use {
 pub struct Envelope {
     /// The client that writes the file, by its name in the rules of the nodes.
     pub owner: String,
-    /// What it says about the file; at most [`MOST_HEADER`](super::MOST_HEADER) bytes.
+    /// What it says about the file; at most [`MOST_HEADER`](crate::MOST_HEADER) bytes.
     #[serde(with = "serde_bytes")]
     pub header: Vec<u8>,
     /// The client's commitment to header and file.
@@ -163,7 +160,7 @@ pub enum Rewrapped {
         nonce: Vec<u8>,
         /// Authenticated with it.
         additional: Vec<u8>,
-        /// At most [`MOST_REWRAPPED`](super::MOST_REWRAPPED) bytes.
+        /// At most [`MOST_REWRAPPED`](crate::MOST_REWRAPPED) bytes.
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
         /// 12 to 16 bytes.
@@ -175,7 +172,7 @@ pub enum Rewrapped {
         file: [u8; 32],
         /// Digest of the additional data, if it is bound to some.
         additional: Option<[u8; 32]>,
-        /// At most [`MOST_REWRAPPED`](super::MOST_REWRAPPED) bytes.
+        /// At most [`MOST_REWRAPPED`](crate::MOST_REWRAPPED) bytes.
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
         /// The tag of the chunk.

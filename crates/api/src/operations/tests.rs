@@ -1,8 +1,7 @@
 //! What the rules have to allow for each operation, written down a second time.
 
-use polyclave_api::{
-    BlockHeader, CheckKind, Derivation, Envelope, KeyCheck, KeyVersion, Parity, SealedImport, Usage,
-    VersionState, Wrapping,
+use crate::{
+    BlockHeader, CheckKind, Demand, Derivation, KeyCheck, Mode, NewKey, Parity, Usage, VersionState, Wrapping,
 };
 
 use super::*;
@@ -18,14 +17,15 @@ fn key(name: &str) -> String {
 }
 
 fn rewrap(what: Rewrapped) -> Operation {
-    Operation::Rewrap { key: key("k"), old: key("old"), id: None, what }
+    Operation::Rewrap(Rewrap { key: key("k"), old: key("old"), id: None, what })
 }
 
 fn to_use(how: Use) -> Operation {
-    Operation::Use { key: key("k"), id: None, how }
+    Operation::Use(UseKey { key: key("k"), id: None, how })
 }
 
-/// Every operation, and what the rules have to allow for it. `!` stands before what it amounts to, `=` before what has to be allowed at all times.
+/// Every operation, and what the rules have to allow for it. `!` stands before what it amounts to, `=` before
+/// what has to be allowed at all times.
 fn all() -> Vec<(Operation, &'static str)> {
     let base = || KeyVersion::from("base");
     let how = || Derivation::EcbData { data: vec![1; 16] };
@@ -49,19 +49,24 @@ fn all() -> Vec<(Operation, &'static str)> {
         tag: 16,
         mask: 16,
     };
-    let undescribed =
-        Operation::Describe { key: key("k"), id: ID, revision: 0, label: key(""), attributes: Vec::new() };
-    let configured = Operation::Configure {
+    let undescribed = Operation::Describe(DescribeKey {
+        key: key("k"),
+        id: ID,
+        revision: 0,
+        label: key(""),
+        attributes: Vec::new(),
+    });
+    let configured = Operation::Configure(Configure {
         key: key("k"),
         least_version: 1,
         deletable: true,
         withdraw_wrappable: false,
         withdraw_usage: Vec::new(),
-    };
+    });
     let copy = |change: &dyn Fn(&mut NewKey)| {
         let mut copy = new("copy");
         change(&mut copy);
-        Operation::Copy { key: key("k"), id: ID, new: copy }
+        Operation::Copy(CopyKey { key: key("k"), id: ID, new: copy })
     };
     let gcm_message = Rewrapped::Gcm {
         nonce: vec![1; 12],
@@ -74,11 +79,11 @@ fn all() -> Vec<(Operation, &'static str)> {
     let wrapped_key = Rewrapped::Key { wrapped: vec![1; 24], how: Wrapping::Kw };
     vec![
         (Operation::Status, ""),
-        (Operation::List { after: key(""), version: 0 }, ""),
-        (Operation::Show { key: key("k") }, ""),
-        (Operation::Generate(new("new")), "generate new"),
-        (Operation::Import(new("new")), "import new"),
-        (Operation::Delete { key: key("k"), version: None }, "delete k"),
+        (Operation::List(List { after: key(""), version: 0 }), ""),
+        (Operation::Show(Show { key: key("k") }), ""),
+        (Operation::Generate(Generate { new: new("new") }), "generate new"),
+        (Operation::Import(Import { new: new("new") }), "import new"),
+        (Operation::Delete(Delete { key: key("k"), version: None }), "delete k"),
         (to_use(Use::Seal), "encrypt k gcm"),
         (to_use(Use::Open { file: [1; 32] }), "decrypt k gcm"),
         (to_use(gcm(None)), "encrypt k gcm"),
@@ -105,52 +110,67 @@ fn all() -> Vec<(Operation, &'static str)> {
         (to_use(Use::SivEncrypt { additional: Vec::new(), bytes: 1, mask: 16 }), "encrypt k siv"),
         (to_use(Use::SivDecrypt { additional: Vec::new(), bytes: 1, tag: [1; 16] }), "decrypt k siv"),
         (
-            to_use(Use::Tokenize { radix: 10, length: 9, tweaks: Vec::new(), values: 1, inverse: true }),
+            to_use(Use::Tokenize(Tokenize {
+                radix: 10,
+                length: 9,
+                tweaks: Vec::new(),
+                values: 1,
+                inverse: true,
+            })),
             "tokenize k ff1",
         ),
         (
-            Operation::Derive { base: base(), new: new("new"), how: how() },
+            Operation::Derive(Derive { base: base(), new: new("new"), how: how() }),
             "derive base, derive new, !generate new",
         ),
         (
-            Operation::Wrap {
+            Operation::Wrap(Wrap {
                 wrapping: KeyVersion::from("kek"),
                 key: KeyVersion::from("k"),
                 how: Wrapping::Kw,
-            },
+            }),
             "wrap kek, wrap k",
         ),
         (
-            Operation::WrapBlock {
+            Operation::WrapBlock(WrapBlock {
                 wrapping: KeyVersion::from("kek"),
                 key: KeyVersion::from("k"),
                 header: block,
-            },
+            }),
             "wrap kek, wrap k",
         ),
         (
-            Operation::Unwrap {
+            Operation::Unwrap(Unwrap {
                 unwrapping: KeyVersion::from("kek"),
                 wrapped: vec![1; 24],
                 how: Wrapping::Kw,
                 new: new("new"),
-            },
+            }),
             "unwrap kek, unwrap new, !import new",
         ),
         (
-            Operation::UnwrapBlock {
+            Operation::UnwrapBlock(UnwrapBlock {
                 unwrapping: KeyVersion::from("kek"),
                 block: vec![1; 80],
                 new: new("new"),
-            },
+            }),
             "unwrap kek, unwrap new, !import new",
         ),
-        (Operation::Random { bytes: 1 }, "random "),
-        (Operation::Kdf { key: base(), how: how(), bytes: 1 }, "kdf base"),
-        (Operation::ImportComponent { new: new("new"), number: 1, of: 2, expected: None }, "import new"),
-        (Operation::Combine { key: key("k"), expected: Some(check), parity: Parity::Ignore }, "import k"),
-        (Operation::Rotate { key: key("k") }, "generate k"),
-        (Operation::Retire { key: key("k"), version: 1, state: VersionState::Compromised }, "configure k"),
+        (Operation::Random(Random { bytes: 1 }), "random "),
+        (Operation::Kdf(Kdf { key: base(), how: how(), bytes: 1 }), "kdf base"),
+        (
+            Operation::ImportComponent(ImportComponent { new: new("new"), number: 1, of: 2, expected: None }),
+            "import new",
+        ),
+        (
+            Operation::Combine(Combine { key: key("k"), expected: Some(check), parity: Parity::Ignore }),
+            "import k",
+        ),
+        (Operation::Rotate(Rotate { key: key("k") }), "generate k"),
+        (
+            Operation::Retire(Retire { key: key("k"), version: 1, state: VersionState::Compromised }),
+            "configure k",
+        ),
         (configured, "configure k"),
         (rewrap(gcm_message), "rewrap k, rewrap old, !decrypt old gcm, !encrypt k gcm"),
         (rewrap(sealed_file), "rewrap k, rewrap old, !decrypt old gcm, !encrypt k gcm"),
@@ -179,37 +199,38 @@ fn all() -> Vec<(Operation, &'static str)> {
     ]
 }
 
-/// The number of an operation. A new operation does not compile until it stands here, and fails the test until it stands in [`all`].
+/// The number of an operation. A new operation does not compile until it stands here, and fails the test
+/// until it stands in [`all`].
 fn number(operation: &Operation) -> usize {
     match operation {
         Operation::Status => 0,
-        Operation::List { .. } => 1,
-        Operation::Show { .. } => 2,
+        Operation::List(_) => 1,
+        Operation::Show(_) => 2,
         Operation::Generate(_) => 3,
         Operation::Import(_) => 4,
-        Operation::Delete { .. } => 5,
-        Operation::Use { .. } => 6,
-        Operation::Derive { .. } => 7,
-        Operation::Wrap { .. } => 8,
-        Operation::Unwrap { .. } => 9,
-        Operation::Random { .. } => 10,
-        Operation::Kdf { .. } => 11,
-        Operation::WrapBlock { .. } => 12,
-        Operation::UnwrapBlock { .. } => 13,
-        Operation::ImportComponent { .. } => 14,
-        Operation::Combine { .. } => 15,
-        Operation::Rotate { .. } => 16,
-        Operation::Retire { .. } => 17,
-        Operation::Configure { .. } => 18,
-        Operation::Rewrap { .. } => 19,
-        Operation::Copy { .. } => 20,
-        Operation::Describe { .. } => 21,
+        Operation::Delete(_) => 5,
+        Operation::Use(_) => 6,
+        Operation::Derive(_) => 7,
+        Operation::Wrap(_) => 8,
+        Operation::Unwrap(_) => 9,
+        Operation::Random(_) => 10,
+        Operation::Kdf(_) => 11,
+        Operation::WrapBlock(_) => 12,
+        Operation::UnwrapBlock(_) => 13,
+        Operation::ImportComponent(_) => 14,
+        Operation::Combine(_) => 15,
+        Operation::Rotate(_) => 16,
+        Operation::Retire(_) => 17,
+        Operation::Configure(_) => 18,
+        Operation::Rewrap(_) => 19,
+        Operation::Copy(_) => 20,
+        Operation::Describe(_) => 21,
         Operation::ImportSealed(_) => 22,
         Operation::Report => 23,
     }
 }
 
-fn told(asked: &Asked) -> String {
+fn told(asked: &Permission) -> String {
     let demand = match asked.demand {
         Demand::Now => "",
         Demand::Always => "=",
@@ -224,7 +245,7 @@ fn told(asked: &Asked) -> String {
 fn every_operation_asks_for_its_own_right_and_all_that_it_amounts_to() {
     let mut seen = [false; 24];
     for (operation, expected) in all() {
-        let asked: Vec<String> = asked(&operation).iter().map(told).collect();
+        let asked: Vec<String> = operation.describe().permissions().iter().map(told).collect();
         assert_eq!(asked.join(", "), expected, "{operation:?}");
         seen[number(&operation)] = true;
     }
@@ -234,7 +255,7 @@ fn every_operation_asks_for_its_own_right_and_all_that_it_amounts_to() {
 #[test]
 fn an_operation_on_one_key_asks_for_it_once() {
     let what = Rewrapped::Key { wrapped: vec![1; 24], how: Wrapping::Kw };
-    let same = Operation::Rewrap { key: key("k"), old: key("k"), id: Some(ID), what };
-    let asked: Vec<String> = asked(&same).iter().map(told).collect();
+    let same = Operation::Rewrap(Rewrap { key: key("k"), old: key("k"), id: Some(ID), what });
+    let asked: Vec<String> = same.describe().permissions().iter().map(told).collect();
     assert_eq!(asked, ["rewrap k", "!unwrap k", "!wrap k"]);
 }
