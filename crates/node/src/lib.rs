@@ -33,6 +33,7 @@ pub mod local;
 mod material;
 mod members;
 mod node;
+mod operations;
 mod operator;
 mod peers;
 mod requests;

@@ -16,6 +16,7 @@ use polyclave_transport::TlsNet;
 use crate::clients::rules::Client;
 use crate::core::Core;
 use crate::material::rotation::{HeldOff, ROTATING};
+use crate::operations;
 use crate::operator::audit::{BEGUN, Event};
 use crate::requests::conversation::{GaveWay, serve};
 use crate::requests::pending::Ticket;
@@ -51,7 +52,10 @@ impl Asking<'_> {
                 tries += 1;
                 let planned = self.hold_off_rotation(request.operation.describe().only_uses(), until, net);
                 let planned = planned.and_then(|held_off| {
-                    Ok((held_off, Plan::make(&core.service, client, request, (bytes, tries == 1))?))
+                    Ok((
+                        held_off,
+                        Plan::make(&core.service, client, request, (bytes, tries == 1), operations::of)?,
+                    ))
                 });
                 if let Ok((_, Plan { approved: Some(approved), .. })) = &planned
                     && tries == 1

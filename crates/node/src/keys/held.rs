@@ -357,7 +357,7 @@ mod tests {
 
     use super::*;
 
-    /// What a node stores of a key from its conversation: `store_everywhere` in `requests/conversation/keys.rs` without the other nodes.
+    /// What a node stores of a key from its conversation: `store_everywhere` in `operations/keep.rs` without the other nodes.
     fn made(store: &Store, key: &StoredKey, components: &[StoredKey]) {
         store.put_pending(key).expect("put");
         store.announce(&key.info.properties.name, key.info.id).expect("announced");

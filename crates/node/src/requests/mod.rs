@@ -11,14 +11,12 @@
 pub(crate) mod agreement;
 pub(crate) mod begin;
 pub(crate) mod channels;
-pub(crate) mod components;
 pub(crate) mod conversation;
 pub(crate) mod follow;
 pub(crate) mod lending;
 pub(crate) mod memory;
 pub(crate) mod pending;
 pub(crate) mod plan;
-pub(crate) mod sealed;
 pub(crate) mod service;
 pub(crate) mod strategy;
 mod turns;

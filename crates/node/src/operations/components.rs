@@ -5,37 +5,92 @@
 
 use std::sync::Arc;
 
+use polyclave_api::operations::{Combine, ImportComponent};
 use polyclave_api::{
-    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MOST_COMPONENTS, NewKey, Parity, Permission,
-    Reason, Refusal, Right, check_new_key, component_name, key_of_component, why_no_zeros,
+    self as api, COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MOST_COMPONENTS, NewKey,
+    Parity, Permission, Reason, Refusal, Right, Step, check_new_key, component_name, key_of_component,
+    why_no_zeros,
 };
 use polyclave_cipher::{Cipher, modes, parity};
+use polyclave_protocol::any::AnyServiceSession;
 use polyclave_store::{KeyState, StoredKey};
 
+use super::refusals::{refuse_two_keys, refuse_unchecked};
 use crate::clients::rules::Client;
+use crate::computation::modes::StepError;
 use crate::keys::names::Taken;
 use crate::operator::clock::now;
-use crate::requests::plan::refuse_unchecked;
+use crate::requests::conversation::Serving;
+use crate::requests::plan::{Draft, Operation, Planned, identity};
 use crate::requests::service::Service;
 
+impl Operation for ImportComponent {
+    fn plan(&self, draft: &mut Draft<'_>) -> Result<Box<dyn Planned>, Refusal> {
+        let ImportComponent { new, number, of, expected } = self;
+        let (service, client) = draft.by();
+        refuse_two_keys(new)?;
+        let which = (new, *number, *of);
+        Ok(Box::new(give(service, client, which, expected.as_ref(), &mut draft.taken)?))
+    }
+}
+
+impl Operation for Combine {
+    fn plan(&self, draft: &mut Draft<'_>) -> Result<Box<dyn Planned>, Refusal> {
+        let expected = (self.expected.as_ref(), self.parity);
+        Ok(Box::new(combine(draft.service, &self.key, expected, &mut draft.taken)?))
+    }
+}
+
 /// A component that a client gives.
-pub(crate) struct GivenComponent {
+pub(super) struct GivenComponent {
     /// The properties of the key, with the component's name.
-    pub(crate) new: NewKey,
-    pub(crate) cipher: Cipher,
-    pub(crate) component: Component,
-    pub(crate) expected: Option<KeyCheck>,
+    pub(super) new: NewKey,
+    pub(super) cipher: Cipher,
+    pub(super) component: Component,
+    pub(super) expected: Option<KeyCheck>,
     /// Whether one that has expired is there under this name.
-    pub(crate) replaces: bool,
+    pub(super) replaces: bool,
 }
 
 /// A key that is made of its components.
-pub(crate) struct Combination {
-    pub(crate) components: Vec<Arc<StoredKey>>,
-    pub(crate) new: NewKey,
-    pub(crate) cipher: Cipher,
-    pub(crate) expected: Option<KeyCheck>,
-    pub(crate) parity: Parity,
+pub(super) struct Combination {
+    pub(super) components: Vec<Arc<StoredKey>>,
+    pub(super) new: NewKey,
+    pub(super) cipher: Cipher,
+    pub(super) expected: Option<KeyCheck>,
+    pub(super) parity: Parity,
+}
+
+impl Planned for GivenComponent {
+    fn identity(&self) -> Vec<u8> {
+        api::encode(&self.component).unwrap_or_default()
+    }
+
+    fn run(
+        self: Box<Self>,
+        serving: &mut Serving<'_, '_>,
+        protocol: AnyServiceSession,
+        _: Option<Step>,
+    ) -> Result<(), StepError> {
+        let circuits = serving.circuits(&self.cipher.name, &protocol)?;
+        serving.take_component(protocol, *self, &circuits)
+    }
+}
+
+impl Planned for Combination {
+    fn identity(&self) -> Vec<u8> {
+        self.components.iter().flat_map(|key| identity(&key.info)).collect()
+    }
+
+    fn run(
+        self: Box<Self>,
+        serving: &mut Serving<'_, '_>,
+        protocol: AnyServiceSession,
+        _: Option<Step>,
+    ) -> Result<(), StepError> {
+        let circuits = serving.circuits(&self.cipher.name, &protocol)?;
+        serving.combine(protocol, *self, &circuits)
+    }
 }
 
 fn refusal(told: impl Into<String>) -> Refusal {
@@ -63,7 +118,7 @@ pub(super) fn asked_of_giver(
 }
 
 /// Plans to take a component.
-pub(super) fn give(
+fn give(
     service: &Service,
     client: &Client,
     (new, number, of): (&NewKey, u8, u8),
@@ -120,7 +175,7 @@ pub(super) fn give(
 }
 
 /// Plans to make a key of its components.
-pub(super) fn combine(
+fn combine(
     service: &Service,
     key: &str,
     (expected, parity): (Option<&KeyCheck>, Parity),

@@ -16,11 +16,11 @@
 
 use polyclave_api::{KeyInfo, NewKey, Origin, Reason, Refusal, Reply};
 
-use super::Serving;
 use crate::computation::modes::StepError;
 use crate::keys::held::no_key;
 use crate::peers::exchange::tell_all;
 use crate::requests::agreement::agree;
+use crate::requests::conversation::Serving;
 use polyclave_protocol::Party;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
@@ -178,17 +178,17 @@ impl Serving<'_, '_> {
 }
 
 /// The label and attributes of a version, and their revision.
-pub(crate) struct Description {
-    pub(crate) id: [u8; 16],
-    pub(crate) revision: u64,
-    pub(crate) label: String,
-    pub(crate) attributes: Vec<u8>,
+pub(super) struct Description {
+    pub(super) id: [u8; 16],
+    pub(super) revision: u64,
+    pub(super) label: String,
+    pub(super) attributes: Vec<u8>,
 }
 
 impl Description {
     /// Refuses one whose client has not seen what is here. Repeating the latest change is no error. What other nodes have is compared
     /// later ([`Serving::agree_on_revision`]).
-    pub(crate) fn refuse_stale(&self, info: &KeyInfo) -> Result<(), Refusal> {
+    pub(super) fn refuse_stale(&self, info: &KeyInfo) -> Result<(), Refusal> {
         let NewKey { name, label, attributes, .. } = &info.properties;
         let is_repeated = Some(info.revision) == self.revision.checked_add(1)
             && (label, attributes) == (&self.label, &self.attributes);
@@ -216,7 +216,7 @@ impl Description {
         Refusal::new(Reason::Key, told)
     }
 
-    pub(crate) fn write(&self, info: &mut KeyInfo) {
+    pub(super) fn write(&self, info: &mut KeyInfo) {
         if info.id == self.id {
             info.revision = self.revision.saturating_add(1);
             info.properties.label.clone_from(&self.label);

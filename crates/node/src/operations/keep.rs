@@ -1,24 +1,22 @@
 //! Requests that make, complete and delete keys.
 
 use polyclave_api::{
-    self as api, End, KeyCheck, KeyInfo, MOST_COMPONENTS, NewKey, Origin, Reason, Refusal, Reply, Step,
-    component_name,
+    self as api, KeyCheck, KeyInfo, MOST_COMPONENTS, NewKey, Origin, Reason, Refusal, Reply, component_name,
 };
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
-use polyclave_protocol::service::{ELEMENT_BYTES, ServiceSession};
 use polyclave_store::KeyState;
 
-use super::Serving;
 use crate::Result;
 use crate::computation::circuits::Circuits;
-use crate::computation::modes::{StepError, misplaced};
+use crate::computation::modes::StepError;
 use crate::error::system;
 use crate::keys::key::Shares;
 use crate::keys::make::{expand, generate};
 use crate::operator::clock::now;
 use crate::requests::agreement::agree;
+use crate::requests::conversation::Serving;
 
 impl Serving<'_, '_> {
     /// A key that is pending at this node is complete if it is announced at a node with the same id (which the nodes compared), or if all
@@ -42,41 +40,6 @@ impl Serving<'_, '_> {
 
     fn is_announced(&mut self, here: bool) -> Result<bool, StepError> {
         Ok(self.service.strategy.is_announced(here, self.net()?)?)
-    }
-
-    /// Takes a key of so many parts from the client, under a mask that the client has checked.
-    pub(super) fn import(
-        &mut self,
-        protocol: &mut AnyServiceSession,
-        parts: usize,
-        circuits: &Circuits,
-    ) -> Result<Vec<AnyShared>, StepError> {
-        let of_part = circuits.cipher.key_bytes;
-        let bytes = parts * of_part;
-        let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
-        let (blind, mut of_blind) = protocol.arithmetic().random_for_client(&mut self.partners()?)?;
-        self.service.conduct.spoil([&mut of_mask, &mut of_blind]);
-        self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: of_mask, blind: of_blind });
-
-        let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
-        let step = self.step(admit, None)?;
-        let Step::Chi { chi } = step else { return Err(StepError::Refused(misplaced(&step))) };
-        let opened: [u8; ELEMENT_BYTES] =
-            protocol.open_mask_check(&mask, &blind, chi, &mut self.partners()?)?;
-        let mut data = opened.to_vec();
-        self.service.conduct.spoil([&mut data, &mut Vec::new()]);
-        self.line.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });
-
-        let admit = |step: &Step| match step {
-            Step::Masked { data, next: 0, end: End::No } if data.len() == bytes => Ok(0),
-            other => Err(misplaced(other)),
-        };
-        let step = self.step(admit, None)?;
-        let Step::Masked { data, .. } = &step else { return Err(StepError::Refused(misplaced(&step))) };
-        let parts = data.chunks(of_part).enumerate();
-        Ok(parts
-            .map(|(i, part)| protocol.unmask(&mask, i * of_part, part, &circuits.key))
-            .collect::<Result<_>>()?)
     }
 
     /// The keys that a new one consists of: two for a mode that takes two.

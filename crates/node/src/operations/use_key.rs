@@ -3,20 +3,75 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclave_api::{KeyInfo, Reply, Step};
+use polyclave_api::{KeyInfo, Refusal, Reply, Step};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Session};
 use polyclave_store::StoredKey;
 
-use super::Serving;
 use crate::computation::Computation;
 use crate::computation::circuits::{Circuits, Library};
 use crate::computation::modes::{Answer, Mode, StepError};
 use crate::computation::progress::Progress;
 use crate::keys::held::unreadable;
 use crate::keys::key::{ExpandedKey, Shares};
+use crate::requests::conversation::Serving;
+use crate::requests::plan::{Planned, identity};
+
+/// A use of a key, in a mode that answers the client's steps.
+pub(super) struct Used {
+    info: KeyInfo,
+    key: Arc<StoredKey>,
+    mode: Box<dyn Mode>,
+    other: Option<Other>,
+}
+
+/// A second key of a use: one that is wrapped, or under which something was encrypted.
+pub(super) struct Other {
+    pub(super) key: Arc<StoredKey>,
+    /// Blocks that are computed under it; none of a key that is wrapped.
+    pub(super) blocks: u64,
+}
+
+impl Used {
+    pub(super) fn alone(info: KeyInfo, key: Arc<StoredKey>, mode: Box<dyn Mode>) -> Used {
+        Used { info, key, mode, other: None }
+    }
+
+    pub(super) fn with(key: Arc<StoredKey>, mode: Box<dyn Mode>, other: Other) -> Used {
+        Used { info: key.info.clone(), key, mode, other: Some(other) }
+    }
+}
+
+impl Planned for Used {
+    fn identity(&self) -> Vec<u8> {
+        let mut keys = identity(&self.info);
+        keys.extend(self.other.iter().flat_map(|other| identity(&other.key.info)));
+        keys
+    }
+
+    fn blocks(&mut self, first: Option<&Step>) -> Result<Vec<(&KeyInfo, u64)>, Refusal> {
+        let blocks = self.mode.blocks_at_start() + first.map_or(Ok(0), |step| self.mode.admit(step))?;
+        let other = self.other.iter().map(|other| (&other.key.info, other.blocks));
+        Ok([(&self.info, blocks)].into_iter().chain(other).collect())
+    }
+
+    fn run(
+        self: Box<Self>,
+        serving: &mut Serving<'_, '_>,
+        protocol: AnyServiceSession,
+        first: Option<Step>,
+    ) -> Result<(), StepError> {
+        let Used { info, key, mode, other } = *self;
+        serving.complete(&info, key.state)?;
+        if let Some(other) = &other {
+            serving.complete(&other.key.info, other.key.state)?;
+        }
+        let other = other.filter(|other| other.blocks > 0).map(|other| other.key);
+        serving.use_key(protocol, (&info, &key.shares), other.as_deref(), mode, first)
+    }
+}
 
 impl Serving<'_, '_> {
     /// A stored key, ready for computing.
@@ -33,7 +88,7 @@ impl Serving<'_, '_> {
         })
     }
 
-    pub(super) fn use_key(
+    fn use_key(
         &mut self,
         protocol: AnyServiceSession,
         (info, shares): (&KeyInfo, &Shares),

@@ -1,4 +1,4 @@
-//! What a node decides alone about a key that was sealed to the nodes, and its own part of it.
+//! A key that was sealed to the nodes: what a node decides alone, and how the nodes make the key of its parts.
 //!
 //! # What holds
 //!
@@ -18,14 +18,29 @@
 //! The file can be imported once: each node notes it durably before it stores the key (`store/src/sealed.rs`), and refuses it once
 //! the key was announced, also after it was deleted. All nodes take part, so one that remembers is enough. A file whose import was interrupted
 //! before the key was announced anywhere can be imported again.
+//!
+//! The check value does not depend on the parity bits of keys of DES. So a node that shares another part could change these bits unnoticed. Therefore
+//! the nodes compute them from the other bits, on shares: the key has odd parity, whatever the parts have.
 
-use polyclave_api::{CheckKind, KeyCheck, Lifetime, NewKey, Reason, Refusal, SealedImport};
+use polyclave_api::{
+    CheckKind, KeyCheck, Lifetime, NewKey, Origin, Parity, Reason, Refusal, SealedImport, Step,
+};
+use polyclave_cipher::parity::has_parity;
 use polyclave_cipher::{Cipher, modes};
 use polyclave_config::{Moment, open_import};
+use polyclave_protocol::any::AnyServiceSession;
+use polyclave_protocol::protocol::Session;
 use polyclave_store::KeyState;
 use zeroize::Zeroizing;
 
-use crate::error::of_store;
+use super::refusals::refuse_two_keys;
+use crate::computation::circuits::Circuits;
+use crate::computation::modes::StepError;
+use crate::error::{of_store, system};
+use crate::keys::make::{expand_unopened, open_check_value, sum_of_parts};
+use crate::requests::agreement::agree;
+use crate::requests::conversation::Serving;
+use crate::requests::plan::{Draft, Operation, Planned};
 use crate::requests::service::Service;
 
 /// How often nodes open the check value of a key that they have made of one file. More than once, because an import can be interrupted after
@@ -33,13 +48,33 @@ use crate::requests::service::Service;
 const MOST_TRIES: u8 = 8;
 
 /// A sealed key as this node has opened it.
-pub(crate) struct SealedKey {
-    pub(crate) new: NewKey,
-    pub(crate) cipher: Cipher,
-    pub(crate) expected: KeyCheck,
-    pub(crate) nonce: [u8; 32],
+struct SealedKey {
+    new: NewKey,
+    cipher: Cipher,
+    expected: KeyCheck,
+    nonce: [u8; 32],
     /// This node's part.
-    pub(crate) part: Zeroizing<Vec<u8>>,
+    part: Zeroizing<Vec<u8>>,
+}
+
+impl Operation for SealedImport {
+    fn plan(&self, draft: &mut Draft<'_>) -> Result<Box<dyn Planned>, Refusal> {
+        refuse_two_keys(&self.new)?;
+        let cipher = draft.new_key(&self.new)?;
+        Ok(Box::new(open(draft.service, self, cipher)?))
+    }
+}
+
+impl Planned for SealedKey {
+    fn run(
+        self: Box<Self>,
+        serving: &mut Serving<'_, '_>,
+        protocol: AnyServiceSession,
+        _: Option<Step>,
+    ) -> Result<(), StepError> {
+        let circuits = serving.circuits(&self.cipher.name, &protocol)?;
+        serving.take_sealed(protocol, *self, &circuits)
+    }
 }
 
 fn refusal(told: impl Into<String>) -> Refusal {
@@ -47,7 +82,7 @@ fn refusal(told: impl Into<String>) -> Refusal {
 }
 
 /// Checks a sealed key, and opens this node's part of it.
-pub(super) fn open(service: &Service, sealed: &SealedImport, cipher: Cipher) -> Result<SealedKey, Refusal> {
+fn open(service: &Service, sealed: &SealedImport, cipher: Cipher) -> Result<SealedKey, Refusal> {
     let malformed = |e: polyclave_protocol::Error| Refusal::new(Reason::Malformed, e.to_string());
     sealed.check_size().map_err(malformed)?;
     if sealed.new.lifetime != Lifetime::Stored {
@@ -102,4 +137,41 @@ fn refuse_used(service: &Service, sealed: &SealedImport) -> Result<(), Refusal> 
         )));
     }
     Ok(())
+}
+
+impl Serving<'_, '_> {
+    /// Makes the key. Nothing is kept if its check value is another one than the file says.
+    fn take_sealed(
+        &mut self,
+        mut protocol: AnyServiceSession,
+        sealed: SealedKey,
+        circuits: &Circuits,
+    ) -> Result<(), StepError> {
+        let SealedKey { new, expected, nonce, mut part, .. } = sealed;
+        self.service.conduct.spoil_part(&mut part);
+        let key = sum_of_parts(&mut protocol, &mut self.partners()?, circuits, &part);
+        self.faults = protocol.faults();
+        let key = match has_parity(&circuits.cipher) {
+            true => self.sum(&mut protocol, &[key?], Parity::Set, circuits)?,
+            false => key?,
+        };
+        let keys = [key];
+        let expanded = expand_unopened(&keys, &new, &mut protocol, &mut self.partners()?, circuits);
+        self.faults = protocol.faults();
+        let (material, checks) = expanded?;
+        // Until here nothing was opened that depends on the key, so what ended before, as where the stock is dry or a node is gone, was no try.
+        // No node opens the check value before all have said that they have counted.
+        let counted = self.service.store.try_sealed(nonce).map_err(of_store);
+        agree(counted.map(|()| nonce), self.net()?)?.map_err(StepError::Refused)?;
+        let check_value = open_check_value(&checks, &mut protocol, &mut self.partners()?);
+        self.faults = protocol.faults();
+        let check_value = check_value?;
+        self.compare(&mut protocol, &material.round_keys, &check_value, (Some(&expected), circuits))?;
+        let info = self.made(new, Origin::Imported, check_value)?;
+        // Before anything is stored: a node that has the key, pending or announced, knows of which file.
+        self.service.store.note_sealed(nonce, info.id).map_err(system)?;
+        let raw = keys.first().filter(|_| info.properties.wrappable);
+        let shares = material.save(raw, &protocol);
+        self.store_everywhere(info, shares, &[])
+    }
 }

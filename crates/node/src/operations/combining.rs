@@ -12,13 +12,13 @@ use polyclave_protocol::protocol::{Input, Owner, Session};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceSession;
 
-use super::Serving;
+use super::components::{Combination, GivenComponent};
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::StepError;
 use crate::computation::pieces::run;
 use crate::keys::key::{only_itself, raw_key};
 use crate::keys::make::expand;
-use crate::requests::components::{Combination, GivenComponent};
+use crate::requests::conversation::Serving;
 
 impl Serving<'_, '_> {
     /// Takes a component from the client. One whose check value is another than the client expects is not kept.

@@ -94,7 +94,7 @@ pub(super) fn refuse_two_keys(new: &NewKey) -> Result<(), Refusal> {
 }
 
 /// Refuses `envelope` under a protocol whose outputs are not checked.
-pub(in crate::requests) fn refuse_unchecked(service: &Service, modes: &[api::Mode]) -> Result<(), Refusal> {
+pub(super) fn refuse_unchecked(service: &Service, modes: &[api::Mode]) -> Result<(), Refusal> {
     if !modes.iter().any(|mode| mode.needs_checked_outputs()) || service.config.verifies() {
         return Ok(());
     }
