@@ -1,4 +1,4 @@
-//! Random bytes from all nodes that answer: their sum (`crates/node/src/clients/random.rs` says why that is enough).
+//! Random bytes from all nodes that answer: their sum (`crates/node/src/server/random.rs` says why that is enough).
 
 use polyclave_api::{MOST_RANDOM, Operation, Reply, operations};
 use polyclave_protocol::service::ServiceConfig;

@@ -10,11 +10,11 @@ use polyclave_store::Store;
 use polyclave_transport::CertificateDer;
 
 use crate::Result;
+use crate::audit::Event;
+use crate::audit::logbook::Logbook;
 use crate::clients::changes::changes;
 use crate::clients::rates::Rates;
 use crate::error::system;
-use crate::operator::audit::Event;
-use crate::operator::logbook::Logbook;
 
 /// The client that asks.
 pub(crate) struct Client {

@@ -9,8 +9,8 @@ use polyclave_api::{
 use polyclave_store::{KeyState, Store, StoreError, StoredKey, Which};
 
 use crate::clients::rules::{Client, Rules};
+use crate::computation::key::{Shares, unreadable};
 use crate::error::of_store;
-use crate::keys::key::Shares;
 use crate::keys::names::{Names, Taken};
 
 /// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key at least.
@@ -29,13 +29,6 @@ pub(crate) struct Keys {
 }
 
 /// The refusal if this node's record of a key is damaged.
-pub(crate) fn unreadable(name: &str) -> Refusal {
-    let told = format!(
-        "its share of the key '{name}' is damaged and cannot be read; its operator can restore a backup, and until then others serve"
-    );
-    Refusal::new(Reason::Internal, told)
-}
-
 fn damaged(name: &str, e: StoreError) -> Refusal {
     match e {
         StoreError::Corrupt { .. } => {

@@ -14,10 +14,10 @@ use polyclave_protocol::service::ServiceSession;
 
 use super::components::{Combination, GivenComponent};
 use crate::computation::circuits::Circuits;
+use crate::computation::key::{only_itself, raw_key};
+use crate::computation::make::expand;
 use crate::computation::modes::StepError;
 use crate::computation::pieces::run;
-use crate::keys::key::{only_itself, raw_key};
-use crate::keys::make::expand;
 use crate::requests::conversation::Serving;
 
 impl Serving<'_, '_> {

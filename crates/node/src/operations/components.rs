@@ -17,9 +17,9 @@ use polyclave_store::{KeyState, StoredKey};
 
 use super::refusals::{refuse_two_keys, refuse_unchecked};
 use crate::clients::rules::Client;
+use crate::clock::now;
 use crate::computation::modes::StepError;
 use crate::keys::names::Taken;
-use crate::operator::clock::now;
 use crate::requests::conversation::Serving;
 use crate::requests::plan::{Draft, Operation, Planned, identity};
 use crate::requests::service::Service;

@@ -9,12 +9,12 @@ use polyclave_protocol::protocol::Session;
 use polyclave_store::KeyState;
 
 use crate::Result;
+use crate::clock::now;
 use crate::computation::circuits::Circuits;
+use crate::computation::key::Shares;
+use crate::computation::make::{expand, generate};
 use crate::computation::modes::StepError;
 use crate::error::system;
-use crate::keys::key::Shares;
-use crate::keys::make::{expand, generate};
-use crate::operator::clock::now;
 use crate::requests::agreement::agree;
 use crate::requests::conversation::Serving;
 

@@ -4,7 +4,7 @@ use polyclave_api::{NewKey, Refusal, check_new_key, key_of_component};
 use polyclave_cipher::Cipher;
 
 use super::refusals::{key_refusal, refuse_unchecked};
-use crate::operator::clock::now;
+use crate::clock::now;
 use crate::requests::plan::Draft;
 
 impl Draft<'_> {

@@ -9,9 +9,9 @@ use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_store::StoredKey;
 
 use crate::clients::rules::Client;
+use crate::clock::now;
 use crate::computation::key_circuits::padding;
 use crate::keys::states::refuse_retired;
-use crate::operator::clock::now;
 use crate::requests::service::Service;
 
 pub(super) fn key_refusal(told: String) -> Refusal {

@@ -35,9 +35,9 @@ use zeroize::Zeroizing;
 
 use super::refusals::refuse_two_keys;
 use crate::computation::circuits::Circuits;
+use crate::computation::make::{expand_unopened, open_check_value, sum_of_parts};
 use crate::computation::modes::StepError;
 use crate::error::{of_store, system};
-use crate::keys::make::{expand_unopened, open_check_value, sum_of_parts};
 use crate::requests::agreement::agree;
 use crate::requests::conversation::Serving;
 use crate::requests::plan::{Draft, Operation, Planned};

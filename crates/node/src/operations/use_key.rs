@@ -12,10 +12,10 @@ use polyclave_store::StoredKey;
 
 use crate::computation::Computation;
 use crate::computation::circuits::{Circuits, Library};
+use crate::computation::key::unreadable;
+use crate::computation::key::{ExpandedKey, Shares};
 use crate::computation::modes::{Answer, Mode, StepError};
 use crate::computation::progress::Progress;
-use crate::keys::held::unreadable;
-use crate::keys::key::{ExpandedKey, Shares};
 use crate::requests::conversation::Serving;
 use crate::requests::plan::{Planned, identity};
 

@@ -21,7 +21,7 @@ use super::moving::{evaluated_on_zeros, opened_check_values, refuse_wrong_check_
 use super::offers::Common;
 use crate::Result;
 use crate::computation::circuits::{Circuits, Library};
-use crate::keys::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, only_itself};
+use crate::computation::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, only_itself};
 
 /// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher that takes a tweak has the last one
 /// only.

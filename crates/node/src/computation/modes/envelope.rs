@@ -12,7 +12,7 @@
 //!
 //! # Why the codes are good for nothing else
 //!
-//! A key made for `envelope` serves no other mode and no other usage (`api/src/modes/pairs.rs`, `keys/make.rs`). Beside these codes the nodes open
+//! A key made for `envelope` serves no other mode and no other usage (`api/src/modes/`). Beside these codes the nodes open
 //! one other CMAC under it, its check value, of a message of 16 bytes; these messages have 37. CMAC is a PRF over messages of all
 //! lengths (Iwata and Kurosawa, OMAC, FSE 2003), so the two are independent.
 //!

@@ -28,7 +28,7 @@ use crate::computation::block_circuits::BlockCircuit;
 use crate::computation::blocks::Term;
 use crate::computation::key_circuits::padding;
 use crate::computation::pieces::run;
-use crate::keys::unwrap;
+use crate::computation::unwrap;
 
 /// What is rewrapped.
 pub(crate) struct Rewrap {

@@ -13,9 +13,9 @@ use polyclave_store::{Secret, Store};
 use polyclave_transport::Identity;
 
 use crate::Running;
+use crate::audit::logbook::{Logbook, open_log, renew_audit};
+use crate::audit::{Event, Gap, testing, verify};
 use crate::local::{Local, create};
-use crate::operator::audit::{Event, Gap, testing, verify};
-use crate::operator::logbook::{Logbook, open_log, renew_audit};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

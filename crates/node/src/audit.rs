@@ -21,11 +21,13 @@
 
 mod end;
 mod error;
+pub(crate) mod faults;
 mod files;
 #[cfg(test)]
 mod fuzz;
 mod gap;
 mod line;
+pub(crate) mod logbook;
 mod syslog;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -6,9 +6,9 @@ use polyclave_config::NodeDir;
 use polyclave_store::{Secret, Store};
 
 use crate::Result;
+use crate::audit::{AuditLog, Event, set_aside};
+use crate::clock::now;
 use crate::error::system;
-use crate::operator::audit::{AuditLog, Event, set_aside};
-use crate::operator::clock::now;
 
 /// Opens the audit log of a node for writing. `store` is the node's store. Nothing may have changed it since it was opened: a change would move its
 /// mark, and so hide one that it has lost.

@@ -73,7 +73,7 @@ fn a_node_whose_clock_differs_from_that_of_most_peers_is_not_ready_and_says_so()
         thread::sleep(BEAT_EVERY / 5);
     }
     drop(nodes.remove(0));
-    let later = crate::operator::clock::now() + 3 * 3600;
+    let later = crate::clock::now() + 3 * 3600;
     let beat = Order::Beat(Beat { now: later, ..Beat::default() });
     let _streams = order_all(&open(0), &[beat]);
     loop {

@@ -1,4 +1,4 @@
-//! What a node writes to its audit log, and how it treats requests when it cannot write ([`crate::operator::audit`]).
+//! What a node writes to its audit log, and how it treats requests when it cannot write ([`crate::audit`]).
 //!
 //! A request gets a line before it is served ([`Logbook::admit`]). If the line cannot be written, this node refuses the request before
 //! anything is computed, and says that the reason is its own. It says that it is not ready until a line can be written again, and tries
@@ -18,8 +18,8 @@ pub(crate) use offline::{note_end, open_log};
 use polyclave_store::Store;
 
 use crate::Result;
+use crate::audit::{AuditLog, Event, Gap, Head};
 use crate::error::system;
-use crate::operator::audit::{AuditLog, Event, Gap, Head};
 
 /// The audit log of a node, if it keeps one.
 pub(crate) struct Logbook {

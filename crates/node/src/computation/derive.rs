@@ -27,9 +27,9 @@ use polyclave_protocol::protocol::{Input, Session};
 use crate::Result;
 use crate::computation::circuits::Circuits;
 use crate::computation::cmac::Coding;
+use crate::computation::key::ExpandedKey;
 use crate::computation::key_circuits::Deriving;
 use crate::computation::pieces::run;
-use crate::keys::key::ExpandedKey;
 
 /// Blocks that a derivation computes under the base key. The error says why it is refused.
 pub(crate) fn blocks(how: &Derivation, base: &Cipher, new: &Cipher) -> Result<u64, String> {

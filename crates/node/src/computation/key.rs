@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclave_api::{KeyInfo, NewKey};
+use polyclave_api::{KeyInfo, NewKey, Reason, Refusal};
 
 use crate::Result;
 use polyclave_protocol::Error;
@@ -103,4 +103,12 @@ fn stored<'s>(name: &str, shares: &'s Shares, part: &str) -> Result<&'s Zeroizin
     let missing =
         || Error::System(format!("the stored key {name} lacks its {part}; restore a backup of this node"));
     shares.get(part).ok_or_else(missing)
+}
+
+/// The refusal of a use of a key whose share is damaged here.
+pub(crate) fn unreadable(name: &str) -> Refusal {
+    let told = format!(
+        "its share of the key '{name}' is damaged and cannot be read; its operator can restore a backup, and until then others serve"
+    );
+    Refusal::new(Reason::Internal, told)
 }

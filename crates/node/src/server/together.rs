@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use polyclave_api::{self as api, Reason, Refusal, Request};
 use polyclave_transport::TlsNet;
 
+use crate::audit::{BEGUN, Event};
 use crate::clients::rules::Client;
 use crate::core::Core;
 use crate::material::rotation::{HeldOff, ROTATING};
 use crate::operations;
-use crate::operator::audit::{BEGUN, Event};
 use crate::requests::conversation::{GaveWay, serve};
 use crate::requests::pending::Ticket;
 use crate::requests::plan::Plan;

@@ -21,8 +21,8 @@ use polyclave_protocol::{Error, Party};
 use zeroize::Zeroizing;
 
 use crate::computation::circuits::Circuits;
+use crate::computation::key::ExpandedKey;
 use crate::computation::pieces::run;
-use crate::keys::key::ExpandedKey;
 
 /// A key that no one knows. All nodes take part.
 pub(crate) fn generate(

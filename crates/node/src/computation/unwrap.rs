@@ -13,8 +13,8 @@ use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
 
 use crate::computation::circuits::Circuits;
+use crate::computation::key::ExpandedKey;
 use crate::computation::pieces::run;
-use crate::keys::key::ExpandedKey;
 
 /// One answer for every wrapped key that is not authentic.
 pub(crate) fn unauthentic() -> Refusal {

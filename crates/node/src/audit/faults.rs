@@ -11,9 +11,9 @@ use polyclave_api::FaultCount;
 use polyclave_protocol::protocol::Faults;
 use polyclave_protocol::{Party, PartySet};
 
+use crate::audit::Event;
+use crate::audit::logbook::Logbook;
 use crate::members::Members;
-use crate::operator::audit::Event;
-use crate::operator::logbook::Logbook;
 
 /// Nodes that were seen at fault since this one started.
 pub(crate) struct Seen {

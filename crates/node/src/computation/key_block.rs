@@ -22,9 +22,9 @@ use polyclave_protocol::service::ServiceSession;
 use crate::Result;
 use crate::computation::circuits::Circuits;
 use crate::computation::cmac::Coding;
+use crate::computation::derive;
+use crate::computation::key::ExpandedKey;
 use crate::computation::pieces::run;
-use crate::keys::derive;
-use crate::keys::key::ExpandedKey;
 
 /// What a derived key is for (TR 31-2018, table 1).
 const ENCRYPTION: [u8; 2] = [0, 0];

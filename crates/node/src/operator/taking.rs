@@ -8,11 +8,11 @@ use polyclave_config::{ClientPolicy, NodeDir, NodeOperation};
 use polyclave_store::Store;
 
 use crate::Result;
+use crate::audit::Event;
 use crate::clients::approvals::{Approved, Desk};
 use crate::clients::rules::Rules;
 use crate::core::Core;
 use crate::error::system;
-use crate::operator::audit::Event;
 
 /// Takes changed rules while the node runs, or says why not; then the rules in force stay.
 pub(crate) fn take(core: &Core, dir: &NodeDir, policy: ClientPolicy) {

@@ -13,7 +13,6 @@ use polyclave_transport::{CertificateDer, expiry};
 use time::OffsetDateTime;
 
 use crate::Result;
-use crate::core::Core;
 
 /// How many seconds clocks may differ. Clocks that the network sets differ by far less.
 const MOST_APART: i64 = 300;
@@ -106,7 +105,7 @@ impl Dates {
 
 /// What to report if this node's clock differs from those of most peers that it hears. `ahead` has the names of all these peers, and by how many
 /// seconds this clock is ahead of each.
-fn apart(ahead: &[(&str, i64)]) -> Option<String> {
+pub(crate) fn apart(ahead: &[(&str, i64)]) -> Option<String> {
     let far: Vec<String> = ahead
         .iter()
         .filter(|(_, seconds)| seconds.abs() > MOST_APART)
@@ -122,21 +121,6 @@ fn apart(ahead: &[(&str, i64)]) -> Option<String> {
             far.join(", ")
         )
     })
-}
-
-impl Core {
-    /// What is wrong with this node's clock, as far as certificates and peers show it.
-    pub(crate) fn clock_misfit(&self) -> Option<String> {
-        self.dates.misfit(SystemTime::now()).or_else(|| self.clock_apart())
-    }
-
-    /// What is wrong with this node's clock, as far as peers show it.
-    pub(crate) fn clock_apart(&self) -> Option<String> {
-        let ahead = self.network.peers.ahead();
-        let ahead: Vec<(&str, i64)> =
-            ahead.iter().map(|(peer, seconds)| (self.members.name_of(*peer), *seconds)).collect();
-        apart(&ahead)
-    }
 }
 
 pub(crate) fn date(moment: SystemTime) -> String {

@@ -12,13 +12,13 @@ use polyclave_protocol::net::Net;
 use polyclave_transport::{Caller, Reception, TlsNet};
 
 use crate::Result;
-use crate::clients::random::draw;
+use crate::audit::{BEGUN, Event};
 use crate::clients::rules::Client;
-use crate::clients::together::Asking;
 use crate::core::Core;
-use crate::operator::audit::{BEGUN, Event};
 use crate::operator::report::report;
 use crate::requests::plan::ticket;
+use crate::server::random::draw;
+use crate::server::together::Asking;
 use crate::threads::{IDLE_LOOK, POLL_INTERVAL};
 
 /// How long a client may be silent, between requests and within one.
