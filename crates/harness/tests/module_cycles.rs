@@ -14,7 +14,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("client", &["approval", "client", "conversation", "strategy", "versions"]),
     ("client", &["begun", "known"]),
     ("lab", &["bench", "child", "job", "launch"]),
-    ("node", &["clients", "computation", "core", "keys", "material", "operator", "peers", "requests"]),
     ("pkcs11", &["encryption", "gcm", "macs", "messages", "session"]),
     ("store", &["accounts", "children", "keys", "versions"]),
     ("store", &["audit_head", "engine", "head", "incarnation", "mark"]),

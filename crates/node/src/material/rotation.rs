@@ -78,13 +78,13 @@ use polyclave_store::{HeldKey, Store, StoreError};
 use polyclave_transport::TlsNet;
 
 use crate::Result;
+use crate::audit::Event;
+use crate::clock::now;
 use crate::error::system;
 use crate::material::epoch::meet;
 use crate::material::quarantine::refuse_guessed;
 use crate::material::set_up;
 use crate::material::state::Material;
-use crate::operator::audit::Event;
-use crate::operator::clock::now;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
 use carrying::carry_over;

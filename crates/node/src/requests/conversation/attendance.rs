@@ -36,7 +36,7 @@ impl Attention {
 }
 
 /// The network to the other nodes, which also looks after the client.
-pub(super) struct Attended<'n, 'l> {
+pub(crate) struct Attended<'n, 'l> {
     pub(super) partners: Partners<'n>,
     pub(super) line: &'n mut Line<'l>,
     pub(super) progress: &'n Progress,
