@@ -182,6 +182,8 @@ impl<F: MacField> Rotation<F> {
 
 /// Elements of which these are the bits: the lowest of all elements, then the next ..
 fn elements_of_bits<F: MacField>(bits: &Authenticated<F>, len: usize) -> Authenticated<F> {
+    // With fewer bits a part of a value would be opened without a mask.
+    assert_eq!(bits.len(), len * F::BITS as usize, "all bits of so many elements");
     let powers = powers::<F>();
     let mut elements = Authenticated::zero(len);
     for (to, from) in [(&mut elements.values, &bits.values), (&mut elements.macs, &bits.macs)] {

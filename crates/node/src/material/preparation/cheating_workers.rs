@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir};
 use polyclave_harness::postgres::Postgres;
-use polyclave_protocol::spdz::Guesses;
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::{Error, GuessGuard, Result};
 use polyclave_store::Store;
 

@@ -119,6 +119,40 @@ fn a_value_shifted_for_everybody_fails_the_check_and_the_key() {
     }
 }
 
+/// A cheater sees by the messages of a test whether its guess at the key was right. So no other test begins.
+#[test]
+fn nothing_is_sent_under_a_key_that_was_given_up() {
+    let outcomes = parties(2, SOON, |seat, net| {
+        if net.me() == CHEATER {
+            return Ok(());
+        }
+        seat.key.judge(|| Some(FAILED)).expect_err("it fails");
+        assert_eq!(seat.check(net), FAILED_EARLIER, "and not that the peer is silent");
+        let product = seat.product(net)?;
+        zero_test_of(&seat.key, &[1; 32], Element::ZERO, product, net)
+    });
+    assert_honest(&outcomes, |outcome| *outcome == FAILED_EARLIER);
+}
+
+#[test]
+fn a_sum_about_which_parties_were_told_different_things_costs_the_key() {
+    let outcomes = parties(3, LATE, |seat, net| {
+        let product = seat.product(net)?;
+        let coin = [net.me().0 as u8; 32];
+        let tested = zero_test_of(&seat.key, &coin, Element::ZERO, product, net);
+        assert!(tested.is_err() && seat.key.refuse_retired().is_err(), "{tested:?}");
+        tested
+    });
+    assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
+}
+
+#[test]
+fn coefficients_depend_on_the_coins() {
+    let [one, same, other] = [1, 1, 2].map(|coins| Coefficients::<F>::new(&[coins; 32]).next(3).to_vec());
+    assert_eq!(one, same);
+    assert!(one.iter().zip(&other).all(|(a, b)| a != b));
+}
+
 #[test]
 fn an_error_in_sigma_d_or_z_fails_the_zero_test() {
     for n in [2, 3] {

@@ -127,6 +127,33 @@ fn elements_move_to_another_key() {
     }
 }
 
+/// What is not checked could be wrong by a difference that a cheater chose, and would be authenticated under the new key.
+#[test]
+fn a_value_that_its_session_has_not_checked_does_not_move() {
+    let outcomes = run_parties(2, |net| {
+        let mut rotating = Rotating::begin(DEALER, net)?;
+        let mut value = rotating.cells(8, net)?;
+        let session = crate::unchecked::Checks::default();
+        value.unchecked = session.next();
+        assert!(matches!(rotating.rotation.carry_cells(&value, net), Err(Error::Misuse(_))));
+        session.pass();
+        Ok(rotating.rotation.carry_cells(&value, net).is_ok())
+    });
+    // Both keys are given up with any error of a refresh.
+    assert!(outcomes.iter().all(|outcome| *outcome == Ok(false)), "{outcomes:?}");
+}
+
+#[test]
+fn values_move_among_the_parties_that_share_them() {
+    let [two, three] = [2, 3].map(|n| {
+        let setups = run_parties(n, |net| Setup::<F>::generate(DEALER, None, net));
+        setups.into_iter().next().expect("the first party").expect("a setup")
+    });
+    let stream = run_parties(2, |net| Ok(hello(&HandshakeParameters::new(2), net)?.stream()));
+    let stream = stream[0].as_ref().expect("a stream");
+    assert!(matches!(Rotation::new(&two, &three, DEALER, stream), Err(Error::Misuse(_))));
+}
+
 /// A network that adds to messages of one length to some parties.
 fn adding<'n>(net: &'n mut dyn Net, len: usize, to: fn(Party) -> bool) -> impl Net + 'n {
     changing(net, move |out| {
