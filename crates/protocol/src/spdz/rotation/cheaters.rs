@@ -1,7 +1,8 @@
 //! Cheaters that one check alone finds. Nothing that they say fits badly to the rest: only a MAC is wrong.
 
-use super::tests::{CHEATER, DEALER, F, Rotating};
+use super::tests::{CHEATER, DEALER, F, Rotating, adding};
 use super::*;
+use crate::EARLIER_CHECK;
 use crate::dealers::insecure_dealer_bits::InsecureBitDealer;
 use crate::mesh::run_parties;
 use crate::tinyot::Source as _;
@@ -47,6 +48,59 @@ fn a_difference_on_the_value_that_moves_is_caught() {
         }
         rotating.rotation.carry_bits(&bits, [&mut of_old, &mut of_new], net).map(drop)
     });
+}
+
+/// Bits that move, and the bytes of a party's message about them.
+const BITS: usize = 30;
+const D_OF_BITS: usize = (BITS + 64).div_ceil(8);
+
+#[test]
+fn bits_move_to_another_key_unless_a_party_tells_another_difference() {
+    let move_bits = |changed: usize| {
+        run_parties(2, |net| {
+            let mut rotating = Rotating::begin(DEALER, net)?;
+            let Rotation { old, new } = &rotating.rotation;
+            let [mut of_old, mut of_new] = [dealer_of_bits(&old.key, net)?, dealer_of_bits(&new.key, net)?];
+            let bits = of_old.bits(BITS, net)?;
+            let len = if net.me() == CHEATER { changed } else { usize::MAX };
+            let sources: [&mut dyn crate::tinyot::Source; 2] = [&mut of_old, &mut of_new];
+            let carried = rotating.rotation.carry_bits(&bits, sources, &mut adding(net, len, |_| true))?;
+            let Rotation { old, new } = &mut rotating.rotation;
+            let (before, _) = old.open(&bits.to_spdz(&old.key), &[], &[], net)?;
+            let (after, _) = new.open(&carried.to_spdz(&new.key), &[], &[], net)?;
+            old.check(net)?;
+            new.check(net)?;
+            Ok(before == after)
+        })
+    };
+    assert!(move_bits(usize::MAX).iter().all(|outcome| *outcome == Ok(true)));
+    let failed = Err(Error::CheckFailed { what: "that bits under two MAC keys are the same" });
+    assert!(move_bits(D_OF_BITS).iter().all(|outcome| *outcome == failed));
+}
+
+/// A check of another session, before a value moves or meanwhile, ends that, too. Before, nothing is sent.
+#[test]
+fn no_value_moves_to_or_from_a_key_that_was_given_up() {
+    let earlier = Err(Error::CheckFailed { what: EARLIER_CHECK });
+    let outcomes = run_parties(2, |net| {
+        let mut rotating = Rotating::begin(DEALER, net)?;
+        let value = rotating.cells(8, net)?;
+        if net.me() == CHEATER {
+            return Ok(());
+        }
+        let fail = |key: &MacKey<F>| {
+            key.judge(|| Some(Error::CheckFailed { what: "elsewhere" })).expect_err("it fails")
+        };
+        let meanwhile = rotating.rotation.guarded(|rotation| {
+            fail(&rotation.new.key);
+            Ok(())
+        });
+        assert_eq!(meanwhile, earlier);
+        // And not that the peer has gone.
+        assert_eq!(rotating.rotation.carry_cells(&value, net).map(drop), earlier);
+        Ok(())
+    });
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
 }
 
 /// Both parties tell their shares of the key: there is nothing to protect.

@@ -155,7 +155,7 @@ fn values_move_among_the_parties_that_share_them() {
 }
 
 /// A network that adds to messages of one length to some parties.
-fn adding<'n>(net: &'n mut dyn Net, len: usize, to: fn(Party) -> bool) -> impl Net + 'n {
+pub(super) fn adding<'n>(net: &'n mut dyn Net, len: usize, to: fn(Party) -> bool) -> impl Net + 'n {
     changing(net, move |out| {
         for (p, message) in Party::all(out.len()).zip(out) {
             if message.len() == len && to(p) {
