@@ -110,7 +110,7 @@ impl Common {
         let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
         ensure!(
             !self.raw || mode != Mode::Envelope,
-            "there is no --raw for envelope: the format of such a file is in docs/envelope.md"
+            "there is no --raw for envelope: the format of such a file is in docs/use/envelope.md"
         );
         ensure!(
             self.raw || mode.authenticates(),

@@ -61,6 +61,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use clap::CommandFactory;
+    use polyclave_harness::book;
 
     use super::*;
 
@@ -78,6 +79,38 @@ mod tests {
         let mut script = Vec::new();
         clap_complete::generate(Shell::Bash, &mut program.clone(), "polyclave", &mut script);
         assert!(String::from_utf8(script).expect("text").contains("--cipher"));
+    }
+
+    /// Of a command and of all below it: the help, each with a heading.
+    fn reference(command: Command, name: &str, depth: usize, page: &mut String) {
+        let below: Vec<Command> =
+            command.get_subcommands().filter(|below| !below.is_hide_set()).cloned().collect();
+        let mut command = command.bin_name(name.to_owned()).term_width(100).disable_help_subcommand(true);
+        command = command.mut_args(|argument| argument.hide_env_values(true));
+        let help = command.render_long_help().to_string();
+        let help: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+        *page += &format!("\n{} {name}\n\n```text\n{}\n```\n", "#".repeat(depth), help.join("\n"));
+        for below in below {
+            let name = format!("{name} {}", below.get_name());
+            reference(below, &name, 3, page);
+        }
+    }
+
+    #[test]
+    fn the_page_of_commands_has_the_help_of_every_command() {
+        let mut page = String::from(
+            "<!-- A test writes this page: see CONTRIBUTING.md. -->\n\n# Commands\n\n\
+             What `--help` says of each command. The Debian package has the same as manual pages.\n",
+        );
+        let mut program = crate::Arguments::command();
+        program.build();
+        page += &format!("\n```text\n{}\n```\n", crate::examples());
+        for command in
+            program.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+        {
+            reference(command.clone(), &format!("polyclave {}", command.get_name()), 2, &mut page);
+        }
+        book::compare("reference/commands.md", &page, "-p polyclave-cli --lib manual");
     }
 
     /// Of a command and of all below it: names of options that two arguments have. clap looks for them only in builds with debug assertions.
