@@ -81,18 +81,21 @@ mod tests {
         assert!(String::from_utf8(script).expect("text").contains("--cipher"));
     }
 
-    /// Of a command and of all below it: the help, each with a heading.
-    fn reference(command: Command, name: &str, depth: usize, page: &mut String) {
-        let below: Vec<Command> =
-            command.get_subcommands().filter(|below| !below.is_hide_set()).cloned().collect();
-        let mut command = command.bin_name(name.to_owned()).term_width(100).disable_help_subcommand(true);
-        command = command.mut_args(|argument| argument.hide_env_values(true));
-        let help = command.render_long_help().to_string();
+    /// A command that shows no values of this process's environment.
+    fn anywhere(command: Command) -> Command {
+        command.mut_args(|argument| argument.hide_env_values(true)).mut_subcommands(anywhere)
+    }
+
+    /// What `--help` says of the command at the end of a path, and of all below it, each with a heading.
+    fn reference(program: &Command, path: &[String], command: &Command, page: &mut String) {
+        let asked = path.iter().map(String::as_str).chain(["--help"]);
+        let help = program.clone().try_get_matches_from(asked).expect_err("it shows the help").to_string();
         let help: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
-        *page += &format!("\n{} {name}\n\n```text\n{}\n```\n", "#".repeat(depth), help.join("\n"));
-        for below in below {
-            let name = format!("{name} {}", below.get_name());
-            reference(below, &name, 3, page);
+        let depth = "#".repeat(path.len().min(3));
+        *page += &format!("\n{depth} {}\n\n```text\n{}\n```\n", path.join(" "), help.join("\n"));
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+            let path: Vec<String> = path.iter().cloned().chain([below.get_name().to_owned()]).collect();
+            reference(program, &path, below, page);
         }
     }
 
@@ -102,13 +105,10 @@ mod tests {
             "<!-- A test writes this page: see CONTRIBUTING.md. -->\n\n# Commands\n\n\
              What `--help` says of each command. The Debian package has the same as manual pages.\n",
         );
-        let mut program = crate::Arguments::command();
-        program.build();
-        page += &format!("\n```text\n{}\n```\n", crate::examples());
-        for command in
-            program.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
-        {
-            reference(command.clone(), &format!("polyclave {}", command.get_name()), 2, &mut page);
+        let program = anywhere(crate::Arguments::command().term_width(100));
+        for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let path = ["polyclave", command.get_name()].map(str::to_owned);
+            reference(&program, &path, command, &mut page);
         }
         book::compare("reference/commands.md", &page, "-p polyclave-cli --lib manual");
     }

@@ -18,13 +18,18 @@ fn root() -> PathBuf {
 
 /// All documents below a folder.
 fn documents(folder: &Path) -> Vec<PathBuf> {
+    files(folder, ".md")
+}
+
+/// All files below a folder whose names end so.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("it is there") {
         let path = entry.expect("it can be read").path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && !name.starts_with('.') && name != "target" {
-            found.extend(documents(&path));
-        } else if name.ends_with(".md") {
+            found.extend(files(&path, end));
+        } else if name.ends_with(end) {
             found.push(path);
         }
     }
@@ -150,6 +155,19 @@ fn no_page_is_too_long_to_be_read_at_once() {
         }
     }
     assert_eq!(long, [""; 0]);
+}
+
+/// They are the index of the sources: ARCHITECTURE.md has none.
+#[test]
+fn every_module_begins_with_what_it_is() {
+    let crates =
+        fs::read_dir(root().join("crates")).expect("it is there").map(|entry| entry.expect("read").path());
+    let mut sources: Vec<PathBuf> = crates.flat_map(|one| files(&one.join("src"), ".rs")).collect();
+    sources.retain(|path| !path.ends_with("tests.rs"));
+    assert!(sources.len() > 500, "{}", sources.len());
+    let begins = |path: &PathBuf| fs::read_to_string(path).expect("text").starts_with("//! ");
+    let without: Vec<PathBuf> = sources.into_iter().filter(|path| !begins(path)).collect();
+    assert_eq!(without, [PathBuf::new(); 0]);
 }
 
 /// What the tests above rest on.
