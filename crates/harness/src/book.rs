@@ -36,6 +36,7 @@ pub fn read(path: &str) -> String {
 
 /// Compares a page that is written from the code with its file. `what` names the test that writes it.
 pub fn compare(path: &str, text: &str, what: &str) {
+    let text = wrapped(text);
     if std::env::var_os(WRITE).is_some() {
         return fs::write(folder().join(path), text).expect("it can be written");
     }
@@ -43,6 +44,31 @@ pub fn compare(path: &str, text: &str, what: &str) {
         read(path) == text,
         "docs/{path} is not what the code says: {WRITE}=1 cargo test {what} writes it"
     );
+}
+
+/// A page whose sentences are in lines of at most 110 characters. Tables, headings and fenced blocks stay.
+fn wrapped(page: &str) -> String {
+    let mut fenced = false;
+    let mut lines = String::new();
+    for line in page.lines() {
+        fenced ^= line.starts_with("```");
+        let whole = fenced || ["|", "#", "<", "```"].iter().any(|start| line.starts_with(start));
+        let mut length = 0;
+        for word in line.split(if whole { '\n' } else { ' ' }) {
+            let fits = length + 1 + word.chars().count() <= 110;
+            lines += if length == 0 {
+                ""
+            } else if fits {
+                " "
+            } else {
+                "\n"
+            };
+            lines += word;
+            length = word.chars().count() + if fits && length > 0 { length + 1 } else { 0 };
+        }
+        lines.push('\n');
+    }
+    lines
 }
 
 /// The pages that a summary lists.

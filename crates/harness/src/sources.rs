@@ -35,7 +35,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let entries =
         fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("it can be read").path());
     let (mut folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    (folders.sort(), files.sort());
+    folders.sort();
+    files.sort();
     files.retain(|path| path.extension().is_some_and(|end| end == "rs"));
     files.extend(folders.iter().flat_map(|folder| self::files(folder)));
     files

@@ -1,4 +1,5 @@
-//! Metrics of nodes and gateways: each that the code exports has help and a name that `promtool check metrics` takes.
+//! Metrics of nodes and gateways: each that the code exports has help and a name that `promtool check
+//! metrics` takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -7,7 +8,8 @@ use polyclave_harness::metrics::{faults, faults_of_text};
 use polyclave_harness::sources::string;
 use polyclave_harness::{book, sources};
 
-/// The metrics that a folder of source code exports, with their kinds and labels, and the help that it gives to each.
+/// The metrics that a folder of source code exports, with their kinds and labels, and the help that it gives
+/// to each.
 #[derive(Default)]
 struct Code {
     exported: BTreeMap<String, &'static str>,
@@ -67,8 +69,10 @@ fn every_metric_has_help_and_a_name_that_promtool_takes() {
 fn the_page_of_metrics_has_every_metric() {
     let mut page = String::from(
         "<!-- A test writes this page: see CONTRIBUTING.md. -->\n\n# Metrics\n\n\
-         Nodes and gateways export these at `/metrics`, for Prometheus. [Metrics and alarms](../operate/metrics.md) says for which to set an alarm. \
-         Names in braces are labels. Outcomes are `done` or the code of a [refusal](errors.md#reasons). The metrics of a node of several workers have \
+         Nodes and gateways export these at `/metrics`, for Prometheus. [Metrics and \
+         alarms](../operate/metrics.md) says for which to set an alarm. \
+         Names in braces are labels. Outcomes are `done` or the code of a [refusal](errors.md#reasons). The \
+         metrics of a node of several workers have \
          the label `worker`, too.\n",
     );
     for (folder, title) in [("node/src", "Nodes"), ("gateway/src", "Gateways")] {
@@ -99,6 +103,7 @@ fn what_promtool_refuses_is_found() {
         assert!(told.len() == 1 && told[0].contains(fault), "{told:?}");
     }
     assert_eq!(faults("polyclave_request_seconds", "histogram", "Time."), [""; 0]);
-    let text = "# HELP a_total Help.\n# TYPE a_total counter\na_total{of=\"x\",aName=\"y\"} 1\n# TYPE keys gauge\nkeys 1\n";
+    let text = "# HELP a_total Help.\n# TYPE a_total counter\na_total{of=\"x\",aName=\"y\"} 1\n# TYPE keys \
+        gauge\nkeys 1\n";
     assert_eq!(faults_of_text(text), ["keys has no help", "the label aName is not snake_case"]);
 }

@@ -1,4 +1,5 @@
-//! The pages of the reference that are written from the sources, and compared with them here: `docs/reference/`. Those of metrics are in `metrics.rs`,
+//! The pages of the reference that are written from the sources, and compared with them here:
+//! `docs/reference/`. Those of metrics are in `metrics.rs`,
 //! those of commands in the crate `cli`.
 
 use std::collections::BTreeSet;
@@ -25,7 +26,8 @@ const FILES: [File; 4] = [
     File {
         name: "node.toml",
         sources: "config/src",
-        words: "The settings of a node, in its directory. `polyclave node init` writes it. The node reads it at its start.",
+        words: "The settings of a node, in its directory. `polyclave node init` writes it. The node reads \
+            it at its start.",
         tables: &[
             ("at the top", "NodeSettings", ""),
             ("[limits]", "NodeLimits", "[Limits](../operate/limits.md) explains them."),
@@ -39,8 +41,10 @@ const FILES: [File; 4] = [
     File {
         name: "clients.toml",
         sources: "config/src",
-        words: "The rules of a node for its clients, in its directory. `polyclave node allow` and `polyclave node policy` write it, or you do. A \
-                running node takes a changed file within a second. [Rules for clients](../operate/rules.md) and \
+        words: "The rules of a node for its clients, in its directory. `polyclave node allow` and \
+        `polyclave node policy` write it, or you do. A \
+                running node takes a changed file within a second. [Rules for clients](../operate/rules.md) \
+                and \
                 [Approvals](../operate/approvals.md) explain it.",
         tables: &[
             ("[[client]]", "ClientRule", ""),
@@ -71,7 +75,8 @@ const FILES: [File; 4] = [
     File {
         name: "pkcs11.toml",
         sources: "pkcs11/src",
-        words: "Which keys a PKCS#11 module shows. `POLYCLAVE_PKCS11_CONFIG` names it. [PKCS#11](../use/pkcs11.md#pkcs11toml) explains it.",
+        words: "Which keys a PKCS#11 module shows. `POLYCLAVE_PKCS11_CONFIG` names it. \
+            [PKCS#11](../use/pkcs11.md#pkcs11toml) explains it.",
         tables: &[("[[token]]", "TokenSettings", "")],
     },
 ];
@@ -149,9 +154,11 @@ fn default(field: &sources::Field) -> String {
 fn the_page_of_settings_is_what_the_structs_say() {
     let mut page = begin(
         "Configuration",
-        "The files of settings that people write or change. A field that no program knows is an error, which names the line. `none` is a default that \
+        "The files of settings that people write or change. A field that no program knows is an error, \
+        which names the line. `none` is a default that \
          sets no limit or does nothing.\n\n\
-         `cluster.toml`, cards and certificates are written by commands, and never by hand. The fingerprint of `cluster.toml` covers every value in it.",
+         `cluster.toml`, cards and certificates are written by commands, and never by hand. The fingerprint \
+             of `cluster.toml` covers every value in it.",
     );
     for file in FILES {
         let sources = sources::of(file.sources);
@@ -175,7 +182,8 @@ fn the_page_of_settings_is_what_the_structs_say() {
             }
         }
     }
-    page += "\n## Rights\n\nWhat a client may be allowed to do. `node allow --rights all` gives all of them.\n\n| right | |\n|---|---|\n";
+    page += "\n## Rights\n\nWhat a client may be allowed to do. `node allow --rights all` gives all of \
+        them.\n\n| right | |\n|---|---|\n";
     for (name, words) in variants(&sources::of("api/src"), "pub enum Right {") {
         writeln!(page, "| `{}` | {words} |", name.to_lowercase()).expect("written");
     }
@@ -224,9 +232,12 @@ fn the_page_of_errors_has_every_kind_of_refusal() {
     assert_eq!((reasons.len(), codes.len(), words.len()), (13, 13, 13), "{codes:?} {words:?}");
     let mut page = begin(
         "Errors",
-        "A node that refuses a request gives a reason for programs and a message for people. The reason has a code in audit logs and metrics, and words \
-         on [the operator's page](../operate/dashboard.md). In Rust it is `Reason`; Python has an exception for each.\n\n\
-         [What to do when](../operate/messages.md) lists messages with their causes and what to do.\n\n## Reasons\n\n\
+        "A node that refuses a request gives a reason for programs and a message for people. The reason has \
+        a code in audit logs and metrics, and words \
+         on [the operator's page](../operate/dashboard.md). In Rust it is `Reason`; Python has an exception \
+         for each.\n\n\
+         [What to do when](../operate/messages.md) lists messages with their causes and what to do.\n\n## \
+         Reasons\n\n\
          | code | in words | |\n|---|---|---|",
     );
     for (((reason, meaning), (of_code, code)), (of_words, words)) in reasons.iter().zip(&codes).zip(&words) {
@@ -238,7 +249,8 @@ fn the_page_of_errors_has_every_kind_of_refusal() {
     }
     page += "\n## Exit statuses\n\n| status | |\n|---|---|\n\
              | 0 | done |\n\
-             | 1 | an error, which is on standard error; or a node that cannot serve (`node status`), or an audit log that was tampered with (`node audit verify`) |\n\
+             | 1 | an error, which is on standard error; or a node that cannot serve (`node status`), or an \
+             audit log that was tampered with (`node audit verify`) |\n\
              | 2 | the command line is wrong; or the rules do not allow it (`node policy check`) |\n\
              | 3 | an audit log with gaps (`node audit verify`) |\n";
     book::compare("reference/errors.md", &page, THIS);
@@ -280,7 +292,8 @@ const OF_NODE: [(&str, &str); 15] = [
     ("gap", "so many events (`blocks`) have no line, since the time in `detail`"),
     (
         "policy",
-        "rules for clients change: `allowed`, `changed` or `revoked`, with what it was before; `in-force` has the hashes of all rules; \
+        "rules for clients change: `allowed`, `changed` or `revoked`, with what it was before; `in-force` \
+        has the hashes of all rules; \
                 `approved`, `refused` if changes need approval",
     ),
     ("quarantine", "a check failed; `one-of=` in `detail` names nodes, if any is to be named"),
@@ -344,13 +357,16 @@ fn the_page_of_audit_events_has_every_operation() {
          | `client` | the client's name in the node's rules; empty if no client is involved |\n\
          | `operation` | see below |\n\
          | `key` | the key's name; empty if no key is involved |\n\
-         | `outcome` | `begun` before anything is computed; then `done`, or the code of a [refusal](errors.md#reasons) |\n\
+         | `outcome` | `begun` before anything is computed; then `done`, or the code of a \
+         [refusal](errors.md#reasons) |\n\
          | `blocks` | blocks that were computed; with some operations another number |\n\
-         | `detail` | further names and numbers, such as `for=` (for whom a gateway asks), `approved-by=`, `under=`, `from=` |\n\
+         | `detail` | further names and numbers, such as `for=` (for whom a gateway asks), `approved-by=`, \
+         `under=`, `from=` |\n\
          | `mark` | a mark that the store had reached by then |\n\
          | `request` | the request's id, the same in the logs of all nodes |\n\
          | `previous`, `hash` | the hash of the line before, and of this line (BLAKE3) |\n\n\
-         Under `shamir-active` the outcomes `outvoted-NAME` and `silent-NAME` name a node that caused a fault in a request.\n\n\
+         Under `shamir-active` the outcomes `outvoted-NAME` and `silent-NAME` name a node that caused a \
+         fault in a request.\n\n\
          ## Requests of clients\n\n| operation | |\n|---|---|",
     );
     for (name, words) in REQUESTS {

@@ -1,5 +1,7 @@
-//! The book as an operator uses it: every command of its executed pages runs, in the order of `docs/SUMMARY.md`, on machines that are directories and
-//! ports of the loopback interface. All pages of the part Operate are executed. CONTRIBUTING.md says how they are written.
+//! The book as an operator uses it: every command of its executed pages runs, in the order of
+//! `docs/SUMMARY.md`, on machines that are directories and
+//! ports of the loopback interface. All pages of the part Operate are executed. CONTRIBUTING.md says how they
+//! are written.
 
 mod installed;
 mod machines;
@@ -15,7 +17,8 @@ pub use page::{Block, Page};
 
 use crate::common::Place;
 
-/// The blocks of commands that are not run: their pages, and the reasons that these give. A new one has to be written here.
+/// The blocks of commands that are not run: their pages, and the reasons that these give. A new one has to be
+/// written here.
 const NOT_RUN: [(&str, &str); 13] = [
     ("start/sealed-file.md", "builds the program"),
     ("start/sealed-file.md", "builds the program"),
@@ -151,8 +154,10 @@ mod what_is_found {
     #[test]
     fn commands_run_on_their_machines_and_what_they_print_is_compared() {
         let text = "\
-            ```sh\n# on alpha, beta\necho here > note\n# on alpha\nscp beta.example:note other\ncat other\n#> he..e\n\
-            test ! -e nothing\n# A remark.\ncat nothing\n#! No such file\ncat <<END\n# two\nEND\n#> two\n```\n\
+            ```sh\n# on alpha, beta\necho here > note\n# on alpha\nscp beta.example:note other\ncat \
+            other\n#> he..e\n\
+            test ! -e nothing\n# A remark.\ncat nothing\n#! No such file\ncat <<END\n# two\nEND\n#> \
+            two\n```\n\
             ```sh\necho alice > name\n# on beta\nscp alice.example:name name\ncat name\n#> alice\n\
             sleep 0 &\n```\n";
         assert_eq!(run(text), Ok(()));
