@@ -177,6 +177,7 @@ impl Approval {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operations;
 
     fn statement() -> Statement {
         Statement {
@@ -184,7 +185,7 @@ mod tests {
             cluster: [1; 16],
             subject: Subject::Operation {
                 requester: vec![0x30, 1],
-                operation: Box::new(Operation::Delete { key: "k".into(), version: None }),
+                operation: Box::new(Operation::Delete(operations::Delete { key: "k".into(), version: None })),
             },
             keys: vec![NamedKey { name: "k".into(), version: 1, id: [2; 16] }],
             not_after: 1_800_000_000,

@@ -60,7 +60,7 @@ mod tests {
 
     use super::super::{
         CHUNK, KEYS, KeyInfo, Lifetime, MASKED, MOST_LABEL, Mode, NewKey, Operation, Origin, Reply, Request,
-        Step, Use, VERSION,
+        Step, Use, VERSION, operations,
     };
     use super::*;
 
@@ -70,7 +70,7 @@ mod tests {
             version: VERSION,
             id: [7; 16],
             serving: PartySet::all(3),
-            operation: Operation::Use { key: "k".into(), id: None, how: Use::Seal },
+            operation: Operation::Use(operations::UseKey { key: "k".into(), id: None, how: Use::Seal }),
             first: Some(Step::Keystream { bytes: 16 }),
             approval: None,
             on_behalf_of: "billing".into(),

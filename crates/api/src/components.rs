@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Mode, NewKey, Usage};
+use super::{Mode, NewKey};
 
 /// The most components of a key.
 pub const MOST_COMPONENTS: u8 = 9;
@@ -69,9 +69,8 @@ pub enum Parity {
 /// Why the encryption of zeros must not be shown of a key; `None` if it may be. It is the hash key of GCM, and the subkeys of CMAC follow
 /// from it.
 pub fn why_no_zeros(key: &NewKey) -> Option<&'static str> {
-    let computes_codes = |mode: &Mode| !matches!(mode, Mode::Ctr | Mode::Cbc | Mode::Ecb);
-    let derives = |usage: &Usage| matches!(usage, Usage::Derive | Usage::Kdf);
-    let undone = key.modes.iter().any(computes_codes) || key.usage.iter().any(derives);
+    let only_encrypts = |mode: &Mode| mode.encrypts() && !mode.authenticates();
+    let undone = !key.modes.iter().all(only_encrypts) || key.usage.iter().any(|usage| usage.needs_subkeys());
     undone.then_some(
         "the encryption of zeros is not shown of a key that computes codes or derives, since secrets of these modes follow from it; \
          take the check value by CMAC",

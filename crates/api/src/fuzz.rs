@@ -87,54 +87,65 @@ fn requests() -> Vec<Request> {
         Use::CcmDecrypt { nonce: vec![2; 13], additional: additional.clone(), bytes: 40, tag: 8 },
         Use::SivEncrypt { additional: vec![additional.clone(), Vec::new()], bytes: 40, mask: 48 },
         Use::SivDecrypt { additional: vec![additional], bytes: 40, tag: [5; 16] },
-        Use::Tokenize { radix: 10, length: 16, tweaks: vec![vec![6; 8]; 2], values: 2, inverse: true },
+        Use::Tokenize(operations::Tokenize {
+            radix: 10,
+            length: 16,
+            tweaks: vec![vec![6; 8]; 2],
+            values: 2,
+            inverse: true,
+        }),
     ];
-    let used = uses.map(|how| Operation::Use { key: key.clone(), id: Some([4; 16]), how });
+    let used =
+        uses.map(|how| Operation::Use(operations::UseKey { key: key.clone(), id: Some([4; 16]), how }));
     let others = [
         Operation::Status,
         Operation::Report,
-        Operation::List { after: key.clone(), version: 2 },
-        Operation::Generate(new_key()),
-        Operation::Import(new_key()),
-        Operation::Rotate { key: key.clone() },
-        Operation::Retire { key: key.clone(), version: 2, state: VersionState::Deactivated },
-        Operation::Configure {
+        Operation::List(operations::List { after: key.clone(), version: 2 }),
+        Operation::Generate(operations::Generate { new: new_key() }),
+        Operation::Import(operations::Import { new: new_key() }),
+        Operation::Rotate(operations::Rotate { key: key.clone() }),
+        Operation::Retire(operations::Retire {
+            key: key.clone(),
+            version: 2,
+            state: VersionState::Deactivated,
+        }),
+        Operation::Configure(operations::Configure {
             key: key.clone(),
             least_version: 2,
             deletable: false,
             withdraw_wrappable: true,
             withdraw_usage: vec![Usage::Encrypt, Usage::Kdf],
-        },
-        Operation::Copy { key: key.clone(), id: [4; 16], new: new_key() },
-        Operation::Describe {
+        }),
+        Operation::Copy(operations::CopyKey { key: key.clone(), id: [4; 16], new: new_key() }),
+        Operation::Describe(operations::DescribeKey {
             key: key.clone(),
             id: [4; 16],
             revision: 9,
             label: "pay roll".into(),
             attributes: vec![3; 20],
-        },
-        Operation::Delete { key, version: Some(2) },
-        Operation::Derive {
+        }),
+        Operation::Delete(operations::Delete { key, version: Some(2) }),
+        Operation::Derive(operations::Derive {
             base: "base".into(),
             new: new_key(),
             how: Derivation::EcbData { data: vec![1; 16] },
-        },
-        Operation::Derive {
+        }),
+        Operation::Derive(operations::Derive {
             base: "base".into(),
             new: new_key(),
             how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 32, after: vec![2; 8] },
-        },
-        Operation::Kdf {
+        }),
+        Operation::Kdf(operations::Kdf {
             key: "kdf".into(),
             how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 8, after: vec![] },
             bytes: 48,
-        },
-        Operation::ImportComponent {
+        }),
+        Operation::ImportComponent(operations::ImportComponent {
             new: new_key(),
             number: 1,
             of: 3,
             expected: Some(KeyCheck { kind: CheckKind::Zeros, value: vec![1, 2, 3] }),
-        },
+        }),
         Operation::ImportSealed(Box::new(SealedImport {
             version: VERSION,
             cluster: [4; 32],
@@ -144,8 +155,12 @@ fn requests() -> Vec<Request> {
             nonce: [5; 32],
             parts: vec![SealedPart { encapsulated: [6; 32], ciphertext: vec![7; 32] }; 3],
         })),
-        Operation::Combine { key: "payroll".into(), expected: None, parity: Parity::Set },
-        Operation::WrapBlock {
+        Operation::Combine(operations::Combine {
+            key: "payroll".into(),
+            expected: None,
+            parity: Parity::Set,
+        }),
+        Operation::WrapBlock(operations::WrapBlock {
             wrapping: "kbpk".into(),
             key: "payroll".into(),
             header: BlockHeader {
@@ -154,20 +169,24 @@ fn requests() -> Vec<Request> {
                 key_version: *b"00",
                 exportability: b'E',
             },
-        },
-        Operation::UnwrapBlock {
+        }),
+        Operation::UnwrapBlock(operations::UnwrapBlock {
             unwrapping: "kbpk".into(),
             block: b"D0144D0AB00E0000".to_vec(),
             new: new_key(),
-        },
-        Operation::Wrap { wrapping: "kek".into(), key: "payroll".into(), how: Wrapping::Kw },
-        Operation::Unwrap {
+        }),
+        Operation::Wrap(operations::Wrap {
+            wrapping: "kek".into(),
+            key: "payroll".into(),
+            how: Wrapping::Kw,
+        }),
+        Operation::Unwrap(operations::Unwrap {
             unwrapping: "kek".into(),
             wrapped: vec![3; 24],
             how: Wrapping::Kwp,
             new: new_key(),
-        },
-        Operation::Rewrap {
+        }),
+        Operation::Rewrap(operations::Rewrap {
             key: "payroll".into(),
             old: "payroll".into(),
             id: Some([4; 16]),
@@ -177,8 +196,8 @@ fn requests() -> Vec<Request> {
                 ciphertext: vec![4; 40],
                 tag: vec![5; 16],
             },
-        },
-        Operation::Rewrap {
+        }),
+        Operation::Rewrap(operations::Rewrap {
             key: "payroll".into(),
             old: "other".into(),
             id: None,
@@ -188,14 +207,14 @@ fn requests() -> Vec<Request> {
                 ciphertext: vec![4; 40],
                 tag: [5; 16],
             },
-        },
-        Operation::Rewrap {
+        }),
+        Operation::Rewrap(operations::Rewrap {
             key: "kek".into(),
             old: "old-kek".into(),
             id: None,
             what: Rewrapped::Key { wrapped: vec![3; 24], how: Wrapping::Kw },
-        },
-        Operation::Random { bytes: 32 },
+        }),
+        Operation::Random(operations::Random { bytes: 32 }),
     ];
     let operations =
         used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 40]));
@@ -221,7 +240,10 @@ fn statement() -> Statement {
         cluster: [1; 16],
         subject: Subject::Operation {
             requester: vec![0x30; 20],
-            operation: Box::new(Operation::Delete { key: "payroll".into(), version: None }),
+            operation: Box::new(Operation::Delete(operations::Delete {
+                key: "payroll".into(),
+                version: None,
+            })),
         },
         keys: vec![NamedKey { name: "payroll".into(), version: 1, id: [2; 16] }],
         not_after: 1_800_000_000,
@@ -317,4 +339,14 @@ fn no_step_of_a_client_panics_or_takes_memory_on_its_word() {
 #[test]
 fn no_reply_of_a_node_panics_or_takes_memory_on_its_word() {
     fuzz!("replies", &[], encoded(&replies()), |bytes: &[u8]| is_read_with_limits::<Reply>(bytes));
+}
+
+/// A change of these bytes needs another [`VERSION`], with which this digest changes.
+#[test]
+fn the_bytes_of_messages_are_those_of_this_version() {
+    let messages = [encoded(&requests()), encoded(&steps()), encoded(&replies())].concat();
+    let mut hasher = blake3::Hasher::new();
+    messages.iter().for_each(|message| _ = hasher.update(message));
+    let digest = hasher.finalize().to_hex();
+    assert_eq!((VERSION, &digest[..16]), (10, "e34c56b7b91ab1e5"));
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{COMPONENT_SECONDS, Component};
+use super::{COMPONENT_SECONDS, Component, Mode, Usage, usage_of};
 
 /// The most bytes of a key's attributes.
 pub const MOST_ATTRIBUTES: usize = 4 << 10;
@@ -21,66 +21,6 @@ pub const MOST_DERIVATION_DATA: usize = 4 << 10;
 
 /// The most derived bytes that a client gets at once.
 pub const MOST_DERIVED: usize = 1 << 10;
-
-/// A mode of operation. Fixed for a key when it is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Galois/counter mode: the only one that also authenticates what it encrypts.
-    Gcm,
-    /// Counter mode.
-    Ctr,
-    /// Cipher block chaining.
-    Cbc,
-    /// A message authentication code; encrypts nothing.
-    Cmac,
-    /// Every block by itself: shows which blocks are equal.
-    Ecb,
-    /// Keys for single files, which the client encrypts by itself. Serves no other mode.
-    Envelope,
-    /// Key blocks of TR-31; encrypts nothing else.
-    Tr31,
-    /// Synthetic initial vector (RFC 5297): also authenticates, and needs no nonce. A key of two halves, for this mode alone.
-    Siv,
-    /// Counter mode with CBC-MAC (SP 800-38C): also authenticates.
-    Ccm,
-    /// Tokenization (SP 800-38G): a string of digits for another of the same length. Serves no other mode.
-    Ff1,
-}
-
-impl Mode {
-    /// Whether a key for this mode is two keys of its cipher, which the mode uses for different purposes.
-    pub fn takes_two_keys(self) -> bool {
-        self == Mode::Siv
-    }
-
-    /// Whether it authenticates what it encrypts.
-    pub fn authenticates(self) -> bool {
-        matches!(self, Mode::Gcm | Mode::Envelope | Mode::Siv | Mode::Ccm)
-    }
-}
-
-/// What a key is for. Fixed when it is made. A client needs the right for it, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Usage {
-    /// Encrypt, in the key's modes.
-    Encrypt,
-    /// Decrypt, in the key's modes.
-    Decrypt,
-    /// Compute message authentication codes.
-    Mac,
-    /// Wrap keys that may be wrapped.
-    Wrap,
-    /// Unwrap keys.
-    Unwrap,
-    /// Derive keys.
-    Derive,
-    /// Give a client bytes that are derived from it.
-    Kdf,
-    /// Tokenize values and invert tokens: whoever may do one could do the other.
-    Tokenize,
-}
 
 /// How a key was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,6 +88,17 @@ impl NewKey {
         if self.modes.iter().any(|mode| mode.takes_two_keys()) { 2 } else { 1 }
     }
 
+    /// Whether nodes keep the subkeys of CMAC with it.
+    pub fn needs_subkeys(&self) -> bool {
+        self.modes.iter().any(|mode| mode.needs_subkeys())
+            || self.usage.iter().any(|usage| usage.needs_subkeys())
+    }
+
+    /// Whether nodes keep the hash key of GHASH with it.
+    pub fn needs_hash_key(&self) -> bool {
+        self.modes.iter().any(|mode| mode.needs_hash_key())
+    }
+
     /// A key for everything that its modes can do. It never leaves the nodes.
     pub fn for_modes(name: &str, cipher: &str, modes: &[Mode], budget_blocks: u64) -> NewKey {
         NewKey {
@@ -164,24 +115,6 @@ impl NewKey {
             lifetime: Lifetime::Stored,
         }
     }
-}
-
-/// Everything that keys of these modes can be used for.
-pub fn usage_of(modes: &[Mode]) -> Vec<Usage> {
-    let mut usage = Vec::new();
-    if modes.iter().any(|mode| !matches!(mode, Mode::Cmac | Mode::Tr31 | Mode::Ff1)) {
-        usage.extend([Usage::Encrypt, Usage::Decrypt]);
-    }
-    if modes.contains(&Mode::Cmac) {
-        usage.push(Usage::Mac);
-    }
-    if modes.contains(&Mode::Tr31) {
-        usage.extend([Usage::Wrap, Usage::Unwrap]);
-    }
-    if modes.contains(&Mode::Ff1) {
-        usage.push(Usage::Tokenize);
-    }
-    usage
 }
 
 /// The public properties of a key.
@@ -320,38 +253,6 @@ pub enum Derivation {
         #[serde(with = "serde_bytes")]
         after: Vec<u8>,
     },
-}
-
-impl std::fmt::Display for Mode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Mode::Gcm => "gcm",
-            Mode::Ctr => "ctr",
-            Mode::Cbc => "cbc",
-            Mode::Cmac => "cmac",
-            Mode::Ecb => "ecb",
-            Mode::Envelope => "envelope",
-            Mode::Tr31 => "tr31",
-            Mode::Siv => "siv",
-            Mode::Ccm => "ccm",
-            Mode::Ff1 => "ff1",
-        })
-    }
-}
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Usage::Encrypt => "encrypt",
-            Usage::Decrypt => "decrypt",
-            Usage::Mac => "mac",
-            Usage::Wrap => "wrap",
-            Usage::Unwrap => "unwrap",
-            Usage::Derive => "derive",
-            Usage::Kdf => "kdf",
-            Usage::Tokenize => "tokenize",
-        })
-    }
 }
 
 impl std::fmt::Display for VersionState {

@@ -11,10 +11,10 @@ mod components;
 #[cfg(test)]
 mod fuzz;
 pub mod key_block;
-mod key_use;
 mod keys;
-mod operation;
-mod pairs;
+mod modes;
+pub mod operations;
+mod permission;
 mod refusal;
 mod reply;
 mod report;
@@ -32,13 +32,16 @@ pub use components::{
     key_of_component, why_no_zeros,
 };
 pub use key_block::BlockHeader;
-pub use key_use::{Envelope, Rewrapped, Use};
 pub use keys::{
     Derivation, KeyInfo, Lifetime, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL,
-    MOST_SESSION, MOST_SESSION_KEYS, Mode, NewKey, Origin, Usage, VersionState, Wrapping, usage_of,
+    MOST_SESSION, MOST_SESSION_KEYS, NewKey, Origin, VersionState, Wrapping,
 };
-pub use operation::{About, KeyVersion, Operation};
-pub use pairs::{warnings, why_apart, why_usages_apart};
+pub use modes::{
+    Choice, MOST_BLOCKS, MOST_SMALL_BLOCKS, MessageOption, Mode, Usage, check_description, check_new_key,
+    modes_of, most_blocks, usage_of, warnings, why_apart, why_usages_apart,
+};
+pub use operations::{About, Describe, Detail, Envelope, KeyRef, KeyVersion, Operation, Rewrapped, Use};
+pub use permission::{Demand, Permission};
 pub use refusal::{Reason, Refusal};
 pub use reply::{NodeStatus, Reply, StockLevel};
 pub use report::{

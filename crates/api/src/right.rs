@@ -44,6 +44,48 @@ pub enum Right {
 }
 
 impl Right {
+    /// All rights.
+    pub const ALL: [Right; 16] = [
+        Right::Generate,
+        Right::Import,
+        Right::List,
+        Right::Delete,
+        Right::Encrypt,
+        Right::Decrypt,
+        Right::Mac,
+        Right::Wrap,
+        Right::Unwrap,
+        Right::Derive,
+        Right::Random,
+        Right::Kdf,
+        Right::Configure,
+        Right::Rewrap,
+        Right::Tokenize,
+        Right::Observe,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Right::Generate => "generate",
+            Right::Import => "import",
+            Right::List => "list",
+            Right::Delete => "delete",
+            Right::Encrypt => "encrypt",
+            Right::Decrypt => "decrypt",
+            Right::Mac => "mac",
+            Right::Wrap => "wrap",
+            Right::Unwrap => "unwrap",
+            Right::Derive => "derive",
+            Right::Random => "random",
+            Right::Kdf => "kdf",
+            Right::Configure => "configure",
+            Right::Rewrap => "rewrap",
+            Right::Tokenize => "tokenize",
+            Right::Observe => "observe",
+        }
+    }
+
     /// Whether it is a right to something with a key, or with keys of some names.
     pub fn is_about_keys(self) -> bool {
         !matches!(self, Right::Random | Right::Observe)
@@ -74,23 +116,6 @@ impl Right {
 
 impl std::fmt::Display for Right {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Right::Generate => "generate",
-            Right::Import => "import",
-            Right::List => "list",
-            Right::Delete => "delete",
-            Right::Encrypt => "encrypt",
-            Right::Decrypt => "decrypt",
-            Right::Mac => "mac",
-            Right::Wrap => "wrap",
-            Right::Unwrap => "unwrap",
-            Right::Derive => "derive",
-            Right::Random => "random",
-            Right::Kdf => "kdf",
-            Right::Configure => "configure",
-            Right::Rewrap => "rewrap",
-            Right::Tokenize => "tokenize",
-            Right::Observe => "observe",
-        })
+        f.write_str(self.name())
     }
 }

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use polyclave_api::Mode;
+use polyclave_api::{MessageOption, Mode};
 use polyclave_client::{Client, Padding};
 use zeroize::Zeroizing;
 
@@ -86,8 +86,7 @@ impl Common {
         if modes.contains(&Mode::Envelope) && !self.raw && !self.has_additional() {
             return Ok(Mode::Envelope);
         }
-        let encrypts = |mode: &Mode| !matches!(mode, Mode::Cmac | Mode::Tr31 | Mode::Ff1);
-        let others: Vec<Mode> = modes.into_iter().filter(encrypts).collect();
+        let others: Vec<Mode> = modes.into_iter().filter(|mode| mode.encrypts()).collect();
         match others[..] {
             [only] => Ok(only),
             // Of a key for no such mode the nodes say so.
@@ -107,9 +106,8 @@ impl Common {
             mode != Mode::Ff1,
             "ff1 encrypts no files; use `polyclave tokenize` and `polyclave detokenize`"
         );
-        let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
         ensure!(
-            !self.raw || mode != Mode::Envelope,
+            !self.raw || mode.takes(MessageOption::Plain),
             "there is no --raw for envelope: the format of such a file is in docs/use/envelope.md"
         );
         ensure!(
@@ -118,18 +116,29 @@ impl Common {
              it, or make a key for gcm"
         );
         ensure!(
-            !self.has_additional() || matches!(mode, Mode::Gcm | Mode::Ccm | Mode::Siv),
+            !self.has_additional() || mode.takes(MessageOption::Additional),
             "--aad, --aad-text and --aad-file are for gcm, ccm and siv{}",
-            if mode == Mode::Envelope { "; an envelope has a --header" } else { "" }
+            if mode.takes(MessageOption::Header) { "; an envelope has a --header" } else { "" }
         );
-        ensure!(self.aad.len() < 2 || mode == Mode::Siv, "{mode} takes one --aad; only siv takes several");
-        ensure!(self.tag_bytes == 16 || has_nonce, "--tag-bytes is for gcm with --raw, and for ccm");
         ensure!(
-            self.tweak.is_none() || mode == Mode::Ecb,
+            self.aad.len() < 2 || mode.takes(MessageOption::SeveralAdditional),
+            "{mode} takes one --aad; only siv takes several"
+        );
+        ensure!(
+            self.tag_bytes == 16 || self.has_nonce(mode),
+            "--tag-bytes is for gcm with --raw, and for ccm"
+        );
+        ensure!(
+            self.tweak.is_none() || mode.takes(MessageOption::Tweak),
             "--tweak is for ecb; with ctr the nodes choose the first tweak, and it is at the beginning of the ciphertext"
         );
-        ensure!(!self.no_padding || matches!(mode, Mode::Cbc | Mode::Ecb), "--no-padding is for cbc and ecb");
+        ensure!(!self.no_padding || mode.takes(MessageOption::Padding), "--no-padding is for cbc and ecb");
         Ok(())
+    }
+
+    /// Whether the format has a nonce of its own and a tag that may be cut. A sealed file has neither.
+    fn has_nonce(&self, mode: Mode) -> bool {
+        mode.takes(MessageOption::Nonce) && (self.raw || !mode.takes(MessageOption::Sealed))
     }
 
     fn padding(&self) -> Padding {
@@ -153,8 +162,7 @@ impl Common {
 
     /// Refuses options about the nonce where the plain format has none.
     fn check_nonce(&self, mode: Mode, option: &str, is_given: bool) -> Result<()> {
-        let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
-        ensure!(!is_given || has_nonce, "{option} is for gcm with --raw, and for ccm");
+        ensure!(!is_given || self.has_nonce(mode), "{option} is for gcm with --raw, and for ccm");
         Ok(())
     }
 
@@ -164,15 +172,9 @@ impl Common {
     }
 }
 
-/// Whether the output of a mode begins with a block that is not encrypted.
-fn has_initial_block(mode: Mode) -> bool {
-    matches!(mode, Mode::Ctr | Mode::Cbc)
-}
-
-/// How many bytes the output of a mode begins with: one block; in counter mode with a tweak the tweak before it, too.
+/// How many bytes the output of a mode begins with before the first encrypted block.
 fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
-    let cipher = cipher(&client.info(key)?.properties.cipher)?;
-    Ok(cipher.block_bytes + if mode == Mode::Ctr { cipher.tweak_bytes } else { 0 })
+    Ok(mode.initial_bytes(&cipher(&client.info(key)?.properties.cipher)?))
 }
 
 /// A message that has to be in memory, of at most so many bytes, and one byte more if it is longer.

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use polyclave_api::MOST_BLOCKS;
 use polyclave_api::{Mode, NewKey, Reason, Right};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_config::StockSettings;
-use polyclave_node::MOST_BLOCKS;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::Adversary;
 use serde::Serialize;

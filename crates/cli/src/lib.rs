@@ -46,9 +46,6 @@ struct Arguments {
 /// with tests.
 fn version() -> String {
     let mut version = env!("CARGO_PKG_VERSION").to_owned();
-    if polyclave_protocol::HAS_INSECURE_DEALERS {
-        version += ", for tests: contains insecure dealers";
-    }
     if polyclave_node::HAS_CHEATS {
         version += ", for tests: contains nodes that cheat";
     }

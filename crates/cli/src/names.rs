@@ -3,45 +3,18 @@
 use anyhow::{Result, bail};
 use polyclave_api::{Mode, Right, Usage};
 use polyclave_config::Day;
-use polyclave_node::local::ALL_RIGHTS;
-
-/// All modes.
-pub const MODES: [Mode; 10] = [
-    Mode::Gcm,
-    Mode::Ctr,
-    Mode::Cbc,
-    Mode::Cmac,
-    Mode::Ecb,
-    Mode::Envelope,
-    Mode::Tr31,
-    Mode::Siv,
-    Mode::Ccm,
-    Mode::Ff1,
-];
-
-/// All usages of keys.
-const USAGES: [Usage; 8] = [
-    Usage::Encrypt,
-    Usage::Decrypt,
-    Usage::Mac,
-    Usage::Wrap,
-    Usage::Unwrap,
-    Usage::Derive,
-    Usage::Kdf,
-    Usage::Tokenize,
-];
 
 /// Parses rights: a list of words, or `all`.
 pub fn parse_rights(text: &str) -> Result<Vec<Right>> {
     if text.trim() == "all" {
-        return Ok(ALL_RIGHTS.to_vec());
+        return Ok(Right::ALL.to_vec());
     }
     text.split(',').map(parse_right).collect()
 }
 
 /// Parses a right.
 pub fn parse_right(word: &str) -> Result<Right> {
-    parse(word, "right", &ALL_RIGHTS)
+    parse(word, "right", &Right::ALL)
 }
 
 /// Parses days of the week.
@@ -51,7 +24,7 @@ pub fn parse_days(text: &str) -> Result<Vec<Day>> {
 
 /// Parses a mode.
 pub fn parse_mode(word: &str) -> Result<Mode> {
-    parse(word, "mode", &MODES)
+    parse(word, "mode", &Mode::ALL)
 }
 
 /// Parses a list of modes; the result is in order and without repeats.
@@ -65,7 +38,7 @@ pub fn parse_modes(text: &str) -> Result<Vec<Mode>> {
 /// Parses a list of usages; the result is in order and without repeats.
 pub fn parse_usage(text: &str) -> Result<Vec<Usage>> {
     let mut usage =
-        text.split(',').map(|word| parse(word, "usage", &USAGES)).collect::<Result<Vec<Usage>>>()?;
+        text.split(',').map(|word| parse(word, "usage", &Usage::ALL)).collect::<Result<Vec<Usage>>>()?;
     usage.sort();
     usage.dedup();
     Ok(usage)

@@ -1,6 +1,6 @@
 //! Operations that need the approval of several people: a draft for them to sign, and the request with their signatures.
 
-use polyclave_api::{About, Approval, NamedKey, Operation, Statement, Subject, VERSION};
+use polyclave_api::{About, Approval, KeyRef, NamedKey, Operation, Statement, Subject, VERSION};
 use polyclave_protocol::session::random_bytes;
 
 use crate::client::Client;
@@ -57,11 +57,11 @@ impl Client {
     pub(crate) fn draft(&self, operation: &Operation) -> Result<()> {
         let Approvals::Draft(draft) = &self.approvals else { return Ok(()) };
         let mut keys = Vec::new();
-        for (name, about) in operation.existing_keys() {
+        for KeyRef { name, about } in operation.describe().keys() {
             let info = match about {
                 About::Current => self.info(name).or_else(|e| match operation {
                     // A deletion that was interrupted is to be finished, and some nodes do not have the key any more.
-                    Operation::Delete { .. } => self.newest(name).ok_or(e),
+                    Operation::Delete(_) => self.newest(name).ok_or(e),
                     _ => Err(e),
                 })?,
                 About::Version(version) => self.version(name, version)?,

@@ -4,7 +4,7 @@
 
 use std::io::{Read, Write};
 
-use polyclave_api::{CHAINED, CHUNK, End, MASKED, Operation, Step, Use};
+use polyclave_api::{CHAINED, CHUNK, End, MASKED, Operation, Step, Use, operations};
 use polyclave_cipher::{Cipher, catalog};
 use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
@@ -115,7 +115,8 @@ impl Client {
             output.flush().map_err(Error::writing)?;
             return Ok(0);
         };
-        let operation = Operation::Use { key: key.into(), id: None, how: how(first.len() as u32) };
+        let operation =
+            Operation::Use(operations::UseKey { key: key.into(), id: None, how: how(first.len() as u32) });
         let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
         // Bytes of ciphertext that the nodes send with the next answer.
         let (mut mask, mut done, mut owed) = (accepted.mask, 0, 0);
@@ -193,7 +194,7 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let mut pieces = Pieces::new(input, CHUNK)?;
-        let operation = Operation::Use { key: key.into(), id: None, how };
+        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
         let mut conversation: Option<Conversation<'_>> = None;
         let mut done = 0;
         while let Some(piece) = pieces.next()? {
@@ -242,7 +243,7 @@ impl Client {
         let mut next = ended(&mut pieces, block)?;
         let Some((first, _)) = &next else { return Err(Error::Misuse("a stream without a piece".into())) };
         let how = Use::Cmac { mask: first.len() as u32 };
-        let operation = Operation::Use { key: key.into(), id: None, how };
+        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
         let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
         let (mut mask, mut done, mut tag) = (accepted.mask, 0, Vec::new());
         while let Some((data, end)) = next {

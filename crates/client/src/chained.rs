@@ -2,7 +2,7 @@
 //!
 //! The message goes to the nodes under masks. They never see it, and fill it up themselves.
 
-use polyclave_api::{CHAINED, End, MOST_CHAINED, Operation, Step, Use};
+use polyclave_api::{CHAINED, End, MOST_CHAINED, Operation, Step, Use, operations};
 use zeroize::Zeroizing;
 
 use crate::aead::{AeadDecryption, AeadEncryption};
@@ -133,7 +133,7 @@ impl Client {
     }
 
     fn begin(&self, key: &str, how: Use) -> Result<(Conversation<'_>, Accepted)> {
-        let operation = Operation::Use { key: key.into(), id: None, how };
+        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
         Conversation::begin(self, &operation, None)
     }
 }

@@ -5,7 +5,7 @@ pub(crate) mod replies;
 
 use std::time::Duration;
 
-use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step, operations};
 use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceConfig};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
@@ -119,8 +119,8 @@ impl<'c> Conversation<'c> {
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
         // All nodes serve an approved request, so that its approval is used once.
-        if operation.only_uses() && client.approval().is_none() {
-            if let Operation::Use { key, id: None, how } = operation {
+        if operation.describe().only_uses() && client.approval().is_none() {
+            if let Operation::Use(operations::UseKey { key, id: None, how }) = operation {
                 return crate::versions::begin_use(client, key, how, first);
             }
             return client.strategy.begin(client, operation, first);

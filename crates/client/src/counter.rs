@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 
-use polyclave_api::{CHUNK, Operation, Step, Use};
+use polyclave_api::{CHUNK, Operation, Step, Use, operations};
 
 use crate::client::Client;
 use crate::conversation::Conversation;
@@ -27,7 +27,8 @@ impl Client {
         start: &mut OnStart<'_>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let operation = Operation::Use { key: key.into(), id: None, how: Use::CtrEncrypt };
+        let operation =
+            Operation::Use(operations::UseKey { key: key.into(), id: None, how: Use::CtrEncrypt });
         let (conversation, accepted) = Conversation::begin(self, &operation, None)?;
         start(&accepted.start, output).map_err(Error::writing)?;
         add_keystream(conversation, input, output, progress)
@@ -43,7 +44,7 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let how = Use::CtrDecrypt { counter: counter.to_vec() };
-        let operation = Operation::Use { key: key.into(), id: None, how };
+        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
         let (conversation, _) = Conversation::begin(self, &operation, None)?;
         add_keystream(conversation, input, output, progress)
     }

@@ -17,7 +17,7 @@ mod tests;
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{Envelope, FILE_KEY, MOST_HEADER, Operation, Step, Use};
+use polyclave_api::{Envelope, FILE_KEY, MOST_HEADER, Operation, Step, Use, operations};
 use polyclave_kernels::secret::ct_eq;
 use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
@@ -78,7 +78,7 @@ impl Client {
 
     /// The id of the key in use, the file's id, and the file's key.
     fn file_key(&self, key: &str, id: Option<[u8; 16]>, how: Use) -> Result<FileKey> {
-        let operation = Operation::Use { key: key.into(), id, how };
+        let operation = Operation::Use(operations::UseKey { key: key.into(), id, how });
         let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&Step::FileKey))?;
         let info =
             accepted.key.ok_or_else(|| Error::Answers("they did not say which key they use".into()))?;

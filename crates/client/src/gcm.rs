@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{CHUNK, Operation, Step, Use};
+use polyclave_api::{CHUNK, Mode, Operation, Step, Use, operations};
 
 use crate::aead::{AeadDecryption, AeadEncryption};
 use crate::client::Client;
@@ -34,12 +34,15 @@ impl Client {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        if !(12..=16).contains(&how.tag_bytes) {
+        if !Mode::Gcm.takes_tag(how.tag_bytes) {
             return Err(Error::Misuse(format!("gcm has tags of 12 to 16 bytes, not {}", how.tag_bytes)));
         }
         let (nonce, additional) = (how.nonce.map(<[u8]>::to_vec), how.additional.to_vec());
-        let operation =
-            Operation::Use { key: key.into(), id: None, how: Use::GcmEncrypt { additional, nonce } };
+        let operation = Operation::Use(operations::UseKey {
+            key: key.into(),
+            id: None,
+            how: Use::GcmEncrypt { additional, nonce },
+        });
         let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
         if how.nonce.is_none() && accepted.start.len() != NONCE {
             return Err(Error::Answers("they gave no nonce".into()));
@@ -98,11 +101,11 @@ impl Client {
         input.read_exact(&mut nonce).map_err(Error::reading)?;
 
         let nonce_bytes = nonce.len() as u64;
-        let operation = Operation::Use {
+        let operation = Operation::Use(operations::UseKey {
             key: key.into(),
             id: None,
             how: Use::GcmDecrypt { nonce, additional: how.additional.to_vec() },
-        };
+        });
         let (mut conversation, _) = Conversation::begin(self, &operation, None)?;
         let mut ciphertext = input.by_ref().take(len);
         let mut pieces = Pieces::new(&mut ciphertext, CHUNK)?;

@@ -3,7 +3,7 @@
 use polyclave_api::key_block::{Version, algorithm};
 use polyclave_api::{
     BlockHeader, Derivation, End, KeyCheck, KeyInfo, KeyVersion, MOST_DERIVED, NewKey, Operation, Parity,
-    SealedImport, Step, Wrapping,
+    SealedImport, Step, Wrapping, operations,
 };
 use polyclave_cipher::{key_block, key_wrap};
 use polyclave_field::Gf128;
@@ -20,7 +20,8 @@ use crate::{Error, Result};
 impl Client {
     /// Generates a key that no one knows. All nodes take part.
     pub fn generate(&self, key: NewKey) -> Result<KeyInfo> {
-        let conversation = Conversation::ask_all(self, &Operation::Generate(key))?;
+        let conversation =
+            Conversation::ask_all(self, &Operation::Generate(operations::Generate { new: key }))?;
         conversation.done()?.ok_or_else(|| Error::Answers("they made a key and did not say which".into()))
     }
 
@@ -29,7 +30,7 @@ impl Client {
     /// The nodes send shares of a random mask. The client checks it: a node whose share does not belong to the mask that the nodes hold
     /// goes unnoticed with probability at most 2^-127. Then the client sends the key under the mask, the same to all nodes.
     pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
-        self.send_key(&Operation::Import(new), key)
+        self.send_key(&Operation::Import(operations::Import { new }), key)
     }
 
     /// Imports a component of a key: its number, from 1 on, and how many there are. All nodes take part, and keep it until the key is
@@ -41,13 +42,16 @@ impl Client {
         expected: Option<KeyCheck>,
         component: &[u8],
     ) -> Result<KeyInfo> {
-        self.send_key(&Operation::ImportComponent { new, number, of, expected }, component)
+        self.send_key(
+            &Operation::ImportComponent(operations::ImportComponent { new, number, of, expected }),
+            component,
+        )
     }
 
     /// Makes a key of its components. All nodes take part. It is never assembled, and not made if its check value is another one than is
     /// expected.
     pub fn combine(&self, key: &str, expected: Option<KeyCheck>, parity: Parity) -> Result<KeyInfo> {
-        let operation = Operation::Combine { key: key.into(), expected, parity };
+        let operation = Operation::Combine(operations::Combine { key: key.into(), expected, parity });
         let conversation = Conversation::ask_all(self, &operation)?;
         conversation.done()?.ok_or_else(|| Error::Answers("they made a key and did not say which".into()))
     }
@@ -85,14 +89,16 @@ impl Client {
     /// Derives a key from another, which must be for it. All nodes take part. The new key is never assembled.
     pub fn derive(&self, base: impl Into<KeyVersion>, new: NewKey, how: Derivation) -> Result<KeyInfo> {
         let base = self.resolved(base.into())?;
-        let conversation = Conversation::ask_all(self, &Operation::Derive { base, new, how })?;
+        let conversation =
+            Conversation::ask_all(self, &Operation::Derive(operations::Derive { base, new, how }))?;
         conversation.done()?.ok_or_else(|| Error::Answers("they derived a key and did not say which".into()))
     }
 
     /// Puts a version of a key under a second name and id. All nodes take part. Nothing is computed: they store their shares again. What the
     /// copy is for is at most what the key is for, and both pay from one account.
     pub fn copy(&self, key: &str, id: [u8; 16], new: NewKey) -> Result<KeyInfo> {
-        let conversation = Conversation::ask_all(self, &Operation::Copy { key: key.into(), id, new })?;
+        let conversation =
+            Conversation::ask_all(self, &Operation::Copy(operations::CopyKey { key: key.into(), id, new }))?;
         conversation.done()?.ok_or_else(|| Error::Answers("they copied a key and did not say which".into()))
     }
 
@@ -109,7 +115,8 @@ impl Client {
                 "at most {MOST_DERIVED} bytes are derived at once, not {bytes}"
             )));
         }
-        let operation = Operation::Kdf { key: self.resolved(key.into())?, how, bytes: bytes as u32 };
+        let operation =
+            Operation::Kdf(operations::Kdf { key: self.resolved(key.into())?, how, bytes: bytes as u32 });
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Derived))?;
         let derived = conversation.bytes(bytes)?;
         conversation.finish()?;
@@ -125,7 +132,7 @@ impl Client {
     ) -> Result<Vec<u8>> {
         let (wrapping, key) = (self.resolved(wrapping.into())?, self.resolved(key.into())?);
         let cipher = self.cipher(&key.name)?;
-        let operation = Operation::Wrap { wrapping, key, how };
+        let operation = Operation::Wrap(operations::Wrap { wrapping, key, how });
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Wrapped))?;
         let wrapped = conversation.bytes(key_wrap::wrapped_bytes(cipher.key_bytes))?;
         conversation.finish()?;
@@ -147,7 +154,7 @@ impl Client {
         })?;
         let encrypted = key_block::plaintext_bytes(&cipher, kek.block_bytes);
         let head = header.text(version, algorithm, encrypted);
-        let operation = Operation::WrapBlock { wrapping, key, header };
+        let operation = Operation::WrapBlock(operations::WrapBlock { wrapping, key, header });
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Wrapped))?;
         let told = conversation.bytes(version.block_bytes() + encrypted)?;
         conversation.finish()?;
@@ -165,7 +172,8 @@ impl Client {
         new: NewKey,
     ) -> Result<KeyInfo> {
         let unwrapping = self.resolved(unwrapping.into())?;
-        let operation = Operation::UnwrapBlock { unwrapping, block: block.to_vec(), new };
+        let operation =
+            Operation::UnwrapBlock(operations::UnwrapBlock { unwrapping, block: block.to_vec(), new });
         let conversation = Conversation::ask_all(self, &operation)?;
         conversation
             .done()?
@@ -182,7 +190,8 @@ impl Client {
         new: NewKey,
     ) -> Result<KeyInfo> {
         let unwrapping = self.resolved(unwrapping.into())?;
-        let operation = Operation::Unwrap { unwrapping, wrapped: wrapped.to_vec(), how, new };
+        let operation =
+            Operation::Unwrap(operations::Unwrap { unwrapping, wrapped: wrapped.to_vec(), how, new });
         let conversation = Conversation::ask_all(self, &operation)?;
         conversation
             .done()?
@@ -191,12 +200,20 @@ impl Client {
 
     /// Deletes all versions of a key at all nodes. Returns the properties of the newest; `None` if there was no such key.
     pub fn delete(&self, key: &str) -> Result<Option<KeyInfo>> {
-        Conversation::ask_all(self, &Operation::Delete { key: key.into(), version: None })?.done()
+        Conversation::ask_all(
+            self,
+            &Operation::Delete(operations::Delete { key: key.into(), version: None }),
+        )?
+        .done()
     }
 
     /// Deletes a version of a key that is not the current one. Returns its properties; `None` if there was no such version.
     pub fn delete_version(&self, key: &str, version: u32) -> Result<Option<KeyInfo>> {
-        Conversation::ask_all(self, &Operation::Delete { key: key.into(), version: Some(version) })?.done()
+        Conversation::ask_all(
+            self,
+            &Operation::Delete(operations::Delete { key: key.into(), version: Some(version) }),
+        )?
+        .done()
     }
 
     /// The properties of the current version of a key. Where nodes correct each other: those that more nodes report than may lie. Otherwise: those of the first

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use polyclave_api::{
-    CHAINED, CHUNK, End, KeyInfo, KeyVersion, MASKED, MOST_NONCE, Mode, Operation, Step, Use,
+    CHAINED, CHUNK, End, KeyInfo, KeyVersion, MASKED, MOST_NONCE, Mode, Operation, Step, Use, operations,
 };
 use polyclave_cipher::{Cipher, catalog};
 use zeroize::Zeroizing;
@@ -289,7 +289,7 @@ impl Client {
         how: Use,
         first: Option<Step>,
     ) -> Result<(Conversation<'_>, Accepted)> {
-        let operation = Operation::Use { key: name.clone(), id: *id, how };
+        let operation = Operation::Use(operations::UseKey { key: name.clone(), id: *id, how });
         Conversation::begin(self, &operation, first.as_ref())
     }
 }

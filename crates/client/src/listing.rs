@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclave_api::{KEYS, KeyInfo, Operation, Reply};
+use polyclave_api::{KEYS, KeyInfo, Operation, Reply, operations};
 use polyclave_protocol::{Party, PartySet};
 
 use crate::client::Client;
@@ -37,7 +37,9 @@ impl Client {
     pub fn keys(&self) -> Result<Listing> {
         let mut listing = Listing { keys: Vec::new(), missing: Vec::new() };
         let mut found = Found::new();
-        for (party, first) in self.ask_each(&Operation::List { after: String::new(), version: 0 }, page) {
+        for (party, first) in
+            self.ask_each(&Operation::List(operations::List { after: String::new(), version: 0 }), page)
+        {
             match first.and_then(|first| self.all_pages(party, first)) {
                 Ok(keys) => keys.into_iter().for_each(|info| add(&mut found, party, info)),
                 Err(e) => listing.missing.push((party, e)),
@@ -58,7 +60,10 @@ impl Client {
                 return Err(wrong("keys without end"));
             }
             let Some(last) = keys.last() else { return Err(wrong("nothing, and says that there is more")) };
-            let next = Operation::List { after: last.properties.name.clone(), version: last.version };
+            let next = Operation::List(operations::List {
+                after: last.properties.name.clone(),
+                version: last.version,
+            });
             let answers = self.ask([party].into_iter().collect(), &next, page, |answers| !answers.is_empty());
             let Some((_, answer)) = answers.into_iter().next() else { return Err(wrong("no more keys")) };
             let (of_page, after) = answer?;

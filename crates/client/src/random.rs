@@ -1,6 +1,6 @@
-//! Random bytes from all nodes that answer: their sum (`crates/node/src/clients/random.rs` says why that is enough).
+//! Random bytes from all nodes that answer: their sum (`crates/node/src/server/random.rs` says why that is enough).
 
-use polyclave_api::{MOST_RANDOM, Operation, Reply};
+use polyclave_api::{MOST_RANDOM, Operation, Reply, operations};
 use polyclave_protocol::service::ServiceConfig;
 use zeroize::Zeroizing;
 
@@ -14,10 +14,13 @@ impl Client {
         if bytes == 0 || bytes > MOST_RANDOM {
             return Err(Error::Misuse(format!("{bytes} random bytes; a request gets 1 to {MOST_RANDOM}")));
         }
-        let answers = self.ask_each(&Operation::Random { bytes: bytes as u32 }, |reply| match reply {
-            Reply::Random(drawn) => Some(Zeroizing::new(drawn)).filter(|drawn| drawn.len() == bytes),
-            _ => None,
-        });
+        let answers = self.ask_each(
+            &Operation::Random(operations::Random { bytes: bytes as u32 }),
+            |reply| match reply {
+                Reply::Random(drawn) => Some(Zeroizing::new(drawn)).filter(|drawn| drawn.len() == bytes),
+                _ => None,
+            },
+        );
         let (nodes, needed) = (answers.len(), self.config.quorum());
         let (mut sum, mut reached, mut failed) = (Zeroizing::new(vec![0; bytes]), 0, Vec::new());
         for (node, answer) in answers {

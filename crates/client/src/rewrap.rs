@@ -1,6 +1,6 @@
 //! Rewrapping: a short message, or a wrapped key, under another key or version. Neither this client nor any node sees what is in it.
 
-use polyclave_api::{KeyInfo, KeyVersion, MOST_REWRAPPED, Operation, Rewrapped, Step, Wrapping};
+use polyclave_api::{KeyInfo, KeyVersion, MOST_REWRAPPED, Operation, Rewrapped, Step, Wrapping, operations};
 use polyclave_cipher::key_wrap;
 
 use crate::client::Client;
@@ -81,7 +81,7 @@ impl Client {
         }
         let (old, id) = self.named_version(old)?;
         let what = Rewrapped::Key { wrapped: wrapped.to_vec(), how };
-        let operation = Operation::Rewrap { key: new.into(), old, id, what };
+        let operation = Operation::Rewrap(operations::Rewrap { key: new.into(), old, id, what });
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Rewrapped))?;
         let anew = conversation.bytes(wrapped.len())?;
         conversation.finish()?;
@@ -102,7 +102,7 @@ impl Client {
                 "{given} bytes are too many: at most {MOST_REWRAPPED} are rewrapped; decrypt and encrypt longer messages"
             )));
         }
-        let operation = Operation::Rewrap { key: new.into(), old: old.into(), id, what };
+        let operation = Operation::Rewrap(operations::Rewrap { key: new.into(), old: old.into(), id, what });
         let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&Step::Rewrapped))?;
         let key = accepted.key.ok_or_else(|| Error::Answers("they did not say which key they use".into()))?;
         let mut encrypted = ciphertext.to_vec();

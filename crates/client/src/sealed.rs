@@ -10,7 +10,7 @@ mod fuzz;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 
-use polyclave_api::{CHUNK, Operation, Step, Use};
+use polyclave_api::{CHUNK, Operation, Step, Use, operations};
 
 use crate::client::Client;
 use crate::conversation::Conversation;
@@ -64,7 +64,7 @@ impl Client {
             None => (MAGIC, Use::Seal),
             Some(data) => (MAGIC_BOUND, Use::SealBound { additional: digest(data) }),
         };
-        let operation = Operation::Use { key: key.into(), id: None, how };
+        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
         let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&keystream(&first)))?;
         let info =
             accepted.key.ok_or_else(|| Error::Answers("they did not say which key they use".into()))?;
@@ -139,7 +139,7 @@ impl Client {
         };
         let mut pieces = Pieces::new(input, CHUNK + TAG)?;
         let first = pieces.next()?.ok_or_else(not_sealed)?;
-        let operation = Operation::Use { key: key.into(), id: Some(id), how };
+        let operation = Operation::Use(operations::UseKey { key: key.into(), id: Some(id), how });
         let (opened, ciphertext) = step(first)?;
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&opened))?;
 

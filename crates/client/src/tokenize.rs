@@ -12,7 +12,7 @@ mod feistel;
 
 use std::collections::BTreeMap;
 
-use polyclave_api::{End, MOST_VALUES, Operation, Step, Use};
+use polyclave_api::{End, MOST_VALUES, Operation, Step, Use, operations};
 use polyclave_cipher::ff1::{Ff1, MOST_TWEAK, ROUNDS};
 use zeroize::Zeroizing;
 
@@ -159,8 +159,8 @@ impl Client {
         let ff1 = feistel.ff1();
         let (radix, length, inverse) = (ff1.radix(), ff1.length(), feistel.is_inverse());
         let values = feistel.values() as u32;
-        let how = Use::Tokenize { radix, length, tweaks, values, inverse };
-        let operation = Operation::Use { key: key.into(), id: None, how };
+        let how = Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse });
+        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
         let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
         let mut mask = accepted.mask;
         for left in (0..ROUNDS).rev() {

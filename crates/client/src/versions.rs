@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclave_api::{KeyInfo, KeyVersion, Operation, Reply, Step, Usage, Use, VersionState};
+use polyclave_api::{KeyInfo, KeyVersion, Operation, Reply, Step, Usage, Use, VersionState, operations};
 
 use crate::client::Client;
 use crate::conversation::{Accepted, Conversation};
@@ -13,9 +13,11 @@ use crate::{Error, Result};
 
 /// The same operation, with the id of the version in the place of its number, if the caller names one.
 pub(crate) fn with_id(client: &Client, operation: &Operation) -> Result<Operation> {
-    let Operation::Use { key, id: None, how } = operation else { return Ok(operation.clone()) };
+    let Operation::Use(operations::UseKey { key, id: None, how }) = operation else {
+        return Ok(operation.clone());
+    };
     let KeyVersion { name, id } = client.resolved(key.into())?;
-    Ok(Operation::Use { key: name, id, how: how.clone() })
+    Ok(Operation::Use(operations::UseKey { key: name, id, how: how.clone() }))
 }
 
 /// Begins the use of the current version of a key.
@@ -28,7 +30,7 @@ pub(crate) fn begin_use<'c>(
     how: &Use,
     first: Option<&Step>,
 ) -> Result<(Conversation<'c>, Accepted)> {
-    let of = |name: &str, id| Operation::Use { key: name.into(), id, how: how.clone() };
+    let of = |name: &str, id| Operation::Use(operations::UseKey { key: name.into(), id, how: how.clone() });
     match client.strategy.begin(client, &of(key, None), first) {
         Err(e) if e.is_disagreement() => match client.newest(key) {
             Some(newest) => client.strategy.begin(client, &of(key, Some(newest.id)), first),
@@ -63,12 +65,12 @@ impl Client {
 
     /// Makes the next version of a key. All nodes take part.
     pub fn rotate(&self, key: &str) -> Result<KeyInfo> {
-        self.told(&Operation::Rotate { key: key.into() })
+        self.told(&Operation::Rotate(operations::Rotate { key: key.into() }))
     }
 
     /// Moves a version of a key on to a later state. All nodes take part.
     pub fn retire(&self, key: &str, version: u32, state: VersionState) -> Result<()> {
-        self.told(&Operation::Retire { key: key.into(), version, state }).map(drop)
+        self.told(&Operation::Retire(operations::Retire { key: key.into(), version, state })).map(drop)
     }
 
     /// Sets the oldest version of a key that computes anything, and whether it may be deleted. All nodes take part.
@@ -86,8 +88,14 @@ impl Client {
         let Withdrawal { wrappable: withdraw_wrappable, usage } = what;
         let (withdraw_wrappable, withdraw_usage) = (*withdraw_wrappable, usage.clone());
         let key = key.into();
-        self.told(&Operation::Configure { key, least_version, deletable, withdraw_wrappable, withdraw_usage })
-            .map(drop)
+        self.told(&Operation::Configure(operations::Configure {
+            key,
+            least_version,
+            deletable,
+            withdraw_wrappable,
+            withdraw_usage,
+        }))
+        .map(drop)
     }
 
     /// Replaces the label and the attributes of a version of a key. Refused if `revision` is not the latest at any node. All nodes take
@@ -100,7 +108,8 @@ impl Client {
         attributes: &[u8],
     ) -> Result<()> {
         let (key, label, attributes) = (key.into(), label.into(), attributes.to_vec());
-        self.told(&Operation::Describe { key, id, revision, label, attributes }).map(drop)
+        self.told(&Operation::Describe(operations::DescribeKey { key, id, revision, label, attributes }))
+            .map(drop)
     }
 
     fn told(&self, operation: &Operation) -> Result<KeyInfo> {
@@ -115,7 +124,7 @@ impl Client {
             _ => None,
         };
         let (mut shown, mut failed) = (Vec::new(), None);
-        for (_, answer) in self.ask_each(&Operation::Show { key: key.into() }, versions) {
+        for (_, answer) in self.ask_each(&Operation::Show(operations::Show { key: key.into() }), versions) {
             match answer {
                 Ok(versions) => shown.push(versions),
                 Err(e) => failed = Some(e),

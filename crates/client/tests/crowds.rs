@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use common::messages::gcm;
 use common::raw::{Raw, request};
 use common::{TestCluster, key};
-use polyclave_api::{Mode, Operation, Reply, Right, Step, Use};
+use polyclave_api::{Mode, Operation, Reply, Right, Step, Use, operations};
 use polyclave_client::Client;
 use polyclave_config::NodeDir;
 use polyclave_transport::Identity;
@@ -45,7 +45,7 @@ fn known(cluster: &TestCluster, name: &str) -> (Client, Identity) {
 fn begin(cluster: &TestCluster, identity: &Identity) -> Raw {
     let mut raw = Raw::call_as(cluster, identity);
     let how = Use::GcmEncrypt { additional: vec![], nonce: None };
-    raw.tell_all(&request(Operation::Use { key: "k".into(), id: None, how }, None));
+    raw.tell_all(&request(Operation::Use(operations::UseKey { key: "k".into(), id: None, how }), None));
     raw
 }
 

@@ -9,7 +9,7 @@ use common::messages::{ctr, ecb, unctr, unecb};
 use common::oracle::Oracle;
 use common::raw::{Raw, request};
 use common::{TestCluster, data, key};
-use polyclave_api::{CHUNK, Mode, Operation, Reason, Reply, Step, Use};
+use polyclave_api::{CHUNK, Mode, Operation, Reason, Reply, Step, Use, operations};
 use polyclave_client::{Error, Padding};
 use polyclave_config::{NodeDir, NodeLimits};
 
@@ -82,7 +82,7 @@ fn what_is_computed_in_pieces_is_what_another_program_computes() {
 /// Has all nodes compute a chunk of the slow cipher.
 fn ask_for_a_slow_chunk(cluster: &TestCluster) -> Raw {
     let mut raw = Raw::call(cluster);
-    let operation = Operation::Use { key: "k".into(), id: None, how: Use::CtrEncrypt };
+    let operation = Operation::Use(operations::UseKey { key: "k".into(), id: None, how: Use::CtrEncrypt });
     raw.tell_all(&request(operation, None));
     assert!(raw.replies().iter().all(|reply| matches!(reply, Reply::Accepted { .. })));
     raw.tell_all(&Step::Keystream { bytes: CHUNK as u32 });

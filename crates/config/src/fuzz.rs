@@ -2,7 +2,8 @@
 //! fingerprints, and texts that name parties.
 
 use polyclave_api::{
-    Approval, ApprovalSignature, Mode, NewKey, Right, SealedImport, SealedPart, Statement, Subject, VERSION,
+    Approval, ApprovalSignature, Mode, NewKey, Permission, Right, SealedImport, SealedPart, Statement,
+    Subject, VERSION,
 };
 use polyclave_harness::{fuzz, within_memory};
 
@@ -205,7 +206,7 @@ fn no_rules_panic_and_what_is_read_comes_back() {
             return;
         };
         for (right, mode, key) in [(Right::Encrypt, Some(Mode::Gcm), "aab1"), (Right::Delete, None, "")] {
-            let asked = Asked { mode, ..Asked::of(right, key) };
+            let asked = Permission { mode, ..Permission::of(right, key) };
             let now = Moment::from_seconds(1_850_000_000);
             let judged = |c: &ClientRule| policy.judge(&c.certificate, &asked, now).is_allowed();
             assert!(policy.clients().iter().all(|c| policy.allows(&c.certificate, &asked, now) == judged(c)));

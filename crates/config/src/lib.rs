@@ -87,8 +87,8 @@ pub use names::in_names;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use pins::{MOST_PIN, MOST_WRONG_PINS, PinError, PinOwner, SealedClient, Strength};
 pub use policy::{
-    ApprovalRule, Approver, ApproverGroup, Asked, ClientPolicy, ClientRule, Day, Demand, Grant, Group, Hours,
-    Judgement, Moment, NodeOperation, Quorum, Rule, patterns_overlap,
+    ApprovalRule, Approver, ApproverGroup, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement,
+    Moment, NodeOperation, Quorum, Rule, patterns_overlap,
 };
 pub use sealed_import::{open_import, seal_import};
 pub use sealed_key_file::{load_sealed_key, parse_sealed_key, save_sealed_key, sealed_key_to_text};

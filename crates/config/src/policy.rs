@@ -26,7 +26,7 @@ use crate::{ClientCard, Error, Result, certificate_fingerprint, private, text};
 
 pub use approval::{ApprovalRule, Approver, ApproverGroup, NodeOperation, Quorum};
 pub(crate) use judge::fits;
-pub use judge::{Asked, Demand, Grant, Judgement, patterns_overlap};
+pub use judge::{Grant, Judgement, patterns_overlap};
 pub(crate) use pattern::check as check_pattern;
 pub use rule::{ClientRule, Group, Rule};
 pub use times::{Day, Hours, Moment};

@@ -14,6 +14,7 @@ use polyclave_protocol::service::{ELEMENT_BYTES, Elements, ServiceConfig, Servic
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::Preprocessing;
 use polyclave_protocol::tinytable::ServedConfig;
+use polyclave_protocol_lab::dealers::InsecureDealing;
 
 use crate::Subject;
 use crate::net::{Watched, run_parties};
@@ -33,7 +34,7 @@ pub const SUBJECTS: &[Subject] = &[
     // Its set-up is of oblivious transfers, which are watched as subjects of their own.
     ("client: spdz, material from mascot", || served("spdz-lt", 2, false)),
     ("client: tinytable, material dealt", || {
-        let config = ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid");
+        let config = ServedConfig::new(Preprocessing::Dealt(&InsecureDealing)).expect("it is valid");
         serve(&AnyServiceConfig::new(config), true, &|config, protocol, net| {
             one_client(config, protocol, BITS, net)
         });

@@ -42,25 +42,11 @@ impl Watched {
 }
 
 impl Net for Watched {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn members(&self) -> PartySet {
-        self.net.members()
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, recv, lost);
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         self.publish(message);
         self.net.send(to, message)
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
     }
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
@@ -77,10 +63,6 @@ impl Net for Watched {
     ) -> Result<Gathered> {
         out.iter().for_each(|message| self.publish(message));
         self.net.gather(out, into, patience, enough)
-    }
-
-    fn lost(&self) -> PartySet {
-        self.net.lost()
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {

@@ -6,9 +6,6 @@ use polyclave_cipher::{AnyMap, Builder, Cells, Circuit, Matrix, Port, Table, cat
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
-use polyclave_protocol::garbled::{GarbledConfig, Gates};
-use polyclave_protocol::lut::{LutConfig, Method};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session, SharedValue};
 use polyclave_protocol::release::{Checked, Released, Unverified};
@@ -20,6 +17,10 @@ use polyclave_protocol::spdz::{self, LookupMethod, Packing, SpdzConfig};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{self, Macs, Preprocessing, TinyTableConfig};
 use polyclave_protocol::{Party, PartySet, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::garbled::projection::{Labels, ProjectionConfig};
+use polyclave_protocol_lab::garbled::{GarbledConfig, Gates};
+use polyclave_protocol_lab::lut::{LutConfig, Method};
 
 use crate::Subject;
 use crate::net::{Watched, run_parties};
@@ -223,8 +224,13 @@ fn structure(parties: usize) -> Structure {
     Structure::new(parties, 1).expect("it is valid")
 }
 
-const DEALT: spdz::Preprocessing = spdz::Preprocessing::InsecureDealer;
-const MASCOT: spdz::Preprocessing = spdz::Preprocessing::Mascot { expansion: 2 };
+const fn dealt<F: MacField>() -> spdz::Preprocessing<F> {
+    spdz::Preprocessing::Dealt(&InsecureDealing)
+}
+
+const fn mascot_material<F: MacField>() -> spdz::Preprocessing<F> {
+    spdz::Preprocessing::Mascot { expansion: 2 }
+}
 
 fn spdz_dealt() {
     let both = [lookup(table_of("aes-128")), lookup(table_of("des"))];
@@ -234,29 +240,29 @@ fn spdz_dealt() {
         LookupMethod::RivainProuff,
         LookupMethod::PulkusVivek,
     ] {
-        evaluated(&[spdz::<Gf2_64>(2, method, DEALT)], SetUp::Private, &both);
+        evaluated(&[spdz::<Gf2_64>(2, method, dealt())], SetUp::Private, &both);
     }
     let inverse = catalog::find("aes-128").and_then(|cipher| cipher.decrypt).expect("the catalog has it");
     let both = [lookup(table_of("aes-128")), lookup((*inverse.tables()[0]).clone())];
-    evaluated(&[spdz::<Gf2_64>(2, LookupMethod::Tower, DEALT)], SetUp::Private, &both);
-    let three = spdz::<Gf2_40>(3, LookupMethod::MaskedTables, DEALT);
+    evaluated(&[spdz::<Gf2_64>(2, LookupMethod::Tower, dealt())], SetUp::Private, &both);
+    let three = spdz::<Gf2_40>(3, LookupMethod::MaskedTables, dealt());
     evaluated(&[three], SetUp::Private, &[lookup(small())]);
 }
 
 fn mascot() {
-    let config = spdz::<Gf2_128>(2, LookupMethod::PulkusVivek, MASCOT);
+    let config = spdz::<Gf2_128>(2, LookupMethod::PulkusVivek, mascot_material());
     evaluated(&[config], SetUp::Public, &[lookup(small())]);
 }
 
 fn rotation() {
-    let config =
-        SpdzConfig::<Gf2_64>::new(2, LookupMethod::Tower, MASCOT, Packing::Rotation).expect("it is valid");
+    let config = SpdzConfig::<Gf2_64>::new(2, LookupMethod::Tower, mascot_material(), Packing::Rotation)
+        .expect("it is valid");
     evaluated(&[config], SetUp::Public, &[lookup(table_of("aes-128")), lookup(small())]);
 }
 
 fn rotation_among_three() {
     evaluated(
-        &[spdz::<Gf2_64>(3, LookupMethod::Tower, MASCOT)],
+        &[spdz::<Gf2_64>(3, LookupMethod::Tower, mascot_material())],
         SetUp::Public,
         &[lookup(table_of("aes-128"))],
     );
@@ -265,14 +271,14 @@ fn rotation_among_three() {
 fn spdz<F: MacField>(
     parties: usize,
     method: LookupMethod,
-    preprocessing: spdz::Preprocessing,
+    preprocessing: spdz::Preprocessing<F>,
 ) -> SpdzConfig<F> {
     let packing = Packing::of::<F>(F::BITS as usize).expect("the field has this packing");
     SpdzConfig::new(parties, method, preprocessing, packing).expect("it is valid")
 }
 
 fn tinytable_dealt() {
-    let (dealt, both) = (Preprocessing::InsecureDealer, [lookup(small()), gates()]);
+    let (dealt, both) = (Preprocessing::Dealt(&InsecureDealing), [lookup(small()), gates()]);
     let passive = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, dealt).expect("it is valid");
     evaluated(&[passive], SetUp::Private, &both);
     for macs in [Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac] {

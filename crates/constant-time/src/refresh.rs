@@ -12,6 +12,7 @@ use polyclave_protocol::service::{ServiceConfig, ServiceSession, Stored};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, SpdzConfig};
 use polyclave_protocol::tinytable::ServedConfig;
+use polyclave_protocol_lab::dealers::InsecureDealing;
 
 use crate::Subject;
 use crate::net::run_parties;
@@ -22,12 +23,16 @@ pub const SUBJECTS: &[Subject] = &[
     ("replicated-active: fresh shares of what is stored", || refreshed("replicated-active", 3)),
     ("rotation of MAC keys: elements and cells, material dealt", || {
         let packing = Packing::of::<Gf2_64>(1).expect("it fits");
-        let config =
-            SpdzConfig::<Gf2_64>::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing);
+        let config = SpdzConfig::<Gf2_64>::new(
+            2,
+            LookupMethod::MaskedTables,
+            Preprocessing::Dealt(&InsecureDealing),
+            packing,
+        );
         carried_over(&AnyServiceConfig::new(config.expect("it is valid")), Fresh::SetUp, BYTES);
     }),
     ("rotation of MAC keys: bits, material dealt", || {
-        let config = ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid");
+        let config = ServedConfig::new(Preprocessing::Dealt(&InsecureDealing)).expect("it is valid");
         carried_over(&AnyServiceConfig::new(config), Fresh::SetUp, BITS);
     }),
     ("renewal: transfers under a stored key", || renewed(|_| ())),
@@ -54,7 +59,7 @@ fn refreshed(protocol: &str, parties: usize) {
 /// those of TinyOT, which are made in the same way as at first, are not. Each party goes on with what it would store.
 pub fn renewed(then: fn(&[u8])) {
     let packing = Packing::of::<Gf2_64>(1).expect("it fits");
-    let (method, dealt) = (LookupMethod::MaskedTables, Preprocessing::InsecureDealer);
+    let (method, dealt) = (LookupMethod::MaskedTables, Preprocessing::Dealt(&InsecureDealing));
     let config = SpdzConfig::<Gf2_64>::new(2, method, dealt, packing).expect("it is valid");
     run_parties(2, |net| {
         net.in_private = true;

@@ -13,6 +13,7 @@ use polyclave_protocol::service::{ServiceConfig, ServiceSession, Stored};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::reshare::{Move, Shapes};
 use polyclave_protocol::{Error, Party, Result, catalog, spdz};
+use polyclave_protocol_lab::dealers::InsecureDealing;
 
 use crate::Subject;
 use crate::net::run_parties;
@@ -35,7 +36,7 @@ fn service(protocol: &str, parties: usize) -> AnyServiceConfig {
 
 fn authenticated() -> AnyServiceConfig {
     let packing = spdz::Packing::of::<Gf2_64>(1).expect("it fits");
-    let (method, dealt) = (spdz::LookupMethod::MaskedTables, spdz::Preprocessing::InsecureDealer);
+    let (method, dealt) = (spdz::LookupMethod::MaskedTables, spdz::Preprocessing::Dealt(&InsecureDealing));
     AnyServiceConfig::new(spdz::SpdzConfig::<Gf2_64>::new(2, method, dealt, packing).expect("it fits"))
 }
 

@@ -1,15 +1,19 @@
 //! Asking the nodes: on threads of their own, since the client library waits, so many at a time, and in turn.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use polyclave_client::{Client, Result};
 
 use crate::failure::Failure;
 use crate::memory::Held;
-use crate::queue::Queue;
+use crate::queue::{Full, Place, Queue};
 
 /// How often a use of a key is tried if nodes fail in the middle of it.
 const TRIES: usize = 3;
+/// A request whose line is full is refused after this time. A caller that is refused at once asks again at once, and each of these
+/// requests takes processor time of the gateway from the other callers.
+const REFUSED_AFTER: Duration = Duration::from_secs(1);
 
 /// Somebody for whom the gateway asks.
 #[derive(Clone)]
@@ -60,7 +64,7 @@ impl Asker {
         queue: &Queue,
         work: impl FnOnce(&Client) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, Failure> {
-        let place = queue.place(&self.name).await.map_err(|_| Failure::Full)?;
+        let place = place(queue, &self.name).await?;
         let (client, held) = (self.client.clone(), self.held.clone());
         // If the caller goes away, the request with the nodes ends all the same, and holds its place and its memory until then.
         let done = tokio::task::spawn_blocking(move || {
@@ -74,5 +78,32 @@ impl Asker {
                 Err(Failure::Internal("the request ended with an error of this program; see its log".into()))
             }
         }
+    }
+}
+
+async fn place(queue: &Queue, line: &Arc<str>) -> std::result::Result<Place, Failure> {
+    match queue.place(line).await {
+        Ok(place) => Ok(place),
+        Err(Full) => {
+            tokio::time::sleep(REFUSED_AFTER).await;
+            Err(Failure::Full)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_whose_line_is_full_is_not_refused_at_once() {
+        let queue = Queue::new(1, 0);
+        let line: Arc<str> = "a".into();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let refused = tokio::time::timeout(REFUSED_AFTER / 2, place(&queue, &line)).await;
+            assert!(refused.is_err(), "it waits");
+            assert_eq!(place(&queue, &line).await.err(), Some(Failure::Full));
+        });
     }
 }

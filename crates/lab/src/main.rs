@@ -22,7 +22,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use polyclave_cli::{exit_code, say};
-use polyclave_protocol::catalog;
 
 /// The laboratory of Polyclave: evaluate and measure block ciphers and circuits under every protocol of secure multi-party computation, and
 /// compare them with the papers; also between machines. It stores no keys: use `polyclave` for keys.
@@ -65,7 +64,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    catalog::add_toy();
+    polyclave_protocol_lab::add_to_catalog();
+    polyclave_protocol_lab::add_toy();
     exit_code(match Arguments::parse().command {
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

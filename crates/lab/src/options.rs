@@ -116,13 +116,13 @@ impl ProtocolOptions {
 
 /// The names of all protocols, as a list.
 fn names() -> impl Iterator<Item = &'static str> {
-    std::iter::once(CLEARTEXT).chain(protocols::ALL.iter().map(|descriptor| descriptor.name))
+    std::iter::once(CLEARTEXT).chain(protocols::all().into_iter().map(|descriptor| descriptor.name))
 }
 
 /// All options of protocols, each once, with the protocols that have it.
 fn options() -> Vec<(&'static Choice, Vec<(&'static str, &'static Choice)>)> {
     let mut options: Vec<(&Choice, Vec<(&str, &Choice)>)> = Vec::new();
-    for descriptor in protocols::ALL {
+    for descriptor in protocols::all() {
         for choice in descriptor.options {
             match options.iter_mut().find(|(first, _)| first.name == choice.name) {
                 Some((_, of)) => of.push((descriptor.name, choice)),
@@ -158,7 +158,7 @@ fn help(of: &[(&str, &Choice)]) -> String {
 impl Args for ProtocolOptions {
     fn augment_args(command: Command) -> Command {
         let mut protocols: Vec<String> = vec![format!("{CLEARTEXT} (no protocol, to compare with)")];
-        protocols.extend(protocols::ALL.iter().map(|descriptor| {
+        protocols.extend(protocols::all().into_iter().map(|descriptor| {
             format!("{} ({}; {})", descriptor.name, descriptor.adversary, descriptor.summary)
         }));
         let number = |name: &'static str, value: &'static str| {

@@ -180,6 +180,8 @@ impl Partners<'_> {
 }
 
 impl Net for Partners<'_> {
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, send, recv, lost, fork);
+
     fn gather(
         &mut self,
         out: &[&[u8]],
@@ -202,26 +204,6 @@ impl Net for Partners<'_> {
         self.net.gather(&out, into, patience, enough)
     }
 
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn members(&self) -> PartySet {
-        self.net.members()
-    }
-
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         if self.cheat == Some(Cheat::GreetsLate) {
             sleep(LATE_GREETING);
@@ -232,13 +214,5 @@ impl Net for Partners<'_> {
         let mut changed: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
         changed.iter_mut().for_each(|message| wrong(message));
         self.net.exchange(&changed.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
-    }
-
-    fn lost(&self) -> PartySet {
-        self.net.lost()
-    }
-
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }

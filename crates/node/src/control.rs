@@ -9,12 +9,12 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 
 use crate::Result;
+use crate::clock::now;
 use crate::core::Core;
 use crate::error::system;
 use crate::material::preparation::{MOST_RUNS, Wanted};
 use crate::material::state::Material;
 use crate::material::{epoch, preparation, rotation, set_up};
-use crate::operator::clock::now;
 use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
 use crate::peers::registry::Stream;

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime};
 
-use polyclave_api::NodeStatus;
+use parking_lot::Mutex;
+use polyclave_api::{CertificateDate, KeysReport, NodeStatus};
 use polyclave_store::{Incarnation, Store};
 
 use crate::Result;
 
+use crate::audit::faults::Seen;
+use crate::audit::logbook::Logbook;
 use crate::clients::rules::Rules;
 use crate::clients::tally::Tally;
+use crate::clock::{Dates, apart};
 use crate::material::state::Material;
 use crate::members::Members;
-use crate::operator::clock::Dates;
-use crate::operator::faults::Seen;
-use crate::operator::logbook::Logbook;
-use crate::operator::report::Kept;
 use crate::peers::network::Network;
 use crate::requests::service::Service;
 use crate::threads::Threads;
@@ -42,10 +43,32 @@ pub(crate) struct Core {
     /// Requests that it has answered.
     pub(crate) tally: Tally,
     /// What it told of its keys last.
-    pub(crate) kept: Kept,
+    pub(crate) kept: Mutex<Option<Slow>>,
+}
+
+/// What takes long to find out for a report, and when it was found out.
+#[derive(Clone)]
+pub(crate) struct Slow {
+    pub(crate) at: Instant,
+    pub(crate) keys: Option<KeysReport>,
+    pub(crate) certificates: Vec<CertificateDate>,
+    pub(crate) certificates_in_all: u64,
 }
 
 impl Core {
+    /// What is wrong with this node's clock, as far as certificates and peers show it.
+    pub(crate) fn clock_misfit(&self) -> Option<String> {
+        self.dates.misfit(SystemTime::now()).or_else(|| self.clock_apart())
+    }
+
+    /// What is wrong with this node's clock, as far as peers show it.
+    pub(crate) fn clock_apart(&self) -> Option<String> {
+        let ahead = self.network.peers.ahead();
+        let ahead: Vec<(&str, i64)> =
+            ahead.iter().map(|(peer, seconds)| (self.members.name_of(*peer), *seconds)).collect();
+        apart(&ahead)
+    }
+
     /// Starts a thread of this node.
     pub(crate) fn spawn(
         self: &Arc<Core>,

@@ -1,17 +1,20 @@
 //! A node: it keeps its shares of keys and serves clients together with other nodes.
 //!
-//! The folders, in the order in which a request meets them:
+//! The folders, each above those that it imports:
 //!
 //! ```text
-//! clients      a node accepts a client's connection, and looks up the client's limits and rules
-//! requests     the request is planned, gets a channel to the other nodes, is compared among them, and served step by step
-//! keys         keys are made, stored and looked up, and blocks are charged to their budgets
-//! computation  a mode of operation computes on shares
-//! material     what all nodes make together ahead: common secrets, epochs, stock; and what a failed check ends
+//! operator     orders of the operator, health, counts, reports
+//! server       a node accepts a client's connection, reads its requests and answers them
+//! operations   what a node does for each operation: it judges the operation alone, and runs it with the others
 //! strategy     what differs between protocols that abort and protocols that guarantee the output
-//! peers        control streams among the nodes: which nodes are connected, and what nodes tell each other
-//! operator     orders of the operator, health, counts, the audit log
+//! requests     a request gets a channel to the other nodes, is compared among them, and served step by step
 //! reshare      all keys move to another set of nodes, while the nodes do not serve
+//! keys         keys are stored and looked up, and blocks are charged to their budgets
+//! computation  keys are made, and a mode of operation computes on shares
+//! clients      the limits and rules of clients, and approvals
+//! material     what all nodes make together ahead: common secrets, epochs, stock; and what a failed check ends
+//! peers        control streams among the nodes: which nodes are connected, and what nodes tell each other
+//! audit        the audit log
 //! ```
 //!
 //! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node. `control.rs` carries out the orders of other nodes.
@@ -19,9 +22,11 @@
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
 
+pub mod audit;
 #[cfg(feature = "cheats")]
 mod cheat;
 mod clients;
+mod clock;
 mod computation;
 mod control;
 mod core;
@@ -33,11 +38,12 @@ pub mod local;
 mod material;
 mod members;
 mod node;
+mod operations;
 mod operator;
 mod peers;
 mod requests;
 pub mod reshare;
-
+mod server;
 mod strategy;
 mod threads;
 
@@ -47,10 +53,9 @@ pub use cheat::Cheat;
 use cheat::{Conduct, Partners};
 #[cfg(not(feature = "cheats"))]
 use honest::{Conduct, Partners};
-pub use keys::make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;
 pub use operator::certificates::{CertificateEnd, Holder};
-pub use operator::{admin, audit, balance};
+pub use operator::{admin, balance};
 
 /// Whether the code of nodes that cheat is compiled in (the feature `cheats`).
 pub const HAS_CHEATS: bool = cfg!(feature = "cheats");

@@ -19,26 +19,6 @@ use crate::error::system;
 /// How long the certificates of a trial cluster are valid.
 const VALID_DAYS: u32 = 365;
 
-/// All rights.
-pub const ALL_RIGHTS: [Right; 16] = [
-    Right::Generate,
-    Right::Import,
-    Right::List,
-    Right::Delete,
-    Right::Encrypt,
-    Right::Decrypt,
-    Right::Mac,
-    Right::Wrap,
-    Right::Unwrap,
-    Right::Derive,
-    Right::Random,
-    Right::Kdf,
-    Right::Configure,
-    Right::Rewrap,
-    Right::Tokenize,
-    Right::Observe,
-];
-
 /// The directories of a cluster on one host.
 pub struct Local {
     /// One directory for each node.
@@ -142,7 +122,7 @@ fn fill(
         let dir = NodeDir::open(path).map_err(system)?;
         dir.set_cluster(&cluster, Consent::None).map_err(system)?;
         let mut policy = dir.policy().map_err(system)?;
-        policy.allow(&card, &ALL_RIGHTS, &["*".into()]).map_err(system)?;
+        policy.allow(&card, &Right::ALL, &["*".into()]).map_err(system)?;
         dir.save_policy(&policy).map_err(system)?;
         if let Some(password) = shared.and_then(|shared| shared.password) {
             let password = private::read(password).map_err(system)?;

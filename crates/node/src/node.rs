@@ -17,10 +17,12 @@ use polyclave_protocol::stock::Levels;
 use polyclave_store::{Quarantine, Secret, Store};
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
+use crate::audit::faults::Seen;
+use crate::audit::logbook::{Logbook, open_log};
+use crate::audit::{Event, STARTED, STOPPED};
 use crate::clients::limits::Clients;
-use crate::clients::reception::receive_clients;
 use crate::clients::rules::Rules;
-use crate::clients::taking;
+use crate::clock::Dates;
 use crate::control::{give_orders, take_orders};
 use crate::core::Core;
 use crate::error::system;
@@ -31,17 +33,15 @@ use crate::material::state::{Material, Means};
 use crate::material::workers::{self, NO_SECRETS};
 use crate::members::{Members, named};
 use crate::operator::admin::Socket;
-use crate::operator::audit::{Event, STARTED, STOPPED};
-use crate::operator::clock::Dates;
-use crate::operator::faults::Seen;
 use crate::operator::housekeeping::keep_house;
-use crate::operator::logbook::{Logbook, open_log};
+use crate::operator::taking;
 use crate::operator::{files, http};
 use crate::peers::marks::Marks;
 use crate::peers::network::Network;
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::requests::service::Service;
+use crate::server::reception::receive_clients;
 use crate::strategy::Strategy;
 use crate::threads::Threads;
 use crate::{Conduct, Result, reshare};
@@ -104,7 +104,16 @@ impl Running {
     pub(crate) fn start_with(dir: NodeDir, config: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
         let store = open_store(&dir)?;
+        let cluster = of_worker(&dir, cluster, &store)?;
         start((dir, store), cluster, config, conduct)
+    }
+
+    /// Starts the node of a directory with another store than that of the directory.
+    #[cfg(test)]
+    pub(crate) fn start_over(dir: NodeDir, store: Store) -> Result<Running> {
+        let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
+        let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
+        start((dir, Arc::new(store)), cluster, config, Conduct::HONEST)
     }
 
     /// The address at which clients reach the node.

@@ -57,13 +57,13 @@ use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_store::{Reshared, Secret, Stage, Store};
 use polyclave_transport::{Identity, Limits, Mesh, TlsNet};
 
+use crate::audit::Event;
+use crate::audit::logbook::{Logbook, open_log};
 use crate::clients::approvals::Desk;
 use crate::clients::rules::Rules;
-use crate::clients::taking;
+use crate::clock::now;
 use crate::error::system;
-use crate::operator::audit::Event;
-use crate::operator::clock::now;
-use crate::operator::logbook::{Logbook, open_log};
+use crate::operator::taking;
 use crate::peers::exchange::tell_all;
 use crate::{Conduct, Result};
 use course::{Course, Standing, course};

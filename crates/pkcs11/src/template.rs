@@ -1,7 +1,7 @@
 //! Templates: attributes as a program gives them, and the key that they describe.
 
 use cryptoki_sys::*;
-use polyclave_api::{Lifetime, MOST_SESSION, Mode, NewKey, Usage, why_apart};
+use polyclave_api::{Choice, Lifetime, MOST_SESSION, Mode, NewKey, Usage, most_blocks, why_apart};
 use polyclave_config::check_name;
 use zeroize::Zeroizing;
 
@@ -9,9 +9,6 @@ use crate::configuration::{GcmNonce, TokenMode, TokenSettings, VisibleTemplates}
 use crate::mechanism::{Family, block_of, entry, family_of};
 use crate::rv::{Result, Rv, because};
 use crate::stored::Stored;
-
-/// The most blocks that are computed under a key of AES, and of Triple DES: as keys of the command line.
-const BUDGET: (u64, u64) = (1 << 32, 1 << 20);
 
 /// Attributes with their values. Values may be keys.
 pub(crate) struct Template(pub(crate) Vec<(CK_ATTRIBUTE_TYPE, Zeroizing<Vec<u8>>)>);
@@ -154,11 +151,12 @@ impl Template {
         })?;
         let of_program = modes.contains(&Mode::Gcm) && token.gcm_nonce == GcmNonce::Caller;
         // Nodes refuse that for a key that does not encrypt. Who decrypts has the nonce from the program in any case.
-        let caller_nonces = usage.contains(&Usage::Encrypt) && (of_program || modes.contains(&Mode::Cbc));
+        let caller_nonces = usage.contains(&Usage::Encrypt)
+            && (of_program || modes.iter().any(|mode| mode.choice() == Choice::InitialBlock));
         let is_session = !self.flag(CKA_TOKEN)?.unwrap_or(false);
         let new = NewKey {
             name: String::new(),
-            budget_blocks: if block_of(&cipher) == 8 { BUDGET.1 } else { BUDGET.0 },
+            budget_blocks: most_blocks(block_of(&cipher)),
             cipher,
             modes,
             usage,
@@ -349,8 +347,7 @@ fn modes_for(token: &TokenSettings, cipher: &str, usage: &[Usage], mechanisms: O
 
 /// Keeps the modes that a key with these uses needs: nodes refuse others.
 pub(crate) fn retain_used(modes: &mut Vec<Mode>, usage: &[Usage]) {
-    let is_for_data = usage.contains(&Usage::Encrypt) || usage.contains(&Usage::Decrypt);
-    modes.retain(|mode| if *mode == Mode::Cmac { usage.contains(&Usage::Mac) } else { is_for_data });
+    modes.retain(|mode| mode.usages().iter().any(|of_mode| usage.contains(of_mode)));
 }
 
 /// The name of a key: after the label, if nodes take that and no key has it.

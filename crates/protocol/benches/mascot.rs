@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use parking_lot::Mutex;
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
+use polyclave_protocol::authenticated::{MacKey, Source};
 use polyclave_protocol::mascot::Mascot;
 use polyclave_protocol::mesh::mesh;
 use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::spdz::{MacKey, Source};
 use polyclave_protocol::{Party, Result};
 
 const TRIPLES: usize = 8192;

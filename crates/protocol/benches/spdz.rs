@@ -15,6 +15,7 @@ use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Spdz, SpdzConfig};
 use polyclave_protocol::tally::Phase;
 use polyclave_protocol::{Party, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
 
 const STAGES: [&str; 4] = ["bank and inputs", "linear", "lookups", "check"];
 
@@ -42,31 +43,13 @@ struct TimedNet<'a> {
 }
 
 impl Net for TimedNet<'_> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, send, recv, fork);
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         let began = Instant::now();
         let result = self.net.exchange(out, into);
         self.exchanges += began.elapsed();
         result
-    }
-
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }
 
@@ -101,7 +84,8 @@ fn evaluate<F: MacField>(
 /// What some evaluations took, at the slowest party.
 fn online<F: MacField>(method: LookupMethod, cipher: &str, lanes: usize, iterations: u64) -> Vec<Stages> {
     let config: SpdzConfig<F> =
-        SpdzConfig::new(2, method, Preprocessing::InsecureDealer, Packing::Elements).expect("it is valid");
+        SpdzConfig::new(2, method, Preprocessing::Dealt(&InsecureDealing), Packing::Elements)
+            .expect("it is valid");
     let runs = run_parties(2, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
         let mut spdz = config.join(&config.set_up(net)?, session.stream(), net.members())?;

@@ -15,6 +15,7 @@ use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableConfig, Worth};
 use polyclave_protocol::{Error, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
 
 const REPEATS: usize = 5;
 /// Material of a party at once.
@@ -22,7 +23,7 @@ const MOST_BYTES: usize = 1 << 30;
 const MOST_LANES: usize = 8192;
 
 fn party<R: Worth>(macs: Macs, cipher: &Cipher, net: &mut dyn Net) -> Result<(usize, Vec<f64>)> {
-    let config = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer)?;
+    let config = TinyTableConfig::<R>::new(macs, Preprocessing::Dealt(&InsecureDealing))?;
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
     let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(&cipher.encrypt, &protocol);

@@ -3,7 +3,7 @@
 
 use zeroize::Zeroizing;
 
-use crate::net::{Gathered, Net, Patience};
+use crate::interface::net::{Gathered, Net, Patience};
 use crate::{Error, Party, PartySet, Result};
 
 /// Some parties of a network. Party k of theirs is the k-th of a list.

@@ -19,7 +19,7 @@ pub struct Registers {
 
 impl Registers {
     /// Every slot is written before it is read.
-    pub(crate) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Registers {
+    pub fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Registers {
         // Rows begin at cache lines; one line more, so that rows of a power of two do not all meet in the same sets.
         let stride = lanes.next_multiple_of(LINE) + LINE;
         let bytes =
@@ -28,26 +28,28 @@ impl Registers {
     }
 
     /// Number of lanes.
-    pub(crate) fn lanes(&self) -> usize {
+    pub fn lanes(&self) -> usize {
         self.lanes
     }
 
     /// Values in a slot: one for each lane, or one.
-    pub(crate) fn len(&self, slot: Slot) -> usize {
+    pub fn len(&self, slot: Slot) -> usize {
         match slot {
             Slot::Lanes(_) => self.lanes,
             Slot::Uniform(_) => 1,
         }
     }
 
-    pub(crate) fn row(&self, slot: Slot) -> &[u8] {
+    /// The bytes of a slot.
+    pub fn row(&self, slot: Slot) -> &[u8] {
         match slot {
             Slot::Lanes(i) => &self.rows[i as usize * self.stride..][..self.lanes],
             Slot::Uniform(i) => std::slice::from_ref(&self.uniform[i as usize]),
         }
     }
 
-    pub(crate) fn row_mut(&mut self, slot: Slot) -> &mut [u8] {
+    /// The same, to write.
+    pub fn row_mut(&mut self, slot: Slot) -> &mut [u8] {
         match slot {
             Slot::Lanes(i) => &mut self.rows[i as usize * self.stride..][..self.lanes],
             Slot::Uniform(i) => std::slice::from_mut(&mut self.uniform[i as usize]),
@@ -55,12 +57,7 @@ impl Registers {
     }
 
     /// Local maps of shares, in order. `map` prepares a matrix. The constants are added if this party has to.
-    pub(crate) fn linear<'m>(
-        &mut self,
-        maps: &[Linear],
-        map: impl Fn(&Matrix) -> &'m Map,
-        adds_constants: bool,
-    ) {
+    pub fn linear<'m>(&mut self, maps: &[Linear], map: impl Fn(&Matrix) -> &'m Map, adds_constants: bool) {
         let mut terms: Vec<(usize, &Map)> = Vec::new();
         for linear in maps {
             let mut constant = if adds_constants { linear.constant } else { 0 };

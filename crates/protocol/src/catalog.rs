@@ -1,16 +1,14 @@
-//! The list of all protocols. A new protocol is a folder with a [`Descriptor`], and one line here.
+//! The list of all protocols. A new protocol is a folder with a [`Descriptor`], and one line here. Those that
+//! no node serves with are in the crate `polyclave-protocol-lab`, which adds them ([`add`]).
 
-#[cfg(feature = "testkit")]
-use std::sync::atomic::{AtomicBool, Ordering};
+use parking_lot::RwLock;
 
-use crate::any::AnyServiceConfig;
-use crate::descriptor::Descriptor;
-#[cfg(feature = "testkit")]
-use crate::testkit::additive;
-use crate::{Error, Result, garbled, lut, replicated, shamir, spdz, tinytable};
+use crate::interface::any::AnyServiceConfig;
+use crate::interface::descriptor::Descriptor;
+use crate::{Error, Result, replicated, shamir, spdz, tinytable};
 
-/// All of them, in the order in which they are listed.
-pub static ALL: &[&Descriptor] = &[
+/// Those of this crate, in the order in which they are listed.
+static OWN: &[&Descriptor] = &[
     &shamir::PASSIVE,
     &shamir::ACTIVE,
     &replicated::PASSIVE,
@@ -25,42 +23,51 @@ pub static ALL: &[&Descriptor] = &[
     &tinytable::LOOKUP_32,
     &tinytable::LOOKUP_64,
     &tinytable::LINEAR_64,
-    #[cfg(feature = "testkit")]
-    &tinytable::MINIMAC,
-    &lut::OP,
-    &lut::SP,
-    &garbled::HALF,
-    &garbled::THREE_HALVES,
-    &garbled::PROJECTION,
 ];
 
-/// Whether the toy protocol can be chosen in this process. It protects nothing, and nodes can serve with it. Cargo may add its code to any program
-/// of this workspace; but only the laboratory and tests let it be chosen, and never `polyclave`.
-#[cfg(feature = "testkit")]
-static TOY_CAN_BE_CHOSEN: AtomicBool = AtomicBool::new(false);
+/// What another crate has added: whether it is listed, and the protocol.
+static ADDED: RwLock<Vec<(bool, &'static Descriptor)>> = RwLock::new(Vec::new());
 
-/// From now on the toy protocol can be chosen in this process.
-#[cfg(feature = "testkit")]
-pub fn add_toy() {
-    TOY_CAN_BE_CHOSEN.store(true, Ordering::Relaxed);
+/// From now on these protocols are in the catalog of this process, after the others. One that has the name of
+/// another takes its place.
+pub fn add(protocols: impl IntoIterator<Item = &'static Descriptor>) {
+    add_as(true, protocols);
 }
 
-fn toy() -> Option<&'static Descriptor> {
-    #[cfg(feature = "testkit")]
-    if TOY_CAN_BE_CHOSEN.load(Ordering::Relaxed) {
-        return Some(&additive::DESCRIPTOR);
+/// From now on a protocol can be chosen in this process by its name, and is not listed.
+pub fn add_unlisted(protocol: &'static Descriptor) {
+    add_as(false, [protocol]);
+}
+
+fn add_as(listed: bool, protocols: impl IntoIterator<Item = &'static Descriptor>) {
+    let mut added = ADDED.write();
+    for protocol in protocols {
+        if !added.iter().any(|(_, other)| other.name == protocol.name) {
+            added.push((listed, protocol));
+        }
     }
-    None
+}
+
+/// All that are listed, in their order.
+pub fn all() -> Vec<&'static Descriptor> {
+    let added = ADDED.read();
+    let in_place = |own: &'static Descriptor| {
+        added.iter().find(|(_, other)| other.name == own.name).map_or(own, |(_, other)| *other)
+    };
+    let is_new =
+        |(listed, other): &&(bool, &Descriptor)| *listed && OWN.iter().all(|own| own.name != other.name);
+    OWN.iter().map(|own| in_place(own)).chain(added.iter().filter(is_new).map(|(_, other)| *other)).collect()
 }
 
 /// The protocol of a name.
 pub fn find(name: &str) -> Option<&'static Descriptor> {
-    ALL.iter().copied().chain(toy()).find(|descriptor| descriptor.name.eq_ignore_ascii_case(name))
+    let unlisted = ADDED.read().iter().map(|(_, other)| *other).collect::<Vec<_>>();
+    all().into_iter().chain(unlisted).find(|descriptor| descriptor.name.eq_ignore_ascii_case(name))
 }
 
 /// The protocols with which nodes can serve.
 pub fn serving() -> impl Iterator<Item = &'static Descriptor> {
-    ALL.iter().copied().filter(|descriptor| descriptor.serves())
+    all().into_iter().filter(|descriptor| descriptor.serves())
 }
 
 /// The protocol of a cluster for which nobody has chosen one. Two nodes have no honest majority, so each of them has to bear that the
@@ -90,7 +97,7 @@ mod tests {
 
     #[test]
     fn every_protocol_is_found_by_its_name_and_made_as_it_is_described() {
-        for descriptor in ALL {
+        for descriptor in OWN {
             assert!(std::ptr::eq(find(&descriptor.name.to_uppercase()).expect("it is listed"), *descriptor));
             let needed: Vec<(&str, &str)> = descriptor
                 .options
@@ -99,7 +106,7 @@ mod tests {
                 .map(|option| (option.name, (option.values)()[0]))
                 .collect();
             let config = descriptor.config(None, None, &needed).expect("by default it can be made");
-            use crate::protocol::ProtocolConfig;
+            use crate::interface::protocol::ProtocolConfig;
             assert_eq!(config.name(), descriptor.name);
             assert_eq!(config.adversary(), descriptor.adversary);
             assert_eq!(config.parties(), descriptor.usual_parties);
@@ -126,7 +133,7 @@ mod tests {
             let nodes = descriptor.usual_parties;
             let config =
                 service(descriptor.name, nodes, descriptor.threshold.most(nodes)).expect("it serves");
-            use crate::protocol::ProtocolConfig;
+            use crate::interface::protocol::ProtocolConfig;
             assert_eq!((config.name(), config.adversary()), (descriptor.name, descriptor.adversary));
         }
         let unknown = service("spdz", 3, 1).err().expect("there is none").to_string();
@@ -139,9 +146,9 @@ mod tests {
             let default = default_among(nodes);
             service(default.name, nodes, default.threshold.most(nodes)).expect("it serves");
         }
-        use crate::protocol::Adversary;
+        use crate::interface::protocol::Adversary;
         assert_eq!(default_among(2).adversary, Adversary::Abort, "two nodes are not trusted");
-        assert_eq!(default_among(3).name, ALL[0].name, "the first that is listed");
+        assert_eq!(default_among(3).name, OWN[0].name, "the first that is listed");
     }
 
     #[test]
@@ -153,11 +160,5 @@ mod tests {
         assert!(told.contains("--kappa") && told.contains("--inversion, --tables"), "{told}");
         let told = refused("spdz-lt", ("expansion", "3")).to_string();
         assert!(told.contains("'3'; choose one of 1, 2, 4, 8"), "{told}");
-        let told = find("tinytable-minimac")
-            .expect("listed")
-            .config(None, None, &[])
-            .err()
-            .expect("it has to be chosen");
-        assert!(told.to_string().contains("needs --preprocessing"), "{told}");
     }
 }

@@ -9,8 +9,8 @@
 use zeroize::Zeroizing;
 
 use crate::commitment::{Commitments, Committed, broadcast};
-use crate::net::Net;
-use crate::session::random_bytes;
+use crate::interface::net::Net;
+use crate::interface::session::random_bytes;
 use crate::{Party, Result};
 
 /// Tosses 256 coins among the members of the network ([`Net::members`]). Uniform as long as one of them is honest. `context`

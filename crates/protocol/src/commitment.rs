@@ -12,8 +12,8 @@
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
-use crate::net::Net;
-use crate::session::random_bytes;
+use crate::interface::net::Net;
+use crate::interface::session::{random_bytes, saw_other};
 use crate::{Error, Party, Result};
 
 const HASH_BYTES: usize = 32;
@@ -104,15 +104,6 @@ impl<'c> Commitments<'c> {
     }
 }
 
-/// The error if a peer says that it received something else than this party, though all parties should have received the same. With
-/// two parties the peer lies; with more it may have been lied to.
-pub(crate) fn saw_other(what: &'static str, peer: Party, net: &dyn Net) -> Error {
-    match net.members().len() {
-        2 => Error::Peer { peer, detail: format!("it received other {what} than this party") },
-        _ => Error::Equivocation { what },
-    }
-}
-
 fn hash(party: Party, context: &[u8], opening: &[u8]) -> [u8; HASH_BYTES] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitment");
     hasher.update(&[party.0]).update(&(context.len() as u64).to_le_bytes()).update(context).update(opening);
@@ -120,7 +111,7 @@ fn hash(party: Party, context: &[u8], opening: &[u8]) -> [u8; HASH_BYTES] {
 }
 
 /// Sends every member the same message; returns those of all, by party. One round.
-pub(crate) fn broadcast(message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
+pub fn broadcast(message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
     let (me, members) = (net.me(), net.members());
     let is_peer = |p: Party| p != me && members.contains(p);
     let everyone = || Party::all(net.parties());

@@ -2,9 +2,9 @@
 
 use polyclave_cipher::Compiled;
 
-use crate::net::Net;
-use crate::protocol::{Input, Owner, Session};
-use crate::tally::Phase;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session};
+use crate::interface::tally::Phase;
 use crate::{Error, Result};
 
 /// Evaluates a circuit on `lanes` lanes; the outputs stay shared. `inputs` in the order of the circuit's ports, `batch`

@@ -16,8 +16,8 @@
 
 use zeroize::Zeroizing;
 
-use crate::net::Net;
-use crate::service::{ELEMENT_BYTES, Element, ElementArithmetic, Elements, ServiceSession};
+use crate::interface::net::Net;
+use crate::interface::service::{ELEMENT_BYTES, Element, ElementArithmetic, Elements, ServiceSession};
 use crate::{Error, Result};
 
 /// Powers in a level, and blocks in a group.

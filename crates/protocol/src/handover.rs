@@ -38,7 +38,7 @@
 //!    by 2. So all have heard the same, without comparing it once more.
 //!
 //! Any fault ends the handover, and [`Fault`] says whether the old set's own secrets may have been tested: a failed check in an old
-//! session counts as one of those that its MAC key bears (`spdz/guesses.rs`).
+//! session counts as one of those that its MAC key bears (`authenticated/guesses.rs`).
 //!
 //! **What it takes**: a quorum of the old parties, and all new ones.
 //!
@@ -53,14 +53,14 @@ use polyclave_field::Gf128;
 use zeroize::Zeroizing;
 
 use crate::among::{Among, in_network_of};
-use crate::any::{AnyMask, AnyServiceConfig, AnyServiceSession, AnyShared};
 use crate::coins;
 use crate::evaluate::{evaluate, prepare, release};
-use crate::masking::powers;
-use crate::net::Net;
-use crate::protocol::{Input, Owner};
-use crate::release::Released;
-use crate::service::{ELEMENT_BYTES, Element, Elements, ServiceConfig, ServiceSession};
+use crate::interface::any::{AnyMask, AnyServiceConfig, AnyServiceSession, AnyShared};
+use crate::interface::masking::powers;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner};
+use crate::interface::release::Released;
+use crate::interface::service::{ELEMENT_BYTES, Element, Elements, ServiceConfig, ServiceSession};
 use crate::{Error, Party, PartySet, Result};
 
 /// The most bytes that are handed over together: what a party allocates for the others' messages follows from it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::net::{Gathered, Net, Patience};
+use crate::interface::net::{Gathered, Net, Patience};
 use crate::{Error, Party, PartySet, Result};
 
 mod gather;

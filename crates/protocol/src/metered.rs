@@ -7,7 +7,7 @@ use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::net::{Gathered, Net, Patience};
+use crate::interface::net::{Gathered, Net, Patience};
 use crate::{Party, PartySet, Result};
 
 /// A network whose traffic is counted.
@@ -99,17 +99,7 @@ impl Add for Traffic {
 }
 
 impl<N: Net> Net for Metered<N> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn members(&self) -> PartySet {
-        self.net.members()
-    }
+    crate::forward_net!(self => self.net; me, parties, members, lost);
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         self.net.send(to, message)?;
@@ -152,65 +142,10 @@ impl<N: Net> Net for Metered<N> {
         Ok(gathered)
     }
 
-    fn lost(&self) -> PartySet {
-        self.net.lost()
-    }
-
     fn fork(&mut self) -> Result<Box<dyn Net>> {
         Ok(Box::new(Metered { net: self.net.fork()?, meter: self.meter.clone() }))
     }
 }
-
-/// So that wrappers can wrap what `fork` returns, and what they are lent.
-macro_rules! forwarded {
-    ($($lent:ty),*) => {$(
-        impl<N: Net + ?Sized> Net for $lent {
-            fn me(&self) -> Party {
-                (**self).me()
-            }
-
-            fn parties(&self) -> usize {
-                (**self).parties()
-            }
-
-            fn members(&self) -> PartySet {
-                (**self).members()
-            }
-
-            fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-                (**self).send(to, message)
-            }
-
-            fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-                (**self).recv(from, into)
-            }
-
-            fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-                (**self).exchange(out, into)
-            }
-
-            fn gather(
-                &mut self,
-                out: &[&[u8]],
-                into: &mut [&mut [u8]],
-                patience: Patience,
-                enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
-            ) -> Result<Gathered> {
-                (**self).gather(out, into, patience, enough)
-            }
-
-            fn lost(&self) -> PartySet {
-                (**self).lost()
-            }
-
-            fn fork(&mut self) -> Result<Box<dyn Net>> {
-                (**self).fork()
-            }
-        }
-    )*};
-}
-
-forwarded!(Box<N>, &mut N);
 
 #[cfg(test)]
 mod tests {

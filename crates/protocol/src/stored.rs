@@ -5,17 +5,17 @@ use polyclave_cipher::Matrix;
 use crate::{Error, Result};
 
 /// Bytes in front of what a party stored: kind, version, and what it was made for.
-pub(crate) type Header = [u8; 5];
+pub type Header = [u8; 5];
 
 /// Takes stored bytes apart from the front.
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     bytes: &'a [u8],
     protocol: &'static str,
 }
 
 impl<'a> Reader<'a> {
     /// Behind the header, which must be this one.
-    pub(crate) fn new(bytes: &'a [u8], protocol: &'static str, header: Header) -> Result<Reader<'a>> {
+    pub fn new(bytes: &'a [u8], protocol: &'static str, header: Header) -> Result<Reader<'a>> {
         let mut reader = Reader::bare(bytes, protocol);
         let found: Header = reader.array()?;
         if found[..2] != header[..2] {
@@ -30,12 +30,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Of bytes without a header.
-    pub(crate) fn bare(bytes: &'a [u8], protocol: &'static str) -> Reader<'a> {
+    pub fn bare(bytes: &'a [u8], protocol: &'static str) -> Reader<'a> {
         Reader { bytes, protocol }
     }
 
     /// The next bytes.
-    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+    pub fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         let (taken, rest) =
             self.bytes.split_at_checked(len).ok_or_else(|| self.damaged("they end too early"))?;
         self.bytes = rest;
@@ -43,13 +43,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `N` bytes.
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let taken = self.take(N)?;
         taken.try_into().map_err(|_| self.damaged("they end too early"))
     }
 
     /// What [`shape_bytes`] wrote.
-    pub(crate) fn shape(&mut self) -> Result<Shape> {
+    pub fn shape(&mut self) -> Result<Shape> {
         let [bits] = self.array()?;
         let [count, lanes] = [self.array()?, self.array()?].map(|n| u32::from_le_bytes(n) as usize);
         let view_count = usize::from(u16::from_le_bytes(self.array()?));
@@ -80,35 +80,38 @@ impl<'a> Reader<'a> {
     }
 
     /// All that is left, for another reader.
-    pub(crate) fn rest(self) -> &'a [u8] {
+    pub fn rest(self) -> &'a [u8] {
         self.bytes
     }
 
     /// Nothing may be left.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         if self.bytes.is_empty() { Ok(()) } else { Err(self.damaged("they are too long")) }
     }
 
     /// The error that says so.
-    pub(crate) fn damaged(&self, why: &str) -> Error {
+    pub fn damaged(&self, why: &str) -> Error {
         Error::Misuse(format!("stored bytes of {} do not fit: {why}", self.protocol))
     }
 }
 
 /// What a stored value is made of.
-pub(crate) struct Shape {
-    pub(crate) bits: u8,
-    pub(crate) count: usize,
-    pub(crate) lanes: usize,
+pub struct Shape {
+    /// Bits of a cell.
+    pub bits: u8,
+    /// Cells.
+    pub count: usize,
+    /// Lanes.
+    pub lanes: usize,
     /// The identity first.
-    pub(crate) views: Vec<Matrix>,
+    pub views: Vec<Matrix>,
     /// Shares of all cells, in all views and lanes.
-    pub(crate) shares: usize,
+    pub shares: usize,
 }
 
 /// Bits of a cell (1), cells (4), lanes (4), views (2); for every view its numbers of bits, and a column each. Numbers are
 /// little-endian.
-pub(crate) fn shape_bytes(bits: u8, count: usize, lanes: usize, views: &[Matrix]) -> Vec<u8> {
+pub fn shape_bytes(bits: u8, count: usize, lanes: usize, views: &[Matrix]) -> Vec<u8> {
     let mut bytes = vec![bits];
     bytes.extend((count as u32).to_le_bytes());
     bytes.extend((lanes as u32).to_le_bytes());

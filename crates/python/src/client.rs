@@ -4,7 +4,7 @@ use std::io::{BufReader, Cursor};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use polyclave_api::{CHUNK, KeyInfo, Lifetime, Mode, NewKey, Usage, usage_of, warnings};
+use polyclave_api::{CHUNK, KeyInfo, Lifetime, Mode, NewKey, modes_of, most_blocks, usage_of, warnings};
 use polyclave_client::{CardTemplate, Error, Listed, Padding, Tokenization};
 use polyclave_config::ClientDir;
 use pyo3::prelude::*;
@@ -19,8 +19,6 @@ use crate::errors::{misuse, no_such_key, raised, unauthentic};
 use crate::task::{Input, Output, Plain, Seal, Task};
 use crate::tokenize::{self, Values};
 
-/// The most blocks that are computed under a key with blocks of 16 bytes, and under one with shorter blocks: as keys of the command line.
-const BUDGET: (u64, u64) = (1 << 32, 1 << 20);
 /// More than any format adds to a message, so that its buffer does not grow.
 const ROOM: usize = 1024;
 
@@ -720,24 +718,13 @@ fn new_key(
     let modes = match (modes, &usage) {
         (Some(words), _) => convert::modes(py, &words)?,
         (None, None) => vec![Mode::Gcm],
-        (None, Some(usage)) => modes_for(usage),
+        (None, Some(usage)) => modes_of(usage),
     };
     let usage = usage.unwrap_or_else(|| usage_of(&modes));
     warnings(&modes, &usage).iter().for_each(|warning| log(warning));
-    let most = if known.block_bytes < 16 { BUDGET.1 } else { BUDGET.0 };
+    let most = most_blocks(known.block_bytes);
     let new = NewKey::for_modes(name, &known.name, &modes, budget.unwrap_or(most));
     Ok(NewKey { usage, ..new })
-}
-
-/// The modes of a key of which only the usage was given.
-fn modes_for(usage: &[Usage]) -> Vec<Mode> {
-    let encrypts = usage.iter().any(|usage| matches!(usage, Usage::Encrypt | Usage::Decrypt));
-    let modes = [
-        (encrypts, Mode::Gcm),
-        (usage.contains(&Usage::Mac), Mode::Cmac),
-        (usage.contains(&Usage::Tokenize), Mode::Ff1),
-    ];
-    modes.into_iter().filter_map(|(is_for, mode)| is_for.then_some(mode)).collect()
 }
 
 /// Seconds since 1970 of a `datetime`.

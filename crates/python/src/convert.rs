@@ -52,42 +52,19 @@ impl Additional {
     }
 }
 
-const MODES: [Mode; 10] = [
-    Mode::Gcm,
-    Mode::Ctr,
-    Mode::Cbc,
-    Mode::Cmac,
-    Mode::Ecb,
-    Mode::Envelope,
-    Mode::Tr31,
-    Mode::Siv,
-    Mode::Ccm,
-    Mode::Ff1,
-];
-const USAGES: [Usage; 8] = [
-    Usage::Encrypt,
-    Usage::Decrypt,
-    Usage::Mac,
-    Usage::Wrap,
-    Usage::Unwrap,
-    Usage::Derive,
-    Usage::Kdf,
-    Usage::Tokenize,
-];
-
 /// A mode by its name.
 pub(crate) fn mode(py: Python<'_>, word: &str) -> PyResult<Mode> {
-    one_of(py, word, "mode", &MODES)
+    one_of(py, word, "mode", &Mode::ALL)
 }
 
 /// Modes by their names, in order and without repeats.
 pub(crate) fn modes(py: Python<'_>, words: &[String]) -> PyResult<Vec<Mode>> {
-    all_of(py, words, "mode", &MODES)
+    all_of(py, words, "mode", &Mode::ALL)
 }
 
 /// Usages by their names, in order and without repeats.
 pub(crate) fn usages(py: Python<'_>, words: &[String]) -> PyResult<Vec<Usage>> {
-    all_of(py, words, "usage", &USAGES)
+    all_of(py, words, "usage", &Usage::ALL)
 }
 
 fn all_of<T: Copy + Ord + ToString>(

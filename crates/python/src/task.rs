@@ -3,7 +3,7 @@
 
 use std::io::{self, Cursor, Read, Write};
 
-use polyclave_api::{MOST_CHAINED, Mode};
+use polyclave_api::{MOST_CHAINED, MessageOption, Mode};
 use polyclave_cipher::catalog;
 use polyclave_client::{
     AeadDecryption, AeadEncryption, Client, ENVELOPE_MAGIC, Error, Padding, Result, Spool,
@@ -187,22 +187,21 @@ impl Plain {
     /// Refuses what the mode does not have.
     pub(crate) fn check(&self) -> Result<()> {
         let mode = self.mode;
-        let has_nonce = matches!(mode, Mode::Gcm | Mode::Ccm);
-        if matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Ff1) {
+        if !mode.takes(MessageOption::Plain) {
             return misuse(&format!(
                 "{mode} is no mode of encrypt and decrypt; cmac is for mac, envelope for seal, ff1 for tokenize"
             ));
         }
-        if !self.additional.is_empty() && !has_nonce && mode != Mode::Siv {
+        if !self.additional.is_empty() && !mode.takes(MessageOption::Additional) {
             return misuse(&format!("{mode} authenticates nothing, so it takes no aad"));
         }
-        if self.additional.len() > 1 && mode != Mode::Siv {
+        if self.additional.len() > 1 && !mode.takes(MessageOption::SeveralAdditional) {
             return misuse(&format!("{mode} takes one aad; only siv takes several"));
         }
-        if !has_nonce && (self.nonce.is_some() || self.tag_bytes != 16) {
+        if !mode.takes(MessageOption::Nonce) && (self.nonce.is_some() || self.tag_bytes != 16) {
             return misuse("nonce and tag_bytes are for gcm and ccm");
         }
-        if !self.tweak.is_empty() && mode != Mode::Ecb {
+        if !self.tweak.is_empty() && !mode.takes(MessageOption::Tweak) {
             return misuse("tweak is for ecb");
         }
         Ok(())
@@ -285,12 +284,12 @@ impl Plain {
     }
 }
 
-/// How many bytes the output of a mode begins with: one block; in counter mode with a tweak the tweak before it, too.
+/// How many bytes the output of a mode begins with before the first encrypted block.
 fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
     let name = client.info(key)?.properties.cipher;
     let cipher = catalog::find(&name)
         .ok_or_else(|| Error::Misuse(format!("this program does not know the cipher {name}")))?;
-    Ok(cipher.block_bytes + if mode == Mode::Ctr { cipher.tweak_bytes } else { 0 })
+    Ok(mode.initial_bytes(&cipher))
 }
 
 /// A message of at most so many bytes, and one byte more if it is longer.

@@ -4,7 +4,7 @@
 //!
 //! # One comparison at a time
 //!
-//! From each comparison that its guess makes fail, a cheater learns one bit of the MAC key (`spdz/guesses.rs` of the protocol crate). So of all workers
+//! From each comparison that its guess makes fail, a cheater learns one bit of the MAC key (`authenticated/guesses.rs` of the protocol crate). So of all workers
 //! of the party one compares at a time ([`Store::compare_alone`]). It first looks whether an earlier comparison has failed. If its own fails, the count
 //! and the quarantine are on the disk before the next one can begin. So all workers together have one failed comparison under a MAC key, until the
 //! operators order a refresh.
@@ -16,7 +16,7 @@
 #[cfg(test)]
 mod workers;
 
-use polyclave_protocol::spdz::Guesses;
+use polyclave_protocol::authenticated::Guesses;
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Changes, Records, Table};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use polyclave_harness::postgres::Postgres as TestServer;
 use polyclave_protocol::Party;
-use polyclave_protocol::spdz::Guesses;
+use polyclave_protocol::authenticated::Guesses;
 
 use super::engine::Table;
 use super::engine::digest::covered;

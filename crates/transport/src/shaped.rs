@@ -121,17 +121,7 @@ impl Lines {
 }
 
 impl<N: Net> Net for Shaped<N> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn members(&self) -> PartySet {
-        self.net.members()
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members);
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         if self.shape.is_loopback() || to.index() >= self.parties() {

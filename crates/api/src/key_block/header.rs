@@ -2,7 +2,7 @@
 
 use super::parse::{key_version, text};
 use super::{BlockHeader, HEADER, Version};
-use crate::{Mode, NewKey, Usage};
+use crate::{MessageOption, Mode, NewKey, Usage};
 
 impl BlockHeader {
     /// For a key, as it is: with all that it is for. The error says why no header fits it.
@@ -46,10 +46,7 @@ impl BlockHeader {
     /// Whether modes of a key are of the kind that it names.
     fn takes(&self, modes: &[Mode]) -> bool {
         match &self.usage {
-            b"D0" => {
-                !modes.is_empty()
-                    && !modes.iter().any(|m| matches!(m, Mode::Cmac | Mode::Envelope | Mode::Tr31))
-            }
+            b"D0" => !modes.is_empty() && modes.iter().all(|mode| mode.takes(MessageOption::Plain)),
             b"M6" => modes == [Mode::Cmac],
             b"K1" => modes == [Mode::Tr31],
             _ => modes.is_empty(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_api::{Approval, KeyVersion, Operation, Statement, Subject, Use};
+use polyclave_api::{Approval, Statement, Subject};
 use polyclave_config::{Moment, certificate_fingerprint, is_signed_by, load_approval};
 use polyclave_transport::CertificateDer;
 
@@ -109,47 +109,6 @@ fn what(statement: &Statement) -> String {
             hex::encode(secrets),
             if *despite_failures { ", DESPITE MORE FAILED CHECKS THAN A NODE ACCEPTS" } else { "" }
         ),
-        Subject::Operation { operation, .. } => match &**operation {
-            Operation::Delete { key, version: None } => {
-                format!("delete the key {key:?} at all nodes, for ever")
-            }
-            Operation::Delete { key, version: Some(version) } => {
-                format!("delete version {version} of the key {key:?} at all nodes, for ever")
-            }
-            Operation::Wrap { wrapping, key, how } => {
-                let (key, wrapping) = (version(key), version(wrapping));
-                format!("let the key {key} leave the nodes, wrapped under {wrapping} ({how:?})")
-            }
-            Operation::Unwrap { unwrapping, new, .. } => {
-                format!("unwrap a key under {} into the new key {:?}", version(unwrapping), new.name)
-            }
-            Operation::Derive { base, new, .. } => {
-                format!("derive the new key {:?} from {}", new.name, version(base))
-            }
-            Operation::Generate(new) => format!("generate the key {:?} ({})", new.name, new.cipher),
-            Operation::Import(new) => format!("import the key {:?} ({})", new.name, new.cipher),
-            Operation::ImportSealed(sealed) => {
-                format!(
-                    "import the key {:?} ({}) that was sealed to the nodes",
-                    sealed.new.name, sealed.new.cipher
-                )
-            }
-            Operation::Use { key, how, .. } => format!("use the key {key:?} once: {}", used(how)),
-            // Whatever it is, it is shown in full below.
-            _ => "the operation that is shown in full below".into(),
-        },
+        Subject::Operation { operation, .. } => operation.describe().in_words(),
     }
-}
-
-/// A key; with the id of its version, if the operation names it.
-fn version(key: &KeyVersion) -> String {
-    let of_version =
-        key.id.map_or(String::new(), |id| format!(" (the version with the id {})", hex::encode(id)));
-    format!("{:?}{of_version}", key.name)
-}
-
-fn used(how: &Use) -> String {
-    let debug = format!("{how:?}");
-    let name: String = debug.chars().take_while(char::is_ascii_alphanumeric).collect();
-    format!("{name} (of data that the approval does not fix)")
 }

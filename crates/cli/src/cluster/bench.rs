@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
+use polyclave_api::MOST_BLOCKS;
 use polyclave_api::{Mode, NewKey};
 use polyclave_client::{Client, Padding};
-use polyclave_node::MOST_BLOCKS;
 use polyclave_protocol::session::random_bytes;
 use serde::Serialize;
 

@@ -4,10 +4,10 @@ use std::io::{Cursor, ErrorKind, Read};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use polyclave_api::{MOST_CHAINED, Mode};
+use polyclave_api::{MOST_CHAINED, MessageOption, Mode};
 use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUND};
 
-use super::{Common, envelope, has_initial_block, initial_bytes, outcome, waiting, whole, written};
+use super::{Common, envelope, initial_bytes, outcome, waiting, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -65,7 +65,7 @@ impl Arguments {
     /// Refuses options that the mode does not have.
     fn check(&self, mode: Mode) -> Result<()> {
         self.common.check(mode)?;
-        ensure!(self.iv.is_none() || has_initial_block(mode), "--iv is for ctr and cbc");
+        ensure!(self.iv.is_none() || mode.takes(MessageOption::Initial), "--iv is for ctr and cbc");
         self.common.check_nonce(mode, "--nonce-bytes", self.nonce_bytes.is_some())
     }
 }
@@ -114,7 +114,7 @@ fn attempt(
     }
     ensure!(mode != Mode::Envelope, "this is no file in an envelope, or its beginning is lost");
     let mut output = Output::begin(common.output.as_deref(), Readers::Owner, common.force)?;
-    let initial = match (has_initial_block(mode), given) {
+    let initial = match (mode.takes(MessageOption::Initial), given) {
         (false, _) => Vec::new(),
         (true, Some(given)) => {
             let bytes = initial_bytes(client, key, mode)?;
@@ -168,7 +168,7 @@ fn attempt(
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
         Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),
         Mode::Ecb => client.decrypt_ecb(key, &tweak, common.padding(), &mut input, to, &mut tell),
-        Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Ff1 => bail!("{mode} is no mode of this"),
+        _ => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();
     outcome(done)?;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
-use polyclave_api::{MOST_CHAINED, Mode};
+use polyclave_api::{MOST_CHAINED, MessageOption, Mode};
 use polyclave_client::{AeadEncryption, Client};
 use polyclave_config::private::Draft;
 
-use super::{Common, envelope, has_initial_block, outcome, waiting, whole, written};
+use super::{Common, envelope, outcome, waiting, whole, written};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -85,9 +85,12 @@ impl Arguments {
     /// Refuses options that the mode does not have.
     fn check(&self, mode: Mode) -> Result<()> {
         self.common.check(mode)?;
-        ensure!(self.iv_out.is_none() || has_initial_block(mode), "--iv-out is for ctr and cbc");
+        ensure!(self.iv_out.is_none() || mode.takes(MessageOption::Initial), "--iv-out is for ctr and cbc");
         self.common.check_nonce(mode, "--nonce", self.nonce.is_some())?;
-        ensure!(self.header.is_none() || mode == Mode::Envelope, "--header is for keys of the mode envelope");
+        ensure!(
+            self.header.is_none() || mode.takes(MessageOption::Header),
+            "--header is for keys of the mode envelope"
+        );
         Ok(())
     }
 }
@@ -132,7 +135,7 @@ fn attempt(
         Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
         Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
         Mode::Ecb => client.encrypt_ecb(key, &tweak, common.padding(), from, to, &mut tell),
-        Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Ff1 => bail!("{mode} is no mode of this"),
+        _ => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();
     outcome(done)?;

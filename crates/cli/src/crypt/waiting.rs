@@ -20,7 +20,7 @@ pub(super) fn announce(client: &Client, mode: Mode, bytes: Option<u64>) {
 
 /// Modes that compute one block after the other are bound by the network, and nothing is foretold of them.
 fn told(protocol: &Descriptor, mode: Mode, bytes: u64) -> Option<String> {
-    if !matches!(mode, Mode::Gcm | Mode::Ctr | Mode::Ecb) {
+    if !mode.is_parallel() {
         return None;
     }
     let a_second = u64::from(protocol.serving.as_ref()?.stream_bytes_a_second?);

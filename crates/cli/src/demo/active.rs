@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use polyclave_api::MOST_BLOCKS;
 use polyclave_api::{Mode, NewKey, NodeStatus, Right};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_config::StockSettings;
-use polyclave_node::MOST_BLOCKS;
 use serde::Serialize;
 
 use super::throwaway::Throwaway;

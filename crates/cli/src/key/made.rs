@@ -1,9 +1,11 @@
 //! The options for making a key, and how a key is printed.
 
 use anyhow::{Result, anyhow, bail};
-use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Usage, VersionState, usage_of, warnings};
+use polyclave_api::{
+    KeyInfo, Lifetime, Mode, NewKey, Usage, VersionState, check_new_key, modes_of, most_blocks, usage_of,
+    warnings,
+};
 use polyclave_cipher::Cipher;
-use polyclave_node::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -70,7 +72,7 @@ impl Properties {
         let cipher = cipher(&self.cipher)?;
         let (modes, usage) = self.modes_and_usage()?;
         let small = cipher.block_bytes < 16;
-        let budget_blocks = self.budget.unwrap_or(if small { MOST_SMALL_BLOCKS } else { MOST_BLOCKS });
+        let budget_blocks = self.budget.unwrap_or(most_blocks(cipher.block_bytes));
         let new = NewKey::for_modes(&self.name, &cipher.name, &modes, budget_blocks);
         let (wrappable, caller_nonces, label) = (self.wrappable, self.caller_nonces, self.label.clone());
         let attributes = self.attributes.as_deref().map(|text| hexadecimal("--attributes", text));
@@ -115,31 +117,14 @@ impl Properties {
             (Some(modes), Some(usage)) => (modes, usage),
             (Some(modes), None) => (modes.clone(), usage_of(&modes)),
             (None, None) => (vec![Mode::Gcm], usage_of(&[Mode::Gcm])),
-            (None, Some(usage)) => {
-                let encrypts = usage.iter().any(|usage| matches!(usage, Usage::Encrypt | Usage::Decrypt));
-                let is_for = |one: Usage| usage.contains(&one);
-                let modes = [
-                    (encrypts, Mode::Gcm),
-                    (is_for(Usage::Mac), Mode::Cmac),
-                    (is_for(Usage::Tokenize), Mode::Ff1),
-                ];
-                (modes.into_iter().filter_map(|(is_for, mode)| is_for.then_some(mode)).collect(), usage)
-            }
+            (None, Some(usage)) => (modes_of(&usage), usage),
         })
     }
 }
 
 /// Warns on standard error about what a mode does not protect.
 pub fn warn(mode: Mode) {
-    match mode {
-        Mode::Ctr | Mode::Cbc => eprintln!(
-            "warning: {mode} authenticates nothing: somebody who can change the ciphertext can change the data unnoticed."
-        ),
-        Mode::Ecb => eprintln!(
-            "warning: ecb authenticates nothing, and shows which blocks are equal: do not encrypt data with it."
-        ),
-        Mode::Gcm | Mode::Cmac | Mode::Envelope | Mode::Tr31 | Mode::Siv | Mode::Ccm | Mode::Ff1 => {}
-    }
+    mode.caution().iter().for_each(|why| eprintln!("warning: {why}."));
 }
 
 /// A key as JSON.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
+use polyclave_api::Right;
 use polyclave_config::{
     ClientCard, ClientPolicy, ClientSuccession, Day, Hours, Moment, Rule, certificate_fingerprint,
 };
-use polyclave_node::local::ALL_RIGHTS;
 
 use super::policy::refuse_unapproved;
 use crate::names::{parse_days, parse_modes, parse_rights, words};
@@ -62,7 +62,7 @@ pub struct AllowArguments {
 fn rights_help() -> String {
     format!(
         "{}, or all. They replace all rights that the client's entry had before, except with --add",
-        words(&ALL_RIGHTS)
+        words(&Right::ALL)
     )
 }
 
@@ -229,7 +229,7 @@ impl Conditions {
         &self,
         name: String,
         card: &ClientCard,
-        rights: Vec<polyclave_api::Right>,
+        rights: Vec<Right>,
         keys: Vec<String>,
     ) -> Result<Rule> {
         let days: Vec<Day> = self.days.as_deref().map(parse_days).transpose()?.unwrap_or_default();

@@ -7,7 +7,7 @@ mod begin;
 
 use std::time::{Duration, Instant};
 
-use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step, operations};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
@@ -72,8 +72,12 @@ impl Strategy for Abort {
         let (mut last, mut refused) = (None, Vec::new());
         for party in Party::all(client.cluster().nodes()) {
             let one = [party].into_iter().collect();
-            let answers = client
-                .ask(one, &Operation::Show { key: key.into() }, first_key, |answers| !answers.is_empty());
+            let answers = client.ask(
+                one,
+                &Operation::Show(operations::Show { key: key.into() }),
+                first_key,
+                |answers| !answers.is_empty(),
+            );
             match answers.into_iter().next() {
                 Some((_, Ok(info))) => {
                     for (one, refusal) in refused {

@@ -11,7 +11,7 @@ mod judgement;
 
 use std::time::{Duration, Instant};
 
-use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step, operations};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
 
@@ -105,7 +105,7 @@ impl Strategy for Guaranteed {
         let mut answers = Vec::new();
         // Nodes that are suspected need not be waited for if the others say enough.
         for which in [all.without(client.suspects()), all] {
-            let show = Operation::Show { key: key.into() };
+            let show = Operation::Show(operations::Show { key: key.into() });
             answers = client.ask(which, &show, first_key, |answers| judged(answers).is_some());
             if let Some(outcome) = judged(&answers) {
                 return outcome;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polyclave_api::{self as api, Mode, Operation, Refusal, Reply, Request, Step, Use};
+use polyclave_api::{self as api, Mode, Operation, Refusal, Reply, Request, Step, Use, operations};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
@@ -135,10 +135,10 @@ pub fn use_of(name: &str, how: Use) -> Operation {
         Use::EcbEncrypt { .. } | Use::EcbDecrypt { .. } => Mode::Ecb,
         Use::SivEncrypt { .. } | Use::SivDecrypt { .. } => Mode::Siv,
         Use::CcmEncrypt { .. } | Use::CcmDecrypt { .. } => Mode::Ccm,
-        Use::Tokenize { .. } => Mode::Ff1,
+        Use::Tokenize(_) => Mode::Ff1,
         _ => Mode::Gcm,
     };
-    Operation::Use { key: name_for(name, mode), id: None, how }
+    Operation::Use(operations::UseKey { key: name_for(name, mode), id: None, how })
 }
 
 /// A request of three nodes with a fresh id.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polyclave_api::{Mode, Operation, Reason, Reply, Request, Step, Use};
+use polyclave_api::{Mode, Operation, Reason, Reply, Request, Step, Use, operations};
 
 use crate::common::active::{AES_KEY, ecb_is_right, fill, listening, start, within};
 use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
@@ -172,7 +172,7 @@ fn material_that_is_taken_without_the_first_node_is_made_again() {
     let (mut served, until) = (0, Instant::now() + Duration::from_secs(60));
     while served < 4 * BLOCKS {
         assert!(Instant::now() < until, "{served} blocks, and then none");
-        let how = Operation::Use { key: "k".into(), id: None, how: Use::CtrEncrypt };
+        let how = Operation::Use(operations::UseKey { key: "k".into(), id: None, how: Use::CtrEncrypt });
         let asked = Request { serving, ..request(how, Some(Step::Keystream { bytes: 16 * 8 })) };
         let mut raw = Raw::call(&cluster);
         (1..4).for_each(|node| raw.tell(node, &asked));
@@ -212,7 +212,7 @@ fn a_client_that_equivocates_gets_nothing_computed() {
     cluster.client().generate(key("k", "aes-128", &[Mode::Ctr])).expect("generated");
     fill(&cluster);
     let asked = |bytes| {
-        let how = Operation::Use { key: "k".into(), id: None, how: Use::CtrEncrypt };
+        let how = Operation::Use(operations::UseKey { key: "k".into(), id: None, how: Use::CtrEncrypt });
         request(how, Some(Step::Keystream { bytes }))
     };
     for victim in 0..4 {

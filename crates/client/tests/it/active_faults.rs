@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use polyclave_api::{KeyInfo, Mode, Operation, Reason, Refusal, Reply, Request, Right, Use};
+use polyclave_api::{KeyInfo, Mode, Operation, Reason, Refusal, Reply, Request, Right, Use, operations};
 
 use crate::common::active::{AES_KEY, ecb_is_right, fill, listening, start, start_cheating, within};
 use crate::common::fake::{FakeNode, Say};
@@ -74,7 +74,7 @@ fn a_node_that_refuses_all_is_left_out_and_what_it_says_of_keys_is_not_believed(
     let denies = move |_: &Request| refused(Reason::Denied);
     let knows_none = move |_: &Request| refused(Reason::Key);
     let tells_another = move |request: &Request| match request.operation {
-        Operation::Show { .. } => Say::All(Box::new(Reply::Keys { keys: vec![other.clone()], more: false })),
+        Operation::Show(_) => Say::All(Box::new(Reply::Keys { keys: vec![other.clone()], more: false })),
         _ => refused(Reason::Busy),
     };
     cbc_comes_back_beside(&cluster, &honest, denies);
@@ -82,7 +82,7 @@ fn a_node_that_refuses_all_is_left_out_and_what_it_says_of_keys_is_not_believed(
     cbc_comes_back_beside(&cluster, &honest, tells_another);
     cbc_comes_back_beside(&cluster, &honest, |_| Say::Beginning);
     cbc_comes_back_beside(&cluster, &honest, move |request| match request.operation {
-        Operation::Use { .. } => refused(Reason::Spent),
+        Operation::Use(_) => refused(Reason::Spent),
         _ => Say::Nothing,
     });
 }
@@ -162,7 +162,7 @@ fn nodes_that_wait_in_vain_for_each_other_say_so_while_the_client_listens() {
 #[test]
 fn a_client_that_pauses_for_too_long_is_told_the_limit() {
     let cluster = with_key(24, &[]);
-    let how = Operation::Use { key: "k".into(), id: None, how: Use::CbcDecrypt };
+    let how = Operation::Use(operations::UseKey { key: "k".into(), id: None, how: Use::CbcDecrypt });
     let mut raw = Raw::call(&cluster);
     raw.tell_all(&Request { serving: PartySet::all(4), ..request(how, None) });
     for ending in raw.endings() {

@@ -1,5 +1,5 @@
 //! Whoever asks for an operation is bound by the rules for all that it amounts to, and needs no right but the operation's own. The table is in
-//! `requests/asked.rs` of a node, with a test over all operations; here it is at running nodes.
+//! `api/src/operations/`, with a test over all operations; here it is at running nodes.
 
 use std::num::NonZeroU64;
 

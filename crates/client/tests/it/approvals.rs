@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use polyclave_api::{Approval, Mode, NewKey, Operation, Reason, Right, Statement, Subject, Usage, Wrapping};
+use polyclave_api::{
+    Approval, Mode, NewKey, Operation, Reason, Right, Statement, Subject, Usage, Wrapping, operations,
+};
 use polyclave_client::{Client, Error};
 use polyclave_config::{
     ApprovalRule, ClientCard, ClientDir, ClientPolicy, Moment, NodeDir, Quorum, sign_approval,
@@ -157,7 +159,8 @@ fn what_needs_approval_is_done_with_it_once_and_refused_with_anything_else() {
         (
             "another client",
             altered(&|s| {
-                let operation = Box::new(Operation::Delete { key: "k".into(), version: None });
+                let operation =
+                    Box::new(Operation::Delete(operations::Delete { key: "k".into(), version: None }));
                 s.subject = Subject::Operation { requester: vec![0x30, 1], operation };
             }),
             "for another client than client",

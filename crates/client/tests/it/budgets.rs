@@ -1,6 +1,6 @@
 //! A key's budget of blocks holds whatever clients do and however often nodes start again.
 
-use polyclave_api::{Mode, NewKey, Operation, Reason, Reply, Request, Step, Use};
+use polyclave_api::{Mode, NewKey, Operation, Reason, Reply, Request, Step, Use, operations};
 
 use crate::common::messages::{ctr, gcm};
 use crate::common::raw::{Raw, request};
@@ -72,7 +72,7 @@ fn five_nodes_together_let_no_more_than_the_budget_pass_whichever_of_them_are_as
     for round in 0..4 {
         for set in triples.iter().cycle().skip(3 * round).take(triples.len()) {
             let how = Use::CtrEncrypt;
-            let operation = Operation::Use { key: "k".into(), id: None, how };
+            let operation = Operation::Use(operations::UseKey { key: "k".into(), id: None, how });
             let first = Some(Step::Keystream { bytes: 16 });
             let asked = Request { serving: *set, ..request(operation, first) };
             let mut raw = Raw::call(&cluster);

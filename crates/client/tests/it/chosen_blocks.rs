@@ -1,7 +1,7 @@
 //! A client that plays CBC encryption as an oracle for E_K of blocks that it chooses. For that it has to know what is chained to a
 //! block before it fixes the block; the nodes tell it afterwards.
 
-use polyclave_api::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use, warnings};
+use polyclave_api::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use, operations, warnings};
 use polyclave_store::StoredKey;
 
 use crate::common::messages::{cbc, cmac, gcm, uncbc};
@@ -56,7 +56,7 @@ fn nothing_that_is_chained_to_a_block_is_told_before_the_block_is_fixed() {
 
     let mut raw = Raw::call(&cluster);
     let how = Use::CbcEncrypt { mask: 16, initial: None };
-    raw.tell_all(&request(Operation::Use { key: "chosen".into(), id: None, how }, None));
+    raw.tell_all(&request(Operation::Use(operations::UseKey { key: "chosen".into(), id: None, how }), None));
     let (mut known, mut masks) = (TARGET.to_vec(), Vec::new());
     for reply in raw.replies() {
         let Reply::Accepted { start, mask, .. } = reply else { panic!("{reply:?}") };

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use polyclave_api::{
-    Envelope, Mode, NewKey, Operation, Reason, Reply, Request, Right, Step, Usage, Use, VERSION,
+    Envelope, Mode, NewKey, Operation, Reason, Reply, Request, Right, Step, Usage, Use, VERSION, operations,
 };
 
 use crate::common::from_keys::{code, refused};
@@ -165,7 +165,11 @@ fn a_writer_is_never_given_the_key_of_a_file_that_is_there(cluster: &TestCluster
         header: b"report".to_vec(),
         commitment: file[COMMITMENT..96].try_into().expect("32 bytes"),
     };
-    let operation = Operation::Use { key: "files".into(), id: None, how: Use::EnvelopeWrite(envelope) };
+    let operation = Operation::Use(operations::UseKey {
+        key: "files".into(),
+        id: None,
+        how: Use::EnvelopeWrite(envelope),
+    });
     let mut ids = vec![file[FILE..COMMITMENT].to_vec()];
     for id in 0..3 {
         let mut raw = Raw::call(cluster);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polyclave_api::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use, VERSION};
+use polyclave_api::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use, VERSION, operations};
 
 use crate::common::messages::gcm;
 use crate::common::raw::{Ending, Raw, request, use_of};
@@ -49,7 +49,9 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
     let counter = |last| using(Use::CtrDecrypt { counter: [&[0; 15][..], &[last]].concat() });
     let named = |name: &str| use_of(name, Use::CtrEncrypt);
     let new = |name: &str, budget_blocks| {
-        Operation::Generate(NewKey { budget_blocks, ..key(name, "aes-128", &[Mode::Ctr]) })
+        Operation::Generate(operations::Generate {
+            new: NewKey { budget_blocks, ..key(name, "aes-128", &[Mode::Ctr]) },
+        })
     };
     let nonce = |last| {
         let mut nonce = [0; 12];
@@ -95,7 +97,7 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
         (
             "another operation",
             request(new("n", 10), None),
-            request(Operation::Delete { key: "n".into(), version: None }, None),
+            request(Operation::Delete(operations::Delete { key: "n".into(), version: None }), None),
         ),
     ];
     for (turn, (what, honest, mut other)) in pairs.into_iter().enumerate() {
@@ -161,7 +163,7 @@ fn a_node_that_is_told_another_step_stops_all_before_it_is_computed() {
         ("end", using(Use::Cmac { mask: 16 }), masked(1, 0, End::Whole), masked(1, 0, End::Filled)),
         (
             "chi",
-            Operation::Import(key("n", "aes-128", &[Mode::Ctr])),
+            Operation::Import(operations::Import { new: key("n", "aes-128", &[Mode::Ctr]) }),
             Step::Chi { chi: [1; 16] },
             Step::Chi { chi: [2; 16] },
         ),
@@ -186,7 +188,10 @@ fn a_node_that_is_told_another_step_stops_all_before_it_is_computed() {
 fn an_import_with_different_masked_keys_makes_no_key() {
     let cluster = TestCluster::shared_with_keys(&["k", "l"]);
     let endings = attack(&cluster, "masked keys", |raw| {
-        raw.tell_all(&request(Operation::Import(key("different", "aes-128", &[Mode::Gcm])), None));
+        raw.tell_all(&request(
+            Operation::Import(operations::Import { new: key("different", "aes-128", &[Mode::Gcm]) }),
+            None,
+        ));
         raw.replies();
         raw.tell_all(&Step::Chi { chi: [3; 16] });
         let opened = raw.replies();

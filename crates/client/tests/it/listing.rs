@@ -1,6 +1,6 @@
 //! Lists of more keys than one message holds, and the limit of keys.
 
-use polyclave_api::{KEYS, KeyInfo, Mode, Operation, Origin, Reply, Request};
+use polyclave_api::{KEYS, KeyInfo, Mode, Operation, Origin, Reply, Request, operations};
 
 use crate::common::fake::{FakeNode, Say};
 use crate::common::{TestCluster, key};
@@ -17,7 +17,7 @@ fn info(number: usize) -> KeyInfo {
 
 /// The page that an honest node of so many keys would send.
 fn page(request: &Request, count: usize) -> Say {
-    let Operation::List { after, .. } = &request.operation else { return Say::Nothing };
+    let Operation::List(operations::List { after, .. }) = &request.operation else { return Say::Nothing };
     let mut keys: Vec<KeyInfo> = (0..count).map(info).filter(|key| key.properties.name > *after).collect();
     let more = keys.len() > KEYS;
     keys.truncate(KEYS);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use polyclave_api::{
-    self as api, CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
+    self as api, CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode, operations,
 };
 
 use crate::common::fake::{FakeNode, Say};
@@ -108,7 +108,8 @@ fn steps_out_of_order_are_refused_by_all() {
         using(Use::EcbEncrypt { mask: 16, tweak: Vec::new() }),
         &[masked(16, 0, End::No), masked(16, 0, End::No)],
     );
-    let import = || request(Operation::Import(key("n", "aes-128", &[Mode::Ctr])), None);
+    let import =
+        || request(Operation::Import(operations::Import { new: key("n", "aes-128", &[Mode::Ctr]) }), None);
     refused("a key before its mask was checked", import(), &[masked(16, 0, End::No)]);
     refused("two checks of a mask", import(), &[Step::Chi { chi: [1; 16] }, Step::Chi { chi: [2; 16] }]);
     refused("a key that is too long", import(), &[Step::Chi { chi: [1; 16] }, masked(32, 0, End::No)]);
@@ -178,7 +179,7 @@ fn rounds_of_ff1_out_of_order_are_refused_by_all() {
     let cluster = TestCluster::shared_with_keys(&["k"]);
     cluster.client().generate(key("k-ff1", "aes-128", &[Mode::Ff1])).expect("a key");
     let tokenize = |radix, length, tweaks: &[Vec<u8>], values, inverse| {
-        using(Use::Tokenize { radix, length, tweaks: tweaks.to_vec(), values, inverse })
+        using(Use::Tokenize(operations::Tokenize { radix, length, tweaks: tweaks.to_vec(), values, inverse }))
     };
     let two = |inverse| tokenize(10, 10, &[vec![1; 8]], 2, inverse);
     let masked = |len, next| Step::Masked { data: data(len), next, end: End::No };

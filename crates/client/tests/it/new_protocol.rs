@@ -4,12 +4,11 @@ use polyclave_api::Mode;
 
 use crate::common::messages::{gcm, open, seal, ungcm};
 use crate::common::{TestCluster, data, key};
-use polyclave_protocol::catalog;
-use polyclave_protocol::testkit::additive;
+use polyclave_protocol_lab::additive;
 
 #[test]
 fn nodes_serve_with_a_protocol_that_only_the_catalogue_names() {
-    catalog::add_toy();
+    polyclave_protocol_lab::add_toy();
     let mut cluster = TestCluster::define_with(additive::DESCRIPTOR.name, 3, 2);
     (0..3).for_each(|node| cluster.restart(node));
     cluster.wait_until_ready();

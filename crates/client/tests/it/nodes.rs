@@ -168,7 +168,7 @@ fn an_expired_certificate_is_refused_with_the_reason() {
     let certificate = parameters.self_signed(&pair).expect("a certificate");
     let identity = Identity::from_der(certificate.der(), &pair.serialize_der()).expect("an identity");
     let client = cluster.client_of("expired", &identity);
-    cluster.allow("expired", &polyclave_node::local::ALL_RIGHTS, &["*"]);
+    cluster.allow("expired", &polyclave_api::Right::ALL, &["*"]);
     let told = client.keys().expect_err("its time is over").to_string();
     assert!(told.contains("expired"), "{told}");
 

@@ -1,6 +1,6 @@
 //! A client that asks for others: the audit logs of the nodes name them, and connections are shared.
 
-use polyclave_api::{Mode, Operation, Reason, Request};
+use polyclave_api::{Mode, Operation, Reason, Request, operations};
 use polyclave_config::NodeDir;
 
 use crate::common::messages::{gcm, ungcm};
@@ -51,7 +51,7 @@ fn what_is_no_name_is_refused() {
     }
     for wrong in ["two words", "a for=b", &"x".repeat(1000)] {
         let mut raw = Raw::call(&cluster);
-        let operation = Operation::Delete { key: "nothing".into(), version: None };
+        let operation = Operation::Delete(operations::Delete { key: "nothing".into(), version: None });
         raw.tell_all(&Request { on_behalf_of: wrong.into(), ..request(operation, None) });
         for ending in raw.endings() {
             assert_eq!(ending.refusal.expect("refused").reason, Reason::Malformed);

@@ -7,7 +7,7 @@ use polyclave_api::Mode;
 use polyclave_config::{Change, ClientDir, Cluster, Consent, NodeDir};
 use polyclave_node::Cheat;
 use polyclave_node::reshare::{Done, reshare, reshare_and_cheat};
-use polyclave_protocol::spdz::Guesses;
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_store::{Secret, Store};
 
 use crate::common::active::fill;

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use polyclave_api::{Approval, Right};
+use polyclave_api::{Approval, Permission, Right};
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
 
+use super::ClientPolicy;
 use super::judge::fits;
-use super::{Asked, ClientPolicy};
 use crate::{is_signed_by, text};
 
 /// Somebody who can approve operations (`[[approver]]`). The certificate is that of a card, as clients have them.
@@ -101,7 +101,7 @@ pub struct Quorum {
 
 impl ClientPolicy {
     /// What this request of a client needs.
-    pub fn approvals_for(&self, asked: &[Asked]) -> Vec<&ApprovalRule> {
+    pub fn approvals_for(&self, asked: &[Permission]) -> Vec<&ApprovalRule> {
         let covers = |rule: &&ApprovalRule| {
             asked.iter().any(|asked| rule.rights.contains(&asked.right) && fits(&rule.keys, &asked.key))
         };

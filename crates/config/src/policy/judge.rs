@@ -2,62 +2,12 @@
 //!
 //! A rule that denies wins over all that allow. What no rule allows is forbidden.
 
-use polyclave_api::{Mode, Right};
+use polyclave_api::{Demand, Mode, Permission, Right};
 use polyclave_transport::CertificateDer;
 
 use super::pattern::{matches, overlap};
 use super::times::{Moment, why_not};
 use super::{ClientPolicy, ClientRule, Rule};
-
-/// What a client asks for, as far as rules go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The right that it needs.
-    pub right: Right,
-    /// The mode in which it uses the key, if it does.
-    pub mode: Option<Mode>,
-    /// The name of the key; empty if the operation has none.
-    pub key: String,
-    /// The client that wrote it, if it is about a file in an envelope.
-    pub owner: Option<String>,
-    /// How the rules have to allow it.
-    pub demand: Demand,
-}
-
-/// How the rules have to allow something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
-    /// A rule allows it now, within its limits.
-    Now,
-    /// A rule allows it at all times and without limits, and no rule denies it at any time. For what lasts: the rules do not see its later use.
-    Always,
-    /// The operation has a right of its own, and amounts to this. No rule needs to allow this. But rules that deny it, the times and limits of rules
-    /// that allow it, and approvals for it bind the operation.
-    Bound,
-}
-
-impl Asked {
-    /// An operation that has no mode.
-    pub fn of(right: Right, key: &str) -> Asked {
-        Asked { right, mode: None, key: key.into(), owner: None, demand: Demand::Now }
-    }
-
-    /// What an operation amounts to, if the operation has a right of its own.
-    pub fn bound(right: Right, key: &str) -> Asked {
-        Asked { demand: Demand::Bound, ..Asked::of(right, key) }
-    }
-}
-
-impl std::fmt::Display for Asked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.right)?;
-        if self.right.is_about_keys() {
-            write!(f, " with the key '{}'", self.key)?;
-        }
-        self.mode.map_or(Ok(()), |mode| write!(f, " in {mode}"))?;
-        self.owner.as_ref().map_or(Ok(()), |owner| write!(f, ", of {owner:?}"))
-    }
-}
 
 /// A rule that allows something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +58,7 @@ impl Judgement<'_> {
 
 impl ClientPolicy {
     /// Judges what the client with a certificate asks at a moment.
-    pub fn judge(&self, certificate: &CertificateDer<'_>, asked: &Asked, at: Moment) -> Judgement<'_> {
+    pub fn judge(&self, certificate: &CertificateDer<'_>, asked: &Permission, at: Moment) -> Judgement<'_> {
         let Some(client) = self.entry_of(certificate) else { return Judgement::Unknown };
         let judgement = self.judge_now(client, asked, at);
         let concerned = |deny: bool| {
@@ -138,7 +88,7 @@ impl ClientPolicy {
     }
 
     /// Judges something as if it were asked for with [`Demand::Now`].
-    fn judge_now<'p>(&'p self, client: &'p ClientRule, asked: &Asked, at: Moment) -> Judgement<'p> {
+    fn judge_now<'p>(&'p self, client: &'p ClientRule, asked: &Permission, at: Moment) -> Judgement<'p> {
         let rules = || self.rules_for(&client.name);
         if let Some(rule) = rules().find(|rule| rule.deny && rule.covers(asked, at)) {
             return Judgement::Denied(rule);
@@ -160,7 +110,7 @@ impl ClientPolicy {
     }
 
     /// Whether a client may do something now.
-    pub fn allows(&self, certificate: &CertificateDer<'_>, asked: &Asked, at: Moment) -> bool {
+    pub fn allows(&self, certificate: &CertificateDer<'_>, asked: &Permission, at: Moment) -> bool {
         let Some(client) = self.entry_of(certificate) else { return false };
         let mut allowed = covers(&client.rights, &client.keys, asked);
         for rule in self.rules_for(&client.name).filter(|rule| rule.covers(asked, at)) {
@@ -193,17 +143,17 @@ pub(crate) fn fits(patterns: &[String], key: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, key))
 }
 
-fn covers(rights: &[Right], keys: &[String], asked: &Asked) -> bool {
+fn covers(rights: &[Right], keys: &[String], asked: &Permission) -> bool {
     rights.contains(&asked.right) && (!asked.right.is_about_keys() || fits(keys, &asked.key))
 }
 
 impl Rule {
-    fn covers(&self, asked: &Asked, at: Moment) -> bool {
+    fn covers(&self, asked: &Permission, at: Moment) -> bool {
         self.concerns(asked) && self.why_not_at(at).is_none()
     }
 
     /// Whether the rule covers something at any time.
-    fn concerns(&self, asked: &Asked) -> bool {
+    fn concerns(&self, asked: &Permission) -> bool {
         let mode = match asked.mode {
             Some(mode) => self.modes.is_empty() || self.modes.contains(&mode),
             None => self.modes.is_empty() || !self.deny,
@@ -211,7 +161,7 @@ impl Rule {
         mode && self.is_for_owner(asked) && covers(&self.rights, &self.keys, asked)
     }
 
-    fn is_for_owner(&self, asked: &Asked) -> bool {
+    fn is_for_owner(&self, asked: &Permission) -> bool {
         self.owners.is_empty() || asked.owner.as_ref().is_some_and(|owner| fits(&self.owners, owner))
     }
 
@@ -238,7 +188,7 @@ impl Grant<'_> {
     }
 
     /// What the rule lacks so that it would allow something.
-    fn lacks(&self, asked: &Asked, at: Moment) -> Vec<String> {
+    fn lacks(&self, asked: &Permission, at: Moment) -> Vec<String> {
         let keys = match self {
             Grant::Entry(client) => &client.keys,
             Grant::Rule(rule) => &rule.keys,

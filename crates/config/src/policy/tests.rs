@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use polyclave_api::Mode;
+use polyclave_api::{Demand, Mode, Permission};
 
 use super::*;
 use crate::card::tests::certificate;
@@ -24,7 +24,7 @@ fn at(text: &str) -> Moment {
 }
 
 fn may(policy: &ClientPolicy, certificate: &CertificateDer<'_>, right: Right, key: &str) -> bool {
-    let (asked, now) = (Asked::of(right, key), at("2026-11-24T12:00:00Z"));
+    let (asked, now) = (Permission::of(right, key), at("2026-11-24T12:00:00Z"));
     let allowed = policy.allows(certificate, &asked, now);
     assert_eq!(policy.judge(certificate, &asked, now).is_allowed(), allowed);
     allowed
@@ -182,7 +182,7 @@ fn judged(
     (right, mode, key): (Right, Option<Mode>, &str),
     moment: &str,
 ) -> String {
-    let asked = Asked { mode, ..Asked::of(right, key) };
+    let asked = Permission { mode, ..Permission::of(right, key) };
     let judgement = policy.judge(&certificate(client), &asked, at(moment));
     assert_eq!(policy.allows(&certificate(client), &asked, at(moment)), judgement.is_allowed());
     match judgement {
@@ -374,13 +374,15 @@ of = ["ben"]
 fn what_needs_approval_is_found_by_right_and_key_and_comes_back() {
     let policy = ClientPolicy::parse(&format!("{RULES}{APPROVALS}")).expect("rules");
     assert_eq!(ClientPolicy::parse(&policy.to_text()).expect("it was written here"), policy);
-    let needs = |right, key: &str| policy.approvals_for(&[Asked::of(right, key)]).len();
+    let needs = |right, key: &str| policy.approvals_for(&[Permission::of(right, key)]).len();
     assert_eq!(
         (needs(Right::Delete, "payroll"), needs(Right::Delete, "other"), needs(Right::Mac, "payroll")),
         (1, 0, 0)
     );
     assert_eq!(
-        policy.approvals_for(&[Asked::of(Right::Wrap, "kek"), Asked::of(Right::Wrap, "payroll")]).len(),
+        policy
+            .approvals_for(&[Permission::of(Right::Wrap, "kek"), Permission::of(Right::Wrap, "payroll")])
+            .len(),
         1
     );
     assert_eq!(policy.approvals_for_node(NodeOperation::Policy).len(), 1);
@@ -480,7 +482,8 @@ fn a_rule_for_owners_is_about_files_in_envelopes_that_they_wrote_and_nothing_els
     let policy = ClientPolicy::parse(&(RULES.to_owned() + owned)).expect("rules");
     let asked = |owner: Option<&str>| {
         let owner = owner.map(str::to_owned);
-        let asked = Asked { mode: Some(Mode::Envelope), owner, ..Asked::of(Right::Decrypt, "files") };
+        let asked =
+            Permission { mode: Some(Mode::Envelope), owner, ..Permission::of(Right::Decrypt, "files") };
         policy.allows(&certificate(3), &asked, at("2026-05-05T12:00:00Z"))
     };
     assert!(asked(Some("carol")) && asked(Some("team-7")));
@@ -492,7 +495,7 @@ fn a_rule_for_owners_is_about_files_in_envelopes_that_they_wrote_and_nothing_els
 fn what_an_operation_amounts_to_needs_no_right_and_is_bound_by_the_rules_for_it() {
     let policy = rules();
     let told = |client: u8, right, mode, key: &str, moment: &str| {
-        let asked = Asked { mode, ..Asked::bound(right, key) };
+        let asked = Permission { mode, ..Permission::bound(right, key) };
         match policy.judge(&certificate(client), &asked, at(moment)) {
             Judgement::Allowed(grants) => grants.iter().map(Grant::told).collect::<Vec<_>>().join(", "),
             Judgement::Denied(rule) => format!("denied by {}", rule.name),
@@ -519,7 +522,7 @@ fn what_an_operation_amounts_to_needs_no_right_and_is_bound_by_the_rules_for_it(
 fn what_lasts_is_allowed_only_by_rules_without_times_and_limits() {
     let policy = rules();
     let may = |client: u8, right, mode, key: &str| {
-        let asked = Asked { mode, demand: Demand::Always, ..Asked::of(right, key) };
+        let asked = Permission { mode, demand: Demand::Always, ..Permission::of(right, key) };
         policy.judge(&certificate(client), &asked, at(NOON)).is_allowed()
     };
     assert!(may(1, Right::Decrypt, Some(Mode::Gcm), "pay-2026"));
@@ -527,8 +530,8 @@ fn what_lasts_is_allowed_only_by_rules_without_times_and_limits() {
     assert!(!may(3, Right::Mac, None, "k7"), "it has hours and limits");
     let later = RULES.replace("deny = true\n", "deny = true\nnot_before = 2099-01-01T00:00:00Z\n");
     let policy = ClientPolicy::parse(&later).expect("rules");
-    let asked = Asked { mode: Some(Mode::Gcm), ..Asked::of(Right::Encrypt, "pay-root2026") };
+    let asked = Permission { mode: Some(Mode::Gcm), ..Permission::of(Right::Encrypt, "pay-root2026") };
     assert!(policy.judge(&certificate(1), &asked, at(NOON)).is_allowed());
-    let asked = Asked { demand: Demand::Always, ..asked };
+    let asked = Permission { demand: Demand::Always, ..asked };
     assert!(matches!(policy.judge(&certificate(1), &asked, at(NOON)), Judgement::Denied(_)));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use polyclave_api::{KeyInfo, Mode, NewKey, Origin, Reason, Right};
+use polyclave_api::{KeyInfo, MOST_BLOCKS, Mode, NewKey, Origin, Reason, Right};
 use polyclave_client::Error;
 use serde_json::{Map, Value, json};
 
@@ -10,9 +10,6 @@ use super::answer::Answer;
 use super::fields::Fields;
 use super::{Caller, Vault};
 use crate::failure::Failure;
-
-/// Blocks that may ever be computed under a key: so many that no two nonces among them are the same, except with probability 2^-32.
-const BUDGET: u64 = 1 << 32;
 
 /// The types of keys, with the ciphers of the nodes.
 const TYPES: [(&str, &str); 2] = [("aes256-gcm96", "aes-256"), ("aes128-gcm96", "aes-128")];
@@ -57,7 +54,7 @@ pub(super) async fn create(
     if let Some(versions) = known(vault, caller, key).await? {
         return Ok(Answer::Data(described(&versions).into(), vec![format!("key {key} already existed")]));
     }
-    let new = NewKey::for_modes(key, cipher, &[Mode::Gcm], BUDGET);
+    let new = NewKey::for_modes(key, cipher, &[Mode::Gcm], MOST_BLOCKS);
     let made = caller.asker.change(&vault.queue, move |client| match client.generate(new) {
         // Somebody else made it meanwhile.
         Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Key => Ok(false),

@@ -30,7 +30,9 @@ struct Curve {
 pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
     data_beside(path)?;
     let mut curves = Vec::new();
-    for descriptor in catalog::ALL.iter().filter(|descriptor| descriptor.adversary != Adversary::Passive) {
+    for descriptor in
+        catalog::all().into_iter().filter(|descriptor| descriptor.adversary != Adversary::Passive)
+    {
         let protocol = ProtocolOptions::named(descriptor.name, descriptor.usual_parties);
         if protocol.value(MATERIAL.0) == Some(MATERIAL.1) {
             continue;

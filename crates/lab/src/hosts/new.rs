@@ -65,7 +65,7 @@ fn tell(arguments: &Arguments) -> Result<()> {
     }
     say!("2. Delete the keys here: whoever has one can take that party's place.");
     say!("3. Start every party with the same protocol and cipher, each with what it holds:");
-    let protocol = catalog::ALL.iter().find(|descriptor| descriptor.parties.contains(&count));
+    let protocol = catalog::all().into_iter().find(|descriptor| descriptor.parties.contains(&count));
     let protocol = protocol.map_or("P", |descriptor| descriptor.name);
     for (number, address) in (1..).zip(&arguments.parties) {
         let brings = match number {

@@ -116,7 +116,7 @@ impl Place {
         }
         let descriptor = chosen.descriptor()?;
         if !descriptor.parties.contains(&listed) {
-            let fitting = catalog::ALL.iter().filter(|other| other.parties.contains(&listed));
+            let fitting = catalog::all().into_iter().filter(|other| other.parties.contains(&listed));
             let fitting: Vec<&str> = fitting.map(|other| other.name).collect();
             bail!(
                 "{} runs among {}, and the hosts file lists {listed}; choose another --protocol: {}",

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use polyclave_protocol::testkit::additive;
+use polyclave_protocol_lab::additive;
 
 fn polyclave(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_polyclave-lab")).args(arguments).output().expect("the program starts")
@@ -46,7 +46,7 @@ fn payload_is_two_bytes_an_operation() {
     }
 }
 
-/// Of a protocol that only the catalog names: the toy of `testkit`.
+/// Of a protocol that only the catalog names: the toy.
 #[test]
 fn a_new_protocol_is_measured_by_its_name_alone() {
     let document = bench(&["--protocol", additive::DESCRIPTOR.name]);

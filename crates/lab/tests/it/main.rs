@@ -11,3 +11,4 @@ mod reproduce;
 mod reproduce_damgard_2016;
 mod reproduce_keller;
 mod reproduce_pohle_2022;
+mod shipped;

@@ -14,8 +14,10 @@
 //! Approvals protect against clients and against too few approvers. A node that does not follow the protocol can ignore its rules, like every
 //! other rule: what it can do alone is what the protocol among the nodes lets it.
 
-use polyclave_api::{About, Approval, NamedKey, Operation, Reason, Refusal, Request, Statement, Subject};
-use polyclave_config::{Asked, Moment, NodeOperation};
+use polyclave_api::{
+    About, Approval, KeyRef, NamedKey, Operation, Permission, Reason, Refusal, Request, Statement, Subject,
+};
+use polyclave_config::{Moment, NodeOperation};
 use polyclave_store::{ApprovedReshare, KeyState, Store};
 use polyclave_transport::CertificateDer;
 
@@ -53,7 +55,7 @@ impl Desk<'_> {
         &self,
         client: &Client,
         request: &Request,
-        asked: &[Asked],
+        asked: &[Permission],
         all_serve: bool,
     ) -> Result<Option<Approved>, Refusal> {
         let policy = self.rules.policy();
@@ -95,7 +97,7 @@ impl Desk<'_> {
     /// Refuses an approval of other keys, or of other versions, than this node has where the operation names them. So an operation on the
     /// current version is not done once the key has a newer one, which the approvers have not seen.
     fn compare_keys(&self, operation: &Operation, approved: &[NamedKey]) -> Result<(), Refusal> {
-        for (name, about) in operation.existing_keys() {
+        for KeyRef { name, about } in operation.describe().keys() {
             let versions =
                 self.store.versions(name).and_then(|all| all.into_iter().collect::<Result<Vec<_>, _>>());
             let versions = versions.map_err(of_store)?;

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard};
-use polyclave_api::{Reason, Refusal, Right};
-use polyclave_config::{Asked, ClientPolicy, ClientRule, Demand, Grant, Judgement, Moment, Rule};
+use polyclave_api::{Demand, Permission, Reason, Refusal, Right};
+use polyclave_config::{ClientPolicy, ClientRule, Grant, Judgement, Moment, Rule};
 use polyclave_store::Store;
 use polyclave_transport::CertificateDer;
 
 use crate::Result;
+use crate::audit::Event;
+use crate::audit::logbook::Logbook;
 use crate::clients::changes::changes;
 use crate::clients::rates::Rates;
 use crate::error::system;
-use crate::operator::audit::Event;
-use crate::operator::logbook::Logbook;
 
 /// The client that asks.
 pub(crate) struct Client {
@@ -55,11 +55,11 @@ impl Rules {
 
     /// Whether a client may do something with a key that has no mode.
     pub(crate) fn allows(&self, client: &Client, right: Right, key: &str) -> bool {
-        self.0.policy.read().allows(&client.certificate, &Asked::of(right, key), Moment::now())
+        self.0.policy.read().allows(&client.certificate, &Permission::of(right, key), Moment::now())
     }
 
     /// Refuses what the rules do not allow now. It counts nothing.
-    pub(crate) fn allow(&self, client: &Client, asked: &Asked) -> Result<(), Refusal> {
+    pub(crate) fn allow(&self, client: &Client, asked: &Permission) -> Result<(), Refusal> {
         refuse(client, asked, &self.0.policy.read().judge(&client.certificate, asked, Moment::now()))
             .map(drop)
     }
@@ -69,7 +69,7 @@ impl Rules {
     pub(crate) fn charge<'a>(
         &self,
         client: &Client,
-        asked: impl IntoIterator<Item = &'a Asked>,
+        asked: impl IntoIterator<Item = &'a Permission>,
         amounts: [u64; 2],
     ) -> Result<(), Refusal> {
         let (policy, now) = (self.0.policy.read(), Moment::now());
@@ -126,7 +126,7 @@ impl Rules {
     }
 }
 
-fn used_up(client: &Client, asked: &Asked, full: &[&Rule]) -> Refusal {
+fn used_up(client: &Client, asked: &Permission, full: &[&Rule]) -> Refusal {
     let limits = full.iter().map(|rule| {
         let set = rule.limits().into_iter().filter_map(|(name, most)| Some(format!("{name} = {}", most?)));
         format!("the rule {} has {}", rule.name, set.collect::<Vec<_>>().join(", "))
@@ -143,7 +143,7 @@ fn used_up(client: &Client, asked: &Asked, full: &[&Rule]) -> Refusal {
 /// The rules that allow something, or the refusal that the client gets.
 fn refuse<'j, 'p>(
     client: &Client,
-    asked: &Asked,
+    asked: &Permission,
     judgement: &'j Judgement<'p>,
 ) -> Result<&'j [Grant<'p>], Refusal> {
     let why = match judgement {
@@ -185,7 +185,7 @@ mod tests {
         };
         policy.set_rule(rule).expect("it fits");
         let (rules, client) = (Rules::new(policy), Client { name: "alice".into(), certificate });
-        let asked = ["old", "new"].map(|key| Asked::of(Right::Rewrap, key));
+        let asked = ["old", "new"].map(|key| Permission::of(Right::Rewrap, key));
         let outcomes = [(); 3].map(|()| rules.charge(&client, &asked, [1, 0]).is_ok());
         assert_eq!(outcomes, [true, true, false]);
     }

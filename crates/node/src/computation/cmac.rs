@@ -9,8 +9,8 @@ use polyclave_protocol::protocol::{Input, Session};
 
 use crate::Result;
 use crate::computation::circuits::Circuits;
+use crate::computation::key::ExpandedKey;
 use crate::computation::pieces::{reborrow, run};
-use crate::keys::key::ExpandedKey;
 
 /// What a code is computed with.
 pub(crate) struct Coding<'a> {

@@ -15,7 +15,7 @@ use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
 
 use super::circuits::{Circuits, union};
-use crate::keys::make::sum_of_keys;
+use crate::computation::make::sum_of_keys;
 
 /// Those of the keys of one cipher.
 #[derive(Default)]

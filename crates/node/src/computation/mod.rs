@@ -1,13 +1,19 @@
-//! What a use of a key computes: [`modes`] of operation over [`circuits`] of ciphers, in [`pieces`] that fit into memory.
+//! What nodes compute under a key: [`modes`] of operation over [`circuits`] of ciphers, in [`pieces`] that fit into
+//! memory; and how keys are made ([`make`]), from others too ([`derive`], [`unwrap`], [`key_block`]).
 
 pub(crate) mod block_circuits;
 pub(crate) mod blocks;
 pub(crate) mod circuits;
 pub(crate) mod cmac;
+pub(crate) mod derive;
+pub(crate) mod key;
+pub(crate) mod key_block;
 pub(crate) mod key_circuits;
+pub(crate) mod make;
 pub(crate) mod modes;
 pub(crate) mod pieces;
 pub(crate) mod progress;
+pub(crate) mod unwrap;
 
 use crate::Result;
 use polyclave_cipher::Compiled;
@@ -17,10 +23,10 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
 
 use crate::computation::circuits::{Circuits, Library};
+use crate::computation::key::ExpandedKey;
 use crate::computation::modes::StepError;
 use crate::computation::pieces::{evaluate_within, reborrow};
 use crate::computation::progress::Progress;
-use crate::keys::key::ExpandedKey;
 
 /// The protocol in one session, its peers, and the key in use.
 pub(crate) struct Computation<'a> {

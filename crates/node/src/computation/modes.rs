@@ -20,7 +20,7 @@ mod sealed;
 mod siv;
 pub(crate) mod wrap;
 
-use polyclave_api::{self as api, MOST_ADDITIONAL_DATA, Reason, Refusal, Right, Step, Use};
+use polyclave_api::{self as api, MOST_ADDITIONAL_DATA, Reason, Refusal, Step, Use, operations};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::Error;
 
@@ -74,30 +74,6 @@ pub(crate) trait Mode: Send {
     fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError>;
 }
 
-/// The mode and the right that a use of a key needs.
-pub(crate) fn needs(how: &Use) -> (api::Mode, Right) {
-    match how {
-        Use::Seal | Use::GcmEncrypt { .. } => (api::Mode::Gcm, Right::Encrypt),
-        Use::Open { .. } | Use::GcmDecrypt { .. } => (api::Mode::Gcm, Right::Decrypt),
-        Use::CtrEncrypt => (api::Mode::Ctr, Right::Encrypt),
-        Use::CtrDecrypt { .. } => (api::Mode::Ctr, Right::Decrypt),
-        Use::CbcEncrypt { .. } => (api::Mode::Cbc, Right::Encrypt),
-        Use::CbcDecrypt => (api::Mode::Cbc, Right::Decrypt),
-        Use::EcbEncrypt { .. } => (api::Mode::Ecb, Right::Encrypt),
-        Use::EcbDecrypt { .. } => (api::Mode::Ecb, Right::Decrypt),
-        Use::Cmac { .. } => (api::Mode::Cmac, Right::Mac),
-        Use::EnvelopeWrite(_) => (api::Mode::Envelope, Right::Encrypt),
-        Use::EnvelopeOpen { .. } => (api::Mode::Envelope, Right::Decrypt),
-        Use::SealBound { .. } => (api::Mode::Gcm, Right::Encrypt),
-        Use::OpenBound { .. } => (api::Mode::Gcm, Right::Decrypt),
-        Use::CcmEncrypt { .. } => (api::Mode::Ccm, Right::Encrypt),
-        Use::CcmDecrypt { .. } => (api::Mode::Ccm, Right::Decrypt),
-        Use::SivEncrypt { .. } => (api::Mode::Siv, Right::Encrypt),
-        Use::SivDecrypt { .. } => (api::Mode::Siv, Right::Decrypt),
-        Use::Tokenize { .. } => (api::Mode::Ff1, Right::Tokenize),
-    }
-}
-
 /// The state machine for a use of a key of a cipher.
 pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Box<dyn Mode>, Refusal> {
     let (block, tweak) = (cipher.block_bytes, cipher.tweak_bytes);
@@ -131,7 +107,7 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
             Box::new(siv::Encrypt::new(additional, *bytes, *mask)?)
         }
         Use::SivDecrypt { additional, bytes, tag } => Box::new(siv::Decrypt::new(additional, *bytes, *tag)?),
-        Use::Tokenize { radix, length, tweaks, values, inverse } => {
+        Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse }) => {
             Box::new(ff1::Rounds::new((*radix, *length), tweaks, *values, *inverse)?)
         }
     })

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use polyclave_api::{
-    CHUNK, KEYS, KeyInfo, Lifetime, MOST_SESSION_KEYS, NewKey, Reason, Refusal, Reply, Right,
+    CHUNK, KEYS, KeyInfo, Lifetime, MOST_SESSION_KEYS, NewKey, Permission, Reason, Refusal, Reply, Right,
     key_of_component,
 };
-use polyclave_config::Asked;
 use polyclave_store::{KeyState, Store, StoreError, StoredKey, Which};
 
 use crate::clients::rules::{Client, Rules};
+use crate::computation::key::{Shares, unreadable};
 use crate::error::of_store;
-use crate::keys::key::Shares;
 use crate::keys::names::{Names, Taken};
-use crate::local::ALL_RIGHTS;
 
 /// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key at least.
 const MOST_PAGE: usize = 2 * CHUNK;
@@ -31,13 +29,6 @@ pub(crate) struct Keys {
 }
 
 /// The refusal if this node's record of a key is damaged.
-pub(crate) fn unreadable(name: &str) -> Refusal {
-    let told = format!(
-        "its share of the key '{name}' is damaged and cannot be read; its operator can restore a backup, and until then others serve"
-    );
-    Refusal::new(Reason::Internal, told)
-}
-
 fn damaged(name: &str, e: StoreError) -> Refusal {
     match e {
         StoreError::Corrupt { .. } => {
@@ -310,8 +301,8 @@ impl Keys {
             let others = [Right::List, Right::Delete, Right::Configure, Right::Rewrap];
             right.usage().is_some() || others.contains(right)
         };
-        if !ALL_RIGHTS.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
-            rules.allow(client, &Asked::of(Right::List, key))?;
+        if !Right::ALL.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
+            rules.allow(client, &Permission::of(Right::List, key))?;
         }
         // The current version must be readable; of the others those are shown that are.
         let current = self.any(key)?.0;
@@ -359,7 +350,7 @@ mod tests {
 
     use super::*;
 
-    /// What a node stores of a key from its conversation: `store_everywhere` in `requests/conversation/keys.rs` without the other nodes.
+    /// What a node stores of a key from its conversation: `store_everywhere` in `operations/keep.rs` without the other nodes.
     fn made(store: &Store, key: &StoredKey, components: &[StoredKey]) {
         store.put_pending(key).expect("put");
         store.announce(&key.info.properties.name, key.info.id).expect("announced");

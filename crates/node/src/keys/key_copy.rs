@@ -10,7 +10,7 @@
 use polyclave_api::{KeyInfo, NewKey, Reason, Refusal, VersionState};
 use polyclave_store::StoredKey;
 
-use crate::keys::key::{Shares, shares_for};
+use crate::computation::key::{Shares, shares_for};
 
 /// Whether a copy of a key may be made with these properties. The error says why not.
 pub(crate) fn may_be_made(of: &KeyInfo, new: &NewKey) -> Result<(), String> {

@@ -12,7 +12,7 @@
 
 use std::sync::{Arc, Weak};
 
-use polyclave_protocol::spdz::Guesses;
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::{EARLIER_CHECK, Error, GuessGuard};
 
 use crate::Result;

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod cheating_maker;
 #[cfg(test)]
+mod cheating_workers;
+#[cfg(test)]
 mod renewing;
 #[cfg(test)]
 pub(super) mod tests;
@@ -14,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use polyclave_api::StockLevel;
 use polyclave_config::{Duty, MOST_WORKERS};
+use polyclave_protocol::authenticated::MOST_AT_ONCE;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{HandshakeParameters, random_bytes};
-use polyclave_protocol::spdz::MOST_AT_ONCE;
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
@@ -51,7 +53,7 @@ const ENDING: Duration = Duration::from_secs(1);
 const MOST_STREAMS: usize = 8;
 const _: () = assert!(
     MOST_WORKERS * MOST_STREAMS <= MOST_AT_ONCE as usize,
-    "the bounds in spdz/guesses.rs cover all streams"
+    "the bounds in authenticated/guesses.rs cover all streams"
 );
 /// The most runs of a worker that only serves at a time.
 pub(crate) const MOST_RUNS: usize = 2;

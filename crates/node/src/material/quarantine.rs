@@ -27,15 +27,15 @@
 //! While a failure or a silence is not written down, the node does not use its MAC key ([`Material::refuse_uncounted`]).
 
 use polyclave_api::{Reason, Refusal};
-use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
+use polyclave_protocol::authenticated::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party};
 use polyclave_store::{Quarantine, Store, StoreError};
 
+use crate::audit::Event;
+use crate::audit::logbook::Logbook;
+use crate::clock::now;
 use crate::error::system;
 use crate::material::state::Material;
-use crate::operator::audit::Event;
-use crate::operator::clock::now;
-use crate::operator::logbook::Logbook;
 
 /// What operators have to do.
 pub(crate) const REMEDY: &str = "find out which machine was altered; when all are sound, order fresh common secrets at every \

@@ -44,9 +44,9 @@
 //! tried again.
 //!
 //! The old MAC key was given up in memory when a check failed; here the nodes use it once more, as it was stored. The failed check may have
-//! told a cheater something about it (no check opens anything of it: `spdz/check.rs`). After b failed checks, those of earlier rounds
+//! told a cheater something about it (no check opens anything of it: `authenticated/check.rs`). After b failed checks, those of earlier rounds
 //! included, what is carried over is right except with probability sum over j <= b of C(64, j) 2^-64
-//! ([`Guesses`](polyclave_protocol::spdz::Guesses)). Every node counts durably what it has seen, and takes no part in a round once that
+//! ([`Guesses`](polyclave_protocol::authenticated::Guesses)). Every node counts durably what it has seen, and takes no part in a round once that
 //! probability is more than 2^-40, after six checks, unless its operator accepts the risk ([`refuse_guessed`]). What is opened under the
 //! old key is masked, whatever the cheater knows.
 //!
@@ -78,13 +78,13 @@ use polyclave_store::{HeldKey, Store, StoreError};
 use polyclave_transport::TlsNet;
 
 use crate::Result;
+use crate::audit::Event;
+use crate::clock::now;
 use crate::error::system;
 use crate::material::epoch::meet;
 use crate::material::quarantine::refuse_guessed;
 use crate::material::set_up;
 use crate::material::state::Material;
-use crate::operator::audit::Event;
-use crate::operator::clock::now;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
 use carrying::carry_over;

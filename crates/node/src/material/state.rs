@@ -5,12 +5,13 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::stock::Levels;
 use polyclave_store::{Quarantine, Store};
 
 use crate::Result;
+use crate::audit::logbook::Logbook;
 use crate::error::system;
 use crate::material::epoch::Epoch;
 use crate::material::rotation::{self, Rotation};
@@ -19,7 +20,6 @@ use crate::material::strategy::MaterialStrategy;
 use crate::material::target::{Target, targets};
 use crate::material::under_way::UnderWay;
 use crate::members::Members;
-use crate::operator::logbook::Logbook;
 use crate::peers::network::Network;
 use crate::peers::orders::State;
 use crate::threads::Threads;

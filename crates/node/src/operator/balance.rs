@@ -11,8 +11,8 @@ use polyclave_config::NodeDir;
 use polyclave_store::{Secret, Store};
 use serde_json::Value;
 
-use super::audit::{Verified, open_files, verify};
 use crate::Result;
+use crate::audit::{Verified, open_files, verify};
 use crate::error::system;
 
 /// Operations that compute blocks of the key that their line names.

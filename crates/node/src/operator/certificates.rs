@@ -8,7 +8,7 @@ use polyclave_transport::expiry;
 use serde::{Deserialize, Serialize};
 
 use crate::clients::rules::Rules;
-use crate::operator::clock::{Dates, date};
+use crate::clock::{Dates, date};
 
 const DAY: u64 = 24 * 60 * 60;
 /// How often the dates are looked at. Clients can be many, and the dates are far away.

@@ -10,13 +10,13 @@ use polyclave_api::Refusal;
 use polyclave_config::{NodeDir, NodeOperation};
 use polyclave_store::Store;
 
-use crate::clients::taking;
+use crate::audit::Event;
+use crate::clock::{Dates, now};
 use crate::core::Core;
 use crate::material::rotation;
 use crate::material::set_up::Leader;
-use crate::operator::audit::Event;
 use crate::operator::certificates::Watch;
-use crate::operator::clock::{Dates, now};
+use crate::operator::taking;
 use crate::requests::channels::PING_EVERY;
 use crate::threads::POLL_INTERVAL;
 

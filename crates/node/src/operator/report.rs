@@ -4,19 +4,17 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use polyclave_api::{
-    AuditEnd, CertificateDate, KeyBudget, KeyCount, KeyEnd, KeyInfo, KeysReport, MOST_REPORTED_CERTIFICATES,
-    MOST_REPORTED_KEYS, Refusal, Reply, Report, VersionState,
+    AuditEnd, CertificateDate, Describe, KeyBudget, KeyCount, KeyEnd, KeyInfo, KeysReport,
+    MOST_REPORTED_CERTIFICATES, MOST_REPORTED_KEYS, Refusal, Reply, Report, VersionState, operations,
 };
 use polyclave_store::Store;
 
 use crate::clients::rules::Client;
-use crate::core::Core;
+use crate::clock::now;
+use crate::core::{Core, Slow};
 use crate::keys::states::state_at;
 use crate::operator::certificates::{self, CertificateEnd, Holder};
-use crate::operator::clock::now;
-use crate::requests::asked::asked;
 
 /// How long what takes long is kept.
 const KEEP: Duration = Duration::from_secs(5);
@@ -25,24 +23,12 @@ const KEEP: Duration = Duration::from_secs(5);
 const MOST_KINDS: usize = 64;
 const OTHERS: &str = "others";
 
-/// What was found out last.
-#[derive(Default)]
-pub(crate) struct Kept(Mutex<Option<Slow>>);
-
-#[derive(Clone)]
-struct Slow {
-    at: Instant,
-    keys: Option<KeysReport>,
-    certificates: Vec<CertificateDate>,
-    certificates_in_all: u64,
-}
-
 /// The report, for a client that has the right.
 pub(crate) fn report(core: &Core, client: &Client) -> Result<Reply, Refusal> {
-    let asked = asked(&polyclave_api::Operation::Report);
+    let asked = operations::Report.permissions();
     asked.iter().try_for_each(|asked| core.rules.allow(client, asked))?;
     let status = core.status();
-    let slow = core.kept.get(core);
+    let slow = recent(core);
     let (requests, latencies) = core.tally.read();
     // A store that cannot be read is why the node is not ready.
     let audit = core.store.audit_head().ok().flatten();
@@ -67,14 +53,13 @@ pub(crate) fn report(core: &Core, client: &Client) -> Result<Reply, Refusal> {
     })))
 }
 
-impl Kept {
-    fn get(&self, core: &Core) -> Slow {
-        // Whoever asks meanwhile waits for the same answer.
-        let mut kept = self.0.lock();
-        match kept.as_ref().filter(|slow| slow.at.elapsed() < KEEP) {
-            Some(slow) => slow.clone(),
-            None => kept.insert(find_out(core)).clone(),
-        }
+/// What takes long to find out, from a while ago at most.
+fn recent(core: &Core) -> Slow {
+    // Whoever asks meanwhile waits for the same answer.
+    let mut kept = core.kept.lock();
+    match kept.as_ref().filter(|slow| slow.at.elapsed() < KEEP) {
+        Some(slow) => slow.clone(),
+        None => kept.insert(find_out(core)).clone(),
     }
 }
 

@@ -19,9 +19,9 @@ use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_store::{Mark, Past, Store};
 
+use crate::clock::now;
 use crate::error::{of_store, system};
 use crate::members::Members;
-use crate::operator::clock::now;
 use crate::peers::network::Network;
 use crate::peers::orders::{Beat, State};
 use crate::{Conduct, Result};

@@ -2,9 +2,9 @@
 //! ([`orders`], [`exchange`]), and how they notice a node that was put back to an old copy of its disk ([`marks`]).
 
 pub(crate) mod exchange;
-#[cfg(test)]
-mod impostor;
 pub(crate) mod marks;
 pub(crate) mod network;
 pub(crate) mod orders;
 pub(crate) mod registry;
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use polyclave_transport::TlsNet;
 use crate::material::epoch::SessionContextId;
 use crate::requests::channels::announce;
 use crate::requests::lending::{Channel, acquire};
-use crate::requests::plan::{Plan, Task};
+use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 
 /// In what a node differs at which the request waits for a rotation to end.
@@ -70,9 +70,9 @@ pub(crate) fn begin<'c>(
             Ok(greeted) => {
                 let opened = greeted.open(&mut service.conduct.partners(net));
                 net.set_deadline(None);
-                net.set_idle_limit(match plan.task {
-                    Task::Use { .. } => service.conduct.silence(service.strategy.patience().silence),
-                    _ => COMPUTE,
+                net.set_idle_limit(match plan.request.operation.describe().only_uses() {
+                    true => service.conduct.silence(service.strategy.patience().silence),
+                    false => COMPUTE,
                 });
                 return match opened {
                     Ok(session) => Ok((channel, session)),

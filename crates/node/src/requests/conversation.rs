@@ -1,19 +1,13 @@
-//! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before they use it.
+//! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before they use
+//! it. What each operation does then is in `operations/`.
 
 mod attendance;
-mod components;
-mod from_keys;
-mod keys;
 mod line;
-mod sealed;
 mod steps;
-mod use_key;
-mod versions;
 
 use std::sync::Arc;
 
-use polyclave_api::{self as api, KeyInfo, Operation, Origin, Reason, Refusal, Step};
-use polyclave_config::Asked;
+use polyclave_api::{Permission, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Faults;
@@ -24,21 +18,19 @@ use polyclave_transport::TlsNet;
 use crate::clients::approvals::Approved;
 use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
-use crate::computation::modes::{StepError, misplaced};
+use crate::computation::modes::StepError;
 use crate::computation::progress::Progress;
-use crate::keys::key_copy;
 use crate::material::delivery::refuse_at_maker;
 use crate::material::epoch::SessionContext;
 use crate::material::rotation::HeldOff;
 use crate::requests::agreement::agree;
 use crate::requests::begin::{NotBegun, begin};
 use crate::requests::lending::Channel;
-use crate::requests::plan::{Plan, Task, UnwrappedBlock};
+use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 use crate::requests::strategy::Ending;
 use attendance::Attended;
 use line::Line;
-pub(crate) use versions::Description;
 
 /// The outcome of a request, for the audit log.
 pub(crate) struct Outcome {
@@ -50,18 +42,18 @@ pub(crate) struct Outcome {
 }
 
 /// One request in its session.
-struct Serving<'a, 'c> {
-    service: &'a Service,
-    client: &'a Client,
+pub(crate) struct Serving<'a, 'c> {
+    pub(crate) service: &'a Service,
+    pub(crate) client: &'a Client,
     /// What it asks of the rules.
-    asked: Vec<Asked>,
-    context: &'a SessionContext,
-    channel: &'a mut Channel<'c>,
-    line: Line<'a>,
-    session: [u8; 32],
-    blocks: u64,
-    progress: Arc<Progress>,
-    faults: Faults,
+    pub(crate) asked: Vec<Permission>,
+    pub(crate) context: &'a SessionContext,
+    pub(crate) channel: &'a mut Channel<'c>,
+    pub(crate) line: Line<'a>,
+    pub(crate) session: [u8; 32],
+    pub(crate) blocks: u64,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) faults: Faults,
 }
 
 /// A request gave way to a rotation before it began. Nothing was used, but so many blocks were paid for.
@@ -125,131 +117,34 @@ fn try_serve(
         Some(_) => serving.spend_approval(plan.approved.as_ref(), plan.digest),
         None => Ok(()),
     };
-    let outcome = spent.and_then(|()| serving.run(plan.task, first, session));
+    let joined = spent.and_then(|()| serving.join(session));
+    let outcome = joined.and_then(|protocol| plan.planned.run(&mut serving, protocol, first));
     (*blocks, *faults) = (serving.blocks, serving.faults);
     let ending = Ending { outcome, gone: serving.line.gone };
     Ok(service.strategy.end(&service.material, &mut channel, ending, faults)?)
 }
 
-/// Checks the first step and charges its blocks, before the nodes compare it with the request. Returns the number of blocks.
+/// Checks the first step and charges its blocks, before the nodes compare it with the request. Returns the number of
+/// blocks.
 fn admit_first(
     service: &Service,
     client: &Client,
     plan: &mut Plan,
     first: Option<&Step>,
 ) -> Result<u64, Refusal> {
-    let (by, serving) = ((client, plan.asked.as_slice()), plan.request.serving);
-    match (&mut plan.task, first) {
-        (Task::Use { info, mode, other, .. }, first) => {
-            let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
-            service.pay(by, info, blocks, serving)?;
-            let of_other = other.as_ref().map_or(0, |other| other.blocks);
-            if let Some(other) = other {
-                service.pay(by, &other.key.info, of_other, serving)?;
-            }
-            Ok(blocks + of_other)
-        }
-        (_, Some(step)) => Err(misplaced(step)),
-        (Task::UnwrapBlock(task), None) => {
-            service.pay(by, &task.kek.info, task.blocks, serving)?;
-            Ok(task.blocks)
-        }
-        (Task::Derive { base: key, blocks, .. } | Task::Unwrap { kek: key, blocks, .. }, None) => {
-            service.pay(by, &key.info, *blocks, serving)?;
-            Ok(*blocks)
-        }
-        (_, None) => Ok(0),
+    let mut paid = 0;
+    for (info, blocks) in plan.planned.blocks(first)? {
+        service.pay((client, plan.asked.as_slice()), info, blocks, plan.request.serving)?;
+        paid += blocks;
     }
+    Ok(paid)
 }
 
 impl<'a> Serving<'a, '_> {
-    fn run(&mut self, task: Task, first: Option<Step>, mut session: AgreedSession) -> Result<(), StepError> {
+    fn join(&mut self, mut session: AgreedSession) -> Result<AnyServiceSession, StepError> {
         let serving = self.net()?.members();
-        let mut protocol = {
-            let memory = self.service.memory.part_bytes();
-            self.context.join(&self.service.material, memory, session.stream(), serving)?
-        };
-        match task {
-            Task::Use { info, key, mode, other } => {
-                self.complete(&info, key.state)?;
-                if let Some(other) = &other {
-                    self.complete(&other.key.info, other.key.state)?;
-                }
-                let other = other.filter(|other| other.blocks > 0).map(|other| other.key);
-                self.use_key(protocol, (&info, &key.shares), other.as_deref(), mode, first)
-            }
-            Task::Derive { base, new, cipher, how, .. } => {
-                self.complete(&base.info, base.state)?;
-                self.note_child(&base.info, &cipher.name)?;
-                let circuits = self.circuits(&cipher.name, &protocol)?;
-                let key = self.derive(&mut protocol, &base, &circuits, &how)?;
-                self.keep(protocol, &[key], new, Origin::Derived, &circuits)
-            }
-            Task::Unwrap { kek, new, cipher, wrapped, how, .. } => {
-                self.complete(&kek.info, kek.state)?;
-                let circuits = self.circuits(&cipher.name, &protocol)?;
-                let key = self.unwrap(&mut protocol, &kek, &circuits, (&wrapped, how))?;
-                self.keep(protocol, &[key], new, Origin::Unwrapped, &circuits)
-            }
-            Task::UnwrapBlock(task) => {
-                let UnwrappedBlock { kek, new, cipher, block, .. } = *task;
-                self.complete(&kek.info, kek.state)?;
-                let circuits = self.circuits(&cipher.name, &protocol)?;
-                let key = self.unwrap_block(&mut protocol, &kek, &circuits, &block)?;
-                self.keep(protocol, &[key], new, Origin::Unwrapped, &circuits)
-            }
-            Task::Generate { new, cipher } => {
-                let circuits = self.circuits(&cipher.name, &protocol)?;
-                let keys = self.generate(&mut protocol, new.parts(), &circuits)?;
-                self.keep(protocol, &keys, new, Origin::Generated, &circuits)
-            }
-            Task::Import { new, cipher } => {
-                let circuits = self.circuits(&cipher.name, &protocol)?;
-                let keys = self.import(&mut protocol, new.parts(), &circuits)?;
-                self.keep(protocol, &keys, new, Origin::Imported, &circuits)
-            }
-            Task::ImportComponent(given) => {
-                let circuits = self.circuits(&given.cipher.name, &protocol)?;
-                self.take_component(protocol, *given, &circuits)
-            }
-            Task::ImportSealed(sealed) => {
-                let circuits = self.circuits(&sealed.cipher.name, &protocol)?;
-                self.take_sealed(protocol, *sealed, &circuits)
-            }
-            Task::Combine(combination) => {
-                let circuits = self.circuits(&combination.cipher.name, &protocol)?;
-                self.combine(protocol, *combination, &circuits)
-            }
-            Task::Copy { source, new } => {
-                self.complete(&source.info, source.state)?;
-                let shares = key_copy::shares(&source, &new).map_err(StepError::Own)?;
-                let made = self.made(new, Origin::Copied, source.info.check_value.clone())?;
-                let info = KeyInfo { account: source.info.account, ..made };
-                self.store_everywhere(info, shares, &[])
-            }
-            Task::Delete { key, version } => self.delete(&key, version),
-            Task::Rotate { key, .. } => self.rotate(protocol, &key),
-            Task::Retire { key, version, state } => {
-                let retire = |info: &mut KeyInfo| {
-                    if info.version == version {
-                        info.state = info.state.max(state);
-                    }
-                };
-                self.change(&key, retire, None)
-            }
-            Task::Configure { key, least_version, deletable, withdraw_wrappable, withdraw_usage } => {
-                let configure = |info: &mut KeyInfo| {
-                    (info.least_version, info.deletable) = (least_version, deletable);
-                    info.properties.wrappable &= !withdraw_wrappable;
-                    info.properties.usage.retain(|usage| !withdraw_usage.contains(usage));
-                };
-                self.change(&key, configure, None)
-            }
-            Task::Describe { key, description } => {
-                self.agree_on_revision(&key, &description)?;
-                self.change(&key, |info| description.write(info), Some(description.id))
-            }
-        }
+        let memory = self.service.memory.part_bytes();
+        Ok(self.context.join(&self.service.material, memory, session.stream(), serving)?)
     }
 
     /// Spends the approval where this node's rules want one, and begins only if all serving nodes say that they have done so. All nodes come
@@ -263,73 +158,29 @@ impl<'a> Serving<'a, '_> {
         agree(spent.map(|()| digest), self.net()?)?.map_err(StepError::Refused)
     }
 
-    fn net(&mut self) -> Result<&mut TlsNet, Error> {
+    pub(crate) fn net(&mut self) -> Result<&mut TlsNet, Error> {
         self.channel.net()
     }
 
     /// The network that the protocol uses while it makes a key. Making a key continues even if the client is gone.
-    fn partners(&mut self) -> Result<Attended<'_, 'a>, Error> {
+    pub(crate) fn partners(&mut self) -> Result<Attended<'_, 'a>, Error> {
         let partners = self.service.conduct.partners(self.channel.net()?);
         Ok(Attended { partners, line: &mut self.line, progress: &self.progress, ends: false })
     }
 
     /// The network that the protocol uses while it uses a key.
-    fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
+    pub(crate) fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
         let ends = self.service.strategy.ends_without_client();
         Ok(Attended { ends, ..self.partners()? })
     }
 
-    fn circuits(&self, cipher: &str, protocol: &AnyServiceSession) -> Result<Arc<Circuits>, StepError> {
+    pub(crate) fn circuits(
+        &self,
+        cipher: &str,
+        protocol: &AnyServiceSession,
+    ) -> Result<Arc<Circuits>, StepError> {
         let unknown =
             || StepError::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
         self.service.library.of(cipher, protocol).ok_or_else(unknown)
-    }
-}
-
-/// The kinds of operations, for logs and metrics.
-pub(crate) fn kind(operation: &Operation) -> &'static str {
-    use api::Use;
-    match operation {
-        Operation::Status => "status",
-        Operation::List { .. } => "list",
-        Operation::Show { .. } => "show",
-        Operation::Generate(_) => "generate",
-        Operation::Import(_) | Operation::ImportComponent { .. } | Operation::ImportSealed(_) => "import",
-        Operation::Combine { .. } => "combine",
-        Operation::Delete { .. } => "delete",
-        Operation::Derive { .. } => "derive",
-        Operation::Copy { .. } => "copy",
-        Operation::Rewrap { .. } => "rewrap",
-        Operation::Wrap { .. } | Operation::WrapBlock { .. } => "wrap",
-        Operation::Unwrap { .. } | Operation::UnwrapBlock { .. } => "unwrap",
-        Operation::Kdf { .. } => "kdf",
-        Operation::Rotate { .. } => "rotate",
-        Operation::Retire { .. } => "retire",
-        Operation::Configure { .. } => "configure",
-        Operation::Describe { .. } => "describe",
-        Operation::Random { .. } => "random",
-        Operation::Report => "report",
-        Operation::Use { how, .. } => match how {
-            Use::Seal
-            | Use::GcmEncrypt { .. }
-            | Use::CtrEncrypt
-            | Use::CbcEncrypt { .. }
-            | Use::EcbEncrypt { .. }
-            | Use::EnvelopeWrite(_)
-            | Use::SealBound { .. }
-            | Use::CcmEncrypt { .. }
-            | Use::SivEncrypt { .. } => "encrypt",
-            Use::Open { .. }
-            | Use::GcmDecrypt { .. }
-            | Use::CtrDecrypt { .. }
-            | Use::CbcDecrypt
-            | Use::EcbDecrypt { .. }
-            | Use::EnvelopeOpen { .. }
-            | Use::OpenBound { .. }
-            | Use::CcmDecrypt { .. }
-            | Use::SivDecrypt { .. } => "decrypt",
-            Use::Cmac { .. } => "mac",
-            Use::Tokenize { .. } => "tokenize",
-        },
     }
 }

@@ -10,7 +10,7 @@ use crate::requests::begin::{NOT_HERE, NotBegun, blame, unavailable};
 use crate::requests::channels::{Channels, Lent, Turn};
 use crate::requests::follow::decline;
 use crate::requests::memory::{Memory, Part};
-use crate::requests::plan::{Plan, Task};
+use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 use crate::threads::POLL_INTERVAL;
 
@@ -87,7 +87,7 @@ pub(super) fn acquire<'c>(
 
 /// What a request may take of this node's memory; nothing if it computes a few blocks at most.
 fn take_memory<'m>(memory: &'m Memory, plan: &Plan, until: Instant) -> Result<Option<Part<'m>>, Refusal> {
-    matches!(plan.task, Task::Use { .. }).then(|| memory.take(until)).transpose()
+    plan.request.operation.describe().only_uses().then(|| memory.take(until)).transpose()
 }
 
 fn lead<'c>(
@@ -159,7 +159,7 @@ fn follow<'c>(
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Channel<'c>, NotBegun> {
-    let only_uses = plan.request.operation.only_uses();
+    let only_uses = plan.request.operation.describe().only_uses();
     let taken = || Refusal::new(Reason::Malformed, "a request with this id is under way");
     let waiting = service.pending.bring(plan.ticket, leader).ok_or_else(taken)?;
     loop {

@@ -1,6 +1,6 @@
 //! How a node handles a request, in the order of the steps.
 //!
-//! 1. [`plan`]: this node alone decides whether the client may do this ([`asked`]: what the operation asks of the rules).
+//! 1. [`plan`]: this node alone decides whether the client may do this.
 //! 2. [`lending`]: the request gets its part of the memory ([`memory`]) and a channel to the other serving nodes ([`channels`], [`turns`];
 //!    at the nodes that follow: [`pending`] and [`follow`]).
 //! 3. [`begin`]: the nodes compare the request in the hello round.
@@ -9,17 +9,14 @@
 //! [`service`] has the parts of the node that serving takes, and [`strategy`] has what differs between protocols.
 
 pub(crate) mod agreement;
-pub(crate) mod asked;
 pub(crate) mod begin;
 pub(crate) mod channels;
-pub(crate) mod components;
 pub(crate) mod conversation;
 pub(crate) mod follow;
 pub(crate) mod lending;
 pub(crate) mod memory;
 pub(crate) mod pending;
 pub(crate) mod plan;
-pub(crate) mod sealed;
 pub(crate) mod service;
 pub(crate) mod strategy;
 mod turns;

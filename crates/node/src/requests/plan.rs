@@ -1,36 +1,64 @@
-//! What a node decides alone about a request: whether the client may do this, with which key, and in which mode. The node uses nothing that
-//! the client said before the nodes have compared it ([`begin`](super::begin)).
+//! What a node decides alone about a request: whether the client may do this, with which key, and in which
+//! mode. The node uses nothing that the client said before the nodes have compared it
+//! ([`begin`](super::begin)).
+//!
+//! What is decided for each operation is above this folder, in `operations/`: it implements the traits here.
 
-mod life;
-mod making;
-mod refusals;
-mod uses;
-
-use std::sync::Arc;
-
-use polyclave_api::key_block::KeyBlock;
-use polyclave_api::{
-    self as api, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Usage, VersionState,
-    Wrapping,
-};
-use polyclave_cipher::Cipher;
-use polyclave_config::Asked;
+use polyclave_api::{self as api, Describe, KeyInfo, Permission, Reason, Refusal, Request, Step};
+use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_store::StoredKey;
 
 use crate::clients::approvals::Approved;
 use crate::clients::rules::Client;
-use crate::computation::modes::Mode;
+use crate::computation::modes::{StepError, misplaced};
 use crate::error::refuse_damaged;
 use crate::keys::names::Taken;
-use crate::requests::asked::asked;
-use crate::requests::components::{self, Combination, GivenComponent};
-use crate::requests::conversation::Description;
+use crate::requests::conversation::Serving;
 use crate::requests::pending::Ticket;
-use crate::requests::sealed::SealedKey;
 use crate::requests::service::Service;
 
-pub(super) use refusals::refuse_unchecked;
+/// An operation as a node judges it, before it says anything to the other nodes.
+pub(crate) trait Operation: Describe {
+    /// What the rules have to allow for it, by what this node holds.
+    fn permissions_here(&self, _: &Service, _: &Client) -> Result<Vec<Permission>, Refusal> {
+        Ok(self.permissions())
+    }
+
+    /// Checks it against this node's own keys and limits.
+    fn plan(&self, _: &mut Draft<'_>) -> Result<Box<dyn Planned>, Refusal> {
+        Err(Refusal::new(Reason::Malformed, "each node answers this operation alone"))
+    }
+}
+
+/// An operation that this node is ready to do with the other nodes.
+pub(crate) trait Planned {
+    /// The keys that it uses, as the nodes compare them.
+    fn identity(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Checks the first step, and says which keys pay how many blocks for it and for the beginning, before
+    /// the nodes compare it with the request.
+    fn blocks(&mut self, first: Option<&Step>) -> Result<Vec<(&KeyInfo, u64)>, Refusal> {
+        first.map_or(Ok(Vec::new()), |step| Err(misplaced(step)))
+    }
+
+    /// Does it, after the nodes have agreed on it.
+    fn run(
+        self: Box<Self>,
+        serving: &mut Serving<'_, '_>,
+        protocol: AnyServiceSession,
+        first: Option<Step>,
+    ) -> Result<(), StepError>;
+}
+
+/// A key, as the nodes compare it.
+pub(crate) fn identity(info: &KeyInfo) -> Vec<u8> {
+    api::encode(&info.identity()).unwrap_or_default()
+}
+
+/// Finds what a node does for an operation.
+pub(crate) type Operations = fn(&api::Operation) -> &dyn Operation;
 
 /// A request that this node is ready to serve.
 pub(crate) struct Plan {
@@ -38,107 +66,26 @@ pub(crate) struct Plan {
     /// Digest of the client's certificate and all bytes of its request.
     pub(crate) digest: [u8; 32],
     pub(crate) ticket: Ticket,
-    pub(crate) task: Task,
+    pub(crate) planned: Box<dyn Planned>,
     /// The client that asks.
     pub(super) client: String,
     /// What it asks of the rules.
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<Permission>,
     /// The approval that this node's rules want for it.
     pub(crate) approved: Option<Approved>,
     /// The name of the key that the request makes or deletes.
     _taken: Option<Taken>,
 }
 
-/// What the request does.
-pub(crate) enum Task {
-    Generate {
-        new: NewKey,
-        cipher: Cipher,
-    },
-    Import {
-        new: NewKey,
-        cipher: Cipher,
-    },
-    Delete {
-        key: String,
-        version: Option<u32>,
-    },
-    Rotate {
-        key: String,
-        /// The current version here. Another node may not have announced it yet.
-        current: KeyInfo,
-    },
-    Retire {
-        key: String,
-        version: u32,
-        state: VersionState,
-    },
-    Configure {
-        key: String,
-        least_version: u32,
-        deletable: bool,
-        withdraw_wrappable: bool,
-        withdraw_usage: Vec<Usage>,
-    },
-    Describe {
-        key: String,
-        description: Description,
-    },
-    Use {
-        info: KeyInfo,
-        key: Arc<StoredKey>,
-        mode: Box<dyn Mode>,
-        other: Option<Other>,
-    },
-    Copy {
-        source: Arc<StoredKey>,
-        new: NewKey,
-    },
-    Derive {
-        base: Arc<StoredKey>,
-        new: NewKey,
-        cipher: Cipher,
-        how: Derivation,
-        blocks: u64,
-    },
-    Unwrap {
-        kek: Arc<StoredKey>,
-        new: NewKey,
-        cipher: Cipher,
-        wrapped: Vec<u8>,
-        how: Wrapping,
-        blocks: u64,
-    },
-    UnwrapBlock(Box<UnwrappedBlock>),
-    ImportComponent(Box<GivenComponent>),
-    ImportSealed(Box<SealedKey>),
-    Combine(Box<Combination>),
-}
-
-/// A second key of a use: one that is wrapped, or under which something was encrypted.
-pub(crate) struct Other {
-    pub(crate) key: Arc<StoredKey>,
-    /// Blocks that are computed under it; none of a key that is wrapped.
-    pub(crate) blocks: u64,
-}
-
-/// A key block that becomes a key.
-pub(crate) struct UnwrappedBlock {
-    pub(crate) kek: Arc<StoredKey>,
-    pub(crate) new: NewKey,
-    pub(crate) cipher: Cipher,
-    pub(crate) block: KeyBlock,
-    pub(crate) blocks: u64,
-}
-
 impl Plan {
-    /// Checks a request against this node's own policy, keys and limits. It asks no other node, and spends nothing except that a request that
-    /// can be served counts against the limits of its rules, if `counts`.
+    /// Checks a request against this node's own policy, keys and limits. It asks no other node, and spends
+    /// nothing except that a request that can be served counts against the limits of its rules, if `counts`.
     pub(crate) fn make(
         service: &Service,
         client: &Client,
         request: Request,
         (bytes, counts): (&[u8], bool),
+        operations: Operations,
     ) -> Result<Plan, Refusal> {
         refuse_damaged(&service.store)?;
         service.material.refuse_quarantined()?;
@@ -151,19 +98,20 @@ impl Plan {
             );
             return Err(Refusal::new(Reason::Malformed, told));
         }
-        let needs_all = !request.operation.only_uses();
+        let needs_all = !request.operation.describe().only_uses();
         let least = if needs_all { service.members.nodes } else { service.config.quorum() };
         if serving.len() < least {
             let told =
                 format!("the request names {} nodes to serve it, and needs at least {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));
         }
-        let asked = components::asked_of_giver(service, client, asked(&request.operation))?;
+        let operation = operations(&request.operation);
+        let asked = operation.permissions_here(service, client)?;
         asked.iter().try_for_each(|asked| service.rules.allow(client, asked))?;
         let desk = service.approvals();
         let approved = desk.check(client, &request, &asked, serving.len() == service.members.nodes)?;
         let mut draft = Draft { service, client, asked: &asked, taken: None };
-        let task = draft.task(&request.operation)?;
+        let planned = operation.plan(&mut draft)?;
         let taken = draft.taken;
         let certificate = &client.certificate;
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 request of a client");
@@ -176,7 +124,7 @@ impl Plan {
             ticket,
             request,
             digest,
-            task,
+            planned,
             client: client.name.clone(),
             asked,
             approved,
@@ -186,93 +134,22 @@ impl Plan {
 
     /// A digest of the keys that the request uses, which the nodes compare.
     pub(super) fn key_digest(&self) -> [u8; 32] {
-        let encoded = |info: &KeyInfo| api::encode(&info.identity()).unwrap_or_default();
-        let key = match &self.task {
-            Task::Use { info, other, .. } => {
-                let mut keys = encoded(info);
-                keys.extend(other.iter().flat_map(|other| encoded(&other.key.info)));
-                keys
-            }
-            Task::Derive { base: key, .. }
-            | Task::Copy { source: key, .. }
-            | Task::Unwrap { kek: key, .. } => encoded(&key.info),
-            Task::UnwrapBlock(task) => encoded(&task.kek.info),
-            Task::ImportComponent(given) => api::encode(&given.component).unwrap_or_default(),
-            Task::Combine(task) => task.components.iter().flat_map(|key| encoded(&key.info)).collect(),
-            Task::Rotate { current, .. } => {
-                // Which version is current is settled afterwards.
-                let properties = NewKey { expires: None, ..current.identity().properties };
-                api::encode(&properties).unwrap_or_default()
-            }
-            Task::Generate { .. }
-            | Task::Import { .. }
-            | Task::ImportSealed(_)
-            | Task::Delete { .. }
-            | Task::Retire { .. }
-            | Task::Configure { .. }
-            | Task::Describe { .. } => Vec::new(),
-        };
-        blake3::derive_key("polyclave 2026 properties of a key", &key)
+        blake3::derive_key("polyclave 2026 properties of a key", &self.planned.identity())
     }
 }
 
 /// A plan in the making.
-struct Draft<'a> {
-    service: &'a Service,
-    client: &'a Client,
-    asked: &'a [Asked],
+pub(crate) struct Draft<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) client: &'a Client,
+    pub(crate) asked: &'a [Permission],
     /// The name of the key that the request makes or changes.
-    taken: Option<Taken>,
+    pub(crate) taken: Option<Taken>,
 }
 
-impl Draft<'_> {
-    fn task(&mut self, operation: &Operation) -> Result<Task, Refusal> {
-        match operation {
-            Operation::Generate(new) => {
-                let cipher = self.new_key(new)?;
-                Ok(Task::Generate { cipher, new: new.clone() })
-            }
-            Operation::Import(new) => {
-                let cipher = self.new_key(new)?;
-                Ok(Task::Import { cipher, new: new.clone() })
-            }
-            Operation::ImportComponent { new, number, of, expected } => {
-                self.import_component((new, *number, *of), expected.as_ref())
-            }
-            Operation::ImportSealed(sealed) => self.import_sealed(sealed),
-            Operation::Combine { key, expected, parity } => self.combine(key, expected.as_ref(), *parity),
-            Operation::Delete { key, version } => self.delete(key, *version),
-            Operation::Rotate { key } => self.rotate(key),
-            Operation::Retire { key, version, state } => self.retire(key, *version, *state),
-            Operation::Configure { key, least_version, deletable, withdraw_wrappable, withdraw_usage } => {
-                self.configure(key, *least_version, *deletable, *withdraw_wrappable, withdraw_usage)
-            }
-            Operation::Describe { key, id, revision, label, attributes } => {
-                self.describe((key, *id), *revision, label, attributes)
-            }
-            Operation::Use { key, id, how } => self.use_key(key, id.as_ref(), how),
-            Operation::Copy { key, id, new } => self.copy(key, id, new),
-            Operation::Derive { base, new, how } => self.derive(base, new, how),
-            Operation::Wrap { wrapping, key, how } => self.wrap(wrapping, key, *how),
-            Operation::Rewrap { key, old, id, what } => self.rewrap((old, id.as_ref()), key, what),
-            Operation::WrapBlock { wrapping, key, header } => self.wrap_block(wrapping, key, header),
-            Operation::UnwrapBlock { unwrapping, block, new } => self.unwrap_block(unwrapping, block, new),
-            Operation::Kdf { key, how, bytes } => self.kdf(key, how, *bytes),
-            Operation::Unwrap { unwrapping, wrapped, how, new } => {
-                self.unwrap(unwrapping, wrapped, *how, new)
-            }
-            Operation::Status
-            | Operation::List { .. }
-            | Operation::Show { .. }
-            | Operation::Report
-            | Operation::Random { .. } => {
-                Err(Refusal::new(Reason::Malformed, "each node answers this operation alone"))
-            }
-        }
-    }
-
+impl<'a> Draft<'a> {
     /// Who asks which node.
-    fn by(&self) -> (&Service, &Client) {
+    pub(crate) fn by(&self) -> (&'a Service, &'a Client) {
         (self.service, self.client)
     }
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use polyclave_api::{KeyInfo, Refusal};
-use polyclave_config::Asked;
+use polyclave_api::{KeyInfo, Permission, Refusal};
 use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_store::Store;
@@ -62,7 +61,7 @@ impl Service {
     /// before they are computed.
     pub(crate) fn pay(
         &self,
-        (client, asked): (&Client, &[Asked]),
+        (client, asked): (&Client, &[Permission]),
         info: &KeyInfo,
         blocks: u64,
         serving: PartySet,

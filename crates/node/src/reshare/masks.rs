@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 use polyclave_cipher::{Cipher, Port};
 use polyclave_protocol::among::{Among, in_network, in_network_of};
 use polyclave_protocol::any::{AnyServiceSession, AnySetup, AnyShared};
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::handover::{Fault, Handover, Leaving, Sessions, Shape, Side};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
-use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::{Error, Party};
 use polyclave_store::{MovedKey, StoreError};
 
@@ -31,11 +31,11 @@ use super::offers::{Common, MASKED};
 use super::plan::Way;
 use super::receiving::{Known, received};
 use crate::Result;
+use crate::clock::now;
 use crate::computation::circuits::Library;
+use crate::computation::key::{RAW, ROUND_KEYS, SECOND};
 use crate::error::system;
-use crate::keys::key::{RAW, ROUND_KEYS, SECOND};
 use crate::material::quarantine::{Failure, refuse_guessed};
-use crate::operator::clock::now;
 
 /// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in memory, up to 2 MB a key. Each new node makes
 /// it with every other one. Nodes that have no part in a step hear nothing meanwhile and wait for [`IDLE`](super::IDLE) at most, and the next try would

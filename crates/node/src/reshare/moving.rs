@@ -27,9 +27,9 @@ use super::receiving::Completions;
 use super::{Node, masks, shares};
 use crate::Result;
 use crate::computation::circuits::Library;
+use crate::computation::key::{ROUND_KEYS, SECOND};
 use crate::computation::pieces::run;
 use crate::error::system;
-use crate::keys::key::{ROUND_KEYS, SECOND};
 
 /// A new node's side of the new cluster.
 pub(super) struct NewSide {

@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::{Plan, Way};
 use crate::Result;
+use crate::computation::key::{HASH_KEY, RAW, ROUND_KEYS, SECOND, Shares};
 use crate::error::system;
-use crate::keys::key::{HASH_KEY, RAW, ROUND_KEYS, SECOND, Shares};
 use crate::peers::exchange::tell_all;
 
 /// The most bytes of what one node tells.

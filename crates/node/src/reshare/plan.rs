@@ -7,7 +7,8 @@ use polyclave_config::{Card, Cluster, NodeDir, in_names};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::shamir::reshare::{Move, Sharing};
+use polyclave_protocol::service::Sharing;
+use polyclave_protocol::shamir::reshare::Move;
 use polyclave_protocol::{Error, Party, PartySet, catalog};
 use polyclave_transport::Node as Address;
 

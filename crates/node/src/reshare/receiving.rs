@@ -5,7 +5,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use polyclave_api::{Mode, NewKey};
+use polyclave_api::NewKey;
 use polyclave_cipher::{Compiled, CompiledPort, Matrix, compile, compile_with_views, modes};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
@@ -21,7 +21,7 @@ use super::moving::{evaluated_on_zeros, opened_check_values, refuse_wrong_check_
 use super::offers::Common;
 use crate::Result;
 use crate::computation::circuits::{Circuits, Library};
-use crate::keys::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, needs_subkeys, only_itself};
+use crate::computation::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, only_itself};
 
 /// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher that takes a tweak has the last one
 /// only.
@@ -132,8 +132,8 @@ fn complete(
             |lane: &usize| batch.part == ROUND_KEYS && is_wanted(&batch.keys[*lane].info.properties);
         (0..batch.keys.len()).filter(is_wanted).collect()
     };
-    let hashes = lanes(&|key| key.modes.contains(&Mode::Gcm));
-    let compute_codes = lanes(&needs_subkeys);
+    let hashes = lanes(&NewKey::needs_hash_key);
+    let compute_codes = lanes(&NewKey::needs_subkeys);
     if hashes.is_empty() && compute_codes.is_empty() {
         return Ok(());
     }

@@ -13,8 +13,8 @@ use super::Node;
 use super::offers::{Common, stored};
 use super::plan::Role;
 use crate::Result;
+use crate::computation::key::Shares;
 use crate::error::system;
-use crate::keys::key::Shares;
 
 /// How many keys move together: these are in memory.
 pub(super) const KEYS_AT_ONCE: usize = 128;

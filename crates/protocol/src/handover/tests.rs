@@ -2,11 +2,12 @@ use polyclave_cipher::compile;
 use polyclave_field::Gf2_64;
 
 use super::*;
-use crate::any::AnySetup;
 use crate::catalog;
+use crate::dealers::InsecureDealing;
+use crate::interface::any::AnySetup;
+use crate::interface::protocol::{ProtocolConfig, Session};
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::{mesh_with_timeout, run_parties};
-use crate::protocol::{ProtocolConfig, Session};
-use crate::session::{HandshakeParameters, hello};
 use crate::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use crate::testkit::exchanging::changing;
 use crate::testkit::faults::{LATE, Promise, Sweep, accused, run_over};
@@ -127,7 +128,7 @@ fn service(name: &str, parties: usize) -> AnyServiceConfig {
 
 fn with_dealt_material() -> AnyServiceConfig {
     let packing = Packing::of::<Gf2_64>(1).expect("it fits");
-    let dealer = Preprocessing::InsecureDealer;
+    let dealer = Preprocessing::Dealt(&InsecureDealing);
     let config = SpdzConfig::<Gf2_64>::new(2, LookupMethod::MaskedTables, dealer, packing);
     AnyServiceConfig::new(config.expect("it fits"))
 }

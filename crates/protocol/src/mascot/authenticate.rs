@@ -41,10 +41,10 @@ use zeroize::Zeroizing;
 
 use super::Mascot;
 use super::rows::{add, read, with_mask, zeros};
-use crate::net::Net;
+use crate::authenticated::{Authenticated, Coefficients};
+use crate::interface::net::Net;
+use crate::interface::session::random_bytes;
 use crate::ot::forked_seed;
-use crate::session::random_bytes;
-use crate::spdz::{Authenticated, Coefficients};
 use crate::{Error, Party, Result, coins};
 
 impl<F: MacField> Mascot<F> {

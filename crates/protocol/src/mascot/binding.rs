@@ -22,8 +22,8 @@ use polyclave_field::MacField;
 
 use super::Mascot;
 use super::rows::with_mask;
-use crate::net::Net;
-use crate::spdz::Authenticated;
+use crate::authenticated::Authenticated;
+use crate::interface::net::Net;
 use crate::{Error, Result};
 
 impl<F: MacField> Mascot<F> {

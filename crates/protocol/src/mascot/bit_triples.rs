@@ -19,8 +19,8 @@
 use polyclave_field::{Gf2_64, MacField, Word};
 
 use super::Mascot;
-use crate::net::Net;
-use crate::spdz::{Authenticated, Triples};
+use crate::authenticated::{Authenticated, Triples};
+use crate::interface::net::Net;
 use crate::tinyot::{Bits, Kappa, Key, Source, TinyOt};
 use crate::{Error, Result};
 
@@ -123,8 +123,8 @@ mod tests {
 
     use super::*;
     use crate::Party;
+    use crate::authenticated::{MacKey, Source};
     use crate::mesh::run_parties;
-    use crate::spdz::{MacKey, Source};
 
     fn joined(alpha_of_second: impl Fn(u64) -> u64 + Sync) -> Vec<Result<usize>> {
         run_parties(2, |net| {

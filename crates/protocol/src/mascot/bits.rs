@@ -40,10 +40,10 @@ use zeroize::Zeroizing;
 
 use super::Mascot;
 use super::rows::{Row, add, low, zeros};
-use crate::net::Net;
+use crate::authenticated::Authenticated;
+use crate::interface::net::Net;
+use crate::interface::session::random_bytes;
 use crate::ot::Blocks;
-use crate::session::random_bytes;
-use crate::spdz::Authenticated;
 use crate::{Party, Result};
 
 /// Bits in a batch: bounds the memory.

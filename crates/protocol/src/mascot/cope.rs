@@ -27,7 +27,7 @@
 //! * *Silence*. An owner that falls silent once it may know the coins, and before it answers, knows no more of alpha than before: what
 //!   the holder has sent does not depend on alpha. But it may be an owner that did not like the coins (a lucky toss gives d + 1
 //!   equations, as said), and nothing shows that it made no guess. So the holder gives the key up in this process, and the check counts
-//!   as unanswered ([`crate::spdz::Guesses`]; nodes do so durably). Silence before the coins costs the session only.
+//!   as unanswered ([`crate::authenticated::Guesses`]; nodes do so durably). Silence before the coins costs the session only.
 //!
 //! That x_h is the same towards all peers is checked in [`super::authenticate`]. Besides the assumptions of the transfers, pseudorandom
 //! streams are the only computational assumption.
@@ -50,10 +50,10 @@ use zeroize::Zeroizing;
 
 use super::messages::Messages;
 use super::rows::{Gadget, Row, add, add_bytes, repeated, with_mask, zeros};
-use crate::net::Net;
+use crate::authenticated::{Coefficients, MacKey};
+use crate::interface::net::Net;
 use crate::ot::{Pairs, forked_seed};
 use crate::retirement::Retirement;
-use crate::spdz::{Coefficients, MacKey};
 use crate::{Error, Party, Result, coins};
 
 /// This party's ends of the products with every peer, in both roles.

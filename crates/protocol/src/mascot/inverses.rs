@@ -10,9 +10,9 @@ use polyclave_field::MacField;
 use super::Mascot;
 use super::bit_triples::missing;
 use crate::Result;
-use crate::net::Net;
+use crate::authenticated::{Inverses, Vectors};
+use crate::interface::net::Net;
 use crate::pool::Pool;
-use crate::spdz::{Inverses, Vectors};
 use crate::tinyot::TinyOt;
 
 impl<F: MacField> Mascot<F> {

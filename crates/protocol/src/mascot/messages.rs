@@ -2,7 +2,7 @@
 
 use polyclave_kernels::memory::wipe;
 
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Party, Result};
 
 /// Those of one exchange, by peer.

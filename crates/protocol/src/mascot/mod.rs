@@ -12,7 +12,7 @@
 //! | `bit_triples.rs` | TinyOT under the same key; triples of bits between two parties | [`crate::tinyot`] |
 //! | `inverses.rs` | records for inversions | [`crate::tinyot`] |
 //! | `unforked.rs` | material of a session, forked at first use | |
-//! | `zero_tests.rs` | the check of values that are opened on the way | `spdz/check.rs` |
+//! | `zero_tests.rs` | the check of values that are opened on the way | `authenticated/check.rs` |
 //!
 //! **Adversary**: active, static, any number of parties but one; secure with abort. A failed check of MACs does not name the cheater.
 //! Channels are private and authentic. Every file says why its checks are enough.
@@ -21,12 +21,14 @@
 //! field of 2^k elements. A cheater that guesses bits and is right learns something, and triples still stay uniform except with
 //! probability 2^-kappa; kappa = 40 for k = 40 and 42, and 64 for 64 and 128. Over Q attempts the loss is Q 2^-k.
 //!
-//! **A failed check** of any kind can tell a cheater about one bit of the key. So the key is given up ([`MacKey::retire`]), and nothing
-//! more is made. The error says what was checked, but not where the fault was. A batch is checked as a whole, so when it fails does not
-//! depend on where the error is. If errors can depend on bits of a share of the key, the holder of the share does the check, and no
-//! cheater knows before it whether a guess was right (`cope.rs`, and the check of transfers under the key, [`crate::ot`]). So a peer that
-//! falls silent has learnt nothing of the key, and the key is kept. The exception is a peer that leaves such a check without an answer
-//! once it could know the coins: then the key is given up in this process, and that is counted ([`crate::spdz::Guesses`]).
+//! **A failed check** of any kind can tell a cheater about one bit of the key. So the key is given up
+//! ([`MacKey::retire`]), and nothing more is made. The error says what was checked, but not where the fault
+//! was. A batch is checked as a whole, so when it fails does not depend on where the error is. If errors can
+//! depend on bits of a share of the key, the holder of the share does the check, and no cheater knows before
+//! it whether a guess was right (`cope.rs`, and the check of transfers under the key, [`crate::ot`]). So a
+//! peer that falls silent has learnt nothing of the key, and the key is kept. The exception is a peer that
+//! leaves such a check without an answer once it could know the coins: then the key is given up in this
+//! process, and that is counted ([`crate::authenticated::Guesses`]).
 //!
 //! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits. They take some twenty megabytes for every peer, which are kept
 //! for the next batch, and the result.
@@ -46,11 +48,13 @@ mod zero_tests;
 use polyclave_field::MacField;
 use zeroize::Zeroizing;
 
-use crate::net::Net;
+use crate::authenticated::{
+    Authenticated, Inverses, MacKey, Openings, OwnedBits, Product, Source, Triples, Vectors,
+};
+use crate::interface::net::Net;
+use crate::interface::session::random_bytes;
 use crate::ot::{Pairs, Shape};
 use crate::pool::Pool;
-use crate::session::random_bytes;
-use crate::spdz::{Authenticated, Inverses, MacKey, Openings, OwnedBits, Product, Source, Triples, Vectors};
 use crate::tinyot::TinyOt;
 use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
@@ -81,8 +85,8 @@ pub struct Mascot<F: MacField> {
 
 impl<F: MacField> Mascot<F> {
     /// Everything that is needed once. `label` names the session and is used once
-    /// ([`Stream::label`](crate::session::Stream::label)); `expansion`, 1 to 8, trades computation for
-    /// communication ([`crate::ot`]), and is the same at all parties. Nine rounds.
+    /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1 to 8, trades computation
+    /// for communication ([`crate::ot`]), and is the same at all parties. Nine rounds.
     pub fn set_up(label: &[u8], key: &MacKey<F>, expansion: usize, net: &mut dyn Net) -> Result<Self> {
         if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), PartySet::all(key.parties()))
         {

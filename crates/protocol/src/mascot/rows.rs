@@ -5,7 +5,7 @@ use polyclave_kernels::secret::masks;
 use zeroize::Zeroizing;
 
 use crate::Result;
-use crate::session::random_bytes;
+use crate::interface::session::random_bytes;
 
 /// Secret elements, wiped on drop.
 pub(super) type Row<F> = Zeroizing<Vec<<F as MacField>::Word>>;

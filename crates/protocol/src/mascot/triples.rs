@@ -34,10 +34,10 @@ use zeroize::Zeroizing;
 
 use super::Mascot;
 use super::rows::{Gadget, Row, add, low, zeros};
-use crate::net::Net;
+use crate::authenticated::{Authenticated, Coefficients, Triples};
+use crate::interface::net::Net;
+use crate::interface::session::random_bytes;
 use crate::ot::{Correlated, Pairs};
-use crate::session::random_bytes;
-use crate::spdz::{Authenticated, Coefficients, Triples};
 use crate::{Party, Result, coins};
 
 /// Products that a triple is combined from.
@@ -167,7 +167,7 @@ fn own_products<F: MacField>(choices: &[u8], each: usize, count: usize, random: 
 /// a, b, c, a^, c^, one after another.
 fn combine<F: MacField>(
     products: &Products<F>,
-    openings: &mut crate::spdz::Openings<F>,
+    openings: &mut crate::authenticated::Openings<F>,
     net: &mut dyn Net,
 ) -> Result<Row<F>> {
     let seed = coins::toss(b"combination", net)?;

@@ -9,9 +9,9 @@ use polyclave_field::MacField;
 
 use super::Mascot;
 use super::authenticate::Zeros;
-use crate::net::Net;
+use crate::authenticated::{Authenticated, Inverses, OwnedBits, Source, Triples, Vectors};
+use crate::interface::net::Net;
 use crate::pool::Pool;
-use crate::spdz::{Authenticated, Inverses, OwnedBits, Source, Triples, Vectors};
 use crate::{Party, Result};
 
 /// What [`Mascot::fork`] makes, made at first use.

@@ -1,5 +1,6 @@
-//! The check of values that were opened while material is made, and the products that its zero tests use up (`spdz/check.rs`, which also
-//! says why these are neither authenticated nor verified, and not combined from several).
+//! The check of values that were opened while material is made, and the products that its zero tests use up
+//! (`authenticated/check.rs`, which also says why these are neither authenticated nor verified, and not
+//! combined from several).
 //!
 //! A product is what [`Mascot::multiply`] makes of one a and one b: k transfers of 128 bits and k elements to every peer. Eight are
 //! made at once, in five rounds, when a check finds none: beside what else was opened before it, and nothing of them is noted,
@@ -8,8 +9,8 @@
 use polyclave_field::MacField;
 
 use super::Mascot;
-use crate::net::Net;
-use crate::spdz::{Product, check};
+use crate::authenticated::{Product, check};
+use crate::interface::net::Net;
 use crate::{Error, Result};
 
 /// Products that are made at once: a multiple of eight.

@@ -5,7 +5,7 @@ use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
 use super::{Mesh, closed, wrong_length};
-use crate::net::{Gathered, Patience};
+use crate::interface::net::{Gathered, Patience};
 use crate::{Error, Party, PartySet, Result};
 
 /// How often to yield before going to sleep.
@@ -63,7 +63,7 @@ impl Debt {
 }
 
 impl Mesh {
-    /// [`crate::net::Net::gather`].
+    /// [`crate::interface::net::Net::gather`].
     pub(super) fn gather_from_all(
         &mut self,
         out: &[&[u8]],

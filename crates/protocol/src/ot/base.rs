@@ -28,7 +28,7 @@ use zeroize::Zeroizing;
 
 use super::binding::Binding;
 use crate::Result;
-use crate::session::random_bytes;
+use crate::interface::session::random_bytes;
 
 /// What encrypts one message.
 pub(super) type Key = [u8; 16];

@@ -3,14 +3,14 @@
 use crate::{Error, Party};
 
 /// One direction between two parties of a session.
-pub(super) struct Binding {
+pub struct Binding {
     key: [u8; 32],
     peer: Party,
 }
 
 impl Binding {
     /// The binding of transfers from `sender` to `receiver` under a label of the session; the other end is `peer`.
-    pub(super) fn new(label: &[u8], sender: Party, receiver: Party, peer: Party) -> Binding {
+    pub fn new(label: &[u8], sender: Party, receiver: Party, peer: Party) -> Binding {
         let mut hasher =
             blake3::Hasher::new_derive_key("polyclave 2026 oblivious transfer between two parties");
         hasher.update(&(label.len() as u64).to_le_bytes()).update(label).update(&[sender.0, receiver.0]);
@@ -18,7 +18,7 @@ impl Binding {
     }
 
     /// A hash for one purpose; no purpose is the beginning of another.
-    pub(super) fn hasher(&self, purpose: &str) -> blake3::Hasher {
+    pub fn hasher(&self, purpose: &str) -> blake3::Hasher {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(purpose.as_bytes()).update(&[0]);
         hasher

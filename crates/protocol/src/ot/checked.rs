@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 use super::tile::{TILE_TRANSFERS, Tile, TilePool};
 use super::{CONTEXT, Ends, Pairs, exchange, extension};
 use crate::coins::Toss;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, Result};
 
 /// What some pairs are to be extended by.

@@ -17,7 +17,7 @@ use super::binding::Binding;
 use super::shape::Shape;
 use super::tile::{GRAIN_BYTES, TILE_BYTES, Tile, TilePool, Tiles, column_lengths, padded_bytes};
 use super::tree::Seed;
-use crate::session::random_bytes;
+use crate::interface::session::random_bytes;
 use crate::{Error, Result};
 
 /// Bytes of the receiver's message for an extension; the first since a check brings the mask of that check along.

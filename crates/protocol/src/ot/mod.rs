@@ -11,7 +11,6 @@
 //! | `extension.rs` | linear evaluation over GF(2^f) with the same choices in all columns, and a check | Roy 2022, sections 3.1, 3.2 and 4 |
 //! | `checked.rs` | extension and check in three rounds, and blocks when they are used | |
 //! | `random.rs` | random transfers | Roy 2022, section 5 |
-//! | `one_of_many.rs` | random transfers of one message out of N | Kolesnikov and Kumaresan 2013 |
 //!
 //! **Adversary**: active, static, any number of parties; the channels are private and authentic. Secure with abort: a cheater is caught
 //! or has guessed right, and what it guesses is bits of Delta:
@@ -61,7 +60,6 @@ mod binding;
 mod blocks;
 mod checked;
 mod extension;
-pub(crate) mod one_of_many;
 mod random;
 mod shape;
 mod tile;
@@ -69,22 +67,31 @@ mod tree;
 
 use std::sync::Arc;
 
+pub use binding::Binding;
 pub use blocks::Blocks;
 pub use checked::{Batch, Checked, Columns, extend_checked};
 pub use shape::Shape;
 use zeroize::Zeroizing;
 
 use crate::coins;
-use crate::net::Net;
+use crate::interface::descriptor::Choice;
+use crate::interface::net::Net;
 use crate::retirement::Retirement;
 use crate::{Error, Party, PartySet, Result};
-use binding::Binding;
 use blocks::Pool;
 use random::Hash;
 use tile::TilePool;
 
 /// The expansion (2 to this power) that programs take where nobody chooses one: the quickest on a fast network.
 pub const EXPANSION: usize = 4;
+
+/// The option of protocols that use oblivious transfer.
+pub const EXPANSION_CHOICE: Choice = Choice {
+    name: "expansion",
+    summary: "of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension",
+    values: || vec!["1", "2", "4", "8"],
+    default: Some("4"),
+};
 
 /// What the coins of checks are for.
 const CONTEXT: &[u8] = b"oblivious transfer";
@@ -170,7 +177,8 @@ pub(crate) fn forked_seed(label: &[u8], seed: &[u8; 16]) -> [u8; 16] {
 
 impl Pairs {
     /// Base transfers with every member, trees and their checks. `label` names the session and is used once
-    /// ([`Stream::label`](crate::session::Stream::label)); of `delta` the lowest [`Shape::columns`] bits count. Two rounds.
+    /// ([`Stream::label`](crate::interface::session::Stream::label)); of `delta` the lowest
+    /// [`Shape::columns`] bits count. Two rounds.
     pub fn set_up(label: &[u8], delta: u128, shape: Shape, net: &mut dyn Net) -> Result<Pairs> {
         Self::set_up_under(label, delta, shape, &Retirement::default(), net)
     }

@@ -23,8 +23,8 @@ use super::base::Key;
 use super::binding::Binding;
 use super::shape::Shape;
 use crate::Result;
+use crate::interface::session::random_bytes;
 use crate::retirement::Retirement;
-use crate::session::random_bytes;
 
 /// A node: the key of a stream.
 pub(super) type Seed = [u8; 16];

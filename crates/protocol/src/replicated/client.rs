@@ -12,7 +12,7 @@
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!
 //! Adversary: that of the model. Under the passive one, nothing finds a wrong share that a node sends to a client, except that of a mask, in
-//! the check of masks ([`open_mask_check`](crate::service::ServiceSession::open_mask_check)).
+//! the check of masks ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)).
 
 use polyclave_cipher::{Cells, CompiledPort};
 use zeroize::Zeroizing;
@@ -21,9 +21,9 @@ use super::ring::{Ring, add};
 use super::security::AdversaryModel;
 use super::shared::Shared;
 use super::{PARTIES, Pair, Replicated};
-use crate::elements::{ELEMENT_BYTES, Element, Elements};
-use crate::masking::{cells_of, masked_cells};
-use crate::net::Net;
+use crate::interface::elements::{ELEMENT_BYTES, Element, Elements};
+use crate::interface::masking::{cells_of, masked_cells};
+use crate::interface::net::Net;
 use crate::unchecked::Unchecked;
 use crate::{Error, PartySet, Result};
 

@@ -10,10 +10,10 @@ use super::ring::Ring;
 use super::security::AdversaryModel;
 use super::{PARTIES, Replicated};
 use crate::commitment::commit_and_open;
-use crate::net::Net;
-use crate::protocol::{Adversary, ProtocolConfig};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream, random_bytes};
 use crate::retirement::Retirement;
-use crate::session::{HandshakeParameters, Stream, random_bytes};
 use crate::shamir::{self, Structure};
 use crate::{Error, PartySet, Result};
 

@@ -2,9 +2,9 @@
 
 use super::config::{Named, ReplicatedActiveConfig, ReplicatedConfig};
 use super::{Active, PARTIES, Passive};
-use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Descriptor, Serving, Threshold};
-use crate::stock::Levels;
+use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
+use crate::interface::descriptor::{Descriptor, Serving, Threshold};
+use crate::interface::stock::Levels;
 use crate::{Error, Result};
 
 /// Among three parties that follow the protocol.

@@ -15,9 +15,9 @@ use super::client::of_shares;
 use super::ring::{Ring, add};
 use super::security::AdversaryModel;
 use super::{Pair, Replicated};
-use crate::elements::{Element, ElementArithmetic, Elements};
-use crate::net::Net;
-use crate::protocol::Owner;
+use crate::interface::elements::{Element, ElementArithmetic, Elements};
+use crate::interface::net::Net;
+use crate::interface::protocol::Owner;
 use crate::unchecked::Unchecked;
 use crate::{Error, Result};
 
@@ -91,7 +91,7 @@ pub(super) fn open(
 impl Ring {
     /// Both shares of random elements that no party knows. Local.
     pub(super) fn random_elements(&mut self, count: usize) -> Elements {
-        of_shares(self.random_shares(crate::elements::ELEMENT_BYTES * count), Unchecked::default())
+        of_shares(self.random_shares(crate::interface::elements::ELEMENT_BYTES * count), Unchecked::default())
     }
 
     /// Sums with public elements, which go to share 0.

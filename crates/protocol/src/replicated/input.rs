@@ -5,8 +5,8 @@ use zeroize::Zeroizing;
 
 use super::ring::{Ring, add, next};
 use super::shared::Shared;
-use crate::net::Net;
-use crate::protocol::check_cells;
+use crate::interface::net::Net;
+use crate::interface::protocol::check_cells;
 use crate::unchecked::Unchecked;
 use crate::{Error, Party, Result};
 

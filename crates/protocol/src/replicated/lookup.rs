@@ -13,7 +13,7 @@ use super::security::AdversaryModel;
 use super::tower::{self, Tower};
 use super::{Pair, gates};
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 
 /// Lookups of one table in a layer. Rounds are those of the whole layer: in each, a group that has products left shares them.
 pub(super) trait Group {

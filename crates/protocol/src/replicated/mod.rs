@@ -62,9 +62,9 @@ pub use passive::Passive;
 pub use registers::Registers;
 pub use shared::Shared;
 
-use crate::net::Net;
-use crate::protocol::{Input, Owner, Session};
-use crate::tally::{Cost, Phase, Tally};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session};
+use crate::interface::tally::Cost;
 use crate::{Error, Result};
 use gates::Programs;
 use lookup::Method;
@@ -205,16 +205,6 @@ impl<A: AdversaryModel> Session for Replicated<A> {
         ports.iter().zip(&values).try_for_each(|(port, value)| value.fill_port(port, registers))
     }
 
-    fn input(
-        &mut self,
-        port: &CompiledPort,
-        input: &Input<'_, Shared>,
-        registers: &mut Registers,
-        net: &mut dyn Net,
-    ) -> Result<()> {
-        self.inputs(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
-    }
-
     fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
         registers.linear(maps, self.ring.share_zero());
     }
@@ -259,11 +249,5 @@ impl<A: AdversaryModel> Session for Replicated<A> {
         Ok(Some(A::released(cells)))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.ring.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.ring.tally
-    }
+    crate::counted_session!(self => self.ring.phase, self.ring.tally);
 }

@@ -2,9 +2,9 @@
 
 use super::PARTIES;
 use super::ring::{Ring, next, previous};
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::Owner;
 use crate::pool::Shares;
-use crate::protocol::Owner;
 use crate::{Error, Party, Result};
 
 impl Ring {

@@ -6,8 +6,8 @@ use zeroize::Zeroizing;
 use super::ring::add;
 use super::security::AdversaryModel;
 use super::{PARTIES, Pair, Setup};
-use crate::release::Unverified;
-use crate::session::Stream;
+use crate::interface::release::Unverified;
+use crate::interface::session::Stream;
 use crate::{Error, Party, Result};
 
 /// Against a party that only looks on.

@@ -38,10 +38,10 @@ use super::ring::{Purpose, Ring, add, common_zero, keys, next, previous, seed};
 use super::shared::Shared;
 use super::storage::{restore_elements, save_elements};
 use crate::commitment::commit_and_open;
-use crate::elements::Elements;
-use crate::net::Net;
-use crate::service::Stored;
-use crate::session::{Stream, random_bytes};
+use crate::interface::elements::Elements;
+use crate::interface::net::Net;
+use crate::interface::service::Stored;
+use crate::interface::session::{Stream, random_bytes};
 use crate::{Error, Result};
 
 const CONTEXT: &[u8] = b"polyclave replicated refresh 1";

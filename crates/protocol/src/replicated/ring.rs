@@ -6,11 +6,11 @@ use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
 use super::{PARTIES, Pair, Setup};
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::session::Stream;
+use crate::interface::tally::{Counts, Phase, Tally};
 use crate::pool::{Pool, Shares};
-use crate::session::Stream;
 use crate::shamir;
-use crate::tally::{Counts, Phase, Tally};
 use crate::{Party, Result};
 
 /// Random bytes are drawn in pieces that stay in the first-level cache.

@@ -10,12 +10,12 @@ use super::ring::Ring;
 use super::shared::Shared;
 use super::{PARTIES, Pair, Setup};
 use crate::Result;
-use crate::elements::Elements;
-use crate::net::Net;
+use crate::interface::elements::Elements;
+use crate::interface::net::Net;
+use crate::interface::protocol::Owner;
+use crate::interface::release::Released;
+use crate::interface::session::Stream;
 use crate::pool::Shares;
-use crate::protocol::Owner;
-use crate::release::Released;
-use crate::session::Stream;
 use crate::unchecked::Unchecked;
 
 /// One party's means against an adversary. Nobody outside can name it.

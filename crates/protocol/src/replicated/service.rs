@@ -1,5 +1,6 @@
-//! Replicated sharing for long-lived nodes: `client.rs`, `elements.rs`, `refresh.rs` and `storage.rs` under the names of
-//! [`crate::service`]. All three nodes serve. Nothing is made ahead, so no request runs out of material.
+//! Replicated sharing for long-lived nodes: `client.rs`, `elements.rs`, `refresh.rs` and `storage.rs` under
+//! the names of [`crate::interface::service`]. All three nodes serve. Nothing is made ahead, so no request
+//! runs out of material.
 
 use polyclave_cipher::{Compiled, CompiledPort};
 use zeroize::Zeroizing;
@@ -9,10 +10,12 @@ use super::refresh::refresh;
 use super::security::AdversaryModel;
 use super::storage::{restore_elements, save_elements};
 use super::{Mask, PARTIES, Replicated, ReplicatedConfig, Setup, Shared, client};
-use crate::net::Net;
-use crate::protocol::Faults;
-use crate::service::{Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored};
-use crate::session::Stream;
+use crate::interface::net::Net;
+use crate::interface::protocol::Faults;
+use crate::interface::service::{
+    Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored,
+};
+use crate::interface::session::Stream;
 use crate::{Party, PartySet, Result};
 
 impl<A: AdversaryModel + Named + Sync> ServiceConfig for ReplicatedConfig<A> {

@@ -5,7 +5,7 @@ use polyclave_kernels::planes::{join, split};
 use zeroize::Zeroizing;
 
 use super::registers::Registers;
-use crate::protocol::SharedValue;
+use crate::interface::protocol::SharedValue;
 use crate::unchecked::Unchecked;
 use crate::{Error, Result, lanes};
 

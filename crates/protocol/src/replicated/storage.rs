@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use super::config::{KEY_BYTES, Named, Setup, structure};
 use super::shared::Shared;
 use super::{PARTIES, Pair};
-use crate::elements::Elements;
+use crate::interface::elements::Elements;
 use crate::retirement::Retirement;
 use crate::stored::{Header, Reader, Shape, shape_bytes};
 use crate::unchecked::Unchecked;

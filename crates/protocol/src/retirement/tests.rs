@@ -4,60 +4,18 @@ use std::sync::Barrier;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use polyclave_cipher::{Builder, Cells, Matrix, Table, compile};
 use polyclave_field::Gf2_64;
 
 use super::*;
-use crate::evaluate::{evaluate, prepare};
-use crate::garbled::projection::{Labels, ProjectionConfig};
-use crate::garbled::{GarbledConfig, Gates};
+use crate::authenticated::{MacKey, Source};
+use crate::interface::net::Net;
 use crate::mascot::Mascot;
 use crate::mesh::run_parties;
-use crate::net::Net;
 use crate::ot::{Pairs, Shape};
-use crate::protocol::{Input, ProtocolConfig};
-use crate::session::{HandshakeParameters, hello};
-use crate::spdz::{MacKey, Source};
 use crate::testkit::exchanging::ending_after;
+use crate::testkit::sessions::{CHEATER, none_is_checked_after_the_first_failure, sessions};
 use crate::testkit::tamper::{Fault, Tamper};
 use crate::tinyot::{Kappa, TinyOt};
-use crate::{Party, PartySet};
-
-const CHEATER: Party = Party(1);
-const SESSIONS: usize = 16;
-
-/// Runs sessions under one set-up. In each, the second of two parties sends one wrong bit in its first message, each time in another
-/// column. Returns how each session ends at the first party.
-fn sessions<S>(
-    set_up: impl Fn(&mut dyn Net) -> Result<S> + Sync,
-    session: impl Fn(&S, &[u8], &mut dyn Net) -> Result<()> + Sync,
-) -> Vec<Result<()>> {
-    let outcomes = run_parties(2, |net| {
-        let set_up = set_up(net)?;
-        let mut ends = Vec::new();
-        for label in 0..SESSIONS as u8 {
-            let fork = net.fork()?;
-            let spoils = net.me() == CHEATER;
-            let fault = Fault::FlipBit { byte: 700 * (1 + usize::from(label)), bit: 1 };
-            let mut fork = Tamper::new(fork, if spoils { 0 } else { u64::MAX }, fault);
-            ends.push(session(&set_up, &[label], &mut fork));
-        }
-        Ok(ends)
-    });
-    outcomes.into_iter().next().expect("two").expect("set-up is honest")
-}
-
-/// A wrong bit in a column is a guess that the secret's two or four bits of that column are zero, and passes if they are. So some
-/// sessions may end well; the check of the first one whose guess is wrong finds it. No session after that one comes to a check, and so to
-/// other bits of the secret.
-fn none_is_checked_after_the_first_failure(what: &str, ends: &[Result<()>]) {
-    let failed = ends.iter().position(Result::is_err).unwrap_or(SESSIONS);
-    // All other guesses are right once in 2^30 runs.
-    assert!(failed < SESSIONS - 1, "{what}: {ends:?}");
-    assert!(matches!(ends[failed], Err(Error::Peer { peer: CHEATER, .. })), "{what}: {ends:?}");
-    let earlier = Err(Error::CheckFailed { what: EARLIER_CHECK });
-    assert!(ends[failed + 1..].iter().all(|end| *end == earlier), "{what}: {ends:?}");
-}
 
 fn pairs(net: &mut dyn Net) -> Result<Pairs> {
     Pairs::set_up(b"retirement", 0x1234_5678, Shape::new(128, 4)?, net)
@@ -275,43 +233,4 @@ fn one_failed_check_ends_all_sessions_of_a_maker_of_material() {
         },
     );
     none_is_checked_after_the_first_failure("tinyot", &ends);
-}
-
-/// The attack: an evaluator that spoils one column of its transfers in each session learns a bit of Delta from each. Now the
-/// garbler goes into no second one.
-fn evaluator_spoils<S: ProtocolConfig + Sync>(config: &S)
-where
-    S::Setup: Sync,
-{
-    let ends = sessions(
-        |net| {
-            let session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-            Ok((config.set_up(net)?, Mutex::new(session)))
-        },
-        |(setup, session), _, net| {
-            let stream = session.lock().stream();
-            let mut protocol = config.join(setup, stream, PartySet::all(2))?;
-            let mut b = Builder::new("gate");
-            let and = b.table(&Arc::new(Table::new("AND", 2, 1, vec![0, 0, 0, 1])));
-            let x = b.input("x", 2, 1);
-            let pair = b.linear(vec![(x[0], Matrix::place(2, 0)), (x[1], Matrix::place(2, 1))], 0);
-            let z = b.lookup(and, pair);
-            b.output("z", &[z]);
-            let compiled = compile(&b.finish(), &protocol);
-            let lanes = 400;
-            let x = Cells::zero(2, 1, lanes);
-            let input = if net.me() == CHEATER { Input::Mine(&x) } else { Input::From(CHEATER) };
-            let batch = prepare(&mut protocol, &compiled, lanes, net)?;
-            evaluate(&mut protocol, &compiled, lanes, &[input], batch, net).map(drop)
-        },
-    );
-    none_is_checked_after_the_first_failure(config.name(), &ends);
-}
-
-#[test]
-fn an_evaluator_that_spoils_one_column_a_session_gets_no_second_session() {
-    for gates in Gates::ALL {
-        evaluator_spoils(&GarbledConfig { gates, expansion: 4 });
-    }
-    evaluator_spoils(&ProjectionConfig { labels: Labels::Long, expansion: 4 });
 }

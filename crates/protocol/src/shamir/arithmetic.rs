@@ -27,10 +27,10 @@ use super::opening::{Opened, Opening};
 use super::prss::Prss;
 use super::security::AdversaryModel;
 use super::setup::{Setup, Structure, point};
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::session::Stream;
+use crate::interface::tally::{Counts, Phase, Tally};
 use crate::pool::{Pool, Shares};
-use crate::session::Stream;
-use crate::tally::{Counts, Phase, Tally};
 use crate::{Error, Party, PartySet, Result};
 
 /// One party's arithmetic in one session and stream.

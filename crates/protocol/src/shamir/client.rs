@@ -13,8 +13,9 @@
 //!
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!
-//! Adversary: passive. A node that sends a client a wrong share makes it compute another mask or output. The check of masks
-//! ([`open_mask_check`](crate::service::ServiceSession::open_mask_check)) finds the former; nothing finds the latter.
+//! Adversary: passive. A node that sends a client a wrong share makes it compute another mask or output. The
+//! check of masks ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)) finds the
+//! former; nothing finds the latter.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_kernels::affine::{Term, combine};
@@ -25,10 +26,10 @@ use super::Shared;
 use super::arithmetic::Arithmetic;
 use super::security::AdversaryModel;
 use super::setup::Structure;
-use crate::elements::{ELEMENT_BYTES, Element, Elements};
-use crate::masking::{cells_of, masked_cells};
-use crate::net::Net;
-use crate::protocol::SharedValue;
+use crate::interface::elements::{ELEMENT_BYTES, Element, Elements};
+use crate::interface::masking::{cells_of, masked_cells};
+use crate::interface::net::Net;
+use crate::interface::protocol::SharedValue;
 use crate::{Error, PartySet, Result};
 
 /// A random value that masks an input of a client: its parts, which determine shares of every image of it.

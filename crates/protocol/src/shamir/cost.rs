@@ -7,7 +7,7 @@ use super::security::AdversaryModel;
 use super::setup::Structure;
 use super::tables::{LookupMethod, Tables};
 use super::{masked_powers, masked_table, polynomial, product};
-use crate::tally::Cost;
+use crate::interface::tally::Cost;
 
 /// Of all lookups of a circuit, inversions and other tables done in these ways. For masking the expectation of one lookup: a
 /// layer waits for the one that retries most.

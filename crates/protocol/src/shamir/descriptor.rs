@@ -1,10 +1,10 @@
 //! The entries of `shamir` and `shamir-active` in the catalog.
 
 use super::{Inversion, MAX_PARTIES, Preprocessing, ShamirActiveConfig, ShamirConfig, Structure, Tables};
-use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Choice, Descriptor, Serving, Threshold, choices};
-use crate::protocol::Adversary;
-use crate::stock::Levels;
+use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
+use crate::interface::descriptor::{Choice, Descriptor, Serving, Threshold};
+use crate::interface::protocol::Adversary;
+use crate::interface::stock::Levels;
 
 /// Among an honest majority that follows the protocol.
 pub static PASSIVE: Descriptor = Descriptor {
@@ -14,7 +14,7 @@ pub static PASSIVE: Descriptor = Descriptor {
     parties: 3..=MAX_PARTIES,
     usual_parties: 3,
     threshold: Threshold::Minority,
-    options: &[choices::inversion("views"), choices::TABLES],
+    options: &[inversion("views"), TABLES],
     takes_gates: false,
     config: |chosen| {
         Ok(AnyProtocolConfig::new(ShamirConfig {
@@ -47,8 +47,8 @@ pub static ACTIVE: Descriptor = Descriptor {
     usual_parties: 4,
     threshold: Threshold::FewerThanAThird,
     options: &[
-        choices::inversion("masked-powers"),
-        choices::TABLES,
+        inversion("masked-powers"),
+        TABLES,
         Choice {
             name: "preprocessing",
             summary: "how triples are made: by prss (pseudorandom sharing), or hyper-invertible (of sharings that are dealt and verified)",
@@ -81,4 +81,21 @@ pub static ACTIVE: Descriptor = Descriptor {
             )?))
         },
     }),
+};
+
+/// How elements are inverted.
+const fn inversion(default: &'static str) -> Choice {
+    Choice {
+        name: "inversion",
+        summary: "how elements of GF(2^8) are inverted",
+        values: || Inversion::ALL.iter().map(|inversion| inversion.name()).collect(),
+        default: Some(default),
+    }
+}
+
+const TABLES: Choice = Choice {
+    name: "tables",
+    summary: "how other tables are looked up: masked, made ahead, or as polynomials of tables as small as those of DES",
+    values: || Tables::ALL.iter().map(|tables| tables.name()).collect(),
+    default: Some("masked"),
 };

@@ -21,8 +21,8 @@ use super::arithmetic::Arithmetic;
 use super::passive::{Passive, receive_from_peers};
 use super::security::AdversaryModel;
 use super::setup::point;
-use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
-use crate::net::Net;
+use crate::interface::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
+use crate::interface::net::Net;
 use crate::{Error, Party, PartySet, Result};
 
 impl<S: AdversaryModel> Arithmetic<S> {

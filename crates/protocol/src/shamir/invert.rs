@@ -32,7 +32,7 @@ use super::prss::View;
 use super::runs::Run;
 use super::security::AdversaryModel;
 use crate::byte_registers::Registers;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
 

@@ -20,7 +20,7 @@ use super::opening::{Opening, Secret};
 use super::power::Powers;
 use super::security::AdversaryModel;
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::pool::Shares;
 
 /// Operations and rounds ahead, for one inversion.

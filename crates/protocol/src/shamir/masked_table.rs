@@ -24,7 +24,7 @@ use super::arithmetic::Arithmetic;
 use super::opening::{Opening, Secret};
 use super::security::AdversaryModel;
 use crate::byte_registers::Registers;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
 

@@ -53,9 +53,9 @@ mod tests {
     use super::super::{Inversion, ShamirConfig, Structure};
     use super::*;
     use crate::evaluate::{evaluate, prepare};
+    use crate::interface::protocol::{Input, ProtocolConfig};
+    use crate::interface::session::{HandshakeParameters, hello};
     use crate::mesh::run_parties;
-    use crate::protocol::{Input, ProtocolConfig};
-    use crate::session::{HandshakeParameters, hello};
 
     /// The bytes that an evaluation of so many lanes held at most, and those planned.
     fn held_and_planned(circuit: &Circuit, tables: Tables, lanes: usize) -> (usize, usize) {

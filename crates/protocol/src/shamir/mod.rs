@@ -56,10 +56,12 @@ pub use tables::Tables;
 pub use crate::byte_registers::Registers;
 pub use crate::byte_shares::ByteShares as Shared;
 
-use crate::net::Net;
-use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session, SharedValue, check_cells};
-use crate::session::{HandshakeParameters, Stream};
-use crate::tally::{Cost, Phase, Tally};
+use crate::interface::net::Net;
+use crate::interface::protocol::{
+    Adversary, Faults, Input, Owner, ProtocolConfig, Session, SharedValue, check_cells,
+};
+use crate::interface::session::{HandshakeParameters, Stream};
+use crate::interface::tally::Cost;
 use crate::{Error, PartySet, Result};
 use arithmetic::Arithmetic;
 use demand::Demand;
@@ -338,13 +340,7 @@ impl<S: AdversaryModel> Session for Shamir<S> {
         }))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.arithmetic.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.arithmetic.tally
-    }
+    crate::counted_session!(self => self.arithmetic.phase, self.arithmetic.tally);
 
     fn faults(&self) -> Faults {
         S::faults(&self.arithmetic)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use polyclave_kernels::affine::{Map, Term, combine};
 
 use super::prss::View;
+use crate::interface::tally::Counts;
 use crate::pool::{Pool, Shares};
-use crate::tally::Counts;
 
 /// What is opened under a mask.
 #[derive(Clone, Copy)]
@@ -154,8 +154,8 @@ mod tests {
     use super::super::passive::Passive;
     use super::super::setup::{Setup, Structure, point};
     use super::*;
+    use crate::interface::session::{HandshakeParameters, hello};
     use crate::mesh::run_parties;
-    use crate::session::{HandshakeParameters, hello};
 
     const VALUES: usize = 40_000;
 

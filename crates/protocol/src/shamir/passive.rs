@@ -16,13 +16,13 @@ use super::security::{AdversaryModel, Image};
 use super::setup::{Setup, Structure, point};
 use super::{Batch, Shamir};
 use crate::commitment::broadcast;
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::Faults;
+use crate::interface::release::Unverified;
+use crate::interface::service::Element;
+use crate::interface::session::{Stream, random_bytes};
+use crate::interface::tally::Cost;
 use crate::pool::{Pool, Shares};
-use crate::protocol::Faults;
-use crate::release::Unverified;
-use crate::service::Element;
-use crate::session::{Stream, random_bytes};
-use crate::tally::Cost;
 use crate::{Party, PartySet, Result};
 
 /// A party that follows the protocol, and trusts that all others do.

@@ -22,7 +22,7 @@ use super::runs::Run;
 use super::security::AdversaryModel;
 use crate::Result;
 use crate::byte_registers::Registers;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::pool::Shares;
 
 /// Operations and rounds of a lookup.

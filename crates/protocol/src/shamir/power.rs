@@ -22,7 +22,7 @@ use super::masked_powers::EXPONENTS;
 use super::opening::{Opening, Secret};
 use super::prss::View;
 use super::security::AdversaryModel;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
 

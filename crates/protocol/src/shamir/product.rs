@@ -15,7 +15,7 @@ use super::runs::Run;
 use super::security::AdversaryModel;
 use crate::Result;
 use crate::byte_registers::Registers;
-use crate::net::Net;
+use crate::interface::net::Net;
 
 /// Bits of the cell that such a table is looked up on.
 pub(super) const IN_BITS: u8 = 2;

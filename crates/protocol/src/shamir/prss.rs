@@ -25,8 +25,8 @@ use polyclave_kernels::gf128::scale_add;
 use zeroize::Zeroizing;
 
 use super::setup::{Setup, point};
+use crate::interface::service::ELEMENT_BYTES;
 use crate::pool::{Pool, Shares};
-use crate::service::ELEMENT_BYTES;
 
 /// Values are drawn in pieces that stay in the first-level cache.
 pub(super) const TILE: usize = 2048;

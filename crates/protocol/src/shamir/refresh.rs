@@ -50,12 +50,12 @@ use super::prss::TILE;
 use super::security::AdversaryModel;
 use super::setup::{Structure, point};
 use super::{Shared, storage};
-use crate::elements::{ELEMENT_BYTES, Elements};
-use crate::net::Net;
-use crate::service::Stored;
-use crate::session::random_bytes;
+use crate::interface::elements::{ELEMENT_BYTES, Elements};
+use crate::interface::net::Net;
+use crate::interface::service::Stored;
+use crate::interface::session::random_bytes;
+use crate::interface::tally::Phase;
 use crate::stored::Reader;
-use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
 /// Combinations of bytes, each of which errs with probability 2^-8.

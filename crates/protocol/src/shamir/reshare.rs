@@ -54,46 +54,44 @@ use super::setup::{Setup, Structure, point};
 use super::{Active, Passive, ShamirActiveConfig, ShamirConfig, Shared, storage};
 use crate::coins;
 use crate::commitment::broadcast;
-use crate::elements::{ELEMENT_BYTES, Elements};
-use crate::net::Net;
+use crate::interface::elements::{ELEMENT_BYTES, Elements};
+use crate::interface::net::Net;
+use crate::interface::service::{Sharing, Stored};
+use crate::interface::session::{Stream, random_bytes};
 use crate::pool::Pool;
-use crate::service::Stored;
-use crate::session::{Stream, random_bytes};
 use crate::stored::{Reader, Shape, shape_bytes};
 use crate::{Error, Party, PartySet, Result};
 
 /// The most bytes that a dealer sends a new party at once: the shapes that decide this come from other parties.
 const MOST_BYTES: usize = 256 << 20;
 
-/// How a set of parties shares what it stores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sharing {
-    structure: Structure,
-    /// First bytes of what is stored: of a setup, of a value.
-    kinds: [u8; 2],
-    corrects: bool,
-}
-
 impl Sharing {
     /// As parties that only look on share.
     pub(super) fn passive(config: &ShamirConfig) -> Sharing {
-        Sharing { structure: config.structure, kinds: Passive::KINDS, corrects: Passive::CORRECTS }
+        Sharing::of(config.structure, Passive::KINDS, Passive::CORRECTS)
     }
 
     /// As parties share of which some may cheat.
     pub(super) fn active(config: &ShamirActiveConfig) -> Sharing {
-        Sharing { structure: config.structure(), kinds: Active::KINDS, corrects: Active::CORRECTS }
+        Sharing::of(config.structure(), Active::KINDS, Active::CORRECTS)
+    }
+
+    fn of(structure: Structure, kinds: [u8; 2], corrects: bool) -> Sharing {
+        Sharing { parties: structure.parties(), threshold: structure.threshold(), kinds, corrects }
+    }
+
+    fn structure(&self) -> Structure {
+        Structure { parties: self.parties, threshold: self.threshold }
     }
 
     /// Number of parties.
     pub fn parties(&self) -> usize {
-        self.structure.parties()
+        self.parties
     }
 
     /// How many parties have to take part so that what they hold can be moved, and wrong shares among it are found.
     pub fn dealers_needed(&self) -> usize {
-        let threshold = self.structure.threshold();
-        if self.corrects { 2 * threshold + 1 } else { threshold + 1 }
+        if self.corrects { 2 * self.threshold + 1 } else { self.threshold + 1 }
     }
 
     /// Whether values that are stored in one way can be moved to the other as they are: the images of cells are those of one protocol.
@@ -110,7 +108,7 @@ impl Sharing {
     }
 
     fn restore(&self, me: Party, stored: Stored<'_>) -> Result<Part> {
-        let header = storage::header(self.kinds[1], self.structure, me);
+        let header = storage::header(self.kinds[1], self.structure(), me);
         Ok(match stored {
             Stored::Value(bytes) => Part::Value(Shared::restore(bytes, storage::PROTOCOL, header)?),
             Stored::Elements(bytes) => {
@@ -237,7 +235,7 @@ impl Move {
         stream: &Stream,
         stored: &[Stored<'_>],
     ) -> Result<Vec<Zeroizing<Vec<u8>>>> {
-        let setup = Setup::restore(self.from.kinds[0], self.from.structure, me, setup)?;
+        let setup = Setup::restore(self.from.kinds[0], self.from.structure(), me, setup)?;
         let parts = stored.iter().map(|stored| self.from.restore(me, *stored)).collect::<Result<Vec<_>>>()?;
         let len = |part: &Part| match part {
             Part::Value(value) => Lens { bytes: value.rows.len(), elements: 0 },
@@ -260,7 +258,7 @@ impl Move {
         secrets.extend_from_slice(&mask_element);
         let mut seed = Zeroizing::new([0; 16]);
         random_bytes(&mut *seed)?;
-        Ok(deal_secrets(self.to.structure, lens, &secrets, &mut AesPrg::new(&seed, 0)))
+        Ok(deal_secrets(self.to.structure(), lens, &secrets, &mut AesPrg::new(&seed, 0)))
     }
 
     /// At a new party, with what each of the dealers has sent it, in their order: the values as it stores them. `net` is of the new parties.
@@ -282,7 +280,7 @@ impl Move {
 
     /// Whether all that was dealt fits, from what the new parties have published.
     fn judge(&self, published: &[Vec<u8>]) -> std::result::Result<(), Fault> {
-        let threshold = self.to.structure.threshold();
+        let threshold = self.to.threshold;
         let of =
             |party: usize, dealer: usize| &published[party][PUBLISHED * dealer..PUBLISHED * (dealer + 1)];
         let mut values = vec![[0; PUBLISHED]; self.dealers.len()];
@@ -301,9 +299,8 @@ impl Move {
             return Err(Fault::Dealers(misdealt));
         }
         let contradicts = |p: &Party| contradicted.iter().filter(|(_, by)| by.contains(*p)).count();
-        let liars: PartySet = Party::all(published.len())
-            .filter(|p| contradicts(p) > self.from.structure.threshold())
-            .collect();
+        let liars: PartySet =
+            Party::all(published.len()).filter(|p| contradicts(p) > self.from.threshold).collect();
         if !liars.is_empty() {
             return Err(Fault::Receivers(liars));
         }
@@ -312,7 +309,7 @@ impl Move {
         }
         let words: Vec<Word<'_>> = self.dealers.iter().zip(values.iter().map(|value| &value[..])).collect();
         let mut value = [0; PUBLISHED];
-        match decode_both(self.from.structure.threshold(), &words, &mut value) {
+        match decode_both(self.from.threshold, &words, &mut value) {
             Some(liars) if liars.is_empty() => Ok(()),
             Some(liars) => Err(Fault::Dealers(liars)),
             None => Err(Fault::Undecided),
@@ -322,7 +319,7 @@ impl Move {
     /// The new shares, from the first t + 1 dealers.
     fn sum(&self, shapes: &Shapes, dealt: &[Zeroizing<Vec<u8>>], me: Party) -> Vec<Zeroizing<Vec<u8>>> {
         let lens = shapes.lens();
-        let dealt = &dealt[..=self.from.structure.threshold()];
+        let dealt = &dealt[..=self.from.threshold];
         let points: Vec<Gf256> = self.dealers.iter().take(dealt.len()).map(point).collect();
         let coefficients = Gf256::lagrange(&points, Gf256::ZERO);
         let maps: Vec<Map> = coefficients.iter().map(|c| scalar(*c)).collect();
@@ -333,7 +330,7 @@ impl Move {
             let of_elements = &lens.split(message).1[..lens.elements];
             scale_add(&mut elements, of_elements, &Gf128::embed(*c).to_bytes());
         }
-        let header = storage::header(self.to.kinds[1], self.to.structure, me);
+        let header = storage::header(self.to.kinds[1], self.to.structure(), me);
         let (mut bytes, mut elements) = (&bytes[..], &elements[..]);
         let save = |shape: &OneShape| match shape {
             OneShape::Value(Shape { bits, count, lanes, views, shares }) => {

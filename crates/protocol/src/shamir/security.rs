@@ -1,6 +1,7 @@
-//! What differs between Shamir sharing against parties that only look on ([`super::passive`]) and against parties that cheat
-//! ([`super::active`]): everything that is sent, for elements of GF(2^128) by
-//! [`ElementArithmetic`](crate::elements::ElementArithmetic). All else, which ciphers, lookups and inversions are made of, is the same.
+//! What differs between Shamir sharing against parties that only look on ([`super::passive`]) and against
+//! parties that cheat ([`super::active`]): everything that is sent, for elements of GF(2^128) by
+//! [`ElementArithmetic`](crate::interface::elements::ElementArithmetic). All else, which ciphers, lookups and
+//! inversions are made of, is the same.
 
 use polyclave_cipher::{Cells, Compiled, Matrix};
 
@@ -8,13 +9,13 @@ use super::arithmetic::Arithmetic;
 use super::opening::{Opened, Opening};
 use super::setup::{Setup, Structure};
 use super::{Batch, Shamir};
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::Faults;
+use crate::interface::release::Released;
+use crate::interface::service::Element;
+use crate::interface::session::Stream;
+use crate::interface::tally::Cost;
 use crate::pool::Shares;
-use crate::protocol::Faults;
-use crate::release::Released;
-use crate::service::Element;
-use crate::session::Stream;
-use crate::tally::Cost;
 use crate::{Party, PartySet, Result};
 use zeroize::Zeroizing;
 

@@ -1,4 +1,5 @@
-//! Shamir sharing for long-lived nodes: `storage.rs` and `client.rs` under the names of [`crate::service`].
+//! Shamir sharing for long-lived nodes: `storage.rs` and `client.rs` under the names of
+//! [`crate::interface::service`].
 
 use std::sync::Arc;
 
@@ -7,13 +8,14 @@ use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
 use super::refresh::refresh;
-use super::reshare::Sharing;
 use super::security::AdversaryModel;
 use super::{Mask, Passive, Setup, Shamir, ShamirConfig, Shared, Tables, client, memory, storage};
-use crate::net::Net;
-use crate::protocol::{ProtocolConfig, Session};
-use crate::service::{Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored};
-use crate::session::Stream;
+use crate::interface::net::Net;
+use crate::interface::protocol::{ProtocolConfig, Session};
+use crate::interface::service::{
+    Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Sharing, Stored,
+};
+use crate::interface::session::Stream;
 use crate::stored::Reader;
 use crate::{Party, PartySet, Result};
 
@@ -153,8 +155,8 @@ mod tests {
 
     use super::super::{Inversion, Structure};
     use super::*;
+    use crate::interface::session::{HandshakeParameters, hello};
     use crate::mesh::run_parties;
-    use crate::session::{HandshakeParameters, hello};
 
     #[test]
     fn a_circuit_with_nothing_of_its_own_in_a_lane_has_as_many_lanes_as_wanted() {

@@ -8,8 +8,8 @@ use polyclave_field::Gf256;
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
-use crate::net::Net;
-use crate::session::random_bytes;
+use crate::interface::net::Net;
+use crate::interface::session::random_bytes;
 use crate::{Error, Party, PartySet, Result};
 
 pub(super) const KEY_BYTES: usize = 32;
@@ -20,8 +20,8 @@ pub const MAX_PARTIES: usize = 9;
 /// Parties and threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Structure {
-    parties: usize,
-    threshold: usize,
+    pub(super) parties: usize,
+    pub(super) threshold: usize,
 }
 
 impl Structure {

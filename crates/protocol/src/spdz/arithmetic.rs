@@ -8,15 +8,11 @@ use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-use super::check::check;
-use super::inverses::Inverses;
-use super::key::MacKey;
-use super::opening::Openings;
-use super::packed::Packed;
-use super::share::Authenticated;
-use super::source::{Product, Source, Triples};
-use crate::net::Net;
-use crate::tally::{Phase, Tally};
+use crate::authenticated::{
+    Authenticated, Inverses, MacKey, Openings, Packed, Product, Source, Triples, check,
+};
+use crate::interface::net::Net;
+use crate::interface::tally::{Phase, Tally};
 use crate::unchecked::{Checks, Unchecked};
 use crate::{Error, Result};
 
@@ -169,7 +165,7 @@ impl<F: MacField> Arithmetic<F> {
             self.stock_products(net)?;
         }
         let product = self.products.pop().ok_or_else(|| Error::misuse("a source made nothing"))?;
-        self.tally.of(self.phase).rounds += super::check::ROUNDS;
+        self.tally.of(self.phase).rounds += crate::authenticated::CHECK_ROUNDS;
         check(&self.key, &mut self.openings, product, net)?;
         self.checks.pass();
         Ok(())

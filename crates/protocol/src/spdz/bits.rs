@@ -4,11 +4,12 @@
 
 use polyclave_field::Gf2_64;
 
+use super::Spdz;
 use super::elements::elements_of_bits;
-use super::{Authenticated, Spdz};
 use crate::Result;
-use crate::elements::Elements;
-use crate::net::Net;
+use crate::authenticated::Authenticated;
+use crate::interface::elements::Elements;
+use crate::interface::net::Net;
 
 impl Spdz<Gf2_64> {
     /// The elements that GCM reads in this many bytes. Local.

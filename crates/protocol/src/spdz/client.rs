@@ -46,13 +46,12 @@ use zeroize::Zeroizing;
 use super::Shared;
 use super::arithmetic::Arithmetic;
 use super::elements::{PRODUCT_TRIPLES, elements_of_bits, of_coordinates};
-use super::share::Authenticated;
 use super::shared::image_of_bits;
-use super::source::Triples;
-use crate::elements::{ELEMENT_BYTES, Element, Elements};
-use crate::masking::masked_cells;
-use crate::net::Net;
-use crate::service::OwnMask;
+use crate::authenticated::{Authenticated, Triples};
+use crate::interface::elements::{ELEMENT_BYTES, Element, Elements};
+use crate::interface::masking::masked_cells;
+use crate::interface::net::Net;
+use crate::interface::service::OwnMask;
 use crate::{Error, Party, PartySet, Result};
 
 /// X^0 .. X^7 in GF(2^64).
@@ -329,9 +328,9 @@ fn verify(sum: &[u8], count: usize) -> Result<Vec<Element>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elements::ElementArithmetic;
+    use crate::dealers::insecure_dealer::{InsecureDealer, mac_key};
+    use crate::interface::elements::ElementArithmetic;
     use crate::mesh::run_parties;
-    use crate::testkit::insecure_dealer::{InsecureDealer, mac_key};
 
     /// The node adds to its own share of an element before the proof is made: all fits, and a client would accept the other value.
     #[test]

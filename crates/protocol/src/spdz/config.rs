@@ -8,45 +8,66 @@ use super::Spdz;
 use super::lookup_method::LookupMethod;
 use super::masked::Packing;
 use super::setup::Setup;
-use crate::net::Net;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::session::{HandshakeParameters, Stream};
+use crate::authenticated::{MacKey, Source};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream};
 use crate::tinyot::Kappa;
-use crate::{Error, PartySet, Result};
+use crate::{Error, Party, PartySet, Result};
 
 /// The most parties.
 pub const MAX_PARTIES: usize = 16;
 
 /// Where material comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preprocessing {
+pub enum Preprocessing<F: MacField> {
     /// From oblivious transfer ([`crate::mascot`]), with this expansion of [`crate::ot`].
     Mascot {
         /// 1 to 8: less is sent, and more computed.
         expansion: usize,
     },
-    /// A dealer that every party could impersonate: for tests, and to measure the online phase alone.
-    #[cfg(feature = "testkit")]
-    InsecureDealer,
+    /// A dealer.
+    Dealt(&'static dyn Dealer<F>),
 }
 
-impl Preprocessing {
-    /// Whether no party knows more of the material than its own share.
-    pub(crate) fn is_secure(self) -> bool {
-        match self {
-            Preprocessing::Mascot { .. } => true,
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => false,
-        }
+/// What deals all parties their material, from a seed that all of them know. The laboratory has one, for
+/// tests and to measure the online phase alone.
+pub trait Dealer<F: MacField>: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// A seed that all parties have from now on.
+    fn agree_on_seed(&self, net: &mut dyn Net) -> Result<[u8; 32]>;
+
+    /// This party's share of the MAC key.
+    fn key(&self, seed: &[u8; 32], me: Party, parties: usize) -> MacKey<F>;
+
+    /// Material for what the label names.
+    fn source(&self, seed: &[u8; 32], label: &[u8], key: &MacKey<F>) -> Box<dyn Source<F>>;
+
+    /// Authenticated bits of two parties under the same key.
+    fn bits(&self, seed: &[u8; 32], label: &[u8], key: &MacKey<F>) -> Box<dyn crate::tinyot::Source>;
+}
+
+impl<F: MacField> Clone for Preprocessing<F> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-impl std::fmt::Display for Preprocessing {
+impl<F: MacField> Copy for Preprocessing<F> {}
+
+impl<F: MacField> Preprocessing<F> {
+    /// Whether no party knows more of the material than its own share.
+    pub(crate) fn is_secure(self) -> bool {
+        matches!(self, Preprocessing::Mascot { .. })
+    }
+}
+
+impl<F: MacField> std::fmt::Display for Preprocessing<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Preprocessing::Mascot { expansion } => write!(f, "mascot with expansion {expansion}"),
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
+            Preprocessing::Dealt(dealer) => f.write_str(dealer.name()),
         }
     }
 }
@@ -55,7 +76,7 @@ impl std::fmt::Display for Preprocessing {
 pub struct SpdzConfig<F: MacField> {
     parties: usize,
     method: LookupMethod,
-    pub(super) preprocessing: Preprocessing,
+    pub(super) preprocessing: Preprocessing<F>,
     packing: Packing,
     kappa: Kappa,
     field: PhantomData<F>,
@@ -66,7 +87,7 @@ impl<F: MacField> SpdzConfig<F> {
     pub fn new(
         parties: usize,
         method: LookupMethod,
-        preprocessing: Preprocessing,
+        preprocessing: Preprocessing<F>,
         packing: Packing,
     ) -> Result<Self> {
         if !(2..=MAX_PARTIES).contains(&parties) {
@@ -139,10 +160,10 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
                  fairness, and no culprit is named",
                 F::BITS.min(64)
             ),
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => format!(
-                "insecure with material from insecure_dealer, which every party could impersonate; with real material \
-                 active, at most {most} of {n} parties"
+            Preprocessing::Dealt(dealer) => format!(
+                "insecure with material from {}, which every party could impersonate; with real material active, at most {most} of \
+                 {n} parties",
+                dealer.name()
             ),
         }
     }

@@ -3,11 +3,11 @@
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_field::MacField;
 
-use super::inverses;
 use super::lookup_method::{LookupMethod, Route};
-use super::masked::{Packing, RowShape, Units, demux_cost};
+use super::masked::{Packing, demux_cost};
 use super::tower;
-use crate::tally::Cost;
+use crate::authenticated::{Inverses, RowShape, Units};
+use crate::interface::tally::Cost;
 
 /// The cost of all lookups of a circuit. Checks are not included; they are counted where they run.
 pub(super) fn cost<F: MacField>(
@@ -41,7 +41,7 @@ pub(super) fn cost<F: MacField>(
                 let bits = method.bits::<F>();
                 [triples, bits, openings, 0, (3 * triples + bits) * 2 * mac_bytes]
             }
-            Route::Tower => [0, 0, tower::ROUNDS, 0, inverses::memory::<F>()],
+            Route::Tower => [0, 0, tower::ROUNDS, 0, Inverses::<F>::MEMORY],
             Route::Rows | Route::Units => {
                 let [triples, bits, openings, rounds] = demux_cost::<F>(in_bits, packing);
                 widths.push((in_bits, route == Route::Rows, rounds, lookup.table));

@@ -4,12 +4,13 @@ use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 
 use super::config::MAX_PARTIES;
 use super::{LookupMethod, Packing, Preprocessing, SpdzConfig};
-use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choices};
-use crate::ot::EXPANSION;
-use crate::protocol::Adversary;
-use crate::stock::Levels;
-use crate::{Error, Result};
+use crate::Result;
+use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
+use crate::interface::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold};
+use crate::interface::protocol::Adversary;
+use crate::interface::stock::Levels;
+use crate::ot::{self, EXPANSION};
+use crate::tinyot::Kappa;
 
 /// All tables masked.
 pub static MASKED_TABLES: Descriptor = Descriptor {
@@ -48,14 +49,14 @@ pub static PULKUS_VIVEK: Descriptor = Descriptor {
 /// Small tables as polynomials.
 pub static UNIVARIATE: Descriptor = Descriptor {
     summary: "authenticated sharing; tables of DES as polynomials over GF(2^6), power by power",
-    options: &[PREPROCESSING, choices::EXPANSION],
-    ..descriptor("spdz-raw", |chosen| with::<Gf2_42>(LookupMethod::Univariate, chosen, Gf2_42::BITS as usize))
+    options: &[PREPROCESSING, ot::EXPANSION_CHOICE],
+    ..descriptor("spdz-raw", |chosen| config(LookupMethod::Univariate, chosen))
 };
 
 /// Inversion by a tower of fields.
 pub static TOWER: Descriptor = Descriptor {
     summary: "authenticated sharing; inversion by a tower of fields, 26 bits opened a lookup",
-    options: &[PREPROCESSING, choices::EXPANSION, choices::KAPPA],
+    options: &[PREPROCESSING, ot::EXPANSION_CHOICE, Kappa::CHOICE],
     serving: Some(Serving {
         advice: "all nodes serve, and any cheating ends in a refusal; material for AES is made much faster than under spdz-lt, and a \
                  request that takes more than is in stock waits for it",
@@ -67,34 +68,24 @@ pub static TOWER: Descriptor = Descriptor {
             Ok(AnyServiceConfig::new(quickest(LookupMethod::Tower, nodes, material)?))
         },
     }),
-    ..descriptor("spdz-tower", |chosen| {
-        let method = LookupMethod::Tower;
-        let config = quickest(method, chosen.parties, preprocessing(method, chosen)?)?;
-        Ok(AnyProtocolConfig::new(config.with_kappa(chosen.kappa())))
-    })
+    ..descriptor("spdz-tower", |chosen| config(LookupMethod::Tower, chosen))
 };
 
 /// With masked tables from the quickest material that so many parties can make.
-fn quickest(method: LookupMethod, parties: usize, material: Preprocessing) -> Result<SpdzConfig<Gf2_64>> {
+fn quickest(
+    method: LookupMethod,
+    parties: usize,
+    material: Preprocessing<Gf2_64>,
+) -> Result<SpdzConfig<Gf2_64>> {
     let packing = if parties == 2 { Packing::Rotation } else { Packing::of::<Gf2_64>(64)? };
     SpdzConfig::new(parties, method, material, packing)
 }
 
-const PREPROCESSING: Choice = Choice {
+/// Where material comes from.
+pub const PREPROCESSING: Choice = Choice {
     name: "preprocessing",
-    summary: if cfg!(feature = "testkit") {
-        "where material comes from: mascot (oblivious transfer), or insecure_dealer, which every party could be: to measure the \
-         online phase alone"
-    } else {
-        "where material comes from: mascot (oblivious transfer)"
-    },
-    values: || {
-        Vec::from([
-            "mascot",
-            #[cfg(feature = "testkit")]
-            "insecure_dealer",
-        ])
-    },
+    summary: "where material comes from: mascot (oblivious transfer)",
+    values: || vec!["mascot"],
     default: Some("mascot"),
 };
 
@@ -114,7 +105,7 @@ const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyPro
         parties: 2..=MAX_PARTIES,
         usual_parties: 2,
         threshold: Threshold::AllButOne,
-        options: &[PREPROCESSING, choices::EXPANSION, DEMUX_FIELD],
+        options: &[PREPROCESSING, ot::EXPANSION_CHOICE, DEMUX_FIELD],
         takes_gates: false,
         config,
         serving: None,
@@ -122,32 +113,62 @@ const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyPro
 }
 
 fn config(method: LookupMethod, chosen: &Parameters) -> Result<AnyProtocolConfig> {
-    if chosen.value("demux-field") == "rotation" {
-        let material = preprocessing(method, chosen)?;
-        let config = SpdzConfig::<Gf2_64>::new(chosen.parties, method, material, Packing::Rotation)?;
-        return Ok(AnyProtocolConfig::new(config));
-    }
-    match chosen.parsed("demux-field")? {
-        40 => with::<Gf2_40>(method, chosen, 40),
-        128 => with::<Gf2_128>(method, chosen, 128),
-        k => with::<Gf2_64>(method, chosen, k),
+    with_material(method, chosen, &FromTransfers { expansion: chosen.parsed("expansion")? })
+}
+
+/// Material of one kind, whatever the field of MACs.
+pub trait Material: Sync {
+    /// It over one of the fields.
+    fn over<F: MacField>(&self) -> Preprocessing<F>;
+}
+
+/// From oblivious transfer.
+struct FromTransfers {
+    expansion: usize,
+}
+
+impl Material for FromTransfers {
+    fn over<F: MacField>(&self) -> Preprocessing<F> {
+        Preprocessing::Mascot { expansion: self.expansion }
     }
 }
 
-fn with<F: MacField>(method: LookupMethod, chosen: &Parameters, k: usize) -> Result<AnyProtocolConfig> {
+/// The protocol that looks up tables by this method, with the values that were chosen for its options, and
+/// with this material.
+pub fn with_material(
+    method: LookupMethod,
+    chosen: &Parameters,
+    material: &impl Material,
+) -> Result<AnyProtocolConfig> {
+    match method {
+        LookupMethod::Tower => {
+            let config = quickest(method, chosen.parties, material.over())?;
+            Ok(AnyProtocolConfig::new(config.with_kappa(Kappa::chosen(chosen))))
+        }
+        LookupMethod::Univariate => with::<Gf2_42>(method, chosen, material, Gf2_42::BITS as usize),
+        _ if chosen.value("demux-field") == "rotation" => {
+            let config =
+                SpdzConfig::<Gf2_64>::new(chosen.parties, method, material.over(), Packing::Rotation)?;
+            Ok(AnyProtocolConfig::new(config))
+        }
+        _ => match chosen.parsed("demux-field")? {
+            40 => with::<Gf2_40>(method, chosen, material, 40),
+            128 => with::<Gf2_128>(method, chosen, material, 128),
+            k => with::<Gf2_64>(method, chosen, material, k),
+        },
+    }
+}
+
+fn with<F: MacField>(
+    method: LookupMethod,
+    chosen: &Parameters,
+    material: &impl Material,
+    k: usize,
+) -> Result<AnyProtocolConfig> {
     Ok(AnyProtocolConfig::new(SpdzConfig::<F>::new(
         chosen.parties,
         method,
-        preprocessing(method, chosen)?,
+        material.over(),
         Packing::of::<F>(k)?,
     )?))
-}
-
-fn preprocessing(method: LookupMethod, chosen: &Parameters) -> Result<Preprocessing> {
-    match chosen.value("preprocessing") {
-        "mascot" => Ok(Preprocessing::Mascot { expansion: chosen.parsed("expansion")? }),
-        #[cfg(feature = "testkit")]
-        "insecure_dealer" => Ok(Preprocessing::InsecureDealer),
-        other => Err(Error::Misuse(format!("{} has no preprocessing '{other}'", method.name()))),
-    }
 }

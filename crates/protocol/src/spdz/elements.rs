@@ -20,11 +20,9 @@ use zeroize::Zeroizing;
 
 use super::Shared;
 use super::arithmetic::{Arithmetic, Decomposing, Step};
-use super::key::MacKey;
-use super::share::Authenticated;
-use super::source::Triples;
-use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
-use crate::net::Net;
+use crate::authenticated::{Authenticated, MacKey, Triples};
+use crate::interface::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
+use crate::interface::net::Net;
 use crate::unchecked::Unchecked;
 use crate::{Error, Result};
 

@@ -4,10 +4,8 @@ use std::ops::Range;
 
 use polyclave_field::MacField;
 
-use super::inverses::{Inverses, Records};
-use super::masked::{Rows, Sums, Units};
-use super::share::Authenticated;
-use super::source::Triples;
+use super::masked::Sums;
+use crate::authenticated::{Authenticated, Inverses, Records, Rows, Triples, Units};
 use crate::{Error, Result};
 
 /// Material for one evaluation.

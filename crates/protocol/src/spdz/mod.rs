@@ -1,40 +1,33 @@
 //! SPDZ: authenticated additive sharing (Keller et al. 2017; Damgard, Pastro, Smart, Zakarias 2012).
 //!
-//! **Adversary**: active, static, all but one of 2 <= n <= 16 parties; the channels are private and authentic. Secure with abort: an
-//! honest party either learns the right output or none, and an abort reveals nothing. There is no fairness and no guarantee of output,
-//! and for n >= 3 nobody can say who cheated. A check errs with probability about 2^-k for the field GF(2^k) of the MACs (`check.rs`).
-//! All other security is computational, because the material's is (`source.rs`).
+//! **Adversary**: active, static, all but one of 2 <= n <= 16 parties; the channels are private and
+//! authentic. Secure with abort: an honest party either learns the right output or none, and an abort reveals
+//! nothing. There is no fairness and no guarantee of output, and for n >= 3 nobody can say who cheated. A
+//! check errs with probability about 2^-k for the field GF(2^k) of the MACs (`authenticated/check.rs`). All
+//! other security is computational, because the material's is (`authenticated/source.rs`).
 //!
 //! A cell is an element of the field of MACs that lies in a smaller field inside it. Sums, and products by constants, are free.
 //! [`LookupMethod`] lists the ways to look up a table.
 
 mod arithmetic;
 mod bits;
-mod check;
 mod client;
 mod config;
 mod cost;
 mod descriptor;
 mod elements;
-mod guesses;
-mod inverses;
-mod key;
 mod lookup_method;
 mod masked;
 mod material;
-mod opening;
-mod packed;
 mod products;
 mod registers;
 mod rotation;
 mod service;
 mod setup;
-mod share;
 mod shared;
-mod source;
 mod stocked;
 mod storage;
-pub mod tower;
+mod tower;
 
 use std::collections::BTreeMap;
 
@@ -43,35 +36,30 @@ use polyclave_field::MacField;
 use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
-pub(crate) use check::{Coefficients, check, zero_test_of};
 pub use client::Mask;
-pub use config::{MAX_PARTIES, Preprocessing, SpdzConfig};
-pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, TOWER, UNIVARIATE};
-pub use guesses::{
-    Guesses, MOST_AT_ONCE, MOST_FORGED_LOG2, MOST_UNANSWERED, online_bound_log2, spoilt_bound_log2,
+pub use config::{Dealer, MAX_PARTIES, Preprocessing, SpdzConfig};
+pub use descriptor::{
+    BIT_DECOMPOSITION, MASKED_TABLES, Material, PREPROCESSING, PULKUS_VIVEK, RIVAIN_PROUFF, TOWER,
+    UNIVARIATE, with_material,
 };
-pub use inverses::{Element, Inverses};
-pub use key::MacKey;
 pub use lookup_method::LookupMethod;
-pub use masked::{Packing, RowShape, Rows, UnitVectors, Units, Vectors};
+pub use masked::Packing;
 pub use material::Batch;
-pub use opening::Openings;
 pub use registers::Registers;
 pub use rotation::Rotation;
 pub(crate) use rotation::{groups, ranges};
 pub(crate) use service::{carry_stored_elements, stored_values};
 pub use setup::Setup;
-pub use share::Authenticated;
 pub use shared::Shared;
-pub use source::{OwnedBits, Product, Source, Triples};
 pub use stocked::{FromStock, kinds};
 
-use crate::net::Net;
+use crate::authenticated::{Inverses, MacKey, RowShape, Rows, Source, UnitVectors, Units, Vectors};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session, check_cells};
+use crate::interface::release::Checked;
+use crate::interface::session::Stream;
+use crate::interface::tally::Cost;
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Session, check_cells};
-use crate::release::Checked;
-use crate::session::Stream;
-use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use arithmetic::Arithmetic;
 use lookup_method::Route;
@@ -338,11 +326,5 @@ impl<F: MacField> Session for Spdz<F> {
         Ok(cells.map(Checked::new))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.arithmetic.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.arithmetic.tally
-    }
+    crate::counted_session!(self => self.arithmetic.phase, self.arithmetic.tally);
 }

@@ -12,8 +12,8 @@ use super::arithmetic::{Arithmetic, Decomposed, Decomposing, Step, Stepped};
 use super::lookup_method::LookupMethod;
 use super::material::Batch;
 use super::registers::Registers;
-use super::share::Authenticated;
-use crate::net::Net;
+use crate::authenticated::Authenticated;
+use crate::interface::net::Net;
 use crate::{Error, Result};
 
 /// The lookups of one layer that go by products.

@@ -10,7 +10,7 @@ use polyclave_kernels::memory::wipe;
 use polyclave_kernels::secret::masks;
 use zeroize::Zeroizing;
 
-use super::key::MacKey;
+use crate::authenticated::MacKey;
 
 /// Shares by slot; wiped on drop.
 pub struct Registers<F: MacField> {

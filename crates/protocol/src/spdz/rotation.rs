@@ -36,15 +36,13 @@ use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
-use super::check::Coefficients;
 use super::config::Preprocessing;
-use super::key::MacKey;
 use super::setup::Setup;
-use super::share::Authenticated;
 use super::shared::{Shared, image_of_bits};
+use crate::authenticated::{Authenticated, Coefficients, MacKey};
 use crate::commitment::broadcast;
-use crate::net::Net;
-use crate::session::Stream;
+use crate::interface::net::Net;
+use crate::interface::session::Stream;
 use crate::unchecked::Unchecked;
 use crate::{Error, Party, Result, coins};
 pub(crate) use together::{groups, ranges};
@@ -60,7 +58,7 @@ impl<F: MacField> Rotation<F> {
     pub fn new(
         old: &Setup<F>,
         new: &Setup<F>,
-        preprocessing: Preprocessing,
+        preprocessing: Preprocessing<F>,
         stream: &Stream,
     ) -> Result<Self> {
         if (old.key().me(), old.key().parties()) != (new.key().me(), new.key().parties()) {

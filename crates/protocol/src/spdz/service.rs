@@ -1,5 +1,6 @@
-//! Authenticated sharing for long-lived nodes: `elements.rs`, `client.rs` and `storage.rs` under the names of [`crate::service`]. MACs are
-//! in GF(2^64), because elements of GF(2^128) have coordinates over it.
+//! Authenticated sharing for long-lived nodes: `elements.rs`, `client.rs` and `storage.rs` under the names of
+//! [`crate::interface::service`]. MACs are in GF(2^64), because elements of GF(2^128) have coordinates over
+//! it.
 
 use std::sync::Arc;
 
@@ -9,19 +10,17 @@ use zeroize::Zeroizing;
 
 use super::elements::{coordinates, of_coordinates};
 use super::storage::{restore_elements, save_elements};
-use super::{
-    Authenticated, LookupMethod, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, groups, ranges,
-    stocked,
-};
-use crate::any::AnyServiceConfig;
-use crate::net::Net;
-use crate::protocol::{Faults, ProtocolConfig, Session};
-use crate::service::{
+use super::{LookupMethod, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, groups, ranges, stocked};
+use crate::authenticated::Authenticated;
+use crate::interface::any::AnyServiceConfig;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Faults, ProtocolConfig, Session};
+use crate::interface::service::{
     Carried, ELEMENT_BYTES, Element, ElementArithmetic, Elements, OwnMask, ServiceConfig, ServiceSession,
     Stored,
 };
-use crate::session::Stream;
-use crate::stock::{Kind, Stock};
+use crate::interface::session::Stream;
+use crate::interface::stock::{Kind, Stock};
 use crate::{GuessGuard, Party, PartySet, Result};
 
 impl ServiceConfig for SpdzConfig<Gf2_64> {

@@ -14,15 +14,9 @@ use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::config::{MAX_PARTIES, Preprocessing};
-use super::key::MacKey;
-use super::share::Authenticated;
-use super::source::Source;
+use crate::authenticated::{Authenticated, MacKey, Source};
+use crate::interface::net::Net;
 use crate::mascot::{Mascot, Unforked};
-use crate::net::Net;
-#[cfg(feature = "testkit")]
-use crate::testkit::insecure_dealer::{self, InsecureDealer};
-#[cfg(feature = "testkit")]
-use crate::testkit::insecure_dealer_bits::InsecureBitDealer;
 use crate::tinyot::Kappa;
 use crate::{Error, Party, Result, coins};
 
@@ -38,7 +32,6 @@ pub struct Setup<F: MacField> {
 enum Root<F: MacField> {
     /// Set up once, so that every party's share of the MAC key is the same in all sessions.
     Mascot(Arc<Mascot<F>>),
-    #[cfg(feature = "testkit")]
     Dealer([u8; 32]),
     /// It was stored. A dealer's seed is, since its MAC key comes from it.
     Stored(Option<[u8; 32]>),
@@ -51,7 +44,7 @@ const FROM_DEALER: u8 = 1;
 impl<F: MacField> Setup<F> {
     /// A fresh key, and what material is made from; what TinyOT makes, too, if it is wanted and can be made.
     pub(super) fn generate(
-        preprocessing: Preprocessing,
+        preprocessing: Preprocessing<F>,
         bits: Option<Kappa>,
         net: &mut dyn Net,
     ) -> Result<Self> {
@@ -64,35 +57,25 @@ impl<F: MacField> Setup<F> {
                 join_bits(&mut mascot, bits, &label, expansion, net)?;
                 Ok(Setup { key, material: Root::Mascot(Arc::new(mascot)), anchor })
             }
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => {
-                // The first party's word is the seed: there is nothing to protect.
-                let mut seed = [0; 32];
-                crate::session::random_bytes(&mut seed)?;
-                let all = crate::commitment::broadcast(&seed, net)?;
-                seed.copy_from_slice(&all[0]);
-                let key = insecure_dealer::mac_key(&seed, net.me(), net.parties());
-                let mut dealer = InsecureDealer::new(&seed, b"anchor", net.me(), net.parties());
-                let anchor = dealer.triples(1, net)?.a;
+            Preprocessing::Dealt(dealer) => {
+                let seed = dealer.agree_on_seed(net)?;
+                let key = dealer.key(&seed, net.me(), net.parties());
+                let anchor = dealer.source(&seed, b"anchor", &key).triples(1, net)?.a;
                 Ok(Setup { key, material: Root::Dealer(seed), anchor })
             }
         }
     }
 
     /// Material for whatever the label names, which is used once.
-    pub(crate) fn source(&self, preprocessing: Preprocessing, label: &[u8]) -> Result<Box<dyn Source<F>>> {
+    pub(crate) fn source(&self, preprocessing: Preprocessing<F>, label: &[u8]) -> Result<Box<dyn Source<F>>> {
         match (preprocessing, &self.material) {
             (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => {
                 Ok(Box::new(Unforked::new(mascot.clone(), label)))
             }
-            #[cfg(feature = "testkit")]
-            (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
-                Ok(Box::new(InsecureDealer::new(seed, label, self.key.me(), self.key.parties())))
-            }
+            (Preprocessing::Dealt(dealer), Root::Dealer(seed)) => Ok(dealer.source(seed, label, &self.key)),
             (_, Root::Stored(_)) => {
                 Err(Error::misuse("the setup was stored: it must be renewed before it serves"))
             }
-            #[cfg(feature = "testkit")]
             _ => Err(Error::misuse("the setup was made for another preprocessing")),
         }
     }
@@ -105,7 +88,6 @@ impl<F: MacField> Setup<F> {
     /// What is stored: the share of the key, the anchor, whether the key was given up.
     pub fn save(&self) -> Zeroizing<Vec<u8>> {
         let seed = match &self.material {
-            #[cfg(feature = "testkit")]
             Root::Dealer(seed) => Some(seed),
             Root::Stored(Some(seed)) => Some(seed),
             Root::Mascot(_) | Root::Stored(None) => None,
@@ -172,7 +154,7 @@ impl<F: MacField> Setup<F> {
     /// wanted and can be made. All parties do so together.
     pub fn renew(
         &self,
-        preprocessing: Preprocessing,
+        preprocessing: Preprocessing<F>,
         bits: Option<Kappa>,
         net: &mut dyn Net,
     ) -> Result<Self> {
@@ -185,10 +167,7 @@ impl<F: MacField> Setup<F> {
                 join_bits(&mut mascot, bits, &label, expansion, net)?;
                 Root::Mascot(Arc::new(mascot))
             }
-            #[cfg(feature = "testkit")]
-            (Preprocessing::InsecureDealer, Root::Dealer(seed) | Root::Stored(Some(seed))) => {
-                Root::Dealer(*seed)
-            }
+            (Preprocessing::Dealt(_), Root::Dealer(seed) | Root::Stored(Some(seed))) => Root::Dealer(*seed),
             _ => return Err(Error::misuse("the setup was made for another preprocessing")),
         };
         Ok(Setup { key: self.key.clone(), material, anchor: self.anchor.clone() })
@@ -199,21 +178,15 @@ impl Setup<Gf2_64> {
     /// Authenticated bits of two parties under the same key, for whatever the label names, which is used once.
     pub(crate) fn bits(
         &self,
-        preprocessing: Preprocessing,
+        preprocessing: Preprocessing<Gf2_64>,
         label: &[u8],
     ) -> Result<Box<dyn crate::tinyot::Source>> {
         match (preprocessing, &self.material) {
             (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Ok(Box::new(mascot.fork_bits(label)?)),
-            #[cfg(feature = "testkit")]
-            (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
-                let alphas = [Party(0), Party(1)]
-                    .map(|party| insecure_dealer::mac_key::<Gf2_64>(seed, party, 2).reveal_own_share());
-                Ok(Box::new(InsecureBitDealer::with_keys(seed, label, self.key.me(), alphas)))
-            }
+            (Preprocessing::Dealt(dealer), Root::Dealer(seed)) => Ok(dealer.bits(seed, label, &self.key)),
             (_, Root::Stored(_)) => {
                 Err(Error::misuse("the setup was stored: it must be renewed before it serves"))
             }
-            #[cfg(feature = "testkit")]
             _ => Err(Error::misuse("the setup was made for another preprocessing")),
         }
     }

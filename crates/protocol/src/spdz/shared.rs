@@ -7,11 +7,10 @@ use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
-use super::key::MacKey;
 use super::registers::{Registers, Row};
-use super::share::Authenticated;
-use crate::net::Net;
-use crate::protocol::{Owner, SharedValue};
+use crate::authenticated::{Authenticated, MacKey};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Owner, SharedValue};
 use crate::unchecked::Unchecked;
 use crate::{Error, Party, Result, lanes};
 

@@ -1,4 +1,5 @@
-//! Material that is made in one session and used in another, under the same MAC key, from a node's stock ([`crate::stock`]).
+//! Material that is made in one session and used in another, under the same MAC key, from a node's stock
+//! ([`crate::interface::stock`]).
 //!
 //! What goes into the stock has been checked: the parts of a run are written down after the check of everything that was opened for them.
 //! What comes out of it is authenticated under the MAC key. So a party whose stock is damaged, or that takes other items than the rest,
@@ -29,18 +30,17 @@ use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
 use super::config::SpdzConfig;
-use super::inverses::Inverses;
 use super::lookup_method::LookupMethod;
-use super::masked::{RowShape, Rows, Units, Vectors};
 use super::setup::Setup;
-use super::share::Authenticated;
-use super::source::{OwnedBits, Source, Triples};
 use super::{Spdz, registers};
-use crate::net::Net;
+use crate::authenticated::{
+    Authenticated, Inverses, OwnedBits, RowShape, Rows, Source, Triples, Units, Vectors,
+};
+use crate::interface::net::Net;
+use crate::interface::protocol::ProtocolConfig;
+use crate::interface::session::Stream;
+use crate::interface::stock::{Kind, Purpose, Stock};
 use crate::pool::Pool;
-use crate::protocol::ProtocolConfig;
-use crate::session::Stream;
-use crate::stock::{Kind, Purpose, Stock};
 use crate::{Error, Party, PartySet, Result};
 
 /// Elements, and MACs, of a triple.
@@ -132,7 +132,7 @@ impl<F: MacField> Spdz<F> {
     }
 }
 
-/// [`ServiceConfig::make_material`](crate::service::ServiceConfig::make_material).
+/// [`ServiceConfig::make_material`](crate::interface::service::ServiceConfig::make_material).
 pub(super) fn make_material<F: MacField>(
     config: &SpdzConfig<F>,
     setup: &Setup<F>,
@@ -144,7 +144,7 @@ pub(super) fn make_material<F: MacField>(
     config.join(setup, stream, net.members())?.make_items(kind, count, net)
 }
 
-/// [`ServiceConfig::join_stocked`](crate::service::ServiceConfig::join_stocked).
+/// [`ServiceConfig::join_stocked`](crate::interface::service::ServiceConfig::join_stocked).
 pub(super) fn join_stocked<F: MacField>(
     config: &SpdzConfig<F>,
     setup: &Setup<F>,

@@ -16,10 +16,10 @@
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-use super::key::MacKey;
 use super::shared::Shared;
 use crate::Result;
-use crate::elements::Elements;
+use crate::authenticated::MacKey;
+use crate::interface::elements::Elements;
 use crate::stored::{Header, Reader, Shape, shape_bytes};
 use crate::unchecked::Unchecked;
 
@@ -83,9 +83,9 @@ mod tests {
     use polyclave_field::Gf2_64;
 
     use super::super::elements::{add_public, of_coordinates};
-    use super::super::share::Authenticated;
     use super::*;
     use crate::Party;
+    use crate::authenticated::Authenticated;
 
     fn key(me: u8) -> MacKey<Gf2_64> {
         MacKey::of_share(Party(me), 3, 0x1234_5678_9abc_def1)

@@ -25,9 +25,9 @@ use polyclave_kernels::secret;
 use zeroize::Zeroizing;
 
 use super::{Bits, Key, between_two};
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::session::random_bytes;
 use crate::ot::{Batch, Checked, Columns, Pairs, Shape, extend_checked};
-use crate::session::random_bytes;
 use crate::{Party, Result};
 
 /// Wide bits that are made at once: until they are used their columns take 3 MB. Fewer are no faster, and cost rounds.

@@ -31,9 +31,9 @@ use super::Key;
 use super::opening::context;
 use super::products::Elements;
 use super::word_products::Words;
+use crate::authenticated::{Authenticated, Coefficients, Product, zero_test_of};
 use crate::commitment::broadcast;
-use crate::net::Net;
-use crate::spdz::{Authenticated, Coefficients, Product, zero_test_of};
+use crate::interface::net::Net;
 use crate::{Error, Result, coins};
 
 /// Products whose coefficients are drawn at once.

@@ -1,7 +1,7 @@
 //! A party of a test that changes what it sends.
 
+use crate::interface::net::Net;
 use crate::mesh::Mesh;
-use crate::net::Net;
 use crate::{Error, Party, Result};
 
 /// Bytes of one message, counted from 0, and what is added to them.
@@ -25,21 +25,7 @@ pub(super) struct Edited {
 }
 
 impl Net for Edited {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
+    crate::forward_net!(self => self.net; me, parties, send, recv, fork);
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         let mut messages: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
@@ -64,9 +50,5 @@ impl Net for Edited {
         }
         self.sent += 1;
         Ok(())
-    }
-
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }

@@ -23,8 +23,8 @@ use super::products::{ElementsMut, Kept, Kind, Made};
 use super::rotation::{Piece, Rotation, error_of_opened, open_differences};
 use super::subfield::BIT;
 use super::{Bits, TinyOt, Triples};
-use crate::net::Net;
-use crate::spdz::{Coefficients, zero_test_of};
+use crate::authenticated::{Coefficients, zero_test_of};
+use crate::interface::net::Net;
 use crate::{Result, coins};
 
 /// One party's part of a list of leaky products of bits.

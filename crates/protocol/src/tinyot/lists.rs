@@ -12,7 +12,7 @@ use super::products::{Elements, ElementsMut, Kept};
 use super::rotation::{Piece, Rotation, error_of_opened};
 use super::subfield::Subfield;
 use crate::Result;
-use crate::spdz::Coefficients;
+use crate::authenticated::Coefficients;
 
 /// One party's part of a list: x, y and z, with MACs, by element. Memory is kept for the next list.
 #[derive(Default)]

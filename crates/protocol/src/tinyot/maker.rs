@@ -9,9 +9,9 @@ use super::lists::{BitRows, FieldBits, List, Scratch};
 use super::products::{Elements, Kind, Made, Offers};
 use super::word_products::WordOffers;
 use super::{Key, between_two};
-use crate::net::Net;
-use crate::session::random_bytes;
-use crate::spdz::{Authenticated, Product};
+use crate::authenticated::{Authenticated, Product};
+use crate::interface::net::Net;
+use crate::interface::session::random_bytes;
 use crate::{Error, Result};
 
 /// One party's end of one stream.

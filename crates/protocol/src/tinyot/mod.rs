@@ -24,11 +24,12 @@
 //! **Parameters.** Computational: 128 bits of oblivious transfer and of Delta. Statistical: a tag is forged with probability 2^-64;
 //! triples are right and uniform except with probability 2^-kappa a batch ([`Kappa`]). Over Q attempts the loss is Q times that.
 //!
-//! **A failed check** of any kind gives up the key ([`Key::retire`](crate::spdz::MacKey::retire)), and nothing more is made. The error
-//! says what was checked, but not where the fault was: everything is checked by the batch. A peer that falls silent has learnt nothing of
-//! the key; every file argues this for its own messages. So silence costs the session and not the key, unless it leaves a check of
-//! transfers ([`crate::ot`]) or of leaky products (`coset_check.rs`) without an answer. For the latter that includes what follows in the
-//! same phase.
+//! **A failed check** of any kind gives up the key ([`Key::retire`](crate::authenticated::MacKey::retire)),
+//! and nothing more is made. The error says what was checked, but not where the fault was: everything is
+//! checked by the batch. A peer that falls silent has learnt nothing of the key; every file argues this for
+//! its own messages. So silence costs the session and not the key, unless it leaves a check of transfers
+//! ([`crate::ot`]) or of leaky products (`coset_check.rs`) without an answer. For the latter that includes
+//! what follows in the same phase.
 //!
 //! **Cost** of a triple to the peer: B (192/f + 65) + 64/f + B bits, where f is the expansion; B = 3 for kappa = 40 if at least 370,728
 //! are asked for at once, B = 4 for kappa = 64 if at least 2^20 are, and more for fewer (`plan.rs`). For f = 4 and B = 3 that is 45
@@ -55,13 +56,14 @@ mod unit_vectors;
 mod word_products;
 
 pub use opening::Openings;
-pub(crate) use opening::peer_of;
+pub use opening::peer_of;
 pub use share::Bits;
 pub(crate) use share::{BitSlices, mask};
 pub use source::{Key, Source, Triples};
 
-use crate::net::Net;
-use crate::spdz::{Authenticated, Inverses};
+use crate::authenticated::{Authenticated, Inverses};
+use crate::interface::descriptor::{Choice, Parameters};
+use crate::interface::net::Net;
 use crate::{Error, PartySet, Result};
 use abit::{AT_ONCE, Rows, Transfers};
 use maker::Maker;
@@ -77,6 +79,19 @@ pub enum Kappa {
 }
 
 impl Kappa {
+    /// The option of protocols with material from TinyOT.
+    pub const CHOICE: Choice = Choice {
+        name: "kappa",
+        summary: "a cheater learns something of a batch of material with probability 2^-40 or 2^-64",
+        values: || vec!["40", "64"],
+        default: Some("64"),
+    };
+
+    /// The value of [`Kappa::CHOICE`] that was chosen.
+    pub fn chosen(parameters: &Parameters) -> Kappa {
+        if parameters.value(Kappa::CHOICE.name) == "40" { Kappa::Bits40 } else { Kappa::Bits64 }
+    }
+
     /// kappa.
     pub fn bits(self) -> u32 {
         match self {
@@ -98,8 +113,8 @@ pub struct TinyOt {
 
 impl TinyOt {
     /// Everything that is needed once. `label` names the session and is used once
-    /// ([`Stream::label`](crate::session::Stream::label)); `expansion`, 1, 2, 4 or 8, trades computation for communication
-    /// ([`crate::ot`]). It and kappa are the same at all parties. Two rounds.
+    /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1, 2, 4 or 8, trades
+    /// computation for communication ([`crate::ot`]). It and kappa are the same at all parties. Two rounds.
     ///
     /// Among more than two parties, a cheater can take another key towards another peer. Whoever sets this up has to find that, before
     /// anything else is made, as [`crate::mascot`] does when it joins this to its own material.

@@ -19,7 +19,7 @@ use polyclave_kernels::secret::{ct_eq, mark_public};
 
 use super::share::mask;
 use super::{Bits, Key};
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, Result};
 
 const INDEX_BITS: u32 = 56;
@@ -64,7 +64,8 @@ pub struct Openings {
 }
 
 impl Openings {
-    /// None yet. `label` names the stream and is used once ([`Stream::label`](crate::session::Stream::label)).
+    /// None yet. `label` names the stream and is used once
+    /// ([`Stream::label`](crate::interface::session::Stream::label)).
     pub fn new(label: &[u8], me: Party) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 hash of tags");
         let mut key = [0; 16];
@@ -162,7 +163,7 @@ pub(super) fn context<'a>(of: &[u8], opened: impl IntoIterator<Item = &'a [u8]>,
 }
 
 /// The other party of two.
-pub(crate) fn peer_of(net: &dyn Net) -> Result<Party> {
+pub fn peer_of(net: &dyn Net) -> Result<Party> {
     if net.parties() != 2 {
         return Err(Error::Misuse(format!("two parties take part, not {}", net.parties())));
     }

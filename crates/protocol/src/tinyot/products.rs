@@ -41,7 +41,7 @@ use zeroize::Zeroizing;
 use super::Key;
 use super::abit::{BlockBits, PIECE};
 use super::subfield::Subfield;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Party, Result};
 
 const MAC_BYTES: usize = size_of::<u64>();

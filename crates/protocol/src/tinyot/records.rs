@@ -38,10 +38,10 @@ use super::plan::RecordPlan;
 use super::products::{Elements, Kind};
 use super::rotation::{Rotation, open_differences};
 use super::subfield::{BYTE, GF4, GF16};
-use crate::net::Net;
-use crate::spdz::tower::{MU, NU, OMEGA, ZETA};
-use crate::spdz::{Coefficients, Element, Inverses, zero_test_of};
+use crate::authenticated::{Coefficients, Element, Inverses, zero_test_of};
+use crate::interface::net::Net;
 use crate::{Result, coins};
+use polyclave_field::subfields::{MU, NU, OMEGA, ZETA};
 
 /// Of x over GF(16).
 static OVER_GF16: LazyLock<Tower> = LazyLock::new(|| Tower::of(OMEGA, NU));

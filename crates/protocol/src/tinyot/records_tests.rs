@@ -4,7 +4,7 @@ use polyclave_field::{Gf2_64, MacField};
 
 use super::tests::{made, made_by};
 use super::*;
-use crate::spdz::Element;
+use crate::authenticated::Element;
 
 /// The power of an element of GF(2^8).
 fn power(x: u8, exponent: u32) -> u8 {

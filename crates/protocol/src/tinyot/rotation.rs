@@ -37,9 +37,9 @@ use polyclave_kernels::secret::mark_public;
 use super::Kappa;
 use super::subfield::Subfield;
 use crate::Result;
+use crate::authenticated::Coefficients;
 use crate::commitment::broadcast;
-use crate::net::Net;
-use crate::spdz::Coefficients;
+use crate::interface::net::Net;
 
 /// log2 of the most that a leak may be likely with B lists of N products of x of l bits.
 pub(super) fn log2_error(products: usize, lists: usize, bits: usize) -> f64 {

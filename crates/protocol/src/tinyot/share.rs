@@ -10,7 +10,7 @@ use polyclave_kernels::memory::wipe;
 use polyclave_kernels::secret;
 
 use super::Key;
-use crate::spdz::Authenticated;
+use crate::authenticated::Authenticated;
 
 /// Some of a party's [`Bits`], where they lie.
 #[derive(Clone, Copy)]

@@ -4,8 +4,8 @@ use polyclave_field::Gf2_64;
 
 use super::Bits;
 use crate::Result;
-use crate::net::Net;
-use crate::spdz::MacKey;
+use crate::authenticated::MacKey;
+use crate::interface::net::Net;
 
 /// A party's key alpha, 64 bits: with it the party verifies its peer's bits. One holder of it alone; that both parties' keys add
 /// up to a key of authenticated sharing ([`crate::spdz`]) lets the two kinds of shares be turned into each other.

@@ -9,7 +9,7 @@ use polyclave_cipher::Matrix;
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::affine::{self, Map, Term};
 
-use crate::spdz::tower;
+use polyclave_field::subfields;
 
 /// A subfield of F and a basis of it over GF(2), whose first element is 1.
 pub(crate) struct Subfield {
@@ -27,9 +27,9 @@ pub(crate) struct Subfield {
 /// GF(2).
 pub(crate) static BIT: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&[1]));
 /// GF(4).
-pub(crate) static GF4: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&tower::GF4));
+pub(crate) static GF4: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&subfields::GF4));
 /// GF(16).
-pub(crate) static GF16: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&tower::GF16));
+pub(crate) static GF16: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&subfields::GF16));
 /// F itself.
 pub(crate) static BYTE: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&[1, 2, 4, 8, 16, 32, 64, 128]));
 

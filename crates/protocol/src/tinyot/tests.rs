@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::Party;
+use crate::dealers::insecure_dealer_bits::{InsecureBitDealer, bit_dealer_key};
 use crate::mesh::run_parties;
-use crate::testkit::insecure_dealer_bits::{InsecureBitDealer, bit_dealer_key};
 
 /// Runs both parties and returns their keys with what they made.
 pub(super) fn made<T: Send>(

@@ -28,9 +28,9 @@ use super::plan::VectorPlan;
 use super::rotation::{Piece, Rotation, error_of_opened_words};
 use super::subfield::BIT;
 use super::word_products::{Words, WordsMut, lowest, value_bytes};
-use crate::net::Net;
+use crate::authenticated::{Coefficients, Vectors, zero_test_of};
+use crate::interface::net::Net;
 use crate::pool::Pool;
-use crate::spdz::{Coefficients, Vectors, zero_test_of};
 use crate::{Error, Result, coins};
 
 /// Rows of bits of such a length are transposed without a rest.

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use super::abit::{BlockBits, PIECE};
 use super::opening::peer_of;
 use super::products::hash_of_direction;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Party, Result};
 
 const WORD_BYTES: usize = size_of::<u64>();

@@ -6,7 +6,6 @@
 use polyclave_cipher::Compiled;
 use polyclave_kernels::memory::wipe;
 
-use super::commitments::{OfBatch, bytes_of};
 use super::macs::{Macs, Record};
 use super::registers::Packing;
 use crate::pool::Shares;
@@ -16,16 +15,16 @@ use crate::{Error, Result};
 #[derive(Clone, Default)]
 pub struct Masks {
     /// A share each.
-    pub(crate) values: Vec<u8>,
+    pub values: Vec<u8>,
     /// Its tag; none without verification.
-    pub(crate) tags: Vec<u128>,
+    pub tags: Vec<u128>,
     /// The key of the tag of the peer's share.
-    pub(crate) keys: Vec<u128>,
+    pub keys: Vec<u128>,
 }
 
 impl Masks {
     /// Shares of this many zeros.
-    pub(crate) fn zero(len: usize, macs: Macs) -> Masks {
+    pub fn zero(len: usize, macs: Macs) -> Masks {
         let tags = if macs == Macs::None { 0 } else { len };
         Masks { values: vec![0; len], tags: vec![0; tags], keys: vec![0; tags] }
     }
@@ -52,22 +51,22 @@ impl Drop for Masks {
 
 /// Where the tables of one lookup stand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub struct Place {
     /// Which table of the circuit.
-    pub(crate) table: usize,
+    pub table: usize,
     /// The kind of record that every entry has.
-    pub(crate) record: Record,
+    pub record: Record,
     /// Lanes, or 1.
-    pub(crate) width: usize,
+    pub width: usize,
     /// Where the records begin.
-    pub(crate) records: usize,
+    pub records: usize,
     /// Where the planes begin.
-    pub(crate) planes: usize,
+    pub planes: usize,
 }
 
 impl Place {
     /// Bytes of one party's opened shares in memory: a cell each or a plane.
-    pub(super) fn row_bytes(&self, packing: Packing) -> usize {
+    pub fn row_bytes(&self, packing: Packing) -> usize {
         match packing {
             Packing::Cells => self.width,
             Packing::Planes => Packing::plane_bytes(self.width),
@@ -76,33 +75,28 @@ impl Place {
 }
 
 /// Where everything of a batch stands.
-pub(crate) struct Plan<'a> {
-    pub(crate) compiled: &'a Compiled,
-    pub(crate) lanes: usize,
-    pub(crate) macs: Macs,
-    #[cfg(feature = "testkit")]
-    pub(crate) packing: Packing,
+pub struct Plan<'a> {
+    /// The circuit.
+    pub compiled: &'a Compiled,
+    /// Lanes.
+    pub lanes: usize,
+    /// How openings are verified.
+    pub macs: Macs,
+    /// How rows hold their lanes.
+    pub packing: Packing,
     /// By lookup.
-    pub(crate) places: Vec<Place>,
+    pub places: Vec<Place>,
     /// Bytes of all records.
-    pub(crate) records: usize,
+    pub records: usize,
     /// Bytes of all planes.
-    pub(crate) planes: usize,
+    pub planes: usize,
 }
 
 impl<'a> Plan<'a> {
-    pub(crate) fn new(compiled: &'a Compiled, lanes: usize, macs: Macs) -> Plan<'a> {
+    /// For so many lanes of a circuit.
+    pub fn new(compiled: &'a Compiled, lanes: usize, macs: Macs) -> Plan<'a> {
         let packing = Packing::of(compiled);
-        let mut plan = Plan {
-            compiled,
-            lanes,
-            macs,
-            #[cfg(feature = "testkit")]
-            packing,
-            places: Vec::new(),
-            records: 0,
-            planes: 0,
-        };
+        let mut plan = Plan { compiled, lanes, macs, packing, places: Vec::new(), records: 0, planes: 0 };
         for lookup in compiled.lookups() {
             let width = if lookup.is_uniform() { 1 } else { lanes };
             let record = Record::of(&compiled.tables()[lookup.table], macs, packing);
@@ -116,23 +110,29 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Bytes of material: tables, what verifies them, and masks of ports.
-    pub(crate) fn bytes(&self) -> usize {
+    /// Bytes of material: tables, MACs of them, and masks of ports.
+    pub fn bytes(&self) -> usize {
         let ports = self.compiled.inputs().iter().chain(self.compiled.outputs());
         let cells = ports.map(|p| p.cells.len() * if p.uniform { 1 } else { self.lanes }).sum();
-        self.records + self.planes + bytes_of(self) + Masks::bytes(cells, self.macs)
+        self.records + self.planes + Masks::bytes(cells, self.macs)
     }
 }
 
 /// What a maker has made for a plan.
-pub(crate) struct Made {
+pub struct Made {
     /// By input port.
-    pub(crate) inputs: Vec<Masks>,
+    pub inputs: Vec<Masks>,
     /// By output port.
-    pub(crate) outputs: Vec<Masks>,
-    pub(crate) records: Shares,
-    pub(crate) planes: Shares,
-    pub(crate) committed: OfBatch,
+    pub outputs: Vec<Masks>,
+    /// The records of all tables.
+    pub records: Shares,
+    /// The planes of gates.
+    pub planes: Shares,
+    /// The number of the batch at what commits to its tables ([`Commitments`](super::Commitments)); 0
+    /// without.
+    pub number: u64,
+    /// Bytes of those commitments.
+    pub committed_bytes: usize,
 }
 
 /// Material for one evaluation.
@@ -163,6 +163,16 @@ impl Batch {
         }
     }
 
+    /// Where the tables of each lookup stand.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// [`Made::number`].
+    pub fn number(&self) -> u64 {
+        self.made.number
+    }
+
     /// Bytes of the tables alone, as the paper counts them: without the masks of inputs and outputs.
     pub fn table_bytes(&self) -> usize {
         self.made.records.len() + self.made.planes.len()
@@ -179,6 +189,6 @@ impl Batch {
     pub fn bytes(&self) -> usize {
         let masks = self.made.inputs.iter().chain(&self.made.outputs);
         let masks = masks.map(|m| m.values.len() + (m.tags.len() + m.keys.len()) * size_of::<u128>());
-        self.made.records.len() + self.made.planes.len() + self.made.committed.bytes() + masks.sum::<usize>()
+        self.made.records.len() + self.made.planes.len() + self.made.committed_bytes + masks.sum::<usize>()
     }
 }

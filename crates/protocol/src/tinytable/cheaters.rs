@@ -8,11 +8,11 @@ use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Table, compile};
 use super::macs::Record;
 use super::*;
 use crate::Party;
+use crate::dealers::insecure_tables::{InsecureTables, table_key};
 use crate::evaluate::{evaluate, prepare, release};
+use crate::interface::release::Checked;
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::release::Checked;
-use crate::session::{HandshakeParameters, hello};
-use crate::testkit::insecure_tables::{InsecureTables, table_key};
 
 const ACTIVE: [Macs; 3] = [Macs::Lookup32, Macs::Lookup64, Macs::Linear64];
 const CHEATER: Party = Party(0);

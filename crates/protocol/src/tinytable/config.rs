@@ -2,24 +2,41 @@
 
 use std::marker::PhantomData;
 
-#[cfg(feature = "testkit")]
 use super::commitments::Commitments;
 use super::preprocessing::{FromBits, PreprocessingMethod};
 use super::{Macs, Maker, TinyTable, Worth};
+use crate::authenticated::MacKey;
 use crate::coins;
-use crate::net::Net;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::session::{HandshakeParameters, Stream};
-use crate::spdz::MacKey;
-#[cfg(feature = "testkit")]
-use crate::testkit::insecure_committed_tables::InsecureCommittedTables;
-#[cfg(feature = "testkit")]
-use crate::testkit::insecure_tables::{InsecureTables, table_key};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream};
 use crate::tinyot::{Kappa, Key, TinyOt};
-use crate::{Error, PartySet, Result};
+use crate::{Error, Party, PartySet, Result};
+
+/// What deals both parties their tables, from a seed that both know. The laboratory has one, to measure what
+/// follows.
+pub trait TableDealer: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// A seed that both parties have from now on.
+    fn agree_on_seed(&self, net: &mut dyn Net) -> Result<[u8; 32]>;
+
+    /// This party's key.
+    fn key(&self, seed: &[u8; 32], me: Party) -> Key;
+
+    /// The dealer's side of one stream, and what checks the commitments that it makes.
+    fn dealt(
+        &self,
+        macs: Macs,
+        seed: &[u8; 32],
+        label: &[u8],
+        me: Party,
+    ) -> (Box<dyn Maker>, Option<Box<dyn Commitments>>);
+}
 
 /// Where tables come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Preprocessing {
     /// From authenticated bits ([`crate::tinyot`]).
     TinyOt {
@@ -30,9 +47,8 @@ pub enum Preprocessing {
         /// The expansion of oblivious transfer: 1, 2, 4 or 8.
         expansion: usize,
     },
-    /// A dealer that both parties could impersonate: for tests, and to measure the online phase alone.
-    #[cfg(feature = "testkit")]
-    InsecureDealer,
+    /// A dealer.
+    Dealt(&'static dyn TableDealer),
 }
 
 impl Preprocessing {
@@ -40,8 +56,7 @@ impl Preprocessing {
     fn is_secure(self) -> bool {
         match self {
             Preprocessing::TinyOt { .. } => true,
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => false,
+            Preprocessing::Dealt(_) => false,
         }
     }
 }
@@ -52,8 +67,7 @@ impl std::fmt::Display for Preprocessing {
             Preprocessing::TinyOt { method, kappa, expansion } => {
                 write!(f, "{} with kappa {} and expansion {expansion}", method.name(), kappa.bits())
             }
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
+            Preprocessing::Dealt(dealer) => f.write_str(dealer.name()),
         }
     }
 }
@@ -74,7 +88,6 @@ pub struct Setup {
 enum Root {
     /// Set up once, so that both parties' keys are the same in all sessions.
     TinyOt(Box<TinyOt>),
-    #[cfg(feature = "testkit")]
     Dealer([u8; 32]),
 }
 
@@ -85,12 +98,10 @@ impl<R: Worth> TinyTableConfig<R> {
         if !R::allows(macs) {
             return Err(Error::Misuse(format!("outputs of {name} are worth something else")));
         }
-        #[cfg(feature = "testkit")]
-        if macs == Macs::Minimac && preprocessing != Preprocessing::InsecureDealer {
-            let what = format!(
-                "{name} shows what an ideal dealer makes possible: there is no preprocessing but insecure_dealer"
-            );
-            return Err(Error::Misuse(what));
+        if macs == Macs::Minimac && preprocessing.is_secure() {
+            return Err(Error::Misuse(format!(
+                "{name} has no preprocessing: what it commits to comes from a dealer"
+            )));
         }
         Ok(TinyTableConfig { macs, preprocessing, worth: PhantomData })
     }
@@ -115,8 +126,7 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
     fn promise(&self) -> String {
         let bits = match self.preprocessing {
             Preprocessing::TinyOt { kappa, .. } => self.macs.security_bits().min(kappa.bits()),
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => self.macs.security_bits(),
+            Preprocessing::Dealt(_) => self.macs.security_bits(),
         };
         let promise = match self.macs {
             Macs::None => {
@@ -128,10 +138,9 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
         };
         match self.preprocessing {
             Preprocessing::TinyOt { .. } => promise,
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => format!(
-                "insecure with material from insecure_dealer, which either party could impersonate; with real material \
-                 {promise}"
+            Preprocessing::Dealt(dealer) => format!(
+                "insecure with material from {}, which either party could impersonate; with real material {promise}",
+                dealer.name()
             ),
         }
     }
@@ -162,14 +171,9 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
                 let tinyot = TinyOt::set_up(&label, &key, kappa, expansion, net)?;
                 Ok(Setup { key, root: Root::TinyOt(Box::new(tinyot)) })
             }
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => {
-                // The first party's word is the seed: there is nothing to protect.
-                let mut seed = [0; 32];
-                crate::session::random_bytes(&mut seed)?;
-                let all = crate::commitment::broadcast(&seed, net)?;
-                seed.copy_from_slice(&all[0]);
-                Ok(Setup { key: table_key(&seed, net.me()), root: Root::Dealer(seed) })
+            Preprocessing::Dealt(dealer) => {
+                let seed = dealer.agree_on_seed(net)?;
+                Ok(Setup { key: dealer.key(&seed, net.me()), root: Root::Dealer(seed) })
             }
         }
     }
@@ -184,17 +188,9 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
                 let source = Box::new(tinyot.fork(&label));
                 (Box::new(FromBits::new(method, self.macs, setup.key.clone(), &stream, source)), None)
             }
-            #[cfg(feature = "testkit")]
-            (Root::Dealer(seed), Preprocessing::InsecureDealer) if self.macs == Macs::Minimac => {
-                let dealer = InsecureCommittedTables::new(seed, &label, setup.key.me());
-                let commitments = Commitments::new(dealer.key(), &label);
-                (Box::new(dealer), Some(commitments))
+            (Root::Dealer(seed), Preprocessing::Dealt(dealer)) => {
+                dealer.dealt(self.macs, seed, &label, setup.key.me())
             }
-            #[cfg(feature = "testkit")]
-            (Root::Dealer(seed), Preprocessing::InsecureDealer) => {
-                (Box::new(InsecureTables::new(seed, &label, setup.key.me())), None)
-            }
-            #[cfg(feature = "testkit")]
             _ => return Err(Error::misuse("the setup was made for another preprocessing")),
         };
         Ok(TinyTable::new(self.macs, setup.key.clone(), &stream, maker, commitments))

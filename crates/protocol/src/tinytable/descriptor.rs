@@ -3,12 +3,13 @@
 use polyclave_cipher::Cells;
 
 use super::{Macs, Preprocessing, PreprocessingMethod, ServedConfig, TinyTableConfig};
-use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choices};
-use crate::ot::EXPANSION;
-use crate::protocol::Adversary;
-use crate::release::{Checked, Unverified};
-use crate::stock::Levels;
+use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
+use crate::interface::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold};
+use crate::interface::protocol::Adversary;
+use crate::interface::release::{Checked, Unverified};
+use crate::interface::stock::Levels;
+use crate::ot::{self, EXPANSION};
+use crate::tinyot::Kappa;
 use crate::{Error, Result, spdz};
 
 /// Nothing is verified.
@@ -51,31 +52,12 @@ pub static LINEAR_64: Descriptor = Descriptor {
     ..descriptor("tinytable-linear64", |chosen| checked(Macs::Linear64, chosen))
 };
 
-/// Commitments in place of MACs.
-#[cfg(feature = "testkit")]
-pub static MINIMAC: Descriptor = Descriptor {
-    summary: "scrambled tables between two parties, with material that grows with the circuit alone: a demonstration of asymptotics",
-    options: &[Choice { values: || vec!["insecure_dealer"], default: None, ..PREPROCESSING }],
-    ..descriptor("tinytable-minimac", |chosen| checked(Macs::Minimac, chosen))
-};
-
-const PREPROCESSING: Choice = Choice {
+/// Where tables come from.
+pub const PREPROCESSING: Choice = Choice {
     name: "preprocessing",
-    summary: if cfg!(feature = "testkit") {
-        "where tables come from: authenticated bits from oblivious transfer, by unit vectors (tinyot-demux) or by the table's Boolean \
-         circuit (tinyot-circuit), or insecure_dealer, which either party could be: to measure the online phase alone"
-    } else {
-        "where tables come from: authenticated bits from oblivious transfer, by unit vectors (tinyot-demux) or by the table's Boolean \
-         circuit (tinyot-circuit)"
-    },
-    values: || {
-        Vec::from([
-            "tinyot-demux",
-            "tinyot-circuit",
-            #[cfg(feature = "testkit")]
-            "insecure_dealer",
-        ])
-    },
+    summary: "where tables come from: authenticated bits from oblivious transfer, by unit vectors (tinyot-demux) or by the table's Boolean \
+              circuit (tinyot-circuit)",
+    values: || vec!["tinyot-demux", "tinyot-circuit"],
     default: Some("tinyot-demux"),
 };
 
@@ -87,7 +69,7 @@ const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyPro
         parties: 2..=2,
         usual_parties: 2,
         threshold: Threshold::AllButOne,
-        options: &[PREPROCESSING, choices::EXPANSION, choices::KAPPA],
+        options: &[PREPROCESSING, ot::EXPANSION_CHOICE, Kappa::CHOICE],
         takes_gates: false,
         config,
         serving: None,
@@ -100,12 +82,10 @@ fn checked(macs: Macs, chosen: &Parameters) -> Result<AnyProtocolConfig> {
 
 fn preprocessing(macs: Macs, chosen: &Parameters) -> Result<Preprocessing> {
     let method = match chosen.value("preprocessing") {
-        #[cfg(feature = "testkit")]
-        "insecure_dealer" => return Ok(Preprocessing::InsecureDealer),
         "tinyot-demux" => PreprocessingMethod::Demux,
         "tinyot-circuit" => PreprocessingMethod::Circuit,
         other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", macs.protocol()))),
     };
-    let kappa = chosen.kappa();
+    let kappa = Kappa::chosen(chosen);
     Ok(Preprocessing::TinyOt { method, kappa, expansion: chosen.parsed("expansion")? })
 }

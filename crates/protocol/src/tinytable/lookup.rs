@@ -15,7 +15,7 @@ use super::registers::{Packing, Registers};
 use super::scratch::{AHEAD, Scratch, Theirs};
 use super::shared::Worth;
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 
 impl<R: Worth> TinyTable<R> {
     pub(super) fn look_up(
@@ -43,9 +43,7 @@ impl<R: Worth> TinyTable<R> {
         self.tally.of(self.phase).openings += places.iter().map(|place| place.width as u64).sum::<u64>();
         scratch.unpack(places, registers.packing);
         match self.macs {
-            Macs::None => {}
-            #[cfg(feature = "testkit")]
-            Macs::Minimac => {}
+            Macs::None | Macs::Minimac => {}
             Macs::Lookup32 => self.add_strings::<4>(&scratch, places, batch, registers.packing),
             Macs::Lookup64 => self.add_strings::<8>(&scratch, places, batch, registers.packing),
             Macs::Linear64 => self.add_tags(&mut scratch, places, batch, registers.packing),

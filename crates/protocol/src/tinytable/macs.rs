@@ -24,21 +24,14 @@ pub enum Macs {
     Lookup64,
     /// By tags under a key of 64 bits.
     Linear64,
-    /// By commitments to the tables as a whole, and tags on the masks of inputs and outputs. From a dealer only.
-    #[cfg(feature = "testkit")]
+    /// By [`Commitments`](super::Commitments) to the tables as a whole, and tags on the masks of inputs and
+    /// outputs. From a dealer only.
     Minimac,
 }
 
 impl Macs {
     /// All of them.
-    pub const ALL: &[Macs] = &[
-        Macs::None,
-        Macs::Lookup32,
-        Macs::Lookup64,
-        Macs::Linear64,
-        #[cfg(feature = "testkit")]
-        Macs::Minimac,
-    ];
+    pub const ALL: &[Macs] = &[Macs::None, Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac];
 
     /// The protocol's name on the command line.
     pub fn protocol(self) -> &'static str {
@@ -47,7 +40,6 @@ impl Macs {
             Macs::Lookup32 => "tinytable-lookup32",
             Macs::Lookup64 => "tinytable-lookup64",
             Macs::Linear64 => "tinytable-linear64",
-            #[cfg(feature = "testkit")]
             Macs::Minimac => "tinytable-minimac",
         }
     }
@@ -62,7 +54,7 @@ impl Macs {
     }
 
     /// Bytes of a proving string; 0 without.
-    pub(crate) fn string_bytes(self) -> usize {
+    pub fn string_bytes(self) -> usize {
         match self {
             Macs::Lookup32 => 4,
             Macs::Lookup64 => 8,
@@ -71,7 +63,7 @@ impl Macs {
     }
 
     /// Bytes of an entry's verification.
-    pub(crate) fn mac_bytes(self, out_bits: u8) -> usize {
+    pub fn mac_bytes(self, out_bits: u8) -> usize {
         match self {
             Macs::Lookup32 | Macs::Lookup64 => self.string_bytes() * (1 + (1 << out_bits)),
             Macs::Linear64 => 2 * tag_bytes(out_bits),
@@ -81,12 +73,12 @@ impl Macs {
 }
 
 /// Bytes of a tag of this many bits under a key of 64.
-pub(crate) fn tag_bytes(bits: u8) -> usize {
+pub fn tag_bytes(bits: u8) -> usize {
     (63 + usize::from(bits)).div_ceil(8)
 }
 
 /// Writes the low bytes of a tag.
-pub(crate) fn write_tag(tag: u128, to: &mut [u8]) {
+pub fn write_tag(tag: u128, to: &mut [u8]) {
     match <&mut [u8; 8]>::try_from(&mut *to) {
         // Of a bit: without a call to copy.
         Ok(to) => *to = (tag as u64).to_le_bytes(),
@@ -95,21 +87,21 @@ pub(crate) fn write_tag(tag: u128, to: &mut [u8]) {
 }
 
 /// The unreduced product of a key of 64 bits and a cell, in constant time.
-pub(crate) fn product(alpha: u64, cell: u8) -> u128 {
+pub fn product(alpha: u64, cell: u8) -> u128 {
     (0..8).fold(0, |sum, i| sum ^ (u128::from(alpha & crate::tinyot::mask(cell >> i & 1)) << i))
 }
 
 /// The bytes of one lookup's tables, in one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub struct Record {
     /// Entries.
-    pub(crate) entries: usize,
+    pub entries: usize,
     /// Bits of an entry.
-    pub(crate) out_bits: u8,
+    pub out_bits: u8,
     /// Bytes of a record: share, unless that is a bit of a plane, and verification.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     /// Bytes of the share in it.
-    pub(crate) share_bytes: usize,
+    pub share_bytes: usize,
 }
 
 impl Record {
@@ -125,7 +117,7 @@ impl Record {
     }
 
     /// Bytes of the records of a table.
-    pub(crate) fn table_bytes(&self) -> usize {
+    pub fn table_bytes(&self) -> usize {
         self.entries * self.bytes
     }
 }

@@ -10,7 +10,7 @@
 //! | `lookup.rs`, `scratch.rs` | lookups | figure 7, step 3; 2.3 |
 //! | `input.rs` | inputs and outputs | figure 7, steps 2 and 4 |
 //! | `macs.rs` | what verifies an entry, and its size | figure 3; section 3; table 1 |
-//! | `commitments.rs` | openings verified by commitments to whole tables | section 6, figure 11 |
+//! | `commitments.rs` | where openings are verified by commitments to whole tables: by the laboratory, `protocol-lab/src/committed/` | section 6, figure 11 |
 //! | `batch.rs` | tables and masks of one evaluation | |
 //! | `registers.rs` | masked values | 2.1 |
 //! | `config.rs` | the protocols and their parameters | |
@@ -23,7 +23,8 @@
 //! * *Lookup*: the strings are independent and uniform, and their sum contains one that the party does not have (theorem 1).
 //! * *Linear*: the tag of another share differs by alpha times the difference, and alpha is uniform to the party (3.1).
 //!   `tinyot/opening.rs` has the argument for the hash of all tags.
-//! * *Minimac*: what was opened is opened once more, from strings to which the parties are committed (lemma 2, `commitments.rs`).
+//! * *Minimac*: what was opened is opened once more, from strings to which the parties are committed (lemma 2,
+//!   `protocol-lab/src/committed/`).
 //!
 //! Nothing is released before everything that was opened has been checked. The opening of outputs is checked once more.
 //!
@@ -33,10 +34,9 @@
 //! * The tag hash binds position and direction.
 //! * All variants but the passive one have linear tags on the masks of inputs and outputs, 64 bits. In section 6 these masks are bits of
 //!   committed strings, too. Their openings would take as many strings more, and a check of them before outputs are known.
-//! * Commitments are over GF(2^16) instead of bits: `minimac/opening.rs`. They come from a dealer only.
+//! * Commitments are over GF(2^16) instead of bits (`protocol-lab/src/minimac/opening.rs`). They come from a dealer only.
 
 mod batch;
-#[cfg(feature = "testkit")]
 mod commitments;
 mod config;
 mod descriptor;
@@ -50,50 +50,34 @@ mod service;
 mod shared;
 mod stocked;
 mod storage;
-#[cfg(not(feature = "testkit"))]
-mod uncommitted;
 mod wire;
-
-#[cfg(not(feature = "testkit"))]
-use uncommitted as commitments;
 
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
 use zeroize::Zeroizing;
 
-#[cfg(feature = "testkit")]
-pub(crate) use batch::Place;
-pub use batch::{Batch, Masks};
-pub(crate) use batch::{Made, Plan};
-#[cfg(feature = "testkit")]
-pub(crate) use commitments::{OfBatch, table_string};
-pub use config::{Preprocessing, Setup, TinyTableConfig};
-#[cfg(feature = "testkit")]
-pub use descriptor::MINIMAC;
-pub use descriptor::{LINEAR_64, LOOKUP_32, LOOKUP_64, WITHOUT_MACS};
-pub use macs::Macs;
-#[cfg(feature = "testkit")]
-pub(crate) use macs::{product, tag_bytes, write_tag};
+pub use batch::{Batch, Made, Masks, Place, Plan};
+pub use commitments::Commitments;
+pub use config::{Preprocessing, Setup, TableDealer, TinyTableConfig};
+pub use descriptor::{LINEAR_64, LOOKUP_32, LOOKUP_64, PREPROCESSING, WITHOUT_MACS};
+pub use macs::{Macs, Record, product, tag_bytes, write_tag};
 pub use preprocessing::PreprocessingMethod;
-pub(crate) use registers::Packing;
-pub use registers::Registers;
-#[cfg(feature = "testkit")]
-pub(crate) use registers::{Maps as MaskMaps, pack, unpack};
+pub use registers::{Maps as MaskMaps, Packing, Registers, pack, unpack};
+pub use scratch::Theirs;
 pub use service::{Served, ServedConfig};
 pub use shared::{Shared, Worth};
 
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, Owner, Session};
+use crate::interface::session::Stream;
+use crate::interface::tally::{Cost, Counts, Phase, Tally};
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Session};
-use crate::session::Stream;
-use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::tinyot::{Key, Openings};
 use crate::unchecked::Checks;
 use crate::{Error, Result};
-use commitments::Commitments;
 use scratch::Scratch;
 
 /// Makes the tables of evaluations.
-pub(crate) trait Maker: Send {
+pub trait Maker: Send {
     /// What one evaluation takes. Nothing is handed out that has not been checked.
     fn make(&mut self, plan: &Plan<'_>, pool: &Pool, counts: &mut Counts, net: &mut dyn Net) -> Result<Made>;
 }
@@ -120,7 +104,7 @@ pub struct TinyTable<R> {
     products: Box<Zeroizing<[u128; 256]>>,
     openings: Openings,
     strings: Strings,
-    commitments: Option<Commitments>,
+    commitments: Option<Box<dyn Commitments>>,
     checks: Checks,
     maker: Box<dyn Maker>,
     stream: [u8; 40],
@@ -139,7 +123,7 @@ impl<R: Worth> TinyTable<R> {
         key: Key,
         stream: &Stream,
         maker: Box<dyn Maker>,
-        commitments: Option<Commitments>,
+        commitments: Option<Box<dyn Commitments>>,
     ) -> Self {
         TinyTable {
             macs,
@@ -179,7 +163,10 @@ impl<R: Worth> Session for TinyTable<R> {
         const LANES: usize = 64;
         let layers = compiled.layers().iter().filter(|layer| !layer.lookups.is_empty()).count();
         let uniform = compiled.lookups().filter(|lookup| lookup.is_uniform()).count();
-        let bytes = |lanes| Plan::new(compiled, lanes, self.macs).bytes();
+        let bytes = |lanes| {
+            let plan = Plan::new(compiled, lanes, self.macs);
+            plan.bytes() + self.commitments.as_ref().map_or(0, |commitments| commitments.bytes(&plan))
+        };
         Cost {
             rounds: layers as f64,
             operations_per_lane: (compiled.lookups().count() - uniform) as f64,
@@ -216,16 +203,6 @@ impl<R: Worth> Session for TinyTable<R> {
         net: &mut dyn Net,
     ) -> Result<()> {
         self.put_in(ports, inputs, registers, net)
-    }
-
-    fn input(
-        &mut self,
-        port: &CompiledPort,
-        input: &Input<'_, Shared>,
-        registers: &mut Registers,
-        net: &mut dyn Net,
-    ) -> Result<()> {
-        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
     }
 
     fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
@@ -287,13 +264,7 @@ impl<R: Worth> Session for TinyTable<R> {
         Ok(cells.map(R::of))
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
+    crate::counted_session!(self => self.phase, self.tally);
 }
 
 #[cfg(test)]

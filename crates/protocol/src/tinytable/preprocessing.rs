@@ -30,10 +30,10 @@ use polyclave_cipher::CompiledPort;
 use super::batch::{Made, Place, Plan};
 use super::{Macs, Maker};
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::session::Stream;
+use crate::interface::tally::Counts;
 use crate::pool::{Pool, Shares};
-use crate::session::Stream;
-use crate::tally::Counts;
 use crate::tinyot::{BitSlices, Bits, Key, Source};
 use entries::Entries;
 use gates::Gates;
@@ -150,7 +150,7 @@ impl Maker for FromBits {
             compiled.outputs().iter().map(|port| registers.take_port(port, plan.lanes, plan.macs)).collect();
         self.products.check(job.counts, job.net)?;
         let Job { records, planes, .. } = job;
-        Ok(Made { inputs, outputs, records, planes, committed: Default::default() })
+        Ok(Made { inputs, outputs, records, planes, number: 0, committed_bytes: 0 })
     }
 }
 

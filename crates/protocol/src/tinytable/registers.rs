@@ -13,7 +13,7 @@ use crate::pool::{Pool, Shares};
 
 /// How a row holds its lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
+pub enum Packing {
     /// A cell a byte.
     Cells,
     /// Bits, in planes.
@@ -22,7 +22,7 @@ pub(crate) enum Packing {
 
 impl Packing {
     /// Planes, if every cell is a bit except those that are the input of gates of two bits.
-    pub(crate) fn of(compiled: &Compiled) -> Packing {
+    pub fn of(compiled: &Compiled) -> Packing {
         let ports = || compiled.inputs().iter().chain(compiled.outputs());
         let is_gate = compiled.tables().iter().all(|t| (t.in_bits(), t.out_bits()) == (2, 1));
         let is_boolean = !compiled.tables().is_empty() && is_gate && ports().all(|port| port.bits == 1);
@@ -30,19 +30,20 @@ impl Packing {
     }
 
     /// Bytes of a plane of this many lanes: whole words.
-    pub(crate) fn plane_bytes(lanes: usize) -> usize {
+    pub fn plane_bytes(lanes: usize) -> usize {
         lanes.div_ceil(64) * 8
     }
 }
 
 /// Values by slot.
 pub struct Registers {
-    pub(crate) packing: Packing,
+    /// How rows hold their lanes.
+    pub packing: Packing,
     lanes: usize,
     stride: usize,
     arena: Shares,
     /// The same for all lanes: a cell each.
-    pub(crate) uniform: Vec<u8>,
+    pub uniform: Vec<u8>,
     /// Shares of the masks of inputs, by name, until they are used.
     pub(super) inputs: Vec<(String, Masks)>,
     /// And of outputs.
@@ -51,11 +52,11 @@ pub struct Registers {
 
 /// Matrices as the kernels take them, prepared once.
 #[derive(Default)]
-pub(crate) struct Maps(HashMap<Matrix, Map>);
+pub struct Maps(HashMap<Matrix, Map>);
 
 impl Maps {
     /// Prepares those of a circuit.
-    pub(crate) fn prepare(&mut self, compiled: &Compiled) {
+    pub fn prepare(&mut self, compiled: &Compiled) {
         let linear = compiled.layers().iter().flat_map(|layer| &layer.linear);
         for (_, matrix) in linear.flat_map(|linear| &linear.terms) {
             self.0.entry(*matrix).or_insert_with(|| Map::new(matrix.columns()));
@@ -65,7 +66,7 @@ impl Maps {
 
 impl Registers {
     /// Without any value.
-    pub(crate) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Registers {
+    pub fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Registers {
         let packing = Packing::of(compiled);
         let stride = match packing {
             Packing::Cells => lanes.next_multiple_of(64),
@@ -76,16 +77,18 @@ impl Registers {
         Registers { packing, lanes, stride, arena, uniform, inputs: Vec::new(), outputs: Vec::new() }
     }
 
-    pub(crate) fn lanes(&self) -> usize {
+    /// Lanes.
+    pub fn lanes(&self) -> usize {
         self.lanes
     }
 
     /// The bytes of a slot that hold a value: a cell for every lane, or both planes.
-    pub(crate) fn row(&self, slot: u32) -> &[u8] {
+    pub fn row(&self, slot: u32) -> &[u8] {
         &self.arena[slot as usize * self.stride..][..self.row_bytes()]
     }
 
-    pub(crate) fn row_mut(&mut self, slot: u32) -> &mut [u8] {
+    /// The same, to write.
+    pub fn row_mut(&mut self, slot: u32) -> &mut [u8] {
         let bytes = self.row_bytes();
         &mut self.arena[slot as usize * self.stride..][..bytes]
     }
@@ -98,7 +101,7 @@ impl Registers {
     }
 
     /// Sets a slot to cells, one for each lane or one for all.
-    pub(crate) fn put(&mut self, slot: Slot, cells: &[u8]) {
+    pub fn put(&mut self, slot: Slot, cells: &[u8]) {
         match (slot, self.packing) {
             (Slot::Uniform(at), _) => self.uniform[at as usize] = cells[0],
             (Slot::Lanes(at), Packing::Cells) => self.row_mut(at).copy_from_slice(cells),
@@ -107,7 +110,7 @@ impl Registers {
     }
 
     /// The cells of a slot; a value that is the same for all lanes as often as there is room.
-    pub(crate) fn copy_to(&self, slot: Slot, cells: &mut [u8]) {
+    pub fn copy_to(&self, slot: Slot, cells: &mut [u8]) {
         match (slot, self.packing) {
             (Slot::Uniform(at), _) => cells.fill(self.uniform[at as usize]),
             (Slot::Lanes(at), Packing::Cells) => cells.copy_from_slice(self.row(at)),
@@ -116,8 +119,7 @@ impl Registers {
     }
 
     /// The cells that lookups start from: of gates both bits.
-    #[cfg(feature = "testkit")]
-    pub(crate) fn copy_indices_to(&self, slot: Slot, cells: &mut [u8]) {
+    pub fn copy_indices_to(&self, slot: Slot, cells: &mut [u8]) {
         self.copy_to(slot, cells);
         if let (Packing::Planes, Slot::Lanes(at)) = (self.packing, slot) {
             let row = self.row(at);
@@ -128,7 +130,7 @@ impl Registers {
     }
 
     /// Linear maps, in order; of masks without the constants, which are added to the masked values.
-    pub(crate) fn linear(&mut self, linear: &[Linear], maps: &Maps, with_constants: bool) {
+    pub fn linear(&mut self, linear: &[Linear], maps: &Maps, with_constants: bool) {
         let mut terms = Vec::new();
         for linear in linear {
             let mut constant = if with_constants { linear.constant } else { 0 };
@@ -175,7 +177,7 @@ impl Registers {
 }
 
 /// Bits, one a byte, into the first plane of a row.
-pub(crate) fn pack(bits: &[u8], plane: &mut [u8]) {
+pub fn pack(bits: &[u8], plane: &mut [u8]) {
     let (eights, rest) = bits.as_chunks::<8>();
     for (to, bits) in plane.iter_mut().zip(eights) {
         // Bit i of the product's top byte is byte i.
@@ -187,7 +189,7 @@ pub(crate) fn pack(bits: &[u8], plane: &mut [u8]) {
 }
 
 /// Bits of a plane, one a byte.
-pub(crate) fn unpack(plane: &[u8], bits: &mut [u8]) {
+pub fn unpack(plane: &[u8], bits: &mut [u8]) {
     let (eights, rest) = bits.as_chunks_mut::<8>();
     for (to, byte) in eights.iter_mut().zip(plane) {
         let spread = (u64::from(*byte) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;

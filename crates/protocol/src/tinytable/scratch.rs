@@ -9,7 +9,7 @@ use super::macs::{Macs, tag_bytes};
 use super::registers::{Packing, Registers};
 use super::wire;
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::tinyot::peer_of;
 
 /// How many records are being fetched from memory while one is read.
@@ -38,12 +38,17 @@ impl Drop for Scratch {
 }
 
 /// What the peer opened.
-pub(super) struct Theirs<'a>(pub(super) &'a [u8], pub(super) Packing);
+pub struct Theirs<'a>(
+    /// The rows.
+    pub &'a [u8],
+    /// How they hold their lanes.
+    pub Packing,
+);
 
 impl Theirs<'_> {
     /// In the row that begins there.
     #[inline(always)]
-    pub(super) fn of(&self, row: usize, lane: usize) -> u8 {
+    pub fn of(&self, row: usize, lane: usize) -> u8 {
         match self.1 {
             Packing::Cells => self.0[row + lane],
             Packing::Planes => self.0[row + lane / 8] >> (lane % 8) & 1,

@@ -7,9 +7,10 @@
 //! alpha when the nodes are set up and whenever these are renewed (`mascot/bit_triples.rs`), so a cheater cannot use one alpha here and
 //! another there.
 //!
-//! **Adversary**: active, static, one of the two; secure with abort, error 2^-64 for each check. Two checks cover what is opened, that of
-//! tags (`tinyot/opening.rs`) and that of MACs (`spdz/check.rs`). A value passes from one side to the other, to a client or to a disk only
-//! after the check of everything that it depends on, and one failure retires the common key of both.
+//! **Adversary**: active, static, one of the two; secure with abort, error 2^-64 for each check. Two checks
+//! cover what is opened, that of tags (`tinyot/opening.rs`) and that of MACs (`authenticated/check.rs`). A
+//! value passes from one side to the other, to a client or to a disk only after the check of everything that
+//! it depends on, and one failure retires the common key of both.
 //!
 //! **Material.** The stock fits every circuit (`stocked.rs`). The nodes make tables from it when a request names its circuit. The tables
 //! are bound to that circuit's digest, its lanes and the session's stream ([`Batch`]), are used once, and are never written to a disk.
@@ -28,17 +29,17 @@ use zeroize::Zeroizing;
 use super::preprocessing::FromBits;
 use super::stocked::{self, FromStock};
 use super::{Batch, Macs, PreprocessingMethod, Registers, Shared, TinyTable};
-use crate::net::Net;
-use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
-use crate::release::Checked;
-use crate::service::{Carried, Element, ServiceConfig, Stored};
-use crate::session::{HandshakeParameters, Stream};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
+use crate::interface::release::Checked;
+use crate::interface::service::{Carried, Element, ServiceConfig, Stored};
+use crate::interface::session::{HandshakeParameters, Stream};
+use crate::interface::stock::{Kind, Stock};
+use crate::interface::tally::{Cost, Phase, Tally};
 use crate::spdz::{
     self, Preprocessing, Rotation, Setup, Spdz, SpdzConfig, carry_stored_elements, groups, ranges,
     stored_values,
 };
-use crate::stock::{Kind, Stock};
-use crate::tally::{Cost, Phase, Tally};
 use crate::tinyot::Source;
 use crate::{Error, GuessGuard, Party, PartySet, Result};
 
@@ -48,12 +49,12 @@ type Sources = [Box<dyn Source>; 2];
 /// Scrambled tables between two nodes, verified by linear tags of 64 bits.
 pub struct ServedConfig {
     elements: SpdzConfig<Gf2_64>,
-    preprocessing: Preprocessing,
+    preprocessing: Preprocessing<Gf2_64>,
 }
 
 impl ServedConfig {
     /// Takes material from this source.
-    pub fn new(preprocessing: Preprocessing) -> Result<Self> {
+    pub fn new(preprocessing: Preprocessing<Gf2_64>) -> Result<Self> {
         let packing = spdz::Packing::of::<Gf2_64>(1)?;
         let elements = SpdzConfig::new(2, spdz::LookupMethod::MaskedTables, preprocessing, packing)?;
         Ok(ServedConfig { elements, preprocessing })
@@ -117,8 +118,7 @@ impl ProtocolConfig for ServedConfig {
                  triples; no fairness"
                     .into()
             }
-            #[cfg(feature = "testkit")]
-            Preprocessing::InsecureDealer => self.elements.promise(),
+            Preprocessing::Dealt(_) => self.elements.promise(),
         }
     }
 
@@ -275,16 +275,6 @@ impl Session for Served {
         net: &mut dyn Net,
     ) -> Result<()> {
         self.tables.inputs(ports, inputs, registers, net)
-    }
-
-    fn input(
-        &mut self,
-        port: &CompiledPort,
-        input: &Input<'_, Shared>,
-        registers: &mut Registers,
-        net: &mut dyn Net,
-    ) -> Result<()> {
-        self.tables.input(port, input, registers, net)
     }
 
     fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {

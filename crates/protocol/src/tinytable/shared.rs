@@ -4,9 +4,9 @@ use polyclave_cipher::Cells;
 
 use super::batch::Masks;
 use super::macs::{Macs, product};
+use crate::interface::protocol::SharedValue;
+use crate::interface::release::{Checked, Released, Unverified};
 use crate::lanes;
-use crate::protocol::SharedValue;
-use crate::release::{Checked, Released, Unverified};
 use crate::tinyot::Key;
 use crate::unchecked::Unchecked;
 

@@ -1,5 +1,5 @@
 //! Authenticated bits and triples that are made in one session and used in another, under the same keys, from a node's stock
-//! ([`crate::stock`]).
+//! ([`crate::interface::stock`]).
 //!
 //! This material fits every circuit. The tables that are made of it fit one circuit, and exist in memory from the request that asks for
 //! them to its end. What goes into the stock has been checked, and what comes out of it is authenticated. So a party whose stock is
@@ -17,9 +17,9 @@ use std::sync::Arc;
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
-use crate::net::Net;
+use crate::interface::net::Net;
+use crate::interface::stock::{Kind, Purpose, Stock};
 use crate::spdz;
-use crate::stock::{Kind, Purpose, Stock};
 use crate::tinyot::{Bits, Source, Triples};
 use crate::{Error, Result};
 

@@ -39,21 +39,7 @@ impl Cheat {
 }
 
 impl Net for Cheat {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, send, recv, fork);
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         self.sent.fetch_add(out.iter().filter(|message| !message.is_empty()).count(), SeqCst);

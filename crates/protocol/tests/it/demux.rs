@@ -2,14 +2,17 @@
 
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField, Word};
 use polyclave_protocol::Result;
+use polyclave_protocol::authenticated::MacKey;
+use polyclave_protocol::authenticated::{Authenticated, UnitVectors};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{ProtocolConfig, Session};
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::spdz::{Authenticated, LookupMethod, Packing, Spdz, UnitVectors};
-use polyclave_protocol::spdz::{MacKey, Preprocessing, SpdzConfig};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Spdz};
+use polyclave_protocol::spdz::{Preprocessing, SpdzConfig};
 use polyclave_protocol::tally::Counts;
-use polyclave_protocol::testkit::insecure_dealer::{InsecureDealer, mac_key};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::dealers::insecure_dealer::{InsecureDealer, mac_key};
 
 const SEED: [u8; 32] = [7; 32];
 
@@ -98,7 +101,7 @@ fn indices_without_bits_and_too_wide_ones_are_misuse() {
     let config = SpdzConfig::<Gf2_64>::new(
         2,
         LookupMethod::MaskedTables,
-        Preprocessing::InsecureDealer,
+        Preprocessing::Dealt(&InsecureDealing),
         Packing::of::<Gf2_64>(64).expect("it has it"),
     )
     .expect("it is valid");

@@ -11,8 +11,9 @@ use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use polyclave_protocol::tally::Counts;
-use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::faults::{Promise, Sweep};
 
 fn shamir() -> ShamirConfig {
     let structure = Structure::new(3, 1).expect("it is valid");
@@ -29,7 +30,7 @@ fn replicated_active() -> ReplicatedActiveConfig {
 
 fn spdz() -> SpdzConfig<Gf2_64> {
     let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
-    SpdzConfig::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing)
+    SpdzConfig::new(2, LookupMethod::MaskedTables, Preprocessing::Dealt(&InsecureDealing), packing)
         .expect("it is valid")
 }
 

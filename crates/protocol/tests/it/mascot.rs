@@ -3,11 +3,11 @@
 use parking_lot::Mutex;
 
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
+use polyclave_protocol::authenticated::{MacKey, Source};
 use polyclave_protocol::mascot::Mascot;
 use polyclave_protocol::mesh::mesh;
 use polyclave_protocol::metered::{Metered, Traffic};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::spdz::{MacKey, Source};
 use polyclave_protocol::{Party, Result};
 
 /// What the first of two parties sends for so many.

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use polyclave_field::{Gf2_40, MacField, Word};
+use polyclave_protocol::authenticated::{Authenticated, MacKey, Source};
 use polyclave_protocol::mascot::Mascot;
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::spdz::{Authenticated, MacKey, Source};
-use polyclave_protocol::testkit::faults::accused;
-use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::{Party, Result};
+use polyclave_protocol_lab::testkit::faults::accused;
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper, Tampering};
 
 type F = Gf2_40;
 type Element = <F as MacField>::Word;

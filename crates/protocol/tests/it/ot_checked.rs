@@ -7,8 +7,8 @@ use polyclave_protocol::mesh::{mesh, mesh_with_timeout, run_members, run_parties
 use polyclave_protocol::metered::{Metered, Traffic};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::ot::{Batch, Checked, Columns, Pairs, Shape, extend_checked};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper, Tampering};
 
 const LABEL: &[u8] = b"a label of a session";
 const CHEATER: Party = Party(1);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::ot::{Correlated, Pairs, Shape};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, Result};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper, Tampering};
 
 const COUNT: usize = 300;
 const CHEATER: Party = Party(1);

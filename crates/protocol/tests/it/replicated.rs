@@ -11,8 +11,8 @@ use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::replicated::Passive;
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::{Party, PartySet, Result};
+use polyclave_protocol_lab::testkit::conformance::{Run, check_circuit};
 
 type ReplicatedConfig = polyclave_protocol::replicated::ReplicatedConfig<Passive>;
 
@@ -59,7 +59,7 @@ fn every_number_of_lanes_is_right() {
 #[test]
 fn circuits_of_bits_run_with_gates_of_every_kind() {
     for lanes in [1, 2, 8, 63, 65, 1025] {
-        check(&super::garbled::gates(), lanes);
+        check(&super::lookups::gates(), lanes);
     }
     for name in ["adder-64", "comparator-64", "sha-256"] {
         check(&boolean::find(name).expect("it is shipped"), 9);
@@ -93,7 +93,7 @@ fn the_tower_inverts_every_byte() {
         let circuit = b.finish();
         let mut bytes = Cells::zero(1, 8, 256);
         bytes.rows_mut().iter_mut().zip(0..=255).for_each(|(cell, x)| *cell = x);
-        let run = polyclave_protocol::testkit::conformance::run(&config(), &circuit, 256, &[bytes]);
+        let run = polyclave_protocol_lab::testkit::conformance::run(&config(), &circuit, 256, &[bytes]);
         assert_eq!(run.expect("honest parties finish").outputs[0].row(0), table.entries());
     }
 }

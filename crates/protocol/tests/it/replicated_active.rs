@@ -6,7 +6,7 @@ use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::replicated::ReplicatedActiveConfig;
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::testkit::conformance::{Run, check_circuit};
+use polyclave_protocol_lab::testkit::conformance::{Run, check_circuit};
 
 fn check(circuit: &Circuit, lanes: usize) -> Run {
     check_circuit(&ReplicatedActiveConfig::default(), circuit, lanes, lanes as u8)
@@ -30,7 +30,7 @@ fn ciphers_are_right_in_both_directions_for_every_number_of_lanes() {
 
 #[test]
 fn circuits_of_bits_are_right() {
-    check(&super::garbled::gates(), 9);
+    check(&super::lookups::gates(), 9);
     check(&boolean::find("sha-256").expect("it is shipped"), 2);
 }
 

@@ -10,9 +10,9 @@ use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::replicated::ReplicatedActiveConfig;
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::testkit::faults::{LATE, Promise, SOON, Sweep, Swept, run_over};
-use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, Promise, SOON, Sweep, Swept, run_over};
+use polyclave_protocol_lab::testkit::tamper::Fault;
 
 use crate::scrambled::{LANES, cells, gates, inputs, small, table_of};
 
@@ -183,25 +183,7 @@ struct InRound<N> {
 }
 
 impl<N: Net> Net for InRound<N> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn members(&self) -> polyclave_protocol::PartySet {
-        self.net.members()
-    }
-
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, send, recv, fork);
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         let is_of_ring = out.iter().filter(|message| !message.is_empty()).count() == 1
@@ -226,9 +208,5 @@ impl<N: Net> Net for InRound<N> {
                 self.net.exchange(out, into)
             }
         }
-    }
-
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }

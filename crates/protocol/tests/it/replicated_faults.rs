@@ -8,9 +8,9 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::replicated::{Passive, ReplicatedConfig};
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::testkit::faults::{LATE, Promise, Sweep};
-use polyclave_protocol::testkit::record::{Direction, Record};
 use polyclave_protocol::{Party, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, Promise, Sweep};
+use polyclave_protocol_lab::testkit::record::{Direction, Record};
 
 /// Blocks in a session of which everything that is received is looked at.
 const LANES: usize = 64;

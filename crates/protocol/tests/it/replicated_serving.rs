@@ -10,9 +10,9 @@ use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::replicated::{Passive, ReplicatedActiveConfig, ReplicatedConfig, Setup, Shared};
 use polyclave_protocol::service::{Element, Elements, ServiceConfig, ServiceSession, Stored};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
-use polyclave_protocol::testkit::faults::{Promise, Sweep};
-use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, PartySet, Result, shamir};
+use polyclave_protocol_lab::testkit::faults::{Promise, Sweep};
+use polyclave_protocol_lab::testkit::tamper::Fault;
 
 use crate::clear::in_the_clear;
 use crate::clients::{client_hears, client_learns, combined, combined_elements, mask_check, noise};

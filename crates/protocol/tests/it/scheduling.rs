@@ -85,18 +85,8 @@ fn a_retry_of_masking_holds_up_no_lane_on_another_stream() {
 struct Slow(Box<dyn Net>, Duration);
 
 impl Net for Slow {
-    fn me(&self) -> Party {
-        self.0.me()
-    }
-    fn parties(&self) -> usize {
-        self.0.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.0.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.0.recv(from, into)
-    }
+    polyclave_protocol::forward_net!(self => self.0; me, parties, send, recv, fork);
+
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         std::thread::sleep(self.1);
         self.0.exchange(out, into)
@@ -110,9 +100,6 @@ impl Net for Slow {
     ) -> Result<Gathered> {
         std::thread::sleep(self.1);
         self.0.gather(out, into, patience, enough)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.0.fork()
     }
 }
 

@@ -7,7 +7,7 @@ use polyclave_protocol::Error;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
-use polyclave_protocol::testkit::conformance::{Run, check_circuit};
+use polyclave_protocol_lab::testkit::conformance::{Run, check_circuit};
 
 fn config(structure: (usize, usize), inversion: Inversion) -> ShamirConfig {
     let structure = Structure::new(structure.0, structure.1).expect("it is valid");

@@ -6,7 +6,7 @@ use polyclave_cipher::{Builder, Circuit, Direction, boolean, catalog};
 use polyclave_protocol::Error;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::shamir::{Inversion, Preprocessing, ShamirActiveConfig, Structure, Tables};
-use polyclave_protocol::testkit::conformance::{Run, check_circuit};
+use polyclave_protocol_lab::testkit::conformance::{Run, check_circuit};
 
 fn config((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveConfig {
     let structure = Structure::new(n, t).expect("it is valid");

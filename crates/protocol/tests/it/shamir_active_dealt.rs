@@ -9,9 +9,9 @@ use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, Preprocessing, ShamirActiveConfig, Structure, Tables};
-use polyclave_protocol::testkit::conformance::{Run, check_circuit};
-use polyclave_protocol::testkit::faults::{LATE, SOON};
 use polyclave_protocol::{Error, Party, PartySet, mesh};
+use polyclave_protocol_lab::testkit::conformance::{Run, check_circuit};
+use polyclave_protocol_lab::testkit::faults::{LATE, SOON};
 
 fn config((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveConfig {
     let structure = Structure::new(n, t).expect("it is valid");

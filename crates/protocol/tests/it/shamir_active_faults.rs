@@ -10,9 +10,9 @@ use crate::shamir_cheats::{
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::shamir::Inversion;
-use polyclave_protocol::testkit::faults::{LATE, QUICK_FAULTS, SOON, run_over};
-use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_protocol_lab::testkit::faults::{LATE, QUICK_FAULTS, SOON, run_over};
+use polyclave_protocol_lab::testkit::tamper::Fault;
 
 #[test]
 fn one_cheater_never_makes_an_answer_wrong_nor_stops_it_online_masked_powers() {

@@ -10,9 +10,9 @@ use polyclave_protocol::protocol::{Faults, Input, Owner, ProtocolConfig, Session
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Active, Inversion, Shamir, ShamirActiveConfig, Structure, Tables};
-use polyclave_protocol::testkit::faults::{LATE, QUICK_FAULTS, SOON, run_over};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, QUICK_FAULTS, SOON, run_over};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper, Tampering};
 
 pub const CHEATER: Party = Party(3);
 pub const LANES: usize = 2;
@@ -156,21 +156,8 @@ pub struct Habitual {
 }
 
 impl Net for Habitual {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        self.net.exchange(out, into)
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, send, recv, exchange, fork);
+
     fn gather(
         &mut self,
         out: &[&[u8]],
@@ -203,9 +190,6 @@ impl Net for Habitual {
         }
         let out: Vec<&[u8]> = out.iter().map(Vec::as_slice).collect();
         self.net.gather(&out, into, patience, enough)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }
 

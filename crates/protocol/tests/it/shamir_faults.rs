@@ -11,9 +11,9 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
-use polyclave_protocol::testkit::faults::{LATE, Promise, SOON, Sweep, run_over};
-use polyclave_protocol::testkit::record::{Direction, Record};
-use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, Promise, SOON, Sweep, run_over};
+use polyclave_protocol_lab::testkit::record::{Direction, Record};
 
 fn config(parties: usize, threshold: usize, inversion: Inversion) -> ShamirConfig {
     let structure = Structure::new(parties, threshold).expect("it is valid");
@@ -89,22 +89,8 @@ fn masking_does_not_retry_for_ever() {
 struct Rushing<N>(N);
 
 impl<N: Net> Net for Rushing<N> {
-    fn me(&self) -> Party {
-        self.0.me()
-    }
-    fn parties(&self) -> usize {
-        self.0.parties()
-    }
+    polyclave_protocol::forward_net!(self => self.0; me, parties, members, send, recv, fork);
 
-    fn members(&self) -> PartySet {
-        self.0.members()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.0.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.0.recv(from, into)
-    }
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         let same = out.first() == out.get(1) && !is_of_hello(out[0].len()) && !out[0].is_empty();
         if self.me() != Party(2) || !same {
@@ -116,9 +102,6 @@ impl<N: Net> Net for Rushing<N> {
         let zero: Vec<u8> = into[0].iter().zip(into[1].iter()).map(|(a, b)| a ^ b).collect();
         self.0.send(Party(0), &zero)?;
         self.0.send(Party(1), &zero)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.0.fork()
     }
 }
 

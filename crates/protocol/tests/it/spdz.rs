@@ -5,11 +5,12 @@ use std::sync::Arc;
 use polyclave_cipher::{Builder, Cells, Circuit, Direction, catalog};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
-use polyclave_protocol::testkit::conformance::{self, Run, check_circuit};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::conformance::{self, Run, check_circuit};
 
 fn config<F: MacField>(parties: usize, way: LookupMethod, k: usize) -> SpdzConfig<F> {
     let packing = Packing::of::<F>(k).expect("the field has this packing");
-    SpdzConfig::new(parties, way, Preprocessing::InsecureDealer, packing).expect("it is valid")
+    SpdzConfig::new(parties, way, Preprocessing::Dealt(&InsecureDealing), packing).expect("it is valid")
 }
 
 /// With material from oblivious transfer.

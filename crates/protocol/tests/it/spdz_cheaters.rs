@@ -15,8 +15,9 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
-use polyclave_protocol::testkit::faults::{LATE, run_over};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::faults::{LATE, run_over};
 
 /// Exchanges of party 1 in a session of one lookup by a masked table.
 const INPUT: usize = 3;
@@ -289,7 +290,7 @@ fn look_up<P: Session>(
 fn parties_with_other_settings_end_at_the_hello_with_its_name() {
     fn terms<F: MacField>(parties: usize, way: LookupMethod, k: usize) -> HandshakeParameters {
         let packing = Packing::of::<F>(k).expect("the field has this packing");
-        let config = SpdzConfig::<F>::new(parties, way, Preprocessing::InsecureDealer, packing);
+        let config = SpdzConfig::<F>::new(parties, way, Preprocessing::Dealt(&InsecureDealing), packing);
         config.expect("it is valid").handshake(HandshakeParameters::new(parties)).with("circuit", b"a cipher")
     }
     let ours = terms::<Gf2_64>(2, LookupMethod::MaskedTables, 64);
@@ -305,8 +306,12 @@ fn parties_with_other_settings_end_at_the_hello_with_its_name() {
         others.push((terms::<Gf2_64>(2, way, 64), "protocol"));
     }
     let packing = Packing::of::<Gf2_64>(64).expect("the field has this packing");
-    let same =
-        SpdzConfig::<Gf2_64>::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing);
+    let same = SpdzConfig::<Gf2_64>::new(
+        2,
+        LookupMethod::MaskedTables,
+        Preprocessing::Dealt(&InsecureDealing),
+        packing,
+    );
     let cipher =
         same.expect("it is valid").handshake(HandshakeParameters::new(2)).with("circuit", b"another cipher");
     others.push((cipher, "circuit"));

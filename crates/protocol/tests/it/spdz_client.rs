@@ -13,14 +13,15 @@ use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Spdz, SpdzConfig};
 use polyclave_protocol::tally::Counts;
 use polyclave_protocol::{Error, PartySet, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
 
-fn config(parties: usize, preprocessing: Preprocessing) -> SpdzConfig<Gf2_64> {
+fn config(parties: usize, preprocessing: Preprocessing<Gf2_64>) -> SpdzConfig<Gf2_64> {
     let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
     SpdzConfig::new(parties, LookupMethod::MaskedTables, preprocessing, packing).expect("it is valid")
 }
 
 fn dealt(parties: usize) -> SpdzConfig<Gf2_64> {
-    config(parties, Preprocessing::InsecureDealer)
+    config(parties, Preprocessing::Dealt(&InsecureDealing))
 }
 
 /// All nodes in a session.

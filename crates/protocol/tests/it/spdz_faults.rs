@@ -14,8 +14,8 @@ use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Owner;
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
-use polyclave_protocol::testkit::faults::{LATE, Promise, Sweep, Swept, run_over};
-use polyclave_protocol::testkit::tamper::Fault;
+use polyclave_protocol_lab::testkit::faults::{LATE, Promise, Sweep, Swept, run_over};
+use polyclave_protocol_lab::testkit::tamper::Fault;
 
 /// Every message of every party with every fault.
 fn sweep<F: MacField>(

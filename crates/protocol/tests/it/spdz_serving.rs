@@ -12,13 +12,14 @@ use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
 use polyclave_protocol::service::{Element, Elements, ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, Shared, Spdz, SpdzConfig};
-use polyclave_protocol::testkit::faults::{Promise, Sweep};
-use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::faults::{Promise, Sweep};
+use polyclave_protocol_lab::testkit::tamper::Fault;
 
 fn config(parties: usize) -> SpdzConfig<Gf2_64> {
     let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
-    SpdzConfig::new(parties, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing)
+    SpdzConfig::new(parties, LookupMethod::MaskedTables, Preprocessing::Dealt(&InsecureDealing), packing)
         .expect("it is valid")
 }
 

@@ -13,11 +13,12 @@ use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
-use polyclave_protocol::testkit::conformance::{self, Run, check_circuit};
-use polyclave_protocol::testkit::faults::{LATE, run_over};
-use polyclave_protocol::testkit::record::{Direction as Way, Record};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::conformance::{self, Run, check_circuit};
+use polyclave_protocol_lab::testkit::faults::{LATE, run_over};
+use polyclave_protocol_lab::testkit::record::{Direction as Way, Record};
 
 use crate::cheat::{Act, Cheat};
 use crate::lookups::{config, inverse_table_of, table_of};
@@ -159,24 +160,7 @@ fn sent(net: &mut dyn Net, circuit: &Circuit, lanes: usize) -> u64 {
 struct Forwarded<'a>(&'a mut dyn Net);
 
 impl Net for Forwarded<'_> {
-    fn me(&self) -> Party {
-        self.0.me()
-    }
-    fn parties(&self) -> usize {
-        self.0.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.0.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.0.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        self.0.exchange(out, into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.0.fork()
-    }
+    polyclave_protocol::forward_net!(self => self.0; me, parties, send, recv, exchange, fork);
 }
 
 const LANES: usize = 4096;
@@ -300,18 +284,8 @@ struct SpareBit {
 }
 
 impl Net for SpareBit {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, send, recv, fork);
+
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         self.exchanges += 1;
         if self.me() != Party(0) || self.exchanges - 1 != self.at.0 {
@@ -321,9 +295,6 @@ impl Net for SpareBit {
         assert_eq!(message.len(), self.at.1);
         message[self.at.1 - 1] ^= 0x80;
         self.net.exchange(&[&[], &message], into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }
 
@@ -354,13 +325,19 @@ fn a_batch_hands_out_no_record_twice() {
 fn it_runs_among_2_to_16_parties_with_macs_of_64_bits() {
     let of = |parties| {
         let packing = Packing::of::<Gf2_64>(1).expect("the field has this packing");
-        SpdzConfig::<Gf2_64>::new(parties, LookupMethod::Tower, Preprocessing::InsecureDealer, packing)
+        SpdzConfig::<Gf2_64>::new(
+            parties,
+            LookupMethod::Tower,
+            Preprocessing::Dealt(&InsecureDealing),
+            packing,
+        )
     };
     assert!([2, 3, 16].into_iter().all(|parties| of(parties).is_ok()));
     assert!([1, 17].into_iter().all(|parties| matches!(of(parties), Err(Error::Misuse(_)))));
     let packing = Packing::of::<Gf2_40>(1).expect("the field has this packing");
     assert!(
-        SpdzConfig::<Gf2_40>::new(2, LookupMethod::Tower, Preprocessing::InsecureDealer, packing).is_err()
+        SpdzConfig::<Gf2_40>::new(2, LookupMethod::Tower, Preprocessing::Dealt(&InsecureDealing), packing)
+            .is_err()
     );
 }
 

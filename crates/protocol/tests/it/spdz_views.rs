@@ -14,9 +14,9 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, ProtocolConfig};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::LookupMethod;
-use polyclave_protocol::testkit::faults::{LATE, run_over};
-use polyclave_protocol::testkit::record::{Direction, Message, Record, Transcript};
 use polyclave_protocol::{Party, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, run_over};
+use polyclave_protocol_lab::testkit::record::{Direction, Message, Record, Transcript};
 
 const SESSIONS: usize = 8;
 const LANES: usize = 512;

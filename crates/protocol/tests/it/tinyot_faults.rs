@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use polyclave_field::{Gf2_64, Gf256, MacField};
+use polyclave_protocol::authenticated::{Element, Inverses};
 use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::spdz::{Element, Inverses};
-use polyclave_protocol::testkit::faults::{LATE, SOON, run_over};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::tinyot::{Bits, Kappa, Key, Source, TinyOt};
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, SOON, run_over};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper, Tampering};
 
 const TRIPLES: usize = 500;
 const BITS: usize = 9;
@@ -257,21 +257,7 @@ struct Leaver {
 }
 
 impl Net for Leaver {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, send, recv, fork);
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         if self.left == 0 {
@@ -280,10 +266,6 @@ impl Net for Leaver {
         }
         self.left -= 1;
         self.net.exchange(out, into)
-    }
-
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
     }
 }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, Table, boolean, catalog};
 use polyclave_protocol::release::{Checked, Unverified};
-use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{Macs, Preprocessing, PreprocessingMethod, TinyTableConfig};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::conformance::{Run, check_circuit};
 
 const ACTIVE: [Macs; 4] = [Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac];
 /// Whose tables the parties can make.
@@ -14,7 +15,7 @@ const MADE: [Macs; 4] = [Macs::None, Macs::Lookup32, Macs::Lookup64, Macs::Linea
 const DIRECTIONS: [Direction; 2] = [Direction::Encrypt, Direction::Decrypt];
 
 fn run(macs: Macs, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
-    run_with(Preprocessing::InsecureDealer, macs, circuit, lanes, seed)
+    run_with(Preprocessing::Dealt(&InsecureDealing), macs, circuit, lanes, seed)
 }
 
 fn run_with(from: Preprocessing, macs: Macs, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
@@ -161,7 +162,7 @@ fn sizes_of_table_1_are_exact_for_gates() {
 
 #[test]
 fn verification_says_what_outputs_are_worth() {
-    let dealer = Preprocessing::InsecureDealer;
+    let dealer = Preprocessing::Dealt(&InsecureDealing);
     assert!(TinyTableConfig::<Checked<Cells>>::new(Macs::None, dealer).is_err());
     assert!(ACTIVE.into_iter().all(|macs| TinyTableConfig::<Unverified<Cells>>::new(macs, dealer).is_err()));
 }

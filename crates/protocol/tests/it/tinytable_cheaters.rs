@@ -12,13 +12,14 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
-use polyclave_protocol::testkit::faults::{LATE, run_over};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{
     Macs, Preprocessing, PreprocessingMethod, Setup, TinyTable, TinyTableConfig,
 };
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::faults::{LATE, run_over};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
 
 /// Exchanges of a session of two evaluations of one layer each (`scrambled::session`).
 const FIRST_LOOKUP: usize = 4;
@@ -29,7 +30,7 @@ const CHECK: usize = 7;
 const OUTPUT: usize = 8;
 const CHECK_OF_OUTPUT: usize = 9;
 
-const DEALER: Preprocessing = Preprocessing::InsecureDealer;
+const DEALER: Preprocessing = Preprocessing::Dealt(&InsecureDealing);
 const FAILED: Error = Error::CheckFailed { what: "the tags of what was opened" };
 const RETIRED: Error = Error::CheckFailed { what: EARLIER_CHECK };
 const CHEATER: Party = Party(0);
@@ -57,21 +58,7 @@ struct Repeat<N> {
 }
 
 impl<N: Net> Net for Repeat<N> {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
-    }
+    polyclave_protocol::forward_net!(self => self.net; me, parties, send, recv, fork);
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         let at = self.exchanges;

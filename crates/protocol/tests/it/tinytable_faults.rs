@@ -10,10 +10,11 @@ use polyclave_protocol::Party;
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::release::Unverified;
-use polyclave_protocol::testkit::faults::{LATE, Promise, QUICK_FAULTS, Sweep, Swept, run_over};
-use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{Macs, Preprocessing, PreprocessingMethod, TinyTableConfig, Worth};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::faults::{LATE, Promise, QUICK_FAULTS, Sweep, Swept, run_over};
+use polyclave_protocol_lab::testkit::tamper::Fault;
 
 /// Every message of every party, with every fault.
 fn sweep<R: Worth>(config: impl Fn() -> TinyTableConfig<R>, circuit: &Circuit) -> Vec<Swept> {
@@ -43,7 +44,7 @@ fn sweep<R: Worth>(config: impl Fn() -> TinyTableConfig<R>, circuit: &Circuit) -
     })
 }
 
-const DEALER: Preprocessing = Preprocessing::InsecureDealer;
+const DEALER: Preprocessing = Preprocessing::Dealt(&InsecureDealing);
 
 /// Two of the hello, and set-up; twice the inputs and the layers; two outputs, each behind a check and before one. With linear verification
 /// alone there is nothing to check between the first output's second check and the second output.

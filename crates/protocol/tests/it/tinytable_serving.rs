@@ -17,16 +17,17 @@ use polyclave_protocol::service::{Element, Elements, ServiceConfig, ServiceSessi
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::spdz::{Preprocessing, Setup};
 use polyclave_protocol::stock::{Kind, Stock};
-use polyclave_protocol::testkit::faults::{Promise, Sweep};
-use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::tinytable::{Served, ServedConfig, Shared};
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::dealers::InsecureDealing;
+use polyclave_protocol_lab::testkit::faults::{Promise, Sweep};
+use polyclave_protocol_lab::testkit::tamper::Fault;
 use zeroize::Zeroizing;
 
 type NodeSetup = Setup<polyclave_field::Gf2_64>;
 
 fn dealt() -> ServedConfig {
-    ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid")
+    ServedConfig::new(Preprocessing::Dealt(&InsecureDealing)).expect("it is valid")
 }
 
 fn real() -> ServedConfig {

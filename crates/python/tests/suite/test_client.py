@@ -4,17 +4,19 @@ import asyncio
 import concurrent.futures
 import dataclasses
 import datetime
+import gc
 import io
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 
 import polyclave
 import polyclave.aio
-from conftest import program, running
+from conftest import PATIENCE, program, running
 
 
 def test_a_client_knows_itself_and_its_nodes(client):
@@ -209,37 +211,58 @@ class Endless(io.RawIOBase):
 
 @pytest.mark.parametrize("ends", ["cancelled", "out of time"])
 def test_a_call_of_asyncio_that_is_cancelled_or_out_of_time_ends_in_its_thread(cluster, keys, ends):
+    async def give_up(client, reader):
+        call = client.seal_stream("endless-" + ends.split()[0], reader, io.BytesIO())
+        if ends == "cancelled":
+            task = asyncio.ensure_future(call)
+            while not reader.begun.is_set():
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        else:
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(call, 0.5)
+
     async def work():
+        # Whatever is left under way ends with the client. So all of this happens before.
         async with polyclave.aio.Client(cluster) as client:
-            key = "endless-" + ends.split()[0]
-            await client.generate(key, budget=1 << 32)
+            await client.generate("endless-" + ends.split()[0], budget=1 << 32)
             reader = Endless()
-            call = client.seal_stream(key, reader, io.BytesIO())
-            if ends == "cancelled":
-                task = asyncio.ensure_future(call)
-                while not reader.begun.is_set():
-                    await asyncio.sleep(0.01)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-            else:
-                with pytest.raises(asyncio.TimeoutError):
-                    await asyncio.wait_for(call, 0.5)
+            await give_up(client, reader)
+            # The call in the thread holds it.
+            read = weakref.ref(reader)
+            del reader
+            until = time.monotonic() + PATIENCE
+            while read() is not None:
+                assert time.monotonic() < until, "the call goes on"
+                gc.collect()
+                await asyncio.sleep(0.05)
             # Others of the same client go on.
             assert await client.open(keys("gcm"), await client.seal(keys("gcm"), b"a secret")) == b"a secret"
 
-    # It waits for the threads of its pool: for ever, if the call went on.
     asyncio.run(work())
 
 
-def test_closing_a_client_ends_its_calls_under_way(cluster):
-    client = polyclave.Client(cluster)
-    client.generate("closing", budget=1 << 32)
-    reader, outcome = Endless(), []
+class Slow(Endless):
+    """Says little, and slowly."""
+
+    def read(self, size=-1):
+        self.begun.set()
+        time.sleep(0.01)
+        return bytes(1)
+
+
+# What an envelope gets is read to its end before the nodes are asked.
+@pytest.mark.parametrize("mode, reader", [("gcm", Endless()), ("envelope", Slow())], ids=["gcm", "envelope"])
+def test_closing_a_client_ends_its_calls_under_way(verifying, mode, reader):
+    client = polyclave.Client(verifying)
+    key, outcome = f"closing-{mode}", []
+    client.generate(key, modes=[mode], budget=1 << 32)
 
     def seal():
         try:
-            client.seal_stream("closing", reader, io.BytesIO())
+            client.seal_stream(key, reader, io.BytesIO())
         except polyclave.Error as error:
             outcome.append(error)
 

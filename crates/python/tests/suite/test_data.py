@@ -2,8 +2,11 @@
 
 import errno
 import io
+import os
+import resource
 import signal
 import stat
+import threading
 
 import pytest
 
@@ -11,6 +14,8 @@ import polyclave
 
 #: More than two chunks of a sealed file.
 LONG = bytes(range(256)) * 2100
+#: What the nodes compute at once. Less than this is left of a budget that was used up.
+CHUNK = bytes(1 << 18)
 
 
 @pytest.mark.parametrize("data", [b"", b"a secret", LONG], ids=["empty", "short", "long"])
@@ -98,7 +103,34 @@ def test_errors_of_files_have_their_number_and_the_files_name(client, keys, tmp_
         with pytest.raises(kind) as raised:
             client.seal_file(keys("gcm"), source, target)
         assert (raised.value.errno, raised.value.filename) == (number, str(name))
-        assert raised.value.strerror
+        told = raised.value.strerror
+        assert told.startswith("it is there already") if number == errno.EEXIST else told == os.strerror(number)
+
+
+@pytest.mark.parametrize("data", [b"a secret", LONG], ids=["short", "long"])
+def test_an_error_while_a_file_is_written_has_its_number_and_the_files_name(client, keys, tmp_path, data):
+    plain, sealed = tmp_path / "plain", tmp_path / "sealed"
+    plain.write_bytes(data)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+    try:
+        with pytest.raises(OSError) as raised:
+            client.seal_file(keys("gcm"), plain, sealed)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (raised.value.errno, raised.value.filename) == (errno.EFBIG, str(sealed))
+    assert not sealed.exists()
+
+
+def test_an_error_of_a_file_that_cannot_be_read_twice_has_its_number_and_the_files_name(client, keys, tmp_path):
+    encrypted, pipe = client.encrypt(keys("gcm"), b"a secret"), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=pipe.write_bytes, args=(encrypted,))
+    writing.start()
+    with pytest.raises(OSError) as raised:
+        client.decrypt_file(keys("gcm"), pipe, tmp_path / "opened")
+    writing.join()
+    assert (raised.value.errno, raised.value.filename) == (errno.ESPIPE, str(pipe))
 
 
 def test_the_progress_of_all_kinds_of_data_is_told(client, keys, tmp_path):
@@ -139,10 +171,14 @@ def test_what_the_progress_raises_ends_the_request(client, keys, tmp_path):
         with pytest.raises(LookupError, match="seen enough"):
             client.seal_file(keys("gcm"), plain, sealed, progress=give_up)
         assert not sealed.exists()
+    client.generate("given-up", budget=1 << 20)
+    with pytest.raises(LookupError, match="seen enough"):
+        client.seal_file("given-up", "/dev/zero", sealed, progress=give_up)
+    assert client.seal("given-up", CHUNK), "it did not go on until the budget was spent"
 
 
 def test_a_signal_ends_a_long_request(client, tmp_path):
-    """The file has no end. Unless the request ends, it uses up the key's budget, which is another error."""
+    """The file has no end. Unless the request ends, it uses up the key's budget."""
 
     def ring(_number, _frame):
         raise KeyboardInterrupt
@@ -157,7 +193,7 @@ def test_a_signal_ends_a_long_request(client, tmp_path):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert not (tmp_path / "sealed").exists()
-    assert client.status()
+    assert client.seal("interrupted", CHUNK), "it did not go on until the budget was spent"
 
 
 def test_a_stream_comes_back(client, keys):

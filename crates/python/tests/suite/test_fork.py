@@ -1,5 +1,7 @@
 """A client in children of `fork`. Relays before the nodes see who sends on which connection."""
 
+import concurrent.futures
+import contextlib
 import io
 import multiprocessing
 import os
@@ -105,6 +107,33 @@ def test_a_child_dials_anew_and_its_parent_goes_on(relayed, keys):
         assert client.open(keys("gcm"), sealed) == b"a secret"
         assert [len(known) for known in sent(relays)] == [len(known) for known in after], "the parent keeps its own"
         assert not is_untouched(relays, before)
+
+
+def sockets():
+    """How many sockets this process has open."""
+    targets = []
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            targets.append(os.readlink(f"/proc/self/fd/{number}"))
+    return sum(target.startswith("socket:") for target in targets)
+
+
+def test_a_child_closes_its_copies_of_connections_that_its_parent_keeps(relayed, keys):
+    """Otherwise a node would not see that the parent has closed one."""
+    directory, relays = relayed
+    with polyclave.Client(directory) as client:
+        # The parent keeps two connections with each node, or more.
+        while not all(len(relay.sent) > 1 for relay in relays):
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                list(pool.map(lambda _: client.seal(keys("gcm"), b"a secret"), range(8)))
+
+        def closes():
+            before = sockets()
+            client.seal(keys("gcm"), b"a secret")
+            # It has made one with each node.
+            return sockets() < before
+
+        assert in_child(closes) == 0
 
 
 def of_worker(client, key, sealed, results):

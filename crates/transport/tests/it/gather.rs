@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::{HASTY, PATIENT, exchange, message, run, session};
 use polyclave_protocol::net::{Gathered, Net, Patience};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
 use polyclave_transport::{Farewells, Limits, Shape, Shaped, TlsNet};
 
 const IMPATIENT: Limits = Limits { idle: HASTY, ..PATIENT };

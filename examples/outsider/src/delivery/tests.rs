@@ -3,7 +3,7 @@ use std::time::Duration;
 use aes_gcm::aead::{Aead, KeyInit};
 use aes_gcm::{Aes128Gcm, Nonce};
 use polyclave_protocol::mesh::mesh_with_timeout;
-use polyclave_protocol::testkit::tamper::{Fault, Tamper};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
 use rsa::pkcs8::DecodePrivateKey;
 use rsa::{Pkcs1v15Encrypt, PrivateKey};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::shamir::Structure;
-use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
 use rsa::pkcs8::DecodePrivateKey;
 use rsa::{Pkcs1v15Encrypt, PrivateKey};
 

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use polyclave_api::MOST_BLOCKS;
 use polyclave_api::{Mode, NewKey};
 use polyclave_client::{Client, Padding};
 use polyclave_config::{
     Card, ClientDir, Cluster, Consent, Duties, NodeDir, NodeSettings, Place, StockSettings,
 };
-use polyclave_node::MOST_BLOCKS;
 use polyclave_node::local::{Local, Shared, create_shared};
 use serde::Serialize;
 

@@ -1,9 +1,10 @@
 //! `node policy check`: whether the rules allow something, and by which of them.
 
+use polyclave_api::Permission;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use polyclave_config::{Asked, Judgement, Moment};
+use polyclave_config::{Judgement, Moment};
 
 use super::Source;
 use crate::names::{parse_mode, parse_right};
@@ -53,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let policy = arguments.source.load()?;
     let mode = arguments.mode.as_deref().map(parse_mode).transpose()?;
     let owner = arguments.owner.clone();
-    let asked = Asked { mode, owner, ..Asked::of(parse_right(&arguments.right)?, &arguments.key) };
+    let asked = Permission { mode, owner, ..Permission::of(parse_right(&arguments.right)?, &arguments.key) };
     let at = arguments.at.unwrap_or_else(Moment::now);
     let name = &arguments.client;
     let Some(client) = policy.client_named(name) else {

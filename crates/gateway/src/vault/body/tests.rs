@@ -34,11 +34,14 @@ impl hyper::body::Body for Pieces {
 }
 
 fn reading(unit: &str, pieces: usize) -> Reading {
+    reading_of_one(unit, pieces, &Memory::new(240 << 20), &Arc::new(Semaphore::new(TURNS)))
+}
+
+fn reading_of_one(unit: &str, pieces: usize, memory: &Arc<Memory>, turns: &Arc<Semaphore>) -> Reading {
     let piece = Bytes::from(unit.repeat((16 << 10) / unit.len()));
-    let (memory, turns) = (Memory::new(240 << 20), Arc::new(Semaphore::new(TURNS)));
     let held = memory.for_one(&"a".into());
     let body = Body::new(Pieces { piece, left: pieces });
-    Reading::begin(body, 32 << 20, held, turns).expect("it is not too long")
+    Reading::begin(body, 32 << 20, held, turns.clone()).expect("it is not too long")
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -81,5 +84,27 @@ fn short_bodies_are_told_from_long_ones_before_these_are_read() {
         let mut reading = reading(" ", pieces);
         assert_eq!(block_on(reading.is_short()), Ok(is_short));
         assert_eq!(reading.read.0.len(), read * (16 << 10), "{pieces} pieces");
+    }
+}
+
+/// Without turns, one of those that wait would wait for memory, and the gateway would refuse the other one.
+#[tokio::test]
+async fn long_bodies_of_one_token_that_do_not_fit_together_wait_and_none_is_refused() {
+    // One token may hold 40 MiB, which is two of these bodies.
+    let (memory, turns) = (Memory::new(60 << 20), Arc::new(Semaphore::new(TURNS)));
+    let begin = || reading_of_one(" ", 256, &memory, &turns).rest();
+    let mut held = vec![begin().await.expect("the first"), begin().await.expect("the second")];
+    let taken = memory.taken();
+    assert_eq!(taken, 40 << 20);
+    let waiting = [tokio::spawn(begin()), tokio::spawn(begin())];
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(waiting.iter().all(|read| !read.is_finished()), "each waits for its turn");
+    assert_eq!(memory.taken(), taken, "and takes nothing meanwhile");
+    for read in waiting {
+        held.pop();
+        let (body, _held) = read.await.expect("it ends").expect("it is read after all");
+        assert_eq!(body.len(), 4 << 20);
     }
 }

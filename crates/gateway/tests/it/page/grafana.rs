@@ -14,7 +14,7 @@ use crate::common::{Ask, World};
 
 /// Figures of events that do not happen in this test, and the code that exports each.
 const OF_EVENTS: [(&str, &str); 2] = [
-    ("polyclave_faults_total", include_str!("../../../../node/src/operator/faults.rs")),
+    ("polyclave_faults_total", include_str!("../../../../node/src/audit/faults.rs")),
     ("polyclave_quarantined", include_str!("../../../../node/src/material/quarantine.rs")),
 ];
 

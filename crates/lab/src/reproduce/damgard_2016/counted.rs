@@ -13,6 +13,7 @@ use polyclave_protocol::tally::Tally;
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{Macs, Preprocessing, PreprocessingMethod, TinyTableConfig, Worth};
 use polyclave_protocol::{Error, Party, Result as Outcome};
+use polyclave_protocol_lab::dealers::InsecureDealing;
 
 use super::{Row, Version};
 use crate::reproduce::measure::{evaluations_under, in_series, random_inputs};
@@ -40,7 +41,7 @@ pub fn evaluation(row: Row, version: Version) -> Result<Taken> {
 }
 
 fn evaluate_as<R: Worth>(macs: Macs, version: Version) -> Result<Taken> {
-    let config = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer)?;
+    let config = TinyTableConfig::<R>::new(macs, Preprocessing::Dealt(&InsecureDealing))?;
     let (circuit, lanes) = (version.circuit()?, version.lanes());
     let inputs = random_inputs(&circuit, lanes)?;
     let party = |net: &mut dyn Net| -> Outcome<(Tally, usize, Cells)> {

@@ -5,15 +5,14 @@ use parking_lot::Mutex;
 use anyhow::{Context, Result};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::any::AnyProtocolConfig;
+use polyclave_protocol::authenticated::{Authenticated, MacKey, OwnedBits, Source, Triples};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig, Session};
 use polyclave_protocol::session::{HandshakeParameters, Stream, hello};
-use polyclave_protocol::spdz::{
-    Authenticated, LookupMethod, MacKey, OwnedBits, Packing, Source, Spdz, Triples,
-};
-use polyclave_protocol::testkit::insecure_dealer::{InsecureDealer, mac_key};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Spdz};
 use polyclave_protocol::{Error, Party, PartySet, Result as Outcome, coins};
+use polyclave_protocol_lab::dealers::insecure_dealer::{InsecureDealer, mac_key};
 
 use super::Row;
 use crate::reproduce::measure::{Taken, evaluations_under};

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use polyclave_cipher::{boolean, catalog};
 use polyclave_protocol::any::AnyProtocolConfig;
-use polyclave_protocol::lut::{LutConfig, Method};
+use polyclave_protocol_lab::lut::{LutConfig, Method};
 
 use super::timed::{LATENCY_SAMPLES, REPEATS, THREADS};
 use crate::bench::Setting;

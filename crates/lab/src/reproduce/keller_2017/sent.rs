@@ -5,15 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, Result};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
+use polyclave_protocol::authenticated::{Authenticated, MacKey, OwnedBits, Source, Triples};
 use polyclave_protocol::mascot::Mascot;
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::metered::{Meter, Metered};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::spdz::{
-    Authenticated, LookupMethod, MacKey, OwnedBits, Packing, Source, Spdz, Triples,
-};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Spdz};
 use polyclave_protocol::{Error, Party, Result as Outcome};
 
 use super::Row;

@@ -4,8 +4,6 @@ use anyhow::{Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, Circuit, boolean, cleartext, compile};
 use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
-use polyclave_protocol::garbled::{GarbledConfig, Gates};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::ot::EXPANSION;
@@ -14,6 +12,8 @@ use polyclave_protocol::release::Released;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tally::Tally;
 use polyclave_protocol::{Error, Party, Result as Outcome};
+use polyclave_protocol_lab::garbled::projection::{Labels, ProjectionConfig};
+use polyclave_protocol_lab::garbled::{GarbledConfig, Gates};
 
 use crate::reproduce::measure::random_inputs;
 

@@ -11,8 +11,8 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::session::{HandshakeParameters, hello};
-use polyclave_protocol::testkit::alone::{Nobody, Tape};
 use polyclave_protocol::{Error, Party, Result as Outcome};
+use polyclave_protocol_lab::testkit::alone::{Nobody, Tape};
 
 use super::counted::{HALF_GATES, PROJECTIONS, owner};
 use crate::bench::{Setting, Spread};

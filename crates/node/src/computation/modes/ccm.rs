@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use polyclave_api::{CHAINED, End, MOST_CHAINED, Reason, Refusal, Step};
+use polyclave_api::{self as api, CHAINED, End, MOST_CHAINED, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
@@ -49,11 +49,10 @@ impl Message {
     fn new(nonce: &[u8], additional: &[u8], bytes: u32, tag: u8) -> Result<Message, Refusal> {
         refuse_long_additional(additional.len())?;
         let refused = |told: String| Err(Refusal::new(Reason::Malformed, told));
-        if !(7..=13).contains(&nonce.len()) {
+        if !api::Mode::Ccm.nonce_bytes().contains(&nonce.len()) {
             return refused(format!("a nonce of {} bytes; ccm takes 7 to 13", nonce.len()));
         }
-        // SP 800-38C, appendix B.2: below 64 bits a guess is too likely to be right.
-        if !matches!(tag, 8 | 10 | 12 | 14 | 16) {
+        if !api::Mode::Ccm.takes_tag(usize::from(tag)) {
             return refused(format!("a tag of {tag} bytes; ccm has tags of 8, 10, 12, 14 or 16 here"));
         }
         let of_length = NONCE_AND_LENGTH - nonce.len();

@@ -13,7 +13,7 @@
 //!   symmetric on-line encryption, FSE 2003, cited from memory), which they prove secure against adversaries that choose block by block.
 //!
 //! Under a key that takes initial blocks of its clients none of this holds for the first block: there the right to encrypt is the right to
-//! E_K(x). Such a key must be made so ([`crate::keys::make::check_new_key`] refuses the usages that this undoes).
+//! E_K(x). Such a key must be made so ([`polyclave_api::check_new_key`] refuses the usages that this undoes).
 //!
 //! A client that works together with t nodes knows no more: the chain is shared. With more nodes, or with a node that departs from a
 //! passive protocol, the key is lost anyway. CBC authenticates nothing.

@@ -12,11 +12,11 @@
 //!
 //! # Why the codes are good for nothing else
 //!
-//! A key made for `envelope` serves no other mode and no other usage (`api/src/pairs.rs`, `keys/make.rs`). Beside these codes the nodes open
+//! A key made for `envelope` serves no other mode and no other usage (`api/src/modes/`). Beside these codes the nodes open
 //! one other CMAC under it, its check value, of a message of 16 bytes; these messages have 37. CMAC is a PRF over messages of all
 //! lengths (Iwata and Kurosawa, OMAC, FSE 2003), so the two are independent.
 //!
-//! Only protocols whose outputs are checked serve such a key (`requests/plan/refusals.rs`): a wrong key would encrypt a file that nobody could open.
+//! Only protocols whose outputs are checked serve such a key (`operations/refusals.rs`): a wrong key would encrypt a file that nobody could open.
 
 use polyclave_api::{Envelope, FILE_KEY, MOST_HEADER, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;

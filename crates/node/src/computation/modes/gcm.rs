@@ -16,7 +16,7 @@
 //! over GF(2^128). So the nodes turn the tag into shares of bytes ([`as_blocks`](Computation::as_blocks): all that is opened is uniform), set
 //! the bytes that are not compared to zero on shares, and open a random multiple of what is left.
 
-use polyclave_api::{MOST_CHAINED, Reason, Refusal, Step};
+use polyclave_api::{self as api, MOST_CHAINED, Reason, Refusal, Step};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::{Ghash, GhashKey};
@@ -28,8 +28,6 @@ use crate::computation::Computation;
 use crate::computation::block_circuits::BlockCircuit;
 pub(super) use crate::computation::blocks::BLOCK;
 
-/// The least bytes of a tag.
-pub(super) const LEAST_TAG: usize = 12;
 /// The most blocks of a message: the counter has 32 bits and starts at 2 (section 5.2.1.1).
 const MOST_BLOCKS: u64 = (1 << 32) - 2;
 /// Blocks that the hash takes in one call.
@@ -308,9 +306,8 @@ impl Mode for Decrypt {
         match step {
             Step::Absorb { ciphertext } if !self.checked => message.admit_absorb(ciphertext.len()),
             Step::Check { tag } if !self.checked => {
-                if tag.len() < LEAST_TAG || tag.len() > BLOCK {
-                    let told =
-                        format!("a tag of {} bytes; gcm has tags of {LEAST_TAG} to {BLOCK}", tag.len());
+                if !api::Mode::Gcm.takes_tag(tag.len()) {
+                    let told = format!("a tag of {} bytes; gcm has tags of 12 to {BLOCK}", tag.len());
                     return Err(Refusal::new(Reason::Malformed, told));
                 }
                 if tag.len() < BLOCK && !message.is_aes {

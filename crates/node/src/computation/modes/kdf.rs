@@ -1,6 +1,6 @@
 //! Bytes for a client, derived from the key in use: SP 800-108 r1, section 4.1, in counter mode with CMAC. Only the client learns them.
 //!
-//! They are the codes that [`derive`](crate::keys::derive) makes keys of, so no key is for both (`api/src/pairs.rs`).
+//! They are the codes that [`derive`](crate::computation::derive) makes keys of, so no key is for both (`api/src/modes/pairs.rs`).
 
 use polyclave_api::{Derivation, MOST_DERIVATION_DATA, MOST_DERIVED, Refusal, Step};
 use polyclave_protocol::service::ServiceSession;
@@ -8,7 +8,7 @@ use polyclave_protocol::service::ServiceSession;
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
 use crate::computation::cmac::Coding;
-use crate::keys::derive::{blocks_of_codes, counted};
+use crate::computation::derive::{blocks_of_codes, counted};
 
 /// Derives bytes, once.
 #[derive(Debug)]

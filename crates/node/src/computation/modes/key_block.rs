@@ -12,10 +12,10 @@ use polyclave_store::StoredKey;
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
+use crate::computation::key::raw_key;
+use crate::computation::key::unreadable;
+use crate::computation::key_block::{BlockKeys, blocks};
 use crate::computation::pieces::run;
-use crate::keys::held::unreadable;
-use crate::keys::key::raw_key;
-use crate::keys::key_block::{BlockKeys, blocks};
 
 /// Wraps one key, once.
 pub(crate) struct WrapBlock {

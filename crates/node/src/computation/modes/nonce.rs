@@ -19,7 +19,7 @@
 //!
 //! Cost: w + 6 rounds and 2^w + the number of blocks + 65 products, and a mask of 16 bytes a block.
 
-use polyclave_api::{CHAINED, MOST_NONCE, Reason, Refusal};
+use polyclave_api::{self as api, CHAINED, MOST_NONCE, Reason, Refusal};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::protocol::Input;
@@ -53,7 +53,7 @@ pub(super) struct Hashed {
 
 impl Nonce {
     pub(super) fn new(bytes: &[u8]) -> Result<Nonce, Refusal> {
-        if bytes.is_empty() || bytes.len() > MOST_NONCE {
+        if !api::Mode::Gcm.nonce_bytes().contains(&bytes.len()) {
             let told = format!("a nonce of {} bytes; 1 to {MOST_NONCE} are allowed, best 12", bytes.len());
             return Err(Refusal::new(Reason::Malformed, told));
         }

@@ -12,14 +12,14 @@
 //! T is keystream under a nonce that the nodes draw, and used for nothing else. So S + T is uniform to a client that does not know the
 //! message, and t nodes learn nothing: they see the old ciphertext, and shares.
 
-use polyclave_api::{MOST_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
+use polyclave_api::{self as api, MOST_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
 use polyclave_cipher::{catalog, key_wrap};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
-use super::gcm::{BLOCK, LEAST_TAG, absorb, begins_so, counters, cover, hash_key, lengths, padded};
+use super::gcm::{BLOCK, absorb, begins_so, counters, cover, hash_key, lengths, padded};
 use super::nonce::PLAIN;
 use super::sealed::{Bound, nonce as nonce_of_chunk};
 use super::{Answer, Mode, StepError, misplaced, refuse_long_additional, unauthentic};
@@ -28,7 +28,7 @@ use crate::computation::block_circuits::BlockCircuit;
 use crate::computation::blocks::Term;
 use crate::computation::key_circuits::padding;
 use crate::computation::pieces::run;
-use crate::keys::unwrap;
+use crate::computation::unwrap;
 
 /// What is rewrapped.
 pub(crate) struct Rewrap {
@@ -40,11 +40,11 @@ pub(crate) struct Rewrap {
     /// The new tag, until it is asked for.
     tag: Option<Elements>,
     /// Which steps have been admitted.
-    asked: Asked,
+    asked: Permission,
 }
 
 #[derive(PartialEq, Eq)]
-enum Asked {
+enum Permission {
     Nothing,
     Ciphertext,
     Tag,
@@ -74,7 +74,7 @@ impl Rewrap {
         let ciphertext = match what {
             Rewrapped::Gcm { nonce, additional, ciphertext, tag } => {
                 refuse_long_additional(additional.len())?;
-                if nonce.len() != PLAIN || !(LEAST_TAG..=BLOCK).contains(&tag.len()) {
+                if nonce.len() != PLAIN || !api::Mode::Gcm.takes_tag(tag.len()) {
                     return Err(malformed(
                         "messages with nonces of 12 bytes and tags of 12 to 16 are rewrapped",
                     ));
@@ -93,7 +93,7 @@ impl Rewrap {
                 "{given} bytes are too many: at most {MOST_REWRAPPED} are rewrapped; decrypt and encrypt longer messages, or keep a key in them"
             )));
         }
-        let (start, tag, asked) = (Vec::new(), None, Asked::Nothing);
+        let (start, tag, asked) = (Vec::new(), None, Permission::Nothing);
         Ok(Rewrap { what: what.clone(), ids: [old, new], start, tag, asked })
     }
 
@@ -234,12 +234,12 @@ impl Mode for Rewrap {
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
         let is_message = !matches!(self.what, Rewrapped::Key { .. });
         match step {
-            Step::Rewrapped if self.asked == Asked::Nothing => {
-                self.asked = Asked::Ciphertext;
+            Step::Rewrapped if self.asked == Permission::Nothing => {
+                self.asked = Permission::Ciphertext;
                 Ok(self.blocks())
             }
-            Step::Tag if self.asked == Asked::Ciphertext && is_message => {
-                self.asked = Asked::Tag;
+            Step::Tag if self.asked == Permission::Ciphertext && is_message => {
+                self.asked = Permission::Tag;
                 Ok(0)
             }
             other => Err(misplaced(other)),

@@ -2,6 +2,7 @@
 //! honest node goes under quarantine where a check failed. Every message and every kind of cheating is tried at the engine
 //! (`protocol/src/tinyot`). This shows that nodes act on what the engine finds, on whichever stream it finds it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -11,16 +12,18 @@ use polyclave_client::{Client, Padding};
 use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
 use polyclave_field::Gf2_64;
 use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::{Carried, Element, ServiceConfig, Stored};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
-use polyclave_protocol::spdz::{Guesses, LookupMethod, Packing, Preprocessing, Setup, Spdz, SpdzConfig};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, Spdz, SpdzConfig};
 use polyclave_protocol::stock::{Kind, Stock};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{GuessGuard, Party, PartySet, Result};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
 use zeroize::Zeroizing;
 
+use super::cheating_workers::Trap;
 use super::tests::PROCESSORS;
 use crate::local::{Local, create};
 use crate::material::epoch;
@@ -86,14 +89,18 @@ fn a_wrong_guess_on_any_stream_counts_and_is_the_last_one() {
     }
 }
 
-/// What the second node does.
-#[derive(Clone, Copy)]
-enum Lie {
+/// What a node does.
+#[derive(Clone)]
+pub(super) enum Lie {
     None,
     /// Cheats in one of all messages that it sends.
     Once(u64, Fault),
     /// Spoils its first message whenever it makes material on this stream, or on any stream if there is no number.
     OnStream(Option<u8>),
+    /// As this worker of the cheater: spoils all streams, once those of all workers have begun.
+    AtWorker(u16, Arc<Trap>),
+    /// As this worker of the honest node: follows the protocol. The test sees what its checks find.
+    Watched(u16, Arc<Trap>),
 }
 
 /// Two nodes, of which the second may cheat.
@@ -106,13 +113,13 @@ struct Pair {
 
 /// What the second node has done.
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     /// Messages that it sent while an epoch or material was made.
     sent: AtomicU64,
     /// Streams that it spoilt.
     lies: AtomicU64,
     /// Epochs that it took part in.
-    epochs: AtomicU64,
+    pub(super) epochs: AtomicU64,
 }
 
 impl Pair {
@@ -181,24 +188,32 @@ impl Pair {
         honest.status().quarantined
     }
 
-    /// What the nodes make of the known answer's plaintext; nothing if they refuse.
     fn encrypted(&self) -> Option<Vec<u8>> {
-        let client = self.client();
-        let key = NewKey::for_modes("k", "aes-128", &[Mode::Ecb], 100);
-        client.import(key, &KEY).ok()?;
-        let mut ciphertext = Vec::new();
-        let done = client.encrypt_ecb("k", &[], Padding::None, &mut &PLAIN[..], &mut ciphertext, &mut |_| ());
-        done.ok().map(|_| ciphertext)
+        encrypted(&self.client())
     }
 }
 
-fn start(local: &Local, node: usize, processors: usize, (lie, counts): (Lie, Arc<Counts>)) -> Running {
-    let mut dir = NodeDir::open(&local.nodes[node]).expect("its directory");
+/// What the nodes make of the known answer's plaintext; nothing if they refuse.
+pub(super) fn encrypted(client: &Client) -> Option<Vec<u8>> {
+    let key = NewKey::for_modes("k", "aes-128", &[Mode::Ecb], 100);
+    client.import(key, &KEY).ok()?;
+    let mut ciphertext = Vec::new();
+    let done = client.encrypt_ecb("k", &[], Padding::None, &mut &PLAIN[..], &mut ciphertext, &mut |_| ());
+    done.ok().map(|_| ciphertext)
+}
+
+fn start(local: &Local, node: usize, processors: usize, what: (Lie, Arc<Counts>)) -> Running {
+    start_in(&local.nodes[node], processors, what).expect("it starts")
+}
+
+/// Starts a node, or a worker of one, in its directory.
+pub(super) fn start_in(path: &Path, processors: usize, (lie, counts): (Lie, Arc<Counts>)) -> Result<Running> {
+    let mut dir = NodeDir::open(path).expect("its directory");
     let settings = dir.settings().clone();
     let stock = StockSettings::of(16, 0);
     dir.set_settings(NodeSettings { stock, processors: Some(processors), ..settings }).expect("saved");
     let config = AnyServiceConfig::new(Cheating { inner: tower(), lie, counts });
-    Running::start_with(dir, config, Conduct::HONEST).expect("it starts")
+    Running::start_with(dir, config, Conduct::HONEST)
 }
 
 fn tower() -> SpdzConfig<Gf2_64> {
@@ -219,7 +234,7 @@ impl Cheating {
         let (at, fault) = match self.lie {
             // After the fault no number fits.
             Lie::Once(at, fault) => (at.checked_sub(before).unwrap_or(u64::MAX), fault),
-            Lie::None | Lie::OnStream(_) => (u64::MAX, Fault::Replay),
+            _ => (u64::MAX, Fault::Replay),
         };
         let mut net = Tamper::new(net, at, fault);
         let outcome = act(&mut net);
@@ -234,14 +249,20 @@ impl Cheating {
         net: &mut dyn Net,
         act: impl FnOnce(Stream, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        match self.lie {
-            Lie::OnStream(spoilt) if spoilt.is_none_or(|spoilt| stream.label()[32] == spoilt) => {
-                self.counts.lies.fetch_add(1, SeqCst);
-                // One bit of a column: a guess at the bits of the peer's share that belong to this column.
-                act(stream, &mut Tamper::new(net, 0, Fault::FlipBit { byte: 200, bit: 1 }))
-            }
-            _ => self.with(net, |net| act(stream, net)),
+        let number = stream.label()[32];
+        match &self.lie {
+            Lie::OnStream(spoilt) if spoilt.is_none_or(|spoilt| number == spoilt) => {}
+            Lie::AtWorker(worker, trap) => trap.wait_for_all(*worker, number),
+            _ => return self.with(net, |net| act(stream, net)),
         }
+        self.counts.lies.fetch_add(1, SeqCst);
+        // One bit of a column is a guess that the bits of the peer's share that belong to this column are 0. One such
+        // guess is right once in 256 times, and then nothing is to be found. Guesses at several columns are hardly ever all right.
+        let flip = |byte| Fault::FlipBit { byte, bit: 1 };
+        let mut one = Tamper::new(net, 0, flip(200));
+        let mut two = Tamper::new(&mut one, 0, flip(10_007));
+        let mut three = Tamper::new(&mut two, 0, flip(100_003));
+        act(stream, &mut three)
     }
 }
 
@@ -293,6 +314,9 @@ impl ServiceConfig for Cheating {
 
     fn renew(&self, setup: &Self::Setup, net: &mut dyn Net) -> Result<Self::Setup> {
         self.counts.epochs.fetch_add(1, SeqCst);
+        if let Lie::Watched(_, trap) = &self.lie {
+            trap.see_epoch();
+        }
         self.with(net, |net| self.inner.renew(setup, net))
     }
 
@@ -301,6 +325,10 @@ impl ServiceConfig for Cheating {
     }
 
     fn guard_guesses(&self, setup: &Self::Setup, guard: Arc<dyn GuessGuard>) {
+        let guard = match &self.lie {
+            Lie::Watched(worker, trap) => Trap::before(trap, *worker, guard),
+            _ => guard,
+        };
         self.inner.guard_guesses(setup, guard);
     }
 

@@ -9,7 +9,7 @@ use polyclave_api::{Mode, NewKey, Reason};
 use polyclave_client::{Client, Error as ClientError};
 use polyclave_config::{ClientDir, NodeDir, NodeSettings};
 use polyclave_protocol::any::AnyServiceConfig;
-use polyclave_protocol::spdz::Guesses;
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::{EARLIER_CHECK, Error, GuessGuard, Party};
 use polyclave_store::{Secret, Store, StoreError};
 

@@ -9,8 +9,8 @@ use polyclave_transport::TlsNet;
 
 use super::give_up;
 use crate::Result;
+use crate::computation::key::{HASH_KEY, Shares};
 use crate::error::system;
-use crate::keys::key::{HASH_KEY, Shares};
 use crate::material::state::Material;
 
 /// How many keys an error names.

@@ -4,7 +4,7 @@
 //! rotation every request does so. All requests hold the *moment* while they read shares and note which common secrets these belong to;
 //! whoever takes fresh ones into use holds it exclusively. So no request ever has shares of one set and common secrets of another.
 //!
-//! A request for which a round is in the way waits for its end (`clients/together.rs`).
+//! A request for which a round is in the way waits for its end (`server/together.rs`).
 //!
 //! Under protocols that pause, a round waits for requests, and material is made by the thread that waits. So no request waits for material
 //! meanwhile: it takes what is in stock, or ends as one that finds the stock dry.

@@ -36,7 +36,7 @@ impl Attention {
 }
 
 /// The network to the other nodes, which also looks after the client.
-pub(super) struct Attended<'n, 'l> {
+pub(crate) struct Attended<'n, 'l> {
     pub(super) partners: Partners<'n>,
     pub(super) line: &'n mut Line<'l>,
     pub(super) progress: &'n Progress,
@@ -64,17 +64,7 @@ impl Attended<'_, '_> {
 }
 
 impl Net for Attended<'_, '_> {
-    fn me(&self) -> Party {
-        self.partners.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.partners.parties()
-    }
-
-    fn members(&self) -> PartySet {
-        self.partners.members()
-    }
+    polyclave_protocol::forward_net!(self => self.partners; me, parties, members, lost, fork);
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         self.attend()?;
@@ -100,13 +90,5 @@ impl Net for Attended<'_, '_> {
     ) -> Result<Gathered> {
         self.attend()?;
         self.partners.gather(out, into, patience, enough)
-    }
-
-    fn lost(&self) -> PartySet {
-        self.partners.lost()
-    }
-
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.partners.fork()
     }
 }

@@ -13,7 +13,7 @@ use super::attendance::Attention;
 pub(super) const STEP: Duration = Duration::from_secs(20);
 
 /// The connection to a client during one request.
-pub(super) struct Line<'l> {
+pub(crate) struct Line<'l> {
     pub(super) net: &'l mut TlsNet,
     pub(super) client: Party,
     /// Why the client cannot be reached any more. The nodes end the request together, at the next step at the latest.
@@ -33,7 +33,7 @@ impl<'l> Line<'l> {
         }
     }
 
-    pub(super) fn reply(&mut self, reply: &Reply) {
+    pub(crate) fn reply(&mut self, reply: &Reply) {
         self.net.set_deadline(Some(Instant::now() + STEP));
         let sent = api::send(self.net, self.client, reply);
         self.net.set_deadline(None);

@@ -19,7 +19,7 @@ const WANTED_STEP: Duration = Duration::from_secs(5);
 
 impl Serving<'_, '_> {
     /// Receives the next step, has `admit` judge it, and compares it with the other nodes.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         admit: impl FnOnce(&Step) -> Result<u64, Refusal>,
         paid_by: Option<&KeyInfo>,

@@ -1,6 +1,6 @@
 use super::*;
+use crate::interface::net::{Net, Patience};
 use crate::mesh::{mesh, mesh_with_timeout};
-use crate::net::{Net, Patience};
 use crate::testkit::tamper::{Fault, Tamper};
 
 const SOON: Duration = Duration::from_millis(60);

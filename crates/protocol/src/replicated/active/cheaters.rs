@@ -8,13 +8,13 @@ use super::super::ring::previous;
 use super::super::{Replicated, ReplicatedActiveConfig};
 use super::Active;
 use super::rows::Weights;
-use crate::elements::ElementArithmetic;
 use crate::error::EARLIER_CHECK;
 use crate::evaluate::{evaluate, prepare};
+use crate::interface::elements::ElementArithmetic;
+use crate::interface::net::Net;
+use crate::interface::protocol::{Input, ProtocolConfig, Session};
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::net::Net;
-use crate::protocol::{Input, ProtocolConfig, Session};
-use crate::session::{HandshakeParameters, hello};
 use crate::{Error, Party, Result};
 
 /// What a prover adds to its messages. By default nothing.

@@ -21,7 +21,7 @@ use super::super::ring::{Ring, seed};
 use super::interpolation::{Interpolation, point};
 use super::proof::{Claims, Prover, Vector, draw, read, write};
 use crate::Result;
-use crate::net::Net;
+use crate::interface::net::Net;
 
 /// Elements of a vector in the last step. With more of them a proof has fewer rounds, and a party more to do for a small proof.
 pub(super) const WIDTH: usize = 64;

@@ -39,8 +39,8 @@ use super::last_step::{self, WIDTH};
 use super::products::Products;
 use super::rows::{self, Weights};
 use crate::coins::toss;
-use crate::net::Net;
-use crate::session::Stream;
+use crate::interface::net::Net;
+use crate::interface::session::Stream;
 use crate::shamir::Setup;
 use crate::{Error, Result};
 

@@ -24,9 +24,9 @@ use polyclave_kernels::secret::ct_eq;
 use super::super::elements::open;
 use super::super::ring::Ring;
 use super::Active;
-use crate::elements::{ELEMENT_BYTES, Element, Elements};
-use crate::masking::powers;
-use crate::net::Net;
+use crate::interface::elements::{ELEMENT_BYTES, Element, Elements};
+use crate::interface::masking::powers;
+use crate::interface::net::Net;
 use crate::{Error, Result, coins};
 
 /// Products that wait: factors, and what they gave.
@@ -109,10 +109,10 @@ fn scaled(elements: &Elements, factor: Element, count: usize) -> Elements {
 mod tests {
     use super::super::super::{Replicated, ReplicatedActiveConfig};
     use super::*;
-    use crate::elements::ElementArithmetic;
+    use crate::interface::elements::ElementArithmetic;
+    use crate::interface::protocol::{ProtocolConfig, Session};
+    use crate::interface::session::{HandshakeParameters, hello};
     use crate::mesh::run_parties;
-    use crate::protocol::{ProtocolConfig, Session};
-    use crate::session::{HandshakeParameters, hello};
     use crate::{Party, PartySet};
 
     /// Three products of which the cheater sends some with an error, and from then on behaves as if they were right.

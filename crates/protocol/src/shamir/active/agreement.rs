@@ -18,7 +18,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::net::{Gathered, Net, Patience};
+use crate::interface::net::{Gathered, Net, Patience};
 use crate::{Party, PartySet, Result};
 
 type Digest = [u8; 32];

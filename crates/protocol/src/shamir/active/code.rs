@@ -23,7 +23,7 @@ use polyclave_kernels::secret::is_zero;
 
 use super::super::arithmetic::scalar;
 use super::super::setup::point;
-use crate::service::ELEMENT_BYTES;
+use crate::interface::service::ELEMENT_BYTES;
 use crate::{Party, PartySet};
 
 /// What a share is.

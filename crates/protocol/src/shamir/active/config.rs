@@ -3,9 +3,9 @@
 use super::super::arithmetic::Arithmetic;
 use super::super::{Inversion, Setup, Shamir, Structure, Tables, product};
 use super::{Active, Preprocessing};
-use crate::net::Net;
-use crate::protocol::{Adversary, ProtocolConfig};
-use crate::session::{HandshakeParameters, Stream};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Adversary, ProtocolConfig};
+use crate::interface::session::{HandshakeParameters, Stream};
 use crate::{Error, PartySet, Result};
 
 /// Shamir sharing among some parties of which fewer than a third may cheat, with one way to invert.

@@ -16,7 +16,7 @@ use polyclave_kernels::gf256::multiply;
 use super::super::setup::{contains, point, weight};
 use super::code::{Symbol, Word, first_fault, interpolate, right_share, weighted};
 use super::{Active, Arithmetic, Spoiled};
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, PartySet, Result};
 
 /// This party's shares of both factors and of the mask of a value, one after another.

@@ -34,7 +34,7 @@ use super::super::setup::point;
 use super::code::{Symbol, Word, first_fault, interpolate, weighted};
 use super::hyper_invertible::matrix;
 use super::{Active, Arithmetic, Spoiled, patience};
-use crate::net::{Net, Patience};
+use crate::interface::net::{Net, Patience};
 use crate::pool::Shares;
 use crate::{Party, PartySet, Result};
 

@@ -20,7 +20,7 @@ use super::super::opening::{Layout, Opened, Opening, Secret};
 use super::code::{Symbol, Word, first_fault, interpolate};
 use super::dealt::{Dealt, Order};
 use super::{Active, Arithmetic, Spoiled};
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Party, Result};
 

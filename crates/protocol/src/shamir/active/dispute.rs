@@ -22,7 +22,7 @@ use super::super::setup::point;
 use super::code::{Symbol, weighted};
 use super::dealt::Dealt;
 use super::{Active, Arithmetic, Spoiled};
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, PartySet, Result};
 
 /// What a party has to send, by the rows of its shares of every output in the column.

@@ -8,9 +8,9 @@ use zeroize::Zeroizing;
 use super::code::Symbol;
 use super::{Active, Arithmetic, service};
 use crate::Result;
-use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
-use crate::net::Net;
-use crate::tally::Phase;
+use crate::interface::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
+use crate::interface::net::Net;
+use crate::interface::tally::Phase;
 
 /// Triples of elements.
 pub(super) struct ElementTriples {

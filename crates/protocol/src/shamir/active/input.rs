@@ -23,7 +23,7 @@ use polyclave_kernels::affine::{Map, Term, combine};
 
 use super::super::security::Image;
 use super::{Active, Arithmetic};
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::{Error, Party, Result};
 
 impl Arithmetic<Active> {

@@ -15,7 +15,7 @@ use super::super::opening::{Layout, Opened, Opening, Secret};
 use super::super::prss::{Degree, TILE, View};
 use super::code::{Symbol, Word, decode};
 use super::{Active, Arithmetic};
-use crate::net::{Gathered, Net};
+use crate::interface::net::{Gathered, Net};
 use crate::pool::Shares;
 use crate::{Error, Party, PartySet, Result};
 

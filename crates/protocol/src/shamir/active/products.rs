@@ -17,8 +17,8 @@ use super::super::prss::{Degree, TILE};
 use super::code::{Symbol, Word, interpolate};
 use super::conviction::Evidence;
 use super::{Active, Arithmetic, Spoiled, patience};
-use crate::net::{Net, Patience};
-use crate::tally::Phase;
+use crate::interface::net::{Net, Patience};
+use crate::interface::tally::Phase;
 use crate::{Error, Party, Result};
 
 impl Arithmetic<Active> {

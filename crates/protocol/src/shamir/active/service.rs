@@ -18,7 +18,6 @@ use super::super::masked_powers::EXPONENTS;
 use super::super::masked_table;
 use super::super::power::Powers;
 use super::super::refresh::refresh;
-use super::super::reshare::Sharing;
 use super::super::setup::{Setup, Structure};
 use super::super::tables::STOCKED_BITS;
 use super::super::{Batch, Inversion, Shamir};
@@ -27,12 +26,12 @@ use super::dealt_triples::DealtTriples;
 use super::elements::ElementTriples;
 use super::triples::{Triples, bytes_of_triple};
 use super::{Active, AdversaryModel, Material, Preprocessing, ShamirActiveConfig, dealt_triples};
-use crate::net::Net;
-use crate::protocol::{ProtocolConfig, Session};
-use crate::service::{Carried, ELEMENT_BYTES, Element, ServiceConfig, Stored};
-use crate::session::Stream;
-use crate::stock::{Kind, Purpose, Stock};
-use crate::tally::Phase;
+use crate::interface::net::Net;
+use crate::interface::protocol::{ProtocolConfig, Session};
+use crate::interface::service::{Carried, ELEMENT_BYTES, Element, ServiceConfig, Sharing, Stored};
+use crate::interface::session::Stream;
+use crate::interface::stock::{Kind, Purpose, Stock};
+use crate::interface::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
 /// S-boxes of an AES block. Stocks are counted in these.

@@ -7,9 +7,9 @@ use super::agreement::Broadcast;
 use super::code::{Symbol, interpolate};
 use super::dealt::{Dealt, Order};
 use super::{Active, Arithmetic};
+use crate::interface::net::{Gathered, Net, Patience};
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::{Mesh, mesh_with_timeout, run_parties};
-use crate::net::{Gathered, Net, Patience};
-use crate::session::{HandshakeParameters, hello};
 use crate::testkit::faults::run_over;
 use crate::{Party, PartySet, Result};
 
@@ -33,21 +33,8 @@ fn what_an_honest_party_says_is_heard_by_all() {
 struct Liar(Mesh, blake3::OutputReader);
 
 impl Net for Liar {
-    fn me(&self) -> Party {
-        self.0.me()
-    }
-    fn parties(&self) -> usize {
-        self.0.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.0.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.0.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        self.0.exchange(out, into)
-    }
+    crate::forward_net!(self => self.0; me, parties, send, recv, exchange, fork);
+
     fn gather(
         &mut self,
         out: &[&[u8]],
@@ -70,9 +57,6 @@ impl Net for Liar {
             }
         }
         self.0.gather(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), into, patience, enough)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.0.fork()
     }
 }
 
@@ -116,21 +100,8 @@ fn liars_below_a_third_do_not_divide_the_others() {
 struct Watch(Mesh, Vec<(Patience, usize)>);
 
 impl Net for Watch {
-    fn me(&self) -> Party {
-        self.0.me()
-    }
-    fn parties(&self) -> usize {
-        self.0.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.0.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.0.recv(from, into)
-    }
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        self.0.exchange(out, into)
-    }
+    crate::forward_net!(self => self.0; me, parties, send, recv, exchange, fork);
+
     fn gather(
         &mut self,
         out: &[&[u8]],
@@ -140,9 +111,6 @@ impl Net for Watch {
     ) -> Result<Gathered> {
         self.1.push((patience, into.iter().map(|message| message.len()).max().unwrap_or(0)));
         self.0.gather(out, into, patience, enough)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.0.fork()
     }
 }
 

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use super::super::prss::TILE;
 use super::code::Symbol;
 use super::{Active, Arithmetic};
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
 

@@ -4,12 +4,12 @@ use polyclave_cipher::Matrix;
 
 use super::*;
 use crate::Party;
+use crate::interface::session::{HandshakeParameters, hello};
+use crate::interface::tally::Counts;
 use crate::mesh::{mesh, run_parties};
-use crate::session::{HandshakeParameters, hello};
 use crate::shamir::passive::Passive;
 use crate::shamir::setup::{Setup, Structure};
 use crate::stored::Reader;
-use crate::tally::Counts;
 use crate::testkit::record::{Direction, Record};
 
 const STRUCTURES: [(usize, usize); 4] = [(3, 1), (4, 1), (5, 2), (9, 4)];

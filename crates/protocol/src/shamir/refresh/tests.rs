@@ -3,9 +3,9 @@ use std::sync::Arc;
 use super::super::setup::{Setup, contains, weight};
 use super::super::{Active, Inversion, Passive, ShamirActiveConfig, Tables};
 use super::*;
+use crate::interface::protocol::Faults;
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::protocol::Faults;
-use crate::session::{HandshakeParameters, hello};
 use crate::testkit::faults::{Promise, Sweep};
 use crate::testkit::tamper::Fault;
 

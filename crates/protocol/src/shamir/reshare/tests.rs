@@ -7,8 +7,8 @@ use super::super::setup::contains;
 use super::super::{Inversion, Tables};
 use super::*;
 use crate::among::{Among, in_network};
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::{mesh, run_parties};
-use crate::session::{HandshakeParameters, hello};
 use crate::testkit::faults::{Promise, Sweep};
 use crate::testkit::tamper::Fault as Tampering;
 
@@ -48,7 +48,7 @@ impl Meeting {
         let stay = staying.iter().map(|old| dealers.iter().position(|d| d == old).expect("it takes part"));
         let mut new: Vec<Party> = stay.map(|place| Party(place as u8)).collect();
         new.extend((dealers.len() as u8..).map(Party).take(to.parties() - new.len()));
-        let setups = run_parties(from.parties(), |net| Setup::agree(from.structure, net));
+        let setups = run_parties(from.parties(), |net| Setup::agree(from.structure(), net));
         let setups = setups.into_iter().map(|setup| setup.expect("agreed").save(from.kinds[0]));
         Meeting { from, to, dealers: dealers.to_vec(), new, setups: Arc::new(setups.collect()) }
     }
@@ -66,18 +66,18 @@ impl Meeting {
         let x = point(old);
         let share = |i: usize, x: Gf256| -> Gf256 {
             let higher =
-                (1..=self.from.structure.threshold()).map(|k| Gf256((i * 7 + k) as u8) * x.pow(k as u32));
+                (1..=self.from.structure().threshold()).map(|k| Gf256((i * 7 + k) as u8) * x.pow(k as u32));
             higher.fold(Gf256(i as u8), |sum, term| sum + term)
         };
         let rows = Zeroizing::new((0..2 * BYTES).map(|i| share(i, x).0).collect::<Vec<_>>());
         let views = vec![Matrix::identity(8), Matrix::frobenius(1)];
         let value = Shared { bits: 8, count: BYTES, lanes: 1, views, rows };
         let mut elements = Zeroizing::new(vec![0; ELEMENTS * ELEMENT_BYTES]);
-        for k in 0..=self.from.structure.threshold() {
+        for k in 0..=self.from.structure().threshold() {
             let row = vec![if k == 0 { 0x5a } else { k as u8 * 11 }; elements.len()];
             scale_add(&mut elements, &row, &Gf128::embed(x.pow(k as u32)).to_bytes());
         }
-        let header = storage::header(self.from.kinds[1], self.from.structure, old);
+        let header = storage::header(self.from.kinds[1], self.from.structure(), old);
         [value.save(header), Elements::of(elements).save(&[])]
     }
 
@@ -147,7 +147,7 @@ impl Meeting {
         let rows: Vec<(Party, [Vec<u8>; 2])> = moved
             .iter()
             .map(|(p, [value, elements])| {
-                let header = storage::header(self.to.kinds[1], self.to.structure, *p);
+                let header = storage::header(self.to.kinds[1], self.to.structure(), *p);
                 let value = Shared::restore(value, storage::PROTOCOL, header).expect("it is read");
                 assert_eq!((value.count, value.views.len()), (BYTES, 2));
                 let elements =
@@ -157,7 +157,7 @@ impl Meeting {
             .collect();
         let words = |k: usize| -> Vec<Word<'_>> { rows.iter().map(|(p, rows)| (*p, &rows[k][..])).collect() };
         let (mut bytes, mut elements) = (vec![0; 2 * BYTES], vec![0; ELEMENTS * ELEMENT_BYTES]);
-        let threshold = self.to.structure.threshold();
+        let threshold = self.to.structure().threshold();
         let fits = interpolate(Symbol::Byte, threshold, &words(0), &mut bytes)
             && interpolate(Symbol::Element, threshold, &words(1), &mut elements);
         fits.then_some((bytes, elements))
@@ -166,12 +166,12 @@ impl Meeting {
     /// Whether the values behind the new shares, of which one may be wrong, are right. Among the new parties.
     fn is_right(&self, moved: [Zeroizing<Vec<u8>>; 2], net: &mut dyn Net) -> Result<bool> {
         let mut among = Among::new(net, &self.new)?;
-        let header = storage::header(self.to.kinds[1], self.to.structure, among.me());
+        let header = storage::header(self.to.kinds[1], self.to.structure(), among.me());
         let rows = Shared::restore(&moved[0], storage::PROTOCOL, header)?.rows;
         let rows = broadcast(&rows, &mut among).map_err(|e| in_network(&self.new, e))?;
         let words: Vec<Word<'_>> = Party::all(rows.len()).zip(rows.iter().map(|row| &row[..])).collect();
         let mut values = vec![0; 2 * BYTES];
-        let decoded = decode(Symbol::Byte, self.to.structure.threshold(), None, &words, &mut values);
+        let decoded = decode(Symbol::Byte, self.to.structure().threshold(), None, &words, &mut values);
         let wrong = Error::CheckFailed { what: "the test's own opening" };
         decoded.map(|_| values == (0..2 * BYTES).map(|i| i as u8).collect::<Vec<_>>()).ok_or(wrong)
     }

@@ -11,11 +11,13 @@
 //!   the large field. Products of bits take triples of bits, and do not need the last step.
 
 use polyclave_field::{MacField, Word};
+use zeroize::Zeroizing;
 
-use crate::net::Net;
+use crate::authenticated::{Authenticated, UnitVectors, Vectors, bit_bytes};
+use crate::interface::net::Net;
+use crate::pool::Pool;
 use crate::spdz::Spdz;
 use crate::spdz::arithmetic::{Arithmetic, Step};
-use crate::spdz::share::Authenticated;
 use crate::{Error, Result};
 
 /// The widest index: the largest table of Keller et al. 2017, Table 1. Tables of ciphers take 8 bits at most.
@@ -104,14 +106,6 @@ pub(in crate::spdz) fn demux_cost<F: MacField>(in_bits: u8, packing: Packing) ->
     [triples, bits, openings, rounds]
 }
 
-/// Unit vectors of random indices that nobody knows: one for each element.
-pub struct UnitVectors<F: MacField> {
-    /// The bits of the indices, lowest first, each 0 or 1.
-    pub index: Vec<Authenticated<F>>,
-    /// Entry j of all vectors: 1 where the index is j, and 0.
-    pub entries: Vec<Authenticated<F>>,
-}
-
 /// Entries, up to k, of all vectors in one element each.
 struct Piece<F: MacField> {
     element: Authenticated<F>,
@@ -165,6 +159,28 @@ impl<F: MacField> UnitVectors<F> {
         assert!(self.index.len() <= usize::from(F::CELL_BITS), "an index in a cell");
         let places: Vec<F::Word> = (0..self.index.len()).map(|i| F::embed(1 << i)).collect();
         weighted(&self.index, &places)
+    }
+}
+
+impl<F: MacField> Vectors<F> {
+    /// Converts shares to the form in which they are kept.
+    pub(crate) fn of(in_bits: u8, made: UnitVectors<F>, pool: &Pool) -> Self {
+        let index_cells = made.index_cells();
+        let count = index_cells.len();
+        let mut index = Zeroizing::new(vec![0; count]);
+        F::project_row(&mut index, &index_cells.values);
+        let size = made.entries.len();
+        let mut bits = Zeroizing::new(vec![0; count * bit_bytes(in_bits)]);
+        let mut macs = pool.take(count * size * F::BYTES);
+        let mut cells = Zeroizing::new(vec![0; count]);
+        for (j, entry) in made.entries.iter().enumerate() {
+            F::project_row(&mut cells, &entry.values);
+            let bytes = bits.iter_mut().skip(j / 8).step_by(bit_bytes(in_bits));
+            bytes.zip(cells.iter()).for_each(|(byte, cell)| *byte |= (cell & 1) << (j % 8));
+            let to = macs.chunks_exact_mut(F::BYTES).skip(j).step_by(size);
+            to.zip(entry.macs.iter()).for_each(|(to, mac)| mac.write_to(to));
+        }
+        Vectors { in_bits, index, index_macs: index_cells.macs, bits, macs }
     }
 }
 

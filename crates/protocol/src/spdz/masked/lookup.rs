@@ -3,12 +3,11 @@
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_field::MacField;
 
-use crate::net::Net;
+use crate::authenticated::{Authenticated, make_room};
+use crate::interface::net::Net;
 use crate::spdz::Spdz;
 use crate::spdz::material::{Batch, spend};
-use crate::spdz::opening::make_room;
 use crate::spdz::registers::Registers;
-use crate::spdz::share::Authenticated;
 use crate::{Error, Result};
 
 impl<F: MacField> Spdz<F> {

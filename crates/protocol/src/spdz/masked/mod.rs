@@ -5,19 +5,14 @@
 //! by the MAC check.
 //!
 //! * [`demux`]: makes the unit vector from the bits of s, in preprocessing (Protocol 3).
-//! * [`Vectors`]: unit vectors as a party keeps them, in stock or until a lookup uses them.
-//! * [`Units`]: for tables of at most 6 bits the unit vector is stored and combined when it is used, whichever outputs are needed.
-//! * [`Rows`]: for larger tables the masked table itself is stored, with the images of its outputs that are needed (Protocol 2).
+//! * [`Vectors`](crate::authenticated::Vectors): unit vectors as a party keeps them, in stock or until a lookup uses them.
+//! * [`Units`](crate::authenticated::Units): for tables of at most 6 bits the unit vector is stored and combined when it is used, whichever outputs are needed.
+//! * [`Rows`](crate::authenticated::Rows): for larger tables the masked table itself is stored, with the images of its outputs that are needed (Protocol 2).
 
 mod demux;
 mod lookup;
-mod rows;
-mod units;
-mod vectors;
+mod sums;
 
+pub use demux::Packing;
 pub(super) use demux::demux_cost;
-pub use demux::{Packing, UnitVectors};
-pub use rows::{RowShape, Rows};
-pub(super) use units::Sums;
-pub use units::Units;
-pub use vectors::Vectors;
+pub(super) use sums::Sums;

@@ -9,7 +9,7 @@ use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
 use super::Rotation;
-use crate::net::Net;
+use crate::interface::net::Net;
 use crate::tinyot::{Bits, Source};
 use crate::{Error, Result};
 

@@ -2,8 +2,8 @@
 
 use super::tests::{CHEATER, DEALER, F, Rotating};
 use super::*;
+use crate::dealers::insecure_dealer_bits::InsecureBitDealer;
 use crate::mesh::run_parties;
-use crate::testkit::insecure_dealer_bits::InsecureBitDealer;
 use crate::tinyot::Source as _;
 
 /// All parties find the wrong MAC, and give both keys up.

@@ -3,17 +3,18 @@ use std::sync::Arc;
 use polyclave_field::Gf2_64;
 
 use super::*;
+use crate::authenticated::{OwnedBits, Source, Triples};
+use crate::dealers::InsecureDealing;
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::session::{HandshakeParameters, hello};
-use crate::spdz::source::{OwnedBits, Source, Triples};
 use crate::testkit::exchanging::changing;
 use crate::testkit::faults::{Promise, Sweep};
 use crate::testkit::tamper::Fault;
 
 pub(super) type F = Gf2_64;
 
-const MASCOT: Preprocessing = Preprocessing::Mascot { expansion: 2 };
-pub(super) const DEALER: Preprocessing = Preprocessing::InsecureDealer;
+const MASCOT: Preprocessing<F> = Preprocessing::Mascot { expansion: 2 };
+pub(super) const DEALER: Preprocessing<F> = Preprocessing::Dealt(&InsecureDealing);
 pub(super) const CHEATER: Party = Party(1);
 
 /// Two setups, a session under the old one, and what moves from it to the new one.
@@ -25,11 +26,11 @@ pub(super) struct Rotating {
     side: Vec<u8>,
     /// A stream for use after that.
     after: Stream,
-    preprocessing: Preprocessing,
+    preprocessing: Preprocessing<F>,
 }
 
 impl Rotating {
-    pub(super) fn begin(preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
+    pub(super) fn begin(preprocessing: Preprocessing<F>, net: &mut dyn Net) -> Result<Self> {
         let mut session = hello(&HandshakeParameters::new(net.parties()), net)?;
         let [old, new] =
             [Setup::generate(preprocessing, None, net)?, Setup::generate(preprocessing, None, net)?];
@@ -75,7 +76,7 @@ fn opened(arithmetic: &mut Arithmetic<F>, value: &Shared<F>, net: &mut dyn Net) 
     Ok(cells)
 }
 
-fn cells_move(n: usize, preprocessing: Preprocessing, bits: u8) {
+fn cells_move(n: usize, preprocessing: Preprocessing<F>, bits: u8) {
     let outcomes = run_parties(n, |net| {
         let mut rotating = Rotating::begin(preprocessing, net)?;
         let value = rotating.cells(bits, net)?;

@@ -1,24 +1,25 @@
 use polyclave_field::{Gf2_40, Gf2_64};
 
 use super::*;
+use crate::dealers::InsecureDealing;
+use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
-use crate::session::{HandshakeParameters, hello};
 use crate::spdz::arithmetic::{Arithmetic, Step};
 
 type F = Gf2_64;
 
-const MASCOT: Preprocessing = Preprocessing::Mascot { expansion: 2 };
-const BOTH: [Preprocessing; 2] = [MASCOT, Preprocessing::InsecureDealer];
+const MASCOT: Preprocessing<F> = Preprocessing::Mascot { expansion: 2 };
+const BOTH: [Preprocessing<F>; 2] = [MASCOT, Preprocessing::Dealt(&InsecureDealing)];
 
 /// A session under a setup.
-fn session(setup: &Setup<F>, preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Arithmetic<F>> {
+fn session(setup: &Setup<F>, preprocessing: Preprocessing<F>, net: &mut dyn Net) -> Result<Arithmetic<F>> {
     let stream = hello(&HandshakeParameters::new(net.parties()), net)?.stream();
     let source = setup.source(preprocessing, &stream.label())?;
     Ok(Arithmetic::new(setup.key().clone(), stream.label(), source))
 }
 
 /// Before and after a start of all nodes: values of the first boot are multiplied with those of the second.
-fn survives_a_start(n: usize, preprocessing: Preprocessing) {
+fn survives_a_start(n: usize, preprocessing: Preprocessing<F>) {
     let outcomes = run_parties(n, |net| {
         let first = Setup::<F>::generate(preprocessing, None, net)?;
         let mut before = session(&first, preprocessing, net)?;
@@ -100,7 +101,7 @@ fn a_setup_is_renewed_with_its_own_preprocessing_only() {
 }
 
 /// What the first of two parties stores.
-fn saved(preprocessing: Preprocessing) -> Vec<u8> {
+fn saved(preprocessing: Preprocessing<F>) -> Vec<u8> {
     let mut all = run_parties(2, |net| Ok(Setup::<F>::generate(preprocessing, None, net)?.save().to_vec()));
     all.remove(0).expect("both are honest")
 }

@@ -10,12 +10,11 @@ use polyclave_kernels::gf256;
 use super::frobenius;
 use super::workspace::{CHUNK, Public, Secret, Words, Workspace};
 use crate::Result;
-use crate::net::Net;
+use crate::authenticated::{BITS, BYTES, Element, NIBBLES, PAIRS, Packed, Records};
+use crate::interface::net::Net;
 use crate::spdz::Spdz;
 use crate::spdz::arithmetic::Arithmetic;
-use crate::spdz::inverses::{BITS, Element, Records};
 use crate::spdz::material::Batch;
-use crate::spdz::packed::{BYTES, NIBBLES, PAIRS, Packed};
 use crate::spdz::registers::Registers;
 
 static SAME: Map = Map::identity();

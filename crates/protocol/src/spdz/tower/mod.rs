@@ -26,7 +26,6 @@ mod lookup;
 mod workspace;
 
 pub(in crate::spdz) use frobenius::frobenius;
-pub use polyclave_field::subfields::{GF4, GF16, MU, NU, OMEGA, ZETA};
 pub(in crate::spdz) use workspace::Workspace;
 
 /// Rounds of a layer of lookups, and openings of a lookup.

@@ -3,9 +3,7 @@
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-use crate::spdz::key::MacKey;
-use crate::spdz::opening::make_room;
-use crate::spdz::packed::MOST_CELLS;
+use crate::authenticated::{MOST_CELLS, MacKey, make_room};
 
 /// Words that are worked on at once: they and what they are made of stay in the processor's nearest cache.
 pub(super) const CHUNK: usize = 256;

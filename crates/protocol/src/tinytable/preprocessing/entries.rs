@@ -8,8 +8,8 @@ use super::PreprocessingMethod;
 use super::masks::MaskRegisters;
 use super::products::Products;
 use crate::Result;
-use crate::net::Net;
-use crate::tally::Counts;
+use crate::interface::net::Net;
+use crate::interface::tally::Counts;
 use crate::tinyot::Bits;
 
 /// By entry, then by bit, all lanes.

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use crate::net::Net;
-use crate::tally::Counts;
+use crate::interface::net::Net;
+use crate::interface::tally::Counts;
 use crate::tinyot::{BitSlices, Bits, Key, Openings, Source, Triples, mask};
 use crate::{Error, Result};
 

@@ -6,10 +6,10 @@ use polyclave_cipher::{Cells, Cipher, CompiledPort, boolean};
 use zeroize::Zeroizing;
 
 use super::Served;
-use crate::masking::masked_cells;
-use crate::net::Net;
-use crate::protocol::Session;
-use crate::service::{ELEMENT_BYTES, ElementArithmetic, Elements, OwnMask, ServiceSession};
+use crate::interface::masking::masked_cells;
+use crate::interface::net::Net;
+use crate::interface::protocol::Session;
+use crate::interface::service::{ELEMENT_BYTES, ElementArithmetic, Elements, OwnMask, ServiceSession};
 use crate::tinyot::Bits;
 use crate::tinytable::{Masks, Shared};
 use crate::unchecked::Unchecked;

@@ -96,13 +96,7 @@ impl MortalNet {
 }
 
 impl Net for MortalNet {
-    fn me(&self) -> Party {
-        self.0.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.0.parties()
-    }
+    polyclave_protocol::forward_net!(self => self.0; me, parties);
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         self.alive()?;

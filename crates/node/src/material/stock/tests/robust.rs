@@ -285,20 +285,10 @@ fn material_that_a_node_has_lost_makes_room_and_serves_until_then() {
 fn a_claim_is_awaited_no_longer_than_other_messages() {
     struct Impatient(Mesh);
     impl Net for Impatient {
-        fn me(&self) -> Party {
-            self.0.me()
-        }
-        fn parties(&self) -> usize {
-            self.0.parties()
-        }
-        fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-            self.0.send(to, message)
-        }
+        polyclave_protocol::forward_net!(self => self.0; me, parties, send, exchange, fork);
+
         fn recv(&mut self, _: Party, _: &mut [u8]) -> Result<()> {
             Err(Error::misuse("waits as long as bytes move"))
-        }
-        fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-            self.0.exchange(out, into)
         }
         fn gather(
             &mut self,
@@ -308,9 +298,6 @@ fn a_claim_is_awaited_no_longer_than_other_messages() {
             enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
         ) -> Result<Gathered> {
             self.0.gather(out, into, patience, enough)
-        }
-        fn fork(&mut self) -> Result<Box<dyn Net>> {
-            self.0.fork()
         }
     }
     let ranges = vec![Range { lot: [1; 16], from: 0, to: 9 }];

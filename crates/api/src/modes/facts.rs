@@ -1,0 +1,241 @@
+//! One entry for each mode: everything that is true of the mode wherever it is used.
+
+use polyclave_cipher::Cipher;
+
+use super::MessageOption::{
+    self, Additional, Header, Initial, Nonce, Padding, Plain, Sealed, SeveralAdditional, Tweak,
+};
+use super::{Mode, Usage};
+
+/// What a client may choose of what a message is encrypted under, if its key allows that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Nothing.
+    Nothing,
+    /// The nonce. The same nonce gives the same keystream. So a client that encrypts under the nonce of an
+    /// old message can decrypt it.
+    Nonce,
+    /// The initial block. So a client can have any single block encrypted.
+    InitialBlock,
+}
+
+/// What is true of a mode.
+pub(super) struct Facts {
+    pub(super) name: &'static str,
+    /// Everything that a key for this mode can be used for.
+    pub(super) usages: &'static [Usage],
+    /// What a message may have.
+    pub(super) options: &'static [MessageOption],
+    pub(super) authenticates: bool,
+    /// Whether the key is two keys of its cipher, which the mode uses for different purposes.
+    pub(super) takes_two_keys: bool,
+    /// Whether a client gives the tweaks of a cipher that takes them.
+    pub(super) gives_tweaks: bool,
+    /// Whether it computes the inverse of the cipher.
+    pub(super) decrypts_blocks: bool,
+    /// Whether its blocks do not depend on each other.
+    pub(super) is_parallel: bool,
+    pub(super) only_aes: bool,
+    pub(super) choice: Choice,
+    /// Whether nodes keep the subkeys of CMAC for it.
+    pub(super) needs_subkeys: bool,
+    /// Whether nodes keep the hash key of GHASH for it.
+    pub(super) needs_hash_key: bool,
+    /// Whether it needs a protocol that checks its outputs: with a wrong key a file would be lost.
+    pub(super) needs_checked_outputs: bool,
+    /// Why data should not be encrypted in it without care.
+    pub(super) caution: Option<&'static str>,
+}
+
+pub(super) const ENCRYPTS: &[Usage] = &[Usage::Encrypt, Usage::Decrypt];
+
+const UNAUTHENTICATED: &str =
+    "authenticates nothing: somebody who can change the ciphertext can change the data unnoticed";
+
+/// A mode that encrypts data in parallel and authenticates nothing.
+const PLAIN: Facts = Facts {
+    name: "",
+    usages: ENCRYPTS,
+    options: &[Plain],
+    authenticates: false,
+    takes_two_keys: false,
+    gives_tweaks: false,
+    decrypts_blocks: false,
+    is_parallel: true,
+    only_aes: false,
+    choice: Choice::Nothing,
+    needs_subkeys: false,
+    needs_hash_key: false,
+    needs_checked_outputs: false,
+    caution: None,
+};
+
+const GCM: Facts = Facts {
+    name: "gcm",
+    options: &[Plain, Sealed, Additional, Nonce],
+    authenticates: true,
+    choice: Choice::Nonce,
+    needs_hash_key: true,
+    ..PLAIN
+};
+
+const CTR: Facts = Facts {
+    name: "ctr",
+    options: &[Plain, Initial],
+    gives_tweaks: true,
+    caution: Some(UNAUTHENTICATED),
+    ..PLAIN
+};
+
+const CBC: Facts = Facts {
+    name: "cbc",
+    options: &[Plain, Initial, Padding],
+    decrypts_blocks: true,
+    is_parallel: false,
+    choice: Choice::InitialBlock,
+    caution: Some(UNAUTHENTICATED),
+    ..PLAIN
+};
+
+const CMAC: Facts = Facts {
+    name: "cmac",
+    usages: &[Usage::Mac],
+    options: &[],
+    is_parallel: false,
+    needs_subkeys: true,
+    ..PLAIN
+};
+
+const ECB: Facts = Facts {
+    name: "ecb",
+    options: &[Plain, Tweak, Padding],
+    gives_tweaks: true,
+    decrypts_blocks: true,
+    caution: Some("authenticates nothing, and shows which blocks are equal: do not encrypt data with it"),
+    ..PLAIN
+};
+
+const ENVELOPE: Facts = Facts {
+    name: "envelope",
+    options: &[Sealed, Header],
+    authenticates: true,
+    is_parallel: false,
+    needs_subkeys: true,
+    needs_checked_outputs: true,
+    ..PLAIN
+};
+
+const TR31: Facts = Facts {
+    name: "tr31",
+    usages: &[Usage::Wrap, Usage::Unwrap],
+    options: &[],
+    is_parallel: false,
+    needs_subkeys: true,
+    ..PLAIN
+};
+
+const SIV: Facts = Facts {
+    name: "siv",
+    options: &[Plain, Additional, SeveralAdditional],
+    authenticates: true,
+    takes_two_keys: true,
+    is_parallel: false,
+    only_aes: true,
+    needs_subkeys: true,
+    ..PLAIN
+};
+
+const CCM: Facts = Facts {
+    name: "ccm",
+    options: &[Plain, Additional, Nonce],
+    authenticates: true,
+    is_parallel: false,
+    only_aes: true,
+    choice: Choice::Nonce,
+    ..PLAIN
+};
+
+const FF1: Facts = Facts {
+    name: "ff1",
+    usages: &[Usage::Tokenize],
+    options: &[],
+    is_parallel: false,
+    only_aes: true,
+    ..PLAIN
+};
+
+impl Mode {
+    pub(super) const fn facts(self) -> &'static Facts {
+        match self {
+            Mode::Gcm => &GCM,
+            Mode::Ctr => &CTR,
+            Mode::Cbc => &CBC,
+            Mode::Cmac => &CMAC,
+            Mode::Ecb => &ECB,
+            Mode::Envelope => &ENVELOPE,
+            Mode::Tr31 => &TR31,
+            Mode::Siv => &SIV,
+            Mode::Ccm => &CCM,
+            Mode::Ff1 => &FF1,
+        }
+    }
+
+    /// Everything that a key for this mode can be used for.
+    pub fn usages(self) -> &'static [Usage] {
+        self.facts().usages
+    }
+
+    /// Whether data are encrypted in it.
+    pub fn encrypts(self) -> bool {
+        self.usages().contains(&Usage::Encrypt)
+    }
+
+    /// Whether it authenticates what it encrypts.
+    pub fn authenticates(self) -> bool {
+        self.facts().authenticates
+    }
+
+    /// Whether a key for this mode is two keys of its cipher, which the mode uses for different purposes.
+    pub fn takes_two_keys(self) -> bool {
+        self.facts().takes_two_keys
+    }
+
+    /// Whether its blocks do not depend on each other, so that the nodes compute many at once.
+    pub fn is_parallel(self) -> bool {
+        self.facts().is_parallel
+    }
+
+    /// What a client may choose of what a message is encrypted under, if its key allows that.
+    pub fn choice(self) -> Choice {
+        self.facts().choice
+    }
+
+    /// Whether nodes keep the subkeys of CMAC with a key for it.
+    pub fn needs_subkeys(self) -> bool {
+        self.facts().needs_subkeys
+    }
+
+    /// Whether nodes keep the hash key of GHASH with a key for it.
+    pub fn needs_hash_key(self) -> bool {
+        self.facts().needs_hash_key
+    }
+
+    /// Whether it needs a protocol that checks its outputs.
+    pub fn needs_checked_outputs(self) -> bool {
+        self.facts().needs_checked_outputs
+    }
+
+    /// Why data should not be encrypted in it without care, for people.
+    pub fn caution(self) -> Option<String> {
+        self.facts().caution.map(|why| format!("{self} {why}"))
+    }
+
+    /// How many bytes the ciphertext begins with in its plain format before the first block: one block, in
+    /// counter mode with a tweak the tweak before it, too. Nothing in modes without an initial block.
+    pub fn initial_bytes(self, cipher: &Cipher) -> usize {
+        match self.takes(Initial) {
+            true => cipher.block_bytes + if self.facts().gives_tweaks { cipher.tweak_bytes } else { 0 },
+            false => 0,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What keys are used for.
+
+use serde::{Deserialize, Serialize};
+
+use super::Mode;
+
+/// What a key is for. Fixed when it is made. A client needs the right for it, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Usage {
+    /// Encrypt, in the key's modes.
+    Encrypt,
+    /// Decrypt, in the key's modes.
+    Decrypt,
+    /// Compute message authentication codes.
+    Mac,
+    /// Wrap keys that may be wrapped.
+    Wrap,
+    /// Unwrap keys.
+    Unwrap,
+    /// Derive keys.
+    Derive,
+    /// Give a client bytes that are derived from it.
+    Kdf,
+    /// Tokenize values and invert tokens: whoever may do one could do the other.
+    Tokenize,
+}
+
+impl Usage {
+    /// All usages.
+    pub const ALL: [Usage; 8] = [
+        Usage::Encrypt,
+        Usage::Decrypt,
+        Usage::Mac,
+        Usage::Wrap,
+        Usage::Unwrap,
+        Usage::Derive,
+        Usage::Kdf,
+        Usage::Tokenize,
+    ];
+
+    /// Whether a key needs no mode for it.
+    pub fn needs_no_mode(self) -> bool {
+        matches!(self, Usage::Wrap | Usage::Unwrap | Usage::Derive | Usage::Kdf)
+    }
+
+    /// Whether nodes keep the subkeys of CMAC with a key for it.
+    pub fn needs_subkeys(self) -> bool {
+        matches!(self, Usage::Derive | Usage::Kdf)
+    }
+}
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Usage::Encrypt => "encrypt",
+            Usage::Decrypt => "decrypt",
+            Usage::Mac => "mac",
+            Usage::Wrap => "wrap",
+            Usage::Unwrap => "unwrap",
+            Usage::Derive => "derive",
+            Usage::Kdf => "kdf",
+            Usage::Tokenize => "tokenize",
+        })
+    }
+}
+
+/// Everything that keys of these modes can be used for, in order and without repeats.
+pub fn usage_of(modes: &[Mode]) -> Vec<Usage> {
+    let mut usage: Vec<Usage> = modes.iter().flat_map(|mode| mode.usages()).copied().collect();
+    usage.sort();
+    usage.dedup();
+    usage
+}
+
+/// The modes of a key of which only the usage was said, in order: gcm for data, and the only mode that there
+/// is for codes and tokens.
+pub fn modes_of(usage: &[Usage]) -> Vec<Mode> {
+    let is_for = |mode: &Mode| mode.usages().iter().any(|of_mode| usage.contains(of_mode));
+    [Mode::Gcm, Mode::Cmac, Mode::Ff1].into_iter().filter(is_for).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_and_usages_of_a_key_follow_from_each_other() {
+        use Usage::{Decrypt, Encrypt, Mac, Tokenize, Unwrap, Wrap};
+        assert_eq!(usage_of(&[Mode::Gcm, Mode::Cmac, Mode::Ecb]), [Encrypt, Decrypt, Mac]);
+        assert_eq!(usage_of(&[Mode::Tr31]), [Wrap, Unwrap]);
+        assert_eq!(modes_of(&[Decrypt]), [Mode::Gcm]);
+        assert_eq!(modes_of(&[Encrypt, Mac, Tokenize]), [Mode::Gcm, Mode::Cmac, Mode::Ff1]);
+        assert_eq!(modes_of(&[Wrap]), []);
+    }
+}

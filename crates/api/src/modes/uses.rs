@@ -1,0 +1,40 @@
+//! Which mode and right each use of a key needs.
+
+use super::Mode;
+use super::facts::Choice;
+use crate::{Right, Use};
+
+impl Use {
+    /// The mode and the right that it needs.
+    pub fn needs(&self) -> (Mode, Right) {
+        match self {
+            Use::Seal | Use::SealBound { .. } | Use::GcmEncrypt { .. } => (Mode::Gcm, Right::Encrypt),
+            Use::Open { .. } | Use::OpenBound { .. } | Use::GcmDecrypt { .. } => (Mode::Gcm, Right::Decrypt),
+            Use::CtrEncrypt => (Mode::Ctr, Right::Encrypt),
+            Use::CtrDecrypt { .. } => (Mode::Ctr, Right::Decrypt),
+            Use::CbcEncrypt { .. } => (Mode::Cbc, Right::Encrypt),
+            Use::CbcDecrypt => (Mode::Cbc, Right::Decrypt),
+            Use::EcbEncrypt { .. } => (Mode::Ecb, Right::Encrypt),
+            Use::EcbDecrypt { .. } => (Mode::Ecb, Right::Decrypt),
+            Use::Cmac { .. } => (Mode::Cmac, Right::Mac),
+            Use::EnvelopeWrite(_) => (Mode::Envelope, Right::Encrypt),
+            Use::EnvelopeOpen { .. } => (Mode::Envelope, Right::Decrypt),
+            Use::CcmEncrypt { .. } => (Mode::Ccm, Right::Encrypt),
+            Use::CcmDecrypt { .. } => (Mode::Ccm, Right::Decrypt),
+            Use::SivEncrypt { .. } => (Mode::Siv, Right::Encrypt),
+            Use::SivDecrypt { .. } => (Mode::Siv, Right::Decrypt),
+            Use::Tokenize(_) => (Mode::Ff1, Right::Tokenize),
+        }
+    }
+
+    /// What the client has chosen of what it encrypts under.
+    pub fn chosen(&self) -> Choice {
+        let is_chosen = matches!(
+            self,
+            Use::GcmEncrypt { nonce: Some(_), .. }
+                | Use::CcmEncrypt { nonce: Some(_), .. }
+                | Use::CbcEncrypt { initial: Some(_), .. }
+        );
+        if is_chosen { self.needs().0.choice() } else { Choice::Nothing }
+    }
+}

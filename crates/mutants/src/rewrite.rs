@@ -1,0 +1,173 @@
+//! The text of a file with all mutants in it, each behind its switch.
+
+use std::ops::Range;
+
+use crate::plan::{Change, Mutant};
+
+/// What is added to a package, so that its code can ask for a switch.
+pub const SWITCHES: &str = r#"
+#[doc(hidden)]
+#[allow(missing_docs, clippy::all)]
+pub mod mutant_switch {
+    use std::io::Write;
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static ON: LazyLock<u32> =
+        LazyLock::new(|| std::env::var("POLYCLAVE_MUTANT").map_or(0, |id| id.parse().expect("a number")));
+    static NOTES: LazyLock<Option<std::ffi::OsString>> = LazyLock::new(|| std::env::var_os("POLYCLAVE_MUTANT_NOTES"));
+    static PASSED: [AtomicBool; 16384] = [const { AtomicBool::new(false) }; 16384];
+
+    pub fn on(id: u32) -> bool {
+        if let Some(path) = &*NOTES {
+            if !PASSED[id as usize].swap(true, Ordering::Relaxed) {
+                let mut file = std::fs::File::options().append(true).create(true).open(path).expect("notes");
+                file.write_all(format!("{id}\n").as_bytes()).expect("notes");
+            }
+        }
+        *ON == id
+    }
+}
+"#;
+
+/// A file with switches.
+pub struct Rewritten {
+    pub text: String,
+    /// Which bytes of the text are there for which mutant.
+    regions: Vec<(Range<usize>, u32)>,
+    /// Which bytes are the places of which mutants.
+    places: Vec<(Range<usize>, Vec<u32>)>,
+    /// Where functions begin, and the mutants that end them there.
+    begins: Vec<(usize, Vec<u32>)>,
+}
+
+impl Rewritten {
+    /// The mutants that the text at this byte is there for.
+    pub fn at(&self, byte: usize) -> Vec<u32> {
+        self.regions.iter().filter(|(region, _)| region.contains(&byte)).map(|&(_, id)| id).collect()
+    }
+
+    /// The mutants of the innermost place around this byte.
+    pub fn around(&self, byte: usize) -> Vec<u32> {
+        let around = self.places.iter().filter(|(place, _)| place.contains(&byte));
+        around.min_by_key(|(place, _)| place.len()).map_or_else(Vec::new, |(_, ids)| ids.clone())
+    }
+
+    /// The mutants at the begin of the function around this byte.
+    pub fn before(&self, byte: usize) -> Vec<u32> {
+        let before = self.begins.iter().filter(|(at, _)| *at <= byte);
+        before.max_by_key(|(at, _)| *at).map_or_else(Vec::new, |(_, ids)| ids.clone())
+    }
+}
+
+/// All mutants at one place.
+struct Host<'a> {
+    range: Range<usize>,
+    mutants: Vec<&'a Mutant>,
+}
+
+/// Puts these mutants of one file into its text.
+pub fn rewrite(text: &str, mutants: &[&Mutant]) -> Rewritten {
+    let mut hosts: Vec<Host<'_>> = Vec::new();
+    for mutant in mutants {
+        let Some(range) = host(&mutant.change) else { continue };
+        match hosts.iter_mut().find(|host| host.range == range) {
+            Some(host) => host.mutants.push(mutant),
+            None => hosts.push(Host { range, mutants: vec![mutant] }),
+        }
+    }
+    for host in &mut hosts {
+        // What is put before an expression comes first, then what replaces it.
+        host.mutants.sort_by_key(|mutant| matches!(mutant.change, Change::Replace { .. }));
+    }
+    // Outer places before inner ones; what is only inserted comes first.
+    hosts.sort_by_key(|host| {
+        let Range { start, end } = host.range;
+        (start, if end == start { 0 } else { usize::MAX - end })
+    });
+    let mut writer = Writer {
+        text,
+        out: Rewritten { text: String::new(), regions: Vec::new(), places: Vec::new(), begins: Vec::new() },
+    };
+    writer.range(0..text.len(), &hosts);
+    writer.out
+}
+
+fn host(change: &Change) -> Option<Range<usize>> {
+    match change {
+        Change::Return { at, .. } => Some(*at..*at),
+        Change::Replace { host, .. } | Change::Omit { host } => Some(host.clone()),
+        Change::NeverTaken { guard: Some(guard), .. } => Some(guard.clone()),
+        Change::NeverTaken { pattern_end, guard: None } => Some(*pattern_end..*pattern_end),
+        Change::Other => None,
+    }
+}
+
+struct Writer<'a> {
+    text: &'a str,
+    out: Rewritten,
+}
+
+impl Writer<'_> {
+    /// Writes a range of the text, in which all these places are.
+    fn range(&mut self, range: Range<usize>, hosts: &[Host<'_>]) {
+        let mut at = range.start;
+        let mut left = hosts;
+        while let Some((host, rest)) = left.split_first() {
+            let inner = rest.iter().take_while(|inner| inner.range.start < host.range.end).count();
+            self.out.text.push_str(&self.text[at..host.range.start]);
+            self.host(host, &rest[..inner]);
+            at = host.range.end;
+            left = &rest[inner..];
+        }
+        self.out.text.push_str(&self.text[at..range.end]);
+    }
+
+    fn host(&mut self, host: &Host<'_>, inner: &[Host<'_>]) {
+        let start = self.out.text.len();
+        let mut after = String::new();
+        let mut expression = false;
+        for mutant in &host.mutants {
+            let switch = format!("crate::mutant_switch::on({})", mutant.id);
+            match &mutant.change {
+                Change::Return { value, .. } => {
+                    self.piece(mutant.id, &format!("if {switch} {{ return {value}; }} "))
+                }
+                Change::NeverTaken { guard: None, .. } => self.piece(mutant.id, &format!(" if !{switch} ")),
+                Change::NeverTaken { guard: Some(_), .. } => {
+                    self.piece(mutant.id, &format!("!{switch} && ("));
+                    after.insert(0, ')');
+                }
+                Change::Omit { .. } => {
+                    self.piece(mutant.id, &format!("if !{switch} {{ "));
+                    after.insert_str(0, " }");
+                }
+                Change::Replace { by, .. } => {
+                    if !expression {
+                        self.out.text.push('(');
+                        after.insert_str(0, " })");
+                        expression = true;
+                    }
+                    self.piece(mutant.id, &format!("if {switch} {{ {by} }} else "));
+                }
+                Change::Other => {}
+            }
+        }
+        if expression {
+            self.out.text.push_str("{ ");
+        }
+        self.range(host.range.clone(), inner);
+        self.out.text.push_str(&after);
+        let ids: Vec<u32> = host.mutants.iter().map(|mutant| mutant.id).collect();
+        if host.mutants.iter().any(|mutant| matches!(mutant.change, Change::Return { .. })) {
+            self.out.begins.push((start, ids.clone()));
+        }
+        self.out.places.push((start..self.out.text.len(), ids));
+    }
+
+    fn piece(&mut self, id: u32, piece: &str) {
+        let start = self.out.text.len();
+        self.out.text.push_str(piece);
+        self.out.regions.push((start..self.out.text.len(), id));
+    }
+}

@@ -1,0 +1,114 @@
+//! A key as one node holds it: its shares of the round keys, of the secrets that the key's modes derive, and, of a key that may be wrapped,
+//! of the key itself.
+
+use std::collections::BTreeMap;
+
+use polyclave_api::{KeyInfo, NewKey, Reason, Refusal};
+
+use crate::Result;
+use polyclave_protocol::Error;
+use polyclave_protocol::any::{AnyServiceSession, AnyShared};
+use polyclave_protocol::ghash::GhashKey;
+use polyclave_protocol::service::ServiceSession;
+use zeroize::Zeroizing;
+
+/// Shares by name, as they are stored.
+pub(crate) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
+
+pub(crate) const ROUND_KEYS: &str = "round keys";
+pub(crate) const SECOND: &str = "second round keys";
+const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
+pub(crate) const RAW: &str = "key";
+pub(crate) const HASH_KEY: &str = "powers of the hash key";
+
+/// Shares ready for computing.
+pub(crate) struct ExpandedKey {
+    pub(crate) round_keys: AnyShared,
+    /// Of the second key, for a mode that takes two.
+    pub(crate) second: Option<AnyShared>,
+    /// For keys made for a mode with CMAC, `envelope` and key blocks among them, or to derive others or bytes.
+    pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
+    /// For keys made for GCM.
+    pub(crate) hash_key: Option<GhashKey>,
+}
+
+impl ExpandedKey {
+    /// Reads stored shares. An error if something is missing that the key's modes need.
+    pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceSession) -> Result<Self> {
+        let name = &info.properties.name;
+        let stored = |part: &str| stored(name, shares, part);
+        let subkey = |part: &str| protocol.restore(stored(part)?);
+        Ok(ExpandedKey {
+            round_keys: protocol.restore(stored(ROUND_KEYS)?)?,
+            second: match info.properties.parts() {
+                1 => None,
+                _ => Some(protocol.restore(stored(SECOND)?)?),
+            },
+            subkeys: match info.properties.needs_subkeys() {
+                true => Some((subkey(SUBKEYS[0])?, subkey(SUBKEYS[1])?)),
+                false => None,
+            },
+            hash_key: match info.properties.needs_hash_key() {
+                true => Some(GhashKey::restore(protocol, stored(HASH_KEY)?)?),
+                false => None,
+            },
+        })
+    }
+
+    /// The shares as they are stored, with those of the key itself if it may be wrapped.
+    pub(crate) fn save(&self, raw: Option<&AnyShared>, protocol: &AnyServiceSession) -> Shares {
+        let mut shares = Shares::new();
+        if let Some(key) = raw {
+            shares.insert(RAW.into(), protocol.save(key));
+        }
+        shares.insert(ROUND_KEYS.into(), protocol.save(&self.round_keys));
+        if let Some(second) = &self.second {
+            shares.insert(SECOND.into(), protocol.save(second));
+        }
+        if let Some((k1, k2)) = &self.subkeys {
+            shares.insert(SUBKEYS[0].into(), protocol.save(k1));
+            shares.insert(SUBKEYS[1].into(), protocol.save(k2));
+        }
+        if let Some(powers) = &self.hash_key {
+            shares.insert(HASH_KEY.into(), powers.save(protocol));
+        }
+        shares
+    }
+}
+
+/// A key that is kept as itself alone, and cannot be used.
+pub(crate) fn only_itself(key: &AnyShared, protocol: &AnyServiceSession) -> Shares {
+    Shares::from([(RAW.into(), protocol.save(key))])
+}
+
+/// A key itself, of which a node has shares if it may be wrapped.
+pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession) -> Result<AnyShared> {
+    protocol.restore(stored(name, shares, RAW)?)
+}
+
+/// The parts that a node stores of a key.
+pub(crate) fn shares_for(key: &NewKey) -> Vec<&'static str> {
+    let parts = [
+        (key.wrappable, RAW),
+        (true, ROUND_KEYS),
+        (key.parts() > 1, SECOND),
+        (key.needs_subkeys(), SUBKEYS[0]),
+        (key.needs_subkeys(), SUBKEYS[1]),
+        (key.needs_hash_key(), HASH_KEY),
+    ];
+    parts.into_iter().filter_map(|(is_there, part)| is_there.then_some(part)).collect()
+}
+
+fn stored<'s>(name: &str, shares: &'s Shares, part: &str) -> Result<&'s Zeroizing<Vec<u8>>> {
+    let missing =
+        || Error::System(format!("the stored key {name} lacks its {part}; restore a backup of this node"));
+    shares.get(part).ok_or_else(missing)
+}
+
+/// The refusal of a use of a key whose share is damaged here.
+pub(crate) fn unreadable(name: &str) -> Refusal {
+    let told = format!(
+        "its share of the key '{name}' is damaged and cannot be read; its operator can restore a backup, and until then others serve"
+    );
+    Refusal::new(Reason::Internal, told)
+}

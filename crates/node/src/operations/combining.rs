@@ -1,0 +1,122 @@
+//! Components of a key: taken one from each client, and combined.
+//!
+//! A component is kept as shares of itself, and of nothing that could be used. So it survives restarts, and is refreshed, backed up and deleted
+//! as keys are. Its check value is computed on shares and opened: that is what it is for. The key is the sum of the components, on
+//! shares: whoever lacks one component, and has no more shares than the protocol tolerates, knows nothing of the key.
+
+use polyclave_api::{CheckKind, KeyCheck, KeyInfo, NewKey, Origin, Parity, Reason, Refusal};
+use polyclave_protocol::Error;
+use polyclave_protocol::any::{AnyServiceSession, AnyShared};
+use polyclave_protocol::evaluate::release;
+use polyclave_protocol::protocol::{Input, Owner, Session};
+use polyclave_protocol::release::Released;
+use polyclave_protocol::service::ServiceSession;
+
+use super::components::{Combination, GivenComponent};
+use crate::computation::circuits::Circuits;
+use crate::computation::key::{only_itself, raw_key};
+use crate::computation::make::expand;
+use crate::computation::modes::StepError;
+use crate::computation::pieces::run;
+use crate::requests::conversation::Serving;
+
+impl Serving<'_, '_> {
+    /// Takes a component from the client. One whose check value is another than the client expects is not kept.
+    pub(super) fn take_component(
+        &mut self,
+        mut protocol: AnyServiceSession,
+        given: GivenComponent,
+        circuits: &Circuits,
+    ) -> Result<(), StepError> {
+        let GivenComponent { new, component, expected, replaces, .. } = given;
+        let keys = self.import(&mut protocol, 1, circuits)?;
+        let key = keys.first().ok_or_else(|| Error::misuse("a component without a part"))?;
+        let bare = NewKey { modes: Vec::new(), usage: Vec::new(), ..new.clone() };
+        let expanded = expand(&keys, &bare, &mut protocol, &mut self.partners()?, circuits);
+        self.faults = protocol.faults();
+        let (material, check_value) = expanded?;
+        self.compare(&mut protocol, &material.round_keys, &check_value, (expected.as_ref(), circuits))?;
+        if replaces {
+            self.service.keys.delete(&new.name, None).map_err(StepError::Own)?;
+        }
+        let made = self.made(new, Origin::Imported, check_value)?;
+        let info = KeyInfo { component: Some(component), ..made };
+        self.store_everywhere(info, only_itself(key, &protocol), &[])
+    }
+
+    /// Makes a key of its components, which are deleted.
+    pub(super) fn combine(
+        &mut self,
+        mut protocol: AnyServiceSession,
+        combination: Combination,
+        circuits: &Circuits,
+    ) -> Result<(), StepError> {
+        let Combination { components, new, expected, parity, .. } = combination;
+        let mut parts = Vec::new();
+        for component in &components {
+            self.complete(&component.info, component.state)?;
+            parts.push(raw_key(&component.info.properties.name, &component.shares, &protocol)?);
+        }
+        let key = self.sum(&mut protocol, &parts, parity, circuits)?;
+        let used: Vec<String> =
+            components.iter().map(|component| component.info.properties.name.clone()).collect();
+        self.keep_if(protocol, &[key], (new, Origin::Combined), (expected.as_ref(), circuits), &used)
+    }
+
+    /// The sum of keys, with the parity that is wanted.
+    pub(super) fn sum(
+        &mut self,
+        protocol: &mut AnyServiceSession,
+        parts: &[AnyShared],
+        parity: Parity,
+        circuits: &Circuits,
+    ) -> Result<AnyShared, StepError> {
+        let with_parity = parity != Parity::Ignore;
+        let circuit = circuits.keys.sum(circuits, parts.len(), with_parity, protocol)?;
+        let inputs: Vec<Input<'_, AnyShared>> = parts.iter().map(Input::Shared).collect();
+        let net = &mut self.partners()?;
+        let mut outputs = run(protocol, net, &circuit, 1, &inputs)?.into_iter();
+        let key = outputs.next().ok_or_else(|| Error::misuse("a sum without an output"))?;
+        if let (Parity::Require, Some(check)) = (parity, outputs.next()) {
+            let check = protocol.elements(&check, net)?;
+            if !protocol.arithmetic().is_zero(&check, net)? {
+                let told = "the key that the components make does not have odd parity; --parity set makes it so, --parity ignore \
+                            leaves it";
+                return Err(StepError::Refused(Refusal::new(Reason::Key, told)));
+            }
+        }
+        Ok(key)
+    }
+
+    /// Refuses a key with another check value than is expected.
+    pub(super) fn compare(
+        &mut self,
+        protocol: &mut AnyServiceSession,
+        round_keys: &AnyShared,
+        by_cmac: &[u8],
+        (expected, circuits): (Option<&KeyCheck>, &Circuits),
+    ) -> Result<(), StepError> {
+        let Some(expected) = expected else { return Ok(()) };
+        let found = match expected.kind {
+            CheckKind::Cmac => by_cmac.to_vec(),
+            CheckKind::Zeros => {
+                let (circuit, zero) = (circuits.keys.encrypted_zeros(circuits, protocol)?, circuits.zero());
+                let inputs = [Input::Public(&zero), Input::Shared(round_keys)];
+                let net = &mut self.partners()?;
+                let opened = run(protocol, net, &circuit, 1, &inputs)?.remove(0);
+                let opened = release(protocol, &opened, Owner::All, net)?;
+                let none = || Error::System("the check value was not opened".into());
+                opened.ok_or_else(none)?.accept().to_blocks()
+            }
+        };
+        if found == expected.value {
+            return Ok(());
+        }
+        let told = format!(
+            "the check value is {}, and {} was expected: it was mistyped, or it is another key; nothing was kept",
+            hex::encode(&found),
+            hex::encode(&expected.value)
+        );
+        Err(StepError::Refused(Refusal::new(Reason::Key, told)))
+    }
+}

@@ -1,0 +1,11 @@
+//! Operations that each node answers alone. None of them is planned.
+
+use polyclave_api::operations::{List, Random, Report, Show, Status};
+
+use crate::requests::plan::Operation;
+
+impl Operation for Status {}
+impl Operation for Report {}
+impl Operation for List {}
+impl Operation for Show {}
+impl Operation for Random {}

@@ -1,0 +1,186 @@
+//! The use of a key: its mode answers the client's steps in turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclave_api::{KeyInfo, Refusal, Reply, Step};
+use polyclave_protocol::Error;
+use polyclave_protocol::any::AnyServiceSession;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Faults, Session};
+use polyclave_store::StoredKey;
+
+use crate::computation::Computation;
+use crate::computation::circuits::{Circuits, Library};
+use crate::computation::key::unreadable;
+use crate::computation::key::{ExpandedKey, Shares};
+use crate::computation::modes::{Answer, Mode, StepError};
+use crate::computation::progress::Progress;
+use crate::requests::conversation::Serving;
+use crate::requests::plan::{Planned, identity};
+
+/// A use of a key, in a mode that answers the client's steps.
+pub(super) struct Used {
+    info: KeyInfo,
+    key: Arc<StoredKey>,
+    mode: Box<dyn Mode>,
+    other: Option<Other>,
+}
+
+/// A second key of a use: one that is wrapped, or under which something was encrypted.
+pub(super) struct Other {
+    pub(super) key: Arc<StoredKey>,
+    /// Blocks that are computed under it; none of a key that is wrapped.
+    pub(super) blocks: u64,
+}
+
+impl Used {
+    pub(super) fn alone(info: KeyInfo, key: Arc<StoredKey>, mode: Box<dyn Mode>) -> Used {
+        Used { info, key, mode, other: None }
+    }
+
+    pub(super) fn with(key: Arc<StoredKey>, mode: Box<dyn Mode>, other: Other) -> Used {
+        Used { info: key.info.clone(), key, mode, other: Some(other) }
+    }
+}
+
+impl Planned for Used {
+    fn identity(&self) -> Vec<u8> {
+        let mut keys = identity(&self.info);
+        keys.extend(self.other.iter().flat_map(|other| identity(&other.key.info)));
+        keys
+    }
+
+    fn blocks(&mut self, first: Option<&Step>) -> Result<Vec<(&KeyInfo, u64)>, Refusal> {
+        let blocks = self.mode.blocks_at_start() + first.map_or(Ok(0), |step| self.mode.admit(step))?;
+        let other = self.other.iter().map(|other| (&other.key.info, other.blocks));
+        Ok([(&self.info, blocks)].into_iter().chain(other).collect())
+    }
+
+    fn run(
+        self: Box<Self>,
+        serving: &mut Serving<'_, '_>,
+        protocol: AnyServiceSession,
+        first: Option<Step>,
+    ) -> Result<(), StepError> {
+        let Used { info, key, mode, other } = *self;
+        serving.complete(&info, key.state)?;
+        if let Some(other) = &other {
+            serving.complete(&other.key.info, other.key.state)?;
+        }
+        let other = other.filter(|other| other.blocks > 0).map(|other| other.key);
+        serving.use_key(protocol, (&info, &key.shares), other.as_deref(), mode, first)
+    }
+}
+
+impl Serving<'_, '_> {
+    /// A stored key, ready for computing.
+    pub(super) fn expanded(
+        &self,
+        info: &KeyInfo,
+        shares: &Shares,
+        protocol: &AnyServiceSession,
+    ) -> Result<ExpandedKey, StepError> {
+        ExpandedKey::restore(info, shares, protocol).map_err(|e| {
+            tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
+            self.service.keys.note_unusable(info);
+            StepError::Own(unreadable(&info.properties.name))
+        })
+    }
+
+    fn use_key(
+        &mut self,
+        protocol: AnyServiceSession,
+        (info, shares): (&KeyInfo, &Shares),
+        other: Option<&StoredKey>,
+        mut mode: Box<dyn Mode>,
+        mut first: Option<Step>,
+    ) -> Result<(), StepError> {
+        let circuits = self.circuits(&info.properties.cipher, &protocol)?;
+        let key = self.expanded(info, shares, &protocol)?;
+        let other = match other {
+            Some(StoredKey { info, shares, .. }) => {
+                let circuits = self.circuits(&info.properties.cipher, &protocol)?;
+                Some((circuits, self.expanded(info, shares, &protocol)?))
+            }
+            None => None,
+        };
+        let mut held = Held {
+            protocol: Some(protocol),
+            circuits: &circuits,
+            key: &key,
+            other: other.as_ref().map(|(circuits, key)| (&**circuits, key)),
+            library: &self.service.library,
+            session: self.session,
+            memory: self.service.memory.part_bytes(),
+            progress: self.progress.clone(),
+        };
+        let started = held.with(&mut self.partners_for_client()?, |at| mode.start(at));
+        self.faults = held.faults();
+        let (start, mut mask) = started?;
+        self.context.still_holds(&self.service.material)?;
+        self.service.conduct.spoil([&mut mask]);
+        self.line.reply(&Reply::Accepted { key: Some(info.identity()), start, mask, blind: Vec::new() });
+        loop {
+            let step = match first.take() {
+                Some(step) => step,
+                None => {
+                    let admit = |step: &Step| if *step == Step::Finish { Ok(0) } else { mode.admit(step) };
+                    self.step(admit, Some(info))?
+                }
+            };
+            if step == Step::Finish {
+                return Ok(());
+            }
+            let instead = self.service.conduct.instead_of_answer();
+            instead.iter().for_each(|reply| self.line.reply(reply));
+            let answer = held.with(&mut self.partners_for_client()?, |at| mode.run(step, at));
+            self.faults = held.faults();
+            let mut answer = answer?;
+            self.service.conduct.spoil([&mut answer.data, &mut answer.mask, &mut answer.initial]);
+            self.context.still_holds(&self.service.material)?;
+            let pause = self.service.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
+            let Answer { data, mask, initial } = answer;
+            if instead.is_empty() {
+                self.service.conduct.delay();
+                self.line.reply(&Reply::Data { data, mask, initial });
+            }
+            if pause > Duration::ZERO {
+                std::thread::sleep(pause);
+            }
+        }
+    }
+}
+
+/// A protocol between two steps.
+struct Held<'k> {
+    protocol: Option<AnyServiceSession>,
+    circuits: &'k Circuits,
+    key: &'k ExpandedKey,
+    other: Option<(&'k Circuits, &'k ExpandedKey)>,
+    library: &'k Library,
+    session: [u8; 32],
+    memory: usize,
+    progress: Arc<Progress>,
+}
+
+impl Held<'_> {
+    fn faults(&self) -> Faults {
+        self.protocol.as_ref().map(Session::faults).unwrap_or_default()
+    }
+
+    fn with<T>(
+        &mut self,
+        net: &mut dyn Net,
+        work: impl FnOnce(&mut Computation<'_>) -> Result<T, StepError>,
+    ) -> Result<T, StepError> {
+        let ended = || Error::System("the session has ended".into());
+        let protocol = self.protocol.take().ok_or_else(ended)?;
+        let (circuits, key, session) = (self.circuits, self.key, self.session);
+        let (other, library, memory, progress) = (self.other, self.library, self.memory, &*self.progress);
+        let mut at = Computation { protocol, net, circuits, key, other, library, session, memory, progress };
+        let outcome = work(&mut at);
+        self.protocol = Some(at.protocol);
+        outcome
+    }
+}

@@ -1,0 +1,37 @@
+//! Random bytes for a client. Each node draws its own from its operating system and sends them to the client alone, which adds them up.
+//!
+//! # Why this needs no protocol among the nodes
+//!
+//! The sum is uniform and unknown to everybody but the client as long as one of the nodes that answer is honest: its part is uniform, is
+//! sent over a channel of its own, and no other node sees it before it sends, or ever. So n - 1 nodes that depart from the protocol in
+//! any way cannot choose or learn a bit. They can only fall silent, without knowing what they prevent. A shared mask of the protocol
+//! ([`mask_input`](polyclave_protocol::service::ServiceSession::mask_input)) would promise less: under Shamir sharing it follows from
+//! common secrets that t + 1 nodes hold, so whoever steals them later could compute it again from a session's messages. Nothing is
+//! verified, because any bytes of a cheating node are as good as any others.
+
+use std::time::Duration;
+
+use polyclave_api::{Describe, MOST_RANDOM, Reason, Refusal, Reply, operations};
+use polyclave_protocol::session::random_bytes;
+
+use crate::clients::rules::Client;
+use crate::core::Core;
+
+/// This node's part.
+pub(crate) fn draw(core: &Core, client: &Client, bytes: u32) -> Result<Reply, Refusal> {
+    let _held = core.service.clients.request(&client.name)?;
+    let asked = operations::Random { bytes }.permissions();
+    core.rules.charge(client, &asked, [1, 0])?;
+    let count = bytes as usize;
+    if count == 0 || count > MOST_RANDOM {
+        let told = format!("{count} random bytes; a request gets 1 to {MOST_RANDOM}");
+        return Err(Refusal::new(Reason::Malformed, told));
+    }
+    let mut drawn = vec![0; count];
+    random_bytes(&mut drawn).map_err(|e| Refusal::new(Reason::Internal, e.to_string()))?;
+    let pause = core.service.clients.charge(&client.name, count);
+    if pause > Duration::ZERO {
+        std::thread::sleep(pause);
+    }
+    Ok(Reply::Random(drawn))
+}

@@ -1,0 +1,223 @@
+//! The threads that serve clients, one for each connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyclave_api::{self as api, Detail, Operation, Reason, Refusal, Reply, Request, operations};
+use polyclave_config::check_name;
+use polyclave_protocol::Error;
+use polyclave_protocol::net::Net;
+use polyclave_transport::{Caller, Reception, TlsNet};
+
+use crate::Result;
+use crate::audit::{BEGUN, Event};
+use crate::clients::rules::Client;
+use crate::core::Core;
+use crate::operator::report::report;
+use crate::requests::plan::ticket;
+use crate::server::random::draw;
+use crate::server::together::Asking;
+use crate::threads::{IDLE_LOOK, POLL_INTERVAL};
+
+/// How long a client may be silent, between requests and within one.
+const IDLE_CLIENT: Duration = Duration::from_secs(120);
+const SLOW_CLIENT: Duration = Duration::from_secs(20);
+/// How long a client that was refused has to close the connection.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long running requests may take to end when the node stops.
+const LAST_REQUESTS: Duration = Duration::from_secs(5);
+
+/// Accepts and serves clients until the node stops.
+pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
+    let running = Arc::new(AtomicUsize::new(0));
+    while !core.threads.is_stopping() {
+        let Some(caller) = reception.next(POLL_INTERVAL) else { continue };
+        let counted = running.clone();
+        counted.fetch_add(1, Relaxed);
+        let served = core.spawn("client", move |core| {
+            serve_client(core, caller);
+            counted.fetch_sub(1, Relaxed);
+        });
+        if let Err(e) = served {
+            running.fetch_sub(1, Relaxed);
+            tracing::error!(error = core.members.told(&e), "a client was not served");
+        }
+    }
+    let until = Instant::now() + LAST_REQUESTS;
+    while running.load(Relaxed) > 0 && Instant::now() < until {
+        thread::sleep(POLL_INTERVAL / 10);
+    }
+}
+
+/// Serves one client's requests, one after the other, until the client leaves.
+fn serve_client(core: &Arc<Core>, caller: Caller) {
+    let Caller { certificate, mut net, from } = caller;
+    let Some(name) = core.rules.client_of(&certificate) else { return };
+    let party = core.members.client();
+    let connection = match core.service.clients.connection(&name) {
+        Ok(held) => held,
+        Err(refusal) => {
+            core.members.refuse(&mut net, &refusal);
+            return linger(core, &mut net);
+        }
+    };
+    tracing::debug!(client = %name, %from, "connected");
+    net.set_idle_limit(SLOW_CLIENT);
+    let client = Client { name, certificate };
+    let (mut quiet_since, mut watches) = (Instant::now(), false);
+    while !core.threads.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
+        if connection.is_given_away() {
+            return give_away(core, &client.name, &mut net);
+        }
+        match net.wait(net.members(), IDLE_LOOK) {
+            Ok(Some(_)) => {}
+            Ok(None) => continue,
+            Err(_) => return,
+        }
+        if connection.begin().is_none() {
+            return give_away(core, &client.name, &mut net);
+        }
+        // A limit for the whole request, however slowly the bytes arrive.
+        net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
+        let Ok(bytes) = api::receive_bytes(&mut net, party) else { return };
+        net.set_deadline(None);
+        if !answer(core, &client, &bytes, &mut net, &mut watches) {
+            return linger(core, &mut net);
+        }
+        connection.end();
+        quiet_since = Instant::now();
+    }
+}
+
+/// Ends a connection that was given away. Its client may be sending a request, or have sent one: the refusal tells it that nothing has
+/// happened, and that it may ask again. A client that has asked nothing finds words that it did not ask for, and leaves the connection.
+fn give_away(core: &Core, client: &str, net: &mut TlsNet) {
+    let told = format!("this connection was closed for another one of {client}; try again");
+    core.members.refuse(net, &Refusal::new(Reason::Busy, told));
+    linger(core, net);
+}
+
+/// Reads what a client had sent before it could know that it was refused. Closing the connection with unread bytes would reset it, and the
+/// client would not receive the reason.
+fn linger(core: &Core, net: &mut TlsNet) {
+    let Some(_counted) = core.service.clients.leave() else { return };
+    let party = core.members.client();
+    let until = Instant::now() + LAST_WORDS;
+    net.set_idle_limit(LAST_WORDS);
+    net.set_deadline(Some(until));
+    while Instant::now() < until && !core.threads.is_stopping() {
+        match net.wait(net.members(), POLL_INTERVAL) {
+            Ok(Some(_)) if api::receive_bytes(net, party).is_ok() => {}
+            Ok(None) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Answers one request. Returns whether the connection can serve another. `watches` says whether a report was given on it before.
+fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, watches: &mut bool) -> bool {
+    let began = Instant::now();
+    let party = core.members.client();
+    // The version first: a request of another version can have other bytes from there on.
+    let request: Result<Request, Refusal> = match api::version_of(bytes) {
+        Some(other) if other != api::VERSION => {
+            let older = if other < api::VERSION { "the client" } else { "this node" };
+            let told = format!(
+                "the client speaks version {other}, this node version {}: upgrade {older}",
+                api::VERSION
+            );
+            // During an upgrade another worker of this node may serve that version.
+            Err(Refusal::new(Reason::Unavailable, told))
+        }
+        _ => api::decode(bytes, party).map_err(|e| Refusal::new(Reason::Malformed, e.to_string())),
+    };
+    let request = match request {
+        Ok(request) => request,
+        Err(refusal) => {
+            core.members.refuse(net, &refusal);
+            return false;
+        }
+    };
+    let kind = request.operation.describe().kind();
+    let Detail { key, text } = request.operation.describe().audit();
+    let key = key.to_owned();
+    let mut detail = match behalf(&request.on_behalf_of) {
+        Ok(whom) => format!("{whom} {text}").trim().to_owned(),
+        Err(refusal) => {
+            core.members.refuse(net, &refusal);
+            return false;
+        }
+    };
+    let (ticket, id) = (ticket(client, &request.id), request.id);
+    let event = Event { client: &client.name, operation: kind, key: &key, request: id, ..Event::default() };
+    // What other workers have changed is shown, too.
+    let known = || core.material.sync();
+    let begun = |detail: &str| core.logbook.admit(&Event { outcome: BEGUN, detail, ..event });
+    let (blocks, result) = match &request.operation {
+        Operation::Random(operations::Random { bytes }) => {
+            (0, tell(core, begun(&detail).and_then(|()| draw(core, client, *bytes)), net))
+        }
+        // Always answered, so that a client can learn why other requests are refused.
+        Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
+        // Asked for every second. The first one on a connection has its lines in the audit log, and the others are not counted.
+        Operation::Report if *watches => return tell(core, report(core, client), net).is_ok(),
+        Operation::Report => {
+            let told = tell(core, begun(&detail).and_then(|()| report(core, client)), net);
+            *watches = told.is_ok();
+            (0, told)
+        }
+        Operation::Show(operations::Show { key }) => (
+            0,
+            tell(
+                core,
+                begun(&detail)
+                    .and_then(|()| known())
+                    .and_then(|()| core.service.keys.show(&core.rules, client, key)),
+                net,
+            ),
+        ),
+        Operation::List(operations::List { after, version }) => {
+            let listed = || core.service.keys.list(&core.rules, client, (after, *version));
+            (0, tell(core, begun(&detail).and_then(|()| known()).and_then(|()| listed()), net))
+        }
+        _ => {
+            let asking = Asking { core, client, ticket, bytes };
+            let mut told = detail.clone();
+            let served = asking.serve(request, net, (event, &mut told));
+            detail = told;
+            served
+        }
+    };
+    let outcome = result.as_ref().map_or_else(|refusal| refusal.reason.code(), |()| "done");
+    metrics::counter!("polyclave_requests_total", "operation" => kind, "outcome" => outcome).increment(1);
+    metrics::counter!("polyclave_blocks_total", "operation" => kind).increment(blocks);
+    metrics::histogram!("polyclave_request_seconds", "operation" => kind)
+        .record(began.elapsed().as_secs_f64());
+    if !matches!(kind, "report" | "status") || result.is_err() {
+        core.tally.count(kind, outcome, began.elapsed());
+    }
+    tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
+    core.logbook.note(&Event { outcome, blocks, detail: &detail, ..event });
+    result.is_ok()
+}
+
+/// Answers a request that a node answers alone: with a reply, or with the reason why there is none.
+fn tell(core: &Core, reply: Result<Reply, Refusal>, net: &mut TlsNet) -> Result<(), Refusal> {
+    let reply = reply.inspect_err(|refusal| core.members.refuse(net, refusal))?;
+    api::send(net, core.members.client(), &reply).map_err(lost)
+}
+
+fn lost(e: Error) -> Refusal {
+    Refusal::new(Reason::Unavailable, e.to_string())
+}
+
+/// For whom the client says that it asks, for the audit log. A name of users of the client, whatever it is, can be no other field of a line.
+fn behalf(whom: &str) -> Result<String, Refusal> {
+    if whom.is_empty() {
+        return Ok(String::new());
+    }
+    check_name("user of a client", whom).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
+    Ok(format!("for={whom}"))
+}

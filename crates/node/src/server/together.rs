@@ -1,0 +1,130 @@
+//! A request that the nodes serve together. If it has to wait for a rotation, it waits here, before anything is decided about it.
+//!
+//! **No deadlock.** A rotation waits for the requests that keep it off ([`HeldOff`]), and a request waits for the other nodes to begin it. So a request
+//! could keep a rotation off at one node while it waits for it at another, and each would wait for the other. Therefore a request that has not begun
+//! gives way: the nodes at which it waits for the rotation say so to the others (`requests/follow.rs`), and these let the rotation
+//! go on, wait as well, and plan the request anew with the shares that they have then. Until a request begins, nothing is used, no nonce is
+//! opened, and nothing is done to a key. What it has paid for its first step stays paid.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyclave_api::{self as api, Reason, Refusal, Request};
+use polyclave_transport::TlsNet;
+
+use crate::audit::{BEGUN, Event};
+use crate::clients::rules::Client;
+use crate::core::Core;
+use crate::material::rotation::{HeldOff, ROTATING};
+use crate::operations;
+use crate::requests::conversation::{GaveWay, serve};
+use crate::requests::pending::Ticket;
+use crate::requests::plan::Plan;
+use crate::threads::POLL_INTERVAL;
+
+/// How long a request waits for a rotation at most. A refresh of some hundred keys takes less, and then its client notices no more than a pause. A
+/// client takes a node for gone after a minute without an answer, and people, and programs with time limits of their own, sooner.
+const MOST_WAIT: Duration = Duration::from_secs(10);
+
+/// A request and its client.
+pub(super) struct Asking<'a> {
+    pub(super) core: &'a Arc<Core>,
+    pub(super) client: &'a Client,
+    pub(super) ticket: Ticket,
+    /// The request as it came.
+    pub(super) bytes: &'a [u8],
+}
+
+impl Asking<'_> {
+    /// Serves the request. Returns the blocks that were computed or paid, and what came of it. `detail` is what the audit log says of it.
+    pub(super) fn serve(
+        &self,
+        mut request: Request,
+        net: &mut TlsNet,
+        (event, detail): (Event<'_>, &mut String),
+    ) -> (u64, Result<(), Refusal>) {
+        let Asking { core, client, ticket, bytes } = *self;
+        let (until, mut paid, mut tries) = (Instant::now() + MOST_WAIT, 0, 0);
+        let refusal = match core.service.clients.request(&client.name) {
+            Err(refusal) => refusal,
+            Ok(_held) => loop {
+                tries += 1;
+                let planned = self.hold_off_rotation(request.operation.describe().only_uses(), until, net);
+                let planned = planned.and_then(|held_off| {
+                    Ok((
+                        held_off,
+                        Plan::make(&core.service, client, request, (bytes, tries == 1), operations::of)?,
+                    ))
+                });
+                if let Ok((_, Plan { approved: Some(approved), .. })) = &planned
+                    && tries == 1
+                {
+                    let by = approved.by.join(",");
+                    *detail = format!("{detail} approved-by={by}").trim_start().to_owned();
+                }
+                let begun = || match tries {
+                    1 => core.logbook.admit(&Event { outcome: BEGUN, detail, ..event }),
+                    _ => Ok(()),
+                };
+                let (held_off, plan) = match planned.and_then(|planned| begun().map(|()| planned)) {
+                    Ok(planned) => planned,
+                    Err(refusal) => break refusal,
+                };
+                match serve(&core.service, client, plan, held_off, net) {
+                    Ok(outcome) => {
+                        core.seen.note(
+                            &client.name,
+                            event.operation,
+                            event.key,
+                            event.request,
+                            outcome.faults,
+                        );
+                        return (paid + outcome.blocks, outcome.result);
+                    }
+                    Err(GaveWay { blocks }) => paid += blocks,
+                }
+                if Instant::now() >= until {
+                    break waited_too_long();
+                }
+                thread::sleep(POLL_INTERVAL / 2);
+                request = match api::decode(bytes, core.members.client()) {
+                    Ok(request) => request,
+                    Err(e) => break Refusal::new(Reason::Malformed, e.to_string()),
+                };
+            },
+        };
+        core.service.pending.refuse(ticket);
+        core.members.refuse(net, &refusal);
+        (paid, Err(refusal))
+    }
+
+    /// Waits until no rotation is under way, and holds the next one off.
+    fn hold_off_rotation(
+        &self,
+        only_uses: bool,
+        until: Instant,
+        net: &mut TlsNet,
+    ) -> Result<HeldOff<'_>, Refusal> {
+        let mut waits = None;
+        loop {
+            let held_off = self.core.material.hold_off_rotation(only_uses)?;
+            let is_over = Instant::now() >= until;
+            // In the end the request is told what is lacking.
+            let is_ready = is_over || !self.core.material.awaits_epoch();
+            if let Some(held_off) = held_off.filter(|_| is_ready) {
+                return Ok(held_off);
+            }
+            if is_over || self.core.threads.is_stopping() || !net.is_alive() {
+                return Err(waited_too_long());
+            }
+            waits.get_or_insert_with(|| self.core.service.pending.hold_back(self.ticket));
+            thread::sleep(POLL_INTERVAL / 5);
+        }
+    }
+}
+
+fn waited_too_long() -> Refusal {
+    let told = format!("{ROTATING} (this request has waited for it for {} s)", MOST_WAIT.as_secs());
+    Refusal::new(Reason::Unavailable, told)
+}

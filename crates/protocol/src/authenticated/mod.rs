@@ -1,0 +1,48 @@
+//! Authenticated additive sharing: what the protocols with MACs have in common, whichever of them makes the
+//! material or computes with it.
+//!
+//! The parties share a MAC key alpha. A shared value x comes with shares of alpha x ([`Authenticated`]).
+//! Values are opened ([`Openings`]), and a check finds wrong openings before anything is released
+//! (`check.rs`). [`Source`] is how material comes.
+//!
+//! [`spdz`](crate::spdz) computes with such shares, [`mascot`](crate::mascot) and [`tinyot`](crate::tinyot)
+//! make material of them, and [`tinytable`](crate::tinytable) exchanges values with clients by them. This
+//! folder imports none of the four.
+//!
+//! | file | what |
+//! |---|---|
+//! | `key.rs`, `share.rs` | the MAC key, and shares with MACs |
+//! | `opening.rs`, `packed.rs` | openings, and small cells on the wire |
+//! | `check.rs` | the MAC check, and tests for zero |
+//! | `source.rs` | where material comes from: triples, random bits |
+//! | `vectors.rs`, `units.rs`, `rows.rs`, `inverses.rs` | material for lookups: unit vectors, masked tables, records for inversions |
+//! | `guesses.rs` | how many guesses at the key a cheater may have made |
+
+mod check;
+mod guesses;
+mod inverses;
+mod key;
+mod opening;
+mod packed;
+mod rows;
+mod share;
+mod source;
+mod units;
+mod vectors;
+
+pub(crate) use check::{CHECK_ROUNDS, Coefficients, check, zero_test_of};
+pub use guesses::{
+    Guesses, MOST_AT_ONCE, MOST_FORGED_LOG2, MOST_UNANSWERED, online_bound_log2, spoilt_bound_log2,
+};
+pub(crate) use inverses::BITS;
+pub use inverses::{Element, Inverses, Records};
+pub use key::MacKey;
+pub use opening::Openings;
+pub(crate) use opening::make_room;
+pub(crate) use packed::{BYTES, MOST_CELLS, NIBBLES, PAIRS, Packed};
+pub use rows::{RowShape, Rows};
+pub use share::Authenticated;
+pub use source::{OwnedBits, Product, Source, Triples};
+pub use units::Units;
+pub(crate) use vectors::bit_bytes;
+pub use vectors::{UnitVectors, Vectors};

@@ -1,0 +1,299 @@
+//! The hello round: before anything secret is used, the parties agree on what they are about to run and on a session id.
+//!
+//! The parties that serve ([`Net::members`]) take part, and no others. There are two rounds:
+//!
+//! 1. Each party sends a commitment to a fresh 256-bit nonce, the set of serving parties as it sees it, and a digest of its settings.
+//! 2. If all of these fit, each party opens its nonce, and says which commitments it has received. If not, each party sends a digest
+//!    of each of its settings instead, and the session ends with the name of the setting that differs.
+//!
+//! The session id is a hash of the nonces of all serving parties, their set and all settings. It does not repeat as long as one
+//! of them draws fresh randomness. Two sessions of different sets of parties (which need not have a member in common) never share
+//! an id. So pseudorandom sharing takes the id as input and needs no counter that could roll back.
+//!
+//! * *All have the same id.* A party goes on only if every peer says, over its own channel, that it has received the same commitments,
+//!   and if every opening fits. So two parties that follow the protocol and both go on have the same commitments, hence the same
+//!   nonces (the hash is binding) and the same id. A party that was told something else ends the session. Otherwise a cheater that
+//!   tells two parties different things would make them compute with different pseudorandom values, while everything else that they
+//!   send to each other fits. The shares of one of them would look wrong, and where wrong shares convict, an honest party would be
+//!   convicted.
+//! * *Nobody chooses the id.* In an earlier version nonces were sent without commitments. The party that sent last knew the others'
+//!   nonces before it named its own, and could try nonces until the id, and what is derived from it (nonces of GCM, counters of CTR),
+//!   looked as it wished. Now let P be the first honest party that opens. It has all commitments then. If any honest party goes on, it
+//!   has the same commitments as P, as P has told it. So every cheater's commitment among them, and with it the cheater's nonce, was
+//!   fixed before anybody else knew any honest nonce (a commitment hides 256 bits). A commitment names its party, so a copied one is
+//!   of no use. The id is then a random oracle's answer at a point that contains an honest nonce which nobody knew when the rest was
+//!   fixed: it is uniform.
+//! * *A cheater can still choose among draws.* It receives all nonces before it has to open its own, sees the id, and can end the
+//!   session by silence. Every attempt that the others make after that is another draw. With q draws it gets the best of q ids, which
+//!   is worth log2 q bits; it gets a given id of b bits with probability q 2^-b. So no party tries again by itself after it has
+//!   opened. [`greet`] is the part of an attempt that may be repeated (no nonce of this party is known, so no id is). An error
+//!   after [`Greeted::open`] is final for the caller. Nodes make one draw for a request (`node/src/requests/begin.rs`), and its client
+//!   sees the failure. What they make ahead (epochs, lots, fresh secrets) they do try again: there the id is only a name and a label of
+//!   pseudorandom values, and it only matters that it does not repeat.
+//! * docs/security/shamir.md covers another case: an image of a party's memory that was taken after the hello round and is restored.
+
+use std::ops::Range;
+
+use polyclave_kernels::secret::{ct_eq, mark_secret};
+
+use crate::interface::net::Net;
+use crate::{Error, Party, PartySet, Result};
+
+const NONCE_BYTES: usize = 32;
+const HASH_BYTES: usize = 32;
+const SET_BYTES: usize = 2;
+const DIGEST_BYTES: usize = 32;
+
+/// An agreed session. Hands out each of its streams once, since what is pseudorandom is bound to session and stream.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AgreedSession {
+    id: [u8; 32],
+    serving: PartySet,
+    streams: u64,
+}
+
+/// One thread's place in a session. All parties take them in the same order.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Stream {
+    session: [u8; 32],
+    serving: PartySet,
+    number: u64,
+}
+
+impl AgreedSession {
+    /// Bound to this one session.
+    pub fn id(&self) -> [u8; 32] {
+        self.id
+    }
+
+    /// The next stream.
+    pub fn stream(&mut self) -> Stream {
+        self.streams += 1;
+        Stream { session: self.id, serving: self.serving, number: self.streams }
+    }
+}
+
+impl Stream {
+    /// The parties that agreed on the session.
+    pub fn serving(&self) -> PartySet {
+        self.serving
+    }
+
+    /// Bound to this one stream of this one session: an input of every pseudorandom value in it.
+    pub fn label(&self) -> [u8; 40] {
+        let mut label = [0; 40];
+        label[..32].copy_from_slice(&self.session);
+        label[32..].copy_from_slice(&self.number.to_le_bytes());
+        label
+    }
+}
+
+/// What the parties must agree on: names and values, in the order in which a difference is reported.
+#[derive(Clone, Debug, Default)]
+pub struct HandshakeParameters {
+    settings: Vec<(&'static str, [u8; DIGEST_BYTES])>,
+}
+
+impl HandshakeParameters {
+    /// The settings of every session: the version of this program and the number of parties come first.
+    pub fn new(parties: usize) -> HandshakeParameters {
+        let version = concat!("polyclave ", env!("CARGO_PKG_VERSION"));
+        HandshakeParameters::default()
+            .with("version", version.as_bytes())
+            .with("number of parties", &parties.to_le_bytes())
+    }
+
+    /// Adds a setting.
+    pub fn with(mut self, name: &'static str, value: &[u8]) -> HandshakeParameters {
+        let digest = blake3::derive_key("polyclave 2026 session setting", value);
+        self.settings.push((name, digest));
+        self
+    }
+
+    /// One digest of all settings.
+    fn digest(&self) -> [u8; DIGEST_BYTES] {
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session terms");
+        for (name, digest) in &self.settings {
+            hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(digest);
+        }
+        *hasher.finalize().as_bytes()
+    }
+}
+
+/// Compares the terms with every peer that serves, and agrees on a session. Two rounds.
+pub fn hello(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<AgreedSession> {
+    greet(terms, net)?.open(net)
+}
+
+/// The first round. After an error it may be tried again: nothing is known of this party's nonce, so no session id is.
+///
+/// The message has a fixed size, so that a peer whose settings have other names can be distinguished from one that differs in a value
+/// only. It contains the serving set itself, because parties that differ about the set would wait for different peers in a second round.
+/// (If only settings differ, this function runs the second round.)
+pub fn greet(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<Greeted> {
+    let (me, serving) = (net.me(), net.members());
+    if !serving.contains(me) {
+        return Err(Error::misuse(format!("{me} says hello, but {serving} serve")));
+    }
+    let mut nonce = [0; NONCE_BYTES];
+    random_bytes(&mut nonce)?;
+    let greeting = greeting(&commitment(me, serving, terms, &nonce), serving, terms);
+    let greetings = broadcast(&greeting, serving, net)?;
+
+    let set_end = HASH_BYTES + SET_BYTES;
+    let digest_end = set_end + DIGEST_BYTES;
+    let differs = |range| first_difference(&greetings, range, me);
+    if let Some(peer) = differs(digest_end..greeting.len()) {
+        return Err(Error::Disagreement { peer, field: "kind of session" });
+    }
+    if let Some(peer) = differs(HASH_BYTES..set_end) {
+        return Err(Error::Disagreement { peer, field: "serving set" });
+    }
+    if differs(set_end..digest_end).is_some() {
+        return Err(disagreement(terms, serving, net)?);
+    }
+    let commitments = greetings.iter().map(|(party, greeting)| (*party, greeting[..HASH_BYTES].to_vec()));
+    Ok(Greeted { terms: terms.clone(), serving, nonce, commitments: commitments.collect() })
+}
+
+/// All terms are the same, and every nonce is committed to.
+pub struct Greeted {
+    terms: HandshakeParameters,
+    serving: PartySet,
+    nonce: [u8; NONCE_BYTES],
+    commitments: Vec<(Party, Vec<u8>)>,
+}
+
+impl Greeted {
+    /// The second round. After an error a peer may know what the session id would have been, and may have caused the error because of
+    /// it. So nothing is tried again automatically.
+    pub fn open(self, net: &mut dyn Net) -> Result<AgreedSession> {
+        let Greeted { terms, serving, nonce, commitments } = self;
+        let openings = broadcast(&opening(&terms, &nonce, &seen(&commitments)), serving, net)?;
+        let mut nonces = Vec::with_capacity(openings.len());
+        for ((peer, opening), (_, committed)) in openings.iter().zip(&commitments) {
+            if opening[0] != OPENS {
+                return Err(saw_other("settings", *peer, net));
+            }
+            let nonce = opening[1..].first_chunk().expect("an opening has room for a nonce");
+            if !ct_eq(&commitment(*peer, serving, &terms, nonce), committed) {
+                let detail = "it opened another nonce of the session than it had committed to".into();
+                return Err(Error::Peer { peer: *peer, detail });
+            }
+            nonces.push(*nonce);
+        }
+        let seen = 1 + NONCE_BYTES..1 + NONCE_BYTES + HASH_BYTES;
+        match first_difference(&openings, seen, net.me()) {
+            Some(peer) => Err(saw_other("commitments to the session", peer, net)),
+            None => Ok(AgreedSession { id: session_id(&nonces, serving, &terms), serving, streams: 0 }),
+        }
+    }
+}
+
+/// A party's commitment to its nonce. The parties have compared everything in it except the nonce. So if an opening does not fit, it is
+/// the peer that deviated.
+fn commitment(
+    party: Party,
+    serving: PartySet,
+    terms: &HandshakeParameters,
+    nonce: &[u8; NONCE_BYTES],
+) -> [u8; HASH_BYTES] {
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitment to a session");
+    hasher.update(&[party.0]).update(&serving.bits().to_le_bytes()).update(&terms.digest()).update(nonce);
+    *hasher.finalize().as_bytes()
+}
+
+/// A commitment, the set of those who serve, and digests of the settings and of their names.
+fn greeting(commitment: &[u8; HASH_BYTES], serving: PartySet, terms: &HandshakeParameters) -> Vec<u8> {
+    let names = terms.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
+    let names = blake3::derive_key("polyclave 2026 setting names", names.as_bytes());
+    [&commitment[..], &serving.bits().to_le_bytes(), &terms.digest(), &names].concat()
+}
+
+/// What the second message is: a nonce, and which commitments were received.
+const OPENS: u8 = 0;
+/// Or the settings, since some digest differs.
+const DIFFERS: u8 = 1;
+
+/// A second message. Both kinds are of the same size, which follows from the number of settings, which has been compared: a cheater
+/// that has one party send the one and another the other does not make either look like one that sends what is no message.
+fn second(kind: u8, terms: &HandshakeParameters, body: &[u8]) -> Vec<u8> {
+    let room = (NONCE_BYTES + HASH_BYTES).max(terms.settings.len() * DIGEST_BYTES);
+    let mut message = vec![0; 1 + room];
+    message[0] = kind;
+    message[1..=body.len()].copy_from_slice(body);
+    message
+}
+
+fn opening(terms: &HandshakeParameters, nonce: &[u8; NONCE_BYTES], seen: &[u8; HASH_BYTES]) -> Vec<u8> {
+    second(OPENS, terms, &[*nonce, *seen].concat())
+}
+
+/// A digest of all commitments.
+fn seen(commitments: &[(Party, Vec<u8>)]) -> [u8; HASH_BYTES] {
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitments to a session");
+    commitments.iter().for_each(|(_, commitment)| _ = hasher.update(commitment));
+    *hasher.finalize().as_bytes()
+}
+
+/// The hash of all nonces, the set of those who serve, and the settings.
+fn session_id(nonces: &[[u8; NONCE_BYTES]], serving: PartySet, terms: &HandshakeParameters) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session id");
+    hasher.update(&serving.bits().to_le_bytes()).update(nonces.as_flattened());
+    *hasher.update(&terms.digest()).finalize().as_bytes()
+}
+
+/// Finds the first setting that differs. Every party has seen a difference and takes this round; if the difference is
+/// between two others, this one's own settings may all agree with some peer, so each peer is compared.
+fn disagreement(terms: &HandshakeParameters, serving: PartySet, net: &mut dyn Net) -> Result<Error> {
+    let settings: Vec<u8> = terms.settings.iter().flat_map(|(_, digest)| *digest).collect();
+    let all = broadcast(&second(DIFFERS, terms, &settings), serving, net)?;
+    if let Some((peer, _)) = all.iter().find(|(_, message)| message[0] != DIFFERS) {
+        return Ok(saw_other("settings", *peer, net));
+    }
+    for (i, (field, _)) in terms.settings.iter().enumerate() {
+        let place = 1 + i * DIGEST_BYTES..1 + (i + 1) * DIGEST_BYTES;
+        if let Some(peer) = first_difference(&all, place, net.me()) {
+            return Ok(Error::Disagreement { peer, field });
+        }
+    }
+    Err(Error::System("the parties disagree about the session but not about any of its settings".into()))
+}
+
+/// The first peer whose bytes differ from this party's in a range.
+fn first_difference(all: &[(Party, Vec<u8>)], range: Range<usize>, me: Party) -> Option<Party> {
+    let mine = all.iter().find(|(party, _)| *party == me).map(|(_, message)| &message[range.clone()]);
+    all.iter().find(|(_, message)| Some(&message[range.clone()]) != mine).map(|(party, _)| *party)
+}
+
+/// Sends the same message to every peer that serves, and returns the messages of all serving parties, in their order.
+fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec<(Party, Vec<u8>)>> {
+    let me = net.me();
+    let is_peer = |p: Party| p != me && serving.contains(p);
+    let parties = || Party::all(net.parties());
+    let out: Vec<&[u8]> = parties().map(|p| if is_peer(p) { message } else { &[] }).collect();
+    let mut all: Vec<Vec<u8>> =
+        parties().map(|p| if is_peer(p) { vec![0; message.len()] } else { Vec::new() }).collect();
+    net.exchange(&out, &mut all.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
+    all[me.index()] = message.to_vec();
+    Ok(Party::all(all.len()).zip(all).filter(|(p, _)| serving.contains(*p)).collect())
+}
+
+/// The error if a peer says that it received something else than this party, though all parties should have received the same. With
+/// two parties the peer lies; with more it may have been lied to.
+pub(crate) fn saw_other(what: &'static str, peer: Party, net: &dyn Net) -> Error {
+    match net.members().len() {
+        2 => Error::Peer { peer, detail: format!("it received other {what} than this party") },
+        _ => Error::Equivocation { what },
+    }
+}
+
+/// Fresh randomness from the operating system: secret, until it is sent.
+pub fn random_bytes(out: &mut [u8]) -> Result<()> {
+    let filled = getrandom::fill(out);
+    mark_secret(out);
+    filled.map_err(|e| Error::System(format!("the operating system gives no randomness: {e}")))
+}
+
+#[cfg(test)]
+mod tests;
