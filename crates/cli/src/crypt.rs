@@ -108,7 +108,7 @@ impl Common {
         );
         ensure!(
             !self.raw || mode.takes(MessageOption::Plain),
-            "there is no --raw for envelope: the format of such a file is in docs/envelope.md"
+            "there is no --raw for envelope: the format of such a file is in docs/use/envelope.md"
         );
         ensure!(
             self.raw || mode.authenticates(),

@@ -26,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
     The client needs the right observe at each node (`polyclave node allow DIR CARD --rights observe,list --keys '*'`); what a node does not tell \
     is shown as not told. Right list is for the search.\n\n\
     The page is on 127.0.0.1 only. Its address ends with a token, drawn at each start: whoever has the address may look, until the command ends. A \
-    gateway serves the same page for others at /ui, to tokens with the right observe. See docs/dashboard.md.")]
+    gateway serves the same page for others at /ui, to tokens with the right observe. See docs/operate/dashboard.md.")]
 pub struct Arguments {
     /// The client's directory
     #[arg(value_name = "CLIENT_DIR", env = "POLYCLAVE_CLIENT")]

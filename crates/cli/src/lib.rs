@@ -62,7 +62,7 @@ fn examples() -> String {
          polyclave key generate first\n  \
          polyclave encrypt --key first FILE FILE.sealed\n  \
          polyclave decrypt --key first FILE.sealed COPY\n\n\
-         Protocols (see SECURITY.md for what each promises):\n{}\n\
+         Protocols (see docs/security/model.md for what each promises):\n{}\n\
          Ciphers: {} (DES and Triple DES are legacy).",
         protocols::table(),
         ciphers.join(", ")

@@ -61,6 +61,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use clap::CommandFactory;
+    use polyclave_harness::book;
 
     use super::*;
 
@@ -78,6 +79,38 @@ mod tests {
         let mut script = Vec::new();
         clap_complete::generate(Shell::Bash, &mut program.clone(), "polyclave", &mut script);
         assert!(String::from_utf8(script).expect("text").contains("--cipher"));
+    }
+
+    /// A command that shows no values of this process's environment.
+    fn anywhere(command: Command) -> Command {
+        command.mut_args(|argument| argument.hide_env_values(true)).mut_subcommands(anywhere)
+    }
+
+    /// What `--help` says of the command at the end of a path, and of all below it, each with a heading.
+    fn reference(program: &Command, path: &[String], command: &Command, page: &mut String) {
+        let asked = path.iter().map(String::as_str).chain(["--help"]);
+        let help = program.clone().try_get_matches_from(asked).expect_err("it shows the help").to_string();
+        let help: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+        let depth = "#".repeat(path.len().min(3));
+        *page += &format!("\n{depth} {}\n\n```text\n{}\n```\n", path.join(" "), help.join("\n"));
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+            let path: Vec<String> = path.iter().cloned().chain([below.get_name().to_owned()]).collect();
+            reference(program, &path, below, page);
+        }
+    }
+
+    #[test]
+    fn the_page_of_commands_has_the_help_of_every_command() {
+        let mut page = String::from(
+            "<!-- A test writes this page: see CONTRIBUTING.md. -->\n\n# Commands\n\n\
+             What `--help` says of each command. The Debian package has the same as manual pages.\n",
+        );
+        let program = anywhere(crate::Arguments::command().term_width(100));
+        for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let path = ["polyclave", command.get_name()].map(str::to_owned);
+            reference(&program, &path, command, &mut page);
+        }
+        book::compare("reference/commands.md", &page, "-p polyclave-cli --lib manual");
     }
 
     /// Of a command and of all below it: names of options that two arguments have. clap looks for them only in builds with debug assertions.

@@ -24,7 +24,7 @@ use crate::source::Source;
     equal tokens. This program does the arithmetic and sees the values; the nodes see how many there are, their lengths and the tweak. A \
     client with the right tokenize may do both commands. Tokens do not say which version of the key they were made with: after `key rotate`, \
     give --key-version. Other users of this machine see values that are given as arguments; with none, they are read from standard input. \
-    docs/tokenization.md has more.")]
+    docs/use/tokens.md has more.")]
 pub struct Arguments {
     /// The key's name
     #[arg(long, value_name = "N")]

@@ -1,4 +1,4 @@
-//! Files in envelopes (docs/envelope.md): the nodes derive a key for one file and give it to the client, and the client encrypts the file
+//! Files in envelopes (docs/use/envelope.md): the nodes derive a key for one file and give it to the client, and the client encrypts the file
 //! under it by itself, with AES-256-GCM.
 //!
 //! Writing reads the input twice: once for the commitment, on which the key depends, and once to encrypt. Opening reads it once. What it

@@ -1,5 +1,5 @@
 //! Sealed files: the default format, streamed in chunks that cannot be altered, dropped, reordered or cut
-//! (docs/sealed-files.md).
+//! (docs/use/sealed-files.md).
 //!
 //! The client adds keystream to its data, and sends the ciphertext, which is not secret, to get the tag. The next chunk is always in
 //! progress while one is sealed, so that the nodes need not wait for the client.

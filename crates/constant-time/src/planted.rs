@@ -44,7 +44,7 @@ const NO_MISTAKES: &[Subject] = &[
     ("a comparison", compared),
     ("a branch on what was made public", public),
     ("a share that nobody branches on", || protocols::to_shamir(|_| ())),
-    // What memcheck does not see, as SECURITY.md says.
+    // What memcheck does not see, as docs/security/side-channels.md says.
     ("a division by a secret: not seen", divided),
 ];
 

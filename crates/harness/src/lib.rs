@@ -1,16 +1,18 @@
 //! What the tests of several crates share: fuzzing of parsers of foreign bytes, on stable Rust, in ordinary tests; [`programs`] of others;
-//! and what is wrong with names of [`metrics`].
+//! what is wrong with names of [`metrics`]; the pages of the [`book`]; and what tests read in [`sources`].
 //!
 //! A target is a `#[test]` that calls [`fuzz!`] with valid inputs and a property. The property is tried on every valid input, on
 //! every file of `fuzz/corpus/TARGET` (what was found before, kept), and then on as many inputs as
 //! [`QUICK`] says, which [`Foreign`] makes of them; `scripts/fuzz` asks for millions. bolero makes the inputs random, shrinks
 //! one that fails, and can hand the same targets to a fuzzer that sees which branches are taken.
 
+pub mod book;
 mod foreign;
 pub mod metrics;
 pub mod postgres;
 pub mod programs;
 pub mod relay;
+pub mod sources;
 
 use std::fs;
 use std::panic::{RefUnwindSafe, UnwindSafe};

@@ -22,7 +22,7 @@
 //! and receive what a node still owes when a request is given up. The first two end before the function does that started them, the last at
 //! the latest in `C_Logout` or `C_Finalize`. The library stays in memory all the same (`build.rs`): the runtime of Rust must not lose its code.
 //!
-//! `docs/pkcs11.md` says how programs use it.
+//! `docs/use/pkcs11.md` says how programs use it.
 
 mod attributes;
 mod batches;

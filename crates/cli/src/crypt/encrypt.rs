@@ -25,7 +25,7 @@ use crate::source::Source;
     openssl enc -d -aes-128-cbc -K $KEY -iv $(cat iv.hex) -in cipher.bin\n  \
     polyclave encrypt --key names --mode siv --aad 0001 name.txt name.siv\n\n\
     Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size. Under a key made for envelope: a file \
-    that this program encrypts by itself, fast, under a key of its own that the nodes derive (docs/envelope.md).\n\
+    that this program encrypts by itself, fast, under a key of its own that the nodes derive (docs/use/envelope.md).\n\
     With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes); ccm is the same for messages of at most 64 KiB; siv is \
     tag (16 bytes) and ciphertext, also of at most 64 KiB, and needs no nonce: equal messages have equal ciphertexts. Both are \
     written so without --raw, too. ctr and cbc are the initial block and the ciphertext (or \

@@ -42,7 +42,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
     rights = [\"encrypt\", \"decrypt\"]                 # of generate, list, delete, encrypt, decrypt, random, configure, rewrap, observe\n  \
     keys = [\"billing-*\"]\n\n\
     Paths are relative to the file. Tokens are read again when the file changes: one that is removed stops at once. The nodes log the \
-    token's name with each request, and judge the gateway's client as any other. See docs/vault.md and docs/kubernetes.md.\n\n\
+    token's name with each request, and judge the gateway's client as any other. See docs/use/vault.md and docs/use/kubernetes.md.\n\n\
     Logs to standard error, without secrets. SIGINT or SIGTERM ends it in order; a second one at once.")]
 pub struct Arguments {
     /// The gateway's directory, or its file

@@ -15,7 +15,7 @@ use crate::say;
     polyclave node run /var/lib/polyclave                 # asks for it, too\n\n\
     Whoever copies the disk then has to guess the passphrase before it gives any share of a key. The node's TLS identity \
     (identity.key) stays in the clear. Without the passphrase the node is lost, except for its backups, which do not need it. \
-    Where no person starts the node, let the service manager keep the secret or the passphrase: see docs/operating.md.")]
+    Where no person starts the node, let the service manager keep the secret or the passphrase: see docs/operate/secret.md.")]
 pub struct SealArguments {
     /// The node's directory
     dir: PathBuf,

@@ -1,4 +1,4 @@
-//! `polyclave gateway` as docs/vault.md has it: a file, a token, and a program that asks over HTTP.
+//! `polyclave gateway` as docs/use/vault.md has it: a file, a token, and a program that asks over HTTP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! All nodes are killed at once, at random moments, while clients work: no announced key is lost, no deleted one comes back, no
 //! answer is wrong, and the nodes need nobody's help to serve again. In some rounds they are killed in the middle of a refresh, which they
-//! then finish by themselves, or of a reshare, which the same command finishes that began it (docs/operating.md).
+//! then finish by themselves, or of a reshare, which the same command finishes that began it (docs/operate/replace.md).
 //!
 //! A few rounds for each protocol that serves. `scripts/kill-all` runs as many as it is told, through the variable
 //! `POLYCLAVE_KILL_ROUNDS`. In all of them it is told how long clients waited for an answer after all nodes were started again. A busy machine

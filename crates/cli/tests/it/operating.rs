@@ -1,5 +1,7 @@
-//! docs/operating.md as an operator uses it: every command of the page runs, in order, on machines that are directories and ports of the
-//! loopback interface. CONTRIBUTING.md says how the page is written.
+//! The book as an operator uses it: every command of its executed pages runs, in the order of
+//! `docs/SUMMARY.md`, on machines that are directories and
+//! ports of the loopback interface. All pages of the part Operate are executed. CONTRIBUTING.md says how they
+//! are written.
 
 mod installed;
 mod machines;
@@ -7,48 +9,77 @@ mod page;
 
 use std::time::Duration;
 
+use polyclave_harness::book;
+
 pub use installed::Installed;
 pub use machines::Machines;
 pub use page::{Block, Page};
 
 use crate::common::Place;
 
-/// The blocks of commands that are not run: their sections, and the reasons that the page gives. A new one has to be written here.
-const NOT_RUN: [(&str, &str); 4] = [
-    ("Installing", "builds the program and installs a package"),
-    ("A store at a PostgreSQL server", "needs a server"),
-    ("The node's secret at rest", "asks for a passphrase at a terminal"),
-    ("The node's secret at rest", "needs systemd and a TPM"),
+/// The blocks of commands that are not run: their pages, and the reasons that these give. A new one has to be
+/// written here.
+const NOT_RUN: [(&str, &str); 13] = [
+    ("start/sealed-file.md", "builds the program"),
+    ("start/sealed-file.md", "builds the program"),
+    ("operate/install.md", "builds the program and installs a package"),
+    ("operate/secret.md", "asks for a passphrase at a terminal"),
+    ("operate/secret.md", "needs systemd and a TPM"),
+    ("operate/dashboard.md", "builds the tests and needs a browser"),
+    ("operate/postgresql.md", "needs a server"),
+    ("operate/workers.md", "needs a server"),
+    ("operate/workers.md", "needs a server"),
+    ("operate/workers.md", "needs Kubernetes"),
+    ("operate/containers.md", "needs containers"),
+    ("operate/containers.md", "needs containers"),
+    ("operate/containers.md", "needs containers"),
 ];
 
 /// On a busy machine too, nodes have found each other, and made what they make together, in this time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn page() -> Page {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md");
-    Page::parse(&std::fs::read_to_string(path).expect("the page")).unwrap_or_else(|e| panic!("{e}"))
+/// The executed pages, with their paths.
+fn pages() -> Vec<(String, Page)> {
+    let texts = book::pages().into_iter().map(|page| (book::read(&page.path), page.path));
+    let executed = texts.filter(|(text, _)| text.starts_with(book::EXECUTED));
+    executed
+        .map(|(text, path)| (path.clone(), Page::parse(&text).unwrap_or_else(|e| panic!("{path}: {e}"))))
+        .collect()
+}
+
+/// The blocks of these pages, each with the path of its page.
+fn blocks(pages: &[(String, Page)]) -> impl Iterator<Item = (&str, &page::Fenced)> {
+    pages.iter().flat_map(|(path, page)| page.blocks.iter().map(move |block| (path.as_str(), block)))
 }
 
 #[test]
-fn an_operator_who_copies_every_command_of_the_handbook_in_order_gets_what_it_says() {
-    let page = page();
+fn an_operator_who_copies_every_command_of_the_book_in_order_gets_what_it_says() {
+    let pages = pages();
     let mut machines = Machines::new(PATIENCE);
-    for block in &page.blocks {
+    for (path, block) in blocks(&pages) {
         if let Block::Commands(groups) = &block.what {
-            eprintln!("{}, line {}", block.section, block.line);
-            machines.run(groups).unwrap_or_else(|e| panic!("{}: {e}\n{}", block.section, machines.logs()));
+            eprintln!("docs/{path}, line {}", block.line);
+            machines.run(groups).unwrap_or_else(|e| panic!("docs/{path}: {e}\n{}", machines.logs()));
         }
     }
 }
 
 #[test]
-fn the_handbook_has_no_commands_that_nobody_runs_but_those_that_are_known() {
-    let page = page();
-    let not_run: Vec<(&str, &str)> = page
-        .blocks
-        .iter()
-        .filter_map(|block| match &block.what {
-            Block::NotRun(reason) => Some((block.section.as_str(), reason.as_str())),
+fn every_page_for_operators_is_executed() {
+    let for_operators = book::pages().into_iter().filter(|page| page.part == "Operate");
+    let (executed, others): (Vec<_>, Vec<_>) =
+        for_operators.partition(|page| book::read(&page.path).starts_with(book::EXECUTED));
+    assert!(executed.len() > 15, "{executed:?}");
+    let others: Vec<_> = others.into_iter().filter(|page| book::read(&page.path).contains("```")).collect();
+    assert_eq!(others, []);
+}
+
+#[test]
+fn the_book_has_no_commands_that_nobody_runs_but_those_that_are_known() {
+    let pages = pages();
+    let not_run: Vec<(&str, &str)> = blocks(&pages)
+        .filter_map(|(path, block)| match &block.what {
+            Block::NotRun(reason) => Some((path, reason.as_str())),
             _ => None,
         })
         .collect();
@@ -56,11 +87,12 @@ fn the_handbook_has_no_commands_that_nobody_runs_but_those_that_are_known() {
 }
 
 #[test]
-fn the_settings_that_the_handbook_shows_are_settings_of_a_node() {
+fn the_settings_that_the_book_shows_are_settings_of_a_node() {
     let place = Place::new();
     place.run("node init alpha --name alpha --address 127.0.0.1:7000");
     let usual = String::from_utf8(place.read("alpha/node.toml")).expect("text");
-    for block in &page().blocks {
+    let mut shown = 0;
+    for (path, block) in blocks(&pages()) {
         let Block::Settings(part) = &block.what else { continue };
         let setting = |line: &str| line.split_once(" = ").map(|(name, _)| name.to_owned());
         let given: Vec<String> = part.lines().filter_map(setting).collect();
@@ -72,16 +104,21 @@ fn the_settings_that_the_handbook_shows_are_settings_of_a_node() {
         let told = place.output("node status alpha");
         let told =
             String::from_utf8_lossy(&told.stdout).into_owned() + &String::from_utf8_lossy(&told.stderr);
-        assert!(told.contains("alpha is not running"), "line {}: {told}", block.line);
+        assert!(told.contains("alpha is not running"), "docs/{path}, line {}: {told}", block.line);
+        shown += 1;
     }
+    assert!(shown > 1, "{shown} settings");
 }
 
 /// A command in a sentence or table, such as `node rotate DIR --finish`.
 #[test]
-fn the_handbook_names_no_command_and_no_option_that_does_not_exist() {
+fn the_book_names_no_command_and_no_option_that_does_not_exist() {
     let place = Place::new();
     let mut checked = 0;
-    for code in page().code {
+    let code = pages()
+        .into_iter()
+        .flat_map(|(path, page)| page.code.into_iter().map(move |code| (path.clone(), code)));
+    for (path, code) in code {
         let code = code.trim_start_matches("polyclave ");
         let is_word =
             |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
@@ -94,7 +131,7 @@ fn the_handbook_names_no_command_and_no_option_that_does_not_exist() {
         let options = code.split(' ').filter(|word| word.starts_with("--"));
         for option in options.map(|option| option.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())) {
             let is_there = help.split([' ', ',', '\n', '=']).any(|word| word == option);
-            assert!(is_there, "`{code}`: {} has no option {option}", command.join(" "));
+            assert!(is_there, "docs/{path}: `{code}`: {} has no option {option}", command.join(" "));
         }
         checked += 1;
     }
@@ -117,8 +154,10 @@ mod what_is_found {
     #[test]
     fn commands_run_on_their_machines_and_what_they_print_is_compared() {
         let text = "\
-            ```sh\n# on alpha, beta\necho here > note\n# on alpha\nscp beta.example:note other\ncat other\n#> he..e\n\
-            test ! -e nothing\n# A remark.\ncat nothing\n#! No such file\ncat <<END\n# two\nEND\n#> two\n```\n\
+            ```sh\n# on alpha, beta\necho here > note\n# on alpha\nscp beta.example:note other\ncat \
+            other\n#> he..e\n\
+            test ! -e nothing\n# A remark.\ncat nothing\n#! No such file\ncat <<END\n# two\nEND\n#> \
+            two\n```\n\
             ```sh\necho alice > name\n# on beta\nscp alice.example:name name\ncat name\n#> alice\n\
             sleep 0 &\n```\n";
         assert_eq!(run(text), Ok(()));

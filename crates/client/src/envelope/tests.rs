@@ -48,7 +48,7 @@ fn files_of_all_lengths_come_back_and_are_as_long_as_the_page_says() {
     }
 }
 
-/// The format as docs/envelope.md has it, by another implementation of AES-GCM.
+/// The format as docs/use/envelope.md has it, by another implementation of AES-GCM.
 #[test]
 fn another_program_with_the_key_opens_a_file() {
     use aes_gcm::aead::{Aead, KeyInit, Payload};

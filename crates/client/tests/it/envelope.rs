@@ -76,7 +76,7 @@ fn works_at(cluster: &TestCluster, fill: &dyn Fn()) {
     assert_eq!(open(&client, "files", &one).expect("opened"), data(3000));
 }
 
-/// docs/envelope.md, step by step, by other implementations of CMAC and AES-GCM.
+/// docs/use/envelope.md, step by step, by other implementations of CMAC and AES-GCM.
 fn the_key_is_what_another_program_computes(file: &[u8], expected: &[u8]) {
     let (owner, header) = (usize::from(file[96]), usize::from(file[97]) + 256 * usize::from(file[98]));
     let (name, rest) = file[OWNER..].split_at(owner);

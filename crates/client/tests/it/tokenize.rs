@@ -343,7 +343,7 @@ fn the_blocks_that_are_computed_are_paid_for() {
     }
 }
 
-/// How long a batch takes, for docs/tokenization.md: `cargo test --release -p polyclave-client --test it -- --ignored --nocapture
+/// How long a batch takes, for docs/use/tokens.md: `cargo test --release -p polyclave-client --test it -- --ignored --nocapture
 /// batches_take`.
 #[test]
 #[ignore = "it measures, and asserts nothing"]

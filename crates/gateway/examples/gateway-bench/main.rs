@@ -1,4 +1,4 @@
-//! How fast a gateway is, over three nodes under `shamir`: a table for docs/vault.md.
+//! How fast a gateway is, over three nodes under `shamir`: a table for docs/use/vault.md.
 //!
 //! ```text
 //! cargo run --release -p polyclave-gateway --example gateway-bench    --json prints one object

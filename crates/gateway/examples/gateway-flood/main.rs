@@ -1,4 +1,4 @@
-//! Floods of a gateway, and what becomes of another caller meanwhile: a table for docs/vault.md.
+//! Floods of a gateway, and what becomes of another caller meanwhile: a table for docs/use/vault.md.
 //!
 //! ```text
 //! cargo run --release -p polyclave-gateway --example gateway-flood [PART]     only floods whose name has this part

@@ -6,7 +6,7 @@
 //! times. It must be driven out of the others before, and cannot act in their name any more. `shamir/refresh.rs` and `spdz/rotation.rs` of the
 //! protocol crate say why shares before and after do not combine. What this takes of a node: after [`commit`] it keeps no share, no common
 //! secret and no material from before. The exceptions are requests that were running, for [`gate::LONGEST_OLD`] at most, and sealed bytes in
-//! free pages of the database (SECURITY.md).
+//! free pages of the database (docs/security/refresh.md).
 //!
 //! Every operator orders it at their own node ([`crate::operator::admin`]), or `node.toml` does ([`order_if_due`]); the order is durable. A
 //! node is in one of these states, all of them on its disk ([`Store`](polyclave_store::Store)). S is the id of the common secrets in use, P the

@@ -1,4 +1,4 @@
-//! The help text of each metric, as Prometheus shows it. `docs/operating.md` says more.
+//! The help text of each metric, as Prometheus shows it. `docs/reference/metrics.md` is written from it.
 
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 

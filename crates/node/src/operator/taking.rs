@@ -1,7 +1,7 @@
 //! How changed rules come into force: at once, or only with approval if the rules in force want that.
 //!
 //! An operator who controls the machine controls its files and its program. So approval protects against changes by mistake, and by somebody
-//! who can write the node's directory and nothing else; see SECURITY.md.
+//! who can write the node's directory and nothing else; see docs/security/service-people.md.
 
 use polyclave_api::Subject;
 use polyclave_config::{ClientPolicy, NodeDir, NodeOperation};

@@ -1,4 +1,4 @@
-//! How fast a program of PKCS#11 is: a table for docs/pkcs11.md.
+//! How fast a program of PKCS#11 is: a table for docs/use/pkcs11.md.
 //!
 //! ```text
 //! cargo run --release -p polyclave-pkcs11 --example bench                     three nodes of its own, started for this

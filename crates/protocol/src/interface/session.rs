@@ -30,7 +30,7 @@
 //!   after [`Greeted::open`] is final for the caller. Nodes make one draw for a request (`node/src/requests/begin.rs`), and its client
 //!   sees the failure. What they make ahead (epochs, lots, fresh secrets) they do try again: there the id is only a name and a label of
 //!   pseudorandom values, and it only matters that it does not repeat.
-//! * SECURITY.md covers another case: an image of a party's memory that was taken after the hello round and is restored.
+//! * docs/security/shamir.md covers another case: an image of a party's memory that was taken after the hello round and is restored.
 
 use std::ops::Range;
 

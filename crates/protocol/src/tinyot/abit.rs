@@ -16,8 +16,7 @@
 //! **Why the check of the transfers is enough**: towards each peer, a cheater has one choice for each transfer and one
 //! Delta, except for guesses of bits of Delta, which pass with probability 2^-c for c bits. The check comes before anything that is made
 //! of the blocks is sent. The sender checks. Before the receiver hears of the outcome, it has nothing that tells whether a guess was
-//! right, so it learns nothing by silence. *Other choices, or another Delta, towards another peer* are found later (docs/protocols/tower.md,
-//! more than two parties).
+//! right, so it learns nothing by silence. *Other choices, or another Delta, towards another peer* are found later (docs/protocols/tower-parties.md).
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_prg::AesPrg;

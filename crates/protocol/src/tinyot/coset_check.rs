@@ -1,4 +1,4 @@
-//! The check of leaky products: z = x y with its MAC, or a cheater is found (docs/protocols/tower.md, check C).
+//! The check of leaky products: z = x y with its MAC, or a cheater is found (docs/protocols/tower-material.md, check C).
 //!
 //! When all offers of a phase are in, coins give every product z_j an independent coefficient chi_j in GF(2^64). The parties open
 //! rho = sum chi_j z_j + r, where r is a random element, and a zero test ([`crate::spdz`]) checks the MAC of rho.
@@ -20,7 +20,7 @@
 //!
 //! **More than two parties.** The honest party's bits are those of all honest parties together. Parties that were told different rho open
 //! nothing to each other. Cheaters that have other bits of x towards one honest party than towards another fail, whatever the secrets are:
-//! z is then off by honest shares of y, whose MACs contain keys that the cheaters do not know (docs/protocols/tower.md).
+//! z is then off by honest shares of y, whose MACs contain keys that the cheaters do not know (docs/protocols/tower-material.md).
 //!
 //! Rounds: nine.
 

@@ -16,7 +16,7 @@
 //! | `records.rs` | records for inversions in GF(2^8) | own |
 //! | `word_products.rs`, `unit_vectors.rs` | unit vectors of random indices | Keller et al. 2017, Protocol 3; own |
 //!
-//! docs/protocols/tower.md argues for everything that is our own.
+//! docs/protocols/tower-material.md argues for everything that is our own.
 //!
 //! **Adversary**: active, static, all parties but one; secure with abort. Channels are private and authentic. Records are made among 2 to
 //! 16 parties. Bits with tags, triples of bits and unit vectors are made between two.

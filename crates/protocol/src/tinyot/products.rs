@@ -1,5 +1,5 @@
 //! Leaky products: shares of z = x y with a MAC, for x in GF(2^l) of which the parties have l wide authenticated bits, and for y in
-//! GF(2^p) with a MAC. A cheater may learn some bits of a few x, and nothing of y. docs/protocols/tower.md has the whole argument.
+//! GF(2^p) with a MAC. A cheater may learn some bits of a few x, and nothing of y. docs/protocols/tower-material.md has the whole argument.
 //!
 //! Let alpha_i be the key of party i, Delta_i its whole Delta, and M_i\[b\] = K_j\[b\] + b Delta_j for each bit b of i. Elements are
 //! shared as in [`crate::spdz`]: y = y_A + y_B, and m_A + m_B = y (alpha_A + alpha_B). Let b_1 .. b_l be a basis of GF(2^l).
@@ -26,7 +26,7 @@
 //! **H** is [`AesHash`], tweakable circular correlation-robust. Circular: what is added to the pad that the peer lacks contains y alpha_i, and
 //! alpha_i is a part of Delta_i. The usual definition adds Delta or nothing; here it is a linear map of Delta, which depends on y but not on
 //! Delta. In the ideal-cipher argument the pad is fresh unless somebody asked for a block at distance Delta_i, whatever is added to it
-//! (docs/protocols/tower.md). Each direction between two parties has a key of its own in each stream, and the tweak is the number of the
+//! (docs/protocols/tower-material.md). Each direction between two parties has a key of its own in each stream, and the tweak is the number of the
 //! offer, counted over the life of the stream, so no tweak comes twice under a key.
 //!
 //! Constant time in all shares. Cost of a product for each peer: l (64 + p) bits to it; 6 l AES calls. One round.

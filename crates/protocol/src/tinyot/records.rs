@@ -1,4 +1,4 @@
-//! Records for inversions by the tower of fields GF(4), GF(16), GF(2^8): [`Inverses`] (docs/protocols/tower.md).
+//! Records for inversions by the tower of fields GF(4), GF(16), GF(2^8): [`Inverses`] (docs/protocols/tower-material.md).
 //!
 //! With x = omega x1 + x0 over GF(16) and N = zeta n1 + n0 over GF(4), the masks and what is quadratic in them follow from four kinds of
 //! products (`products.rs`, `rotation.rs`). **Phase 1**: x1 x0 in GF(16), and n1 n0 in GF(4), give
@@ -11,7 +11,7 @@
 //! are found by the zero test at the end, before any record is handed out.
 //!
 //! *Among more than two parties* the bits of the result's mask are in no product, so a check of their own finds a party that has other bits
-//! towards one party than towards another (docs/protocols/tower.md, more than two parties). Its sum is part of the zero test, times a
+//! towards one party than towards another (docs/protocols/tower-parties.md). Its sum is part of the zero test, times a
 //! coefficient that is tossed when all sums are fixed: without it, what a cheater opens wrongly here could cancel what it opened wrongly
 //! before.
 //!

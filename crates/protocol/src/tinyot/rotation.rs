@@ -1,4 +1,4 @@
-//! Combines leaky products, in buckets by rotation, to products of which a cheater knows nothing (docs/protocols/tower.md).
+//! Combines leaky products, in buckets by rotation, to products of which a cheater knows nothing (docs/protocols/tower-material.md).
 //!
 //! There are B lists of N leaky products (`products.rs`), all made and checked before coins are tossed. Then every list b > 1 gets a
 //! shift s_b, uniform below N, and a scalar c_b, uniform in GF(2^l) without 0; s_1 = 0 and c_1 = 1. Bucket j takes element j + s_b of list
@@ -21,7 +21,7 @@
 //!
 //! Among more than two parties, functions of the shares of all honest parties together count: a vector Psi of a psi for each. An element has
 //! more of them, 2^c - 1 for any c, but the bound is the same: a list in which the cheaters know more than l functions of an element counts as
-//! one in which any scalar fits, which is no better than 2^l - 1 functions (docs/protocols/tower.md).
+//! one in which any scalar fits, which is no better than 2^l - 1 functions (docs/protocols/tower-material.md).
 //!
 //! This uses only that each single position is uniform. One shift for a whole list raises the number of leaks when there is one, but not
 //! the probability that there is any. So nothing is shuffled, and lists are read from another start. A test computes the best strategy

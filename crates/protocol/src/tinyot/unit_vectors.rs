@@ -1,5 +1,5 @@
 //! Unit vectors of random indices, by products of a bit and words (`word_products.rs`): Demux (Keller et al. 2017, Protocol 3) without
-//! multiplication triples. docs/protocols/tower.md has the argument.
+//! multiplication triples. docs/protocols/tower-material.md has the argument.
 //!
 //! A vector of 2^l entries is the coefficients of X^s, in elements of 64 coefficients each. From u = (1 + s_0) + s_0 X, step j multiplies u by
 //! (1 + s_j) + s_j X^(2^j): u + (1 + X^(2^j)) (s_j u). The product s_j u comes from buckets by rotation (`rotation.rs`, l = 1): list 1

@@ -1,4 +1,4 @@
-"""docs/python.md as a reader uses it: what it shows of keys, bytes, files and streams runs as it is."""
+"""docs/use/python.md as a reader uses it: what it shows of keys, bytes, files and streams runs as it is."""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ import pytest
 
 import polyclave
 
-PAGE = pathlib.Path(__file__).parents[4] / "docs" / "python.md"
+PAGE = pathlib.Path(__file__).parents[4] / "docs" / "use" / "python.md"
 
 
 def programs(section):

@@ -70,7 +70,7 @@ impl Trial {
         Move { all, expected, running }
     }
 
-    /// What docs/operating.md has the operators do after a move was interrupted: the same command again at all nodes. Then the clients get
+    /// What docs/operate/replace.md has the operators do after a move was interrupted: the same command again at all nodes. Then the clients get
     /// the new file.
     pub(super) fn finish_move(&self, Move { all, expected, .. }: Move) {
         let until = Instant::now() + PATIENCE;

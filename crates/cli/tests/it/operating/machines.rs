@@ -157,6 +157,8 @@ impl Machines {
     /// A command that goes on until the end of the block.
     fn start(&self, machine: &str, text: &str, command: &Command) -> Result<Child, String> {
         let log = self.home(machine).join(format!("line-{}", command.line));
+        // A command in the same line of another page may have left one.
+        let _ = fs::remove_file(&log);
         let file = || File::options().create(true).append(true).open(&log).expect("a file");
         let mut process = self.shell(machine, &format!("exec {text}"));
         let child = process.stdout(file()).stderr(file()).spawn().map_err(|e| e.to_string())?;

@@ -12,8 +12,6 @@ pub struct Page {
 
 /// A fenced block.
 pub struct Fenced {
-    /// The heading above it.
-    pub section: String,
     /// The number of its first line, from 1.
     pub line: usize,
     pub what: Block,
@@ -46,12 +44,9 @@ impl Page {
     /// Reads a page. Says what is wrong, and in which line.
     pub fn parse(text: &str) -> Result<Page, String> {
         let mut blocks = Vec::new();
-        let (mut section, mut sentences) = (String::new(), String::new());
+        let mut sentences = String::new();
         let mut lines = text.lines().zip(1..);
         while let Some((line, number)) = lines.next() {
-            if let Some(title) = line.strip_prefix("## ") {
-                section = title.into();
-            }
             if line.starts_with("    ") {
                 return Err(format!("line {number} is indented: write commands in fenced blocks"));
             }
@@ -70,7 +65,7 @@ impl Page {
                 inside.push((line, number));
             }
             let what = block(info, &inside).map_err(|e| format!("line {number}: {e}"))?;
-            blocks.push(Fenced { section: section.clone(), line: number, what });
+            blocks.push(Fenced { line: number, what });
         }
         let code = sentences.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         Ok(Page { blocks, code })

@@ -1,4 +1,4 @@
-//! The key of one file of the mode `envelope` (docs/envelope.md): k = CMAC(1, "file", d) and CMAC(2, "file", d), computed on shares, and
+//! The key of one file of the mode `envelope` (docs/use/envelope.md): k = CMAC(1, "file", d) and CMAC(2, "file", d), computed on shares, and
 //! revealed to the client alone. Each node computes d from what the client said about the file, and from the file's id.
 //!
 //! # Why the right to write is not the right to open

@@ -1,5 +1,5 @@
 //! Sealed files: a file as numbered chunks, each a GCM message of its own whose additional data binds it to its file and place
-//! (docs/sealed-files.md). Chunks cannot be dropped, reordered, cut off or taken from another file.
+//! (docs/use/sealed-files.md). Chunks cannot be dropped, reordered, cut off or taken from another file.
 //!
 //! A chunk takes one evaluation, with E(J0) among its blocks. On encryption the keystream is sent first, and the tag follows when the
 //! client has sent the ciphertext. Meanwhile the next chunk can be in progress.
