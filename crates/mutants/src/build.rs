@@ -87,7 +87,7 @@ fn compile(
     Ok((programs, refused))
 }
 
-/// `crates/NAME` of a package.
+/// The folder of a package, in the tree.
 fn folder(package: &Package) -> Result<PathBuf> {
     let file = package.files.first().context("a package without files")?;
     let source = file.ancestors().find(|folder| folder.ends_with("src")).context("a file outside of src")?;

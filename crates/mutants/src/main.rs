@@ -56,7 +56,9 @@ fn main() -> Result<()> {
         if left > 0 {
             let built = build::build(&arguments.tree, &arguments.work, &package, &mutants)
                 .with_context(|| format!("the mutants of {} cannot be run", package.name))?;
-            for mutant in mutants.iter().filter(|m| built.refused.contains(&m.id)) {
+            let refused: Vec<_> =
+                mutants.iter().filter(|m| built.refused.contains(&m.id) && !results.has(m)).collect();
+            for mutant in refused {
                 results.add(mutant, report::Outcome::DoesNotCompile)?;
             }
             let left: Vec<_> = mutants.iter().filter(|m| !results.has(m)).collect();
