@@ -11,10 +11,10 @@
 //! |---|---|
 //! | rewrap a message | decrypt under the old key, encrypt under the new one |
 //! | rewrap a wrapped key | unwrap under the old key, wrap under the new one |
-//! | encrypt in gcm or ccm under a nonce of the client | decrypt: under an old nonce it gives an old keystream |
+//! | encrypt in gcm or ccm, nonce of the client | decrypt: an old nonce gives an old keystream |
 //! | derive | generate the new key |
 //! | unwrap | import the new key: the one who wrapped it may know it |
-//! | copy | each use of the copy, with the key ([`Demand::Always`](crate::Demand::Always)): it has rules of its own |
+//! | copy | each use of the copy, with the key, at all times: the copy has rules of its own |
 //!
 //! Two operations are not in the table. To wrap: nodes have no say about a key that has left. To decrypt in
 //! ctr or with `envelope`: this lets a client make ciphertexts, too, but neither mode promises that this

@@ -1,4 +1,4 @@
-//! The cipher of the keys that were derived from a key. [`keys/derive.rs`](crate::keys::derive) says why one base derives keys of one cipher only.
+//! The cipher of the keys that were derived from a key. `node/src/computation/derive.rs` says why one base derives keys of one cipher only.
 //!
 //! The record belongs to an account: a key and its copies have one record, and it lives as long as any of them. It is written before anything is
 //! derived, and it only grows. After a move to other nodes it has every cipher that any of the old nodes knew.

@@ -1,30 +1,37 @@
 //! Which modes one key may be made for together.
 //!
-//! A mode undoes another if a right to use it gives something that breaks what the other promises. The right to decrypt in CTR and
-//! the right to encrypt in ECB give E_K(x) for every x. The right to decrypt in CBC or ECB gives D_K(y) for every y.
+//! A mode undoes another if a right to use it gives something that breaks what the other promises. The right
+//! to decrypt in CTR and the right to encrypt in ECB give E_K(x) for every x. The right to decrypt in CBC or
+//! ECB gives D_K(y) for every y.
 //!
-//! * E_K(0) is the hash key of GCM, with which tags can be forged, and the subkeys of CMAC follow from it. E_K of a counter block is
-//!   keystream of GCM and of CTR, where a right to encrypt is no right to decrypt.
+//! * E_K(0) is the hash key of GCM, with which tags can be forged, and the subkeys of CMAC follow from it.
+//!   E_K of a counter block is keystream of GCM and of CTR, where a right to encrypt is no right to decrypt.
 //! * D_K of a CMAC of one block is that block plus the subkey.
-//! * E_K of the first block of a code of CCM, or of one of its counter blocks, gives codes, keystream and what covers tags.
-//! * Keystream of GCM and CCM is E_K of counter blocks, and who knows a message knows it. With it one code of CMAC gives another: if C is the
-//!   code of a block M, it is also that of the counter block followed by M plus its keystream. (Our own observation. EAX, which has counter
-//!   mode and CMAC under one key, puts a block in front of every message of CMAC that no counter block equals.)
-//! * The right to encrypt in CBC does not give E_K of a block that the client chose (`modes/chain.rs` of a node). CBC is still kept
-//!   apart from GCM and CCM, so that they do not depend on that alone.
+//! * E_K of the first block of a code of CCM, or of one of its counter blocks, gives codes, keystream and
+//!   what covers tags.
+//! * Keystream of GCM and CCM is E_K of counter blocks, and who knows a message knows it. With it one code of
+//!   CMAC gives another: if C is the code of a block M, it is also that of the counter block followed by M
+//!   plus its keystream. (Our own observation. EAX, which has counter mode and CMAC under one key, puts a
+//!   block in front of every message of CMAC that no counter block equals.)
+//! * The right to encrypt in CBC does not give E_K of a block that the client chose (`modes/chain.rs` of a
+//!   node). CBC is still kept apart from GCM and CCM, so that they do not depend on that alone.
 //!
-//! * The keys of files of the mode `envelope` are codes of CMAC: who may compute codes, or single blocks, computes them.
+//! * The keys of files of the mode `envelope` are codes of CMAC: who may compute codes, or single blocks,
+//!   computes them.
 //!
-//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC, and `envelope` and `ff1` with everything. CTR and ECB give E_K(anything) by definition.
-//! Programs written for an HSM use one key in them and in other modes, so a client that makes such a key is **warned** and gets it.
+//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC, and `envelope` and
+//! `ff1` with everything. CTR and ECB give E_K(anything) by definition. Programs written for an HSM use one
+//! key in them and in other modes, so a client that makes such a key is **warned** and gets it.
 //!
-//! A key that wraps, unwraps or derives should have no mode: with one, a client is warned of what the mode undoes.
+//! A key that wraps, unwraps or derives should have no mode: with one, a client is warned of what the mode
+//! undoes.
 //!
 //! A key for SIV has no other mode: it is two keys, and a node refuses more ([`super::new_key`]).
 //!
-//! * A round of FF1 is a CBC-MAC, of which a client gets up to the whole last block. Whoever has E_K of any block computes the rounds, and
-//!   inverts every token. The other way round, whoever knows two of these blocks, R and R', makes a second code of CMAC from one: the codes of
-//!   R's input followed by M, and of R' 's input followed by M + R + R', are equal. (Our own observation.) So `ff1`, too, is **refused** with
+//! * A round of FF1 is a CBC-MAC, of which a client gets up to the whole last block. Whoever has E_K of any
+//!   block computes the rounds, and inverts every token. The other way round, whoever knows two of these
+//!   blocks, R and R', makes a second code of CMAC from one: the codes of R's input followed by M, and of R'
+//!   's input followed by M + R + R', are equal. (Our own observation.) So `ff1`, too, is **refused** with
 //!   everything.
 //!
 //! These pairs undo nothing:
@@ -53,8 +60,8 @@ pub fn warnings(modes: &[Mode], usage: &[Usage]) -> Vec<String> {
     told.chain(told_of_usages).collect()
 }
 
-/// Why no key is made for these usages together; `None` if it may be. What is derived as bytes for a client and what is derived as a key
-/// that nobody knows are the same function of the same data.
+/// Why no key is made for these usages together; `None` if it may be. What is derived as bytes for a client
+/// and what is derived as a key that nobody knows are the same function of the same data.
 pub fn why_usages_apart(usage: &[Usage]) -> Option<&'static str> {
     let both = [Usage::Derive, Usage::Kdf].iter().all(|one| usage.contains(one));
     both.then_some(

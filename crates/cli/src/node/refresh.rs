@@ -49,10 +49,7 @@ impl Order {
     pub fn instruction(&self) -> Result<Instruction> {
         let approval = self.approval.as_ref().map(|file| load_approval(file)).transpose()?;
         let approval = approval.map(|(approval, _)| approval_to_text(&approval));
-        Ok(match self.despite_failed_checks {
-            true => Instruction::RotateDespiteFailures { approval },
-            false => Instruction::Rotate { approval },
-        })
+        Ok(Instruction::Rotate { approval, despite_failures: self.despite_failed_checks })
     }
 }
 

@@ -1,6 +1,6 @@
-//! What a node knows of its clients: the limits of each ([`limits`]; of its connections: [`connections`]), the
-//! operator's rules for them ([`rules`]; how much of their limits is used up: [`rates`]; how they have changed:
-//! [`changes`]), approvals of several people ([`approvals`]), and counts of requests ([`tally`]).
+//! What a node knows of its clients: the limits of each ([`limits`]; of its connections: [`connections`]),
+//! the operator's rules for them ([`rules`]; how much of their limits is used up: [`rates`]; how they have
+//! changed: [`changes`]), approvals of several people ([`approvals`]), and counts of requests ([`tally`]).
 
 pub(crate) mod approvals;
 mod changes;

@@ -1,5 +1,6 @@
-//! What nodes compute under a key: [`modes`] of operation over [`circuits`] of ciphers, in [`pieces`] that fit into
-//! memory; and how keys are made ([`make`]), from others too ([`derive`], [`unwrap`], [`key_block`]).
+//! What nodes compute under a key: [`modes`] of operation over [`circuits`] of ciphers, in [`pieces`] that
+//! fit into memory; and how keys are made ([`make`]), from others too ([`derive`], [`unwrap`],
+//! [`key_block`]).
 
 pub(crate) mod block_circuits;
 pub(crate) mod blocks;
@@ -61,7 +62,8 @@ impl Computation<'_> {
         self.one(circuit, blocks.lanes(), &inputs)
     }
 
-    /// Evaluates a circuit with one output. Its last input must be the round keys. Many lanes are evaluated in pieces.
+    /// Evaluates a circuit with one output. Its last input must be the round keys. Many lanes are evaluated
+    /// in pieces.
     pub(crate) fn one(
         &mut self,
         circuit: &Compiled,

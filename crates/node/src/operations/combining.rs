@@ -1,8 +1,9 @@
 //! Components of a key: taken one from each client, and combined.
 //!
-//! A component is kept as shares of itself, and of nothing that could be used. So it survives restarts, and is refreshed, backed up and deleted
-//! as keys are. Its check value is computed on shares and opened: that is what it is for. The key is the sum of the components, on
-//! shares: whoever lacks one component, and has no more shares than the protocol tolerates, knows nothing of the key.
+//! A component is kept as shares of itself, and of nothing that could be used. So it survives restarts, and
+//! is refreshed, backed up and deleted as keys are. Its check value is computed on shares and opened: that is
+//! what it is for. The key is the sum of the components, on shares: whoever lacks one component, and has no
+//! more shares than the protocol tolerates, knows nothing of the key.
 
 use polyclave_api::{CheckKind, KeyCheck, KeyInfo, NewKey, Origin, Parity, Reason, Refusal};
 use polyclave_protocol::Error;
@@ -21,7 +22,8 @@ use crate::computation::pieces::run;
 use crate::requests::conversation::Serving;
 
 impl Serving<'_, '_> {
-    /// Takes a component from the client. One whose check value is another than the client expects is not kept.
+    /// Takes a component from the client. One whose check value is another than the client expects is not
+    /// kept.
     pub(super) fn take_component(
         &mut self,
         mut protocol: AnyServiceSession,

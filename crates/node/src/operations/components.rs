@@ -1,7 +1,9 @@
-//! What a node decides alone about requests with components of a key: who gives which, and when they are all there.
+//! What a node decides alone about requests with components of a key: who gives which, and when they are all
+//! there.
 //!
-//! Separation of duties: a client gives one component of a key, and no two components of a key may come from one certificate. Two
-//! certificates of one person look like two people to the nodes; the operators know to whom they gave rights.
+//! Separation of duties: a client gives one component of a key, and no two components of a key may come from
+//! one certificate. Two certificates of one person look like two people to the nodes; the operators know to
+//! whom they gave rights.
 
 use std::sync::Arc;
 
@@ -101,7 +103,8 @@ fn giver(client: &Client) -> [u8; 32] {
     blake3::derive_key("polyclave 2026 giver of a component", &client.certificate)
 }
 
-/// What a request asks of the rules, if the client wants to take back a component that it gave: then the right to import is enough.
+/// What a request asks of the rules, if the client wants to take back a component that it gave: then the
+/// right to import is enough.
 pub(super) fn asked_of_giver(
     service: &Service,
     client: &Client,

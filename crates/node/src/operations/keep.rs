@@ -19,8 +19,9 @@ use crate::requests::agreement::agree;
 use crate::requests::conversation::Serving;
 
 impl Serving<'_, '_> {
-    /// A key that is pending at this node is complete if it is announced at a node with the same id (which the nodes compared), or if all
-    /// nodes are here. Otherwise making it has failed, because some nodes lack their shares.
+    /// A key that is pending at this node is complete if it is announced at a node with the same id (which
+    /// the nodes compared), or if all nodes are here. Otherwise making it has failed, because some nodes lack
+    /// their shares.
     pub(super) fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), StepError> {
         let announced = state == KeyState::Announced;
         let serving = self.net()?.members().len();
@@ -66,7 +67,8 @@ impl Serving<'_, '_> {
         self.keep_if(protocol, keys, (new, origin), (None, circuits), &[])
     }
 
-    /// The same, if the key has the check value that is expected. Its components are deleted as soon as it is there.
+    /// The same, if the key has the check value that is expected. Its components are deleted as soon as it is
+    /// there.
     pub(super) fn keep_if(
         &mut self,
         mut protocol: AnyServiceSession,
@@ -85,8 +87,8 @@ impl Serving<'_, '_> {
         self.store_everywhere(info, shares, components)
     }
 
-    /// Expands the next version of a key and stores it. Its id, its time and its check value are filled in. `expires` says when it expires if it
-    /// is made now.
+    /// Expands the next version of a key and stores it. Its id, its time and its check value are filled in.
+    /// `expires` says when it expires if it is made now.
     pub(super) fn keep_version(
         &mut self,
         mut protocol: AnyServiceSession,
@@ -122,7 +124,8 @@ impl Serving<'_, '_> {
         Ok(KeyInfo::first(new, id, origin, made, check_value))
     }
 
-    /// Stores a key, and deletes the components that it was made of. First all nodes store it, then all announce it, then the client is told.
+    /// Stores a key, and deletes the components that it was made of. First all nodes store it, then all
+    /// announce it, then the client is told.
     pub(super) fn store_everywhere(
         &mut self,
         info: KeyInfo,
@@ -133,13 +136,14 @@ impl Serving<'_, '_> {
         // Either all nodes have stored the key, or no node announces it.
         let serving = self.net()?.members();
         let stored = self.service.keys.store_pending(&info, shares, &self.client.name);
-        // A node could forget the key again if it is put back to an old copy of its disk. The others then know that it had stored something
-        // since.
+        // A node could forget the key again if it is put back to an old copy of its disk. The others then
+        // know that it had stored something since.
         let stored = stored.and_then(|()| self.service.marks.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
         let announced = self.service.keys.announce(&info);
-        // At a node that dies before this, what is left of the components is removed when it starts, and if it dies before it has announced
-        // the key, when the key is first used there ([`complete`](Self::complete)).
+        // At a node that dies before this, what is left of the components is removed when it starts, and if
+        // it dies before it has announced the key, when the key is first used there
+        // ([`complete`](Self::complete)).
         let gone = |name: &String| self.service.keys.delete(name, None).map(drop);
         let announced = announced.and_then(|()| components.iter().try_for_each(gone));
         agree(announced.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
@@ -169,8 +173,9 @@ impl Serving<'_, '_> {
         names.try_for_each(|name| self.service.keys.delete(&name, None).map(drop))
     }
 
-    /// Deletes a version of a key, or all, wherever they still exist. So a deletion that was interrupted can be repeated. First all nodes note
-    /// that they are about to delete it: then a refresh can complete it if nobody repeats it (`material/rotation/common.rs`).
+    /// Deletes a version of a key, or all, wherever they still exist. So a deletion that was interrupted can
+    /// be repeated. First all nodes note that they are about to delete it: then a refresh can complete it if
+    /// nobody repeats it (`material/rotation/common.rs`).
     pub(super) fn delete(&mut self, key: &str, version: Option<u32>) -> Result<(), StepError> {
         let serving = self.net()?.members();
         let begun = self.service.keys.begin_deletion(key, version);

@@ -61,7 +61,8 @@ pub(super) fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Ref
     }
 }
 
-/// A key that protects key blocks does nothing else: otherwise what a block says about its key could be left out.
+/// A key that protects key blocks does nothing else: otherwise what a block says about its key could be left
+/// out.
 pub(super) fn refuse_key_of_blocks(kek: &KeyInfo) -> Result<(), Refusal> {
     match kek.properties.modes.contains(&api::Mode::Tr31) {
         true => Err(not_for_this(format!(

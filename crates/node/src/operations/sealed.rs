@@ -1,26 +1,33 @@
-//! A key that was sealed to the nodes: what a node decides alone, and how the nodes make the key of its parts.
+//! A key that was sealed to the nodes: what a node decides alone, and how the nodes make the key of its
+//! parts.
 //!
 //! # What holds
 //!
-//! The key is the sum of one part for each node ([`SealedImport`]), and each part is opened by its node alone. So whoever carries the file, and
-//! any nodes but all of them, learn nothing of the parts that they do not have; and the nodes share and add the parts under the protocol, as
-//! they do when they make a key. Then they compute the check value, and make the key only if it is the one in the file. A node that shares
-//! another part makes another key: that passes with probability 2^-40 a try (2^-24 for ciphers with blocks of 8 bytes, whose check values have 3
-//! bytes). A try that fails shows the node that adds a difference of its choice the check value of the key with that difference, so nodes
-//! count tries, and refuse the file after [`MOST_TRIES`]. Every try has a line in the audit log.
+//! The key is the sum of one part for each node ([`SealedImport`]), and each part is opened by its node
+//! alone. So whoever carries the file, and any nodes but all of them, learn nothing of the parts that they do
+//! not have; and the nodes share and add the parts under the protocol, as they do when they make a key. Then
+//! they compute the check value, and make the key only if it is the one in the file. A node that shares
+//! another part makes another key: that passes with probability 2^-40 a try (2^-24 for ciphers with blocks of
+//! 8 bytes, whose check values have 3 bytes). A try that fails shows the node that adds a difference of its
+//! choice the check value of the key with that difference, so nodes count tries, and refuse the file after
+//! [`MOST_TRIES`]. Every try has a line in the audit log.
 //!
-//! A try is counted where something could be learned of it and not before: when everything is computed, and the check value is all that is left to
-//! open. What was opened until then was masked, and does not depend on the key. So an import that ends earlier, because the stock is dry, or
-//! a node is busy or gone, costs no try, and tells nothing. All nodes count durably and say so to each other before any of them opens
-//! its share of the check value. So an honest node that has opened one has counted, and so have all other honest nodes. The name of
-//! the key is taken before the tries are looked at, so no two imports of one file run at once.
+//! A try is counted where something could be learned of it and not before: when everything is computed, and
+//! the check value is all that is left to open. What was opened until then was masked, and does not depend on
+//! the key. So an import that ends earlier, because the stock is dry, or a node is busy or gone, costs no
+//! try, and tells nothing. All nodes count durably and say so to each other before any of them opens its
+//! share of the check value. So an honest node that has opened one has counted, and so have all other honest
+//! nodes. The name of the key is taken before the tries are looked at, so no two imports of one file run at
+//! once.
 //!
-//! The file can be imported once: each node notes it durably before it stores the key (`store/src/sealed.rs`), and refuses it once
-//! the key was announced, also after it was deleted. All nodes take part, so one that remembers is enough. A file whose import was interrupted
-//! before the key was announced anywhere can be imported again.
+//! The file can be imported once: each node notes it durably before it stores the key
+//! (`store/src/sealed.rs`), and refuses it once the key was announced, also after it was deleted. All nodes
+//! take part, so one that remembers is enough. A file whose import was interrupted before the key was
+//! announced anywhere can be imported again.
 //!
-//! The check value does not depend on the parity bits of keys of DES. So a node that shares another part could change these bits unnoticed. Therefore
-//! the nodes compute them from the other bits, on shares: the key has odd parity, whatever the parts have.
+//! The check value does not depend on the parity bits of keys of DES. So a node that shares another part
+//! could change these bits unnoticed. Therefore the nodes compute them from the other bits, on shares: the
+//! key has odd parity, whatever the parts have.
 
 use polyclave_api::{
     CheckKind, KeyCheck, Lifetime, NewKey, Origin, Parity, Reason, Refusal, SealedImport, Step,
@@ -43,8 +50,8 @@ use crate::requests::conversation::Serving;
 use crate::requests::plan::{Draft, Operation, Planned};
 use crate::requests::service::Service;
 
-/// How often nodes open the check value of a key that they have made of one file. More than once, because an import can be interrupted after
-/// that.
+/// How often nodes open the check value of a key that they have made of one file. More than once, because an
+/// import can be interrupted after that.
 const MOST_TRIES: u8 = 8;
 
 /// A sealed key as this node has opened it.
@@ -159,8 +166,9 @@ impl Serving<'_, '_> {
         let expanded = expand_unopened(&keys, &new, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, checks) = expanded?;
-        // Until here nothing was opened that depends on the key, so what ended before, as where the stock is dry or a node is gone, was no try.
-        // No node opens the check value before all have said that they have counted.
+        // Until here nothing was opened that depends on the key, so what ended before, as where the stock is
+        // dry or a node is gone, was no try. No node opens the check value before all have said that they
+        // have counted.
         let counted = self.service.store.try_sealed(nonce).map_err(of_store);
         agree(counted.map(|()| nonce), self.net()?)?.map_err(StepError::Refused)?;
         let check_value = open_check_value(&checks, &mut protocol, &mut self.partners()?);

@@ -1,17 +1,20 @@
 //! Requests about the versions of a key: the next one is made, or what an old one may be used for changes.
 //!
-//! **The next version** is made like a key: all nodes store it, then all announce it, then the client is told. A node that is killed in
-//! between can leave the newest version pending, or not have it. So the nodes first tell each other their newest versions, and compare what
-//! each has heard. If any has announced one, all nodes had stored it, and those where it is pending announce it now. If all hold the same
-//! pending one, it is announced, too. Any other pending one was not stored by all, and nobody has announced it: the new version takes its
-//! number. So every number stands for one version, at all nodes.
+//! **The next version** is made like a key: all nodes store it, then all announce it, then the client is
+//! told. A node that is killed in between can leave the newest version pending, or not have it. So the nodes
+//! first tell each other their newest versions, and compare what each has heard. If any has announced one,
+//! all nodes had stored it, and those where it is pending announce it now. If all hold the same pending one,
+//! it is announced, too. Any other pending one was not stored by all, and nobody has announced it: the new
+//! version takes its number. So every number stands for one version, at all nodes.
 //!
-//! **A change** says what is to be, not what is to be changed, and only moves on. Every node has judged it for itself before the hello
-//! round compared that all accept it. A node that was killed before it had written the change makes it when the client repeats it.
+//! **A change** says what is to be, not what is to be changed, and only moves on. Every node has judged it
+//! for itself before the hello round compared that all accept it. A node that was killed before it had
+//! written the change makes it when the client repeats it.
 //!
-//! **A description** has a revision that goes up by one with each change, and a change names the revision before it. The nodes tell each other
-//! theirs and compare what each has heard: the latest at any node counts, and it has to be the one that the client names, or the next one if
-//! the nodes that have it hold this very change. So nobody overwrites what they have not read, no number is left out, and a node that was
+//! **A description** has a revision that goes up by one with each change, and a change names the revision
+//! before it. The nodes tell each other theirs and compare what each has heard: the latest at any node
+//! counts, and it has to be the one that the client names, or the next one if the nodes that have it hold
+//! this very change. So nobody overwrites what they have not read, no number is left out, and a node that was
 //! killed during a change, or that was restored from a backup, catches up with the next one.
 
 use polyclave_api::{KeyInfo, NewKey, Origin, Reason, Refusal, Reply};
@@ -65,7 +68,8 @@ impl Newest {
     }
 }
 
-/// The version that is current at all nodes once those that hold it pending have announced it. The error is the node that lacks it.
+/// The version that is current at all nodes once those that hold it pending have announced it. The error is
+/// the node that lacks it.
 fn current(all: &[(Party, Newest)]) -> Result<Option<Named>, Party> {
     let announced = all.iter().filter_map(|(_, newest)| newest.announced).max();
     let shared = all.first().and_then(|(_, newest)| newest.pending);
@@ -186,8 +190,8 @@ pub(super) struct Description {
 }
 
 impl Description {
-    /// Refuses one whose client has not seen what is here. Repeating the latest change is no error. What other nodes have is compared
-    /// later ([`Serving::agree_on_revision`]).
+    /// Refuses one whose client has not seen what is here. Repeating the latest change is no error. What
+    /// other nodes have is compared later ([`Serving::agree_on_revision`]).
     pub(super) fn refuse_stale(&self, info: &KeyInfo) -> Result<(), Refusal> {
         let NewKey { name, label, attributes, .. } = &info.properties;
         let is_repeated = Some(info.revision) == self.revision.checked_add(1)
@@ -198,8 +202,8 @@ impl Description {
         }
     }
 
-    /// Refuses one that is not the next after the latest revision. One that is the latest is a repetition: a node that holds it has compared
-    /// its content.
+    /// Refuses one that is not the next after the latest revision. One that is the latest is a repetition: a
+    /// node that holds it has compared its content.
     fn refuse_other(&self, name: &str, latest: u64) -> Result<(), Refusal> {
         let next = self.revision.checked_add(1);
         match next.is_some() && (latest == self.revision || Some(latest) == next) {

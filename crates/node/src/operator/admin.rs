@@ -58,12 +58,10 @@ pub enum Instruction {
         /// The approval, in the form of its file, if the rules want one.
         #[serde(default)]
         approval: Option<String>,
-    },
-    /// The same, although so many checks have failed under the MAC key in use that a cheater may know it: the operator accepts the risk.
-    RotateDespiteFailures {
-        /// As for `Rotate`.
+        /// Also if so many checks have failed under the MAC key in use that a cheater may know it: the operator
+        /// accepts the risk.
         #[serde(default)]
-        approval: Option<String>,
+        despite_failures: bool,
     },
     /// Report where the audit log ends, as the store has it.
     AuditHead,
@@ -71,7 +69,7 @@ pub enum Instruction {
 
 impl Instruction {
     fn is_rotation(&self) -> bool {
-        matches!(self, Instruction::Rotate { .. } | Instruction::RotateDespiteFailures { .. })
+        matches!(self, Instruction::Rotate { .. })
     }
 }
 
@@ -146,8 +144,8 @@ fn operation(order: &Instruction) -> Option<&'static str> {
         Instruction::Status | Instruction::AuditHead => None,
         Instruction::Backup { .. } => Some("backup"),
         Instruction::Readmit { .. } => Some("readmit"),
-        Instruction::Rotate { .. } => Some("rotate"),
-        Instruction::RotateDespiteFailures { .. } => Some("rotate-despite-failures"),
+        Instruction::Rotate { despite_failures: false, .. } => Some("rotate"),
+        Instruction::Rotate { despite_failures: true, .. } => Some("rotate-despite-failures"),
     }
 }
 
@@ -175,12 +173,11 @@ fn carry_out(
             store.backup(dir, file, &key).map_err(system)?;
         }
         Instruction::Readmit { node } => store.readmit(party(node)?).map_err(system)?,
-        Instruction::Rotate { approval } => {
-            refuse_guessed(store, has_mac_key)?;
-            return want_refresh(desk, approval.as_deref(), false);
-        }
-        Instruction::RotateDespiteFailures { approval } => {
-            return want_refresh(desk, approval.as_deref(), true);
+        Instruction::Rotate { approval, despite_failures } => {
+            if !despite_failures {
+                refuse_guessed(store, has_mac_key)?;
+            }
+            return want_refresh(desk, approval.as_deref(), *despite_failures);
         }
         Instruction::AuditHead => {
             let (head, gap) = (store.audit_head().map_err(system)?, store.audit_gap().map_err(system)?);
@@ -223,7 +220,7 @@ fn want_refresh(desk: &Desk<'_>, approval: Option<&str>, despite: bool) -> Resul
 
 /// An error if a refresh is ordered despite failed checks, and the protocol has no MAC key under which checks could fail.
 fn refuse_without_mac_key(config: &AnyServiceConfig, order: &Instruction) -> Result<()> {
-    if config.has_mac_key() || !matches!(order, Instruction::RotateDespiteFailures { .. }) {
+    if config.has_mac_key() || !matches!(order, Instruction::Rotate { despite_failures: true, .. }) {
         return Ok(());
     }
     Err(Error::misuse(format!(
@@ -275,7 +272,7 @@ mod tests {
         let order: Instruction = serde_json::from_str(r#"{"order":"readmit","node":"a"}"#).expect("an order");
         assert_eq!(order, Instruction::Readmit { node: "a".into() });
         let order: Instruction = serde_json::from_str(r#"{"order":"rotate"}"#).expect("an order");
-        assert_eq!(order, Instruction::Rotate { approval: None });
+        assert_eq!(order, Instruction::Rotate { approval: None, despite_failures: false });
         for wrong in
             [r#"{"order":"readmit"}"#, r#"{"order":"stop"}"#, r#"{"order":"readmit","node":"a","x":1}"#]
         {

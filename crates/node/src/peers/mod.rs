@@ -1,5 +1,6 @@
-//! The other nodes: how they are reached ([`network`]), which are connected ([`registry`]), what nodes tell each other outside of requests
-//! ([`orders`], [`exchange`]), and how they notice a node that was put back to an old copy of its disk ([`marks`]).
+//! The other nodes: how they are reached ([`network`]), which are connected ([`registry`]), what nodes tell
+//! each other outside of requests ([`orders`], [`exchange`]), and how they notice a node that was put back to
+//! an old copy of its disk ([`marks`]).
 
 pub(crate) mod exchange;
 pub(crate) mod marks;

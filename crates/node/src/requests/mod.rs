@@ -1,12 +1,14 @@
 //! How a node handles a request, in the order of the steps.
 //!
 //! 1. [`plan`]: this node alone decides whether the client may do this.
-//! 2. [`lending`]: the request gets its part of the memory ([`memory`]) and a channel to the other serving nodes ([`channels`], [`turns`];
-//!    at the nodes that follow: [`pending`] and [`follow`]).
+//! 2. [`lending`]: the request gets its part of the memory ([`memory`]) and a channel to the other serving
+//!    nodes ([`channels`], [`turns`]; at the nodes that follow: [`pending`] and [`follow`]).
 //! 3. [`begin`]: the nodes compare the request in the hello round.
-//! 4. [`conversation`]: the nodes take the client's steps, compare each of them before they use it ([`agreement`]), and answer.
+//! 4. [`conversation`]: the nodes take the client's steps, compare each of them before they use it
+//!    ([`agreement`]), and answer.
 //!
-//! [`service`] has the parts of the node that serving takes, and [`strategy`] has what differs between protocols.
+//! [`service`] has the parts of the node that serving takes, and [`strategy`] has what differs between
+//! protocols.
 
 pub(crate) mod agreement;
 pub(crate) mod begin;

@@ -101,7 +101,8 @@ impl Nodes {
 
     fn rotate(&self) {
         for node in 0..NODES {
-            order(&self.dir(node), &Instruction::Rotate { approval: None }).expect("ordered");
+            order(&self.dir(node), &Instruction::Rotate { approval: None, despite_failures: false })
+                .expect("ordered");
         }
     }
 }
@@ -210,7 +211,7 @@ fn a_failed_check_ends_all_service_until_every_operator_has_ordered_a_rotation()
     assert_eq!(nodes.state(0).quarantine, None);
     assert_eq!(reason(mac(&nodes.client())), Reason::Quarantined);
 
-    order(&nodes.dir(0), &Instruction::Rotate { approval: None }).expect("ordered");
+    order(&nodes.dir(0), &Instruction::Rotate { approval: None, despite_failures: false }).expect("ordered");
     nodes.until("the wish is known", |nodes| nodes.state(2).rotating == ["node-1"]);
     assert!(nodes.nodes[1].as_ref().is_some_and(|node| node.status().quarantined));
     nodes.rotate();
@@ -275,14 +276,15 @@ fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_
     nodes.faults[1].set(Place::CarryingOver, FAILED);
     nodes.rotate();
     nodes.until("it fails", |nodes| !nodes.state(1).rotating.contains(&"node-2".into()));
-    let refused = order(&nodes.dir(1), &Instruction::Rotate { approval: None })
+    let refused = order(&nodes.dir(1), &Instruction::Rotate { approval: None, despite_failures: false })
         .expect_err("after six it is refused")
         .to_string();
     assert!(refused.starts_with("6 checks have failed") && refused.contains("2^-38"), "{refused}");
-    order(&nodes.dir(1), &Instruction::RotateDespiteFailures { approval: None })
+    order(&nodes.dir(1), &Instruction::Rotate { approval: None, despite_failures: true })
         .expect("the operator takes the risk");
     for node in [0, 2] {
-        order(&nodes.dir(node), &Instruction::Rotate { approval: None }).expect("ordered");
+        order(&nodes.dir(node), &Instruction::Rotate { approval: None, despite_failures: false })
+            .expect("ordered");
     }
     nodes.until("all is well", |nodes| nodes.ready() && nodes.state(1).quarantine.is_none());
     assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);

@@ -113,7 +113,8 @@ impl Trial {
 
     pub(super) fn order(&self) {
         for node in 0..3 {
-            order(&self.dir(node), &Instruction::Rotate { approval: None }).expect("ordered");
+            order(&self.dir(node), &Instruction::Rotate { approval: None, despite_failures: false })
+                .expect("ordered");
         }
     }
 

@@ -69,8 +69,11 @@ fn a_check_that_fails_at_one_worker_stops_all_of_them_until_a_refresh() {
 
     cheater.stop();
     for path in &local.nodes {
-        order(&NodeDir::open(path).expect("its directory"), &Instruction::Rotate { approval: None })
-            .expect("ordered");
+        order(
+            &NodeDir::open(path).expect("its directory"),
+            &Instruction::Rotate { approval: None, despite_failures: false },
+        )
+        .expect("ordered");
     }
     until("the first workers serve again", || first.iter().all(Running::is_ready));
     until("the others have to start again", || honest.iter().all(Running::is_outdated));
