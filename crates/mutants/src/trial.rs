@@ -98,11 +98,13 @@ fn run_one(built: &Built, catchers: &Catchers, mutant: &Mutant) -> Result<Outcom
     while let Some(first) = left.pop_front() {
         let (mut took, mut names) = (first.took, vec![&first.name]);
         // The next ones, if they are of the same program and fast.
-        while let Some(next) =
-            left.pop_front_if(|next| next.program == first.program && took + next.took <= AT_ONCE)
+        while let Some(next) = left.front()
+            && next.program == first.program
+            && took + next.took <= AT_ONCE
         {
             took += next.took;
             names.push(&next.name);
+            left.pop_front();
         }
         if !spent.is_zero() && spent + took > MAX_TESTS {
             break;
@@ -197,7 +199,7 @@ pub fn in_parallel<T: Sync, R: Send>(
                 let Some(item) = items.get(at) else { return anyhow::Ok(results) };
                 results.push((at, call(at, item)?));
                 progress.inc(1);
-                if progress.is_hidden() && at % 50 == 0 {
+                if progress.is_hidden() && at.is_multiple_of(50) {
                     println!("{what}: {at} of {}", items.len());
                 }
             }

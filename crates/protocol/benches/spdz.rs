@@ -14,7 +14,7 @@ use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Spdz, SpdzConfig};
 use polyclave_protocol::tally::Phase;
-use polyclave_protocol::{Party, Result};
+use polyclave_protocol::Result;
 use polyclave_protocol_lab::dealers::InsecureDealing;
 
 const STAGES: [&str; 4] = ["bank and inputs", "linear", "lookups", "check"];

@@ -138,7 +138,7 @@ fn nothing_is_sent_under_a_key_that_was_given_up() {
 fn a_sum_about_which_parties_were_told_different_things_costs_the_key() {
     let outcomes = parties(3, LATE, |seat, net| {
         let product = seat.product(net)?;
-        let coin = [net.me().0 as u8; 32];
+        let coin = [net.me().0; 32];
         let tested = zero_test_of(&seat.key, &coin, Element::ZERO, product, net);
         assert!(tested.is_err() && seat.key.refuse_retired().is_err(), "{tested:?}");
         tested
