@@ -10,7 +10,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::plan::{Change, Mutant, Package};
+use crate::mutant::{Change, Mutant};
+use crate::plan::Package;
 use crate::reach::{self, Test};
 use crate::rewrite::{self, Rewritten};
 

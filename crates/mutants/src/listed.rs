@@ -11,7 +11,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Arm, ExprBinary, ExprUnary, File, Pat};
 
-use crate::plan::Change;
+use crate::mutant::Change;
 
 /// A mutant in the words of cargo-mutants.
 #[derive(Deserialize)]

@@ -9,8 +9,10 @@
 
 mod build;
 mod listed;
+mod mutant;
 mod omissions;
 mod plan;
+mod process;
 mod reach;
 mod report;
 mod rewrite;
@@ -62,7 +64,7 @@ fn main() -> Result<()> {
                 results.add(mutant, report::Outcome::DoesNotCompile)?;
             }
             let left: Vec<_> = mutants.iter().filter(|m| !results.has(m)).collect();
-            trial::run_all(&built, left.into_iter(), &mut results)?;
+            trial::run_all(&built.folder, &built.tests, left.into_iter(), &mut results)?;
         }
         report::print(&package, &mutants, &results);
     }

@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Block, Expr, ExprIf, ExprMethodCall, File, ItemFn, ItemMod, Stmt};
 
-use crate::plan::Change;
+use crate::mutant::Change;
 
 /// Name and change of each of them.
 pub fn changes(file: &Path, text: &str, syntax: &File) -> Vec<(String, Change)> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::trial::{self, Ended};
+use crate::process::{self, Ended};
 
 /// The longest that a test may take without a mutant. A slower one is left out.
 const MAX_ALONE: Duration = Duration::from_secs(120);
@@ -40,12 +40,12 @@ pub fn run_each_test(work: &Path, folder: &Path, programs: &[PathBuf]) -> Result
         let tests = list.lines().filter_map(|line| line.strip_suffix(": test"));
         names.extend(tests.map(|name| (program.clone(), name.to_owned())));
     }
-    let mut tests = trial::in_parallel("tests without a mutant", &names, |at, (program, name)| {
+    let mut tests = process::in_parallel("tests without a mutant", &names, |at, (program, name)| {
         let notes = all_notes.join(format!("{at}"));
         // Of an earlier run.
         let _ = fs::remove_file(&notes);
         let begun = Instant::now();
-        let ended = trial::run(
+        let ended = process::run(
             folder,
             program,
             &[name],

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Mutant, Package};
+use crate::mutant::Mutant;
+use crate::plan::Package;
 
 /// What became of a mutant.
 #[derive(Clone, Serialize, Deserialize)]

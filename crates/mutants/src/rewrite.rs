@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::plan::{Change, Mutant};
+use crate::mutant::{Change, Mutant};
 
 /// What is added to a package, so that its code can ask for a switch.
 pub const SWITCHES: &str = r#"

@@ -1,7 +1,7 @@
 //! Openings verified by commitments to the tables, all at once (Damgard et al. 2016, section 6; figure 11).
 //!
 //! Each party is committed to its *table string*: the bits of its shares of all entries, of all lookups and lanes of a batch
-//! ([`table_string`]). Online both parties send shares without MACs, as in the passive protocol. They note which entry of each table was
+//! (`table_string`). Online both parties send shares without MACs, as in the passive protocol. They note which entry of each table was
 //! used, which both know, and what the peer sent for it. A check opens from both strings the bits of the entries that were used
 //! ([`crate::minimac`]), and each party compares its peer's bits with what it was sent. A commitment is used once: a check uses up the
 //! commitments of all batches that were begun before it. If a batch was begun and not finished, the rest of it cannot be used. To try
