@@ -7,6 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use parking_lot::Mutex;
 use polyclave_cipher::{Cells, Compiled, Linear, Lookup, catalog, compile};
 use polyclave_field::{Gf2_40, Gf2_64, MacField};
+use polyclave_protocol::Result;
 use polyclave_protocol::evaluate::prepare;
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
@@ -14,7 +15,6 @@ use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Spdz, SpdzConfig};
 use polyclave_protocol::tally::Phase;
-use polyclave_protocol::Result;
 use polyclave_protocol_lab::dealers::InsecureDealing;
 
 const STAGES: [&str; 4] = ["bank and inputs", "linear", "lookups", "check"];
