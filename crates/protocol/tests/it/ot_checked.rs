@@ -95,6 +95,32 @@ fn assert_correlated(
 }
 
 #[test]
+fn blocks_that_are_not_there_and_words_of_another_width_are_refused() {
+    let outcomes = run_parties(2, |net| {
+        let [wide, narrow] = Both::set_up(2, net)?.extend([104, 104], net)?;
+        let (me, peer) = (net.me().index(), 1 - net.me().index());
+        assert!(wide.sent[me].is_empty() && !wide.sent[peer].is_empty());
+        let (wide, narrow) = (&wide.sent[peer], &narrow.sent[peer]);
+        for (at, len, is_there) in
+            [(0, 104, true), (96, 8, true), (104, 0, true), (96, 9, false), (112, 0, false), (4, 8, false)]
+        {
+            assert_eq!(wide.write_blocks(at, &mut vec![0_u128; len]).is_ok(), is_there, "{len} at {at}");
+        }
+        // Fewer columns than a word has bits, and more.
+        narrow.write_blocks(0, &mut [0_u128; 8])?;
+        wide.write_blocks(0, &mut [0_u64; 8]).expect_err("128 columns in 64 bits");
+        narrow.add_words(8, 0, &mut [0; 13])?;
+        narrow.add_words(8, 0, &mut [0; 14]).expect_err("they are not there");
+        for width in [1, 3, 128] {
+            narrow.add_words(width, 0, &mut []).expect_err("no such width");
+        }
+        wide.add_words(8, 0, &mut [0]).expect_err("words have 64 columns");
+        Ok(())
+    });
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+}
+
+#[test]
 fn wide_and_narrow_transfers_of_all_pairs_are_correlated() {
     for (members, expansion, counts, piece) in [
         (PartySet::all(2), 4, [20_000, 9000], 1000),
