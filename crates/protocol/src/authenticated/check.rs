@@ -115,6 +115,7 @@ fn difference<F: MacField>(
     // contexts are compared before openings.
     let transcript = if net.parties() > 2 { openings.transcript() } else { [0; 32] };
     let seed = coins::toss(&transcript, net)?;
+    // The toss has compared the transcripts. That the openings are bound to them, too, is not needed.
     let mut context = [0; 64];
     context[..32].copy_from_slice(&transcript);
     context[32..].copy_from_slice(&seed);

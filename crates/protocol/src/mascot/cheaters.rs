@@ -46,6 +46,20 @@ fn another_share_of_the_key_towards_another_peer_is_caught() {
 }
 
 #[test]
+fn another_share_of_the_key_towards_the_owner_of_elements_is_caught() {
+    caught(|mascot, net| {
+        let (me, owner) = (net.me(), Party(0));
+        let mut alphas = Zeroizing::new(vec![mascot.key.reveal_own_share(); 3]);
+        if me == CHEATER {
+            alphas[owner.index()] ^= 1 << 17;
+        }
+        mascot.cope = Cope::set_up_towards(me, alphas, &mut mascot.transfers, net)?;
+        let own = (me == owner).then_some(&[5, 6, 7][..]);
+        mascot.authenticate(owner, own, 3, net).map(drop)
+    });
+}
+
+#[test]
 fn a_delta_that_is_not_the_share_of_the_key_is_caught() {
     caught(|mascot, net| {
         let share = wide::<F>(mascot.key.reveal_own_share());

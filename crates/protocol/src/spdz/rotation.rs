@@ -144,7 +144,8 @@ impl<F: MacField> Rotation<F> {
         Ok(both.map(|bits| bits.part(0..count)))
     }
 
-    /// What every party tells all others, noted under both keys.
+    /// What every party tells all others, noted under both keys. The check under the new key comes first; to note it under the old one
+    /// is not needed.
     fn tell(&mut self, own: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
         let told = broadcast(own, net)?;
         for message in &told {
@@ -159,6 +160,7 @@ impl<F: MacField> Rotation<F> {
     fn check_equal(&mut self, bits: &[Authenticated<F>; 2], net: &mut dyn Net) -> Result<()> {
         let seed = coins::toss(b"bits under two MAC keys", net)?;
         let [of_old, of_new] = bits.each_ref().map(|bits| combination(bits, &seed));
+        // All have the same coins, or none: to note them is not needed.
         self.old.openings.note(&seed);
         self.new.openings.note(&seed);
         let (v_old, _) = self.old.open(&of_old, &[], &[], net)?;
