@@ -10,6 +10,8 @@ use tokio::sync::Mutex;
 
 /// How long a list is kept.
 const KEEP: Duration = Duration::from_secs(10);
+/// A search begins this long after the one before, of anybody: thousands a second would take a processor of the gateway.
+const APART: Duration = Duration::from_millis(5);
 /// Keys on a page.
 const PAGE: usize = 25;
 /// The longest name, or part of one.
@@ -19,6 +21,8 @@ const LONGEST: usize = 64;
 pub(super) struct Search {
     client: Arc<Client>,
     kept: Mutex<Option<(Instant, Arc<Listing>)>>,
+    /// Held by the search that begins next. The others wait in the order in which they came.
+    next: Mutex<()>,
 }
 
 /// What is looked for.
@@ -46,7 +50,7 @@ impl Wanted {
 
 impl Search {
     pub(super) fn new(client: Arc<Client>) -> Search {
-        Search { client, kept: Mutex::default() }
+        Search { client, kept: Mutex::default(), next: Mutex::default() }
     }
 
     /// A page of the keys that fit, as JSON.
@@ -55,6 +59,10 @@ impl Search {
         wanted: Wanted,
         may_list: impl Fn(&str) -> bool,
     ) -> Result<String, String> {
+        {
+            let _next = self.next.lock().await;
+            tokio::time::sleep(APART).await;
+        }
         let listing = self.listing().await?;
         let fits = listing.keys.iter().filter(|listed| {
             let name = &listed.info.properties.name;
