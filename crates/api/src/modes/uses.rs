@@ -27,14 +27,30 @@ impl Use {
         }
     }
 
-    /// What the client has chosen of what it encrypts under.
+    /// What the client has chosen of what it encrypts under. All uses stand here, so that a new one cannot be
+    /// forgotten: to choose a nonce amounts to decryption.
     pub fn chosen(&self) -> Choice {
-        let is_chosen = matches!(
-            self,
-            Use::GcmEncrypt { nonce: Some(_), .. }
-                | Use::CcmEncrypt { nonce: Some(_), .. }
-                | Use::CbcEncrypt { initial: Some(_), .. }
-        );
+        let is_chosen = match self {
+            Use::GcmEncrypt { nonce, .. } | Use::CcmEncrypt { nonce, .. } => nonce.is_some(),
+            Use::CbcEncrypt { initial, .. } => initial.is_some(),
+            Use::Seal
+            | Use::SealBound { .. }
+            | Use::Open { .. }
+            | Use::OpenBound { .. }
+            | Use::GcmDecrypt { .. }
+            | Use::CtrEncrypt
+            | Use::CtrDecrypt { .. }
+            | Use::CbcDecrypt
+            | Use::EcbEncrypt { .. }
+            | Use::EcbDecrypt { .. }
+            | Use::Cmac { .. }
+            | Use::EnvelopeWrite(_)
+            | Use::EnvelopeOpen { .. }
+            | Use::CcmDecrypt { .. }
+            | Use::SivEncrypt { .. }
+            | Use::SivDecrypt { .. }
+            | Use::Tokenize(_) => false,
+        };
         if is_chosen { self.needs().0.choice() } else { Choice::Nothing }
     }
 }
