@@ -171,3 +171,60 @@ impl Writer<'_> {
         self.out.regions.push((start..self.out.text.len(), id));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mutants(text: &str) -> Vec<Mutant> {
+        let syntax = syn::parse_file(text).expect("Rust");
+        let found = crate::omissions::changes("f.rs".as_ref(), text, &syntax);
+        let mutant =
+            |(at, (name, change))| Mutant { id: at as u32 + 1, file: "f.rs".into(), source: 0, name, change };
+        found.into_iter().enumerate().map(mutant).collect()
+    }
+
+    #[test]
+    fn each_omission_is_behind_a_switch_of_its_own_and_is_still_rust() {
+        let text = "fn f() -> Result<()> { check(a)?; if a == b { stop(); } g().inspect_err(|e| h(e)) }\n#[cfg(test)]\nmod tests { fn t() { check(); } }\n";
+        let mutants = mutants(text);
+        let names: Vec<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "f.rs:1: omit check(a)?;",
+                "f.rs:1: replace g().inspect_err(|e| h(e)) with Ok(())",
+                "f.rs:1: replace a == b with false",
+                "f.rs:1: omit stop();",
+                "f.rs:1: omit inspect_err of g().inspect_err(|e| h(e))",
+            ]
+        );
+        let rewritten = rewrite(text, &mutants.iter().collect::<Vec<_>>());
+        syn::parse_file(&rewritten.text).expect("Rust");
+        for mutant in &mutants {
+            let at = rewritten.text.find(&format!("on({})", mutant.id)).expect("its switch");
+            assert_eq!(rewritten.at(at), [mutant.id]);
+        }
+        assert!(rewritten.text.contains("if !crate::mutant_switch::on(1) { check(a)?; }"));
+        assert!(rewritten.text.contains("(if crate::mutant_switch::on(3) { false } else { a == b })"));
+        assert!(rewritten.text.ends_with("mod tests { fn t() { check(); } }\n"), "tests stay as they are");
+    }
+
+    #[test]
+    fn a_condition_comes_before_what_replaces_it_and_a_value_before_the_body() {
+        let text = "fn f() { match x { p if c => 1, _ => 2 } }";
+        let mutant = |id, change| Mutant { id, file: "f.rs".into(), source: 0, name: String::new(), change };
+        let guard = 24..25;
+        let all = [
+            mutant(1, Change::Replace { host: guard.clone(), by: "true".into() }),
+            mutant(2, Change::NeverTaken { pattern_end: 20, guard: Some(guard) }),
+            mutant(3, Change::Return { at: 9, value: "()".into() }),
+        ];
+        let text = rewrite(text, &all.iter().collect::<Vec<_>>()).text;
+        syn::parse_file(&text).expect("Rust");
+        assert!(text.contains(
+            "if !crate::mutant_switch::on(2) && ((if crate::mutant_switch::on(1) { true } else { c }))"
+        ));
+        assert!(text.starts_with("fn f() { if crate::mutant_switch::on(3) { return (); } match"));
+    }
+}
