@@ -59,10 +59,7 @@ impl Search {
         wanted: Wanted,
         may_list: impl Fn(&str) -> bool,
     ) -> Result<String, String> {
-        {
-            let _next = self.next.lock().await;
-            tokio::time::sleep(APART).await;
-        }
+        next(&self.next).await;
         let listing = self.listing().await?;
         let fits = listing.keys.iter().filter(|listed| {
             let name = &listed.info.properties.name;
@@ -111,9 +108,24 @@ impl Search {
     }
 }
 
+/// Waits until the next search may begin.
+async fn next(next: &Mutex<()>) {
+    let _next = next.lock().await;
+    tokio::time::sleep(APART).await;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn searches_at_the_same_time_begin_apart() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let begun = Instant::now();
+        let turns = Mutex::default();
+        runtime.block_on(futures_util::future::join_all((0..4).map(|_| next(&turns))));
+        assert!(begun.elapsed() >= 4 * APART);
+    }
 
     #[test]
     fn a_search_has_a_part_of_a_name_and_a_page() {
