@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::{Operation, VERSION, codec};
 
 /// The most bytes of a statement's encoding, of its purpose and of a certificate, and the most signatures.
-const MOST_STATEMENT: usize = 16 << 10;
+const MAX_STATEMENT: usize = 16 << 10;
 /// The most bytes of the purpose.
-pub const MOST_PURPOSE: usize = 256;
-const MOST_CERTIFICATE: usize = 4 << 10;
-const MOST_SIGNATURES: usize = 32;
+pub const MAX_PURPOSE: usize = 256;
+const MAX_CERTIFICATE: usize = 4 << 10;
+const MAX_SIGNATURES: usize = 32;
 
 /// What is approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,10 +127,10 @@ impl Statement {
 }
 
 fn check(bytes: &[u8], statement: &Statement) -> Result<()> {
-    if bytes.len() > MOST_STATEMENT || statement.purpose.len() > MOST_PURPOSE {
+    if bytes.len() > MAX_STATEMENT || statement.purpose.len() > MAX_PURPOSE {
         let (len, purpose) = (bytes.len(), statement.purpose.len());
         return Err(Error::misuse(format!(
-            "a statement of {len} bytes with a purpose of {purpose}; {MOST_STATEMENT} and {MOST_PURPOSE} are allowed"
+            "a statement of {len} bytes with a purpose of {purpose}; {MAX_STATEMENT} and {MAX_PURPOSE} are allowed"
         )));
     }
     Ok(())
@@ -149,13 +149,13 @@ impl Approval {
 
     /// Whether it has no more bytes than it may have.
     pub fn check_size(&self) -> Result<()> {
-        let fits = |s: &ApprovalSignature| s.certificate.len() <= MOST_CERTIFICATE && s.signature.len() <= 64;
-        if self.statement.len() > MOST_STATEMENT
-            || self.signatures.len() > MOST_SIGNATURES
+        let fits = |s: &ApprovalSignature| s.certificate.len() <= MAX_CERTIFICATE && s.signature.len() <= 64;
+        if self.statement.len() > MAX_STATEMENT
+            || self.signatures.len() > MAX_SIGNATURES
             || !self.signatures.iter().all(fits)
         {
             return Err(Error::misuse(format!(
-                "this approval is too large: at most {MOST_SIGNATURES} signatures, and {MOST_STATEMENT} bytes that are signed"
+                "this approval is too large: at most {MAX_SIGNATURES} signatures, and {MAX_STATEMENT} bytes that are signed"
             )));
         }
         Ok(())
@@ -209,6 +209,6 @@ mod tests {
         let other = Statement { version: VERSION + 1, ..statement() }.encode().expect("encoded");
         let error = Statement::decode(&other).expect_err("another version").to_string();
         assert!(error.contains("make a new one"), "{error}");
-        assert!(Statement { purpose: "x".repeat(MOST_PURPOSE + 1), ..statement() }.encode().is_err());
+        assert!(Statement { purpose: "x".repeat(MAX_PURPOSE + 1), ..statement() }.encode().is_err());
     }
 }

@@ -5,15 +5,15 @@ use polyclave_protocol::{Error, Party, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::MOST_MESSAGE;
+use super::MAX_MESSAGE;
 
 /// Encodes a message, its length in front.
 pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>> {
     let broken = |e| Error::System(format!("cannot encode a message: {e}"));
     let bytes = postcard::to_extend(message, vec![0; 4]).map_err(broken)?;
     let len = bytes.len() - 4;
-    if len > MOST_MESSAGE {
-        return Err(Error::misuse(format!("a message of {len} bytes; at most {MOST_MESSAGE} are allowed")));
+    if len > MAX_MESSAGE {
+        return Err(Error::misuse(format!("a message of {len} bytes; at most {MAX_MESSAGE} are allowed")));
     }
     let mut bytes = bytes;
     bytes[..4].copy_from_slice(&(len as u32).to_le_bytes());
@@ -32,8 +32,8 @@ pub fn receive_bytes(net: &mut dyn Net, from: Party) -> Result<Vec<u8>> {
     let mut len = [0; 4];
     net.recv(from, &mut len)?;
     let len = u32::from_le_bytes(len) as usize;
-    if len == 0 || len > MOST_MESSAGE {
-        let detail = format!("a message of {len} bytes; 1 to {MOST_MESSAGE} are allowed");
+    if len == 0 || len > MAX_MESSAGE {
+        let detail = format!("a message of {len} bytes; 1 to {MAX_MESSAGE} are allowed");
         return Err(Error::Peer { peer: from, detail });
     }
     let mut bytes = vec![0; len];
@@ -59,7 +59,7 @@ mod tests {
     use polyclave_protocol::PartySet;
 
     use super::super::{
-        CHUNK, KEYS, KeyInfo, Lifetime, MASKED, MOST_LABEL, Mode, NewKey, Operation, Origin, Reply, Request,
+        CHUNK, KEYS, KeyInfo, Lifetime, MASKED, MAX_LABEL, Mode, NewKey, Operation, Origin, Reply, Request,
         Step, Use, VERSION, operations,
     };
     use super::*;
@@ -94,7 +94,7 @@ mod tests {
         use Mode::{Cbc, Ccm, Cmac, Ctr, Ecb, Envelope, Gcm, Siv, Tr31};
         let modes = [Gcm, Ctr, Cbc, Cmac, Ecb, Envelope, Tr31, Siv, Ccm];
         let mut properties = NewKey::for_modes(&"n".repeat(64), &"c".repeat(64), &modes, u64::MAX);
-        (properties.label, properties.expires) = ("l".repeat(MOST_LABEL), Some(u64::MAX));
+        (properties.label, properties.expires) = ("l".repeat(MAX_LABEL), Some(u64::MAX));
         properties.lifetime = Lifetime::Session { seconds: u32::MAX };
         let (id, check_value) = ([0xff; 16], vec![0xff; 16]);
         let first = KeyInfo::first(properties, id, Origin::Imported, u64::MAX, check_value);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Mode, NewKey};
 
 /// The most components of a key.
-pub const MOST_COMPONENTS: u8 = 9;
+pub const MAX_COMPONENTS: u8 = 9;
 
 /// For how long the nodes keep a component that is not combined: a week.
 pub const COMPONENT_SECONDS: u64 = 7 * 24 * 3600;

@@ -32,7 +32,7 @@ fn encoded<T: Serialize>(messages: &[T]) -> Vec<Vec<u8>> {
 fn new_key() -> NewKey {
     let wrapping = NewKey::for_modes("payroll", "aes-128", &[Mode::Gcm, Mode::Ctr], 1 << 40);
     let (label, expires) = ("pay roll".into(), Some(1_900_000_000));
-    let lifetime = Lifetime::Session { seconds: MOST_SESSION };
+    let lifetime = Lifetime::Session { seconds: MAX_SESSION };
     NewKey {
         wrappable: true,
         attributes: vec![9; 20],

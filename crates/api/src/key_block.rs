@@ -25,7 +25,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 /// The most characters of a block. Everything before the key is computed on block by block.
-pub const MOST_BLOCK: usize = 1024;
+pub const MAX_BLOCK: usize = 1024;
 
 /// Characters of the header without optional blocks.
 const HEADER: usize = 16;

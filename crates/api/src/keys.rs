@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 use super::{COMPONENT_SECONDS, Component, Mode, Usage, usage_of};
 
 /// The most bytes of a key's attributes.
-pub const MOST_ATTRIBUTES: usize = 4 << 10;
+pub const MAX_ATTRIBUTES: usize = 4 << 10;
 
 /// The longest life of a session key, in seconds.
-pub const MOST_SESSION: u32 = 86_400;
+pub const MAX_SESSION: u32 = 86_400;
 
 /// The most session keys of one client.
-pub const MOST_SESSION_KEYS: usize = 10_000;
+pub const MAX_SESSION_KEYS: usize = 10_000;
 
 /// The most bytes of a key's label.
-pub const MOST_LABEL: usize = 128;
+pub const MAX_LABEL: usize = 128;
 
 /// The most bytes of the public data that a key is derived from.
-pub const MOST_DERIVATION_DATA: usize = 4 << 10;
+pub const MAX_DERIVATION_DATA: usize = 4 << 10;
 
 /// The most derived bytes that a client gets at once.
-pub const MOST_DERIVED: usize = 1 << 10;
+pub const MAX_DERIVED: usize = 1 << 10;
 
 /// How a key was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub enum Origin {
 pub enum Lifetime {
     /// Until it is deleted.
     Stored,
-    /// For so many seconds after it was made, by each node's own clock, at most [`MOST_SESSION`]. Then nothing is left of it. It is in no
+    /// For so many seconds after it was made, by each node's own clock, at most [`MAX_SESSION`]. Then nothing is left of it. It is in no
     /// backup, and does not move to other nodes.
     Session {
         /// How many.
@@ -69,12 +69,12 @@ pub struct NewKey {
     pub usage: Vec<Usage>,
     /// Whether it may leave the nodes wrapped under another key.
     pub wrappable: bool,
-    /// What its maker writes down beside it, for programs; at most [`MOST_ATTRIBUTES`] bytes. Nodes do not read them.
+    /// What its maker writes down beside it, for programs; at most [`MAX_ATTRIBUTES`] bytes. Nodes do not read them.
     #[serde(with = "serde_bytes")]
     pub attributes: Vec<u8>,
     /// Whether a client may choose the nonces and initial blocks under which it encrypts. For keys for gcm, ccm or cbc only.
     pub caller_nonces: bool,
-    /// What people call it; at most [`MOST_LABEL`] bytes, no control characters. Nodes do not read it.
+    /// What people call it; at most [`MAX_LABEL`] bytes, no control characters. Nodes do not read it.
     pub label: String,
     /// Seconds since 1970 from which on it only decrypts and verifies, by each node's own clock; `None` if it does not expire.
     pub expires: Option<u64>,

@@ -1,6 +1,6 @@
 //! The messages between clients and nodes, and how they are encoded.
 //!
-//! A message is four bytes of length, little-endian, and a postcard encoding. No more than [`MOST_MESSAGE`] bytes are ever allocated
+//! A message is four bytes of length, little-endian, and a postcard encoding. No more than [`MAX_MESSAGE`] bytes are ever allocated
 //! because a peer announced them. A client sends one [`Request`] to every node that is to serve it, and then [`Step`]s; every node
 //! gets the same. Every node answers each of them with one [`Reply`], and says meanwhile that it is working. The nodes compare digests
 //! of the request and of each step with each other before they use them.
@@ -25,19 +25,19 @@ mod step;
 use polyclave_protocol::PartySet;
 use serde::{Deserialize, Serialize};
 
-pub use approval::{Approval, ApprovalSignature, MOST_PURPOSE, NamedKey, Statement, Subject};
+pub use approval::{Approval, ApprovalSignature, MAX_PURPOSE, NamedKey, Statement, Subject};
 pub use codec::{decode, encode, receive_bytes, send, version_of};
 pub use components::{
-    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, MOST_COMPONENTS, Parity, component_name,
+    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, MAX_COMPONENTS, Parity, component_name,
     key_of_component, why_no_zeros,
 };
 pub use key_block::BlockHeader;
 pub use keys::{
-    Derivation, KeyInfo, Lifetime, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL,
-    MOST_SESSION, MOST_SESSION_KEYS, NewKey, Origin, VersionState, Wrapping,
+    Derivation, KeyInfo, Lifetime, MAX_ATTRIBUTES, MAX_DERIVATION_DATA, MAX_DERIVED, MAX_LABEL,
+    MAX_SESSION, MAX_SESSION_KEYS, NewKey, Origin, VersionState, Wrapping,
 };
 pub use modes::{
-    Choice, MOST_BLOCKS, MOST_SMALL_BLOCKS, MessageOption, Mode, Usage, check_description, check_new_key,
+    Choice, MAX_BLOCKS, MAX_SMALL_BLOCKS, MessageOption, Mode, Usage, check_description, check_new_key,
     modes_of, most_blocks, usage_of, warnings, why_apart, why_usages_apart,
 };
 pub use operations::{About, Describe, Detail, Envelope, KeyRef, KeyVersion, Operation, Rewrapped, Use};
@@ -46,7 +46,7 @@ pub use refusal::{Reason, Refusal};
 pub use reply::{NodeStatus, Reply, StockLevel};
 pub use report::{
     AuditEnd, CertificateDate, FaultCount, KeyBudget, KeyCount, KeyEnd, KeysReport, LATENCY_BOUNDS_MS,
-    MOST_REPORTED_CERTIFICATES, MOST_REPORTED_KEYS, Report, RequestCount,
+    MAX_REPORTED_CERTIFICATES, MAX_REPORTED_KEYS, Report, RequestCount,
 };
 pub use right::Right;
 pub use sealed_import::{SealedImport, SealedPart};
@@ -64,41 +64,41 @@ pub const MASKED: usize = CHUNK / 2;
 
 /// The largest message. Data that a client verifies by itself is twice as long as what it learns and 52 bytes more, for a chunk or
 /// for masked bytes and the next mask.
-pub const MOST_MESSAGE: usize = 2 * CHUNK + (64 << 10);
+pub const MAX_MESSAGE: usize = 2 * CHUNK + (64 << 10);
 
 /// The most keys on one page of a list.
 pub const KEYS: usize = 1000;
 
 /// The most additional data of one message.
-pub const MOST_ADDITIONAL_DATA: usize = 32 << 10;
+pub const MAX_ADDITIONAL_DATA: usize = 32 << 10;
 
 /// The most bytes of what a client says about a file in an envelope.
-pub const MOST_HEADER: usize = 4 << 10;
+pub const MAX_HEADER: usize = 4 << 10;
 
 /// Bytes of the key of a file in an envelope.
 pub const FILE_KEY: usize = 32;
 
 /// The most random bytes of one request.
-pub const MOST_RANDOM: usize = 64 << 10;
+pub const MAX_RANDOM: usize = 64 << 10;
 
 /// The most bytes of a step whose blocks are computed one after the other: each takes as long as a whole chunk of a parallel mode, and
 /// peers wait.
 pub const CHAINED: usize = 2048;
 
 /// The most bytes of a message of CCM or SIV, and of one of GCM whose nonce has not 12 bytes.
-pub const MOST_CHAINED: usize = 64 << 10;
+pub const MAX_CHAINED: usize = 64 << 10;
 
 /// The most bytes of a nonce.
-pub const MOST_NONCE: usize = 1 << 10;
+pub const MAX_NONCE: usize = 1 << 10;
 
 /// The most bytes of a message that is rewrapped.
-pub const MOST_REWRAPPED: usize = 1 << 10;
+pub const MAX_REWRAPPED: usize = 1 << 10;
 
 /// The most values that are tokenized together.
-pub const MOST_VALUES: usize = 4 << 10;
+pub const MAX_VALUES: usize = 4 << 10;
 
 /// The most strings of additional data of one message of SIV.
-pub const MOST_STRINGS: usize = 16;
+pub const MAX_STRINGS: usize = 16;
 
 /// The first message of a client. It sends the same to every node that is to serve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ mod uses;
 use serde::{Deserialize, Serialize};
 
 pub use facts::Choice;
-pub use new_key::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_description, check_new_key, most_blocks};
+pub use new_key::{MAX_BLOCKS, MAX_SMALL_BLOCKS, check_description, check_new_key, most_blocks};
 pub use options::MessageOption;
 pub use pairs::{warnings, why_apart, why_usages_apart};
 pub use usage::{Usage, modes_of, usage_of};

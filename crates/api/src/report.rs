@@ -10,10 +10,10 @@ pub const LATENCY_BOUNDS_MS: [u32; 14] =
     [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 10_000, 60_000];
 
 /// The most keys in each list of [`KeysReport`].
-pub const MOST_REPORTED_KEYS: usize = 12;
+pub const MAX_REPORTED_KEYS: usize = 12;
 
 /// The most certificates in a report.
-pub const MOST_REPORTED_CERTIFICATES: usize = 24;
+pub const MAX_REPORTED_CERTIFICATES: usize = 24;
 
 /// The state of a node, for its operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct Report {
     pub requests: Vec<RequestCount>,
     /// How many of these took how long: see [`LATENCY_BOUNDS_MS`].
     pub latencies: Vec<u64>,
-    /// Certificates that it knows of, the first to end first, at most [`MOST_REPORTED_CERTIFICATES`].
+    /// Certificates that it knows of, the first to end first, at most [`MAX_REPORTED_CERTIFICATES`].
     pub certificates: Vec<CertificateDate>,
     /// How many there are in all.
     pub certificates_in_all: u64,
@@ -103,7 +103,7 @@ pub struct CertificateDate {
 pub struct KeysReport {
     /// By cipher, modes and state.
     pub counts: Vec<KeyCount>,
-    /// Active keys with the least part of their budget left, the least first, at most [`MOST_REPORTED_KEYS`].
+    /// Active keys with the least part of their budget left, the least first, at most [`MAX_REPORTED_KEYS`].
     pub least: Vec<KeyBudget>,
     /// Keys that expire or end, the first ones first, at most as many.
     pub ending: Vec<KeyEnd>,

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::{NewKey, VERSION, codec};
 
 /// The most bytes of a file. A part of 32 bytes for each of 16 nodes takes 1.5 KiB.
-const MOST_BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 /// The most bytes of a key.
-const MOST_KEY: usize = 256;
+const MAX_KEY: usize = 256;
 /// Bytes of the encapsulated key of HPKE with X25519.
 const ENCAPSULATED: usize = 32;
 /// Bytes of the tag behind a sealed part.
@@ -90,11 +90,11 @@ impl SealedImport {
 }
 
 fn check(bytes: &[u8], file: &SealedImport) -> Result<()> {
-    let fits = |part: &SealedPart| part.ciphertext.len() <= MOST_KEY + SEALING_TAG;
-    match bytes.len() <= MOST_BYTES && file.parts.iter().all(fits) {
+    let fits = |part: &SealedPart| part.ciphertext.len() <= MAX_KEY + SEALING_TAG;
+    match bytes.len() <= MAX_BYTES && file.parts.iter().all(fits) {
         true => Ok(()),
         false => Err(Error::misuse(format!(
-            "a sealed key of {} bytes; at most {MOST_BYTES} are allowed, and {MOST_KEY} for a part",
+            "a sealed key of {} bytes; at most {MAX_BYTES} are allowed, and {MAX_KEY} for a part",
             bytes.len()
         ))),
     }

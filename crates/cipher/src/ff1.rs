@@ -20,13 +20,13 @@ use crate::{Builder, Cipher, Circuit};
 pub const ROUNDS: u8 = 10;
 
 /// The largest radix: the digits and 26 letters.
-pub const MOST_RADIX: u32 = 36;
+pub const MAX_RADIX: u32 = 36;
 
 /// The most bytes of a tweak.
-pub const MOST_TWEAK: usize = 64;
+pub const MAX_TWEAK: usize = 64;
 
 /// The fewest strings of a length, so that a token cannot be found by trying (SP 800-38G revision 1, draft, section 5.1).
-pub const LEAST_DOMAIN: u128 = 1_000_000;
+pub const MIN_DOMAIN: u128 = 1_000_000;
 
 const BLOCK: usize = 16;
 
@@ -43,13 +43,13 @@ pub struct Ff1 {
 impl Ff1 {
     /// The error says why there is none for such strings.
     pub fn new(radix: u32, length: u32) -> Result<Ff1, String> {
-        if !(2..=MOST_RADIX).contains(&radix) {
-            return Err(format!("ff1 takes alphabets of 2 to {MOST_RADIX} characters, not of {radix}"));
+        if !(2..=MAX_RADIX).contains(&radix) {
+            return Err(format!("ff1 takes alphabets of 2 to {MAX_RADIX} characters, not of {radix}"));
         }
         let strings = u128::from(radix).checked_pow(length);
-        if length < 2 || strings.is_some_and(|strings| strings < LEAST_DOMAIN) {
+        if length < 2 || strings.is_some_and(|strings| strings < MIN_DOMAIN) {
             return Err(format!(
-                "there are only {} strings of {length} characters over an alphabet of {radix}, and ff1 needs at least {LEAST_DOMAIN}: tokens of \
+                "there are only {} strings of {length} characters over an alphabet of {radix}, and ff1 needs at least {MIN_DOMAIN}: tokens of \
                  fewer could be found by trying. Such a value has at least {} characters",
                 strings.unwrap_or_default(),
                 least_length(radix)
@@ -132,7 +132,7 @@ impl Ff1 {
 
 /// The fewest characters of a value over an alphabet of at least two.
 pub fn least_length(radix: u32) -> u32 {
-    (2..).find(|length| u128::from(radix).pow(*length) >= LEAST_DOMAIN).unwrap_or(u32::MAX)
+    (2..).find(|length| u128::from(radix).pow(*length) >= MIN_DOMAIN).unwrap_or(u32::MAX)
 }
 
 /// d, from b.

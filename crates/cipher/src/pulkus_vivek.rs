@@ -20,7 +20,7 @@ use crate::{Matrix, Table};
 pub const CLASSES: [u32; 3] = [1, 3, 7];
 
 /// Most bits of a table's inputs and outputs.
-const MOST_BITS: (u8, u8) = (6, 4);
+const MAX_BITS: (u8, u8) = (6, 4);
 
 /// Monomials of the three classes.
 const MONOMIALS: usize = 24;
@@ -68,7 +68,7 @@ impl Polynomials {
     ///
     /// Always the same ones for the same entries: parties that compute on shares must agree on them.
     pub fn solve(table: &Table) -> Option<Polynomials> {
-        if table.in_bits() > MOST_BITS.0 || table.out_bits() > MOST_BITS.1 {
+        if table.in_bits() > MAX_BITS.0 || table.out_bits() > MAX_BITS.1 {
             return None;
         }
         let mut drawn = [0; 8];

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use polyclave_api::MOST_BLOCKS;
+use polyclave_api::MAX_BLOCKS;
 use polyclave_api::{Mode, NewKey, Reason, Right};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_config::StockSettings;
@@ -279,7 +279,7 @@ fn perform(
 }
 
 fn new_key(name: &str, mode: Mode) -> NewKey {
-    NewKey::for_modes(name, "aes-128", &[mode], MOST_BLOCKS)
+    NewKey::for_modes(name, "aes-128", &[mode], MAX_BLOCKS)
 }
 
 /// Imports the key from the standard and encrypts its block.

@@ -17,7 +17,7 @@ use crate::source::Stdin;
 use crate::stop;
 
 /// The most of standard input that is kept in memory.
-const MOST_IN_MEMORY: u64 = 256 << 20;
+const MAX_IN_MEMORY: u64 = 256 << 20;
 
 /// How often the program checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -50,12 +50,12 @@ impl Input {
             }
             Input::Stdin(stdin) => {
                 let mut data = Vec::new();
-                let read = stdin.take(MOST_IN_MEMORY + 1).read_to_end(&mut data);
+                let read = stdin.take(MAX_IN_MEMORY + 1).read_to_end(&mut data);
                 let read = read.context("cannot read standard input")? as u64;
                 ensure!(
-                    read <= MOST_IN_MEMORY,
+                    read <= MAX_IN_MEMORY,
                     "standard input has more than {} MiB, and this mode reads its input twice; give a file",
-                    MOST_IN_MEMORY >> 20
+                    MAX_IN_MEMORY >> 20
                 );
                 Ok(Seekable::Memory(Cursor::new(Zeroizing::new(data))))
             }

@@ -26,7 +26,7 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const CLIENTS: usize = 8;
 const MIB: usize = 1 << 20;
-const MOST_BYTES: u64 = 400_000_000;
+const MAX_BYTES: u64 = 400_000_000;
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -144,13 +144,13 @@ fn measure(chosen: &[String]) -> Outcome<()> {
         let rate = |times: f64, time: Duration| times * (mib * MIB) as f64 / 1e6 / time.as_secs_f64();
         let (one, eight) = (rate(1.0, one), rate(2.0, eight));
         println!("{:16} {mib:>6} {one:>12.3} {eight:>12.3} {:>10.0}", cipher.name, most as f64 / 1e6);
-        if most >= MOST_BYTES {
+        if most >= MAX_BYTES {
             too_large.push(cipher.name);
         }
     }
     match too_large.is_empty() {
         true => Ok(()),
-        false => Err(format!("a node held {MOST_BYTES} bytes or more with {}", too_large.join(", ")).into()),
+        false => Err(format!("a node held {MAX_BYTES} bytes or more with {}", too_large.join(", ")).into()),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The message goes to the nodes under masks. They never see it, and fill it up themselves.
 
-use polyclave_api::{CHAINED, End, MOST_CHAINED, Operation, Step, Use, operations};
+use polyclave_api::{CHAINED, End, MAX_CHAINED, Operation, Step, Use, operations};
 use zeroize::Zeroizing;
 
 use crate::aead::{AeadDecryption, AeadEncryption};
@@ -17,9 +17,9 @@ const NONCE: usize = 12;
 
 /// Refuses a message that the nodes would refuse.
 fn refuse_long(bytes: usize, mode: &str) -> Result<u32> {
-    if bytes > MOST_CHAINED {
+    if bytes > MAX_CHAINED {
         return Err(Error::Misuse(format!(
-            "{mode} takes messages of at most {MOST_CHAINED} bytes, because its blocks are computed one after the other; use gcm for \
+            "{mode} takes messages of at most {MAX_CHAINED} bytes, because its blocks are computed one after the other; use gcm for \
              longer ones"
         )));
     }

@@ -21,7 +21,7 @@ use replies::Replies;
 /// The pause when the nodes are busy. It doubles each time.
 pub(crate) const BACK_OFF: Duration = Duration::from_millis(50);
 /// The most serving sets that are tried.
-pub(crate) const MOST_TRIES: usize = 6;
+pub(crate) const MAX_TRIES: usize = 6;
 
 /// A request that the nodes have accepted.
 pub(crate) struct Conversation<'c> {

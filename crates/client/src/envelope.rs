@@ -17,7 +17,7 @@ mod tests;
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{Envelope, FILE_KEY, MOST_HEADER, Operation, Step, Use, operations};
+use polyclave_api::{Envelope, FILE_KEY, MAX_HEADER, Operation, Step, Use, operations};
 use polyclave_kernels::secret::ct_eq;
 use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 use crate::client::Client;
 use crate::conversation::Conversation;
 use crate::{Error, Result};
-use chunks::{CHUNK, MOST_FILE, Sealer, TAG};
+use chunks::{CHUNK, MAX_FILE, Sealer, TAG};
 use commitment::{Commitment, RHO};
 use format::Head;
 use marks::Marks;
@@ -45,8 +45,8 @@ impl Client {
         output: &mut (dyn Write + Send),
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<u64> {
-        if header.len() > MOST_HEADER {
-            let told = format!("a header of {} bytes; at most {MOST_HEADER} are allowed", header.len());
+        if header.len() > MAX_HEADER {
+            let told = format!("a header of {} bytes; at most {MAX_HEADER} are allowed", header.len());
             return Err(Error::Misuse(told));
         }
         let mut rho = Zeroizing::new([0; RHO]);
@@ -154,10 +154,10 @@ fn committed(
         &mut |buffer| {
             let more = ahead.fill(buffer, CHUNK)?;
             seen.bytes += buffer.len() as u64;
-            if seen.bytes > MOST_FILE {
+            if seen.bytes > MAX_FILE {
                 return Err(Error::Misuse(format!(
                     "the input has more than {} GiB, the most under one key of a file: cut it into several files",
-                    MOST_FILE >> 30
+                    MAX_FILE >> 30
                 )));
             }
             seen.marks.note(buffer);
@@ -224,7 +224,7 @@ fn opened(
             number += 1;
             commit.update(buffer);
             done += buffer.len() as u64;
-            if done > MOST_FILE {
+            if done > MAX_FILE {
                 return Err(Error::Unauthentic("the file is longer than any file in an envelope".into()));
             }
             progress(done);

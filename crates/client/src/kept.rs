@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 /// The most that are kept.
-const MOST: usize = 16;
+const MAX: usize = 16;
 /// How many are kept however long they were not in use: for the next request, and one beside it.
 const FEW: usize = 2;
 /// After this time the others are closed.
@@ -39,7 +39,7 @@ impl<L> Kept<L> {
     /// Keeps a connection, unless there are many.
     pub(crate) fn put(&self, line: L, now: Instant) {
         let mut kept = self.0.lock();
-        let beyond = if kept.len() < MOST {
+        let beyond = if kept.len() < MAX {
             kept.push_back((line, now));
             None
         } else {
@@ -106,7 +106,7 @@ mod tests {
     fn no_more_are_kept_than_may_be() {
         let (kept, now) = (Kept::default(), Instant::now());
         (0..100).for_each(|line| kept.put(line, now));
-        assert_eq!(len(&kept), MOST);
+        assert_eq!(len(&kept), MAX);
         kept.clear();
         assert_eq!(kept.take(now), None);
     }

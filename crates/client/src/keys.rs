@@ -2,7 +2,7 @@
 
 use polyclave_api::key_block::{Version, algorithm};
 use polyclave_api::{
-    BlockHeader, Derivation, End, KeyCheck, KeyInfo, KeyVersion, MOST_DERIVED, NewKey, Operation, Parity,
+    BlockHeader, Derivation, End, KeyCheck, KeyInfo, KeyVersion, MAX_DERIVED, NewKey, Operation, Parity,
     SealedImport, Step, Wrapping, operations,
 };
 use polyclave_cipher::{key_block, key_wrap};
@@ -110,9 +110,9 @@ impl Client {
         how: Derivation,
         bytes: usize,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        if bytes > MOST_DERIVED {
+        if bytes > MAX_DERIVED {
             return Err(Error::Misuse(format!(
-                "at most {MOST_DERIVED} bytes are derived at once, not {bytes}"
+                "at most {MAX_DERIVED} bytes are derived at once, not {bytes}"
             )));
         }
         let operation =

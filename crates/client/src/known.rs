@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use polyclave_api::{
-    CHAINED, CHUNK, End, KeyInfo, KeyVersion, MASKED, MOST_NONCE, Mode, Operation, Step, Use, operations,
+    CHAINED, CHUNK, End, KeyInfo, KeyVersion, MASKED, MAX_NONCE, Mode, Operation, Step, Use, operations,
 };
 use polyclave_cipher::{Cipher, catalog};
 use zeroize::Zeroizing;
@@ -188,7 +188,7 @@ impl Client {
         let pieces: Vec<&[u8]> = message.chunks(CHUNK).collect();
         let how_used = Use::GcmEncrypt { additional, nonce };
         let (conversation, accepted) = self.begin_under(key, how_used, Some(first_step(&pieces)))?;
-        let mut out = Vec::with_capacity(MOST_NONCE + message.len() + TAG);
+        let mut out = Vec::with_capacity(MAX_NONCE + message.len() + TAG);
         match how.nonce {
             Some(nonce) => out.extend_from_slice(nonce),
             None if accepted.start.len() == NONCE => out.extend_from_slice(&accepted.start),

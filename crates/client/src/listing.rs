@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::{Error, Result};
 
 /// The most keys that a client accepts from a node: a cheating node could otherwise continue for ever.
-const MOST_LISTED: usize = 1_000_000;
+const MAX_LISTED: usize = 1_000_000;
 
 /// A key as the nodes list it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Client {
     fn all_pages(&self, party: Party, (mut keys, mut more): Page) -> Result<Vec<KeyInfo>> {
         let wrong = |what: &str| Error::Answers(format!("{} lists {what}", self.node_name(party)));
         while more {
-            if keys.len() > MOST_LISTED {
+            if keys.len() > MAX_LISTED {
                 return Err(wrong("keys without end"));
             }
             let Some(last) = keys.last() else { return Err(wrong("nothing, and says that there is more")) };

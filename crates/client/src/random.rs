@@ -1,6 +1,6 @@
 //! Random bytes from all nodes that answer: their sum (`crates/node/src/server/random.rs` says why that is enough).
 
-use polyclave_api::{MOST_RANDOM, Operation, Reply, operations};
+use polyclave_api::{MAX_RANDOM, Operation, Reply, operations};
 use polyclave_protocol::service::ServiceConfig;
 use zeroize::Zeroizing;
 
@@ -8,11 +8,11 @@ use crate::client::Client;
 use crate::{Error, Result};
 
 impl Client {
-    /// Random bytes, at most [`MOST_RANDOM`]. As many nodes contribute as serve a request, at least; so at least one of them is honest
+    /// Random bytes, at most [`MAX_RANDOM`]. As many nodes contribute as serve a request, at least; so at least one of them is honest
     /// wherever the cluster protects a key, and nobody else knows the bytes or could choose any.
     pub fn random(&self, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
-        if bytes == 0 || bytes > MOST_RANDOM {
-            return Err(Error::Misuse(format!("{bytes} random bytes; a request gets 1 to {MOST_RANDOM}")));
+        if bytes == 0 || bytes > MAX_RANDOM {
+            return Err(Error::Misuse(format!("{bytes} random bytes; a request gets 1 to {MAX_RANDOM}")));
         }
         let answers = self.ask_each(
             &Operation::Random(operations::Random { bytes: bytes as u32 }),

@@ -1,6 +1,6 @@
 //! Rewrapping: a short message, or a wrapped key, under another key or version. Neither this client nor any node sees what is in it.
 
-use polyclave_api::{KeyInfo, KeyVersion, MOST_REWRAPPED, Operation, Rewrapped, Step, Wrapping, operations};
+use polyclave_api::{KeyInfo, KeyVersion, MAX_REWRAPPED, Operation, Rewrapped, Step, Wrapping, operations};
 use polyclave_cipher::key_wrap;
 
 use crate::client::Client;
@@ -13,7 +13,7 @@ const NONCE: usize = 12;
 /// Bytes of a tag.
 const TAG: usize = 16;
 /// The shortest key that is wrapped.
-const LEAST_KEY: usize = 16;
+const MIN_KEY: usize = 16;
 
 impl Client {
     /// Encrypts a GCM message (nonce, ciphertext, tag) of at most 1,024 bytes under the current version of the key `new`. `old` is the key under
@@ -76,7 +76,7 @@ impl Client {
     /// Wraps a wrapped key of 16, 24 or 32 bytes under the current version of the key `new`, in the same way. `old` is the key under which it was
     /// wrapped, `name` or `name@version`.
     pub fn rewrap_key(&self, (old, new): (&str, &str), how: Wrapping, wrapped: &[u8]) -> Result<Vec<u8>> {
-        if wrapped.len() < key_wrap::wrapped_bytes(LEAST_KEY) {
+        if wrapped.len() < key_wrap::wrapped_bytes(MIN_KEY) {
             return Err(Error::Misuse("wrapped keys of 16, 24 and 32 bytes are rewrapped".into()));
         }
         let (old, id) = self.named_version(old)?;
@@ -96,10 +96,10 @@ impl Client {
         what: Rewrapped,
         ciphertext: &[u8],
     ) -> Result<(Vec<u8>, Vec<u8>, KeyInfo)> {
-        if ciphertext.len() > MOST_REWRAPPED {
+        if ciphertext.len() > MAX_REWRAPPED {
             let given = ciphertext.len();
             return Err(Error::Misuse(format!(
-                "{given} bytes are too many: at most {MOST_REWRAPPED} are rewrapped; decrypt and encrypt longer messages"
+                "{given} bytes are too many: at most {MAX_REWRAPPED} are rewrapped; decrypt and encrypt longer messages"
             )));
         }
         let operation = Operation::Rewrap(operations::Rewrap { key: new.into(), old: old.into(), id, what });

@@ -12,8 +12,8 @@ mod feistel;
 
 use std::collections::BTreeMap;
 
-use polyclave_api::{End, MOST_VALUES, Operation, Step, Use, operations};
-use polyclave_cipher::ff1::{Ff1, MOST_TWEAK, ROUNDS};
+use polyclave_api::{End, MAX_VALUES, Operation, Step, Use, operations};
+use polyclave_cipher::ff1::{Ff1, MAX_TWEAK, ROUNDS};
 use zeroize::Zeroizing;
 
 use crate::blocks::under;
@@ -47,8 +47,8 @@ impl Tokenization<'_> {
     /// The digits of a value that FF1 can tokenize, as long as it is and under its tweak; or what is wrong with it.
     fn digits(&self, Tweaked { value, tweak }: &Tweaked<'_>) -> Result<Zeroizing<Vec<u8>>> {
         let digits = self.alphabet.digits(value, self.keeps_others)?;
-        if tweak.len() > MOST_TWEAK {
-            let told = format!("a tweak of {} bytes; {MOST_TWEAK} are allowed", tweak.len());
+        if tweak.len() > MAX_TWEAK {
+            let told = format!("a tweak of {} bytes; {MAX_TWEAK} are allowed", tweak.len());
             return Err(Error::Misuse(told));
         }
         Ff1::new(self.alphabet.radix(), digits.len() as u32).map_err(Error::Misuse)?;
@@ -141,7 +141,7 @@ impl Client {
         }
         for ((length, _), which) in alike {
             let ff1 = Ff1::new(alphabet.radix(), length as u32).map_err(Error::Misuse)?;
-            for which in which.chunks(MOST_VALUES) {
+            for which in which.chunks(MAX_VALUES) {
                 let mut feistel = Feistel::new(ff1, inverse, which.iter().map(|i| digits[*i].as_slice()));
                 let mut tweaks: Vec<Vec<u8>> = which.iter().map(|i| values[*i].tweak.to_vec()).collect();
                 if tweaks.windows(2).all(|pair| pair[0] == pair[1]) {

@@ -41,13 +41,13 @@ impl Default for AuditSettings {
 
 impl AuditSettings {
     /// A file as large as this is read by no editor.
-    const MOST_MIB: u64 = 1 << 20;
+    const MAX_MIB: u64 = 1 << 20;
 
     pub(crate) fn check(&self) -> Result<()> {
-        if (1..=AuditSettings::MOST_MIB).contains(&self.rotate_mib) {
+        if (1..=AuditSettings::MAX_MIB).contains(&self.rotate_mib) {
             return Ok(());
         }
-        let (told, most) = (self.rotate_mib, AuditSettings::MOST_MIB);
+        let (told, most) = (self.rotate_mib, AuditSettings::MAX_MIB);
         Err(Error::misuse(format!("rotate_mib is {told}; write 1 to {most} under [audit]")))
     }
 }

@@ -62,10 +62,10 @@ pub struct ClientCard {
 }
 
 /// The most workers of one node, the first included.
-pub const MOST_WORKERS: usize = 64;
+pub const MAX_WORKERS: usize = 64;
 
 /// The most certificates of one node.
-const MOST_CERTIFICATES: usize = 4;
+const MAX_CERTIFICATES: usize = 4;
 
 impl Card {
     /// Reads a card.
@@ -112,9 +112,9 @@ impl Card {
     pub(crate) fn check(&self) -> Result<()> {
         check_name("node", &self.name)?;
         self.places().try_for_each(|place| place.check())?;
-        if self.workers.len() >= MOST_WORKERS {
+        if self.workers.len() >= MAX_WORKERS {
             return Err(Error::misuse(format!(
-                "{} has {} workers; at most {MOST_WORKERS} are allowed",
+                "{} has {} workers; at most {MAX_WORKERS} are allowed",
                 self.name,
                 self.workers.len() + 1
             )));
@@ -131,10 +131,10 @@ impl Card {
             )));
         }
         let n = self.certificates.len();
-        if !(1..=MOST_CERTIFICATES).contains(&n) {
+        if !(1..=MAX_CERTIFICATES).contains(&n) {
             let name = &self.name;
             return Err(Error::misuse(format!(
-                "{name} has {n} certificates; 1 to {MOST_CERTIFICATES} are allowed"
+                "{name} has {n} certificates; 1 to {MAX_CERTIFICATES} are allowed"
             )));
         }
         if (1..n).any(|i| self.certificates[..i].contains(&self.certificates[i])) {

@@ -333,8 +333,8 @@ impl Cluster {
 
     fn check(&self) -> Result<()> {
         let n = self.cards.len();
-        if !(2..=PartySet::MOST).contains(&n) {
-            return Err(Error::misuse(format!("a cluster of {n} nodes; it takes 2 to {}", PartySet::MOST)));
+        if !(2..=PartySet::MAX).contains(&n) {
+            return Err(Error::misuse(format!("a cluster of {n} nodes; it takes 2 to {}", PartySet::MAX)));
         }
         if !(1..n).contains(&self.threshold) {
             let threshold = self.threshold;
@@ -346,7 +346,7 @@ impl Cluster {
         if let Some(replaced) = &self.replaces {
             replaced.lost.iter().try_for_each(|name| check_name("node", name))?;
             let digits = replaced.fingerprint.bytes().all(|b| b.is_ascii_hexdigit());
-            if replaced.fingerprint.len() != 64 || !digits || replaced.lost.len() > PartySet::MOST {
+            if replaced.fingerprint.len() != 64 || !digits || replaced.lost.len() > PartySet::MAX {
                 return Err(Error::misuse(
                     "what the cluster file says of the cluster that it replaces is not what `cluster reshape` writes",
                 ));

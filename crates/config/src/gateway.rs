@@ -21,7 +21,7 @@ pub use transform::{
 
 /// The least memory for long requests. A token may have two thirds of it, and these hold the longest request (32 MiB) with what is computed of
 /// it: five times 32 MiB.
-const LEAST_MEMORY_MIB: usize = 240;
+const MIN_MEMORY_MIB: usize = 240;
 
 /// The file in a gateway's directory.
 const FILE: &str = "gateway.toml";
@@ -181,10 +181,10 @@ impl GatewayLimits {
                 "{name} under [limits] is 0: the gateway could serve nobody; write at least 1"
             )));
         }
-        if self.memory_mib < LEAST_MEMORY_MIB {
+        if self.memory_mib < MIN_MEMORY_MIB {
             return Err(Error::misuse(format!(
                 "memory_mib under [limits] is {}: one request of 32 MiB, and what is computed of it, would not fit into the two thirds that a \
-                 token may have; write at least {LEAST_MEMORY_MIB}",
+                 token may have; write at least {MIN_MEMORY_MIB}",
                 self.memory_mib
             )));
         }

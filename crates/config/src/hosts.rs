@@ -96,8 +96,8 @@ impl Hosts {
 
     fn check(&self) -> Result<()> {
         let n = self.hosts.len();
-        if !(2..=PartySet::MOST).contains(&n) {
-            return Err(Error::misuse(format!("a session of {n} parties; it takes 2 to {}", PartySet::MOST)));
+        if !(2..=PartySet::MAX).contains(&n) {
+            return Err(Error::misuse(format!("a session of {n} parties; it takes 2 to {}", PartySet::MAX)));
         }
         for (i, host) in self.hosts.iter().enumerate() {
             check_address(&host.address)?;

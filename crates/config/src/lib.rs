@@ -70,7 +70,7 @@ mod text;
 pub use approval_file::{approval_to_text, load_approval, parse_approval, save_approval};
 pub use approval_signature::{is_signed_by, sign_approval};
 pub use audit::{AuditSettings, WhenUnwritable};
-pub use card::{Card, ClientCard, MOST_WORKERS, Place, certificate_fingerprint};
+pub use card::{Card, ClientCard, MAX_WORKERS, Place, certificate_fingerprint};
 pub use client::ClientDir;
 pub use cluster::{Change, Cluster, Consent, Replaced};
 pub use duties::{Duties, Duty};
@@ -85,7 +85,7 @@ pub use identity::StoredIdentity;
 pub use name::check_name;
 pub use names::in_names;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
-pub use pins::{MOST_PIN, MOST_WRONG_PINS, PinError, PinOwner, SealedClient, Strength};
+pub use pins::{MAX_PIN, MAX_WRONG_PINS, PinError, PinOwner, SealedClient, Strength};
 pub use policy::{
     ApprovalRule, Approver, ApproverGroup, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement,
     Moment, NodeOperation, Quorum, Rule, patterns_overlap,

@@ -3,16 +3,16 @@
 use crate::{Error, Result};
 
 /// The longest name.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 /// A name is 1 to 64 letters, digits, `-`, `_` or `.`, and does not begin with a `.` or `-`. `of` says what it names.
 pub fn check_name(of: &str, name: &str) -> Result<()> {
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    let fits = (1..=MOST).contains(&name.len()) && name.bytes().all(letter) && !name.starts_with(['.', '-']);
+    let fits = (1..=MAX).contains(&name.len()) && name.bytes().all(letter) && !name.starts_with(['.', '-']);
     let wrong = || {
-        let shown: String = name.chars().take(MOST).collect();
+        let shown: String = name.chars().take(MAX).collect();
         Error::misuse(format!(
-            "{shown:?} cannot name a {of}: take 1 to {MOST} letters, digits, '-', '_' or '.', a letter or digit first"
+            "{shown:?} cannot name a {of}: take 1 to {MAX} letters, digits, '-', '_' or '.', a letter or digit first"
         ))
     };
     fits.then_some(()).ok_or_else(wrong)

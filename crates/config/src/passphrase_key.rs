@@ -23,12 +23,12 @@ pub(crate) struct Cost {
 }
 
 /// The most that a file may ask for.
-const MOST: Cost = Cost { memory_kib: 4 << 20, passes: 64, lanes: 64 };
+const MAX: Cost = Cost { memory_kib: 4 << 20, passes: 64, lanes: 64 };
 
 impl Cost {
     /// Refuses what no program writes.
     pub(crate) fn refuse_excessive(self) -> Result<()> {
-        if self.memory_kib > MOST.memory_kib || self.passes > MOST.passes || self.lanes > MOST.lanes {
+        if self.memory_kib > MAX.memory_kib || self.passes > MAX.passes || self.lanes > MAX.lanes {
             return Err(Error::misuse(format!(
                 "asks for {} KiB, {} passes and {} lanes, more than any program of Polyclave writes; restore it from a copy",
                 self.memory_kib, self.passes, self.lanes

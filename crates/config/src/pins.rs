@@ -44,8 +44,8 @@ use crate::{ClientDir, Error, Result, StoredIdentity, private, rotation, text};
 use file::{Costs, VERSION};
 pub(crate) use file::{Pins, parse};
 use strength::FULL;
-pub use strength::{MOST_PIN, Strength};
-pub use tries::MOST_WRONG_PINS;
+pub use strength::{MAX_PIN, Strength};
+pub use tries::MAX_WRONG_PINS;
 use tries::{TRIES, counted};
 
 const FILE: &str = "identity.pins";
@@ -76,14 +76,14 @@ pub enum PinError {
     Wrong,
     /// Too many wrong PINs were tried.
     #[error(
-        "the user's PIN is locked after {MOST_WRONG_PINS} wrong ones; the security officer sets a new one"
+        "the user's PIN is locked after {MAX_WRONG_PINS} wrong ones; the security officer sets a new one"
     )]
     Locked,
     /// There is no such PIN.
     #[error("there is no such PIN yet; the security officer sets it")]
     NotSet,
     /// It is too short or too long for the seal.
-    #[error("the PIN of the {owner} has {least} to {MOST_PIN} bytes here")]
+    #[error("the PIN of the {owner} has {least} to {MAX_PIN} bytes here")]
     Length {
         /// Whose PIN it is.
         owner: PinOwner,
@@ -196,7 +196,7 @@ impl SealedClient {
             PinOwner::SecurityOfficer => cipher()?,
             PinOwner::User => {
                 let tried = self.wrong_pins()?;
-                if tried >= MOST_WRONG_PINS {
+                if tried >= MAX_WRONG_PINS {
                     return Err(PinError::Locked);
                 }
                 match counted(|| count(tried + 1), cipher)? {

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 pub use draft::Draft;
 
 /// The largest file that is read whole.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Writes a file that only its owner can read.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -67,12 +67,12 @@ pub(crate) fn read_public(path: &Path) -> Result<String> {
 
 fn read_all(file: File, path: &Path) -> Result<Zeroizing<Vec<u8>>> {
     let len = file.metadata().map_err(Error::io(path, "read"))?.len();
-    if len > MOST_BYTES {
+    if len > MAX_BYTES {
         return Err(Error::malformed(path, format!("is too large ({len} bytes) to be what it should be")));
     }
     // Room for all, so that no copy stays behind when it grows.
     let mut bytes = Zeroizing::new(Vec::with_capacity(len as usize + 1));
-    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(Error::io(path, "read"))?;
+    file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io(path, "read"))?;
     Ok(bytes)
 }
 

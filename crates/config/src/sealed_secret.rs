@@ -17,7 +17,7 @@ use crate::{Error, Result, private, text};
 /// The version of the file.
 const VERSION: u32 = 1;
 /// The fewest characters of a passphrase.
-const LEAST_PASSPHRASE: usize = 12;
+const MIN_PASSPHRASE: usize = 12;
 /// What a guess costs: half a second and this much memory.
 const COST: Cost = Cost { memory_kib: 256 << 10, passes: 3, lanes: 1 };
 
@@ -76,9 +76,9 @@ impl SealedSecret {
     }
 
     fn seal_at(cost: Cost, secret: &[u8; 32], passphrase: &Passphrase) -> Result<SealedSecret> {
-        if passphrase.0.chars().count() < LEAST_PASSPHRASE {
+        if passphrase.0.chars().count() < MIN_PASSPHRASE {
             return Err(Error::misuse(format!(
-                "a passphrase has at least {LEAST_PASSPHRASE} characters; take some words that nobody would guess together"
+                "a passphrase has at least {MIN_PASSPHRASE} characters; take some words that nobody would guess together"
             )));
         }
         let (mut salt, mut nonce) = ([0; 16], [0; 24]);

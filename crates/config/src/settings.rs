@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::card::{MOST_WORKERS, check_address};
+use crate::card::{MAX_WORKERS, check_address};
 use crate::{AuditSettings, Error, Place, Result, check_name};
 
 /// Settings of a node.
@@ -94,7 +94,7 @@ impl RefreshSettings {
 }
 
 /// The most bytes of material that settings can ask a node to hold: it is held in memory.
-const MOST_STOCK_BYTES: u64 = 16 << 30;
+const MAX_STOCK_BYTES: u64 = 16 << 30;
 /// About how much memory the material for one block takes.
 const AES_BLOCK_BYTES: u64 = 470 << 10;
 const DES_BLOCK_BYTES: u64 = 230 << 10;
@@ -127,12 +127,12 @@ impl StockSettings {
         let bytes = (aes_blocks as u64)
             .saturating_mul(AES_BLOCK_BYTES)
             .saturating_add((des_blocks as u64).saturating_mul(DES_BLOCK_BYTES));
-        if bytes > MOST_STOCK_BYTES {
+        if bytes > MAX_STOCK_BYTES {
             return Err(Error::misuse(format!(
                 "a stock for {aes_blocks} blocks of AES and {des_blocks} of DES takes about {} GiB of memory; at most {} GiB are \
                  allowed: write lower levels under [stock]",
                 bytes >> 30,
-                MOST_STOCK_BYTES >> 30
+                MAX_STOCK_BYTES >> 30
             )));
         }
         Ok(())
@@ -222,8 +222,8 @@ impl NodeSettings {
                 "workers belong into the settings of the first worker; remove them here",
             ));
         }
-        if usize::from(self.worker) >= MOST_WORKERS {
-            return Err(Error::misuse(format!("worker is {}; it is below {MOST_WORKERS}", self.worker)));
+        if usize::from(self.worker) >= MAX_WORKERS {
+            return Err(Error::misuse(format!("worker is {}; it is below {MAX_WORKERS}", self.worker)));
         }
         if self.processors == Some(0) {
             return Err(Error::misuse(

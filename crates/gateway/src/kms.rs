@@ -37,11 +37,11 @@ const WITHIN: Duration = Duration::from_millis(2800);
 /// A request takes no longer than this, with its message.
 const AT_MOST: Duration = Duration::from_secs(10);
 /// The most bytes of a plaintext: a ciphertext must stay below 1 kB. The API server encrypts keys of 32 bytes.
-const MOST_PLAINTEXT: usize = 512;
+const MAX_PLAINTEXT: usize = 512;
 /// Bytes of nonce and tag.
 const AROUND: usize = 12 + 16;
 /// The most bytes of a message of the API server.
-const MOST_MESSAGE: usize = 16 << 10;
+const MAX_MESSAGE: usize = 16 << 10;
 
 /// A KMS with one key.
 pub(crate) struct Kms {
@@ -98,9 +98,9 @@ impl Kms {
         EncryptRequest { plaintext, .. }: EncryptRequest,
     ) -> Result<EncryptResponse, Failure> {
         let plaintext = Arc::new(Zeroizing::new(plaintext));
-        if plaintext.len() > MOST_PLAINTEXT {
+        if plaintext.len() > MAX_PLAINTEXT {
             return Err(Failure::Bad(format!(
-                "a plaintext of {} bytes; at most {MOST_PLAINTEXT} are encrypted",
+                "a plaintext of {} bytes; at most {MAX_PLAINTEXT} are encrypted",
                 plaintext.len()
             )));
         }
@@ -147,7 +147,7 @@ impl Kms {
         if !annotations.is_empty() {
             return Err(Failure::Bad("it has annotations; this KMS gives none".into()));
         }
-        if !(AROUND..=MOST_PLAINTEXT + AROUND).contains(&ciphertext.len()) {
+        if !(AROUND..=MAX_PLAINTEXT + AROUND).contains(&ciphertext.len()) {
             return Err(Failure::Bad(format!(
                 "a ciphertext of {} bytes is none of this KMS",
                 ciphertext.len()
@@ -209,5 +209,5 @@ where
         async move { answered.await.map(tonic::Response::new) }
     });
     let codec = ProstCodec::<A, Q>::default();
-    Grpc::new(codec).max_decoding_message_size(MOST_MESSAGE).unary(service, request).await
+    Grpc::new(codec).max_decoding_message_size(MAX_MESSAGE).unary(service, request).await
 }

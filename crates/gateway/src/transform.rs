@@ -33,9 +33,9 @@ const ALPHABETS: [(&str, &str); 5] = [
 ];
 
 /// The most bytes of a value: with what is beside the characters that FF1 takes.
-const MOST_VALUE: usize = 4 << 10;
+const MAX_VALUE: usize = 4 << 10;
 /// The most memory that a compiled pattern may take.
-const MOST_PATTERN: usize = 1 << 20;
+const MAX_PATTERN: usize = 1 << 20;
 
 /// Everything that the file has about tokenization.
 #[derive(Default)]
@@ -139,9 +139,9 @@ impl Transformation {
 
     /// Takes a value, or a token, apart.
     pub(crate) fn take_apart(&self, value: &str) -> std::result::Result<Parts, Failure> {
-        if value.len() > MOST_VALUE {
+        if value.len() > MAX_VALUE {
             return Err(Failure::Bad(format!(
-                "a value has at most {MOST_VALUE} bytes, and this one {}",
+                "a value has at most {MAX_VALUE} bytes, and this one {}",
                 value.len()
             )));
         }
@@ -246,7 +246,7 @@ fn compiled(pattern: &str) -> std::result::Result<Regex, String> {
                 .into(),
         );
     }
-    RegexBuilder::new(&format!(r"\A(?:{pattern})\z")).size_limit(MOST_PATTERN).build().map_err(|e| wrong(&e))
+    RegexBuilder::new(&format!(r"\A(?:{pattern})\z")).size_limit(MAX_PATTERN).build().map_err(|e| wrong(&e))
 }
 
 /// Refuses a pattern whose groups match so few characters that no value is long enough for FF1.
@@ -355,7 +355,7 @@ mod tests {
         for value in ["", "123-45-678", "123-45-67890", " 123-45-6789", "123-45-6789\n", "abc-de-fghi"] {
             assert!(ssn.take_apart(value).is_err(), "{value:?}");
         }
-        let long = format!("{}@example.org", "a".repeat(MOST_VALUE));
+        let long = format!("{}@example.org", "a".repeat(MAX_VALUE));
         assert!(builtin("builtin/email").take_apart(&long).is_err(), "however many characters are tokenized");
         // No zero at the beginning: a token may have one.
         let narrow = with("([1-9][0-9]+)", "0123456789").expect("made");

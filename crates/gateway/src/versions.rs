@@ -13,7 +13,7 @@ use crate::nodes::Asker;
 use crate::queue::Queue;
 
 /// The most names that are remembered.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 
 /// The versions of a key, the newest first.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Versions {
         }
         let ids = shown.iter().map(|info| (info.version, info.id)).collect();
         let mut known = self.0.lock();
-        if known.len() >= MOST {
+        if known.len() >= MAX {
             known.clear();
         }
         known.insert(key.into(), ids);

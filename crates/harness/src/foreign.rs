@@ -5,7 +5,7 @@ use std::ops::Bound;
 use bolero::{Driver, ValueGenerator};
 
 /// The longest input.
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;
 /// Changes of one input at most.
 const CHANGES: usize = 6;
 /// Numbers at which formats have their limits; also as variable-length integers, and as bytes.
@@ -96,7 +96,7 @@ impl Foreign {
                 bytes.splice(at..end, word.iter().copied());
             }
         }
-        bytes.truncate(MOST);
+        bytes.truncate(MAX);
         Some(())
     }
 }

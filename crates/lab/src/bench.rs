@@ -108,9 +108,9 @@ pub struct BenchJob {
 }
 
 /// The most threads; a larger number is a typing error.
-const MOST_THREADS: usize = 256;
+const MAX_THREADS: usize = 256;
 /// The most blocks, 16 GiB of them; a larger number is a typing error.
-const MOST_BLOCKS: usize = 1 << 30;
+const MAX_BLOCKS: usize = 1 << 30;
 const LATENCY_SAMPLES: usize = 101;
 
 impl Arguments {
@@ -174,8 +174,8 @@ impl BenchJob {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     check_shape(&arguments.form()?.cipher(&arguments.cipher)?)?;
-    ensure!((1..=MOST_BLOCKS).contains(&arguments.blocks), "--blocks takes 1 to {MOST_BLOCKS}");
-    ensure!((1..=MOST_THREADS).contains(&arguments.threads), "--threads takes 1 to {MOST_THREADS}");
+    ensure!((1..=MAX_BLOCKS).contains(&arguments.blocks), "--blocks takes 1 to {MAX_BLOCKS}");
+    ensure!((1..=MAX_THREADS).contains(&arguments.threads), "--threads takes 1 to {MAX_THREADS}");
     ensure!((1..=1000).contains(&arguments.repeats), "--repeats takes 1 to 1000");
     arguments.network.parse::<polyclave_transport::Shape>()?;
     if let Some(path) = &arguments.plot {

@@ -51,7 +51,7 @@ const PANEL: (u32, u32) = (700, 560);
 const LEGEND_WIDTH: u32 = 230;
 const LEGEND_TOP: i32 = 60;
 const LEGEND_LINE: i32 = 22;
-const MOST_MARKS: usize = 10;
+const MAX_MARKS: usize = 10;
 /// Grid lines between two labels.
 const LIGHT_LINES: usize = 4;
 const FONT: &str = "sans-serif";
@@ -145,7 +145,7 @@ impl Chart {
         chart
             .configure_mesh()
             .max_light_lines(LIGHT_LINES)
-            .x_labels(if self.x.logarithmic { MOST_MARKS } else { marks.min(MOST_MARKS) })
+            .x_labels(if self.x.logarithmic { MAX_MARKS } else { marks.min(MAX_MARKS) })
             .x_desc(self.x.title)
             .y_desc(self.y.title)
             .x_label_formatter(&shown)

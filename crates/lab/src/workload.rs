@@ -8,13 +8,13 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Session};
 
 /// The most lanes of a batch: enough to hide the latency of a round, few enough to remain near the cache.
-const MOST_LANES: usize = 16384;
+const MAX_LANES: usize = 16384;
 /// The size of material that remains near the processor.
 const NEAR_MATERIAL_BYTES: usize = 32 << 20;
 /// For larger material, at least enough lanes to hide the latency,
 const ENOUGH_LANES: usize = 4096;
 /// but at most this much material at once.
-const MOST_MATERIAL_BYTES: usize = 2 << 30;
+const MAX_MATERIAL_BYTES: usize = 2 << 30;
 
 /// Circuits compiled for one protocol.
 pub struct Workload {
@@ -62,8 +62,8 @@ impl Workload {
     /// The number of lanes to run at once.
     pub fn lanes_at_once(&self, protocol: &impl Session) -> usize {
         let material = protocol.cost(&self.cipher).material_bytes_per_lane.max(1);
-        let enough = (MOST_MATERIAL_BYTES / material).min(ENOUGH_LANES);
-        let lanes = (NEAR_MATERIAL_BYTES / material).clamp(1, MOST_LANES).max(enough);
+        let enough = (MAX_MATERIAL_BYTES / material).min(ENOUGH_LANES);
+        let lanes = (NEAR_MATERIAL_BYTES / material).clamp(1, MAX_LANES).max(enough);
         lanes.min(protocol.lanes_at_once(&self.cipher))
     }
 }

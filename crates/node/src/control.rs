@@ -12,7 +12,7 @@ use crate::Result;
 use crate::clock::now;
 use crate::core::Core;
 use crate::error::system;
-use crate::material::preparation::{MOST_RUNS, Wanted};
+use crate::material::preparation::{MAX_RUNS, Wanted};
 use crate::material::state::Material;
 use crate::material::{epoch, preparation, rotation, set_up};
 use crate::peers::marks::Judged;
@@ -25,7 +25,7 @@ use crate::threads::{Crew, POLL_INTERVAL, Worker};
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
 /// The most orders of one kind, other than channels, that are carried out at a time: one in progress, and one that may be ending.
-const MOST_OTHERS: usize = 2;
+const MAX_OTHERS: usize = 2;
 
 /// The threads that carry out the orders of one peer.
 struct Crews {
@@ -47,11 +47,11 @@ impl Crews {
         let fill = move |of: Fill| join_fill(&material, of);
         Ok(Crews {
             channels: Crew::new("channel", core.most_followed),
-            set_ups: Crew::new("set-up", MOST_OTHERS),
-            epochs: Crew::new("epoch", MOST_OTHERS),
-            beside: Crew::new("fill", MOST_RUNS + 1),
+            set_ups: Crew::new("set-up", MAX_OTHERS),
+            epochs: Crew::new("epoch", MAX_OTHERS),
+            beside: Crew::new("fill", MAX_RUNS + 1),
             fills: Worker::start(&core.threads, "fill", fill)?,
-            rotations: Crew::new("rotation", MOST_OTHERS),
+            rotations: Crew::new("rotation", MAX_OTHERS),
         })
     }
 }

@@ -34,14 +34,14 @@ use zeroize::Zeroizing;
 use crate::rv::Result;
 
 /// How many requests of a kind are under way at most: so many that the nodes are busy while the answer of another one is on its way.
-const MOST_RUNNING: usize = 2;
+const MAX_RUNNING: usize = 2;
 /// The most bytes of a request that goes with others. Longer ones gain nothing.
-const MOST_OF_ONE: usize = 4 << 10;
+const MAX_OF_ONE: usize = 4 << 10;
 /// The most bytes that go together: one step of the nodes.
-const MOST_TOGETHER: usize = 64 << 10;
+const MAX_TOGETHER: usize = 64 << 10;
 
 /// How long a request waits for others at least, also in a program that wants no busy node asked again.
-const LEAST_WAIT: Duration = Duration::from_secs(1);
+const MIN_WAIT: Duration = Duration::from_secs(1);
 
 /// What requests that go together have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -109,10 +109,10 @@ impl Batches {
         until: Instant,
         work: impl Fn(&[u8]) -> Result<Zeroizing<Vec<u8>>>,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        if data.is_empty() || data.len() > MOST_OF_ONE {
+        if data.is_empty() || data.len() > MAX_OF_ONE {
             return work(data);
         }
-        let others = match self.begin(kind, data, until.max(Instant::now() + LEAST_WAIT)) {
+        let others = match self.begin(kind, data, until.max(Instant::now() + MIN_WAIT)) {
             Told::Lead(others) => Others(others),
             Told::Done(made) => return Ok(made),
             Told::Alone => return work(data),
@@ -144,7 +144,7 @@ impl Batches {
         let seat = {
             let mut queues = self.queues.lock();
             let queue = queues.entry(kind.clone()).or_default();
-            if queue.running < MOST_RUNNING {
+            if queue.running < MAX_RUNNING {
                 queue.running += 1;
                 return Told::Lead(Vec::new());
             }
@@ -172,7 +172,7 @@ impl Batches {
         if let Some(first) = queue.waiting.pop_front() {
             let (mut others, mut total) = (Vec::new(), first.data.len());
             while let Some(len) = queue.waiting.front().map(|next| next.data.len())
-                && total + len <= MOST_TOGETHER
+                && total + len <= MAX_TOGETHER
             {
                 total += len;
                 others.extend(queue.waiting.pop_front());
@@ -264,7 +264,7 @@ mod tests {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             };
-            for running in 1..=MOST_RUNNING {
+            for running in 1..=MAX_RUNNING {
                 scope.spawn(|| batches.run(&kind(1), &[0], later(), hold));
                 wait_for(running, 0);
             }
@@ -275,7 +275,7 @@ mod tests {
                 threads.push(
                     scope.spawn(move || batches.run(&kind(1), &data, later(), |data| work(batches, data))),
                 );
-                wait_for(MOST_RUNNING, threads.len());
+                wait_for(MAX_RUNNING, threads.len());
             }
             drop(holding);
             threads.into_iter().map(|thread| thread.join()).collect()
@@ -377,7 +377,7 @@ mod tests {
                     })
                 });
             }
-            wait_for(&|| batches.queues.lock().get(&kind(1)).is_some_and(|q| q.running == MOST_RUNNING));
+            wait_for(&|| batches.queues.lock().get(&kind(1)).is_some_and(|q| q.running == MAX_RUNNING));
             let now = Instant::now();
             assert_eq!(*batches.run(&kind(1), &[5], now, |data| Ok(flipped(data))).expect("done"), [!5]);
             assert!(is_waiting(0), "it has left");
@@ -418,8 +418,8 @@ mod tests {
             let Some(((kind, len), rest)) = kinds.split_first() else { return Ok(Zeroizing::default()) };
             batches.run(kind, &vec![0; *len], later(), |data| nested(batches, rest).map(|_| flipped(data)))
         }
-        let mut kinds = vec![(kind(1), 16); MOST_RUNNING];
-        kinds.extend([(kind(1), MOST_OF_ONE + 1), (kind(1), 0), (kind(2), 16)]);
+        let mut kinds = vec![(kind(1), 16); MAX_RUNNING];
+        kinds.extend([(kind(1), MAX_OF_ONE + 1), (kind(1), 0), (kind(2), 16)]);
         kinds.push((Kind { encrypts: false, ..kind(1) }, 16));
         kinds.push((Kind { login: 2, ..kind(1) }, 16));
         assert_eq!(nested(&batches, &kinds).expect("done").len(), 16);

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 /// The most bytes of the file.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// The most bytes of a label, as PKCS#11 has it.
-const MOST_LABEL: usize = 32;
+const MAX_LABEL: usize = 32;
 /// The most tokens.
-const MOST_TOKENS: usize = 256;
+const MAX_TOKENS: usize = 256;
 
 /// All tokens, by slot.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -96,7 +96,7 @@ pub(crate) fn load() -> Result<Configuration, String> {
     let path = path();
     let at = |e: std::io::Error| format!("cannot read {}: {e}", path.display());
     let bytes = std::fs::metadata(&path).map_err(at)?.len();
-    if bytes > MOST_BYTES {
+    if bytes > MAX_BYTES {
         return Err(format!("{} has {bytes} bytes; that is no configuration", path.display()));
     }
     let text = std::fs::read_to_string(&path).map_err(at)?;
@@ -117,14 +117,14 @@ fn path() -> PathBuf {
 pub(crate) fn parse(text: &str) -> Result<Configuration, String> {
     let configuration: Configuration = toml::from_str(text).map_err(|e| e.to_string())?;
     let tokens = &configuration.tokens;
-    if tokens.is_empty() || tokens.len() > MOST_TOKENS {
-        return Err(format!("it has {} tokens; it needs 1 to {MOST_TOKENS}", tokens.len()));
+    if tokens.is_empty() || tokens.len() > MAX_TOKENS {
+        return Err(format!("it has {} tokens; it needs 1 to {MAX_TOKENS}", tokens.len()));
     }
     for (slot, token) in tokens.iter().enumerate() {
         let told = |what: &str| Err(format!("the token '{}' {what}", token.label));
-        if token.label.is_empty() || token.label.len() > MOST_LABEL || token.label.contains(char::is_control)
+        if token.label.is_empty() || token.label.len() > MAX_LABEL || token.label.contains(char::is_control)
         {
-            return told(&format!("needs a label of 1 to {MOST_LABEL} bytes without control characters"));
+            return told(&format!("needs a label of 1 to {MAX_LABEL} bytes without control characters"));
         }
         if tokens[..slot].iter().any(|other| other.label == token.label) {
             return told("is there twice; programs choose tokens by their labels");

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use polyclave_api::MOST_CHAINED;
+use polyclave_api::MAX_CHAINED;
 use polyclave_client::{Client, pad, unpadded};
 use polyclave_kernels::secret::ct_eq;
 use sha2::{Digest, Sha256};
@@ -26,7 +26,7 @@ use crate::session::{Output, Session, known_length};
 use crate::token::Token;
 
 /// The most bytes of a message that is gathered.
-pub(crate) const MOST_GATHERED: usize = 64 << 20;
+pub(crate) const MAX_GATHERED: usize = 64 << 20;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Encryption {
             return Ok(output);
         }
         self.is_multipart = true;
-        if self.held.len() + data.len() > MOST_GATHERED {
+        if self.held.len() + data.len() > MAX_GATHERED {
             return Err(self.length_error());
         }
         match self.mode {
@@ -216,10 +216,10 @@ impl Encryption {
     fn refuse_length(&self, total: usize) -> Result<usize> {
         let is_whole = total.is_multiple_of(self.block);
         match (&self.mode, self.direction) {
-            _ if total > MOST_GATHERED + 64 => Err(self.length_error()),
+            _ if total > MAX_GATHERED + 64 => Err(self.length_error()),
             // The nodes compute the blocks of such a message one after the other.
             (Mode::Gcm { nonce: Nonce::Given(nonce), tag_bytes, .. }, _)
-                if nonce.len() != NONCE && total > MOST_CHAINED + tag_bytes =>
+                if nonce.len() != NONCE && total > MAX_CHAINED + tag_bytes =>
             {
                 Err(self.length_error())
             }

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use polyclave_api::{KeyInfo, MOST_NONCE};
+use polyclave_api::{KeyInfo, MAX_NONCE};
 use polyclave_client::{AeadDecryption, AeadEncryption, Client, GcmBegun};
 use zeroize::Zeroizing;
 
@@ -57,7 +57,7 @@ pub(crate) fn choose(token: &Token, key: &Object, iv: &[u8], direction: Directio
     };
     match iv.len() {
         0 if by_nodes => Ok(Chosen::Appended),
-        1..=MOST_NONCE if direction == Direction::Decrypt || !by_nodes => Ok(Chosen::Given(iv.to_vec())),
+        1..=MAX_NONCE if direction == Direction::Decrypt || !by_nodes => Ok(Chosen::Given(iv.to_vec())),
         NONCE if is_overwritten => Ok(Chosen::Drawn),
         NONCE => Err(because(
             CKR_MECHANISM_PARAM_INVALID,

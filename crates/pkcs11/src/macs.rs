@@ -8,7 +8,7 @@ use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use crate::attributes::Object;
-use crate::encryption::{MOST_GATHERED, usable};
+use crate::encryption::{MAX_GATHERED, usable};
 use crate::gathered::Gathered;
 use crate::mechanism::{Mechanism, Parameter, block_of};
 use crate::rv::{Doing, Result, Rv, because};
@@ -50,7 +50,7 @@ impl Mac {
 
     pub(crate) fn update(&mut self, data: &[u8]) -> Result<()> {
         self.is_multipart = true;
-        if self.gathered.len() + data.len() > MOST_GATHERED {
+        if self.gathered.len() + data.len() > MAX_GATHERED {
             return Err(Rv(CKR_DATA_LEN_RANGE));
         }
         self.gathered.extend(data);

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::attributes::Object;
 use crate::configuration::GcmNonce;
-use crate::encryption::{Direction, MOST_GATHERED, usable};
+use crate::encryption::{Direction, MAX_GATHERED, usable};
 use crate::gathered::Gathered;
 use crate::gcm::{Gcm, NONCE, Nonce, begin, begun_message, tag_bytes};
 use crate::mechanism::Mechanism;
@@ -103,7 +103,7 @@ impl Messages {
 
     fn encrypt(&self, parameter: &MessageParameter, additional: &[u8], data: &[u8]) -> Result<Sealed> {
         let tag_bytes = tag_bytes(parameter.tag_bits)?;
-        if data.len() > MOST_GATHERED {
+        if data.len() > MAX_GATHERED {
             return Err(Rv(CKR_DATA_LEN_RANGE));
         }
         let nonce = self.given_nonce(parameter)?;
@@ -121,7 +121,7 @@ impl Messages {
         if parameter.iv.len() != NONCE || parameter.tag.len() != tag_bytes {
             return Err(Rv(CKR_MECHANISM_PARAM_INVALID));
         }
-        if data.len() > MOST_GATHERED {
+        if data.len() > MAX_GATHERED {
             return Err(Rv(CKR_ENCRYPTED_DATA_LEN_RANGE));
         }
         let sealed = [data, &parameter.tag].concat();
@@ -165,13 +165,13 @@ impl Messages {
             ));
         }
         let total = parts.gathered.len().saturating_add(data.len());
-        if total <= MOST_GATHERED
+        if total <= MAX_GATHERED
             && let Some(output) = known_length(if is_last { total } else { 0 }, room)
         {
             return Ok((output, None));
         }
         let mut parts = self.parts.take().ok_or(NOT_BEGUN)?;
-        if total > MOST_GATHERED {
+        if total > MAX_GATHERED {
             return Err(Rv(match self.direction {
                 Direction::Encrypt => CKR_DATA_LEN_RANGE,
                 Direction::Decrypt => CKR_ENCRYPTED_DATA_LEN_RANGE,

@@ -1,6 +1,6 @@
 //! What PKCS#11 knows of a key and nodes do not: it is kept with the key, in the attributes that nodes store without reading them.
 
-use polyclave_api::MOST_ATTRIBUTES;
+use polyclave_api::MAX_ATTRIBUTES;
 use serde::{Deserialize, Serialize};
 
 /// With which the bytes begin, so that those of other programs are not taken for these.
@@ -38,7 +38,7 @@ impl Stored {
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         let encoded = postcard::to_stdvec(self).ok()?;
         let bytes = [MAGIC, &encoded].concat();
-        (bytes.len() <= MOST_ATTRIBUTES).then_some(bytes)
+        (bytes.len() <= MAX_ATTRIBUTES).then_some(bytes)
     }
 
     /// From what nodes keep; `None` if another program wrote it.
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(Stored::from_bytes(&bytes), Some(full()));
         assert_eq!(Stored::from_bytes(b"an attribute"), None);
         assert_eq!(Stored::from_bytes(b""), None);
-        let long = Stored { label: vec![0; MOST_ATTRIBUTES], ..full() };
+        let long = Stored { label: vec![0; MAX_ATTRIBUTES], ..full() };
         assert_eq!(long.to_bytes(), None);
     }
 

@@ -1,7 +1,7 @@
 //! Templates: attributes as a program gives them, and the key that they describe.
 
 use cryptoki_sys::*;
-use polyclave_api::{Choice, Lifetime, MOST_SESSION, Mode, NewKey, Usage, most_blocks, why_apart};
+use polyclave_api::{Choice, Lifetime, MAX_SESSION, Mode, NewKey, Usage, most_blocks, why_apart};
 use polyclave_config::check_name;
 use zeroize::Zeroizing;
 
@@ -365,12 +365,12 @@ pub(crate) fn name_for(prefix: &str, label: &[u8], is_taken: impl Fn(&str) -> bo
 
 /// How long nodes keep a key: one of a session for a day at most.
 pub(crate) fn lifetime(is_session: bool) -> Lifetime {
-    if is_session { Lifetime::Session { seconds: MOST_SESSION } } else { Lifetime::Stored }
+    if is_session { Lifetime::Session { seconds: MAX_SESSION } } else { Lifetime::Stored }
 }
 
 /// A label as nodes show it to people, if they take it.
 pub(crate) fn readable(label: &[u8]) -> String {
-    let fits = |text: &&str| text.len() <= polyclave_api::MOST_LABEL && !text.contains(char::is_control);
+    let fits = |text: &&str| text.len() <= polyclave_api::MAX_LABEL && !text.contains(char::is_control);
     str::from_utf8(label).ok().filter(fits).unwrap_or_default().to_owned()
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cryptoki_sys::*;
 use parking_lot::{Mutex, RwLock};
 use polyclave_client::{Client, Error};
-use polyclave_config::{ClientDir, MOST_WRONG_PINS, PinOwner, SealedClient, Strength};
+use polyclave_config::{ClientDir, MAX_WRONG_PINS, PinOwner, SealedClient, Strength};
 
 use crate::attributes::Object;
 use crate::batches::Batches;
@@ -78,14 +78,14 @@ impl Token {
         if self.sealed.has_user_pin().unwrap_or(false) {
             flags |= CKF_USER_PIN_INITIALIZED;
         }
-        let wrong = self.sealed.wrong_pins().unwrap_or(MOST_WRONG_PINS);
+        let wrong = self.sealed.wrong_pins().unwrap_or(MAX_WRONG_PINS);
         if wrong > 0 {
             flags |= CKF_USER_PIN_COUNT_LOW;
         }
-        if wrong == MOST_WRONG_PINS - 1 {
+        if wrong == MAX_WRONG_PINS - 1 {
             flags |= CKF_USER_PIN_FINAL_TRY;
         }
-        if wrong >= MOST_WRONG_PINS {
+        if wrong >= MAX_WRONG_PINS {
             flags |= CKF_USER_PIN_LOCKED;
         }
         flags

@@ -19,15 +19,15 @@ use polyclave_protocol_lab::dealers::InsecureDealing;
 
 const REPEATS: usize = 5;
 /// Material of a party at once.
-const MOST_BYTES: usize = 1 << 30;
-const MOST_LANES: usize = 8192;
+const MAX_BYTES: usize = 1 << 30;
+const MAX_LANES: usize = 8192;
 
 fn party<R: Worth>(macs: Macs, cipher: &Cipher, net: &mut dyn Net) -> Result<(usize, Vec<f64>)> {
     let config = TinyTableConfig::<R>::new(macs, Preprocessing::Dealt(&InsecureDealing))?;
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
     let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(&cipher.encrypt, &protocol);
-    let lanes = (MOST_BYTES / protocol.cost(&compiled).material_bytes_per_lane).clamp(1, MOST_LANES);
+    let lanes = (MAX_BYTES / protocol.cost(&compiled).material_bytes_per_lane).clamp(1, MAX_LANES);
     let cells = |port: usize, lanes| {
         let port = &compiled.inputs()[port];
         Cells::zero(port.cells.len(), port.bits, lanes)

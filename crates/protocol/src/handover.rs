@@ -64,7 +64,7 @@ use crate::interface::service::{ELEMENT_BYTES, Element, Elements, ServiceConfig,
 use crate::{Error, Party, PartySet, Result};
 
 /// The most bytes that are handed over together: what a party allocates for the others' messages follows from it.
-pub const MOST_BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// One of the two sets.
 #[derive(Clone, Copy)]
@@ -177,7 +177,7 @@ impl Handover<'_> {
 
     /// The dealers get their masks.
     pub fn draw(&self, sessions: &mut Sessions<'_>, net: &mut dyn Net) -> std::result::Result<Drawn, Fault> {
-        if self.len == 0 || self.len > MOST_BYTES {
+        if self.len == 0 || self.len > MAX_BYTES {
             let len = self.len;
             return Err(Error::Misuse(format!("{len} bytes cannot be handed over at once")).into());
         }

@@ -35,11 +35,11 @@ pub struct PartySet(u16);
 
 impl PartySet {
     /// The most parties that a set can name.
-    pub const MOST: usize = 16;
+    pub const MAX: usize = 16;
 
     /// The first `n` parties.
     pub fn all(n: usize) -> PartySet {
-        Party::all(n.min(Self::MOST)).collect()
+        Party::all(n.min(Self::MAX)).collect()
     }
 
     /// From a bit mask: bit i for `Party(i)`.
@@ -54,7 +54,7 @@ impl PartySet {
 
     /// Whether a party is in it.
     pub fn contains(self, party: Party) -> bool {
-        party.index() < Self::MOST && self.0 >> party.0 & 1 == 1
+        party.index() < Self::MAX && self.0 >> party.0 & 1 == 1
     }
 
     /// Those that are in either.
@@ -79,14 +79,14 @@ impl PartySet {
 
     /// The members, in order.
     pub fn iter(self) -> impl Iterator<Item = Party> + Clone {
-        (0..Self::MOST as u8).map(Party).filter(move |p| self.contains(*p))
+        (0..Self::MAX as u8).map(Party).filter(move |p| self.contains(*p))
     }
 }
 
 impl FromIterator<Party> for PartySet {
-    /// Parties beyond [`PartySet::MOST`] are left out.
+    /// Parties beyond [`PartySet::MAX`] are left out.
     fn from_iter<I: IntoIterator<Item = Party>>(parties: I) -> PartySet {
-        let small = parties.into_iter().filter(|p| p.index() < Self::MOST);
+        let small = parties.into_iter().filter(|p| p.index() < Self::MAX);
         PartySet(small.fold(0, |bits, p| bits | 1 << p.0))
     }
 }

@@ -20,7 +20,7 @@ struct Free(Mutex<Vec<Vec<u8>>>);
 /// A request gets at most this many times the memory that it asked for.
 const WASTE: usize = 2;
 /// Smaller pieces count as this size.
-const LEAST: usize = 4096;
+const MIN: usize = 4096;
 
 /// Vectors are aligned to a cache line, so that a register that is read never lies across two lines.
 const LINE: usize = 64;
@@ -41,12 +41,12 @@ impl Pool {
         let mut free = self.0.0.lock();
         // The smallest that fits, and none that is far too large: large ones are for large requests.
         let capacities = free.iter().map(Vec::capacity).enumerate();
-        let fitting = capacities.filter(|(_, capacity)| (len..=WASTE * len.max(LEAST)).contains(capacity));
+        let fitting = capacities.filter(|(_, capacity)| (len..=WASTE * len.max(MIN)).contains(capacity));
         let smallest = fitting.min_by_key(|(_, capacity)| *capacity);
         let mut bytes = match smallest {
             Some((at, _)) => free.swap_remove(at),
             None => {
-                let mut fresh = Vec::with_capacity(len.max(LEAST));
+                let mut fresh = Vec::with_capacity(len.max(MIN));
                 prefer_large_pages(&mut fresh);
                 fresh
             }

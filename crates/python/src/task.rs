@@ -3,7 +3,7 @@
 
 use std::io::{self, Cursor, Read, Write};
 
-use polyclave_api::{MOST_CHAINED, MessageOption, Mode};
+use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
 use polyclave_cipher::catalog;
 use polyclave_client::{
     AeadDecryption, AeadEncryption, Client, ENVELOPE_MAGIC, Error, Padding, Result, Spool,
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use crate::ends::Rewindable;
 
 /// The most of a stream that is kept in memory, where a mode reads its input twice.
-const MOST_IN_MEMORY: u64 = 256 << 20;
+const MAX_IN_MEMORY: u64 = 256 << 20;
 
 /// Where the data come from.
 pub(crate) enum Input<'a> {
@@ -224,9 +224,9 @@ impl Plain {
         let start = &mut |block: &[u8], to: &mut dyn Write| to.write_all(block);
         match self.mode {
             Mode::Gcm => client.encrypt_gcm(key, &how, from, to, progress),
-            Mode::Ccm => written(&client.encrypt_ccm(key, &how, &message(from, MOST_CHAINED)?)?, to),
+            Mode::Ccm => written(&client.encrypt_ccm(key, &how, &message(from, MAX_CHAINED)?)?, to),
             Mode::Siv => {
-                written(&client.encrypt_siv(key, &self.additional, &message(from, MOST_CHAINED)?)?, to)
+                written(&client.encrypt_siv(key, &self.additional, &message(from, MAX_CHAINED)?)?, to)
             }
             Mode::Ctr => client.encrypt_ctr(key, from, to, start, progress),
             Mode::Cbc => client.encrypt_cbc(key, self.padding, from, to, start, progress),
@@ -255,11 +255,11 @@ impl Plain {
                 client.decrypt_gcm(key, &how, &mut kept, to, progress)
             }
             (Mode::Ccm, _) => {
-                let message = message(input.as_read(), MOST_CHAINED + self.nonce_bytes + self.tag_bytes)?;
+                let message = message(input.as_read(), MAX_CHAINED + self.nonce_bytes + self.tag_bytes)?;
                 written(&client.decrypt_ccm(key, &how, &message)?, to)
             }
             (Mode::Siv, _) => {
-                let message = message(input.as_read(), MOST_CHAINED + self.tag_bytes)?;
+                let message = message(input.as_read(), MAX_CHAINED + self.tag_bytes)?;
                 written(&client.decrypt_siv(key, &self.additional, &message)?, to)
             }
             (mode @ (Mode::Ctr | Mode::Cbc), _) => {
@@ -302,8 +302,8 @@ fn message(input: &mut dyn Read, most: usize) -> Result<Zeroizing<Vec<u8>>> {
 /// Ciphertext, which is not secret.
 fn in_memory(stream: &mut dyn Read) -> Result<Vec<u8>> {
     let mut data = Vec::new();
-    let count = stream.take(MOST_IN_MEMORY + 1).read_to_end(&mut data).map_err(reading)? as u64;
-    match count <= MOST_IN_MEMORY {
+    let count = stream.take(MAX_IN_MEMORY + 1).read_to_end(&mut data).map_err(reading)? as u64;
+    match count <= MAX_IN_MEMORY {
         true => Ok(data),
         false => {
             misuse("the stream has more than 256 MiB, and gcm reads its input twice; give a file, or seal")

@@ -14,7 +14,7 @@ use super::keys::refuse_deleted;
 use super::{Result, Store, StoreError};
 
 /// The most blocks of a lease, unless one request takes more.
-const MOST_AHEAD: u64 = 1 << 20;
+const MAX_AHEAD: u64 = 1 << 20;
 
 /// How much is spent of the accounts in use: some hundred bytes for each used since the start.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Store {
         }
         let needed = blocks.saturating_sub(meter.held);
         if needed > 0 {
-            let ahead = (limit / 64).clamp(1, MOST_AHEAD);
+            let ahead = (limit / 64).clamp(1, MAX_AHEAD);
             let held = meter.held;
             meter.held += self.change_quietly(|changes| {
                 refuse_deleted(changes, id)?;

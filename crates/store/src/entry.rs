@@ -23,7 +23,7 @@ use super::KeyState;
 const VERSION: u16 = 4;
 
 /// Values of the longest version.
-const MOST_VALUES: usize = 9;
+const MAX_VALUES: usize = 9;
 
 /// The record under a name.
 pub(super) struct Entry {
@@ -46,7 +46,7 @@ impl Serialize for Entry {
 
 impl<'de> Deserialize<'de> for Entry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_tuple(MOST_VALUES, Values)
+        deserializer.deserialize_tuple(MAX_VALUES, Values)
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::backup::Frame;
-use super::backup::restore::{MOST_FRAME, verify};
+use super::backup::restore::{MAX_FRAME, verify};
 use super::engine::{Table, decode, encode};
 use super::seal::Seal;
 use super::stream::Sealing;
@@ -120,7 +120,7 @@ fn no_frames_of_a_backup_panic_or_take_more_memory_than_one_frame_may() {
     check(&valid).expect("it is whole");
     let words = ["node.toml", "secret.key", "audit.log", "../x", "meta", "spent lots", "marker"];
     fuzz!("backup-frames", &words, vec![valid], |bytes: &[u8]| {
-        within_memory(MOST_FRAME as usize + (1 << 20) + 8 * bytes.len(), || {
+        within_memory(MAX_FRAME as usize + (1 << 20) + 8 * bytes.len(), || {
             let _: Result<()> = check(bytes);
         });
     });

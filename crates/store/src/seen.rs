@@ -14,7 +14,7 @@ use super::worker::of_all_workers;
 use super::{Mark, Past, Result, Store, StoreError};
 
 /// A larger jump of the number is not believed: a peer that reported one by mistake could never come back.
-const MOST_JUMP: u64 = 1 << 32;
+const MAX_JUMP: u64 = 1 << 32;
 
 /// The latest change of a peer's store that was seen, and the start that it was in.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl Past {
         let Some(later) = self.number.checked_sub(seen.mark.number) else { return false };
         let start = starts.iter().find(|start| start.first <= seen.mark.number);
         let value = usize::try_from(later).ok().and_then(|later| recent.get(later));
-        later <= MOST_JUMP
+        later <= MAX_JUMP
             && start.is_some_and(|start| start.boot == seen.boot)
             && value.is_none_or(|value| *value == seen.mark.value)
     }
@@ -65,7 +65,7 @@ impl Store {
         if let Some(seen) = &seen {
             let moved = mark.number.checked_sub(seen.mark.number);
             let goes_on = seen.boot == boot
-                && moved.is_some_and(|moved| moved <= MOST_JUMP && (moved > 0 || mark == seen.mark));
+                && moved.is_some_and(|moved| moved <= MAX_JUMP && (moved > 0 || mark == seen.mark));
             if !goes_on {
                 return Err(rolled_back(Some(seen), mark.number));
             }
@@ -101,7 +101,7 @@ impl Store {
 
 fn compare(seen: Option<&Seen>, past: &Past) -> Result<Seen> {
     let goes_on = match seen {
-        None => (1..=MOST_JUMP).contains(&past.number),
+        None => (1..=MAX_JUMP).contains(&past.number),
         Some(seen) => past.goes_on_from(seen),
     };
     past.latest().filter(|_| goes_on).ok_or_else(|| rolled_back(seen, past.number))

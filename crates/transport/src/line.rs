@@ -14,7 +14,7 @@ use crate::greeting::Terms;
 use crate::halt::Halt;
 use crate::identity::Identity;
 use crate::limits::Limits;
-use crate::mesh::{MOST_NODES, Node};
+use crate::mesh::{MAX_NODES, Node};
 use crate::net::TlsNet;
 use crate::socket::Socket;
 use crate::stream::StreamId;
@@ -56,8 +56,8 @@ pub fn call(
 
 fn check(nodes: &[Node], which: PartySet) -> Result<()> {
     let n = nodes.len();
-    if n == 0 || n > MOST_NODES || which.iter().any(|party| party.index() >= n) {
-        let told = format!("a call of {which} of {n} nodes; a cluster has at most {MOST_NODES}");
+    if n == 0 || n > MAX_NODES || which.iter().any(|party| party.index() >= n) {
+        let told = format!("a call of {which} of {n} nodes; a cluster has at most {MAX_NODES}");
         return Err(Error::misuse(told));
     }
     Ok(())
@@ -92,7 +92,7 @@ impl TlsNet {
     /// The network of a client, `Party(nodes)`, from these lines to `nodes` nodes. A line to any other party, or a second one to the same
     /// node, is a misuse, which the first call on the network reports.
     pub fn of_lines(nodes: usize, limits: Limits, lines: Vec<(Party, Line)>) -> TlsNet {
-        let me = Party(nodes.min(MOST_NODES) as u8);
+        let me = Party(nodes.min(MAX_NODES) as u8);
         let sockets = lines.into_iter().map(|(party, line)| (party, line.socket)).collect();
         TlsNet::of_sockets(me, me.index() + 1, limits, Arc::default(), sockets)
     }

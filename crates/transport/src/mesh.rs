@@ -23,7 +23,7 @@ use crate::session::{Session, Setup};
 use crate::stream::StreamId;
 
 /// The most nodes of a cluster: a set of parties also names its client.
-pub(crate) const MOST_NODES: usize = PartySet::MOST - 1;
+pub(crate) const MAX_NODES: usize = PartySet::MAX - 1;
 
 /// Where a node listens, and its certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +56,8 @@ impl Mesh {
         cluster: [u8; 16],
     ) -> Result<Mesh> {
         limits.check()?;
-        if !(2..=MOST_NODES).contains(&nodes.len()) {
-            let told = format!("a cluster of {} nodes; it takes 2 to {MOST_NODES}", nodes.len());
+        if !(2..=MAX_NODES).contains(&nodes.len()) {
+            let told = format!("a cluster of {} nodes; it takes 2 to {MAX_NODES}", nodes.len());
             return Err(Error::misuse(told));
         }
         let (listener, local_addr) = listen(address)?;

@@ -20,7 +20,7 @@ use crate::greeting::Terms;
 use crate::identity::Identity;
 use crate::limits::Limits;
 use crate::listen::listen;
-use crate::mesh::MOST_NODES;
+use crate::mesh::MAX_NODES;
 use crate::meter::WireMeter;
 use crate::net::TlsNet;
 
@@ -65,8 +65,8 @@ impl Reception {
     ) -> Result<Reception> {
         limits.check()?;
         identity.check_time()?;
-        if nodes > MOST_NODES || me.index() >= nodes {
-            let told = format!("a door of {me} of {nodes} nodes; a cluster has at most {MOST_NODES}");
+        if nodes > MAX_NODES || me.index() >= nodes {
+            let told = format!("a door of {me} of {nodes} nodes; a cluster has at most {MAX_NODES}");
             return Err(Error::misuse(told));
         }
         let (listener, local_addr) = listen(address)?;

@@ -30,7 +30,7 @@ const RECEIVE: usize = 64 << 10;
 /// The same before the peer has shown who it is: strangers get little memory.
 const RECEIVE_FROM_STRANGER: usize = 4 << 10;
 /// The most unprocessed ciphertext that the TLS machine may leave: a handshake message or a record in progress.
-const MOST_UNPROCESSED: usize = 128 << 10;
+const MAX_UNPROCESSED: usize = 128 << 10;
 
 /// A TLS connection in progress or established.
 pub(crate) struct Socket {
@@ -277,7 +277,7 @@ impl Socket {
     /// Receives once, offering room for `room` bytes; true if there is nothing more for now.
     fn receive(&mut self, room: usize) -> Result<bool, Broken> {
         self.refuse_child()?;
-        if self.inbound.len() > MOST_UNPROCESSED {
+        if self.inbound.len() > MAX_UNPROCESSED {
             return Err(Broken::Misbehaved("it sent a TLS handshake message without end".into()));
         }
         let least = room.min(RECORD + 1024);

@@ -23,7 +23,7 @@ pub const RECORD_BYTES: usize = BLOCKS * BLOCK;
 /// Which block has the numbers: 64 bits each, income and debts.
 pub const NUMBERS: usize = 1;
 /// Numbers below this: sums of as many as there can be stay below 2^64.
-const MOST: u64 = 1 << 48;
+const MAX: u64 = 1 << 48;
 
 /// A customer's record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl Record {
     /// In bytes.
     pub fn to_bytes(&self) -> Result<Zeroizing<[u8; RECORD_BYTES]>> {
         ensure!(self.name.len() <= BLOCK, "the name '{}' has more than {BLOCK} bytes", self.name);
-        ensure!(self.income.max(self.debts) < MOST, "the numbers of {} are too large", self.name);
+        ensure!(self.income.max(self.debts) < MAX, "the numbers of {} are too large", self.name);
         let mut bytes = Zeroizing::new([0; RECORD_BYTES]);
         bytes[..self.name.len()].copy_from_slice(self.name.as_bytes());
         bytes[BLOCK..BLOCK + 8].copy_from_slice(&self.income.to_be_bytes());

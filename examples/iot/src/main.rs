@@ -33,7 +33,7 @@ use server::Job;
 use statistics::Statistics;
 
 /// The most readings in all: their statistics are one circuit.
-const MOST_READINGS: usize = 4096;
+const MAX_READINGS: usize = 4096;
 
 /// Simulated devices encrypt readings; two servers, which hold shares of the keys, decrypt them by secure multi-party
 /// computation and learn the mean, the maximum and how many are above a threshold, and nothing else.
@@ -99,8 +99,8 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<()> {
     let (devices, readings) = (usize::from(options.devices), usize::from(options.readings));
     ensure!(
-        devices * readings <= MOST_READINGS,
-        "{devices} devices with {readings} readings each send {} in all; at most {MOST_READINGS} fit the circuit",
+        devices * readings <= MAX_READINGS,
+        "{devices} devices with {readings} readings each send {} in all; at most {MAX_READINGS} fit the circuit",
         devices * readings
     );
 

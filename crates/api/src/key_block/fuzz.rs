@@ -18,7 +18,7 @@ fn no_key_block_panics_and_what_is_parsed_is_all_of_it() {
         block("D", "LB0CLABEL!!!PB04", "02", 96),
     ];
     fuzz!("key-blocks", &["B0", "D0", "00020010", "PB04", "FF", "c1"], valid, |bytes: &[u8]| {
-        within_memory(16 * MOST_BLOCK, || {
+        within_memory(16 * MAX_BLOCK, || {
             let Ok(parsed) = KeyBlock::parse(bytes) else { return };
             let hex =
                 |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02X}")).collect::<String>().into_bytes();

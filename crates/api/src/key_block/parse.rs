@@ -1,6 +1,6 @@
 //! The text of a key block, read strictly.
 
-use super::{BlockHeader, HEADER, KeyBlock, MOST_BLOCK, Version, algorithm};
+use super::{BlockHeader, HEADER, KeyBlock, MAX_BLOCK, Version, algorithm};
 
 /// The optional block that fills the header up to whole blocks.
 const PADDING: [u8; 2] = *b"PB";
@@ -8,8 +8,8 @@ const PADDING: [u8; 2] = *b"PB";
 impl KeyBlock {
     /// Parses a block. The error says what is wrong with it.
     pub fn parse(block: &[u8]) -> Result<KeyBlock, String> {
-        if block.len() > MOST_BLOCK {
-            return Err(format!("a key block has at most {MOST_BLOCK} characters, not {}", block.len()));
+        if block.len() > MAX_BLOCK {
+            return Err(format!("a key block has at most {MAX_BLOCK} characters, not {}", block.len()));
         }
         if let Some(at) = block.iter().position(|c| !(0x20..=0x7e).contains(c)) {
             return Err(format!("character {} of the key block is not printable ASCII", at + 1));

@@ -70,7 +70,7 @@ fn headers_that_are_wrong_are_refused_with_what_is_wrong() {
     let mut umlaut = good.clone();
     umlaut[3] = 0xe4;
     assert!(KeyBlock::parse(&umlaut).expect_err("refused").contains("character 4"));
-    let long = vec![b'D'; MOST_BLOCK + 1];
+    let long = vec![b'D'; MAX_BLOCK + 1];
     assert!(KeyBlock::parse(&long).expect_err("refused").contains("at most 1024"));
     // A MAC, and no encrypted key; and half a block of it.
     for (digits, length) in [(2, "0048"), (3, "0064")] {

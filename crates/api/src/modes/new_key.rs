@@ -5,39 +5,39 @@ use polyclave_cipher::Cipher;
 use super::facts::{Choice, ENCRYPTS};
 use super::{Mode, Usage, why_apart, why_usages_apart};
 use crate::key_block::Version;
-use crate::{Lifetime, MOST_ATTRIBUTES, MOST_LABEL, MOST_SESSION, NewKey};
+use crate::{Lifetime, MAX_ATTRIBUTES, MAX_LABEL, MAX_SESSION, NewKey};
 
 /// The most characters of a key's name.
-const MOST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// The most blocks under one key of a cipher with blocks of 8 bytes. With more, equal blocks become likely
 /// enough to distinguish the output.
-pub const MOST_SMALL_BLOCKS: u64 = 1 << 20;
+pub const MAX_SMALL_BLOCKS: u64 = 1 << 20;
 
 /// The most blocks under one key of another cipher: with random nonces of 96 bits, at most 2^32 messages (SP
 /// 800-38D, section 8.3), each of at least one block.
-pub const MOST_BLOCKS: u64 = 1 << 32;
+pub const MAX_BLOCKS: u64 = 1 << 32;
 
 /// The most blocks under one key of a cipher with blocks of so many bytes.
 pub fn most_blocks(block_bytes: usize) -> u64 {
-    if block_bytes < 16 { MOST_SMALL_BLOCKS } else { MOST_BLOCKS }
+    if block_bytes < 16 { MAX_SMALL_BLOCKS } else { MAX_BLOCKS }
 }
 
 /// Checks whether a key can be made with these properties. The error says what is wrong.
 pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     let named = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if key.name.is_empty() || key.name.len() > MOST_NAME || !key.name.chars().all(named) {
+    if key.name.is_empty() || key.name.len() > MAX_NAME || !key.name.chars().all(named) {
         return Err(format!(
-            "a key's name has 1 to {MOST_NAME} letters, digits, '-', '_' or '.', not '{}'",
+            "a key's name has 1 to {MAX_NAME} letters, digits, '-', '_' or '.', not '{}'",
             key.name
         ));
     }
     check_usage(key, cipher)?;
     check_description(&key.label, &key.attributes)?;
     if let Lifetime::Session { seconds } = key.lifetime
-        && !(1..=MOST_SESSION).contains(&seconds)
+        && !(1..=MAX_SESSION).contains(&seconds)
     {
-        return Err(format!("a session key lives for 1 to {MOST_SESSION} seconds, not {seconds}"));
+        return Err(format!("a session key lives for 1 to {MAX_SESSION} seconds, not {seconds}"));
     }
     if let Some(why) = why_apart(&key.modes) {
         return Err(why);
@@ -66,12 +66,12 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
 
 /// Checks what is written down beside a key.
 pub fn check_description(label: &str, attributes: &[u8]) -> Result<(), String> {
-    if attributes.len() > MOST_ATTRIBUTES {
+    if attributes.len() > MAX_ATTRIBUTES {
         let given = attributes.len();
-        return Err(format!("a key has at most {MOST_ATTRIBUTES} bytes of attributes, not {given}"));
+        return Err(format!("a key has at most {MAX_ATTRIBUTES} bytes of attributes, not {given}"));
     }
-    if label.len() > MOST_LABEL || label.chars().any(char::is_control) {
-        return Err(format!("a key's label has at most {MOST_LABEL} bytes and no control characters"));
+    if label.len() > MAX_LABEL || label.chars().any(char::is_control) {
+        return Err(format!("a key's label has at most {MAX_LABEL} bytes and no control characters"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::Mode;
-use crate::MOST_NONCE;
+use crate::MAX_NONCE;
 
 /// What a message may have besides the data and the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Mode {
     pub fn nonce_bytes(self) -> RangeInclusive<usize> {
         match self {
             Mode::Ccm => 7..=13,
-            _ => 1..=MOST_NONCE,
+            _ => 1..=MAX_NONCE,
         }
     }
 

@@ -23,7 +23,7 @@ pub struct Kdf {
     pub key: KeyVersion,
     /// From what: [`Derivation::CmacCounter`].
     pub how: Derivation,
-    /// How many: at most [`MOST_DERIVED`](crate::MOST_DERIVED).
+    /// How many: at most [`MAX_DERIVED`](crate::MAX_DERIVED).
     pub bytes: u32,
 }
 

@@ -19,14 +19,14 @@ pub enum Use {
     GcmEncrypt {
         /// Authenticated with it.
         additional: Vec<u8>,
-        /// The client's nonce, 1 to [`MOST_NONCE`](crate::MOST_NONCE) bytes, for a key that takes one; `None`
+        /// The client's nonce, 1 to [`MAX_NONCE`](crate::MAX_NONCE) bytes, for a key that takes one; `None`
         /// for a nonce of the nodes.
         nonce: Option<Vec<u8>>,
     },
     /// One GCM message (`Absorb` for each piece, then `Check`, then `Keystream` for each piece).
     GcmDecrypt {
-        /// 1 to [`MOST_NONCE`](crate::MOST_NONCE) bytes. A message whose nonce has not 12 bytes has at most
-        /// [`MOST_CHAINED`](crate::MOST_CHAINED) bytes.
+        /// 1 to [`MAX_NONCE`](crate::MAX_NONCE) bytes. A message whose nonce has not 12 bytes has at most
+        /// [`MAX_CHAINED`](crate::MAX_CHAINED) bytes.
         nonce: Vec<u8>,
         /// Authenticated with it.
         additional: Vec<u8>,
@@ -96,7 +96,7 @@ pub enum Use {
         nonce: Option<Vec<u8>>,
         /// Authenticated with it.
         additional: Vec<u8>,
-        /// Bytes of the message, at most [`MOST_CHAINED`](crate::MOST_CHAINED).
+        /// Bytes of the message, at most [`MAX_CHAINED`](crate::MAX_CHAINED).
         bytes: u32,
         /// Bytes of the tag: 8, 10, 12, 14 or 16.
         tag: u8,
@@ -109,7 +109,7 @@ pub enum Use {
         nonce: Vec<u8>,
         /// Authenticated with it.
         additional: Vec<u8>,
-        /// Bytes of the message, at most [`MOST_CHAINED`](crate::MOST_CHAINED).
+        /// Bytes of the message, at most [`MAX_CHAINED`](crate::MAX_CHAINED).
         bytes: u32,
         /// Bytes of the tag.
         tag: u8,
@@ -119,7 +119,7 @@ pub enum Use {
     SivEncrypt {
         /// Strings that are authenticated with it, in their order.
         additional: Vec<Vec<u8>>,
-        /// Bytes of the message, at most [`MOST_CHAINED`](crate::MOST_CHAINED).
+        /// Bytes of the message, at most [`MAX_CHAINED`](crate::MAX_CHAINED).
         bytes: u32,
         /// Bytes of the first step's mask.
         mask: u32,
@@ -128,7 +128,7 @@ pub enum Use {
     SivDecrypt {
         /// As for encryption.
         additional: Vec<Vec<u8>>,
-        /// Bytes of the message, at most [`MOST_CHAINED`](crate::MOST_CHAINED).
+        /// Bytes of the message, at most [`MAX_CHAINED`](crate::MAX_CHAINED).
         bytes: u32,
         /// The synthetic initial vector: counters come from it before it is compared.
         tag: [u8; 16],
@@ -144,7 +144,7 @@ pub enum Use {
 pub struct Envelope {
     /// The client that writes the file, by its name in the rules of the nodes.
     pub owner: String,
-    /// What it says about the file; at most [`MOST_HEADER`](crate::MOST_HEADER) bytes.
+    /// What it says about the file; at most [`MAX_HEADER`](crate::MAX_HEADER) bytes.
     #[serde(with = "serde_bytes")]
     pub header: Vec<u8>,
     /// The client's commitment to header and file.
@@ -160,7 +160,7 @@ pub enum Rewrapped {
         nonce: Vec<u8>,
         /// Authenticated with it.
         additional: Vec<u8>,
-        /// At most [`MOST_REWRAPPED`](crate::MOST_REWRAPPED) bytes.
+        /// At most [`MAX_REWRAPPED`](crate::MAX_REWRAPPED) bytes.
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
         /// 12 to 16 bytes.
@@ -172,7 +172,7 @@ pub enum Rewrapped {
         file: [u8; 32],
         /// Digest of the additional data, if it is bound to some.
         additional: Option<[u8; 32]>,
-        /// At most [`MOST_REWRAPPED`](crate::MOST_REWRAPPED) bytes.
+        /// At most [`MAX_REWRAPPED`](crate::MAX_REWRAPPED) bytes.
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
         /// The tag of the chunk.

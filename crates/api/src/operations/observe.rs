@@ -28,7 +28,7 @@ pub struct Show {
 /// Random bytes. Every node draws its own; the client adds them up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Random {
-    /// How many, at most [`MOST_RANDOM`](crate::MOST_RANDOM).
+    /// How many, at most [`MAX_RANDOM`](crate::MAX_RANDOM).
     pub bytes: u32,
 }
 

@@ -11,7 +11,7 @@ pub struct Tokenize {
     pub length: u32,
     /// One tweak for all values, or one for each. All have the same length, at most 64 bytes.
     pub tweaks: Vec<Vec<u8>>,
-    /// How many values: 1 to [`MOST_VALUES`](crate::MOST_VALUES).
+    /// How many values: 1 to [`MAX_VALUES`](crate::MAX_VALUES).
     pub values: u32,
     /// Whether tokens are inverted: then the rounds come in the reverse order.
     pub inverse: bool,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use polyclave_api::MOST_BLOCKS;
+use polyclave_api::MAX_BLOCKS;
 use polyclave_api::{Mode, NewKey};
 use polyclave_client::{Client, Padding};
 use polyclave_protocol::session::random_bytes;
@@ -141,7 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let names = [Mode::Gcm, Mode::Ecb].map(|mode| (format!("{name}-{mode}"), mode));
     let began = Instant::now();
     for (name, mode) in &names {
-        client.generate(NewKey::for_modes(name, "aes-128", &[*mode], MOST_BLOCKS))?;
+        client.generate(NewKey::for_modes(name, "aes-128", &[*mode], MAX_BLOCKS))?;
     }
     let key_ms = milliseconds(began.elapsed()) / names.len() as f64;
     let measured = measure(arguments, &client, [&names[0].0, &names[1].0], key_ms);

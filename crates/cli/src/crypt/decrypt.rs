@@ -4,7 +4,7 @@ use std::io::{Cursor, ErrorKind, Read};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use polyclave_api::{MOST_CHAINED, MessageOption, Mode};
+use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
 use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUND};
 
 use super::{Common, envelope, initial_bytes, outcome, waiting, whole, written};
@@ -154,7 +154,7 @@ fn attempt(
                 &how,
                 &whole(
                     &mut Cursor::new(beginning).chain(input),
-                    MOST_CHAINED + how.nonce_bytes + how.tag_bytes,
+                    MAX_CHAINED + how.nonce_bytes + how.tag_bytes,
                 )?,
             )
             .and_then(|message| written(to, &message)),
@@ -162,7 +162,7 @@ fn attempt(
             .decrypt_siv(
                 key,
                 additional,
-                &whole(&mut Cursor::new(beginning).chain(input), MOST_CHAINED + how.tag_bytes)?,
+                &whole(&mut Cursor::new(beginning).chain(input), MAX_CHAINED + how.tag_bytes)?,
             )
             .and_then(|message| written(to, &message)),
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),

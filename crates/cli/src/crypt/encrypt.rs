@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
-use polyclave_api::{MOST_CHAINED, MessageOption, Mode};
+use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
 use polyclave_client::{AeadEncryption, Client};
 use polyclave_config::private::Draft;
 
@@ -127,10 +127,10 @@ fn attempt(
         }
         Mode::Gcm => client.encrypt_gcm(key, &how, from, to, &mut tell),
         Mode::Ccm => client
-            .encrypt_ccm(key, &how, &whole(from, MOST_CHAINED)?)
+            .encrypt_ccm(key, &how, &whole(from, MAX_CHAINED)?)
             .and_then(|message| written(to, &message)),
         Mode::Siv => client
-            .encrypt_siv(key, additional, &whole(from, MOST_CHAINED)?)
+            .encrypt_siv(key, additional, &whole(from, MAX_CHAINED)?)
             .and_then(|message| written(to, &message)),
         Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
         Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use polyclave_api::MOST_BLOCKS;
+use polyclave_api::MAX_BLOCKS;
 use polyclave_api::{Mode, NewKey, NodeStatus, Right};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_config::StockSettings;
@@ -236,7 +236,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
 }
 
 pub(super) fn new_key(name: &str, modes: &[Mode]) -> NewKey {
-    NewKey::for_modes(name, "aes-128", modes, MOST_BLOCKS)
+    NewKey::for_modes(name, "aes-128", modes, MAX_BLOCKS)
 }
 
 pub(super) fn encrypt(client: &Client, data: &[u8]) -> Result<u64, Error> {

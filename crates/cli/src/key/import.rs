@@ -14,7 +14,7 @@ use crate::client::ClientOption;
 use crate::say;
 
 /// The most hexadecimal digits of a key.
-const MOST_DIGITS: u64 = 4096;
+const MAX_DIGITS: u64 = 4096;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
@@ -98,8 +98,8 @@ fn is_stdin(path: &Path) -> bool {
 pub fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
     let text = if is_stdin(path) {
         // Allocated at its full size, so that growing leaves no copy behind.
-        let mut text = Zeroizing::new(Vec::with_capacity(MOST_DIGITS as usize + 1));
-        stdin().lock().take(MOST_DIGITS).read_to_end(&mut text).context("cannot read standard input")?;
+        let mut text = Zeroizing::new(Vec::with_capacity(MAX_DIGITS as usize + 1));
+        stdin().lock().take(MAX_DIGITS).read_to_end(&mut text).context("cannot read standard input")?;
         text
     } else {
         private::read(path)?

@@ -13,7 +13,7 @@ use crate::client::ClientOption;
 use crate::say;
 
 /// The most bytes of a wrapped key: more than any cipher here takes.
-const MOST: u64 = 1 << 10;
+const MAX: u64 = 1 << 10;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn read(path: &Path) -> Result<Vec<u8>> {
     let cannot = || format!("cannot read {}", path.display());
     let mut wrapped = Vec::new();
-    File::open(path).with_context(cannot)?.take(MOST + 1).read_to_end(&mut wrapped).with_context(cannot)?;
-    ensure!(wrapped.len() as u64 <= MOST, "{} is longer than any wrapped key", path.display());
+    File::open(path).with_context(cannot)?.take(MAX + 1).read_to_end(&mut wrapped).with_context(cannot)?;
+    ensure!(wrapped.len() as u64 <= MAX, "{} is longer than any wrapped key", path.display());
     Ok(wrapped)
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polyclave_api::{self as api, MOST_MESSAGE, Reply};
+use polyclave_api::{self as api, MAX_MESSAGE, Reply};
 use polyclave_protocol::net::{self, Net};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
@@ -59,7 +59,7 @@ pub(crate) fn receive(net: &mut TlsNet, from: Party) -> Option<Vec<u8>> {
     let mut len = [0; 4];
     let whole = receive_exactly(net, from, &mut len).and_then(|()| {
         let len = u32::from_le_bytes(len) as usize;
-        let mut bytes = vec![0; (1..=MOST_MESSAGE).contains(&len).then_some(len)?];
+        let mut bytes = vec![0; (1..=MAX_MESSAGE).contains(&len).then_some(len)?];
         receive_exactly(net, from, &mut bytes).map(|()| bytes)
     });
     net.set_deadline(None);

@@ -18,7 +18,7 @@ pub(super) const CHUNK: usize = 1 << 20;
 /// Bytes of a tag.
 pub(super) const TAG: usize = 16;
 /// The most bytes under one key: 2^16 chunks, 2^32 blocks of AES.
-pub(super) const MOST_FILE: u64 = 64 << 30;
+pub(super) const MAX_FILE: u64 = 64 << 30;
 
 /// Seals and opens the chunks of one file.
 pub(super) struct Sealer {

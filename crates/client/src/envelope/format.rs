@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use polyclave_api::{Envelope, MOST_HEADER};
+use polyclave_api::{Envelope, MAX_HEADER};
 
 use crate::{Error, Result};
 
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 pub const MAGIC: &[u8; 16] = b"polyclave-envl-1";
 
 /// The most bytes of an owner's name.
-const MOST_OWNER: usize = 255;
+const MAX_OWNER: usize = 255;
 /// Bytes before the owner's name: the format's name, ids of key and file, the commitment, and two lengths.
 const FIXED: usize = 16 + 16 + 32 + 32 + 1 + 2;
 
@@ -55,7 +55,7 @@ impl Head {
         read(input, &mut bytes)?;
         let (owner, header) =
             (usize::from(bytes[96]), usize::from(u16::from_le_bytes([bytes[97], bytes[98]])));
-        if bytes[..16] != MAGIC[..] || header > MOST_HEADER {
+        if bytes[..16] != MAGIC[..] || header > MAX_HEADER {
             return Err(no_envelope());
         }
         bytes.resize(FIXED + owner + header, 0);
@@ -69,7 +69,7 @@ impl Head {
     }
 }
 
-const _: () = assert!(MOST_OWNER == u8::MAX as usize && MOST_HEADER <= u16::MAX as usize);
+const _: () = assert!(MAX_OWNER == u8::MAX as usize && MAX_HEADER <= u16::MAX as usize);
 
 fn read(input: &mut dyn Read, into: &mut [u8]) -> Result<()> {
     input.read_exact(into).map_err(|e| match e.kind() {

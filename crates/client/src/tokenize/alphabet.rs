@@ -4,7 +4,7 @@
 //! says where the next one is. Which character of the alphabet one is, is secret: it is compared with all of them. Only where it has more than one byte,
 //! Rust itself looks at the first ones when the text is put together.
 
-use polyclave_cipher::ff1::MOST_RADIX;
+use polyclave_cipher::ff1::MAX_RADIX;
 use polyclave_kernels::secret::public;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use zeroize::Zeroizing;
@@ -47,14 +47,14 @@ impl Alphabet {
     /// The first of the digits `0` to `9` and the letters `a` to `z`: 10 are the decimal digits.
     pub fn of_radix(radix: u32) -> Result<Alphabet> {
         Alphabet::new(DIGITS_AND_LETTERS.get(..radix as usize).unwrap_or_default())
-            .map_err(|_| Error::Misuse(format!("a radix is 2 to {MOST_RADIX}, not {radix}")))
+            .map_err(|_| Error::Misuse(format!("a radix is 2 to {MAX_RADIX}, not {radix}")))
     }
 
     /// An alphabet of these characters: 2 to 36, each once.
     pub fn new(characters: &str) -> Result<Alphabet> {
         let characters: Vec<char> = characters.chars().collect();
-        if !(2..=MOST_RADIX as usize).contains(&characters.len()) {
-            let told = format!("an alphabet has 2 to {MOST_RADIX} characters, not {}", characters.len());
+        if !(2..=MAX_RADIX as usize).contains(&characters.len()) {
+            let told = format!("an alphabet has 2 to {MAX_RADIX} characters, not {}", characters.len());
             return Err(Error::Misuse(told));
         }
         let mut sorted = characters.clone();

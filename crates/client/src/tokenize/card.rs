@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 use crate::{Error, Result};
 
 /// The fewest digits that are tokenized: a million strings.
-const LEAST: usize = 6;
+const MIN: usize = 6;
 /// Lengths of numbers of cards (ISO/IEC 7812-1).
 const DIGITS: std::ops::RangeInclusive<usize> = 12..=19;
 /// In the place of a digit.
@@ -70,9 +70,9 @@ impl CardTemplate {
         }
         let free = count
             .saturating_sub(self.first.saturating_add(self.last).saturating_add(self.keeps_check.into()));
-        if free < LEAST {
+        if free < MIN {
             return refused(format!(
-                "of {count} digits {free} would be free to be tokenized, and fewer than {LEAST} can be found by trying: let fewer digits \
+                "of {count} digits {free} would be free to be tokenized, and fewer than {MIN} can be found by trying: let fewer digits \
                  stay{}",
                 if self.keeps_check { ", or do not keep the check digit, which takes one" } else { "" }
             ));

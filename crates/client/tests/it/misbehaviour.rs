@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use polyclave_api::{
-    self as api, CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode, operations,
+    self as api, CHUNK, End, MAX_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode, operations,
 };
 
 use crate::common::fake::{FakeNode, Say};
@@ -279,7 +279,7 @@ fn garbage_closes_the_connection_and_nothing_else() {
     let length = |len: usize| (len as u32).to_le_bytes().to_vec();
     let garbage: Vec<Vec<u8>> = vec![
         length(0),
-        length(MOST_MESSAGE + 1),
+        length(MAX_MESSAGE + 1),
         length(u32::MAX as usize),
         [length(40), data(40)].concat(),
         [length(40), vec![0xff; 40]].concat(),

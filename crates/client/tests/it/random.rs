@@ -1,6 +1,6 @@
 //! Random bytes from all nodes that answer.
 
-use polyclave_api::{MOST_RANDOM, Right};
+use polyclave_api::{MAX_RANDOM, Right};
 
 use crate::common::{TestCluster, active};
 use polyclave_client::Error;
@@ -12,12 +12,12 @@ fn random_bytes_are_as_many_as_asked_for_differ_and_have_all_values() {
     let draws: Vec<_> = (0..4).map(|_| client.random(32).expect("drawn")).collect();
     assert!(draws.iter().all(|drawn| drawn.len() == 32));
     assert!((0..4).all(|i| (0..i).all(|j| draws[i] != draws[j])));
-    let many = client.random(MOST_RANDOM).expect("drawn");
+    let many = client.random(MAX_RANDOM).expect("drawn");
     let mut counts = [0; 256];
     many.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
     // 256 are expected of each, with a deviation of 16.
     assert!(counts.iter().all(|count| (96..=416).contains(count)), "{counts:?}");
-    for wrong in [0, MOST_RANDOM + 1] {
+    for wrong in [0, MAX_RANDOM + 1] {
         assert!(matches!(client.random(wrong), Err(Error::Misuse(_))));
     }
 }

@@ -8,10 +8,10 @@ pub(super) const FULL: Cost = Cost { memory_kib: 64 << 10, passes: 3, lanes: 4 }
 /// The least that OWASP recommends, with lanes.
 const QUICK: Cost = Cost { memory_kib: 19 << 10, passes: 2, lanes: 4 };
 /// The fewest bytes of a PIN, by strength.
-const LEAST_PIN: usize = 4;
-const LEAST_PIN_IF_QUICK: usize = 20;
+const MIN_PIN: usize = 4;
+const MIN_PIN_IF_QUICK: usize = 20;
 /// The most bytes of a PIN.
-pub const MOST_PIN: usize = 255;
+pub const MAX_PIN: usize = 255;
 
 /// What a guess at a PIN costs, which is also what a login takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,11 +46,11 @@ impl Cost {
     /// A seal that costs less than the full one, for whatever reason, takes long PINs only.
     pub(super) fn least_pin(self) -> usize {
         let is_full = self.memory_kib >= FULL.memory_kib && self.passes >= FULL.passes;
-        if is_full { LEAST_PIN } else { LEAST_PIN_IF_QUICK }
+        if is_full { MIN_PIN } else { MIN_PIN_IF_QUICK }
     }
 
     pub(super) fn refuse_length(self, owner: PinOwner, pin: &[u8]) -> Result<(), PinError> {
         let least = self.least_pin();
-        if (least..=MOST_PIN).contains(&pin.len()) { Ok(()) } else { Err(PinError::Length { owner, least }) }
+        if (least..=MAX_PIN).contains(&pin.len()) { Ok(()) } else { Err(PinError::Length { owner, least }) }
     }
 }

@@ -147,7 +147,7 @@ fn a_seal_refuses_pins_that_are_too_short_or_too_long_for_it_and_stays_as_it_was
     let before = client.read().expect("read");
     for (strength, least) in [(Strength::Quick, 20), (Strength::Full, 4)] {
         let other = client.clone().of_strength(strength);
-        for pin in [vec![b'1'; least - 1], vec![b'1'; MOST_PIN + 1]] {
+        for pin in [vec![b'1'; least - 1], vec![b'1'; MAX_PIN + 1]] {
             let told = other.seal(&identity(1), &pin, None).expect_err("the officer's");
             assert!(
                 matches!(told, PinError::Length { owner: PinOwner::SecurityOfficer, least: l } if l == least)
@@ -201,7 +201,7 @@ fn a_try_whose_key_cannot_be_made_does_not_count() {
     let pins = client.read().expect("read");
     // Too little memory for so many lanes: no key can be made, as if the machine had no thread for it.
     client.write(&Pins { lanes: Some(64), ..pins.clone() }).expect("written");
-    for _ in 0..=MOST_WRONG_PINS {
+    for _ in 0..=MAX_WRONG_PINS {
         assert!(matches!(client.unseal(PinOwner::User, USER), Err(PinError::Files(_))));
         assert_eq!(client.wrong_pins().expect("counted"), 1);
     }

@@ -9,7 +9,7 @@ use crate::{Error, Result, private};
 pub(super) const TRIES: &str = "identity.tries";
 const LOCK: &str = "identity.lock";
 /// After so many wrong PINs of the user in a row it is locked.
-pub const MOST_WRONG_PINS: u32 = 10;
+pub const MAX_WRONG_PINS: u32 = 10;
 
 impl SealedClient {
     /// How many wrong PINs of the user were tried in a row.
@@ -21,7 +21,7 @@ impl SealedClient {
         let text = private::read(&path)?;
         let count = str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
         // Who cannot say how many were tried allows no more.
-        Ok(count.unwrap_or(MOST_WRONG_PINS))
+        Ok(count.unwrap_or(MAX_WRONG_PINS))
     }
 
     pub(super) fn count(&self, wrong: u32) -> Result<()> {

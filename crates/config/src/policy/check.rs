@@ -6,11 +6,11 @@ use super::{ClientPolicy, Quorum, pattern};
 use crate::{Error, Result, check_name};
 
 /// The most entries of each kind, and the most items of a list in an entry. Judging a request takes time in proportion to the rules.
-const MOST_CLIENTS: usize = 10_000;
-const MOST_RULES: usize = 1_000;
-const MOST_ITEMS: usize = 1_000;
+const MAX_CLIENTS: usize = 10_000;
+const MAX_RULES: usize = 1_000;
+const MAX_ITEMS: usize = 1_000;
 /// The most approvers: for each one who signed, a signature is verified.
-const MOST_APPROVERS: usize = 100;
+const MAX_APPROVERS: usize = 100;
 
 /// A kind of entries in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +39,12 @@ impl ClientPolicy {
 
     fn check_counts(&self) -> Checked<()> {
         let counts = [
-            (Kind::Client, "clients", self.clients.len(), MOST_CLIENTS),
-            (Kind::Group, "groups", self.groups.len(), MOST_RULES),
-            (Kind::Rule, "rules", self.rules.len(), MOST_RULES),
-            (Kind::Approver, "approvers", self.approvers.len(), MOST_APPROVERS),
-            (Kind::ApproverGroup, "groups of approvers", self.approver_groups.len(), MOST_APPROVERS),
-            (Kind::Approval, "approvals", self.approvals.len(), MOST_APPROVERS),
+            (Kind::Client, "clients", self.clients.len(), MAX_CLIENTS),
+            (Kind::Group, "groups", self.groups.len(), MAX_RULES),
+            (Kind::Rule, "rules", self.rules.len(), MAX_RULES),
+            (Kind::Approver, "approvers", self.approvers.len(), MAX_APPROVERS),
+            (Kind::ApproverGroup, "groups of approvers", self.approver_groups.len(), MAX_APPROVERS),
+            (Kind::Approval, "approvals", self.approvals.len(), MAX_APPROVERS),
         ];
         for (kind, what, count, most) in counts {
             if count > most {
@@ -219,8 +219,8 @@ impl ClientPolicy {
 }
 
 fn check_items(count: usize) -> Result<()> {
-    let told = || Error::misuse(format!("a list of {count} items; at most {MOST_ITEMS} are allowed"));
-    (count <= MOST_ITEMS).then_some(()).ok_or_else(told)
+    let told = || Error::misuse(format!("a list of {count} items; at most {MAX_ITEMS} are allowed"));
+    (count <= MAX_ITEMS).then_some(()).ok_or_else(told)
 }
 
 fn check_patterns(patterns: &[String]) -> Result<()> {

@@ -4,7 +4,7 @@
 use crate::{Error, Result};
 
 /// The longest pattern.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 /// Whether a name fits a pattern.
 ///
@@ -55,14 +55,14 @@ pub(super) fn overlap(a: &str, b: &str) -> bool {
 /// Refuses what can be the pattern of no name.
 pub(crate) fn check(pattern: &str) -> Result<()> {
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"-_.*?".contains(&b);
-    let fits = (1..=MOST).contains(&pattern.len())
+    let fits = (1..=MAX).contains(&pattern.len())
         && pattern.bytes().all(letter)
         && !pattern.starts_with(['.', '-'])
         && !pattern.contains("**");
     let wrong = || {
-        let shown: String = pattern.chars().take(MOST).collect();
+        let shown: String = pattern.chars().take(MAX).collect();
         Error::misuse(format!(
-            "{shown:?} fits no key's name: take 1 to {MOST} letters, digits, '-', '_' or '.', a letter or digit first; '*' stands for any \
+            "{shown:?} fits no key's name: take 1 to {MAX} letters, digits, '-', '_' or '.', a letter or digit first; '*' stands for any \
              characters (one '*' is enough in one place), '?' for one"
         ))
     };

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::{Outcome, doors};
 
 /// The most bytes of a request.
-const MOST: usize = 32 << 20;
+const MAX: usize = 32 << 20;
 
 /// What is flooded.
 pub(crate) struct Target {
@@ -52,18 +52,18 @@ pub(crate) const FLOODS: [Flood; 18] = [
     flood("new connections without a token, as many as it gets", new_connections),
     flood("a token that announces 32 MiB on 32 connections and sends nothing", announced_by_a_token),
     flood("a token that posts 32 MiB of nested JSON on 8 connections", |target| {
-        let deep = MOST / 2 - 64;
+        let deep = MAX / 2 - 64;
         posted(target, 8, "encrypt/bench", &format!("{{\"a\": {}{}}}", "[".repeat(deep), "]".repeat(deep)));
     }),
     flood("a token that posts 32 MiB of small values on 8 connections", |target| {
-        posted(target, 8, "encrypt/bench", &format!("{{\"a\": [{}0]}}", "0,".repeat(MOST / 2 - 64)));
+        posted(target, 8, "encrypt/bench", &format!("{{\"a\": [{}0]}}", "0,".repeat(MAX / 2 - 64)));
     }),
     flood("a token that posts 32 MiB of escapes on 8 connections", |target| {
         posted(
             target,
             8,
             "encrypt/bench",
-            &format!("{{\"plaintext\": \"{}\"}}", "\\/".repeat(MOST / 2 - 64)),
+            &format!("{{\"plaintext\": \"{}\"}}", "\\/".repeat(MAX / 2 - 64)),
         );
     }),
     flood("a token that has 24 MiB hashed, on 8 connections", |target| {
@@ -140,7 +140,7 @@ fn announced_by_strangers(target: &Target) {
 
 fn announced_by_a_token(target: &Target) {
     // It takes no right to hash.
-    held(target, 32, target.head("hash", &target.token, MOST).as_bytes());
+    held(target, 32, target.head("hash", &target.token, MAX).as_bytes());
 }
 
 fn held(target: &Target, count: usize, sent: &[u8]) {

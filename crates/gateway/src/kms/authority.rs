@@ -19,7 +19,7 @@ const HEADERS: u8 = 1;
 const PADDED: u8 = 0x08;
 const PRIORITY: u8 = 0x20;
 /// The most bytes of a frame, unless a server allows more; this one does not.
-const MOST: usize = 16 << 10;
+const MAX: usize = 16 << 10;
 /// The name in the static table of HPACK, and as text.
 const INDEX: usize = 1;
 const NAME: &[u8] = b":authority";
@@ -116,7 +116,7 @@ impl Filter {
                 return;
             };
             let length = u32::from_be_bytes([0, a, b, c]) as usize;
-            if kind == HEADERS && length <= MOST {
+            if kind == HEADERS && length <= MAX {
                 let Some(frame) = frame.get_mut(..length) else { return };
                 rename(fields(flags, frame));
             }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::snapshot::{Cluster, Shown, is_not_allowed};
 
 /// The most that are told, and the most that is told under one.
-const MOST: usize = 12;
-const MOST_UNDER: usize = 8;
+const MAX: usize = 12;
+const MAX_UNDER: usize = 8;
 /// The part of a budget or a stock below which it is low.
 const LOW: f64 = 0.1;
 /// A key that expires within so many seconds is told.
@@ -86,11 +86,11 @@ impl Alarms {
 
 impl Alarm {
     fn told(self) -> Value {
-        let beyond = self.under.len().saturating_sub(MOST_UNDER);
+        let beyond = self.under.len().saturating_sub(MAX_UNDER);
         let mut under: Vec<String> = self
             .under
             .into_iter()
-            .take(MOST_UNDER)
+            .take(MAX_UNDER)
             .map(|(of, what)| if of.is_empty() { what } else { format!("{} {what}", listed(&of)) })
             .collect();
         if beyond > 0 {
@@ -129,8 +129,8 @@ pub(super) fn alarms(cluster: &Cluster, nodes: &[Shown<'_>], now: u64) -> Value 
     of_keys(&mut alarms, nodes, now);
     let Alarms { mut all, .. } = alarms;
     all.sort_by_key(|alarm| alarm.level);
-    let beyond = all.len().saturating_sub(MOST);
-    let rows: Vec<Value> = all.into_iter().take(MOST).map(Alarm::told).collect();
+    let beyond = all.len().saturating_sub(MAX);
+    let rows: Vec<Value> = all.into_iter().take(MAX).map(Alarm::told).collect();
     json!({ "rows": rows, "beyond": beyond })
 }
 

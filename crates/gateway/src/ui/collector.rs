@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use parking_lot::{Condvar, Mutex};
 use polyclave_api::{
-    LATENCY_BOUNDS_MS, MOST_REPORTED_CERTIFICATES, MOST_REPORTED_KEYS, NodeStatus, Reason, Report,
+    LATENCY_BOUNDS_MS, MAX_REPORTED_CERTIFICATES, MAX_REPORTED_KEYS, NodeStatus, Reason, Report,
 };
 use polyclave_client::{Client, Error};
 use polyclave_protocol::Party;
@@ -29,8 +29,8 @@ pub(super) const EVERY: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(5);
 
 /// The most rows of a node about other nodes or material, and the most numbers of keys or requests.
-const MOST_ROWS: usize = 64;
-const MOST_COUNTS: usize = 512;
+const MAX_ROWS: usize = 64;
+const MAX_COUNTS: usize = 512;
 
 /// What a gateway counts itself.
 #[derive(Clone)]
@@ -255,16 +255,16 @@ pub(super) fn places(cliques: usize, nodes: usize) -> impl Iterator<Item = (u16,
 
 /// The report with no more than an honest node tells.
 fn clipped(mut report: Report) -> Report {
-    report.status.stock.truncate(MOST_ROWS);
-    report.why_missing.truncate(MOST_ROWS);
-    report.faults.truncate(MOST_ROWS);
-    report.requests.truncate(MOST_COUNTS);
+    report.status.stock.truncate(MAX_ROWS);
+    report.why_missing.truncate(MAX_ROWS);
+    report.faults.truncate(MAX_ROWS);
+    report.requests.truncate(MAX_COUNTS);
     report.latencies.truncate(LATENCY_BOUNDS_MS.len() + 1);
-    report.certificates.truncate(MOST_REPORTED_CERTIFICATES);
+    report.certificates.truncate(MAX_REPORTED_CERTIFICATES);
     if let Some(keys) = &mut report.keys {
-        keys.counts.truncate(MOST_COUNTS);
-        keys.least.truncate(MOST_REPORTED_KEYS);
-        keys.ending.truncate(MOST_REPORTED_KEYS);
+        keys.counts.truncate(MAX_COUNTS);
+        keys.least.truncate(MAX_REPORTED_KEYS);
+        keys.ending.truncate(MAX_REPORTED_KEYS);
     }
     report
 }

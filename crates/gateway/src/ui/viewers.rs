@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 /// The most who look at once.
-pub(crate) const MOST: usize = 16;
+pub(crate) const MAX: usize = 16;
 /// Whoever takes nothing for so long does not look.
 const STALLED: Duration = Duration::from_secs(20);
 
@@ -33,7 +33,7 @@ impl Viewers {
     pub(crate) fn place(self: &Arc<Viewers>, name: &str) -> Option<Place> {
         self.forget_the_stalled();
         let mut places = self.places.lock();
-        if places.len() >= MOST {
+        if places.len() >= MAX {
             let greediest = places.values().map(|(of, _)| of).max_by_key(|of| count(&places, of))?.clone();
             if count(&places, &greediest) <= count(&places, name) + 1 {
                 return None;
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn places_are_few_and_one_that_stalls_is_given_away() {
         let viewers = Arc::new(Viewers::default());
-        let mut all: Vec<Place> = (0..MOST).map(|_| viewers.place("a").expect("room")).collect();
+        let mut all: Vec<Place> = (0..MAX).map(|_| viewers.place("a").expect("room")).collect();
         assert!(viewers.place("a").is_none());
         all.pop();
         let again = viewers.place("a").expect("a place became free");
@@ -92,21 +92,21 @@ mod tests {
         let other = viewers.place("a").expect("the place of the one that stalled");
         assert!(!again.moves_on() && other.moves_on());
         drop(again);
-        assert_eq!(viewers.count(), MOST);
+        assert_eq!(viewers.count(), MAX);
     }
 
     #[test]
     fn one_token_keeps_no_other_from_looking() {
         let viewers = Arc::new(Viewers::default());
-        let greedy: Vec<Place> = (0..MOST).map(|_| viewers.place("greedy").expect("room")).collect();
+        let greedy: Vec<Place> = (0..MAX).map(|_| viewers.place("greedy").expect("room")).collect();
         assert!(viewers.place("greedy").is_none(), "its own streams stay");
         let others: Vec<Place> =
-            (0..MOST / 2).map(|_| viewers.place("b").expect("one of the greedy one's")).collect();
+            (0..MAX / 2).map(|_| viewers.place("b").expect("one of the greedy one's")).collect();
         assert!(viewers.place("b").is_none(), "it has as many");
         assert!(others.iter().all(Place::moves_on));
         assert_eq!(
             greedy.iter().map(Place::moves_on).position(|stays| stays),
-            Some(MOST / 2),
+            Some(MAX / 2),
             "the oldest have ended"
         );
         assert!(viewers.place("c").is_some_and(|place| place.moves_on()));

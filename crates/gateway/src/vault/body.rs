@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::fields::MOST_ITEMS;
+use super::fields::MAX_ITEMS;
 use crate::failure::Failure;
 use crate::memory::Held;
 use shape::Shape;
@@ -96,7 +96,7 @@ impl Reading {
         if bytes > LONG {
             self.held.take_turn(&self.turns, TIMES * expected).await;
         }
-        let takes = TIMES * bytes + ITEM * self.shape.objects().min(MOST_ITEMS);
+        let takes = TIMES * bytes + ITEM * self.shape.objects().min(MAX_ITEMS);
         if takes > SMALL {
             self.held.grow_to(takes).await.map_err(|_| scarce())?;
         }

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use parse::Parsed;
 
 /// The most items of a batch.
-pub(super) const MOST_ITEMS: usize = 50_000;
+pub(super) const MAX_ITEMS: usize = 50_000;
 
 /// The fields of a body, or of an item of its batch. They are wiped when dropped, since some are plaintexts.
 #[derive(Clone)]
@@ -135,7 +135,7 @@ impl Fields {
             (Some(items), None) if items.is_empty() => "missing batch input to process".into(),
             (Some(items), None) if *too_many > 0 => {
                 let all = items.len() + too_many;
-                format!("a batch has at most {MOST_ITEMS} items, and this one has {all}")
+                format!("a batch has at most {MAX_ITEMS} items, and this one has {all}")
             }
             (Some(items), None) => {
                 let item = |at| Fields { body: self.body.clone(), item: Some(at) };

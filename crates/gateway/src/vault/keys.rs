@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use polyclave_api::{KeyInfo, MOST_BLOCKS, Mode, NewKey, Origin, Reason, Right};
+use polyclave_api::{KeyInfo, MAX_BLOCKS, Mode, NewKey, Origin, Reason, Right};
 use polyclave_client::Error;
 use serde_json::{Map, Value, json};
 
@@ -54,7 +54,7 @@ pub(super) async fn create(
     if let Some(versions) = known(vault, caller, key).await? {
         return Ok(Answer::Data(described(&versions).into(), vec![format!("key {key} already existed")]));
     }
-    let new = NewKey::for_modes(key, cipher, &[Mode::Gcm], MOST_BLOCKS);
+    let new = NewKey::for_modes(key, cipher, &[Mode::Gcm], MAX_BLOCKS);
     let made = caller.asker.change(&vault.queue, move |client| match client.generate(new) {
         // Somebody else made it meanwhile.
         Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Key => Ok(false),

@@ -12,7 +12,7 @@ use super::fields::Fields;
 use crate::failure::Failure;
 
 /// The most random bytes, as in Vault.
-const MOST_RANDOM: i64 = 128 << 10;
+const MAX_RANDOM: i64 = 128 << 10;
 
 /// `random/n`.
 pub(super) fn random(path: Option<&str>, fields: &Fields) -> Result<Answer, Failure> {
@@ -25,8 +25,8 @@ pub(super) fn random(path: Option<&str>, fields: &Fields) -> Result<Answer, Fail
         Some(path) => number(path)?,
         None => fields.number("bytes")?.unwrap_or(32),
     };
-    if !(1..=MOST_RANDOM).contains(&bytes) {
-        return Err(Failure::Bad(format!("\"bytes\" must be from 1 to {MOST_RANDOM}")));
+    if !(1..=MAX_RANDOM).contains(&bytes) {
+        return Err(Failure::Bad(format!("\"bytes\" must be from 1 to {MAX_RANDOM}")));
     }
     let mut drawn = Zeroizing::new(vec![0; bytes as usize]);
     random_bytes(&mut drawn).map_err(|e| Failure::Internal(e.to_string()))?;

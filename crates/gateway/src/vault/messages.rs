@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use polyclave_api::{KeyVersion, MOST_ADDITIONAL_DATA, MOST_REWRAPPED};
+use polyclave_api::{KeyVersion, MAX_ADDITIONAL_DATA, MAX_REWRAPPED};
 use polyclave_client::{AeadDecryption, AeadEncryption};
 use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
@@ -55,7 +55,7 @@ pub(super) async fn rewrap(vault: &Vault, asked: Asked<'_>, key: &str, fields: &
     each(vault, asked, fields, |item| async move {
         let item = &item;
         let (version, ciphertext) = ciphertext_of(item)?;
-        if ciphertext.len() > MOST_REWRAPPED + AROUND || version_of(item)?.is_some() {
+        if ciphertext.len() > MAX_REWRAPPED + AROUND || version_of(item)?.is_some() {
             let plaintext = decrypt_one(vault, asked.0, (key, version), item, ciphertext).await?;
             return encrypt_one(vault, asked.0, key, item, Arc::new(plaintext)).await;
         }
@@ -269,8 +269,8 @@ fn version_of(item: &Fields) -> Result<Option<u32>> {
 
 fn additional(item: &Fields) -> Result<Vec<u8>> {
     let additional = base64(item.text("associated_data")?.unwrap_or_default(), "associated_data")?;
-    match additional.len() > MOST_ADDITIONAL_DATA {
-        true => Err(bad(&format!("associated_data has more than {MOST_ADDITIONAL_DATA} bytes"))),
+    match additional.len() > MAX_ADDITIONAL_DATA {
+        true => Err(bad(&format!("associated_data has more than {MAX_ADDITIONAL_DATA} bytes"))),
         false => Ok(additional),
     }
 }

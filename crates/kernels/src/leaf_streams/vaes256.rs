@@ -17,7 +17,7 @@ use crate::aes_prg::aesni::RoundKeys;
 const REGISTERS: usize = 4;
 const BYTES: usize = 32;
 /// Columns of the deepest tree.
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 /// Some registers of a stream or of a sum of streams.
 type Piece<const R: usize> = [__m256i; R];
@@ -34,9 +34,9 @@ pub(super) fn expand(keys: &[[u8; 16]]) -> Vec<RoundKeys> {
 
 /// Sums of some registers of the streams of a tree, from leaf 0 up to some leaf.
 struct Sums<const R: usize> {
-    columns: [Piece<R>; MOST],
+    columns: [Piece<R>; MAX],
     /// At most one node of each level above the leaves whose neighbour has not come yet.
-    waiting: [Piece<R>; MOST],
+    waiting: [Piece<R>; MAX],
 }
 
 /// See [`super::LeafStreams::receive`] and [`super::LeafStreams::send`]; lengths were checked there.
@@ -64,7 +64,7 @@ impl<const R: usize> Sums<R> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn zero() -> Self {
-        let zero = [[_mm256_setzero_si256(); R]; MOST];
+        let zero = [[_mm256_setzero_si256(); R]; MAX];
         Sums { columns: zero, waiting: zero }
     }
 

@@ -6,7 +6,7 @@ use super::formulas::{Bits, Gf4, Gf16, Gf16ByGf4, Gf256, Gf256ByGf16, Multiply, 
 use super::{Factors, Planes, Terms};
 
 /// The largest register.
-const MOST_BYTES: usize = 64;
+const MAX_BYTES: usize = 64;
 
 /// See [`super::add_products`]; lengths were checked there.
 #[inline(always)]
@@ -50,7 +50,7 @@ fn add<R: Register, M: Multiply<R, X, Y>, const X: usize, const Y: usize>(
         let (y0, y1) = (load_rest(y0, whole, rest), load_rest(y1, whole, rest));
         let product: [R; X] = products::<R, M, X, Y>(terms, x0, x1, y0, y1);
         for p in 0..X {
-            let mut padded = [0; MOST_BYTES];
+            let mut padded = [0; MAX_BYTES];
             product[p].store(&mut padded);
             for i in 0..rest {
                 sum[p * len + whole + i] ^= padded[i];
@@ -84,7 +84,7 @@ fn add_each<R: Register, const N: usize>(mut a: [R; N], b: [R; N]) -> [R; N] {
 
 #[inline(always)]
 fn load<R: Register, const N: usize>(planes: Planes<'_>, at: usize) -> [R; N] {
-    let mut registers = [R::load(&[0; MOST_BYTES]); N];
+    let mut registers = [R::load(&[0; MAX_BYTES]); N];
     for p in 0..N {
         registers[p] = R::load(&planes.bytes[p * planes.stride + at..][..R::BYTES]);
     }
@@ -94,9 +94,9 @@ fn load<R: Register, const N: usize>(planes: Planes<'_>, at: usize) -> [R; N] {
 /// Fewer bytes than a register has, and zeros behind them.
 #[inline(always)]
 fn load_rest<R: Register, const N: usize>(planes: Planes<'_>, at: usize, rest: usize) -> [R; N] {
-    let mut registers = [R::load(&[0; MOST_BYTES]); N];
+    let mut registers = [R::load(&[0; MAX_BYTES]); N];
     for p in 0..N {
-        let mut padded = [0; MOST_BYTES];
+        let mut padded = [0; MAX_BYTES];
         padded[..rest].copy_from_slice(&planes.bytes[p * planes.stride + at..][..rest]);
         registers[p] = R::load(&padded);
     }

@@ -13,7 +13,7 @@ use crate::memory::prefetch;
 pub(super) const WIDTHS: core::ops::RangeInclusive<usize> = 5..=8;
 
 /// Most entries of a vector: an index is a byte.
-const MOST_ENTRIES: usize = 256;
+const MAX_ENTRIES: usize = 256;
 const HALF: usize = 16;
 /// Fours of entries of a vector of 64.
 const USUAL: usize = 16;
@@ -55,7 +55,7 @@ fn add_up_of<const WIDTH: usize>(
                 put(bits, i, sums::<WIDTH>(&masks[order], far, vector));
             } else {
                 // Loads reach beyond the entries.
-                let mut padded = [0; MOST_ENTRIES * 8 + HALF];
+                let mut padded = [0; MAX_ENTRIES * 8 + HALF];
                 padded[..len].copy_from_slice(vector);
                 put(bits, i, sums::<WIDTH>(&masks[order], far, &padded));
                 padded.zeroize();

@@ -17,7 +17,7 @@ use crate::say;
 /// The version, which grows with every change of the measurements that parties exchange.
 const VERSION: u8 = 1;
 /// The most bytes of a message; a thousand repeats take a tenth of it.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Runs the command as one party.
 pub fn run(arguments: &Arguments, place: &Place) -> Result<ExitCode> {
@@ -41,7 +41,7 @@ fn measure(arguments: &Arguments, protocol: &ProtocolOptions, place: &Place) -> 
     let mut connected = Connected { payload: net.meter(), wire, net };
     let measured = party(&protocol.config()?, &job, &mut connected, |done| bar.set_position(done))?;
     let own = measured.into_iter().next().context("one size was measured")?;
-    let theirs = tell_all(&serde_json::to_vec(&own)?, VERSION, MOST_BYTES, &mut connected.net)?;
+    let theirs = tell_all(&serde_json::to_vec(&own)?, VERSION, MAX_BYTES, &mut connected.net)?;
     let mut all = vec![own];
     for (peer, bytes) in theirs {
         let measurement = told(peer, parse(&bytes, &job))?;

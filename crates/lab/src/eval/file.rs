@@ -18,7 +18,7 @@ use crate::options::{Evaluator, ProtocolOptions};
 use crate::say;
 
 /// The largest circuit file that is read takes about this many bytes.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The request on the command line.
 pub struct Question<'a> {
@@ -67,7 +67,7 @@ pub fn read(file: &Path, order: BitOrder) -> Result<Circuit> {
     let cannot = || format!("--circuit is neither tables nor boolean, and the file {shown} cannot be read");
     let metadata = std::fs::metadata(file).with_context(cannot)?;
     ensure!(metadata.is_file(), "{shown} is no regular file");
-    ensure!(metadata.len() <= MOST_BYTES, "{shown} has {} bytes; the most is {MOST_BYTES}", metadata.len());
+    ensure!(metadata.len() <= MAX_BYTES, "{shown} has {} bytes; the most is {MAX_BYTES}", metadata.len());
     let text = std::fs::read_to_string(file).with_context(cannot)?;
     let name = file.file_stem().map_or_else(|| "file".into(), |stem| stem.to_string_lossy());
     bristol::read(&name, &text, order, &[])

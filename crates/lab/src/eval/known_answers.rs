@@ -20,7 +20,7 @@ use crate::circuits::Form;
 use crate::options::{ProtocolOptions, hexadecimal};
 
 /// The most bytes of a file of known answers; a larger file is something else.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Checks the entries of a file, or those of one cipher.
 pub fn check(
@@ -71,7 +71,7 @@ fn read(file: &Path) -> Result<Vec<Value>> {
     let cannot = || format!("{shown} cannot be read");
     let metadata = std::fs::metadata(file).with_context(cannot)?;
     ensure!(metadata.is_file(), "{shown} is no regular file");
-    ensure!(metadata.len() <= MOST_BYTES, "{shown} has {} bytes; the most is {MOST_BYTES}", metadata.len());
+    ensure!(metadata.len() <= MAX_BYTES, "{shown} has {} bytes; the most is {MAX_BYTES}", metadata.len());
     let text = std::fs::read_to_string(file).with_context(cannot)?;
     parse(&shown.to_string(), &text)
 }

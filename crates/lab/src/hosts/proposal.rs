@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 /// The version, which grows with every change of these messages.
 const VERSION: u8 = 1;
 /// The most bytes of a peer's message.
-const MOST_BYTES: usize = 1 << 16;
+const MAX_BYTES: usize = 1 << 16;
 /// The most bytes of an input.
-const MOST_INPUT_BYTES: u64 = 1 << 20;
+const MAX_INPUT_BYTES: u64 = 1 << 20;
 /// The most characters of a peer's words that are shown.
-const MOST_SHOWN: usize = 80;
+const MAX_SHOWN: usize = 80;
 
 /// What one party is about to run, and which inputs it brings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,8 +73,8 @@ impl Proposal {
                     shown(name)
                 );
                 ensure!(
-                    *bytes <= MOST_INPUT_BYTES,
-                    "{party} brings {bytes} bytes of '{name}'; the most is {MOST_INPUT_BYTES}"
+                    *bytes <= MAX_INPUT_BYTES,
+                    "{party} brings {bytes} bytes of '{name}'; the most is {MAX_INPUT_BYTES}"
                 );
                 givers.entry(name).or_default().push((*party, *bytes));
             }
@@ -96,7 +96,7 @@ impl Proposal {
     fn exchange(&self, net: &mut dyn Net) -> Result<Vec<(Party, Proposal)>> {
         let mine = serde_json::to_vec(self)?;
         let parse = |bytes: &[u8]| Proposal::parse(bytes).map_err(str::to_owned);
-        let mut all = tell_all(&mine, VERSION, MOST_BYTES, net)?
+        let mut all = tell_all(&mine, VERSION, MAX_BYTES, net)?
             .into_iter()
             .map(|(peer, bytes)| Ok((peer, told(peer, parse(&bytes))?)))
             .collect::<Result<Vec<_>>>()?;
@@ -206,7 +206,7 @@ pub fn told<T>(peer: Party, read: Result<T, String>) -> Result<T, Error> {
 
 /// A peer's words without characters that control a terminal.
 fn shown(text: &str) -> String {
-    text.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
+    text.chars().take(MAX_SHOWN).flat_map(char::escape_debug).collect()
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::{Event, Head};
 
 /// The most bytes of a line.
-pub(super) const MOST_LINE: usize = 2048;
+pub(super) const MAX_LINE: usize = 2048;
 
 /// The most bytes of a field's text, and of the text about a changed rule.
-const MOST_TEXT: usize = 64;
-const MOST_DETAIL: usize = 1024;
+const MAX_TEXT: usize = 64;
+const MAX_DETAIL: usize = 1024;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -101,7 +101,7 @@ fn is_word(b: u8) -> bool {
 
 /// Accepts names and words. Anything else could contain somebody's data.
 fn fitting(text: &str) -> String {
-    if text.len() <= MOST_TEXT && text.bytes().all(is_word) { text.into() } else { "?".into() }
+    if text.len() <= MAX_TEXT && text.bytes().all(is_word) { text.into() } else { "?".into() }
 }
 
 /// Accepts names, numbers and separators. A text that is too long is cut, and ends with the hash of the whole text.
@@ -109,8 +109,8 @@ fn described(text: &str) -> String {
     if !text.bytes().all(|b| is_word(b) || b" =,:*?+".contains(&b)) {
         return "?".into();
     }
-    if text.len() <= MOST_DETAIL {
+    if text.len() <= MAX_DETAIL {
         return text.into();
     }
-    format!("{} ... blake3:{}", &text[..MOST_DETAIL - 100], blake3::hash(text.as_bytes()).to_hex())
+    format!("{} ... blake3:{}", &text[..MAX_DETAIL - 100], blake3::hash(text.as_bytes()).to_hex())
 }

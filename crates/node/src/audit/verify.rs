@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use super::line::{Line, MOST_LINE};
+use super::line::{Line, MAX_LINE};
 use super::{
     AuditError, BEGUN, DISCARDED, Damage, Gap, Head, RESTORED, STARTED, STOPPED, files, gap, read_range,
 };
@@ -79,14 +79,14 @@ fn read_file(path: &Path, file: &File, noted: Option<Head>, reading: &mut Readin
     let mut text = Vec::new();
     for at in 1.. {
         text.clear();
-        let longest = MOST_LINE as u64 + 1;
+        let longest = MAX_LINE as u64 + 1;
         (&mut log).take(longest).read_until(b'\n', &mut text).map_err(broken)?;
         if text.is_empty() {
             break;
         }
         let damaged = |damage| AuditError::Broken { path: path.into(), line: at, damage };
         let Some(whole) = text.strip_suffix(b"\n") else {
-            let damage = if text.len() > MOST_LINE { Damage::Altered } else { Damage::Torn };
+            let damage = if text.len() > MAX_LINE { Damage::Altered } else { Damage::Torn };
             return Err(damaged(damage));
         };
         let line = Line::parse(whole).ok_or_else(|| damaged(Damage::Altered))?;
@@ -171,7 +171,7 @@ pub(super) fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
 
 /// The record with which a file of whole lines begins; `None` if it has none, or is damaged there.
 pub(super) fn first_record(file: &File, len: u64) -> io::Result<Option<u64>> {
-    let bytes = read_range(file, 0, len.min(MOST_LINE as u64))?;
+    let bytes = read_range(file, 0, len.min(MAX_LINE as u64))?;
     let text = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
     Ok(Line::parse(text).map(|line| line.seq))
 }

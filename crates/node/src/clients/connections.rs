@@ -19,7 +19,7 @@ const QUIET: Duration = Duration::from_secs(2);
 
 /// The most connections that stay open for a moment after their client was refused. They count for no client, so a client that dials again
 /// and again could otherwise have any number of them.
-const MOST_LEAVING: usize = 32;
+const MAX_LEAVING: usize = 32;
 
 /// What a connection is doing.
 #[derive(Clone, Copy)]
@@ -125,7 +125,7 @@ impl Clients {
     /// Lets a refused connection stay open for a moment, if few others do.
     pub(crate) fn leave(&self) -> Option<Leaving<'_>> {
         let leaving = Leaving(self);
-        (self.leaving.fetch_add(1, Relaxed) < MOST_LEAVING).then_some(leaving)
+        (self.leaving.fetch_add(1, Relaxed) < MAX_LEAVING).then_some(leaving)
     }
 
     /// Counts a connection of a client.
@@ -171,8 +171,8 @@ mod tests {
     #[test]
     fn few_connections_stay_open_after_a_refusal() {
         let clients = clients(|_| {});
-        let leaving: Vec<_> = std::iter::from_fn(|| clients.leave()).take(2 * MOST_LEAVING).collect();
-        assert_eq!(leaving.len(), MOST_LEAVING);
+        let leaving: Vec<_> = std::iter::from_fn(|| clients.leave()).take(2 * MAX_LEAVING).collect();
+        assert_eq!(leaving.len(), MAX_LEAVING);
         drop(leaving);
         assert!(clients.leave().is_some());
     }

@@ -18,7 +18,7 @@
 
 use std::collections::HashSet;
 
-use polyclave_api::{Derivation, MOST_DERIVATION_DATA};
+use polyclave_api::{Derivation, MAX_DERIVATION_DATA};
 use polyclave_cipher::{Cells, Cipher};
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
@@ -38,9 +38,9 @@ pub(crate) fn blocks(how: &Derivation, base: &Cipher, new: &Cipher) -> Result<u6
         Derivation::EcbData { data } | Derivation::CbcData { data, .. } => data.len(),
         Derivation::CmacCounter { before, after, .. } => before.len().saturating_add(after.len()),
     };
-    if given > MOST_DERIVATION_DATA {
+    if given > MAX_DERIVATION_DATA {
         return Err(format!(
-            "a key is derived from at most {MOST_DERIVATION_DATA} bytes of data, not {given}"
+            "a key is derived from at most {MAX_DERIVATION_DATA} bytes of data, not {given}"
         ));
     }
     match how {

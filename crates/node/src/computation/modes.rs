@@ -20,7 +20,7 @@ mod sealed;
 mod siv;
 pub(crate) mod wrap;
 
-use polyclave_api::{self as api, MOST_ADDITIONAL_DATA, Reason, Refusal, Step, Use, operations};
+use polyclave_api::{self as api, MAX_ADDITIONAL_DATA, Reason, Refusal, Step, Use, operations};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::Error;
 
@@ -157,8 +157,8 @@ pub(crate) fn piece(bytes: usize) -> Result<(), Refusal> {
 
 /// Refuses more additional data than one message may have.
 fn refuse_long_additional(bytes: usize) -> Result<(), Refusal> {
-    if bytes > MOST_ADDITIONAL_DATA {
-        let told = format!("{bytes} bytes of additional data; {MOST_ADDITIONAL_DATA} are allowed");
+    if bytes > MAX_ADDITIONAL_DATA {
+        let told = format!("{bytes} bytes of additional data; {MAX_ADDITIONAL_DATA} are allowed");
         return Err(Refusal::new(Reason::Malformed, told));
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclave_api::{
-    CHUNK, KEYS, KeyInfo, Lifetime, MOST_SESSION_KEYS, NewKey, Permission, Reason, Refusal, Reply, Right,
+    CHUNK, KEYS, KeyInfo, Lifetime, MAX_SESSION_KEYS, NewKey, Permission, Reason, Refusal, Reply, Right,
     key_of_component,
 };
 use polyclave_store::{KeyState, Store, StoreError, StoredKey, Which};
@@ -14,8 +14,8 @@ use crate::error::of_store;
 use crate::keys::names::{Names, Taken};
 
 /// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key at least.
-const MOST_PAGE: usize = 2 * CHUNK;
-const MOST_INFO: usize = 500;
+const MAX_PAGE: usize = 2 * CHUNK;
+const MAX_INFO: usize = 500;
 
 /// A node's keys.
 pub(crate) struct Keys {
@@ -62,9 +62,9 @@ fn place(info: &KeyInfo) -> (&str, u32) {
 
 /// As many keys as fit into one reply.
 fn page(mut keys: Vec<KeyInfo>) -> Reply {
-    let (all, mut room) = (keys.len(), MOST_PAGE);
+    let (all, mut room) = (keys.len(), MAX_PAGE);
     let fits = |info: &&KeyInfo| {
-        let left = room.checked_sub(MOST_INFO + info.properties.attributes.len());
+        let left = room.checked_sub(MAX_INFO + info.properties.attributes.len());
         room = left.unwrap_or_default();
         left.is_some()
     };
@@ -273,11 +273,11 @@ impl Keys {
         if new.lifetime == Lifetime::Stored {
             return self.refuse_too_many();
         }
-        if self.store.session_keys_of(client).map_err(of_store)? < MOST_SESSION_KEYS {
+        if self.store.session_keys_of(client).map_err(of_store)? < MAX_SESSION_KEYS {
             return Ok(());
         }
         let told = format!(
-            "this client has {MOST_SESSION_KEYS} session keys, which is the limit: delete some, or wait until they have ended"
+            "this client has {MAX_SESSION_KEYS} session keys, which is the limit: delete some, or wait until they have ended"
         );
         Err(Refusal::new(Reason::Key, told))
     }
@@ -494,8 +494,8 @@ mod tests {
         let keys = Keys::new(store.clone(), (2, 3), 1);
         let stored = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1);
         let session = NewKey { lifetime: Lifetime::Session { seconds: 60 }, ..stored.clone() };
-        store.put_session_keys("alice", MOST_SESSION_KEYS - 1);
-        store.put_session_keys("bob", MOST_SESSION_KEYS);
+        store.put_session_keys("alice", MAX_SESSION_KEYS - 1);
+        store.put_session_keys("bob", MAX_SESSION_KEYS);
         keys.refuse_too_many_of(&session, "alice").expect("one more");
         let refused = keys.refuse_too_many_of(&session, "bob").expect_err("no more");
         assert!(refused.reason == Reason::Key && refused.message.contains("10000 session keys"), "{refused}");

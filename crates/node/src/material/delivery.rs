@@ -36,7 +36,7 @@ use crate::Result;
 use crate::error::system;
 use crate::material::epoch::Epoch;
 use crate::material::state::Material;
-use crate::material::stock::MOST_BYTES_AT_ONCE;
+use crate::material::stock::MAX_BYTES_AT_ONCE;
 use crate::material::stock::fill::{Run, make_on_streams};
 use crate::material::strategy::Preparation;
 use crate::peers::exchange::tell_all;
@@ -209,7 +209,7 @@ fn check(material: &Material, request: &LotRequest) -> Result<()> {
         .ok_or_else(|| Error::misuse("it is for an unknown kind"))?
         .kind;
     let bytes = (count as usize).saturating_mul(kind.item_bytes);
-    match count > 0 && bytes <= MOST_BYTES_AT_ONCE {
+    match count > 0 && bytes <= MAX_BYTES_AT_ONCE {
         true => Ok(()),
         false => Err(Error::Misuse(format!("it is for {count} {}", kind.name))),
     }

@@ -15,8 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyclave_api::StockLevel;
-use polyclave_config::{Duty, MOST_WORKERS};
-use polyclave_protocol::authenticated::MOST_AT_ONCE;
+use polyclave_config::{Duty, MAX_WORKERS};
+use polyclave_protocol::authenticated::MAX_AT_ONCE;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
@@ -28,7 +28,7 @@ use polyclave_transport::TlsNet;
 use crate::Result;
 use crate::material::epoch::{Epoch, LONGEST_MEETING, meet};
 use crate::material::state::Material;
-use crate::material::stock::MOST_BYTES_AT_ONCE;
+use crate::material::stock::MAX_BYTES_AT_ONCE;
 use crate::material::stock::claiming::FULL;
 use crate::material::stock::fill::{Run, fill};
 use crate::material::strategy::Preparation;
@@ -50,15 +50,15 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// How long a run may take to end at this node after it has ended at the first one.
 const ENDING: Duration = Duration::from_secs(1);
 /// The most streams on which one run makes material.
-const MOST_STREAMS: usize = 8;
+const MAX_STREAMS: usize = 8;
 const _: () = assert!(
-    MOST_WORKERS * MOST_STREAMS <= MOST_AT_ONCE as usize,
+    MAX_WORKERS * MAX_STREAMS <= MAX_AT_ONCE as usize,
     "the bounds in authenticated/guesses.rs cover all streams"
 );
 /// The most runs of a worker that only serves at a time.
-pub(crate) const MOST_RUNS: usize = 2;
+pub(crate) const MAX_RUNS: usize = 2;
 /// The most requests for parts of one lot.
-const MOST_REQUESTS: usize = 16;
+const MAX_REQUESTS: usize = 16;
 /// How often a clique that makes material for others asks whether they need some.
 const ASKED_EVERY: Duration = Duration::from_millis(20);
 
@@ -70,7 +70,7 @@ pub(crate) fn prepare(material: &Arc<Material>) {
     let mut lacking: Option<Instant> = None;
     let is_quick = delivery::is_asked(material) || material.duty() == Duty::Serve;
     let interval = if is_quick { ASKED_EVERY } else { POLL_INTERVAL };
-    let beside = Crew::new("fill", MOST_RUNS);
+    let beside = Crew::new("fill", MAX_RUNS);
     let mut pause = interval;
     let mut were_missed = false;
     while !material.threads.is_stopping() {
@@ -292,12 +292,12 @@ pub(super) fn compared(material: &Material, parameters: HandshakeParameters) -> 
 
 /// The most streams on which a node makes material: half of its processors. The other half is for requests.
 fn streams_of(processors: usize) -> usize {
-    (processors / 2).clamp(1, MOST_STREAMS)
+    (processors / 2).clamp(1, MAX_STREAMS)
 }
 
 /// How many items of a kind are made at once, by one run or for one request.
 fn part(material: &Material, epoch: &Epoch, target: &Target) -> usize {
-    let most = MOST_BYTES_AT_ONCE / parts(material, epoch) / target.kind.item_bytes.max(1);
+    let most = MAX_BYTES_AT_ONCE / parts(material, epoch) / target.kind.item_bytes.max(1);
     let part = epoch.lots.claiming().blocks_at_once(&epoch.lots, target) * target.kind.per_block.max(1);
     part.min(most).max(1)
 }
@@ -307,7 +307,7 @@ fn part(material: &Material, epoch: &Epoch, target: &Target) -> usize {
 fn parts(material: &Material, epoch: &Epoch) -> usize {
     let requests = 2 * material.members.cluster.duties().make_only.len().max(1);
     match material.duty() {
-        Duty::Serve => (requests / epoch.lots.claiming().runs_at_once()).clamp(1, MOST_REQUESTS),
+        Duty::Serve => (requests / epoch.lots.claiming().runs_at_once()).clamp(1, MAX_REQUESTS),
         Duty::Both | Duty::Make => 1,
     }
 }

@@ -27,7 +27,7 @@
 //! While a failure or a silence is not written down, the node does not use its MAC key ([`Material::refuse_uncounted`]).
 
 use polyclave_api::{Reason, Refusal};
-use polyclave_protocol::authenticated::{Guesses, MOST_FORGED_LOG2};
+use polyclave_protocol::authenticated::{Guesses, MAX_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party};
 use polyclave_store::{Quarantine, Store, StoreError};
 
@@ -163,7 +163,7 @@ pub(crate) fn refuse_guessed(store: &Store, has_mac_key: bool) -> crate::Result<
     let bound = guesses.forgery_bound_log2(KEY_BITS);
     Err(Error::System(format!(
         "{failed} checks have failed under the MAC key in use, and {unanswered} were left without an answer: what is carried over \
-         from it is right only but for 2^{bound:.0}, and 2^{MOST_FORGED_LOG2} is the limit. Take the machine out that makes checks \
+         from it is right only but for 2^{bound:.0}, and 2^{MAX_FORGED_LOG2} is the limit. Take the machine out that makes checks \
          fail; then, to take the risk rather than to lose the keys: `polyclave node refresh DIR --despite-failed-checks`"
     )))
 }

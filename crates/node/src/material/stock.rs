@@ -65,16 +65,16 @@ use claims::Range;
 use lot::{Lot, Standing};
 
 /// The most that one run makes at a time: one step of progress.
-pub(crate) const MOST_BYTES_AT_ONCE: usize = 64 << 20;
+pub(crate) const MAX_BYTES_AT_ONCE: usize = 64 << 20;
 
 /// The most material that this node holds, whatever other nodes want made.
-const MOST_BYTES: usize = 8 << 30;
+const MAX_BYTES: usize = 8 << 30;
 
 /// After this time without a claim the stock is filled up, however little is missing.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// The most lots of which only the proposer knows whether they can be used. Beyond that the oldest is dropped.
-const MOST_IN_DOUBT: usize = 4;
+const MAX_IN_DOUBT: usize = 4;
 
 /// The material of one epoch.
 pub(crate) struct Lots {
@@ -230,11 +230,11 @@ impl Lots {
     fn room_for(&self, kind: &Kind, count: usize) -> Result<()> {
         self.refuse_unknown(kind)?;
         let bytes = count.saturating_mul(kind.item_bytes);
-        if count == 0 || bytes > MOST_BYTES_AT_ONCE {
+        if count == 0 || bytes > MAX_BYTES_AT_ONCE {
             return Err(Error::Misuse(format!("a run does not make {count} {}", kind.name)));
         }
         let there: usize = self.lock().iter().map(Lot::bytes).sum();
-        match there + bytes <= MOST_BYTES {
+        match there + bytes <= MAX_BYTES {
             true => Ok(()),
             false => Err(Error::System(format!("there are {there} bytes of material already"))),
         }
@@ -265,7 +265,7 @@ impl Lots {
             lots.retain(|lot| lot.id != id);
         } else {
             let pending = || lots.iter().filter(|lot| lot.standing == Standing::Pending);
-            if pending().count() > MOST_IN_DOUBT {
+            if pending().count() > MAX_IN_DOUBT {
                 let eldest = pending().map(|lot| lot.id).next();
                 lots.retain(|lot| Some(lot.id) != eldest);
             }

@@ -3,9 +3,9 @@
 use polyclave_protocol::stock::{Kind, Levels, Purpose};
 
 /// The most blocks for which there is material for tags, and for what surrounds blocks.
-const MOST_FOR_TAGS: usize = 128;
+const MAX_FOR_TAGS: usize = 128;
 /// The most blocks for which there are tables of 8 bits where AES takes none of them.
-const MOST_WITHOUT_AES: usize = 32;
+const MAX_WITHOUT_AES: usize = 32;
 
 /// The target level of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
     let inverts = kinds.iter().any(|kind| kind.purpose == Purpose::Inversions);
     let target = |kind: &Kind| {
         let (ciphers, blocks) = match kind.purpose {
-            Purpose::Tables(7..) if inverts => (kind.name, aes_blocks.min(MOST_WITHOUT_AES)),
+            Purpose::Tables(7..) if inverts => (kind.name, aes_blocks.min(MAX_WITHOUT_AES)),
             Purpose::Tables(7..) | Purpose::Inversions => ("aes", aes_blocks),
             Purpose::Tables(_) => ("des", des_blocks),
             // Ciphers that GCM takes have blocks of 16 bytes. A tag takes products by the message, not by the block.
-            Purpose::Tags => ("aes", aes_blocks.min(MOST_FOR_TAGS)),
-            Purpose::Surroundings => (kind.name, aes_blocks.max(des_blocks).min(MOST_FOR_TAGS)),
+            Purpose::Tags => ("aes", aes_blocks.min(MAX_FOR_TAGS)),
+            Purpose::Surroundings => (kind.name, aes_blocks.max(des_blocks).min(MAX_FOR_TAGS)),
             Purpose::All => (kind.name, aes_blocks.max(des_blocks)),
         };
         Target { kind: *kind, ciphers, blocks }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use polyclave_api::operations::{Combine, ImportComponent};
 use polyclave_api::{
-    self as api, COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MOST_COMPONENTS, NewKey,
+    self as api, COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MAX_COMPONENTS, NewKey,
     Parity, Permission, Reason, Refusal, Right, Step, check_new_key, component_name, key_of_component,
     why_no_zeros,
 };
@@ -133,9 +133,9 @@ fn give(
     if new.lifetime != Lifetime::Stored {
         return Err(refusal("a key that several people put together is no session key"));
     }
-    if !(2..=MOST_COMPONENTS).contains(&of) || !(1..=of).contains(&number) {
+    if !(2..=MAX_COMPONENTS).contains(&of) || !(1..=of).contains(&number) {
         return Err(refusal(format!(
-            "a key has 2 to {MOST_COMPONENTS} components, counted from 1; this is number {number} of {of}"
+            "a key has 2 to {MAX_COMPONENTS} components, counted from 1; this is number {number} of {of}"
         )));
     }
     refuse_unchecked(service, &new.modes)?;
@@ -147,7 +147,7 @@ fn give(
     service.keys.refuse_too_many()?;
     let component = Component { number, of, giver: giver(client) };
     let mut replaces = false;
-    for other in 1..=MOST_COMPONENTS {
+    for other in 1..=MAX_COMPONENTS {
         let Some(stored) = service.keys.component(&component_name(&new.name, other))? else { continue };
         let Some(there) = &stored.info.component else { continue };
         // A pending one was not taken by all nodes, and is replaced like a key.

@@ -1,7 +1,7 @@
 //! Requests that make, complete and delete keys.
 
 use polyclave_api::{
-    self as api, KeyCheck, KeyInfo, MOST_COMPONENTS, NewKey, Origin, Reason, Refusal, Reply, component_name,
+    self as api, KeyCheck, KeyInfo, MAX_COMPONENTS, NewKey, Origin, Reason, Refusal, Reply, component_name,
 };
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
@@ -169,7 +169,7 @@ impl Serving<'_, '_> {
 
     /// Deletes what is left of the components of a key.
     fn remove_components(&self, key: &str) -> Result<(), Refusal> {
-        let mut names = (1..=MOST_COMPONENTS).map(|number| component_name(key, number));
+        let mut names = (1..=MAX_COMPONENTS).map(|number| component_name(key, number));
         names.try_for_each(|name| self.service.keys.delete(&name, None).map(drop))
     }
 

@@ -10,7 +10,7 @@
 //! another part makes another key: that passes with probability 2^-40 a try (2^-24 for ciphers with blocks of
 //! 8 bytes, whose check values have 3 bytes). A try that fails shows the node that adds a difference of its
 //! choice the check value of the key with that difference, so nodes count tries, and refuse the file after
-//! [`MOST_TRIES`]. Every try has a line in the audit log.
+//! [`MAX_TRIES`]. Every try has a line in the audit log.
 //!
 //! A try is counted where something could be learned of it and not before: when everything is computed, and
 //! the check value is all that is left to open. What was opened until then was masked, and does not depend on
@@ -52,7 +52,7 @@ use crate::requests::service::Service;
 
 /// How often nodes open the check value of a key that they have made of one file. More than once, because an
 /// import can be interrupted after that.
-const MOST_TRIES: u8 = 8;
+const MAX_TRIES: u8 = 8;
 
 /// A sealed key as this node has opened it.
 struct SealedKey {
@@ -138,9 +138,9 @@ fn refuse_used(service: &Service, sealed: &SealedImport) -> Result<(), Refusal> 
             )));
         }
     }
-    if note.tries >= MOST_TRIES {
+    if note.tries >= MAX_TRIES {
         return Err(refusal(format!(
-            "no key was made of this file in {MOST_TRIES} attempts: it is wrong, or a node is. See each node's log, and seal the key anew"
+            "no key was made of this file in {MAX_TRIES} attempts: it is wrong, or a node is. See each node's log, and seal the key anew"
         )));
     }
     Ok(())

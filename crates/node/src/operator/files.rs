@@ -16,7 +16,7 @@ use crate::requests::channels::SETS;
 const OWN: usize = 64;
 
 /// The most channels of a peer that are followed at a time: more than the peer opens by its settings, which may differ from ours.
-const MOST_FOLLOWED: usize = 1024;
+const MAX_FOLLOWED: usize = 1024;
 
 /// How many files each kind of connection gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +61,13 @@ fn share_of(limit: usize, limits: &NodeLimits, nodes: usize) -> (Files, usize) {
     let peers = nodes - 1;
     // A channel takes one connection with each other node.
     let led = SETS.saturating_mul(limits.channels);
-    let fixed = OWN + http::connections::MOST + 2 * STRANGERS + 2 * peers;
+    let fixed = OWN + http::connections::MAX + 2 * STRANGERS + 2 * peers;
     let reserved = fixed.saturating_add(led.saturating_mul(peers));
     let followed = led.saturating_mul(peers).saturating_mul(peers);
     let needed = reserved.saturating_add(followed).saturating_add(limits.connections);
     let files = if limit >= needed {
         let more = (limit - reserved - limits.connections) / (peers * peers).max(1);
-        Files { clients: limits.connections, followed: more.min(MOST_FOLLOWED.max(led)) }
+        Files { clients: limits.connections, followed: more.min(MAX_FOLLOWED.max(led)) }
     } else {
         let left = limit.saturating_sub(reserved).saturating_sub(followed);
         // Clients get at least a few: the node exists for them.
@@ -88,7 +88,7 @@ mod tests {
             for limit in [needed, needed + 1, 2 * needed, 20_000, 1 << 20] {
                 let (files, _) = share_of(limit, &limits, nodes);
                 let peers = nodes - 1;
-                let fixed = OWN + http::connections::MOST + 2 * STRANGERS + 2 * peers;
+                let fixed = OWN + http::connections::MAX + 2 * STRANGERS + 2 * peers;
                 let led = SETS * limits.channels * peers;
                 let all = fixed + led + files.clients + files.followed * peers * peers;
                 assert!(limit < needed || all <= limit, "{nodes} nodes, {limit}: {files:?}");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_api::{
     AuditEnd, CertificateDate, Describe, KeyBudget, KeyCount, KeyEnd, KeyInfo, KeysReport,
-    MOST_REPORTED_CERTIFICATES, MOST_REPORTED_KEYS, Refusal, Reply, Report, VersionState, operations,
+    MAX_REPORTED_CERTIFICATES, MAX_REPORTED_KEYS, Refusal, Reply, Report, VersionState, operations,
 };
 use polyclave_store::Store;
 
@@ -20,7 +20,7 @@ use crate::operator::certificates::{self, CertificateEnd, Holder};
 const KEEP: Duration = Duration::from_secs(5);
 
 /// The most kinds of keys that are told apart, since sets of modes can be many.
-const MOST_KINDS: usize = 64;
+const MAX_KINDS: usize = 64;
 const OTHERS: &str = "others";
 
 /// The report, for a client that has the right.
@@ -66,7 +66,7 @@ fn recent(core: &Core) -> Slow {
 fn find_out(core: &Core) -> Slow {
     let ends = certificates::ends(&core.dates, &core.rules, core.warn_days);
     let certificates_in_all = ends.len() as u64;
-    let certificates = ends.into_iter().take(MOST_REPORTED_CERTIFICATES).map(date).collect();
+    let certificates = ends.into_iter().take(MAX_REPORTED_CERTIFICATES).map(date).collect();
     let keys = count_keys(&core.store, now());
     Slow { at: Instant::now(), keys, certificates, certificates_in_all }
 }
@@ -85,7 +85,7 @@ fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
     for info in &infos {
         let state = state_at(info, now);
         let kind = kind(info);
-        let is_known = counts.contains_key(&(kind.clone(), state)) || counts.len() < MOST_KINDS;
+        let is_known = counts.contains_key(&(kind.clone(), state)) || counts.len() < MAX_KINDS;
         *counts.entry((if is_known { kind } else { OTHERS.into() }, state)).or_default() += 1;
         if let Some((at, removed)) = end(info) {
             ending.push((at, removed, info));
@@ -115,8 +115,8 @@ fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
     });
     Some(KeysReport {
         counts: counts.collect(),
-        least: least.take(MOST_REPORTED_KEYS).collect(),
-        ending: ending.take(MOST_REPORTED_KEYS).collect(),
+        least: least.take(MAX_REPORTED_KEYS).collect(),
+        ending: ending.take(MAX_REPORTED_KEYS).collect(),
         age: 0,
         took_ms: began.elapsed().as_millis() as u64,
     })

@@ -21,7 +21,7 @@ use crate::Result;
 pub(super) const KINDS: usize = 8;
 
 /// The longest version of another program that people are shown.
-const MOST_SHOWN: usize = 32;
+const MAX_SHOWN: usize = 32;
 
 /// By kind: material in stock, in thousandths of the target level.
 pub(crate) type Levels = [u16; KINDS];
@@ -102,7 +102,7 @@ impl Greeting {
         if theirs.version == self.version {
             return Ok(());
         }
-        let shown: String = theirs.version.chars().filter(char::is_ascii_graphic).take(MOST_SHOWN).collect();
+        let shown: String = theirs.version.chars().filter(char::is_ascii_graphic).take(MAX_SHOWN).collect();
         Err(Error::System(format!(
             "{peer} runs version {shown} of the program, and this party version {}: upgrade the older one; nodes of two versions do \
              not compute together",

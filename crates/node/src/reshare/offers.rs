@@ -31,7 +31,7 @@ use crate::error::system;
 use crate::peers::exchange::tell_all;
 
 /// The most bytes of what one node tells.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// What moves under masks. The other parts follow from these.
 pub(super) const MASKED: [&str; 3] = [RAW, ROUND_KEYS, SECOND];
@@ -142,7 +142,7 @@ pub(crate) fn exchange(mine: Option<&[u8]>, plan: &Plan, net: &mut dyn Net) -> R
     let mut buffers: Vec<Vec<u8>> = vec![Vec::new(); net.parties()];
     for (peer, len) in tell_all(&(mine.len() as u64).to_le_bytes(), net)? {
         let len = u64::from_le_bytes(len);
-        if len > MOST_BYTES {
+        if len > MAX_BYTES {
             return Err(Error::System(format!("{peer} tells of more keys than a node can hold")));
         }
         buffers[peer.index()] = vec![0; len as usize];

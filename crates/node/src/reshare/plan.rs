@@ -18,7 +18,7 @@ use crate::Result;
 pub(super) const VERSION_OF_RESHARE: &str = "version of the reshare";
 
 /// The most nodes that take part, old and new ones together.
-const MOST: usize = PartySet::MOST - 1;
+const MAX: usize = PartySet::MAX - 1;
 
 /// The move from one cluster to another.
 pub(crate) struct Plan {
@@ -102,10 +102,10 @@ impl Plan {
                 nodes.push((card.clone(), Role { old: None, new: Some(party) }));
             }
         }
-        if nodes.len() > MOST {
+        if nodes.len() > MAX {
             let all = nodes.len();
             return Err(Error::Misuse(format!(
-                "{all} nodes would take part, old and new ones together; {MOST} can. Move in two steps"
+                "{all} nodes would take part, old and new ones together; {MAX} can. Move in two steps"
             )));
         }
         Ok(Plan { old, new, from, to, way, dealers, nodes })

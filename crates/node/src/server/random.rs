@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use polyclave_api::{Describe, MOST_RANDOM, Reason, Refusal, Reply, operations};
+use polyclave_api::{Describe, MAX_RANDOM, Reason, Refusal, Reply, operations};
 use polyclave_protocol::session::random_bytes;
 
 use crate::clients::rules::Client;
@@ -23,8 +23,8 @@ pub(crate) fn draw(core: &Core, client: &Client, bytes: u32) -> Result<Reply, Re
     let asked = operations::Random { bytes }.permissions();
     core.rules.charge(client, &asked, [1, 0])?;
     let count = bytes as usize;
-    if count == 0 || count > MOST_RANDOM {
-        let told = format!("{count} random bytes; a request gets 1 to {MOST_RANDOM}");
+    if count == 0 || count > MAX_RANDOM {
+        let told = format!("{count} random bytes; a request gets 1 to {MAX_RANDOM}");
         return Err(Refusal::new(Reason::Malformed, told));
     }
     let mut drawn = vec![0; count];

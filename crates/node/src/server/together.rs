@@ -25,7 +25,7 @@ use crate::threads::POLL_INTERVAL;
 
 /// How long a request waits for a rotation at most. A refresh of some hundred keys takes less, and then its client notices no more than a pause. A
 /// client takes a node for gone after a minute without an answer, and people, and programs with time limits of their own, sooner.
-const MOST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// A request and its client.
 pub(super) struct Asking<'a> {
@@ -45,7 +45,7 @@ impl Asking<'_> {
         (event, detail): (Event<'_>, &mut String),
     ) -> (u64, Result<(), Refusal>) {
         let Asking { core, client, ticket, bytes } = *self;
-        let (until, mut paid, mut tries) = (Instant::now() + MOST_WAIT, 0, 0);
+        let (until, mut paid, mut tries) = (Instant::now() + MAX_WAIT, 0, 0);
         let refusal = match core.service.clients.request(&client.name) {
             Err(refusal) => refusal,
             Ok(_held) => loop {
@@ -125,6 +125,6 @@ impl Asking<'_> {
 }
 
 fn waited_too_long() -> Refusal {
-    let told = format!("{ROTATING} (this request has waited for it for {} s)", MOST_WAIT.as_secs());
+    let told = format!("{ROTATING} (this request has waited for it for {} s)", MAX_WAIT.as_secs());
     Refusal::new(Reason::Unavailable, told)
 }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use cryptoki_sys::*;
-use polyclave_config::{MOST_PIN, PinOwner};
+use polyclave_config::{MAX_PIN, PinOwner};
 use sha2::{Digest, Sha256};
 
 use super::memory::{bytes, read, write};
@@ -150,7 +150,7 @@ pub(super) unsafe extern "C" fn C_GetTokenInfo(slot: CK_SLOT_ID, to: *mut CK_TOK
             ulSessionCount: all as CK_ULONG,
             ulMaxRwSessionCount: CK_EFFECTIVELY_INFINITE,
             ulRwSessionCount: writable as CK_ULONG,
-            ulMaxPinLen: MOST_PIN as CK_ULONG,
+            ulMaxPinLen: MAX_PIN as CK_ULONG,
             ulMinPinLen: token.least_pin() as CK_ULONG,
             ulTotalPublicMemory: CK_UNAVAILABLE_INFORMATION,
             ulFreePublicMemory: CK_UNAVAILABLE_INFORMATION,
@@ -217,7 +217,7 @@ unsafe fn pin<'p>(from: *const CK_UTF8CHAR, len: CK_ULONG) -> Result<&'p [u8]> {
         return Err(Rv(CKR_ARGUMENTS_BAD));
     }
     match unsafe { bytes(from, len) }? {
-        pin if pin.len() <= MOST_PIN => Ok(pin),
+        pin if pin.len() <= MAX_PIN => Ok(pin),
         _ => Err(Rv(CKR_PIN_LEN_RANGE)),
     }
 }

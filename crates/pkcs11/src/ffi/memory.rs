@@ -10,8 +10,8 @@ use crate::session::Output;
 use crate::template::Template;
 
 /// The most attributes of a template, and the most bytes of one.
-const MOST_ATTRIBUTES: CK_ULONG = 256;
-const MOST_VALUE: CK_ULONG = 1 << 20;
+const MAX_ATTRIBUTES: CK_ULONG = 256;
+const MAX_VALUE: CK_ULONG = 1 << 20;
 
 /// Bytes of the program. None are null.
 ///
@@ -116,7 +116,7 @@ pub(super) unsafe fn template(from: *const CK_ATTRIBUTE, count: CK_ULONG) -> Res
                 format!("the value of attribute {:#x} {why}", attribute.type_),
             )
         };
-        if attribute.ulValueLen > MOST_VALUE {
+        if attribute.ulValueLen > MAX_VALUE {
             return Err(refused("is longer than a mebibyte"));
         }
         // SAFETY: as above.
@@ -133,7 +133,7 @@ pub(super) unsafe fn template(from: *const CK_ATTRIBUTE, count: CK_ULONG) -> Res
 ///
 /// `from` is null or points to `count` attributes.
 pub(super) unsafe fn attributes(from: *const CK_ATTRIBUTE, count: CK_ULONG) -> Result<Vec<CK_ATTRIBUTE>> {
-    if count > MOST_ATTRIBUTES || (from.is_null() && count > 0) {
+    if count > MAX_ATTRIBUTES || (from.is_null() && count > 0) {
         return Err(Rv(CKR_ARGUMENTS_BAD));
     }
     // SAFETY: not null, and the caller vouches for so many.

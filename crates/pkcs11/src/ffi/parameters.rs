@@ -7,9 +7,9 @@ use crate::mechanism::{Form, KdfPart, Mechanism, Parameter, entry};
 use crate::rv::{Result, Rv, because};
 
 /// The most bytes of additional data, and of what a key is derived from: more than nodes take.
-const MOST: CK_ULONG = 1 << 20;
+const MAX: CK_ULONG = 1 << 20;
 /// The most parts of what a key is derived from.
-const MOST_PARTS: CK_ULONG = 64;
+const MAX_PARTS: CK_ULONG = 64;
 
 /// A parameter is not as the standard has it.
 fn bad(why: &str) -> Rv {
@@ -108,7 +108,7 @@ unsafe fn counter_kdf(kdf: &CK_SP800_108_KDF_PARAMS) -> Result<Parameter> {
     if kdf.prfType != CKM_AES_CMAC || kdf.ulAdditionalDerivedKeys != 0 {
         return Err(bad("the nodes derive one key at a time, with CKM_AES_CMAC"));
     }
-    if kdf.ulNumberOfDataParams > MOST_PARTS {
+    if kdf.ulNumberOfDataParams > MAX_PARTS {
         return Err(bad("the data of a derivation have at most 64 parts"));
     }
     let (mut before, mut after, mut counter, mut has_length) = (Vec::new(), Vec::new(), None, false);
@@ -178,7 +178,7 @@ pub(super) unsafe fn sized<T: Copy>(from: *const std::ffi::c_void, len: CK_ULONG
 
 /// Bytes that a parameter points to, copied.
 pub(super) unsafe fn some_bytes(from: *const CK_BYTE, len: CK_ULONG) -> Result<Vec<u8>> {
-    if len > MOST {
+    if len > MAX {
         return Err(bad("bytes of the parameter are more than nodes take"));
     }
     // SAFETY: the caller vouches for it.

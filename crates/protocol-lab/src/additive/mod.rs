@@ -29,7 +29,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     name: NAME,
     summary: "additive sharing, with a dealer that every party could be: a protocol in one folder, for tests",
     adversary: Adversary::Passive,
-    parties: 2..=PartySet::MOST,
+    parties: 2..=PartySet::MAX,
     usual_parties: 3,
     threshold: Threshold::AllButOne,
     options: &[],

@@ -34,7 +34,7 @@ use polyclave_protocol::ot::{Binding, Columns, Pairs};
 use polyclave_protocol::{Error, Party, Result};
 
 /// Bits of N at most.
-pub(crate) const MOST_BITS: usize = 8;
+pub(crate) const MAX_BITS: usize = 8;
 
 /// Rounds of [`OneOfMany::extend`].
 pub(crate) const ROUNDS: u64 = 3;
@@ -79,7 +79,7 @@ impl OneOfMany {
             return Err(Error::misuse("blocks of fewer than 128 bits must not be hashed to transfers"));
         }
         // Not made with Delta in every place: `vec!` looks whether what it is given is zero.
-        let mut multiples = Zeroizing::new(vec![0; 1 << MOST_BITS]);
+        let mut multiples = Zeroizing::new(vec![0; 1 << MAX_BITS]);
         multiples[1] = pairs.delta();
         for i in 2..multiples.len() {
             multiples[i] = times_x(multiples[i / 2]) ^ multiples[i % 2];

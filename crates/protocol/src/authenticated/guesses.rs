@@ -26,18 +26,18 @@
 //! vain, and can try again. A batch in which it guesses is one of which it knows a mask, afterwards and undetected, with 2^-kappa, plus
 //! 9 2^-64 for what else can go wrong in a batch (docs/protocols/tower.md). And a batch in which it guesses at least one bit fails with 1/2 or
 //! more, which counts, as a failure or as silence. So of all batches in which it guesses there are twice as many as failures can be expected,
-//! at most, and [`spoilt_bound_log2`] multiplies. After [`MOST_UNANSWERED`] silences a key is not used any more; checks that were under way at that
+//! at most, and [`spoilt_bound_log2`] multiplies. After [`MAX_UNANSWERED`] silences a key is not used any more; checks that were under way at that
 //! moment, on all streams of all workers, can still end in silence. For kappa = 64, which all nodes use, this is 2^-48. For kappa = 40 it is
 //! 2^-27: that is for comparison with papers, and no node serves with it.
 
 /// log2 of the most that a forged MAC may be likely: beyond it a key is not used any more.
-pub const MOST_FORGED_LOG2: f64 = -40.0;
+pub const MAX_FORGED_LOG2: f64 = -40.0;
 /// After so many checks that were left without an answer a key is not used any more.
-pub const MOST_UNANSWERED: u32 = 1024;
+pub const MAX_UNANSWERED: u32 = 1024;
 
 /// The most checks of material that are under way at a node at the same time: on all streams of all its workers. 64 workers are the most, with 8 streams
 /// each for material and 16 channels for requests as it is usual.
-pub const MOST_AT_ONCE: u32 = 64 * (8 + 16);
+pub const MAX_AT_ONCE: u32 = 64 * (8 + 16);
 /// What can go wrong in a batch besides guesses at masks, in units of 2^-64.
 const OTHER_ERRORS: f64 = 9.0;
 
@@ -45,7 +45,7 @@ const OTHER_ERRORS: f64 = 9.0;
 /// more. `kappa` is in bits; so many checks are under way at the same time.
 pub fn spoilt_bound_log2(kappa: u32, at_once: u32) -> f64 {
     // The last failure ends all, except what is under way.
-    let failures = f64::from(MOST_UNANSWERED) + f64::from(at_once);
+    let failures = f64::from(MAX_UNANSWERED) + f64::from(at_once);
     let batches = 2.0 * failures;
     let each = (-f64::from(kappa)).exp2() + OTHER_ERRORS * (-64.0_f64).exp2();
     (batches * each).log2().min(0.0)
@@ -85,13 +85,13 @@ impl Guesses {
 
     /// Whether a key of this many bits may still be used, at least to move stored values from it to a fresh key.
     pub fn may_go_on(self, bits: u32) -> bool {
-        self.forgery_bound_log2(bits) <= MOST_FORGED_LOG2
+        self.forgery_bound_log2(bits) <= MAX_FORGED_LOG2
     }
 
     /// Whether values that are stored under a key of this many bits must move to a fresh key now: because after one more failure they
     /// could not, or because too many checks were left without an answer.
     pub fn must_rotate(self, bits: u32) -> bool {
-        if self.unanswered >= MOST_UNANSWERED {
+        if self.unanswered >= MAX_UNANSWERED {
             return true;
         }
         let one_more = Guesses { failed: self.failed.saturating_add(1), ..self };
@@ -137,15 +137,15 @@ mod tests {
         // One worker with one stream, and as many as there can be.
         assert!(within(spoilt_bound_log2(64, 1), -49.7), "{}", spoilt_bound_log2(64, 1));
         assert!(
-            within(spoilt_bound_log2(64, MOST_AT_ONCE), -48.4),
+            within(spoilt_bound_log2(64, MAX_AT_ONCE), -48.4),
             "{}",
-            spoilt_bound_log2(64, MOST_AT_ONCE)
+            spoilt_bound_log2(64, MAX_AT_ONCE)
         );
         assert!(within(spoilt_bound_log2(40, 1), -29.0), "{}", spoilt_bound_log2(40, 1));
         assert!(
-            within(spoilt_bound_log2(40, MOST_AT_ONCE), -27.7),
+            within(spoilt_bound_log2(40, MAX_AT_ONCE), -27.7),
             "{}",
-            spoilt_bound_log2(40, MOST_AT_ONCE)
+            spoilt_bound_log2(40, MAX_AT_ONCE)
         );
         // 65 of 2^64 patterns of guesses.
         assert!(within(online_bound_log2(64, 1), -58.0), "{}", online_bound_log2(64, 1));
@@ -172,9 +172,9 @@ mod tests {
         let most = |holds: fn(Guesses) -> bool| (0..64).take_while(|failed| holds(after(*failed, 0))).last();
         assert_eq!(most(|guesses| guesses.may_go_on(64)), Some(5));
         assert_eq!(most(|guesses| !guesses.must_rotate(64)), Some(4));
-        assert!(!after(0, MOST_UNANSWERED - 1).must_rotate(64), "machines are killed");
-        assert!(after(0, MOST_UNANSWERED).must_rotate(64), "and not so often by chance");
-        assert!(after(0, MOST_UNANSWERED).may_go_on(64), "what is stored can be carried over");
+        assert!(!after(0, MAX_UNANSWERED - 1).must_rotate(64), "machines are killed");
+        assert!(after(0, MAX_UNANSWERED).must_rotate(64), "and not so often by chance");
+        assert!(after(0, MAX_UNANSWERED).may_go_on(64), "what is stored can be carried over");
         assert!(!after(1, 0).may_go_on(40), "a key of 40 bits has nothing to spare");
     }
 }

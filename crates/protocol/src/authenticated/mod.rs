@@ -32,14 +32,14 @@ mod vectors;
 
 pub(crate) use check::{CHECK_ROUNDS, Coefficients, check, zero_test_of};
 pub use guesses::{
-    Guesses, MOST_AT_ONCE, MOST_FORGED_LOG2, MOST_UNANSWERED, online_bound_log2, spoilt_bound_log2,
+    Guesses, MAX_AT_ONCE, MAX_FORGED_LOG2, MAX_UNANSWERED, online_bound_log2, spoilt_bound_log2,
 };
 pub(crate) use inverses::BITS;
 pub use inverses::{Element, Inverses, Records};
 pub use key::MacKey;
 pub use opening::Openings;
 pub(crate) use opening::make_room;
-pub(crate) use packed::{BYTES, MOST_CELLS, NIBBLES, PAIRS, Packed};
+pub(crate) use packed::{BYTES, MAX_CELLS, NIBBLES, PAIRS, Packed};
 pub use rows::{RowShape, Rows};
 pub use share::Authenticated;
 pub use source::{OwnedBits, Product, Source, Triples};

@@ -30,7 +30,7 @@ pub(crate) static NIBBLES: Packed = Packed::new(&GF16);
 pub(crate) static PAIRS: Packed = Packed::new(&GF4);
 
 /// Rows of cells are as long as a multiple of this, so that they fill whole bytes.
-pub(crate) const MOST_CELLS: usize = 4;
+pub(crate) const MAX_CELLS: usize = 4;
 
 impl Packed {
     /// Of the field with this basis.
@@ -126,7 +126,7 @@ mod tests {
 
     fn padded(cells: &[u8]) -> Vec<u8> {
         let mut row = cells.to_vec();
-        row.resize(cells.len().next_multiple_of(MOST_CELLS), 0);
+        row.resize(cells.len().next_multiple_of(MAX_CELLS), 0);
         row
     }
 

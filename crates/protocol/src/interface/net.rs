@@ -25,13 +25,13 @@ pub struct Gathered {
 pub struct Patience {
     /// This many times the limit of a single wait.
     pub limits: u32,
-    /// In addition, the time for this many bytes at [`LEAST_BYTES_PER_SECOND`]: those of messages that the peer may still have been
+    /// In addition, the time for this many bytes at [`MIN_BYTES_PER_SECOND`]: those of messages that the peer may still have been
     /// waiting for.
     pub bytes: u64,
 }
 
 /// A message has to arrive at this rate at least, after the time limit for its beginning. So a byte now and then is no answer.
-pub const LEAST_BYTES_PER_SECOND: u64 = 16 << 10;
+pub const MIN_BYTES_PER_SECOND: u64 = 16 << 10;
 
 impl Patience {
     /// Patience for this many limits.
@@ -41,7 +41,7 @@ impl Patience {
 
     /// The time that a message may take to begin, if `limit` is the limit of a single wait.
     pub fn to_begin(self, limit: Duration) -> Duration {
-        limit.saturating_mul(self.limits) + Duration::from_secs(self.bytes / LEAST_BYTES_PER_SECOND)
+        limit.saturating_mul(self.limits) + Duration::from_secs(self.bytes / MIN_BYTES_PER_SECOND)
     }
 
     /// The time that a message of `bytes` bytes may take in all.

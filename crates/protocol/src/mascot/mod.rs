@@ -93,7 +93,7 @@ impl<F: MacField> Mascot<F> {
             return Err(Error::misuse("material is made among all parties that have a share of the MAC key"));
         }
         key.refuse_retired()?;
-        let columns = (F::BITS as usize).max(LEAST_COLUMNS);
+        let columns = (F::BITS as usize).max(MIN_COLUMNS);
         let (wide, narrow) = (Shape::new(128, expansion)?, Shape::new(columns, expansion)?);
         let mut deltas = [Zeroizing::new([0; 16]), Zeroizing::new([0; 16])];
         for delta in &mut deltas {
@@ -173,7 +173,7 @@ impl<F: MacField> Mascot<F> {
 }
 
 /// The fewest columns of transfers.
-const LEAST_COLUMNS: usize = 40;
+const MIN_COLUMNS: usize = 40;
 
 impl<F: MacField> Source<F> for Mascot<F> {
     fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {

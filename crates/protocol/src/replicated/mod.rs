@@ -30,7 +30,7 @@
 //!
 //! **Cost** of a lookup: 18 bits sent to one neighbour and four rounds for a table built on inversion; for others one bit an AND and a
 //! round a level of ANDs. Planes are whole bytes: fewer than eight lanes take as many bytes as eight. Memory: two bits for every bit,
-//! and in the active model what products take until they are proven (`active/mod.rs`, `MOST`).
+//! and in the active model what products take until they are proven (`active/mod.rs`, `MAX`).
 
 mod active;
 mod client;

@@ -131,7 +131,7 @@ fn product_of<S: AdversaryModel>(
 }
 
 /// Masks that may be zero one after another.
-const MOST_TRIES: usize = 16;
+const MAX_TRIES: usize = 16;
 
 /// Opens a random multiple of a + \[a = 0\] and inverts that (Damgard and Keller 2010, section 4.1, Masking). `shares` are
 /// those of a and of its 8 bits.
@@ -156,9 +156,9 @@ pub(super) fn by_masking<S: AdversaryModel>(
     while !open.is_empty() {
         // Honest parties come so far with probability 2^-128 a position; a party that sends wrong shares could go on for ever.
         tries += 1;
-        if tries > MOST_TRIES {
+        if tries > MAX_TRIES {
             return Err(Error::System(format!(
-                "a masked value was zero {MOST_TRIES} times in a row: a party cheats"
+                "a masked value was zero {MAX_TRIES} times in a row: a party cheats"
             )));
         }
         let r =

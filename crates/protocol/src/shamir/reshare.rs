@@ -63,7 +63,7 @@ use crate::stored::{Reader, Shape, shape_bytes};
 use crate::{Error, Party, PartySet, Result};
 
 /// The most bytes that a dealer sends a new party at once: the shapes that decide this come from other parties.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 impl Sharing {
     /// As parties that only look on share.
@@ -148,7 +148,7 @@ impl Shapes {
         };
         let shapes = Shapes(parts.iter().map(parse).collect::<Result<_>>()?);
         let total = shapes.0.iter().fold(0usize, |sum, shape| sum.saturating_add(shape.bytes()));
-        match total <= MOST_BYTES {
+        match total <= MAX_BYTES {
             true => Ok(shapes),
             false => Err(Error::Misuse(format!("values of {total} bytes are too many to be moved together"))),
         }

@@ -35,7 +35,7 @@ pub(super) enum Route {
 }
 
 /// Tables of more bits store their rows: combining 128 entries or more at use costs more than it saves.
-const MOST_UNIT_BITS: u8 = 6;
+const MAX_UNIT_BITS: u8 = 6;
 
 impl LookupMethod {
     /// All of them.
@@ -69,7 +69,7 @@ impl LookupMethod {
             }
             LookupMethod::PulkusVivek if table.pulkus_vivek().is_some() => Route::Products,
             LookupMethod::Univariate if is_small => Route::Products,
-            _ if (2..=MOST_UNIT_BITS).contains(&table.in_bits()) => Route::Units,
+            _ if (2..=MAX_UNIT_BITS).contains(&table.in_bits()) => Route::Units,
             _ => Route::Rows,
         }
     }

@@ -23,7 +23,7 @@ use crate::interface::net::Net;
 use crate::{Error, Party, Result};
 
 const INDEX_BITS: u32 = 56;
-const MOST: u64 = 1 << INDEX_BITS;
+const MAX: u64 = 1 << INDEX_BITS;
 /// Tags that are hashed at once.
 const AT_ONCE: usize = 64;
 
@@ -44,7 +44,7 @@ impl TagHash {
     /// # Panics
     /// After 2^56 tags.
     fn add(&mut self, aes: &AesSum, tags: &mut [u128]) {
-        assert!(tags.len() as u64 <= MOST - self.next, "fewer tags than positions");
+        assert!(tags.len() as u64 <= MAX - self.next, "fewer tags than positions");
         for tag in tags.iter_mut() {
             *tag |= self.direction | u128::from(self.next) << (127 - INDEX_BITS);
             self.next += 1;

@@ -7,12 +7,12 @@ use super::Kappa;
 use super::rotation::fewest_lists;
 
 /// The most records of a batch: its lists take 43 bytes a product, 101 MB at nine lists.
-const MOST_RECORDS: usize = 1 << 18;
+const MAX_RECORDS: usize = 1 << 18;
 /// The most gates of a batch: 43 bytes a product, 180 MB at four lists.
-const MOST_GATES: usize = 1 << 20;
+const MAX_GATES: usize = 1 << 20;
 
 /// The most unit vectors of a batch: their lists take 80 bytes a product, 26 MB at five lists; the vectors 35 or 137 MB.
-const MOST_VECTORS: usize = 1 << 16;
+const MAX_VECTORS: usize = 1 << 16;
 
 /// What a wide authenticated bit with its offer costs more than a narrow one, about.
 const WIDE: usize = 3;
@@ -55,7 +55,7 @@ impl RecordPlan {
 
     /// The next batch if so many records are missing, 1 at least.
     pub(super) fn of(missing: usize, kappa: Kappa) -> RecordPlan {
-        cheapest(missing, MOST_RECORDS, |records| {
+        cheapest(missing, MAX_RECORDS, |records| {
             let plan = RecordPlan::with(records, kappa);
             (plan.bits_of_a_record(), plan)
         })
@@ -77,7 +77,7 @@ const KINDS_OF_RECORDS: usize = 4;
 impl GatePlan {
     /// The next batch if so many gates are missing, 1 at least.
     pub(super) fn of(missing: usize, kappa: Kappa) -> GatePlan {
-        cheapest(missing, MOST_GATES, |gates| {
+        cheapest(missing, MAX_GATES, |gates| {
             let lists = fewest_lists(gates, 1, 1, kappa);
             ((WIDE + 1) * lists + 1, GatePlan { gates, lists })
         })
@@ -88,7 +88,7 @@ impl VectorPlan {
     /// The next batch if so many vectors of 2^in_bits entries are missing, 1 at least.
     pub(super) fn of(missing: usize, in_bits: u8, kappa: Kappa) -> VectorPlan {
         let (steps, entries) = (usize::from(in_bits) - 1, 1 << in_bits);
-        cheapest(missing, MOST_VECTORS, |vectors| {
+        cheapest(missing, MAX_VECTORS, |vectors| {
             let lists = fewest_lists(vectors, 1, steps, kappa);
             let cost = WIDE * steps * lists + (entries - 2) * (lists - 1) + entries;
             (cost, VectorPlan { vectors, lists })
@@ -139,10 +139,10 @@ mod tests {
                 let error = |bits, lists| log2_error(plan.records, lists, bits).exp2();
                 let leak = 2.0 * error(4, plan.lists_16) + 2.0 * error(2, plan.lists_4);
                 assert!(leak.log2() <= -f64::from(kappa.bits()) + 1e-9, "{plan:?}");
-                assert!(plan.records >= missing.min(MOST_RECORDS), "{plan:?}");
+                assert!(plan.records >= missing.min(MAX_RECORDS), "{plan:?}");
                 let plan = GatePlan::of(missing, kappa);
                 assert!(log2_error(plan.gates, plan.lists, 1) <= -f64::from(kappa.bits()) + 1e-9);
-                assert!(plan.gates >= missing.min(MOST_GATES) && plan.gates <= MOST_GATES.max(missing));
+                assert!(plan.gates >= missing.min(MAX_GATES) && plan.gates <= MAX_GATES.max(missing));
             }
         }
         let plan = RecordPlan::of(1 << 18, Kappa::Bits64);

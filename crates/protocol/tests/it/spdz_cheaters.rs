@@ -43,7 +43,7 @@ fn honest(n: usize, act: Act, at: Range<usize>) -> Vec<(Result<Option<Vec<u8>>>,
 }
 
 fn everybody() -> PartySet {
-    PartySet::all(PartySet::MOST)
+    PartySet::all(PartySet::MAX)
 }
 
 const FAILED: Error = Error::CheckFailed { what: "the MACs of opened values" };

@@ -17,7 +17,7 @@ use super::super::{MARKER, Result, Secret, Store, StoreError};
 use super::Frame;
 
 /// The largest frame: a key with all its shares fits.
-pub(in super::super) const MOST_FRAME: u64 = 256 << 20;
+pub(in super::super) const MAX_FRAME: u64 = 256 << 20;
 
 /// Restores a node from a backup into a directory that does not exist yet, or that is empty and belongs to this user. Everything is verified before
 /// anything is written. The directory becomes a node's when it is complete. The restored node has no past that its peers recognise. So they refuse it
@@ -190,7 +190,7 @@ fn each_frame(
         let mut len = [0; 4];
         opening.read_exact(&mut len).map_err(io)?;
         let len = u64::from(u32::from_le_bytes(len));
-        if len > MOST_FRAME {
+        if len > MAX_FRAME {
             return Err(damaged(file));
         }
         let mut bytes = Zeroizing::new(Vec::with_capacity(len as usize));

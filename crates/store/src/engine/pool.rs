@@ -11,7 +11,7 @@ use super::line::{ANSWERING, Line};
 use super::server::Server;
 
 /// The most connections of a process, besides the one that holds its lock.
-const MOST: usize = 3;
+const MAX: usize = 3;
 
 /// Connections, those that are lent included.
 #[derive(Default)]
@@ -38,10 +38,10 @@ impl Pool {
     pub(super) fn lend(&self, server: &Arc<Server>) -> Result<Lent<'_>> {
         let until = Instant::now() + ANSWERING;
         let mut held = self.held.lock();
-        while held.lent >= MOST {
+        while held.lent >= MAX {
             if self.given_back.wait_until(&mut held, until).timed_out() {
                 return Err(server.failed(format!(
-                    "its {MOST} connections with it were in use for {} s",
+                    "its {MAX} connections with it were in use for {} s",
                     ANSWERING.as_secs()
                 )));
             }

@@ -22,7 +22,7 @@ use crate::link::Link;
 /// How many time limits a gathering waits at most.
 const LONGEST: u32 = 8;
 /// How many networks of this process linger at once, each with a thread. Any more are dropped without lingering.
-const MOST_LINGERING: usize = 256;
+const MAX_LINGERING: usize = 256;
 /// How many bytes are read at once, to be discarded.
 const PIECE: usize = 16 << 10;
 
@@ -96,7 +96,7 @@ impl Drop for TlsNet {
         if leaving.is_empty() {
             return;
         }
-        if lingering().fetch_add(1, Ordering::Relaxed) < MOST_LINGERING {
+        if lingering().fetch_add(1, Ordering::Relaxed) < MAX_LINGERING {
             let (within, max_frame) = (self.limits.idle.saturating_mul(LONGEST), self.limits.max_frame);
             let farewells = self.farewells.take();
             let owner = farewells.clone();

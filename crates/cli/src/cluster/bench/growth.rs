@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use polyclave_api::MOST_BLOCKS;
+use polyclave_api::MAX_BLOCKS;
 use polyclave_api::{Mode, NewKey};
 use polyclave_client::{Client, Padding};
 use polyclave_config::{
@@ -118,7 +118,7 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
     nodes.wait_until_ready(STARTING)?;
     let client = Client::open(&ClientDir::open(&local.client)?)?;
     for (name, mode) in [("gcm", Mode::Gcm), ("ecb", Mode::Ecb)] {
-        client.generate(NewKey::for_modes(name, "aes-128", &[mode], MOST_BLOCKS))?;
+        client.generate(NewKey::for_modes(name, "aes-128", &[mode], MAX_BLOCKS))?;
     }
     let at_once = AT_ONCE * serving;
     let time = if keeps_stock { FOR_LOTS } else { FOR };

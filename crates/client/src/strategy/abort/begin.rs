@@ -12,7 +12,7 @@ use polyclave_protocol::{Party, PartySet};
 
 use crate::client::Client;
 use crate::conversation::refusals::is_own;
-use crate::conversation::{Accepted, BACK_OFF, Conversation, MOST_TRIES};
+use crate::conversation::{Accepted, BACK_OFF, Conversation, MAX_TRIES};
 use crate::{Error, Result};
 
 /// The nodes that a request does without.
@@ -116,7 +116,7 @@ pub(super) fn begin<'c>(
             nodes - without.nodes().len() >= needed
         } else {
             failures += 1;
-            failures < MOST_TRIES && (failed.others_might() || failed.is_disagreement())
+            failures < MAX_TRIES && (failed.others_might() || failed.is_disagreement())
         };
         if !is_asked_again {
             return Err(failed);

@@ -7,7 +7,7 @@ use super::Guaranteed;
 use super::choices::{CAUGHT, Choices};
 use crate::client::Client;
 use crate::conversation::refusals::is_own;
-use crate::conversation::{Accepted, BACK_OFF, Conversation, MOST_TRIES};
+use crate::conversation::{Accepted, BACK_OFF, Conversation, MAX_TRIES};
 use crate::{Error, Result};
 
 impl Guaranteed {
@@ -23,7 +23,7 @@ impl Guaranteed {
         let (mut lost, mut contested, mut last, mut why) =
             (PartySet::default(), PartySet::default(), None, None);
         let mut choices = Choices::without(client.suspects(), self.tolerated);
-        for attempt in 0..nodes + MOST_TRIES {
+        for attempt in 0..nodes + MAX_TRIES {
             let Some(serving) = choices.next(PartySet::all(nodes).without(lost), needed) else { break };
             let mut conversation = match Conversation::call(client, serving) {
                 Ok(conversation) => conversation,
@@ -47,7 +47,7 @@ impl Guaranteed {
                     why = Some(conversation.own_refusals().unwrap_or(e.to_string()));
                     last = Some(e);
                 }
-                Err(e) if e.is_busy() && attempt + 1 < MOST_TRIES => {
+                Err(e) if e.is_busy() && attempt + 1 < MAX_TRIES => {
                     std::thread::sleep(BACK_OFF * (1 << attempt));
                     // None of them is to blame.
                     choices.allow_again(serving);

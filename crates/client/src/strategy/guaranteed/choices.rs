@@ -10,7 +10,7 @@ pub(super) const CAUGHT: u32 = 100;
 pub(super) struct Choices {
     tried: Vec<PartySet>,
     /// By party: the weight of the suspicion.
-    against: [u32; PartySet::MOST],
+    against: [u32; PartySet::MAX],
 }
 
 impl Choices {

@@ -4,12 +4,12 @@
 //! Whether it is JSON at all is not decided here. The counts mean nothing in what is none, and reading it fails.
 
 use crate::failure::Failure;
-use crate::vault::fields::MOST_ITEMS;
+use crate::vault::fields::MAX_ITEMS;
 
 /// Objects and arrays within each other. A batch has three.
-const MOST_DEEP: usize = 300;
+const MAX_DEPTH: usize = 300;
 /// Values of all objects and arrays together: twenty for each item of a batch.
-const MOST_VALUES: usize = 20 * MOST_ITEMS;
+const MAX_VALUES: usize = 20 * MAX_ITEMS;
 /// Bytes of a text that are looked at together.
 const TOGETHER: usize = 64;
 
@@ -49,14 +49,14 @@ impl Shape {
                 b',' => self.values += 1,
                 _ => {}
             }
-            if self.deep > MOST_DEEP {
+            if self.deep > MAX_DEPTH {
                 return Err(Failure::Bad(format!(
-                    "the body has more than {MOST_DEEP} objects and arrays within each other"
+                    "the body has more than {MAX_DEPTH} objects and arrays within each other"
                 )));
             }
-            if self.values > MOST_VALUES {
+            if self.values > MAX_VALUES {
                 return Err(Failure::Bad(format!(
-                    "the body has more than {MOST_VALUES} values; send a batch in parts"
+                    "the body has more than {MAX_VALUES} values; send a batch in parts"
                 )));
             }
         }
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn a_body_is_refused_with_the_byte_that_makes_it_too_deep_or_too_large() {
         let mut shape = Shape::default();
-        assert_eq!(shape.take("[".repeat(MOST_DEEP).as_bytes()), Ok(()));
+        assert_eq!(shape.take("[".repeat(MAX_DEPTH).as_bytes()), Ok(()));
         assert!(matches!(shape.take(b"["), Err(Failure::Bad(told)) if told.contains("within each other")));
         let mut shape = Shape::default();
-        assert_eq!(shape.take("[]".repeat(MOST_VALUES).as_bytes()), Ok(()));
+        assert_eq!(shape.take("[]".repeat(MAX_VALUES).as_bytes()), Ok(()));
         assert!(matches!(shape.take(b","), Err(Failure::Bad(told)) if told.contains("values")));
     }
 
@@ -119,8 +119,8 @@ mod tests {
     fn the_largest_batch_fits_with_all_fields_of_each_item() {
         let fields: Vec<String> = (0..10).map(|n| format!("\"f{n}\":\"\"")).collect();
         let item = format!("{{{}}}", fields.join(","));
-        let body = format!("{{\"batch_input\":[{}{item}]}}", format!("{item},").repeat(MOST_ITEMS - 1));
+        let body = format!("{{\"batch_input\":[{}{item}]}}", format!("{item},").repeat(MAX_ITEMS - 1));
         let (deep, _, objects) = of(&body, 64 << 10).expect("it fits");
-        assert_eq!((deep, objects), (0, MOST_ITEMS + 1));
+        assert_eq!((deep, objects), (0, MAX_ITEMS + 1));
     }
 }

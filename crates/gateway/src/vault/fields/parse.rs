@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use zeroize::Zeroizing;
 
-use super::{Field, MOST_ITEMS, Object};
+use super::{Field, MAX_ITEMS, Object};
 use crate::failure::Failure;
 
 /// The field with the items of a batch, and the names of their fields.
@@ -23,10 +23,10 @@ const OF_ITEMS: &[&str] = &[
     "tweak",
 ];
 /// The most names of unknown fields that are told, and of each so many characters.
-const MOST_UNKNOWN: usize = 16;
-const MOST_CHARACTERS: usize = 64;
+const MAX_UNKNOWN: usize = 16;
+const MAX_CHARACTERS: usize = 64;
 /// The most texts of an array.
-const MOST_TEXTS: usize = 256;
+const MAX_TEXTS: usize = 256;
 
 /// What was read.
 #[derive(Default)]
@@ -130,7 +130,7 @@ impl Value<'_> {
     fn items<'de, A: SeqAccess<'de>>(&mut self, mut from: A) -> Result<(), A::Error> {
         let mut items = Vec::new();
         loop {
-            if items.len() == MOST_ITEMS {
+            if items.len() == MAX_ITEMS {
                 self.parsed.too_many = skip(from)?;
                 break;
             }
@@ -151,7 +151,7 @@ impl Value<'_> {
     fn texts<'de, A: SeqAccess<'de>>(&mut self, mut from: A) -> Result<Field, A::Error> {
         let mut texts = Vec::new();
         while let Some(field) = from.next_element_seed(self.at(Place::Plain))? {
-            if texts.len() == MOST_TEXTS || !matches!(field, Field::Text(_) | Field::Escaped(_)) {
+            if texts.len() == MAX_TEXTS || !matches!(field, Field::Text(_) | Field::Escaped(_)) {
                 skip(from)?;
                 return Ok(Field::Other);
             }
@@ -259,9 +259,9 @@ impl<'de> Visitor<'de> for Key<'_> {
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
         let known = self.known.iter().find(|known| **known == name).copied();
         if let (None, Some(unknown)) = (known, self.unknown)
-            && unknown.len() < MOST_UNKNOWN
+            && unknown.len() < MAX_UNKNOWN
         {
-            unknown.push(name.chars().take(MOST_CHARACTERS).collect());
+            unknown.push(name.chars().take(MAX_CHARACTERS).collect());
         }
         Ok(known)
     }

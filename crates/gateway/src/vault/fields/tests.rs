@@ -14,8 +14,8 @@ fn fields(text: &str) -> Fields {
 fn a_batch_has_a_limit() {
     let batch =
         |items: usize| fields(&format!("{{\"batch_input\": [{}{{}}]}}", "{},".repeat(items - 1))).batch();
-    assert_eq!(batch(MOST_ITEMS).expect("as many").expect("a batch").len(), MOST_ITEMS);
-    let Err(Failure::Bad(told)) = batch(MOST_ITEMS + 2) else { panic!("too many") };
+    assert_eq!(batch(MAX_ITEMS).expect("as many").expect("a batch").len(), MAX_ITEMS);
+    let Err(Failure::Bad(told)) = batch(MAX_ITEMS + 2) else { panic!("too many") };
     assert!(told.contains("this one has 50002"), "{told}");
 }
 
@@ -141,8 +141,8 @@ fn a_body_of_many_small_or_deep_values_takes_a_small_multiple_of_its_bytes() {
     }
     // Items of a batch: what they take is counted beside the bytes.
     for item in ["{}", r#"{"plaintext":""}"#, r#"{"a":0,"nonce":0,"value":0,"tweak":0,"context":0}"#] {
-        let body = format!("{{\"batch_input\": [{}{item}]}}", format!("{item},").repeat(MOST_ITEMS - 1));
+        let body = format!("{{\"batch_input\": [{}{item}]}}", format!("{item},").repeat(MAX_ITEMS - 1));
         let held = held(body);
-        assert!(held < MOST_ITEMS * 480, "{item}: {} bytes an item", held / MOST_ITEMS);
+        assert!(held < MAX_ITEMS * 480, "{item}: {} bytes an item", held / MAX_ITEMS);
     }
 }

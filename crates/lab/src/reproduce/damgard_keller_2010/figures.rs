@@ -83,7 +83,7 @@ pub const FIGURES: &[Figure] = &[
 
 /// The paper's parties: one of three, or of four, is corrupt.
 const THRESHOLD: usize = 1;
-const MOST_BLOCKS: usize = 10;
+const MAX_BLOCKS: usize = 10;
 /// The paper's gigabit network.
 const RTT_MS: f64 = 0.1;
 /// The delay that is added in one direction, so that a round takes this much longer.
@@ -256,7 +256,7 @@ impl Abscissa {
         match self {
             Abscissa::Blocks => vec![Start {
                 network: network(RTT_MS, "1Gbit"),
-                sizes: (1..=MOST_BLOCKS).collect(),
+                sizes: (1..=MAX_BLOCKS).collect(),
                 repeats: REPEATS,
                 x: None,
             }],

@@ -92,6 +92,6 @@ fn what_tells_of_a_change_has_names_and_numbers_only_and_an_end() {
     }
     let text = lines(&path);
     assert!(text[10].contains("\"detail\":\"node=alpha\"") && text[11].contains("\"detail\":\"?\""));
-    assert!(text[12].contains("blake3:") && text[12].len() < line::MOST_LINE);
+    assert!(text[12].contains("blake3:") && text[12].len() < line::MAX_LINE);
     assert_eq!(verify(&path, None).expect("whole").lines, 13);
 }

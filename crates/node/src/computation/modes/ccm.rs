@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use polyclave_api::{self as api, CHAINED, End, MOST_CHAINED, Reason, Refusal, Step};
+use polyclave_api::{self as api, CHAINED, End, MAX_CHAINED, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
@@ -67,7 +67,7 @@ impl Message {
             nonce: nonce.to_vec(),
             additional: additional.to_vec(),
             tag: usize::from(tag),
-            arrival: Arrival::of(bytes, MOST_CHAINED)?,
+            arrival: Arrival::of(bytes, MAX_CHAINED)?,
             chain: Chain::default(),
             cover: None,
             computed: 0,

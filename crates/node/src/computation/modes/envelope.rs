@@ -18,7 +18,7 @@
 //!
 //! Only protocols whose outputs are checked serve such a key (`operations/refusals.rs`): a wrong key would encrypt a file that nobody could open.
 
-use polyclave_api::{Envelope, FILE_KEY, MOST_HEADER, Reason, Refusal, Step};
+use polyclave_api::{Envelope, FILE_KEY, MAX_HEADER, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::{Input, Session};
 use polyclave_protocol::service::ServiceSession;
@@ -32,7 +32,7 @@ const CODES: usize = FILE_KEY / BLOCK;
 /// Blocks of the message of each code, filled up.
 const BLOCKS: usize = 3;
 /// The most bytes of an owner's name.
-const MOST_OWNER: usize = 255;
+const MAX_OWNER: usize = 255;
 
 /// Refuses to write a file in another client's name.
 pub(crate) fn owns(envelope: &Envelope, client: &str) -> Result<(), Refusal> {
@@ -65,9 +65,9 @@ impl FileKey {
 
     fn new(envelope: &Envelope, file: Option<[u8; 32]>) -> Result<FileKey, Refusal> {
         let (owner, header) = (envelope.owner.len(), envelope.header.len());
-        if owner > MOST_OWNER || header > MOST_HEADER {
+        if owner > MAX_OWNER || header > MAX_HEADER {
             let told = format!(
-                "an owner of {owner} bytes and a header of {header}; at most {MOST_OWNER} and {MOST_HEADER} are allowed"
+                "an owner of {owner} bytes and a header of {header}; at most {MAX_OWNER} and {MAX_HEADER} are allowed"
             );
             return Err(Refusal::new(Reason::Malformed, told));
         }
@@ -174,7 +174,7 @@ mod tests {
     fn a_client_writes_in_its_own_name_only_and_says_no_more_than_fits() {
         assert_eq!(owns(&envelope(), "alice"), Ok(()));
         assert_eq!(owns(&envelope(), "bob").map_err(|refusal| refusal.reason), Err(Reason::Denied));
-        let long = Envelope { header: vec![0; MOST_HEADER + 1], ..envelope() };
+        let long = Envelope { header: vec![0; MAX_HEADER + 1], ..envelope() };
         assert!(FileKey::write(&long).is_err() && FileKey::open(&long, [0; 32]).is_err());
     }
 }

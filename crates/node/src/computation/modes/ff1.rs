@@ -11,8 +11,8 @@
 //!
 //! Cost: one block for P; the blocks of the tweak before the last block, for each tweak; ten blocks for each value, all values at once.
 
-use polyclave_api::{End, MASKED, MOST_VALUES, Reason, Refusal, Step};
-use polyclave_cipher::ff1::{Ff1, MOST_TWEAK, ROUNDS};
+use polyclave_api::{End, MASKED, MAX_VALUES, Reason, Refusal, Step};
+use polyclave_cipher::ff1::{Ff1, MAX_TWEAK, ROUNDS};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::{Input, Session};
 use polyclave_protocol::service::ServiceSession;
@@ -46,8 +46,8 @@ impl Rounds {
         let malformed = |told: String| Refusal::new(Reason::Malformed, told);
         let ff1 = Ff1::new(radix, length).map_err(malformed)?;
         let values = values as usize;
-        if values == 0 || values > MOST_VALUES {
-            return Err(malformed(format!("{values} values; 1 to {MOST_VALUES} are tokenized together")));
+        if values == 0 || values > MAX_VALUES {
+            return Err(malformed(format!("{values} values; 1 to {MAX_VALUES} are tokenized together")));
         }
         if tweaks.len() != 1 && tweaks.len() != values {
             let told =
@@ -55,8 +55,8 @@ impl Rounds {
             return Err(malformed(told));
         }
         let lengths = || tweaks.iter().map(Vec::len);
-        if let Some(long) = lengths().find(|len| *len > MOST_TWEAK) {
-            return Err(malformed(format!("a tweak of {long} bytes; {MOST_TWEAK} are allowed")));
+        if let Some(long) = lengths().find(|len| *len > MAX_TWEAK) {
+            return Err(malformed(format!("a tweak of {long} bytes; {MAX_TWEAK} are allowed")));
         }
         if lengths().min() != lengths().max() {
             return Err(malformed("the tweaks of one request have different lengths".into()));

@@ -16,7 +16,7 @@
 //! over GF(2^128). So the nodes turn the tag into shares of bytes ([`as_blocks`](Computation::as_blocks): all that is opened is uniform), set
 //! the bytes that are not compared to zero on shares, and open a random multiple of what is left.
 
-use polyclave_api::{self as api, MOST_CHAINED, Reason, Refusal, Step};
+use polyclave_api::{self as api, MAX_CHAINED, Reason, Refusal, Step};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::{Ghash, GhashKey};
@@ -29,7 +29,7 @@ use crate::computation::block_circuits::BlockCircuit;
 pub(super) use crate::computation::blocks::BLOCK;
 
 /// The most blocks of a message: the counter has 32 bits and starts at 2 (section 5.2.1.1).
-const MOST_BLOCKS: u64 = (1 << 32) - 2;
+const MAX_BLOCKS: u64 = (1 << 32) - 2;
 /// Blocks that the hash takes in one call.
 const HASHED_AT_ONCE: usize = 16384;
 
@@ -160,13 +160,13 @@ impl Message {
 
     /// Refuses a message that is longer than the counters allow.
     fn refuse_long(&self, bytes: u64) -> Result<(), Refusal> {
-        if !self.nonce.is_plain() && bytes > MOST_CHAINED as u64 {
+        if !self.nonce.is_plain() && bytes > MAX_CHAINED as u64 {
             let told = format!(
-                "a message with a nonce of another length than 12 bytes has at most {MOST_CHAINED} bytes, because its counters are secret"
+                "a message with a nonce of another length than 12 bytes has at most {MAX_CHAINED} bytes, because its counters are secret"
             );
             return Err(Refusal::new(Reason::Malformed, told));
         }
-        if bytes.div_ceil(BLOCK as u64) > MOST_BLOCKS {
+        if bytes.div_ceil(BLOCK as u64) > MAX_BLOCKS {
             return Err(Refusal::new(Reason::Malformed, "the message is longer than gcm allows"));
         }
         Ok(())
@@ -248,7 +248,7 @@ impl Mode for Encrypt {
         let message = &mut self.message;
         match step {
             _ if self.closed => Err(misplaced(step)),
-            Step::Keystream { bytes } => message.admit_keystream(*bytes, MOST_BLOCKS * BLOCK as u64),
+            Step::Keystream { bytes } => message.admit_keystream(*bytes, MAX_BLOCKS * BLOCK as u64),
             // The tag covers only what was encrypted here.
             Step::Absorb { ciphertext } if message.absorbed + ciphertext.len() as u64 <= message.given => {
                 message.admit_absorb(ciphertext.len())

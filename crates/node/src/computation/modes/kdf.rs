@@ -2,7 +2,7 @@
 //!
 //! They are the codes that [`derive`](crate::computation::derive) makes keys of, so no key is for both (`api/src/modes/pairs.rs`).
 
-use polyclave_api::{Derivation, MOST_DERIVATION_DATA, MOST_DERIVED, Refusal, Step};
+use polyclave_api::{Derivation, MAX_DERIVATION_DATA, MAX_DERIVED, Refusal, Step};
 use polyclave_protocol::service::ServiceSession;
 
 use super::{Answer, Mode, StepError, misplaced};
@@ -27,12 +27,12 @@ impl Kdf {
             return Err("bytes are derived in counter mode with CMAC only: other ways are encryption".into());
         };
         let (bytes, given) = (bytes as usize, before.len().saturating_add(after.len()));
-        if bytes == 0 || bytes > MOST_DERIVED {
-            return Err(format!("1 to {MOST_DERIVED} bytes are derived at once, not {bytes}"));
+        if bytes == 0 || bytes > MAX_DERIVED {
+            return Err(format!("1 to {MAX_DERIVED} bytes are derived at once, not {bytes}"));
         }
-        if given > MOST_DERIVATION_DATA {
+        if given > MAX_DERIVATION_DATA {
             return Err(format!(
-                "bytes are derived from at most {MOST_DERIVATION_DATA} bytes of data, not {given}"
+                "bytes are derived from at most {MAX_DERIVATION_DATA} bytes of data, not {given}"
             ));
         }
         let codes = bytes.div_ceil(block);

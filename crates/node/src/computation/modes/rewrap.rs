@@ -12,7 +12,7 @@
 //! T is keystream under a nonce that the nodes draw, and used for nothing else. So S + T is uniform to a client that does not know the
 //! message, and t nodes learn nothing: they see the old ciphertext, and shares.
 
-use polyclave_api::{self as api, MOST_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
+use polyclave_api::{self as api, MAX_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
 use polyclave_cipher::{catalog, key_wrap};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
@@ -87,10 +87,10 @@ impl Rewrap {
                 &Vec::new()
             }
         };
-        if ciphertext.len() > MOST_REWRAPPED {
+        if ciphertext.len() > MAX_REWRAPPED {
             let given = ciphertext.len();
             return Err(malformed(format!(
-                "{given} bytes are too many: at most {MOST_REWRAPPED} are rewrapped; decrypt and encrypt longer messages, or keep a key in them"
+                "{given} bytes are too many: at most {MAX_REWRAPPED} are rewrapped; decrypt and encrypt longer messages, or keep a key in them"
             )));
         }
         let (start, tag, asked) = (Vec::new(), None, Permission::Nothing);

@@ -16,7 +16,7 @@ use super::{Answer, Mode, StepError, misplaced, unauthentic};
 use crate::computation::Computation;
 
 /// The most chunks whose keystream was sent and whose ciphertext has not arrived.
-const MOST_OPEN: usize = 4;
+const MAX_OPEN: usize = 4;
 
 /// The nonce of a chunk: pseudorandom from the file's id, which no party could choose.
 pub(super) fn nonce(file: &[u8; 32], number: u64) -> [u8; 12] {
@@ -124,8 +124,8 @@ impl Mode for Seal {
             Step::Keystream { bytes } if !self.ended => {
                 let bytes = *bytes as usize;
                 admit_chunk(bytes, self.given, bytes < CHUNK).map_err(|_| misplaced(step))?;
-                if self.lengths.len() == MOST_OPEN {
-                    let told = format!("{MOST_OPEN} chunks wait for their ciphertext; seal one first");
+                if self.lengths.len() == MAX_OPEN {
+                    let told = format!("{MAX_OPEN} chunks wait for their ciphertext; seal one first");
                     return Err(Refusal::new(Reason::Malformed, told));
                 }
                 self.given += 1;

@@ -13,7 +13,7 @@
 //! Cost: two blocks for each block of the message, one of them after the other; one for each block of additional data, one more for V, and for
 //! each string 32 lookups.
 
-use polyclave_api::{CHAINED, End, MOST_CHAINED, MOST_STRINGS, Reason, Refusal, Step};
+use polyclave_api::{CHAINED, End, MAX_CHAINED, MAX_STRINGS, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::protocol::{Input, Owner};
@@ -47,12 +47,12 @@ struct Message {
 
 impl Message {
     fn new(additional: &[Vec<u8>], bytes: u32) -> Result<Message, Refusal> {
-        if additional.len() > MOST_STRINGS {
-            let told = format!("{} strings of additional data; {MOST_STRINGS} are allowed", additional.len());
+        if additional.len() > MAX_STRINGS {
+            let told = format!("{} strings of additional data; {MAX_STRINGS} are allowed", additional.len());
             return Err(Refusal::new(Reason::Malformed, told));
         }
         refuse_long_additional(additional.iter().map(Vec::len).sum())?;
-        let arrival = Arrival::of(bytes, MOST_CHAINED)?;
+        let arrival = Arrival::of(bytes, MAX_CHAINED)?;
         let (chain, added) = (Chain::default(), Vec::new());
         Ok(Message { additional: additional.to_vec(), arrival, chain, added, chained: 0 })
     }

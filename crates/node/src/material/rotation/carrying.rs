@@ -14,7 +14,7 @@ use crate::error::system;
 use crate::material::state::Material;
 
 /// How many keys an error names.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Some keys under other common secrets. Ends the wish for fresh ones if this node's shares of a key cannot be read, or if those of two
 /// nodes do not fit: it would end like this again.
@@ -92,8 +92,8 @@ fn named(keys: &[HeldKey], carried: &[CarriedKey], values: &[usize]) -> String {
             labels.push(label(key));
         }
     }
-    let more = labels.len().saturating_sub(MOST_NAMED);
-    labels.truncate(MOST_NAMED);
+    let more = labels.len().saturating_sub(MAX_NAMED);
+    labels.truncate(MAX_NAMED);
     let (what, names) = (if labels.len() == 1 { "the key" } else { "the keys" }, labels.join(", "));
     if more == 0 { format!("{what} {names}") } else { format!("{what} {names} and {more} more") }
 }

@@ -20,7 +20,7 @@ use crate::error::system;
 use crate::peers::exchange::tell_all;
 
 /// The most keys that a node accepts in another node's list.
-const MOST_KEYS: usize = 1 << 20;
+const MAX_KEYS: usize = 1 << 20;
 /// Bytes of a key in a list: its id, its state, and a digest of its properties.
 pub(super) const LISTED: usize = 16 + 1 + 32;
 
@@ -151,9 +151,9 @@ fn tell_lists(mine: &[Listed], net: &mut TlsNet) -> Result<Vec<Vec<Listed>>> {
     let mut lens = vec![0; net.parties()];
     for (party, len) in tell_all(&(mine.len() as u64).to_le_bytes(), net)? {
         lens[party.index()] = usize::try_from(u64::from_le_bytes(len)).unwrap_or(usize::MAX);
-        if lens[party.index()] > MOST_KEYS {
+        if lens[party.index()] > MAX_KEYS {
             return Err(Error::System(format!(
-                "{party} lists more keys, deleted ones included, than {MOST_KEYS}"
+                "{party} lists more keys, deleted ones included, than {MAX_KEYS}"
             )));
         }
     }

@@ -12,7 +12,7 @@ use super::Lots;
 use crate::material::target::Target;
 
 /// The most blocks that are claimed at once where claims wait. Requests that wait take turns with such pieces.
-const MOST_AT_ONCE: usize = 64;
+const MAX_AT_ONCE: usize = 64;
 
 /// The stock as one request uses it: takes no more than fits into its memory, and nothing that was given up.
 pub(crate) struct BoundedStock {
@@ -37,7 +37,7 @@ impl Stock for BoundedStock {
                 Err(Error::OutOfMaterial { detail: too_much(target, count) })
             }
             Some(target) if waits => {
-                let most = (MOST_AT_ONCE * kind.per_block).min(target.items().div_ceil(2)).max(1);
+                let most = (MAX_AT_ONCE * kind.per_block).min(target.items().div_ceil(2)).max(1);
                 self.take_in_pieces(kind, count, most, net)
             }
             _ => self.claim(kind, count, net),

@@ -27,7 +27,7 @@ use crate::Result;
 use crate::peers::exchange::tell_all;
 
 /// The most bytes that a node says. Beyond, it leaves out which items of its youngest lots are spent.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Items that others have spent are wiped here once a comparison this long ago showed the same. The others do not wait for a node that is
 /// behind, and the same claims may still be on their way to it.
@@ -110,7 +110,7 @@ impl Lots {
     fn inventory(&self, kind: &Kind) -> Vec<u8> {
         let lots = self.lock();
         let of_kind = || lots.iter().filter(|lot| lot.kind == *kind);
-        let mut room = MOST_BYTES.saturating_sub(of_kind().count() * LOT);
+        let mut room = MAX_BYTES.saturating_sub(of_kind().count() * LOT);
         let mut said = Vec::new();
         for lot in of_kind() {
             // Leaving out what is spent only means that others keep it.
@@ -134,7 +134,7 @@ fn exchange(mine: &[u8], net: &mut dyn Net) -> Result<Vec<(Party, Inventory)>> {
     let mut theirs = vec![Vec::new(); net.parties()];
     for (peer, length) in &lengths {
         let length = u32::from_le_bytes(*length) as usize;
-        if length > MOST_BYTES {
+        if length > MAX_BYTES {
             return Err(Error::Peer {
                 peer: *peer,
                 detail: format!("its list of what it holds has {length} bytes"),

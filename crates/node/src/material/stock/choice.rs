@@ -3,7 +3,7 @@
 use polyclave_protocol::PartySet;
 use polyclave_protocol::stock::Kind;
 
-use super::claims::{MOST_RANGES, Range};
+use super::claims::{MAX_RANGES, Range};
 use super::lot::{Lot, Refused, Standing};
 
 /// Where a claim may leave out anything, it may have twice the ranges that this node would propose, and this many more: other claims may be
@@ -27,12 +27,12 @@ pub(super) fn choose(
 ) -> Option<Vec<Range>> {
     let unspent = || of_use(held(lots, kind), members, enough).flat_map(Lot::unspent);
     let chosen = add_up(unspent(), count)?;
-    if chosen.len() <= MOST_RANGES {
+    if chosen.len() <= MAX_RANGES {
         return Some(chosen);
     }
     let mut by_length: Vec<Range> = unspent().collect();
     by_length.sort_by_key(|range| std::cmp::Reverse(range.to - range.from));
-    add_up(by_length.into_iter(), count).filter(|chosen| chosen.len() <= MOST_RANGES)
+    add_up(by_length.into_iter(), count).filter(|chosen| chosen.len() <= MAX_RANGES)
 }
 
 /// The same from the youngest lots first, for a node that does not know what the others have spent of older ones.
@@ -44,7 +44,7 @@ pub(super) fn choose_youngest(
     enough: usize,
 ) -> Option<Vec<Range>> {
     let youngest = of_use(held(lots, kind).rev(), members, enough);
-    add_up(youngest.flat_map(Lot::unspent), count).filter(|chosen| chosen.len() <= MOST_RANGES)
+    add_up(youngest.flat_map(Lot::unspent), count).filter(|chosen| chosen.len() <= MAX_RANGES)
 }
 
 /// The lots that all members hold, and then those that at least `enough` of them hold.
@@ -105,7 +105,7 @@ pub(super) fn refuse_pieces(
     members: PartySet,
     enough: usize,
 ) -> Result<(), Refused> {
-    let needed = choose(lots, kind, count as u64, members, enough).map_or(MOST_RANGES, |own| own.len());
+    let needed = choose(lots, kind, count as u64, members, enough).map_or(MAX_RANGES, |own| own.len());
     let (claimed, most) = (ranges.len(), 2 * needed + SPARE_RANGES);
     if claimed <= most { Ok(()) } else { Err(Refused::Pieces { claimed, most }) }
 }

@@ -16,7 +16,7 @@ use crate::Result;
 pub(super) const PROPOSER: Party = Party(0);
 
 /// The most ranges in a claim, which then takes 128 KiB.
-pub(super) const MOST_RANGES: usize = 4096;
+pub(super) const MAX_RANGES: usize = 4096;
 
 const HEAD: usize = 32 + 4;
 /// In place of a number of ranges: the proposer waits for material, and another message follows.
@@ -131,7 +131,7 @@ fn hear_count(proposer: Party, epoch: &[u8; 32], patience: Patience, net: &mut d
 
 fn hear_ranges(proposer: Party, count: u32, patience: Patience, net: &mut dyn Net) -> Result<Vec<Range>> {
     let count = count as usize;
-    if count > MOST_RANGES {
+    if count > MAX_RANGES {
         return Err(refused(Refused::TooLong));
     }
     let mut body = vec![0; count * RANGE];

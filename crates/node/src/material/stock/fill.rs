@@ -2,7 +2,7 @@
 //!
 //! A lot can be claimed when it is known that all nodes hold their parts. [`Claiming`](super::claiming::Claiming) decides who tells whom. A
 //! node that has reported its part and hears nothing cannot know what others heard: it keeps the lot, which is used if it is claimed
-//! ([`MOST_IN_DOUBT`](super::MOST_IN_DOUBT)), and does not count it.
+//! ([`MAX_IN_DOUBT`](super::MAX_IN_DOUBT)), and does not count it.
 
 use std::thread;
 

@@ -1,7 +1,7 @@
 //! Claims where all nodes serve every request: the first node proposes and tells the others, which follow if the claim fits.
 //!
 //! A lot can be claimed when all nodes have told the proposer that they hold their parts. The proposer drops a lot if it does not hear
-//! that; the others keep it ([`MOST_IN_DOUBT`](super::MOST_IN_DOUBT)).
+//! that; the others keep it ([`MAX_IN_DOUBT`](super::MAX_IN_DOUBT)).
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use super::claiming::{BLOCKS_AT_ONCE, ByProposer, Claiming, HELD};
 use super::claims::{self, PROPOSER, Range, refused};
 use super::lot::{Lot, Refused};
 use crate::Result;
-use crate::material::preparation::MOST_RUNS;
+use crate::material::preparation::MAX_RUNS;
 use crate::material::target::Target;
 
 /// How long a claim that leaves out too much waits for earlier claims that are still on their way.
@@ -121,7 +121,7 @@ impl Claiming for ByProposer {
     }
 
     fn runs_at_once(&self) -> usize {
-        MOST_RUNS
+        MAX_RUNS
     }
 
     /// What a few small requests took is made again later, together with more, or when nobody asks for anything.

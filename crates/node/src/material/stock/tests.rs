@@ -321,7 +321,7 @@ fn nodes_that_want_to_make_different_things_make_nothing() {
     }
     let lots = &stocks[0].0;
     let one = &mut mesh(2)[0];
-    let many = MOST_BYTES_AT_ONCE / KIND.item_bytes + 1;
+    let many = MAX_BYTES_AT_ONCE / KIND.item_bytes + 1;
     assert!(matches!(fill_by(lots, &KIND, many, one), Err(Error::Misuse(_))), "more than a step");
     assert!(matches!(fill_by(lots, &Kind { name: "others", ..KIND }, 1, one), Err(Error::Misuse(_))));
 }
@@ -349,7 +349,7 @@ fn a_lot_in_doubt_serves_if_the_proposer_heard_all_and_not_otherwise() {
         assert!(outcome.expect("it serves").iter().all(|(lot, _)| *lot == 2));
     }
     (10..30).for_each(|lot| hold(lot, [false, false, false]));
-    assert_eq!(stocks[2].0.lock().len(), MOST_IN_DOUBT);
+    assert_eq!(stocks[2].0.lock().len(), MAX_IN_DOUBT);
 }
 
 /// The same lots taken into use again, over the same store.

@@ -21,7 +21,7 @@ const SOCKET: &str = "admin.sock";
 /// The longest path of a socket on the supported systems, including the zero byte at the end.
 const LONGEST_PATH: usize = 104;
 /// The most bytes of an order or answer. An approval with all the signatures that it can have takes most.
-const MOST_LINE: u64 = 256 << 10;
+const MAX_LINE: u64 = 256 << 10;
 /// The time limit for the caller to send its order, and to receive the answer.
 const TALK: Duration = Duration::from_secs(5);
 /// How long the caller waits for the answer: a backup reads the whole store.
@@ -66,7 +66,7 @@ fn write_line<T: Serialize>(stream: &mut UnixStream, message: &T) -> io::Result<
 fn read_line<T: DeserializeOwned>(stream: &UnixStream, within: Duration) -> io::Result<T> {
     let mut line = Vec::new();
     let until = Instant::now() + within;
-    BufReader::new(Until { stream, until }.take(MOST_LINE)).read_until(b'\n', &mut line)?;
+    BufReader::new(Until { stream, until }.take(MAX_LINE)).read_until(b'\n', &mut line)?;
     if line.last() != Some(&b'\n') {
         return Err(io::Error::other("the other side ended in the middle of a line"));
     }

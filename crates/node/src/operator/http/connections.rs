@@ -1,7 +1,7 @@
 //! HTTP connections, within limits: no caller can use more of the node than these allow.
 //!
 //! A connection serves one request, and ends after [`LONGEST`] in any case; its headers must arrive within [`HEADERS`]. When there are more
-//! than [`MOST`], the oldest is closed: a request takes milliseconds, so honest callers are served even if others hold all connections.
+//! than [`MAX`], the oldest is closed: a request takes milliseconds, so honest callers are served even if others hold all connections.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use tokio::task::{AbortHandle, yield_now};
 use tokio::time::{sleep, timeout};
 
 /// The most connections at a time.
-pub(crate) const MOST: usize = 64;
+pub(crate) const MAX: usize = 64;
 /// The time limit for the headers of a request.
 const HEADERS: Duration = Duration::from_secs(5);
 /// The time limit for a connection.
 const LONGEST: Duration = Duration::from_secs(10);
 /// The most bytes of a request; hyper accepts no smaller buffer.
-const MOST_BYTES: usize = 8 << 10;
+const MAX_BYTES: usize = 8 << 10;
 /// The pause when the machine has no file descriptor or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
@@ -34,7 +34,7 @@ pub(super) async fn serve(listener: TcpListener, pages: Router) {
             continue;
         };
         open.retain(|connection| !connection.is_finished());
-        if open.len() >= MOST
+        if open.len() >= MAX
             && let Some(oldest) = open.pop_front()
         {
             oldest.abort();
@@ -48,7 +48,7 @@ pub(super) async fn serve(listener: TcpListener, pages: Router) {
 async fn answer(stream: TcpStream, pages: Router) {
     let connection = http1::Builder::new()
         .keep_alive(false)
-        .max_buf_size(MOST_BYTES)
+        .max_buf_size(MAX_BYTES)
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages));
@@ -125,10 +125,10 @@ mod tests {
     #[test]
     fn idle_connections_beyond_the_limit_give_way_and_whoever_asks_is_answered() {
         let served = start();
-        let mut idle: Vec<TcpStream> = (0..4 * MOST).map(|_| connect(&served)).collect();
+        let mut idle: Vec<TcpStream> = (0..4 * MAX).map(|_| connect(&served)).collect();
         assert!(ask(&served).ends_with("alive\n"));
         let open = idle.iter_mut().map(is_closed).filter(|closed| !closed).count();
-        assert!(open <= MOST, "{open} are open");
+        assert!(open <= MAX, "{open} are open");
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
     fn a_request_that_is_too_long_is_refused() {
         let served = start();
         let mut stream = connect(&served);
-        let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(4 * MOST_BYTES));
+        let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(4 * MAX_BYTES));
         // The server may close the connection before all of it was sent.
         let _ = stream.write_all(long.as_bytes());
         let mut answer = Vec::new();

@@ -30,7 +30,7 @@ const MUST_BE_SERVED: [&str; 7] =
     ["C_Encrypt", "C_Decrypt", "C_Sign", "C_Digest", "C_GenerateKey", "C_WrapKey", "C_FindObjects"];
 
 /// Inputs that are tried besides the random ones while one of those functions was not served. About one in eighty serves the rarest.
-const MOST_MORE_INPUTS: u32 = 8_000;
+const MAX_MORE_INPUTS: u32 = 8_000;
 
 /// Kinds of functions, by what they may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,7 +311,7 @@ fn no_sequence_of_calls_breaks_the_library() {
     // A campaign may be too short for some function to be served.
     if std::env::var_os("BOLERO_RANDOM_ITERATIONS").is_none() {
         // Random inputs may never reach a function that takes several calls in the right order. More inputs are tried until they do.
-        let mut more = (0..MOST_MORE_INPUTS).map(u32::to_le_bytes);
+        let mut more = (0..MAX_MORE_INPUTS).map(u32::to_le_bytes);
         while let (Some(name), Some(input)) = (world.never_served(), more.next()) {
             println!("{name} was not served yet");
             world.run(&input);

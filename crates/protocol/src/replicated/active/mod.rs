@@ -51,10 +51,10 @@ use proof::Prover;
 
 /// When so many products are remembered they are proven. Those of the round that reaches it are among them. With what their proof takes, that
 /// is 14 MB of memory for AES. Half as many take 10 MB, and cost a twentieth of the rate.
-const MOST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 
 /// The same for products of elements.
-const MOST_ELEMENTS: usize = 1 << 13;
+const MAX_ELEMENTS: usize = 1 << 13;
 
 const DIGEST_BYTES: usize = 32;
 
@@ -143,7 +143,7 @@ impl AdversaryModel for Active {
     }
 
     fn relieve(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
-        let few = self.products.count() < MOST && self.elements.count() < MOST_ELEMENTS;
+        let few = self.products.count() < MAX && self.elements.count() < MAX_ELEMENTS;
         if few { Ok(()) } else { self.check(ring, net) }
     }
 

@@ -335,7 +335,7 @@ proptest! {
     fn no_public_part_of_another_party_panics_or_claims_too_much(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
         for part in [Stored::Value(&bytes), Stored::Elements(&bytes)] {
             if let Ok(shapes) = Shapes::parse(&[part]) {
-                prop_assert!(shapes.message_bytes() <= MOST_BYTES + PUBLISHED);
+                prop_assert!(shapes.message_bytes() <= MAX_BYTES + PUBLISHED);
             }
         }
     }

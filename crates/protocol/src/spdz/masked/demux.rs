@@ -21,7 +21,7 @@ use crate::spdz::arithmetic::{Arithmetic, Step};
 use crate::{Error, Result};
 
 /// The widest index: the largest table of Keller et al. 2017, Table 1. Tables of ciphers take 8 bits at most.
-const MOST_INDEX_BITS: u8 = 10;
+const MAX_INDEX_BITS: u8 = 10;
 
 /// How many entries of a unit vector are multiplied at once: k of Protocol 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,9 +188,9 @@ impl<F: MacField> Spdz<F> {
     /// Makes `count` unit vectors of random indices below 2^in_bits, checked. The triples, bits and openings that this takes are
     /// counted in the current phase. They are those of Keller et al. 2017, Table 1.
     pub fn demux(&mut self, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<UnitVectors<F>> {
-        if !(1..=MOST_INDEX_BITS).contains(&in_bits) || count == 0 {
+        if !(1..=MAX_INDEX_BITS).contains(&in_bits) || count == 0 {
             return Err(Error::Misuse(format!(
-                "unit vectors, one or more, have an index of 1 to {MOST_INDEX_BITS} bits: {count} of {in_bits} bits"
+                "unit vectors, one or more, have an index of 1 to {MAX_INDEX_BITS} bits: {count} of {in_bits} bits"
             )));
         }
         let vectors = UnitVectors::make(&mut self.arithmetic, in_bits, count, self.packing, net)?;

@@ -3,7 +3,7 @@
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-use crate::authenticated::{MOST_CELLS, MacKey, make_room};
+use crate::authenticated::{MAX_CELLS, MacKey, make_room};
 
 /// Words that are worked on at once: they and what they are made of stay in the processor's nearest cache.
 pub(super) const CHUNK: usize = 256;
@@ -60,7 +60,7 @@ impl<F: MacField> Workspace<F> {
 
     /// Gives every row of cells the length of a layer, with zeros behind it.
     pub(super) fn fit(&mut self, len: usize) {
-        let padded = len.next_multiple_of(MOST_CELLS);
+        let padded = len.next_multiple_of(MAX_CELLS);
         let Public { h, h16, g, g4, m, m2, v, w, image } = &mut self.public;
         for row in [h, h16, g, g4, m, m2, v, w, image] {
             row.resize(padded, 0);

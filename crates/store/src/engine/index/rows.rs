@@ -29,7 +29,7 @@ pub(super) fn read_rows(state: &dyn Reading, seal: &Seal) -> Result<(Rows, Diges
 }
 
 /// The most records that an error names.
-const MOST_NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 
 /// Of tables that do not fit the digest, the first records that do not open: their bytes are damaged. One that was put back opens.
 pub(super) fn damaged_records(state: &dyn Reading, seal: &Seal, tables: &[&str]) -> Result<Vec<String>> {
@@ -37,7 +37,7 @@ pub(super) fn damaged_records(state: &dyn Reading, seal: &Seal, tables: &[&str])
     for table in COVERED.into_iter().filter(|table| tables.contains(&table.name())) {
         state.each(table, &mut |record, sealed| {
             let opens = covered(table, record).is_none() || seal.open(table.name(), record, sealed).is_ok();
-            if !opens && found.len() < MOST_NAMED {
+            if !opens && found.len() < MAX_NAMED {
                 found.push(format!("{} of {}", readable(record), table.name()));
             }
             Ok(())

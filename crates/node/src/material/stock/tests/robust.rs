@@ -8,7 +8,7 @@ use polyclave_protocol::net::{Gathered, Net, Patience};
 use super::super::census::ON_ITS_WAY;
 use super::super::census::tests::tell_of;
 use super::super::choice::choose;
-use super::super::claims::{MOST_RANGES, PROPOSER};
+use super::super::claims::{MAX_RANGES, PROPOSER};
 use super::super::ranges::Ranges;
 use super::quorum::{QUORUM, four_stocks, set, take_among, tell_claim};
 use super::*;
@@ -191,15 +191,15 @@ fn a_claim_that_cuts_the_stock_into_pieces_is_refused() {
 /// The longest ranges are chosen where the oldest would be too many.
 #[test]
 fn what_was_cut_into_pieces_is_used_as_far_as_a_claim_can_say_it() {
-    let items = Zeroizing::new(vec![1; KIND.item_bytes * 4 * MOST_RANGES]);
+    let items = Zeroizing::new(vec![1; KIND.item_bytes * 4 * MAX_RANGES]);
     let mut first = Lot::new([1; 16], KIND, items.clone(), 0, PartySet::all(4));
     let mut second = Lot::new([2; 16], KIND, items, 0, PartySet::all(4));
     let mut useless = Ranges::default();
-    (0..2 * MOST_RANGES as u64).for_each(|i| useless.add(2 * i, 2 * i + 1));
+    (0..2 * MAX_RANGES as u64).for_each(|i| useless.add(2 * i, 2 * i + 1));
     first.lose(&useless);
     first.standing = Standing::Held;
     second.standing = Standing::Held;
-    let count = 4 * MOST_RANGES as u64;
+    let count = 4 * MAX_RANGES as u64;
     let ranges = choose(&[first, second], &KIND, count, PartySet::all(4), QUORUM).expect("enough");
     assert_eq!(ranges, [Range { lot: [2; 16], from: 0, to: count }]);
 }
