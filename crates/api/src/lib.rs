@@ -33,8 +33,8 @@ pub use components::{
 };
 pub use key_block::BlockHeader;
 pub use keys::{
-    Derivation, KeyInfo, Lifetime, MAX_ATTRIBUTES, MAX_DERIVATION_DATA, MAX_DERIVED, MAX_LABEL,
-    MAX_SESSION, MAX_SESSION_KEYS, NewKey, Origin, VersionState, Wrapping,
+    Derivation, KeyInfo, Lifetime, MAX_ATTRIBUTES, MAX_DERIVATION_DATA, MAX_DERIVED, MAX_LABEL, MAX_SESSION,
+    MAX_SESSION_KEYS, NewKey, Origin, VersionState, Wrapping,
 };
 pub use modes::{
     Choice, MAX_BLOCKS, MAX_SMALL_BLOCKS, MessageOption, Mode, Usage, check_description, check_new_key,

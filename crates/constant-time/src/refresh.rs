@@ -29,11 +29,11 @@ pub const SUBJECTS: &[Subject] = &[
             Preprocessing::Dealt(&InsecureDealing),
             packing,
         );
-        carried_over(&AnyServiceConfig::new(config.expect("it is valid")), Fresh::SetUp, BYTES);
+        outputs_of_refresh(&AnyServiceConfig::new(config.expect("it is valid")), Fresh::SetUp, BYTES);
     }),
     ("rotation of MAC keys: bits, material dealt", || {
         let config = ServedConfig::new(Preprocessing::Dealt(&InsecureDealing)).expect("it is valid");
-        carried_over(&AnyServiceConfig::new(config), Fresh::SetUp, BITS);
+        outputs_of_refresh(&AnyServiceConfig::new(config), Fresh::SetUp, BITS);
     }),
     ("renewal: transfers under a stored key", || renewed(|_| ())),
 ];
@@ -52,7 +52,7 @@ enum Fresh {
 fn refreshed(protocol: &str, parties: usize) {
     let descriptor = catalog::find(protocol).expect("it is listed");
     let config = descriptor.service(parties, descriptor.threshold.most(parties)).expect("it serves");
-    carried_over(&config, Fresh::Shares, BYTES);
+    outputs_of_refresh(&config, Fresh::Shares, BYTES);
 }
 
 /// Transfers are made under a stored key, and what is made under them is bound to its anchor. Key and anchor are dealt, so that transfers are made once;
@@ -81,7 +81,7 @@ const HEAD: usize = 6;
 const FROM: usize = 4;
 const FROM_TRANSFERS: u8 = 0;
 
-fn carried_over(config: &AnyServiceConfig, fresh: Fresh, bits: u8) {
+fn outputs_of_refresh(config: &AnyServiceConfig, fresh: Fresh, bits: u8) {
     run_parties(config.parties(), |net| {
         net.in_private = true;
         let setup = config.set_up(net)?;
@@ -103,7 +103,7 @@ fn carried_over(config: &AnyServiceConfig, fresh: Fresh, bits: u8) {
 
         let stored = [Stored::Value(&value), Stored::Elements(&elements)];
         let new = new.as_ref().unwrap_or(&setup);
-        let fresh = config.carry_over(&setup, new, session.stream(), &stored, net)?.stored;
+        let fresh = config.refresh(&setup, new, session.stream(), &stored, net)?.stored;
         assert!(fresh.iter().all(|shares| is_secret(shares)), "fresh shares are secret to memcheck");
         // Only for the comparison, after all that is watched.
         [&value, &fresh[0]].into_iter().for_each(|shares| mark_public(shares));

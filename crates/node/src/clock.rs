@@ -15,7 +15,7 @@ use time::OffsetDateTime;
 use crate::Result;
 
 /// How many seconds clocks may differ. Clocks that the network sets differ by far less.
-const MAX_APART: i64 = 300;
+const MAX_SKEW: i64 = 300;
 
 /// The validity period of a certificate.
 type Span = (SystemTime, SystemTime);
@@ -108,7 +108,7 @@ impl Dates {
 pub(crate) fn apart(ahead: &[(&str, i64)]) -> Option<String> {
     let far: Vec<String> = ahead
         .iter()
-        .filter(|(_, seconds)| seconds.abs() > MAX_APART)
+        .filter(|(_, seconds)| seconds.abs() > MAX_SKEW)
         .map(|(name, seconds)| {
             let (minutes, how) = (seconds.abs() / 60, if *seconds > 0 { "ahead of" } else { "behind" });
             format!("{minutes} minutes {how} that of {name}")
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_clock_that_differs_from_most_peers_is_told_and_one_that_differs_from_one_of_two_is_not() {
         let hour = 3600;
-        for fits in [&[][..], &[("b", 10), ("c", -MAX_APART)], &[("b", 3 * hour), ("c", 0)]] {
+        for fits in [&[][..], &[("b", 10), ("c", -MAX_SKEW)], &[("b", 3 * hour), ("c", 0)]] {
             assert_eq!(apart(fits), None, "{fits:?}");
         }
         let told = apart(&[("b", 3 * hour), ("c", 3 * hour + 60), ("d", 2)]).expect("most differ");

@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::error::system;
 use crate::material::preparation::{MAX_RUNS, Wanted};
 use crate::material::state::Material;
-use crate::material::{epoch, preparation, rotation, set_up};
+use crate::material::{epoch, preparation, refresh, set_up};
 use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
 use crate::peers::registry::Stream;
@@ -35,7 +35,7 @@ struct Crews {
     fills: Worker<Fill>,
     /// Where others make the material: several runs at a time, in which this node only waits.
     beside: Crew,
-    rotations: Crew,
+    refreshes: Crew,
 }
 
 /// The name of a run, and what it makes.
@@ -51,7 +51,7 @@ impl Crews {
             epochs: Crew::new("epoch", MAX_OTHERS),
             beside: Crew::new("fill", MAX_RUNS + 1),
             fills: Worker::start(&core.threads, "fill", fill)?,
-            rotations: Crew::new("rotation", MAX_OTHERS),
+            refreshes: Crew::new("refresh", MAX_OTHERS),
         })
     }
 }
@@ -130,7 +130,7 @@ fn after_control(core: &Core, peer: Party, stream: Stream, outcome: Result<()>) 
 /// Exchanges greetings with a peer and judges the peer's. Returns the boot id of the start that the peer is in.
 fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[u8; 16]> {
     let setup = core.material.set_up().map_or([0; 32], |set_up| set_up.id);
-    let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
+    let prepared = core.store.prepared_refresh().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
     let (cluster, holds) = (core.members.digest, core.service.marks.held_of(peer));
     let (state, version) = (core.material.state(), env!("CARGO_PKG_VERSION").to_owned());
@@ -144,7 +144,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     core.service.marks.note_holds(peer, theirs.holds);
     let boot = core.service.marks.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
-    // The peer has finished a rotation that this node has not finished, or the other way round. The next round settles it.
+    // The peer has finished a refresh that this node has not finished, or the other way round. The next round settles it.
     let unfinished = theirs.prepared == setup || theirs.setup == prepared;
     if both && theirs.setup != setup && !unfinished && !core.members.is_first_worker() {
         return Err(Error::System(format!(
@@ -232,9 +232,9 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
         }
         Order::Rotate { name } => {
             let material = core.material.clone();
-            crews.rotations.spawn(&core.threads, move || {
-                if let Err(e) = rotation::join(&material, name) {
-                    tracing::warn!(error = material.members.told(&e), "the rotation was not completed");
+            crews.refreshes.spawn(&core.threads, move || {
+                if let Err(e) = refresh::join(&material, name) {
+                    tracing::warn!(error = material.members.told(&e), "the refresh was not completed");
                 }
             })
         }

@@ -90,7 +90,7 @@ impl Core {
             prepared: self.material.is_prepared(),
             stock: self.material.stock_levels(),
             quarantined: self.material.is_quarantined(),
-            rotating: self.material.rotation_wanted_by(),
+            rotating: self.material.refresh_wanted_by(),
             outvoted: self.seen.outvoted(),
             silent: self.seen.silent(),
             damaged: self.service.keys.damaged().len() as u64,

@@ -7,7 +7,7 @@ use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Error;
 use polyclave_store::{Store, StoreError};
 
-use crate::SAYS_ROTATING;
+use crate::SAYS_REFRESHING;
 
 /// How often the log tells that the server of the store is gone.
 const TELL_EVERY: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
         // Another request has changed the record first.
         StoreError::Taken { .. } => Refusal::new(Reason::Key, e.to_string()),
         StoreError::Busy { .. } => Refusal::new(Reason::Busy, e.to_string()),
-        StoreError::Rotating | StoreError::Renewed => Refusal::new(Reason::Unavailable, SAYS_ROTATING),
+        StoreError::Refreshing | StoreError::Renewed => Refusal::new(Reason::Unavailable, SAYS_REFRESHING),
         StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
             Refusal::new(Reason::NoSuchKey, e.to_string())
         }

@@ -70,7 +70,7 @@ const _: () = assert!(
 pub const SAYS_NO_SECRETS: &str = material::workers::NO_SECRETS;
 
 /// What a refusal says while nodes take fresh common secrets into use.
-pub const SAYS_ROTATING: &str = material::rotation::ROTATING;
+pub const SAYS_REFRESHING: &str = material::refresh::REFRESHING;
 
 /// The result of a fallible function of a node.
 type Result<T, E = polyclave_protocol::Error> = std::result::Result<T, E>;

@@ -34,11 +34,11 @@
 //! **Adversary**: that of the protocol, and of the weaker one if there are two. Whoever cheats under one that bears it can stop the move, and is named where that can be known. It
 //! can understate what it has spent of a key's budget (`reshare/offers.rs`), by its own part.
 
-mod course;
 #[cfg(test)]
 mod fuzz;
 mod masks;
 mod moving;
+mod next_step;
 mod offers;
 mod plan;
 mod receiving;
@@ -66,7 +66,7 @@ use crate::error::system;
 use crate::operator::taking;
 use crate::peers::exchange::tell_all;
 use crate::{Conduct, Result};
-use course::{Course, Standing, course};
+use next_step::{NextStep, ReshareState, next_step};
 use plan::Plan;
 
 /// Version of what the nodes tell each other here.
@@ -324,18 +324,18 @@ impl Node<'_> {
             .with("file of the old cluster", self.plan.old.fingerprint().to_string().as_bytes())
             .with("reshare file", self.plan.new.fingerprint().to_string().as_bytes());
         let mut session = hello(&parameters, net)?;
-        let standing = self.standing()?;
-        let all: Vec<Standing> =
-            plan::in_order(net.me(), standing.encode(), tell_all(&standing.encode(), net)?)
+        let reshare_state = self.reshare_state()?;
+        let all: Vec<ReshareState> =
+            plan::in_order(net.me(), reshare_state.encode(), tell_all(&reshare_state.encode(), net)?)
                 .iter()
-                .map(Standing::decode)
+                .map(ReshareState::decode)
                 .collect();
-        self.compare("standings", &all.iter().flat_map(Standing::encode).collect::<Vec<_>>(), net)?;
-        let id = match course(&all, self.plan)? {
-            Course::Complete(id) => id,
-            Course::Begin(refreshed) => {
-                if let Some(id) = refreshed.filter(|_| standing.rotation == refreshed) {
-                    self.store.commit_rotation(id, now()).map_err(system)?;
+        self.compare("standings", &all.iter().flat_map(ReshareState::encode).collect::<Vec<_>>(), net)?;
+        let id = match next_step(&all, self.plan)? {
+            NextStep::Complete(id) => id,
+            NextStep::Begin(refreshed) => {
+                if let Some(id) = refreshed.filter(|_| reshare_state.refresh == refreshed) {
+                    self.store.commit_refresh(id, now()).map_err(system)?;
                 }
                 self.prepare(&mut session, net)?
             }
@@ -366,7 +366,7 @@ impl Node<'_> {
         }
     }
 
-    fn standing(&self) -> Result<Standing> {
+    fn reshare_state(&self) -> Result<ReshareState> {
         let reshared = self.store.reshared().map_err(system)?;
         let reshared = reshared.filter(|reshared| is_of(Some(reshared), &self.plan.new));
         let is_done = reshared.as_ref().is_some_and(|reshared| reshared.stage != Stage::Prepared);
@@ -379,9 +379,9 @@ impl Node<'_> {
             }
             _ => [0; 32],
         };
-        Ok(Standing {
+        Ok(ReshareState {
             in_use,
-            rotation: self.store.prepared_rotation().map_err(system)?,
+            refresh: self.store.prepared_refresh().map_err(system)?,
             prepared: reshared.map(|reshared| reshared.id),
             is_done,
         })

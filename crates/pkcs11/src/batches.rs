@@ -36,9 +36,9 @@ use crate::rv::Result;
 /// How many requests of a kind are under way at most: so many that the nodes are busy while the answer of another one is on its way.
 const MAX_RUNNING: usize = 2;
 /// The most bytes of a request that goes with others. Longer ones gain nothing.
-const MAX_OF_ONE: usize = 4 << 10;
+const MAX_JOINED_BYTES: usize = 4 << 10;
 /// The most bytes that go together: one step of the nodes.
-const MAX_TOGETHER: usize = 64 << 10;
+const MAX_BATCH_BYTES: usize = 64 << 10;
 
 /// How long a request waits for others at least, also in a program that wants no busy node asked again.
 const MIN_WAIT: Duration = Duration::from_secs(1);
@@ -109,7 +109,7 @@ impl Batches {
         until: Instant,
         work: impl Fn(&[u8]) -> Result<Zeroizing<Vec<u8>>>,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        if data.is_empty() || data.len() > MAX_OF_ONE {
+        if data.is_empty() || data.len() > MAX_JOINED_BYTES {
             return work(data);
         }
         let others = match self.begin(kind, data, until.max(Instant::now() + MIN_WAIT)) {
@@ -172,7 +172,7 @@ impl Batches {
         if let Some(first) = queue.waiting.pop_front() {
             let (mut others, mut total) = (Vec::new(), first.data.len());
             while let Some(len) = queue.waiting.front().map(|next| next.data.len())
-                && total + len <= MAX_TOGETHER
+                && total + len <= MAX_BATCH_BYTES
             {
                 total += len;
                 others.extend(queue.waiting.pop_front());
@@ -419,7 +419,7 @@ mod tests {
             batches.run(kind, &vec![0; *len], later(), |data| nested(batches, rest).map(|_| flipped(data)))
         }
         let mut kinds = vec![(kind(1), 16); MAX_RUNNING];
-        kinds.extend([(kind(1), MAX_OF_ONE + 1), (kind(1), 0), (kind(2), 16)]);
+        kinds.extend([(kind(1), MAX_JOINED_BYTES + 1), (kind(1), 0), (kind(2), 16)]);
         kinds.push((Kind { encrypts: false, ..kind(1) }, 16));
         kinds.push((Kind { login: 2, ..kind(1) }, 16));
         assert_eq!(nested(&batches, &kinds).expect("done").len(), 16);

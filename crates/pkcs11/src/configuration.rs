@@ -122,8 +122,7 @@ pub(crate) fn parse(text: &str) -> Result<Configuration, String> {
     }
     for (slot, token) in tokens.iter().enumerate() {
         let told = |what: &str| Err(format!("the token '{}' {what}", token.label));
-        if token.label.is_empty() || token.label.len() > MAX_LABEL || token.label.contains(char::is_control)
-        {
+        if token.label.is_empty() || token.label.len() > MAX_LABEL || token.label.contains(char::is_control) {
             return told(&format!("needs a label of 1 to {MAX_LABEL} bytes without control characters"));
         }
         if tokens[..slot].iter().any(|other| other.label == token.label) {

@@ -65,7 +65,7 @@ pub(super) fn clear(changes: &Changes<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Disk, in_memory, key, reopen};
-    use super::super::{CarriedKey, Ciphers, KeyState, MovedKey, Store, StoreError, StoredKey};
+    use super::super::{Ciphers, KeyState, MovedKey, RefreshedKey, Store, StoreError, StoredKey};
     use super::*;
 
     const KEY: ([u8; 16], [u8; 16]) = ([1; 16], [1; 16]);
@@ -177,13 +177,13 @@ mod tests {
         let (store, _) = copied();
         store.put_setup([1; 32], 1, b"old", true).expect("put");
         store.spend(SECOND, 40, 100).expect("in the budget");
-        let carried = [("k", 1), ("first", 2), ("second", 3)].map(|(name, seed)| {
+        let refreshed = [("k", 1), ("first", 2), ("second", 3)].map(|(name, seed)| {
             let shares = [("round keys".to_owned(), zeroize::Zeroizing::new(vec![seed, 9]))];
-            CarriedKey { name: name.into(), id: [seed; 16], shares: shares.into_iter().collect() }
+            RefreshedKey { name: name.into(), id: [seed; 16], shares: shares.into_iter().collect() }
         });
-        store.prepare_keys(0, &carried).expect("prepared");
-        store.prepare_rotation([2; 32], b"new").expect("prepared");
-        store.commit_rotation([2; 32], 7).expect("committed");
+        store.prepare_keys(0, &refreshed).expect("prepared");
+        store.prepare_refresh([2; 32], b"new").expect("prepared");
+        store.commit_refresh([2; 32], 7).expect("committed");
         assert!(matches!(store.spend(FIRST, 61, 100), Err(StoreError::Spent { left: 60 })));
         assert_eq!(*store.key("second").expect("read").expect("there").shares["round keys"], vec![3, 9]);
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Changes, Records, Table};
-use super::rotation;
+use super::refresh;
 use super::{Result, Store};
 
 const APPROVED_POLICY: &[u8] = b"approved policy";
@@ -57,7 +57,7 @@ impl Store {
     }
 
     /// The same, and in one write with it the operator's wish for fresh common secrets; if `accepted`, despite failed checks.
-    pub fn spend_for_rotation(
+    pub fn spend_for_refresh(
         &self,
         nonce: [u8; 32],
         digest: [u8; 32],
@@ -67,7 +67,7 @@ impl Store {
         self.change(|changes| {
             let before = spend(changes, nonce, Spent { at: now, digest })?;
             if before.is_none() {
-                rotation::want(changes, accepted)?;
+                refresh::want(changes, accepted)?;
             }
             Ok(before)
         })
@@ -148,18 +148,18 @@ mod tests {
         let (store, disk) = in_memory();
         store.put_setup([7; 32], 1, b"secrets", true).expect("put");
         disk.record();
-        assert_eq!(store.spend_for_rotation([1; 32], [2; 32], 5, false).expect("written"), None);
+        assert_eq!(store.spend_for_refresh([1; 32], [2; 32], 5, false).expect("written"), None);
         let mut seen = [0; 2];
         for bytes in disk.history() {
             let crashed = reopen(&Disk::from_bytes(bytes));
             let spent = crashed.approval_spent([1; 32]).expect("read").is_some();
-            assert_eq!(crashed.rotation_wanted().expect("read"), spent);
+            assert_eq!(crashed.refresh_wanted().expect("read"), spent);
             seen[usize::from(spent)] += 1;
         }
         assert!(seen.iter().all(|times| *times > 0), "{seen:?}");
-        store.forget_rotation().expect("given up");
-        assert_eq!(store.spend_for_rotation([1; 32], [2; 32], 6, false).expect("read"), Some(5));
-        assert!(!store.rotation_wanted().expect("read"), "a spent approval orders nothing");
+        store.forget_refresh().expect("given up");
+        assert_eq!(store.spend_for_refresh([1; 32], [2; 32], 6, false).expect("read"), Some(5));
+        assert!(!store.refresh_wanted().expect("read"), "a spent approval orders nothing");
     }
 
     #[test]

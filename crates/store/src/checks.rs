@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(store.guesses().expect("read"), Guesses { failed: 2, unanswered: 3 });
 
         assert!(!store.guesses_accepted().expect("read"));
-        store.want_rotation_despite_guesses().expect("accepted");
+        store.want_refresh_despite_guesses().expect("accepted");
         assert!(store.guesses_accepted().expect("read"));
         store.count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");
         assert!(!store.guesses_accepted().expect("read"), "not of what fails later");

@@ -78,7 +78,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Disk, in_memory, key, reopen};
-    use super::super::{CarriedKey, MovedKey, StoredKey};
+    use super::super::{MovedKey, RefreshedKey, StoredKey};
     use super::*;
 
     const ACCOUNT: [u8; 16] = [1; 16];
@@ -151,11 +151,11 @@ mod tests {
         store.put_setup([1; 32], 1, b"old", true).expect("put");
         let carried = [("k", 1), ("copy", 2)].map(|(name, seed)| {
             let shares = [("round keys".to_owned(), zeroize::Zeroizing::new(vec![seed, 9]))];
-            CarriedKey { name: name.into(), id: [seed; 16], shares: shares.into_iter().collect() }
+            RefreshedKey { name: name.into(), id: [seed; 16], shares: shares.into_iter().collect() }
         });
         store.prepare_keys(0, &carried).expect("prepared");
-        store.prepare_rotation([2; 32], b"new").expect("prepared");
-        store.commit_rotation([2; 32], 7).expect("committed");
+        store.prepare_refresh([2; 32], b"new").expect("prepared");
+        store.commit_refresh([2; 32], 7).expect("committed");
         assert_eq!(known(&store), ["aes-128"]);
     }
 

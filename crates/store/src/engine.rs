@@ -44,7 +44,7 @@ pub(super) use encoding::{decode, decode_one_of, encode};
 pub(super) use records::{Records, View};
 pub(super) use table::Table;
 
-use changes::Course;
+use changes::NextStep;
 use index::Index;
 use ledger::Ledger;
 
@@ -123,9 +123,9 @@ impl Engine {
         let mut made = None;
         self.database.write(Scope::Party, &mut |change| {
             let snapshot = reader.snapshot(change, &self.seal)?.ok_or_else(unsettled)?;
-            let changes = Changes::new(change, &self.seal, Course::Kept(Ledger::new(snapshot)));
+            let changes = Changes::new(change, &self.seal, NextStep::Kept(Ledger::new(snapshot)));
             once.run(&changes)?;
-            if let Course::Kept(ledger) = changes.into_course() {
+            if let NextStep::Kept(ledger) = changes.into_course() {
                 made = ledger.conclude(change, (&self.seal, &self.index), self.database.is_shared())?;
             }
             Ok(())
@@ -137,7 +137,7 @@ impl Engine {
     /// Changes records of this worker alone, which the digest does not cover. This does not wait for changes of other workers.
     pub(super) fn write_own<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         let mut once = Once::new(work);
-        let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, Course::Own));
+        let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, NextStep::Own));
         self.database.write(Scope::Worker, &mut change)?;
         once.outcome()
     }
@@ -145,7 +145,7 @@ impl Engine {
     /// Changes records without changing the digest with them. [`Engine::adopt`] or [`Engine::load`] has to follow.
     pub(super) fn fill<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         let mut once = Once::new(work);
-        let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, Course::Filled));
+        let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, NextStep::Filled));
         self.database.write(Scope::Party, &mut change)?;
         once.outcome()
     }

@@ -144,7 +144,7 @@ fn zeros(file: &mut File, len: u64) -> io::Result<()> {
 mod tests {
     use zeroize::Zeroizing;
 
-    use super::super::CarriedKey;
+    use super::super::RefreshedKey;
     use super::super::testing::*;
     use super::*;
 
@@ -162,9 +162,9 @@ mod tests {
         store.announce("k", [1; 16]).expect("announced");
         let sealed = store.engine.read(|records| records.sealed(Table::Shares, &[1; 16]));
         let shares = [("round keys".to_owned(), Zeroizing::new(vec![9; 40]))].into_iter().collect();
-        store.prepare_keys(0, &[CarriedKey { name: "k".into(), id: [1; 16], shares }]).expect("prepared");
-        store.prepare_rotation(NEW_ID, b"new").expect("prepared");
-        store.commit_rotation(NEW_ID, 5).expect("committed");
+        store.prepare_keys(0, &[RefreshedKey { name: "k".into(), id: [1; 16], shares }]).expect("prepared");
+        store.prepare_refresh(NEW_ID, b"new").expect("prepared");
+        store.commit_refresh(NEW_ID, 5).expect("committed");
         (store, sealed.expect("read").expect("there"))
     }
 

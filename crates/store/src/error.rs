@@ -160,11 +160,11 @@ pub enum StoreError {
         /// Its name.
         name: String,
     },
-    /// Another worker of this party carries all keys over to fresh common secrets.
+    /// Another worker of this party refreshes all keys.
     #[error(
         "fresh common secrets are being made, and until then no key is made, changed or deleted; try again later"
     )]
-    Rotating,
+    Refreshing,
     /// The common secrets in use are other ones than those of this process.
     #[error("another worker has taken fresh common secrets into use, and this one starts again with them")]
     Renewed,
@@ -176,11 +176,11 @@ pub enum StoreError {
         "this material was made before the nodes last renewed what they have in common; it is not used any more"
     )]
     OldMaterial,
-    /// No rotation was prepared under this id, or it does not match the keys here.
+    /// No refresh was prepared under this id, or it does not match the keys here.
     #[error(
-        "no fresh common secrets were prepared that fit what is here; order the rotation again at every node"
+        "no fresh common secrets were prepared that fit what is here; order the refresh again at every node"
     )]
-    NoRotation,
+    NoRefresh,
     /// No reshare was prepared under this id.
     #[error("no reshare was prepared that fits what is here; run the reshare again at every node")]
     NoReshare,

@@ -1,6 +1,6 @@
 //! How far this store has come: a number that grows with every change that must not be undone unnoticed, in the same transaction.
 //!
-//! Such changes are starts, keys that are made or deleted, ranges of budgets, common secrets and their rotation, a quarantine, changed
+//! Such changes are starts, keys that are made or deleted, ranges of budgets, common secrets and their refresh, a quarantine, changed
 //! rules for clients, and readmitted peers. Marks of lots are not among them: the material itself is in memory only.
 //!
 //! Each change draws a random value, and each start draws a boot id. Peers remember the latest number that they were told, with both
@@ -186,7 +186,7 @@ mod tests {
             }),
             ("a key deleted", &|s| s.delete("one", one.info.id).expect("deleted")),
             ("common secrets", &|s| s.put_setup([1; 32], 1, b"one", true).expect("put")),
-            ("a rotation", &|s| s.want_rotation().expect("wanted")),
+            ("a refresh", &|s| s.want_refresh().expect("wanted")),
             ("a quarantine", &|s| s.quarantine("a check failed", 1).expect("written")),
             ("who may do what", &|s| s.note_policy("alice").expect("noted")),
         ];

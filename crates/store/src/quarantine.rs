@@ -1,4 +1,4 @@
-//! The record that a check failed and that this node therefore serves nothing. Only a rotation ([`super::rotation`]) ends it.
+//! The record that a check failed and that this node therefore serves nothing. Only a refresh ([`super::refresh`]) ends it.
 
 use serde::{Deserialize, Serialize};
 

@@ -16,7 +16,7 @@ use super::entry::Entry;
 use super::erase::ERASE;
 use super::keys::COUNT;
 use super::quarantine::QUARANTINE;
-use super::rotation::{self, SINCE, WANTED};
+use super::refresh::{self, SINCE, WANTED};
 use super::setup::{AGREED, PROPOSED, load, save};
 use super::versions::record_of;
 use super::{Ciphers, KeyState, Result, Store, StoreError, accounts, children, deletions};
@@ -190,7 +190,7 @@ impl Store {
             for table in [Table::Keys, Table::Shares, Table::Spent, Table::Peers, Table::Lots] {
                 changes.clear(table)?;
             }
-            rotation::clear(changes)?;
+            refresh::clear(changes)?;
             accounts::clear(changes)?;
             children::clear(changes)?;
             deletions::clear(changes)?;
@@ -284,7 +284,7 @@ mod tests {
         store.spend(([1; 16], [1; 16]), 10, 6400).expect("in the budget");
         store.delete("gone", [3; 16]).expect("deleted");
         store.put_pending(&key("half", 4)).expect("put");
-        store.want_rotation().expect("wanted");
+        store.want_refresh().expect("wanted");
         (store, disk)
     }
 
@@ -325,7 +325,7 @@ mod tests {
             .into_iter()
             .all(|seed| store.state("x", [seed; 16]).expect("read") == Some(KeyState::Deleted));
         assert_eq!(store.spent([1; 16]).expect("read"), 77);
-        assert!(!store.rotation_wanted().expect("read"));
+        assert!(!store.refresh_wanted().expect("read"));
         let stage = store.reshared().expect("read").expect("there");
         assert_eq!((stage.stage, stage.cluster.as_str()), (Stage::Done, "the new file"));
         setup.agreed && setup.id == ID && *setup.bytes == b"new" && keys && gone && deleted

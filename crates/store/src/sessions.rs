@@ -274,14 +274,14 @@ mod tests {
         store.put_setup([1; 32], 1, b"old", true).expect("put");
         put(&store, &component("zone", 1, 2));
         put(&store, &component("zone", 2, 3));
-        let carried = super::super::CarriedKey {
+        let carried = super::super::RefreshedKey {
             name: "zone.component-2".into(),
             id: [3; 16],
             shares: [("key".to_owned(), zeroize::Zeroizing::new(vec![9; 4]))].into_iter().collect(),
         };
         store.prepare_keys(0, &[carried]).expect("prepared");
-        store.prepare_rotation([2; 32], b"new").expect("prepared");
-        store.commit_rotation([2; 32], 1005).expect("committed");
+        store.prepare_refresh([2; 32], b"new").expect("prepared");
+        store.commit_refresh([2; 32], 1005).expect("committed");
         let there = |number: u8| store.key(&format!("zone.component-{number}")).expect("read").is_some();
         assert_eq!((there(1), there(2), store.count().expect("read")), (false, true, 1));
     }
@@ -317,15 +317,15 @@ mod tests {
         put(&store, &session("at all", 2, "alice", 10));
         put(&store, &session("here only", 3, "alice", 10));
         assert_eq!(store.session_keys_of("alice").expect("read"), 2);
-        let fresh = |name: &str, seed| super::super::CarriedKey {
+        let fresh = |name: &str, seed| super::super::RefreshedKey {
             name: name.into(),
             id: [seed; 16],
             shares: [("key".to_owned(), zeroize::Zeroizing::new(vec![9; 4]))].into_iter().collect(),
         };
         disk.record();
         store.prepare_keys(0, &[fresh("stored", 1), fresh("at all", 2)]).expect("prepared");
-        store.prepare_rotation([2; 32], b"new").expect("prepared");
-        store.commit_rotation([2; 32], 1005).expect("committed");
+        store.prepare_refresh([2; 32], b"new").expect("prepared");
+        store.commit_refresh([2; 32], 1005).expect("committed");
         for bytes in disk.history() {
             let store = reopen(&Disk::from_bytes(bytes));
             let is_new = store.setup().expect("read").is_some_and(|setup| setup.id == [2; 32]);

@@ -22,7 +22,7 @@
 //!
 //! Two workers may not make a key of the same name at once: the parties could store both in different orders. So the request that stores a
 //! pending key claims its record, and no other worker replaces it until that request is over or its worker has started again. While the first worker
-//! carries keys over to fresh common secrets (a *round*), no other one stores, changes or deletes a key; those already stored are announced
+//! refreshes keys to fresh common secrets (a *round*), no other one stores, changes or deletes a key; those already stored are announced
 //! before it begins.
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Changes, Record, Records, Table};
-use super::rotation::PREPARED;
+use super::refresh::PREPARED;
 use super::setup::{AGREED, load};
 use super::{Result, Store, StoreError, incarnation};
 
@@ -44,7 +44,7 @@ use super::{Result, Store, StoreError, incarnation};
 pub(super) const EDITION: &[u8] = b"edition";
 /// Behind this the record of a pending key: who stored it.
 const MAKING: &[u8] = b"making ";
-/// Who carries keys over to fresh common secrets.
+/// Who refreshes keys to fresh common secrets.
 const ROUND: &[u8] = b"round";
 /// Before the names of records of all workers but the first.
 const WORKER: &[u8] = b"worker ";
@@ -300,11 +300,11 @@ impl Store {
         }
         let is_anothers = self.is_round_of_others(changes)?;
         let is_prepared = self.worker.number != 0 && changes.sealed(Table::Meta, PREPARED)?.is_some();
-        if is_anothers || is_prepared { Err(StoreError::Rotating) } else { Ok(()) }
+        if is_anothers || is_prepared { Err(StoreError::Refreshing) } else { Ok(()) }
     }
 
-    /// Whether another worker carries keys over now.
-    pub fn others_carry_over(&self) -> Result<bool> {
+    /// Whether another worker refreshes keys now.
+    pub fn others_refresh(&self) -> Result<bool> {
         match self.engine.is_shared() {
             true => self.engine.read(|records| self.is_round_of_others(records)),
             false => Ok(false),

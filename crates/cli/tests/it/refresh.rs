@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use polyclave_api::{Mode, NewKey, Reason, Usage, Wrapping};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
-use polyclave_node::SAYS_ROTATING;
+use polyclave_node::SAYS_REFRESHING;
 use polyclave_protocol::session::random_bytes;
 use serde_json::Value;
 
@@ -198,7 +198,7 @@ fn keys_of_shamir_are_used_during_refreshes() {
                     let began = Instant::now();
                     let code = client.cmac("known", &mut &message()[..], &mut |_| ());
                     if let Err(e) = &code {
-                        let turned_away = e.to_string().contains(SAYS_ROTATING);
+                        let turned_away = e.to_string().contains(SAYS_REFRESHING);
                         assert!(!turned_away || began.elapsed() >= WAITED, "{e}");
                     }
                     code

@@ -191,7 +191,7 @@ impl TestCluster {
         let all = 0..self.local.nodes.len();
         for node in all.clone() {
             self.stop(node);
-            self.store_of(node).want_rotation().expect("wanted");
+            self.store_of(node).want_refresh().expect("wanted");
         }
         all.for_each(|node| self.restart(node));
         self.wait_until_refreshed();

@@ -111,7 +111,7 @@ fn session_keys_are_carried_over_by_a_refresh() {
                 store.delete("partly", partly.id).expect("deleted here only");
             }
             before.push(store.setup().expect("read").expect("there").id);
-            store.want_rotation().expect("wanted");
+            store.want_refresh().expect("wanted");
         }
         (0..nodes).for_each(|node| cluster.restart(node));
         cluster.wait_until_refreshed();

@@ -59,12 +59,7 @@ pub(crate) const FLOODS: [Flood; 18] = [
         posted(target, 8, "encrypt/bench", &format!("{{\"a\": [{}0]}}", "0,".repeat(MAX / 2 - 64)));
     }),
     flood("a token that posts 32 MiB of escapes on 8 connections", |target| {
-        posted(
-            target,
-            8,
-            "encrypt/bench",
-            &format!("{{\"plaintext\": \"{}\"}}", "\\/".repeat(MAX / 2 - 64)),
-        );
+        posted(target, 8, "encrypt/bench", &format!("{{\"plaintext\": \"{}\"}}", "\\/".repeat(MAX / 2 - 64)));
     }),
     flood("a token that has 24 MiB hashed, on 8 connections", |target| {
         posted(target, 8, "hash", &format!("{{\"input\": {:?}}}", STANDARD.encode(vec![7; (24 << 20) - 64])));

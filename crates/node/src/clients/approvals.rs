@@ -192,7 +192,7 @@ impl Desk<'_> {
     ) -> Result<(), Refusal> {
         let now = Moment::now().seconds();
         let spent_before =
-            self.store.spend_for_rotation(approved.nonce, approved.digest, now, despite_failures);
+            self.store.spend_for_refresh(approved.nonce, approved.digest, now, despite_failures);
         spent_before.map_err(of_store)?.map_or(Ok(()), |at| Err(spent(at)))
     }
 

@@ -9,7 +9,7 @@
 //! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and when a check in
 //! it has failed or was left without an answer: its MAC key is given up then, if there is one.
 //!
-//! Protocols that guarantee the output have a single permanent epoch, which every node begins for itself ([`Epoch::standing`]).
+//! Protocols that guarantee the output have a single permanent epoch, which every node begins for itself ([`Epoch::permanent`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,7 +27,7 @@ use crate::Result;
 use crate::error::{refuse_damaged, system};
 use crate::material::preparation::compared;
 use crate::material::quarantine::judge;
-use crate::material::rotation::ROTATING;
+use crate::material::refresh::REFRESHING;
 use crate::material::set_up::SetUp;
 use crate::material::state::Material;
 use crate::material::stock::Lots;
@@ -56,7 +56,7 @@ pub(crate) struct Epoch {
 
 impl Epoch {
     /// The permanent epoch. An item of its stock is used only if `quorum` nodes take it.
-    pub(crate) fn standing(
+    pub(crate) fn permanent(
         material: &Material,
         set_up: [u8; 32],
         setup: AnySetup,
@@ -66,7 +66,7 @@ impl Epoch {
         let boot = material.boot;
         let (kinds, store) = (material.config.kinds(), material.store.clone());
         let lots =
-            Lots::standing(material.members.me, material.members.nodes, (id, boot), kinds, store, quorum)?;
+            Lots::permanent(material.members.me, material.members.nodes, (id, boot), kinds, store, quorum)?;
         Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
     }
 
@@ -138,8 +138,8 @@ impl Material {
         refuse_damaged(&self.store)?;
         self.refuse_quarantined()?;
         self.refuse_uncounted().map_err(|e| Refusal::new(Reason::Unavailable, e.to_string()))?;
-        if self.is_rotating() && self.strategy.pauses_for_rotation() {
-            return Err(Refusal::new(Reason::Unavailable, ROTATING));
+        if self.is_refreshing() && self.strategy.pauses_for_refresh() {
+            return Err(Refusal::new(Reason::Unavailable, REFRESHING));
         }
         let (set_up, epoch) = (self.set_up()?, self.epoch());
         if epoch.is_none() {
@@ -155,7 +155,7 @@ impl Material {
 
     /// Takes the permanent epoch into use. If the nodes have agreed again, because some were not sure, the epoch and the stock remain the
     /// same.
-    pub(crate) fn keep_standing(&self, epoch: Epoch) {
+    pub(crate) fn keep_permanent(&self, epoch: Epoch) {
         let mut current = self.epoch.write();
         if current.as_ref().is_none_or(|before| before.id != epoch.id) {
             *current = Some(Arc::new(epoch));
@@ -195,7 +195,7 @@ pub(crate) fn is_due(material: &Material) -> bool {
         && material.network.is_complete()
         && material.network.peers.all_set_up()
         && material.may_use_mac_key()
-        && !material.is_rotating()
+        && !material.is_refreshing()
         && !material.network.peers.any(|state| state.quarantined || state.prepared);
     ready && material.epoch().is_none_or(|epoch| material.network.peers.any(|state| state.epoch != epoch.id))
 }

@@ -1,12 +1,12 @@
 //! What the nodes make together ahead of requests: common secrets ([`set_up`]), epochs ([`epoch`]), material in stock ([`stock`]), and
-//! fresh common secrets that replace the old ones ([`rotation`]) and end a [`quarantine`].
+//! fresh common secrets that replace the old ones ([`refresh`]) and end a [`quarantine`].
 
 pub(crate) mod delivery;
 pub(crate) mod epoch;
 mod guard;
 pub(crate) mod preparation;
 pub(crate) mod quarantine;
-pub(crate) mod rotation;
+pub(crate) mod refresh;
 pub(crate) mod set_up;
 pub(crate) mod state;
 pub(crate) mod stock;

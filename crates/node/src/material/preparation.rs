@@ -1,4 +1,4 @@
-//! What the first node orders all nodes to do together in the background, one thing after the other: rotations, epochs, and material for
+//! What the first node orders all nodes to do together in the background, one thing after the other: refreshes, epochs, and material for
 //! the stock.
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ use crate::material::stock::claiming::FULL;
 use crate::material::stock::fill::{Run, fill};
 use crate::material::strategy::Preparation;
 use crate::material::target::Target;
-use crate::material::{delivery, epoch, rotation};
+use crate::material::{delivery, epoch, refresh};
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::{Levels, Order};
 use crate::threads::{Crew, POLL_INTERVAL, Threads};
@@ -87,7 +87,7 @@ pub(crate) fn prepare(material: &Arc<Material>) {
             }
         }
         let done = name().and_then(|name| match next {
-            Preparation::Rotation => rotation::lead(material, name),
+            Preparation::Refresh => refresh::lead(material, name),
             Preparation::Epoch => epoch::lead(material, name),
             Preparation::Fill { kind, count, request } => {
                 let wanted = Wanted { kind, count, request };

@@ -3,7 +3,7 @@
 //! A failed check shows that a node departed from the protocol. Where there is a MAC key, it can also tell a cheater about a bit of that
 //! key. Mostly this node cannot know who cheated; the reason names one node only if that node itself sent something that does not fit
 //! ([`Error::Peer`]). So nothing is tried again. The node writes down what happened before it answers, gives up the epoch and all material,
-//! and remains under quarantine over restarts. Only a rotation ends it ([`crate::material::rotation`]). A client learns that it happened and
+//! and remains under quarantine over restarts. Only a refresh ends it ([`crate::material::refresh`]). A client learns that it happened and
 //! nothing about how far its computation had come. The peers learn of it with the next beat.
 //!
 //! Under replicated sharing a failed check tells a cheater nothing, because there is no MAC key. But it shows that one of the two other nodes
@@ -19,7 +19,7 @@
 //! * **Failures that can tell a bit of the key** happen behind a gate, one at a time between all streams, requests and workers of the node. The node
 //!   counts them before the gate opens (`guard.rs`). They come here as [`Error::Counted`].
 //! * **All other failures** tell at most that one guess at the whole key was wrong. Several failures at once, on streams or at workers, count as one.
-//!   Otherwise a peer could fail everywhere at once, and so make the keys too dangerous to carry over. A failure in a later round of a refresh
+//!   Otherwise a peer could fail everywhere at once, and so make the keys too dangerous to refresh. A failure in a later round of a refresh
 //!   counts again.
 //! * **Unanswered checks** count one by one.
 //!
@@ -136,7 +136,7 @@ pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
                 material.count_guesses(Guesses { failed: 0, unanswered: 1 });
             }
             material.end_epoch("a node left a check without an answer");
-            if !has_mac_key || !material.guesses().must_rotate(KEY_BITS) {
+            if !has_mac_key || !material.guesses().must_refresh(KEY_BITS) {
                 return false;
             }
             Failure::from(TOO_MANY.to_owned())
@@ -162,7 +162,7 @@ pub(crate) fn refuse_guessed(store: &Store, has_mac_key: bool) -> crate::Result<
     let Guesses { failed, unanswered } = guesses;
     let bound = guesses.forgery_bound_log2(KEY_BITS);
     Err(Error::System(format!(
-        "{failed} checks have failed under the MAC key in use, and {unanswered} were left without an answer: what is carried over \
+        "{failed} checks have failed under the MAC key in use, and {unanswered} were left without an answer: what is refreshed \
          from it is right only but for 2^{bound:.0}, and 2^{MAX_FORGED_LOG2} is the limit. Take the machine out that makes checks \
          fail; then, to take the risk rather than to lose the keys: `polyclave node refresh DIR --despite-failed-checks`"
     )))
@@ -184,7 +184,7 @@ impl Material {
             current.get_or_insert_with(|| quarantine.clone());
             is_first
         };
-        if counts && let Err(e) = self.store.count_failure(&quarantine, self.is_rotating()) {
+        if counts && let Err(e) = self.store.count_failure(&quarantine, self.is_refreshing()) {
             self.note_uncounted(Guesses { failed: 1, unanswered: 0 }, &e);
         }
         if is_first {
@@ -203,7 +203,7 @@ impl Material {
         }
         if guesses.failed > 0 {
             self.quarantine("a check failed before this start".to_owned().into());
-        } else if guesses.must_rotate(KEY_BITS) {
+        } else if guesses.must_refresh(KEY_BITS) {
             self.quarantine(TOO_MANY.to_owned().into());
         }
     }
@@ -260,7 +260,7 @@ impl Material {
     /// Writes the quarantine and the count to disk, if that is not yet done: a disk may have been full.
     pub(crate) fn settle_quarantine(&self) {
         self.settle_guesses();
-        // Held until it is written: otherwise a rotation could end the quarantine meanwhile, and it would be written after that.
+        // Held until it is written: otherwise a refresh could end the quarantine meanwhile, and it would be written after that.
         let current = self.quarantine.read();
         let Some(quarantine) = &*current else { return };
         let settled = self.store.quarantined().and_then(|stored| match stored {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_checks_keep_keys_from_being_carried_over_only_from_a_mac_key() {
+    fn failed_checks_keep_keys_from_being_refreshed_only_from_a_mac_key() {
         let (store, _disk) = in_memory();
         store.count_guesses(Guesses { failed: 6, unanswered: 0 }).expect("counted");
         assert!(refuse_guessed(&store, true).is_err());

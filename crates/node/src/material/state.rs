@@ -14,7 +14,7 @@ use crate::Result;
 use crate::audit::logbook::Logbook;
 use crate::error::system;
 use crate::material::epoch::Epoch;
-use crate::material::rotation::{self, Rotation};
+use crate::material::refresh::{self, Refresh};
 use crate::material::set_up::{self, SetUp};
 use crate::material::strategy::MaterialStrategy;
 use crate::material::target::{Target, targets};
@@ -38,7 +38,7 @@ pub(crate) struct Means {
     pub(crate) processors: usize,
 }
 
-/// Common secrets, epoch, quarantine, stock and rotation of one node, and the parts of the node that making them takes.
+/// Common secrets, epoch, quarantine, stock and refresh of one node, and the parts of the node that making them takes.
 pub(crate) struct Material {
     pub(crate) strategy: Box<dyn MaterialStrategy>,
     pub(crate) config: Arc<AnyServiceConfig>,
@@ -66,7 +66,7 @@ pub(crate) struct Material {
     pub(super) uncounted: Mutex<Guesses>,
     pub(super) filling: Mutex<()>,
     pub(super) under_way: UnderWay,
-    pub(super) rotation: Rotation,
+    pub(super) refresh: Refresh,
     /// The edition of the store that was heard last.
     pub(super) heard: AtomicU64,
     /// The store could not be asked the last time.
@@ -104,17 +104,17 @@ impl Material {
             uncounted: Mutex::default(),
             filling: Mutex::default(),
             under_way: UnderWay::default(),
-            rotation: Rotation::default(),
+            refresh: Refresh::default(),
             heard: AtomicU64::default(),
             is_cut_off: AtomicBool::default(),
             is_outdated: AtomicBool::default(),
         }))
     }
 
-    /// Loads the common secrets, and how far a rotation has come, from the store.
+    /// Loads the common secrets, and how far a refresh has come, from the store.
     pub(crate) fn load(&self) -> Result<()> {
         set_up::load(self)?;
-        rotation::load(self)
+        refresh::load(self)
     }
 
     /// Whether everything is ready that requests need, except material in stock.
@@ -127,8 +127,8 @@ impl Material {
         State {
             epoch: self.epoch().map_or([0; 32], |epoch| epoch.id),
             quarantined: self.is_quarantined(),
-            wants_rotation: self.rotation.wanted.load(Relaxed),
-            prepared: self.rotation.prepared.load(Relaxed),
+            wants_refresh: self.refresh.wanted.load(Relaxed),
+            prepared: self.refresh.prepared.load(Relaxed),
             levels: self.levels(),
             keys: self.store.count().unwrap_or_default().try_into().unwrap_or(u32::MAX),
         }

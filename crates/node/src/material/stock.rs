@@ -62,7 +62,7 @@ use crate::error::system;
 use choice::held;
 use claiming::{ByProposer, ByQuorum, Claiming};
 use claims::Range;
-use lot::{Lot, Standing};
+use lot::{Lot, LotStatus};
 
 /// The most that one run makes at a time: one step of progress.
 pub(crate) const MAX_BYTES_AT_ONCE: usize = 64 << 20;
@@ -134,7 +134,7 @@ impl Lots {
 
     /// The same for nodes that correct each other, of which a `quorum` must take the same items. `boot` is this start of the node: its lots
     /// end with it, and the epoch does not.
-    pub(crate) fn standing(
+    pub(crate) fn permanent(
         me: Party,
         nodes: usize,
         (epoch, boot): ([u8; 32], [u8; 16]),
@@ -259,12 +259,12 @@ impl Lots {
     fn settle(&self, id: [u8; 16], heard_all: bool) {
         let mut lots = self.lock();
         if heard_all {
-            lots.iter_mut().filter(|lot| lot.id == id).for_each(|lot| lot.standing = Standing::Held);
+            lots.iter_mut().filter(|lot| lot.id == id).for_each(|lot| lot.status = LotStatus::Held);
             self.claimed.notify_all();
         } else if !self.claiming.keeps_in_doubt(self.me) {
             lots.retain(|lot| lot.id != id);
         } else {
-            let pending = || lots.iter().filter(|lot| lot.standing == Standing::Pending);
+            let pending = || lots.iter().filter(|lot| lot.status == LotStatus::Pending);
             if pending().count() > MAX_IN_DOUBT {
                 let eldest = pending().map(|lot| lot.id).next();
                 lots.retain(|lot| Some(lot.id) != eldest);

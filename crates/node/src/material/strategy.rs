@@ -10,8 +10,8 @@ use crate::peers::orders::Order;
 /// What the first node orders next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preparation {
-    /// A round of a [rotation](crate::material::rotation).
-    Rotation,
+    /// A round of a [refresh](crate::material::refresh).
+    Refresh,
     /// An [epoch](crate::material::epoch).
     Epoch,
     /// Items: the number of the kind, and how many; for the stock, or for the request of another worker.
@@ -45,9 +45,9 @@ pub(crate) trait MaterialStrategy: Send + Sync {
     /// At the first node: what to prepare next.
     fn next(&self, material: &Material) -> Option<Preparation>;
 
-    /// Whether no request runs during a rotation, because what requests run under ends with it.
-    fn pauses_for_rotation(&self) -> bool;
+    /// Whether no request runs during a refresh, because what requests run under ends with it.
+    fn pauses_for_refresh(&self) -> bool;
 
-    /// Whether there is a MAC key, which a rotation replaces.
+    /// Whether there is a MAC key, which a refresh replaces.
     fn has_mac_key(&self) -> bool;
 }

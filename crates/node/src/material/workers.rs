@@ -1,6 +1,6 @@
 //! What a worker learns of the others of its party (`store/src/worker.rs`).
 //!
-//! The first worker alone agrees with the other nodes on common secrets, carries keys over to fresh ones, removes what has ended, and takes changed
+//! The first worker alone agrees with the other nodes on common secrets, refreshes keys to fresh ones, removes what has ended, and takes changed
 //! rules for clients into force. The others serve, under what is in the store. When they find other common secrets there than those that they
 //! began with, they compute nothing more and start again: that takes a moment, and leaves nothing of the old ones in memory.
 
@@ -14,7 +14,7 @@ use polyclave_config::Duty;
 use polyclave_store::{Store, StoreError};
 
 use crate::error::of_store;
-use crate::material::rotation;
+use crate::material::refresh;
 use crate::material::state::Material;
 
 /// What a worker that is not the first waits for when it starts.
@@ -39,7 +39,7 @@ impl Material {
 
     fn hear_store(&self) -> Result<(), StoreError> {
         let heard = {
-            // Held while the store is asked: a rotation that ends a quarantine holds it until that is on the disk.
+            // Held while the store is asked: a refresh that ends a quarantine holds it until that is on the disk.
             let mut current = self.quarantine.write();
             if current.is_none() {
                 *current = self.store.quarantined()?;
@@ -57,18 +57,18 @@ impl Material {
             metrics::gauge!("polyclave_quarantined").set(1.0);
         }
         self.hear_round()?;
-        rotation::read(self)
+        refresh::read(self)
     }
 
-    /// Learns whether another worker carries keys over, if only the first worker makes the material of this one. During that time it makes none, and
+    /// Learns whether another worker refreshes keys, if only the first worker makes the material of this one. During that time it makes none, and
     /// may wait for a request here that makes a key. So no request here waits for material.
     fn hear_round(&self) -> Result<(), StoreError> {
         let cluster = &self.members.cluster;
         let makers = cluster.cliques() - cluster.duties().serve_only.len();
-        if self.duty() != Duty::Serve || makers > 1 || !self.strategy.pauses_for_rotation() {
+        if self.duty() != Duty::Serve || makers > 1 || !self.strategy.pauses_for_refresh() {
             return Ok(());
         }
-        let is_held_back = self.store.others_carry_over()?;
+        let is_held_back = self.store.others_refresh()?;
         self.epoch().iter().for_each(|epoch| epoch.lots.hold_back(is_held_back));
         Ok(())
     }

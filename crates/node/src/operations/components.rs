@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use polyclave_api::operations::{Combine, ImportComponent};
 use polyclave_api::{
-    self as api, COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MAX_COMPONENTS, NewKey,
-    Parity, Permission, Reason, Refusal, Right, Step, check_new_key, component_name, key_of_component,
-    why_no_zeros,
+    self as api, COMPONENT_SECONDS, CheckKind, Component, KeyCheck, Lifetime, MAX_COMPONENTS, NewKey, Parity,
+    Permission, Reason, Refusal, Right, Step, check_new_key, component_name, key_of_component, why_no_zeros,
 };
 use polyclave_cipher::{Cipher, modes, parity};
 use polyclave_protocol::any::AnyServiceSession;

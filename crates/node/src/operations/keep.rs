@@ -175,7 +175,7 @@ impl Serving<'_, '_> {
 
     /// Deletes a version of a key, or all, wherever they still exist. So a deletion that was interrupted can
     /// be repeated. First all nodes note that they are about to delete it: then a refresh can complete it if
-    /// nobody repeats it (`material/rotation/common.rs`).
+    /// nobody repeats it (`material/refresh/common.rs`).
     pub(super) fn delete(&mut self, key: &str, version: Option<u32>) -> Result<(), StepError> {
         let serving = self.net()?.members();
         let begun = self.service.keys.begin_deletion(key, version);

@@ -29,7 +29,7 @@ use crate::clients::rules::Rules;
 use crate::core::Core;
 use crate::error::system;
 use crate::material::quarantine::refuse_guessed;
-use crate::material::rotation;
+use crate::material::refresh;
 use crate::operator::taking;
 pub(crate) use socket::Socket;
 use socket::ask;
@@ -68,7 +68,7 @@ pub enum Instruction {
 }
 
 impl Instruction {
-    fn is_rotation(&self) -> bool {
+    fn is_refresh(&self) -> bool {
         matches!(self, Instruction::Rotate { .. })
     }
 }
@@ -108,7 +108,7 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
         return Ok(None);
     }
     let cluster = dir.cluster().map_err(system)?;
-    let has_mac_key = match order.is_rotation() {
+    let has_mac_key = match order.is_refresh() {
         true => {
             let cluster =
                 cluster.as_ref().ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
@@ -125,7 +125,7 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
     // The rules with which the node would start.
     let id = cluster.as_ref().map(Cluster::id).unwrap_or_default();
     let rules =
-        Rules::new(if order.is_rotation() { taking::at_start(dir, &store, id)? } else { Default::default() });
+        Rules::new(if order.is_refresh() { taking::at_start(dir, &store, id)? } else { Default::default() });
     let desk = Desk { rules: &rules, store: &store, cluster: id };
     let Some(operation) = operation(order).filter(|_| dir.settings().audit.enabled) else {
         return carry_out(&desk, dir, (order, has_mac_key), party).map(|(done, _)| Some(done));
@@ -192,7 +192,7 @@ fn carry_out(
 fn want_refresh(desk: &Desk<'_>, approval: Option<&str>, despite: bool) -> Result<(Answer, String)> {
     let store = desk.store;
     let stands =
-        store.rotation_wanted().map_err(system)? && (!despite || store.guesses_accepted().map_err(system)?);
+        store.refresh_wanted().map_err(system)? && (!despite || store.guesses_accepted().map_err(system)?);
     if stands {
         return Ok((Answer::Done, String::new()));
     }
@@ -208,11 +208,11 @@ fn want_refresh(desk: &Desk<'_>, approval: Option<&str>, despite: bool) -> Resul
             Ok((Answer::Done, format!("approved-by={}", approved.by.join(","))))
         }
         None if despite => {
-            store.want_rotation_despite_guesses().map_err(system)?;
+            store.want_refresh_despite_guesses().map_err(system)?;
             Ok((Answer::Done, String::new()))
         }
         None => {
-            store.want_rotation().map_err(system)?;
+            store.want_refresh().map_err(system)?;
             Ok((Answer::Done, String::new()))
         }
     }
@@ -243,7 +243,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
     // The operator may want a backup because the disk is full.
-    if matches!(order, Instruction::Readmit { .. }) || order.is_rotation() {
+    if matches!(order, Instruction::Readmit { .. }) || order.is_refresh() {
         core.logbook.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }
     let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
@@ -251,8 +251,8 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
     let done = NodeDir::open(dir)
         .map_err(system)
         .and_then(|dir| carry_out(&desk, &dir, (order, config.has_mac_key()), party));
-    if order.is_rotation() && done.is_ok() {
-        rotation::load(&core.material)?;
+    if order.is_refresh() && done.is_ok() {
+        refresh::load(&core.material)?;
     }
     if let Some(operation) = logged {
         let outcome = if done.is_ok() { "done" } else { "failed" };

@@ -13,7 +13,7 @@ use polyclave_store::Store;
 use crate::audit::Event;
 use crate::clock::{Dates, now};
 use crate::core::Core;
-use crate::material::rotation;
+use crate::material::refresh;
 use crate::material::set_up::Leader;
 use crate::operator::certificates::Watch;
 use crate::operator::taking;
@@ -101,7 +101,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
 fn refresh(core: &Core, every_days: Option<u32>) {
     let needs =
         core.rules.policy().approvals_for_node(NodeOperation::Refresh).first().map(|rule| rule.told());
-    match rotation::order_if_due(&core.material, every_days, needs.as_deref()) {
+    match refresh::order_if_due(&core.material, every_days, needs.as_deref()) {
         Ok(false) => {}
         Ok(true) => {
             tracing::info!("a refresh is ordered, as node.toml has it; it begins when all nodes want it");
@@ -111,8 +111,8 @@ fn refresh(core: &Core, every_days: Option<u32>) {
             tracing::error!(error = core.members.told(&e), "a refresh is due and could not be ordered");
         }
     }
-    let progress = core.material.rotation_progress();
-    let wanted = core.material.rotation_wanted_by().contains(core.members.me);
+    let progress = core.material.refresh_progress();
+    let wanted = core.material.refresh_wanted_by().contains(core.members.me);
     metrics::gauge!("polyclave_refresh_wanted").set(f64::from(u8::from(wanted)));
     metrics::gauge!("polyclave_refresh_running").set(f64::from(u8::from(progress.running)));
     if let Ok(Some(since)) = core.store.secrets_since() {
@@ -122,7 +122,7 @@ fn refresh(core: &Core, every_days: Option<u32>) {
 
 /// Removes the session keys and components whose time has ended, unless a refresh is under way, which carries over what it has found.
 fn end_keys(core: &Core) {
-    let Ok(Some(_held_off)) = core.material.hold_off_rotation(false) else { return };
+    let Ok(Some(_held_off)) = core.material.hold_off_refresh(false) else { return };
     match core.store.end_keys(now()) {
         Ok(0) => {}
         Ok(ended) => tracing::debug!(ended, "session keys or components of keys have ended"),
@@ -140,7 +140,7 @@ struct Leftovers {
 impl Leftovers {
     fn remove(&mut self, core: &Core) {
         self.attempt(|| {
-            let _held_off = core.material.hold_off_rotation(false).ok().flatten()?;
+            let _held_off = core.material.hold_off_refresh(false).ok().flatten()?;
             Some(core.service.keys.remove_combined())
         });
     }

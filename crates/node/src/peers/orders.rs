@@ -64,7 +64,7 @@ pub(crate) struct State {
     /// It serves nothing, because a check failed.
     pub(crate) quarantined: bool,
     /// Its operator wants fresh common secrets.
-    pub(crate) wants_rotation: bool,
+    pub(crate) wants_refresh: bool,
     /// It has stored fresh common secrets that are not yet in use.
     pub(crate) prepared: bool,
     /// The levels of its stock.
@@ -136,7 +136,7 @@ mod tests {
             beat(State { epoch: [3; 32], quarantined: true, prepared: true, ..State::default() }),
             beat(State { keys: 70_000, ..State::default() }),
             beat(State { levels: [1, 0, 1000, 4, 5, 6, 7, u16::MAX], ..State::default() }),
-            beat(State { wants_rotation: true, ..State::default() }),
+            beat(State { wants_refresh: true, ..State::default() }),
             Order::Channel { serving: PartySet::all(3), name: [7; 16] },
             Order::SetUp { name: [9; 16] },
             Order::Renew { name: [1; 16] },

@@ -14,10 +14,10 @@ use crate::requests::lending::{Channel, acquire};
 use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 
-/// In what a node differs at which the request waits for a rotation to end.
-const ROTATION: &str = "whether a refresh is under way";
+/// In what a node differs at which the request waits for a refresh to end.
+const REFRESH: &str = "whether a refresh is under way";
 
-/// What a node says in the hello round of a request that the leading node has announced: of a rotation, and of the request.
+/// What a node says in the hello round of a request that the leading node has announced: of a refresh, and of the request.
 pub(crate) type Acceptance = [&'static [u8]; 2];
 const ACCEPTED: Acceptance = [b"none", b"accepted"];
 pub(crate) const NOT_HERE: Acceptance = [b"none", b"not here"];
@@ -26,7 +26,7 @@ pub(crate) const HELD_BACK: Acceptance = [b"under way", b"not here"];
 /// Why a request has not begun among the nodes.
 pub(crate) enum NotBegun {
     Refused(Refusal),
-    /// Another node keeps it waiting for a rotation, or this node's rotation may wait for it. Nothing was used, and this node's nonce was not
+    /// Another node keeps it waiting for a refresh, or this node's refresh may wait for it. Nothing was used, and this node's nonce was not
     /// opened: it may begin again.
     GaveWay,
 }
@@ -83,7 +83,7 @@ pub(crate) fn begin<'c>(
                     Err(e) => Err(blame(unavailable(e.clone()), &e).into()),
                 };
             }
-            Err(Error::Disagreement { field: ROTATION, .. }) => {
+            Err(Error::Disagreement { field: REFRESH, .. }) => {
                 channel.sound();
                 return Err(NotBegun::GaveWay);
             }
@@ -167,7 +167,7 @@ fn disagreement(e: &Error) -> String {
 pub(crate) fn handshake(
     service: &Service,
     context_id: SessionContextId,
-    [rotation, acceptance]: Acceptance,
+    [refresh, acceptance]: Acceptance,
     digest: &[u8; 32],
     key: &[u8; 32],
 ) -> HandshakeParameters {
@@ -175,7 +175,7 @@ pub(crate) fn handshake(
     let parameters = service
         .members
         .handshake()
-        .with(ROTATION, rotation)
+        .with(REFRESH, refresh)
         .with("acceptance of the request", acceptance)
         .with("memory_per_request_mib (node.toml)", &service.memory.part_bytes().to_le_bytes())
         .with(SECRETS, &context_id.set_up)

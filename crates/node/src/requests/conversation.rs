@@ -22,7 +22,7 @@ use crate::computation::modes::StepError;
 use crate::computation::progress::Progress;
 use crate::material::delivery::refuse_at_maker;
 use crate::material::epoch::SessionContext;
-use crate::material::rotation::HeldOff;
+use crate::material::refresh::HeldOff;
 use crate::requests::agreement::agree;
 use crate::requests::begin::{NotBegun, begin};
 use crate::requests::lending::Channel;
@@ -56,12 +56,12 @@ pub(crate) struct Serving<'a, 'c> {
     pub(crate) faults: Faults,
 }
 
-/// A request gave way to a rotation before it began. Nothing was used, but so many blocks were paid for.
+/// A request gave way to a refresh before it began. Nothing was used, but so many blocks were paid for.
 pub(crate) struct GaveWay {
     pub(crate) blocks: u64,
 }
 
-/// Serves a planned request. A rotation was held off since before the plan read any share.
+/// Serves a planned request. A refresh was held off since before the plan read any share.
 pub(crate) fn serve(
     service: &Service,
     client: &Client,

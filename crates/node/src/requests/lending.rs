@@ -69,7 +69,7 @@ impl Drop for Channel<'_> {
 }
 
 /// Gets a channel, and the memory to compute in. The leading node picks a channel; the other nodes wait for the one that it picked. They give way
-/// to a rotation that waits for them: the request may be waiting for it at the leading node.
+/// to a refresh that waits for them: the request may be waiting for it at the leading node.
 pub(super) fn acquire<'c>(
     service: &'c Service,
     plan: &Plan,

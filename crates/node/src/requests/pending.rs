@@ -25,7 +25,7 @@ pub(crate) struct PendingRequests {
 #[derive(Default)]
 struct State {
     waiting: HashMap<Ticket, Waiting>,
-    /// Requests that wait for a rotation to end.
+    /// Requests that wait for a refresh to end.
     held_back: HashSet<Ticket>,
     refused: VecDeque<Ticket>,
 }
@@ -35,33 +35,33 @@ struct Waiting {
     channel: SyncSender<Lent>,
 }
 
-/// While this exists, a request waits for a rotation to end.
-pub(crate) struct WaitsForRotation<'p> {
+/// While this exists, a request waits for a refresh to end.
+pub(crate) struct WaitsForRefresh<'p> {
     pending: &'p PendingRequests,
     ticket: Ticket,
 }
 
-impl Drop for WaitsForRotation<'_> {
+impl Drop for WaitsForRefresh<'_> {
     fn drop(&mut self) {
         self.pending.lock().held_back.remove(&self.ticket);
     }
 }
 
 impl PendingRequests {
-    /// Notes that a request waits here for a rotation to end: no other node waits for it meanwhile.
-    pub(crate) fn hold_back(&self, ticket: Ticket) -> WaitsForRotation<'_> {
+    /// Notes that a request waits here for a refresh to end: no other node waits for it meanwhile.
+    pub(crate) fn hold_back(&self, ticket: Ticket) -> WaitsForRefresh<'_> {
         self.lock().held_back.insert(ticket);
         self.changed.notify_all();
-        WaitsForRotation { pending: self, ticket }
+        WaitsForRefresh { pending: self, ticket }
     }
 
-    /// How many requests wait here for a rotation to end.
+    /// How many requests wait here for a refresh to end.
     #[cfg(test)]
     pub(crate) fn held_back(&self) -> usize {
         self.lock().held_back.len()
     }
 
-    /// Whether a request waits here for a rotation to end.
+    /// Whether a request waits here for a refresh to end.
     pub(crate) fn is_held_back(&self, ticket: &Ticket) -> bool {
         self.lock().held_back.contains(ticket)
     }
@@ -93,7 +93,7 @@ impl PendingRequests {
         self.changed.notify_all();
     }
 
-    /// Hands a channel to the request with this ticket. Returns the channel if no such request comes in time, or if it waits for a rotation to
+    /// Hands a channel to the request with this ticket. Returns the channel if no such request comes in time, or if it waits for a refresh to
     /// end.
     #[expect(clippy::result_large_err, reason = "the error is the channel, given back")]
     pub(crate) fn hand_over(

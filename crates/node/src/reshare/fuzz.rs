@@ -2,7 +2,7 @@
 
 use polyclave_harness::{fuzz, within_memory};
 
-use super::course::Standing;
+use super::next_step::ReshareState;
 use super::offers::decode;
 use super::offers::tests::offer;
 
@@ -21,11 +21,12 @@ fn no_list_of_keys_panics_or_takes_memory_on_its_word() {
 
 #[test]
 fn no_standing_of_a_peer_panics_and_what_is_read_comes_back() {
-    let standing = Standing { in_use: [1; 32], rotation: Some([2; 32]), prepared: None, is_done: true };
-    fuzz!("reshare-standings", &[], vec![standing.encode().to_vec()], |bytes: &[u8]| {
+    let reshare_state =
+        ReshareState { in_use: [1; 32], refresh: Some([2; 32]), prepared: None, is_done: true };
+    fuzz!("reshare-standings", &[], vec![reshare_state.encode().to_vec()], |bytes: &[u8]| {
         if let Ok(bytes) = bytes.try_into() {
-            let standing = Standing::decode(bytes);
-            assert_eq!(Standing::decode(&standing.encode()), standing);
+            let reshare_state = ReshareState::decode(bytes);
+            assert_eq!(ReshareState::decode(&reshare_state.encode()), reshare_state);
         }
     });
 }

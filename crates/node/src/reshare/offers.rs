@@ -239,7 +239,7 @@ fn key(offer: &Offer, entries: &[(Party, &Offer)], plan: &Plan) -> Result<Common
     let claims: Vec<u64> = entries.iter().map(|(_, offer)| offer.spent).collect();
     let old = (plan.from.quorum(), plan.old.nodes() - entries.len());
     let new = (plan.to.quorum(), plan.new.nodes());
-    let spent = carried_spent(&claims, old, new, info.properties.budget_blocks);
+    let spent = refreshed_spent(&claims, old, new, info.properties.budget_blocks);
     let children = entries.iter().flat_map(|(_, offer)| offer.children.iter().cloned()).collect();
     Ok(Common { info, parts: offer.parts.clone(), spent, children })
 }
@@ -257,7 +257,7 @@ fn usual<'i>(infos: &[&'i KeyInfo]) -> Option<&'i KeyInfo> {
 }
 
 /// What counts as spent at each new node: see the head of this file.
-fn carried_spent(
+fn refreshed_spent(
     claims: &[u64],
     (quorum, lost): (usize, usize),
     (new_quorum, new_nodes): (usize, usize),
@@ -286,19 +286,19 @@ pub(super) mod tests {
     #[test]
     fn budgets_are_not_exceeded_by_the_old_and_the_new_nodes_together() {
         // Three nodes that all serve; one is lost; five new ones, of which three serve.
-        assert_eq!(carried_spent(&[100, 100], (3, 1), (3, 3), 1000), 100);
-        assert_eq!(carried_spent(&[100, 100, 100], (3, 0), (3, 5), 1000), 60);
+        assert_eq!(refreshed_spent(&[100, 100], (3, 1), (3, 3), 1000), 100);
+        assert_eq!(refreshed_spent(&[100, 100, 100], (3, 0), (3, 5), 1000), 60);
         // Of five old nodes any three served, so all of the budget can have been spent.
         let each = 1000 * 3 / 5;
-        assert_eq!(carried_spent(&[each; 5], (3, 0), (3, 3), 1000), 1000);
-        assert_eq!(carried_spent(&[u64::MAX; 9], (3, 2), (9, 9), 1000), 1000, "never more than all");
-        assert_eq!(carried_spent(&[0, 0], (3, 1), (3, 3), 1000), 0);
+        assert_eq!(refreshed_spent(&[each; 5], (3, 0), (3, 3), 1000), 1000);
+        assert_eq!(refreshed_spent(&[u64::MAX; 9], (3, 2), (9, 9), 1000), 1000, "never more than all");
+        assert_eq!(refreshed_spent(&[0, 0], (3, 1), (3, 3), 1000), 0);
         for (claims, old, new) in
             [([7, 9], (3, 1), (3, 5)), ([1, 0], (3, 1), (5, 9)), ([599, 600], (3, 1), (3, 7))]
         {
             let budget = 1000;
             let computed = (claims.iter().sum::<u64>()).div_ceil((old.0 - old.1) as u64);
-            let spent = carried_spent(&claims, old, new, budget);
+            let spent = refreshed_spent(&claims, old, new, budget);
             let left = budget * new.0 as u64 / new.1 as u64 - spent;
             assert!(left * new.1 as u64 / new.0 as u64 + computed <= budget, "{claims:?}");
         }

@@ -124,17 +124,17 @@ const Y: [u8; 32] = [8; 32];
 fn nodes_complete_what_all_have_prepared_and_nothing_else() {
     let change = Change { lost: names(&["n2"]), added: vec![card("n4", 4)], ..Default::default() };
     let plan = plan(&old("shamir", 3, 1), &change).expect("it can be done");
-    let old = |prepared: Option<[u8; 32]>| Standing { in_use: S, prepared, ..Standing::default() };
-    let new = |prepared: Option<[u8; 32]>| Standing { prepared, ..Standing::default() };
-    let done = Standing { prepared: Some(X), is_done: true, ..Standing::default() };
-    let at = |all: [Standing; 3]| course(&all, &plan);
-    assert_eq!(at([old(None), old(None), new(None)]), Ok(Course::Begin(None)));
-    assert_eq!(at([old(Some(X)), old(Some(X)), new(Some(X))]), Ok(Course::Complete(X)));
-    assert_eq!(at([done, old(Some(X)), done]), Ok(Course::Complete(X)));
-    assert_eq!(at([done; 3]), Ok(Course::Complete(X)), "they only tell each other so");
+    let old = |prepared: Option<[u8; 32]>| ReshareState { in_use: S, prepared, ..ReshareState::default() };
+    let new = |prepared: Option<[u8; 32]>| ReshareState { prepared, ..ReshareState::default() };
+    let done = ReshareState { prepared: Some(X), is_done: true, ..ReshareState::default() };
+    let at = |all: [ReshareState; 3]| next_step(&all, &plan);
+    assert_eq!(at([old(None), old(None), new(None)]), Ok(NextStep::Begin(None)));
+    assert_eq!(at([old(Some(X)), old(Some(X)), new(Some(X))]), Ok(NextStep::Complete(X)));
+    assert_eq!(at([done, old(Some(X)), done]), Ok(NextStep::Complete(X)));
+    assert_eq!(at([done; 3]), Ok(NextStep::Complete(X)), "they only tell each other so");
     // Some were interrupted before they had prepared it: nobody is done.
-    assert_eq!(at([old(Some(X)), old(None), new(Some(X))]), Ok(Course::Begin(None)));
-    assert_eq!(at([old(Some(X)), old(Some(Y)), new(Some(X))]), Ok(Course::Begin(None)));
+    assert_eq!(at([old(Some(X)), old(None), new(Some(X))]), Ok(NextStep::Begin(None)));
+    assert_eq!(at([old(Some(X)), old(Some(Y)), new(Some(X))]), Ok(NextStep::Begin(None)));
     for lacking in [new(None), new(Some(Y))] {
         let told = at([done, old(Some(X)), lacking]).expect_err("a disk was lost").to_string();
         assert!(told.contains("n4 says that it has prepared nothing"), "{told}");
@@ -144,13 +144,17 @@ fn nodes_complete_what_all_have_prepared_and_nothing_else() {
 #[test]
 fn shares_of_different_epochs_are_never_put_together() {
     let plan = plan(&old("shamir", 3, 1), &Change::default()).expect("it can be done");
-    let at =
-        |in_use: [u8; 32], rotation: Option<[u8; 32]>| Standing { in_use, rotation, ..Standing::default() };
-    let told = course(&[at(R, None), at(R, None), at(S, None)], &plan).expect_err("an old disk").to_string();
+    let at = |in_use: [u8; 32], refresh: Option<[u8; 32]>| ReshareState {
+        in_use,
+        refresh,
+        ..ReshareState::default()
+    };
+    let told =
+        next_step(&[at(R, None), at(R, None), at(S, None)], &plan).expect_err("an old disk").to_string();
     assert!(told.starts_with("n3 has other common secrets"), "{told}");
     // A refresh that all have stored is finished first, and one that some lack is given up.
-    let refreshed = course(&[at(R, None), at(S, Some(R)), at(S, Some(R))], &plan);
-    assert_eq!(refreshed, Ok(Course::Begin(Some(R))));
-    assert_eq!(course(&[at(S, None), at(S, Some(R)), at(S, Some(R))], &plan), Ok(Course::Begin(None)));
-    assert!(course(&[at(R, None), at(S, None), at(S, Some(R))], &plan).is_err());
+    let refreshed = next_step(&[at(R, None), at(S, Some(R)), at(S, Some(R))], &plan);
+    assert_eq!(refreshed, Ok(NextStep::Begin(Some(R))));
+    assert_eq!(next_step(&[at(S, None), at(S, Some(R)), at(S, Some(R))], &plan), Ok(NextStep::Begin(None)));
+    assert!(next_step(&[at(R, None), at(S, None), at(S, Some(R))], &plan).is_err());
 }

@@ -1,8 +1,8 @@
-//! A request that the nodes serve together. If it has to wait for a rotation, it waits here, before anything is decided about it.
+//! A request that the nodes serve together. If it has to wait for a refresh, it waits here, before anything is decided about it.
 //!
-//! **No deadlock.** A rotation waits for the requests that keep it off ([`HeldOff`]), and a request waits for the other nodes to begin it. So a request
-//! could keep a rotation off at one node while it waits for it at another, and each would wait for the other. Therefore a request that has not begun
-//! gives way: the nodes at which it waits for the rotation say so to the others (`requests/follow.rs`), and these let the rotation
+//! **No deadlock.** A refresh waits for the requests that keep it off ([`HeldOff`]), and a request waits for the other nodes to begin it. So a request
+//! could keep a refresh off at one node while it waits for it at another, and each would wait for the other. Therefore a request that has not begun
+//! gives way: the nodes at which it waits for the refresh say so to the others (`requests/follow.rs`), and these let the refresh
 //! go on, wait as well, and plan the request anew with the shares that they have then. Until a request begins, nothing is used, no nonce is
 //! opened, and nothing is done to a key. What it has paid for its first step stays paid.
 
@@ -16,14 +16,14 @@ use polyclave_transport::TlsNet;
 use crate::audit::{BEGUN, Event};
 use crate::clients::rules::Client;
 use crate::core::Core;
-use crate::material::rotation::{HeldOff, ROTATING};
+use crate::material::refresh::{HeldOff, REFRESHING};
 use crate::operations;
 use crate::requests::conversation::{GaveWay, serve};
 use crate::requests::pending::Ticket;
 use crate::requests::plan::Plan;
 use crate::threads::POLL_INTERVAL;
 
-/// How long a request waits for a rotation at most. A refresh of some hundred keys takes less, and then its client notices no more than a pause. A
+/// How long a request waits for a refresh at most. A refresh of some hundred keys takes less, and then its client notices no more than a pause. A
 /// client takes a node for gone after a minute without an answer, and people, and programs with time limits of their own, sooner.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
@@ -50,7 +50,7 @@ impl Asking<'_> {
             Err(refusal) => refusal,
             Ok(_held) => loop {
                 tries += 1;
-                let planned = self.hold_off_rotation(request.operation.describe().only_uses(), until, net);
+                let planned = self.hold_off_refresh(request.operation.describe().only_uses(), until, net);
                 let planned = planned.and_then(|held_off| {
                     Ok((
                         held_off,
@@ -99,8 +99,8 @@ impl Asking<'_> {
         (paid, Err(refusal))
     }
 
-    /// Waits until no rotation is under way, and holds the next one off.
-    fn hold_off_rotation(
+    /// Waits until no refresh is under way, and holds the next one off.
+    fn hold_off_refresh(
         &self,
         only_uses: bool,
         until: Instant,
@@ -108,7 +108,7 @@ impl Asking<'_> {
     ) -> Result<HeldOff<'_>, Refusal> {
         let mut waits = None;
         loop {
-            let held_off = self.core.material.hold_off_rotation(only_uses)?;
+            let held_off = self.core.material.hold_off_refresh(only_uses)?;
             let is_over = Instant::now() >= until;
             // In the end the request is told what is lacking.
             let is_ready = is_over || !self.core.material.awaits_epoch();
@@ -125,6 +125,6 @@ impl Asking<'_> {
 }
 
 fn waited_too_long() -> Refusal {
-    let told = format!("{ROTATING} (this request has waited for it for {} s)", MAX_WAIT.as_secs());
+    let told = format!("{REFRESHING} (this request has waited for it for {} s)", MAX_WAIT.as_secs());
     Refusal::new(Reason::Unavailable, told)
 }

@@ -18,7 +18,7 @@ use crate::material::preparation::next_lot;
 use crate::material::quarantine::REMEDY;
 use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
-use crate::material::{epoch, quarantine, rotation};
+use crate::material::{epoch, quarantine, refresh};
 use crate::peers::orders::Order;
 use crate::requests::agreement::{Early, any};
 use crate::requests::begin::{COMPUTE, blame, unavailable};
@@ -161,8 +161,8 @@ impl MaterialStrategy for Checked {
     }
 
     fn next(&self, material: &Material) -> Option<Preparation> {
-        if rotation::is_due(material) {
-            return Some(Preparation::Rotation);
+        if refresh::is_due(material) {
+            return Some(Preparation::Refresh);
         }
         if epoch::is_due(material) {
             return Some(Preparation::Epoch);
@@ -170,7 +170,7 @@ impl MaterialStrategy for Checked {
         next_lot(material)
     }
 
-    fn pauses_for_rotation(&self) -> bool {
+    fn pauses_for_refresh(&self) -> bool {
         true
     }
 

@@ -19,7 +19,7 @@ use crate::Result;
 use crate::computation::modes::StepError;
 use crate::material::epoch::Epoch;
 use crate::material::preparation::next_lot;
-use crate::material::rotation;
+use crate::material::refresh;
 use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
 use crate::peers::orders::Order;
@@ -160,7 +160,7 @@ pub(super) struct Standing {
 impl MaterialStrategy for Standing {
     fn begin(&self, material: &Material, id: [u8; 32], stored: &[u8]) -> Result<()> {
         let setup = material.config.restore_setup(material.members.me, stored)?;
-        material.keep_standing(Epoch::standing(material, id, setup, self.quorum)?);
+        material.keep_permanent(Epoch::permanent(material, id, setup, self.quorum)?);
         Ok(())
     }
 
@@ -188,14 +188,14 @@ impl MaterialStrategy for Standing {
     }
 
     fn next(&self, material: &Material) -> Option<Preparation> {
-        if rotation::is_due(material) {
-            return Some(Preparation::Rotation);
+        if refresh::is_due(material) {
+            return Some(Preparation::Refresh);
         }
         next_lot(material)
     }
 
     /// Requests go on with the shares and the stock that they began with.
-    fn pauses_for_rotation(&self) -> bool {
+    fn pauses_for_refresh(&self) -> bool {
         false
     }
 

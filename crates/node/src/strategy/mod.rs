@@ -3,7 +3,7 @@
 //! | the protocol's adversary | requests | what the nodes make ahead |
 //! |---|---|---|
 //! | passive | [`Abort`]: all serving nodes agree on every step, and any failure ends the request | [nothing](Unchecked) |
-//! | active, with abort | the same | [`Checked`]: epochs; a failed check ends all service until a rotation |
+//! | active, with abort | the same | [`Checked`]: epochs; a failed check ends all service until a refresh |
 //! | active, with guaranteed output | [`Guaranteed`]: a quorum agrees, and the client goes on without the others | [`Standing`]: a stock that no cheater can end |
 
 mod abort;

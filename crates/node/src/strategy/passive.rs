@@ -5,7 +5,7 @@ use polyclave_api::Refusal;
 use polyclave_protocol::{Error, Party};
 
 use crate::Result;
-use crate::material::rotation;
+use crate::material::refresh;
 use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
 use crate::peers::orders::Order;
@@ -37,10 +37,10 @@ impl MaterialStrategy for Unchecked {
     }
 
     fn next(&self, material: &Material) -> Option<Preparation> {
-        rotation::is_due(material).then_some(Preparation::Rotation)
+        refresh::is_due(material).then_some(Preparation::Refresh)
     }
 
-    fn pauses_for_rotation(&self) -> bool {
+    fn pauses_for_refresh(&self) -> bool {
         false
     }
 

@@ -90,7 +90,7 @@ impl Guesses {
 
     /// Whether values that are stored under a key of this many bits must move to a fresh key now: because after one more failure they
     /// could not, or because too many checks were left without an answer.
-    pub fn must_rotate(self, bits: u32) -> bool {
+    pub fn must_refresh(self, bits: u32) -> bool {
         if self.unanswered >= MAX_UNANSWERED {
             return true;
         }
@@ -136,17 +136,9 @@ mod tests {
         let within = |bound: f64, log2: f64| (bound - log2).abs() < 0.1;
         // One worker with one stream, and as many as there can be.
         assert!(within(spoilt_bound_log2(64, 1), -49.7), "{}", spoilt_bound_log2(64, 1));
-        assert!(
-            within(spoilt_bound_log2(64, MAX_AT_ONCE), -48.4),
-            "{}",
-            spoilt_bound_log2(64, MAX_AT_ONCE)
-        );
+        assert!(within(spoilt_bound_log2(64, MAX_AT_ONCE), -48.4), "{}", spoilt_bound_log2(64, MAX_AT_ONCE));
         assert!(within(spoilt_bound_log2(40, 1), -29.0), "{}", spoilt_bound_log2(40, 1));
-        assert!(
-            within(spoilt_bound_log2(40, MAX_AT_ONCE), -27.7),
-            "{}",
-            spoilt_bound_log2(40, MAX_AT_ONCE)
-        );
+        assert!(within(spoilt_bound_log2(40, MAX_AT_ONCE), -27.7), "{}", spoilt_bound_log2(40, MAX_AT_ONCE));
         // 65 of 2^64 patterns of guesses.
         assert!(within(online_bound_log2(64, 1), -58.0), "{}", online_bound_log2(64, 1));
         assert!(within(online_bound_log2(64, 64), -52.0), "{}", online_bound_log2(64, 64));
@@ -171,9 +163,9 @@ mod tests {
     fn a_key_of_64_bits_serves_up_to_five_failures_and_must_be_replaced_at_the_fifth() {
         let most = |holds: fn(Guesses) -> bool| (0..64).take_while(|failed| holds(after(*failed, 0))).last();
         assert_eq!(most(|guesses| guesses.may_go_on(64)), Some(5));
-        assert_eq!(most(|guesses| !guesses.must_rotate(64)), Some(4));
-        assert!(!after(0, MAX_UNANSWERED - 1).must_rotate(64), "machines are killed");
-        assert!(after(0, MAX_UNANSWERED).must_rotate(64), "and not so often by chance");
+        assert_eq!(most(|guesses| !guesses.must_refresh(64)), Some(4));
+        assert!(!after(0, MAX_UNANSWERED - 1).must_refresh(64), "machines are killed");
+        assert!(after(0, MAX_UNANSWERED).must_refresh(64), "and not so often by chance");
         assert!(after(0, MAX_UNANSWERED).may_go_on(64), "what is stored can be carried over");
         assert!(!after(1, 0).may_go_on(40), "a key of 40 bits has nothing to spare");
     }

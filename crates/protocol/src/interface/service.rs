@@ -34,7 +34,7 @@ pub enum Stored<'a> {
 }
 
 /// Stored values under another setup, and what carrying them over has shown.
-pub struct Carried {
+pub struct Refreshed {
     /// What the node stores of each, in order.
     pub stored: Vec<Zeroizing<Vec<u8>>>,
     /// Faults of other nodes that were corrected.
@@ -120,14 +120,14 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
     /// same values in the same order. Under an active protocol each value stays the same, whoever cheats, or there is an error.
     ///
     /// All values are in memory at once: the caller does not take too many together.
-    fn carry_over(
+    fn refresh(
         &self,
         _old: &Self::Setup,
         _new: &Self::Setup,
         _stream: Stream,
         _stored: &[Stored<'_>],
         _net: &mut dyn Net,
-    ) -> Result<Carried> {
+    ) -> Result<Refreshed> {
         Err(nothing(self, "carried over to other keys"))
     }
 

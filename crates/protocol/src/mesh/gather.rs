@@ -13,7 +13,7 @@ const YIELDS: u32 = 20;
 /// One sleep.
 const NAP: Duration = Duration::from_micros(50);
 /// What a peer may owe, and what a message counts beyond its bytes, so that short ones do not add up unseen.
-const MAX_LATE: usize = 64 << 20;
+const MAX_OWED: usize = 64 << 20;
 const PER_MESSAGE: usize = size_of::<usize>();
 
 /// What a peer owes from earlier gatherings.
@@ -208,9 +208,9 @@ impl Mesh {
         for p in self.still(pending).iter() {
             let debt = &mut self.debts[p.index()];
             debt.owe(into[p.index()].len());
-            if debt.bytes > MAX_LATE {
+            if debt.bytes > MAX_OWED {
                 let detail =
-                    format!("given up: it owes more than {MAX_LATE} bytes that others did not wait for");
+                    format!("given up: it owes more than {MAX_OWED} bytes that others did not wait for");
                 debt.lost = Some(Error::Closed { peer: p, detail });
             }
         }

@@ -13,7 +13,7 @@ use super::{Mask, PARTIES, Replicated, ReplicatedConfig, Setup, Shared, client};
 use crate::interface::net::Net;
 use crate::interface::protocol::Faults;
 use crate::interface::service::{
-    Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored,
+    Element, ElementArithmetic, Elements, Refreshed, ServiceConfig, ServiceSession, Stored,
 };
 use crate::interface::session::Stream;
 use crate::{Party, PartySet, Result};
@@ -38,15 +38,15 @@ impl<A: AdversaryModel + Named + Sync> ServiceConfig for ReplicatedConfig<A> {
     }
 
     /// Neither set-up hides anything of it, since the zeros come from a fresh seed (`refresh.rs`).
-    fn carry_over(
+    fn refresh(
         &self,
         _: &Setup,
         new: &Setup,
         stream: Stream,
         stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Carried> {
-        Ok(Carried { stored: refresh::<A>(new, &stream, stored, net)?, faults: Faults::default() })
+    ) -> Result<Refreshed> {
+        Ok(Refreshed { stored: refresh::<A>(new, &stream, stored, net)?, faults: Faults::default() })
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

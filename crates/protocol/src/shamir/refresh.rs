@@ -13,7 +13,7 @@
 //! would see all messages, and the keys of B would give B's masks, hence B's old shares.)
 //!
 //! It is part of this that the old keys of pseudorandom sharing go, too: t parties before and t others after could know all of them, and
-//! whatever was opened under them before. So nodes make fresh ones in the same transaction (`node/src/material/rotation.rs`).
+//! whatever was opened under them before. So nodes make fresh ones in the same transaction (`node/src/material/refresh.rs`).
 //!
 //! **The check.** After all have what was dealt, each party publishes 32 random bytes; their hash gives coefficients chi. For every dealer
 //! each party publishes 16 combinations of the dealt bytes, sum chi_j d_j over GF(2^8), and one of the elements, each plus one more dealt

@@ -13,7 +13,7 @@ use super::{Mask, Passive, Setup, Shamir, ShamirConfig, Shared, Tables, client, 
 use crate::interface::net::Net;
 use crate::interface::protocol::{ProtocolConfig, Session};
 use crate::interface::service::{
-    Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Sharing, Stored,
+    Element, ElementArithmetic, Elements, Refreshed, ServiceConfig, ServiceSession, Sharing, Stored,
 };
 use crate::interface::session::Stream;
 use crate::stored::Reader;
@@ -38,17 +38,17 @@ impl ServiceConfig for ShamirConfig {
     }
 
     /// `shamir/refresh.rs`: neither setup is used, since parties deal fresh zeros.
-    fn carry_over(
+    fn refresh(
         &self,
         _: &Setup,
         new: &Setup,
         stream: Stream,
         stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Carried> {
+    ) -> Result<Refreshed> {
         let mut session = self.join(new, stream, PartySet::all(self.parties()))?;
         let stored = refresh(&mut session.arithmetic, stored, net)?;
-        Ok(Carried { stored, faults: session.faults() })
+        Ok(Refreshed { stored, faults: session.faults() })
     }
 
     fn sharing(&self) -> Option<Sharing> {

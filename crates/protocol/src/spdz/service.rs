@@ -10,13 +10,13 @@ use zeroize::Zeroizing;
 
 use super::elements::{coordinates, of_coordinates};
 use super::storage::{restore_elements, save_elements};
-use super::{LookupMethod, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, groups, ranges, stocked};
+use super::{LookupMethod, Mask, Refresh, Setup, Shared, Spdz, SpdzConfig, client, groups, ranges, stocked};
 use crate::authenticated::Authenticated;
 use crate::interface::any::AnyServiceConfig;
 use crate::interface::net::Net;
 use crate::interface::protocol::{Faults, ProtocolConfig, Session};
 use crate::interface::service::{
-    Carried, ELEMENT_BYTES, Element, ElementArithmetic, Elements, OwnMask, ServiceConfig, ServiceSession,
+    ELEMENT_BYTES, Element, ElementArithmetic, Elements, OwnMask, Refreshed, ServiceConfig, ServiceSession,
     Stored,
 };
 use crate::interface::session::Stream;
@@ -87,28 +87,28 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
         (self.method() == LookupMethod::MaskedTables).then(|| AnyServiceConfig::new(tower))
     }
 
-    fn carry_over(
+    fn refresh(
         &self,
         old: &Setup<Gf2_64>,
         new: &Setup<Gf2_64>,
         stream: Stream,
         stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Carried> {
-        let mut rotation = Rotation::new(old, new, self.preprocessing, &stream)?;
-        let mut carried = vec![Zeroizing::default(); stored.len()];
-        carry_stored_elements(&mut rotation, [old, new], stored, &mut carried, net)?;
+    ) -> Result<Refreshed> {
+        let mut refresh = Refresh::new(old, new, self.preprocessing, &stream)?;
+        let mut refreshed = vec![Zeroizing::default(); stored.len()];
+        refresh_stored_elements(&mut refresh, [old, new], stored, &mut refreshed, net)?;
         let (places, values) = stored_values(stored, |bytes| Shared::restore(bytes, old.key()))?;
         for group in
             groups(&values, Shared::is_alike, |value| value.count * value.lanes * usize::from(value.bits))
         {
             let joined = Shared::join(&group.iter().map(|value| &values[*value]).collect::<Vec<_>>());
-            let moved = rotation.carry_cells(&joined, net)?;
+            let moved = refresh.refresh_cells(&joined, net)?;
             for (value, lanes) in group.iter().zip(ranges(group.iter().map(|value| values[*value].lanes))) {
-                carried[places[*value]] = moved.select(&lanes.collect::<Vec<_>>()).save(new.key());
+                refreshed[places[*value]] = moved.select(&lanes.collect::<Vec<_>>()).save(new.key());
             }
         }
-        Ok(Carried { stored: carried, faults: Faults::default() })
+        Ok(Refreshed { stored: refreshed, faults: Faults::default() })
     }
 }
 
@@ -128,11 +128,11 @@ pub(crate) fn stored_values<T>(
 }
 
 /// Moves those of some stored values that are elements from the first setup to the second.
-pub(crate) fn carry_stored_elements(
-    rotation: &mut Rotation<Gf2_64>,
+pub(crate) fn refresh_stored_elements(
+    refresh: &mut Refresh<Gf2_64>,
     [old, new]: [&Setup<Gf2_64>; 2],
     stored: &[Stored<'_>],
-    carried: &mut [Zeroizing<Vec<u8>>],
+    refreshed: &mut [Zeroizing<Vec<u8>>],
     net: &mut dyn Net,
 ) -> Result<()> {
     let mut places = Vec::new();
@@ -144,11 +144,11 @@ pub(crate) fn carry_stored_elements(
     for group in groups(&places, |_, _| true, |(_, elements)| 8 * ELEMENT_BYTES * elements.count()) {
         let of_group: Vec<&Elements> = group.iter().map(|i| &places[*i].1).collect();
         let [x0, x1] = coordinates(&Elements::join(&of_group));
-        let moved = rotation.carry_elements(&Authenticated::join(&[&x0, &x1]), net)?;
+        let moved = refresh.refresh_elements(&Authenticated::join(&[&x0, &x1]), net)?;
         let [x0, x1] = [0..x0.len(), x0.len()..2 * x0.len()].map(|range| moved.part(range));
         let moved = of_coordinates(&x0, &x1);
         for (i, range) in group.iter().zip(ranges(of_group.iter().map(|elements| elements.count()))) {
-            carried[places[*i].0] = save_elements(&moved.part(range), new.key());
+            refreshed[places[*i].0] = save_elements(&moved.part(range), new.key());
         }
     }
     Ok(())

@@ -32,12 +32,12 @@ use super::{Batch, Macs, PreprocessingMethod, Registers, Shared, TinyTable};
 use crate::interface::net::Net;
 use crate::interface::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
 use crate::interface::release::Checked;
-use crate::interface::service::{Carried, Element, ServiceConfig, Stored};
+use crate::interface::service::{Element, Refreshed, ServiceConfig, Stored};
 use crate::interface::session::{HandshakeParameters, Stream};
 use crate::interface::stock::{Kind, Stock};
 use crate::interface::tally::{Cost, Phase, Tally};
 use crate::spdz::{
-    self, Preprocessing, Rotation, Setup, Spdz, SpdzConfig, carry_stored_elements, groups, ranges,
+    self, Preprocessing, Refresh, Setup, Spdz, SpdzConfig, groups, ranges, refresh_stored_elements,
     stored_values,
 };
 use crate::tinyot::Source;
@@ -197,31 +197,31 @@ impl ServiceConfig for ServedConfig {
         Ok(self.join_with(setup, stream, sources, elements.with_stock(stock)))
     }
 
-    fn carry_over(
+    fn refresh(
         &self,
         old: &Setup<Gf2_64>,
         new: &Setup<Gf2_64>,
         stream: Stream,
         stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Carried> {
+    ) -> Result<Refreshed> {
         let label = stream.label();
         let bits =
             |setup: &Setup<Gf2_64>, side: &[u8]| setup.bits(self.preprocessing, &[&label, side].concat());
-        let mut rotation = Rotation::new(old, new, self.preprocessing, &stream)?;
+        let mut refresh = Refresh::new(old, new, self.preprocessing, &stream)?;
         let (mut of_old, mut of_new) = (bits(old, b" of the old key")?, bits(new, b" of the new key")?);
-        let mut carried = vec![Zeroizing::default(); stored.len()];
-        carry_stored_elements(&mut rotation, [old, new], stored, &mut carried, net)?;
+        let mut refreshed = vec![Zeroizing::default(); stored.len()];
+        refresh_stored_elements(&mut refresh, [old, new], stored, &mut refreshed, net)?;
         let (places, values) = stored_values(stored, |bytes| Shared::restore(bytes, old.key()))?;
         for group in groups(&values, Shared::is_alike, |value| value.count * value.lanes) {
             let mut moved = Shared::join(&group.iter().map(|value| &values[*value]).collect::<Vec<_>>());
-            let bits = rotation.carry_bits(&moved.as_bits()?, [&mut *of_old, &mut *of_new], net)?;
+            let bits = refresh.refresh_bits(&moved.as_bits()?, [&mut *of_old, &mut *of_new], net)?;
             moved.set_bits(&bits);
             for (value, lanes) in group.iter().zip(ranges(group.iter().map(|value| values[*value].lanes))) {
-                carried[places[*value]] = moved.select(&lanes.collect::<Vec<_>>()).save(new.key());
+                refreshed[places[*value]] = moved.select(&lanes.collect::<Vec<_>>()).save(new.key());
             }
         }
-        Ok(Carried { stored: carried, faults: Faults::default() })
+        Ok(Refreshed { stored: refreshed, faults: Faults::default() })
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

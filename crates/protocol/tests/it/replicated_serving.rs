@@ -485,7 +485,7 @@ fn carried<S: Nodes>(config: &S, net: &mut dyn Net) -> Result<Vec<u8>> {
     };
     let (old, new) = (restored(&old, net)?, restored(&new, net)?);
     let stored_values = [Stored::Value(&stored), Stored::Elements(&stored_elements)];
-    let carried = config.carry_over(&old, &new, session.stream(), &stored_values, net)?.stored;
+    let carried = config.refresh(&old, &new, session.stream(), &stored_values, net)?.stored;
     let [value, elements] = &carried[..] else { panic!("one for each") };
     for (old, new) in [(&stored, value), (&stored_elements, elements)] {
         let (old, new) = (&old[old.len() - 32..], &new[new.len() - 32..]);
@@ -542,7 +542,7 @@ fn a_refresh_of_shares_that_do_not_fit_ends_at_all_nodes_and_says_which_values()
                 Stored::Elements(&elements),
                 Stored::Value(&stored),
             ];
-            passive().carry_over(&setup, &setup, session.stream(), &stored, net).map(drop)
+            passive().refresh(&setup, &setup, session.stream(), &stored, net).map(drop)
         });
         let next = Party((damaged.0 + 1) % 3);
         for outcome in outcomes {

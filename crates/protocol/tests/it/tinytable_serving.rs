@@ -343,7 +343,7 @@ fn carried(config: &ServedConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
     };
     let (old, new) = (restored(&old, net)?, restored(&new, net)?);
     let stored_values = [Stored::Value(&stored), Stored::Elements(&stored_elements)];
-    let carried = config.carry_over(&old, &new, session.stream(), &stored_values, net)?.stored;
+    let carried = config.refresh(&old, &new, session.stream(), &stored_values, net)?.stored;
     let [value, elements] = &carried[..] else { panic!("one for each") };
     assert_ne!(**value, *stored, "fresh shares");
     assert_ne!(**elements, *stored_elements, "fresh shares");

@@ -85,13 +85,13 @@ fn session_keys_are_in_no_backup() {
     made.store.announce("session", [4; 16]).expect("announced");
     made.store.spend(([4; 16], [4; 16]), 1, 100).expect("in the budget");
     made.store.put_setup([1; 32], 1, b"secrets", true).expect("put");
-    let carried = |name: &str, seed| {
+    let refreshed = |name: &str, seed| {
         let shares = [("key".to_owned(), Zeroizing::new(vec![9; 4]))].into_iter().collect();
-        super::super::CarriedKey { name: name.into(), id: [seed; 16], shares }
+        super::super::RefreshedKey { name: name.into(), id: [seed; 16], shares }
     };
-    let all = [carried("one", 1), carried("two", 2), carried("three", 3), carried("session", 4)];
+    let all = [refreshed("one", 1), refreshed("two", 2), refreshed("three", 3), refreshed("session", 4)];
     made.store.prepare_keys(0, &all).expect("prepared");
-    made.store.prepare_rotation([2; 32], b"fresh").expect("prepared");
+    made.store.prepare_refresh([2; 32], b"fresh").expect("prepared");
     made.store.backup(&made.node, &made.path("later"), &backup_key()).expect("backed up");
     made.store.key("session").expect("read").expect("it is still here");
     restore(&made.path("later"), &backup_key(), &made.path("restored")).expect("restored");
@@ -101,7 +101,7 @@ fn session_keys_are_in_no_backup() {
     assert_eq!((held(), store.count().expect("read")), (vec![1, 2, 3], 2));
     assert!(store.shares_of([4; 16]).is_err());
     assert_eq!(store.spent([4; 16]).expect("read"), 0);
-    store.commit_rotation([2; 32], 7).expect("what was prepared is completed without it");
+    store.commit_refresh([2; 32], 7).expect("what was prepared is completed without it");
     assert_eq!((held(), store.count().expect("read")), (vec![1, 2, 3], 3));
 }
 

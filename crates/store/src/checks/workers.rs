@@ -80,7 +80,7 @@ fn of_workers_whose_checks_would_fail_at_once_one_compares_and_fails() {
         assert_eq!(store.guesses().expect("read"), failed(1));
         assert!(!store.compare_alone(false, || panic!("none takes place")).expect("asked"));
     }
-    // The first worker carries keys over. A failure then counts again.
+    // The first worker refreshes keys. A failure then counts again.
     assert!(workers[0].compare_alone(true, || Some(failure())).expect("asked"));
     assert_eq!(workers[3].guesses().expect("read"), failed(2));
 }

@@ -12,7 +12,7 @@ use super::ledger::Ledger;
 use super::{Record, Records, Table, Writing, digest, encode};
 
 /// What becomes of the digest in a change.
-pub(super) enum Course<'a> {
+pub(super) enum NextStep<'a> {
     /// The change replaces it.
     Kept(Ledger<'a>),
     /// It stays as it is: the change concerns only records that it does not cover.
@@ -25,21 +25,21 @@ pub(super) enum Course<'a> {
 pub(in super::super) struct Changes<'a> {
     change: &'a dyn Writing,
     seal: &'a Seal,
-    course: Course<'a>,
+    next_step: NextStep<'a>,
 }
 
 impl<'a> Changes<'a> {
-    pub(super) fn new(change: &'a dyn Writing, seal: &'a Seal, course: Course<'a>) -> Changes<'a> {
-        Changes { change, seal, course }
+    pub(super) fn new(change: &'a dyn Writing, seal: &'a Seal, next_step: NextStep<'a>) -> Changes<'a> {
+        Changes { change, seal, next_step }
     }
 
     /// What has become of the digest, at the end of the change.
-    pub(super) fn into_course(self) -> Course<'a> {
-        self.course
+    pub(super) fn into_course(self) -> NextStep<'a> {
+        self.next_step
     }
 
     fn ledger(&self) -> Option<&Ledger<'a>> {
-        if let Course::Kept(ledger) = &self.course { Some(ledger) } else { None }
+        if let NextStep::Kept(ledger) = &self.next_step { Some(ledger) } else { None }
     }
 
     /// Changes the record that sums the store up.
@@ -50,10 +50,10 @@ impl<'a> Changes<'a> {
 
     /// Notes a change of a record.
     fn note(&self, table: Table, record: &[u8], sealed: Option<&[u8]>) -> Result<()> {
-        match &self.course {
-            Course::Kept(ledger) => ledger.note(table, record, sealed),
-            Course::Own if digest::covered(table, record).is_some() => return Err(uncovered()),
-            Course::Own | Course::Filled => {}
+        match &self.next_step {
+            NextStep::Kept(ledger) => ledger.note(table, record, sealed),
+            NextStep::Own if digest::covered(table, record).is_some() => return Err(uncovered()),
+            NextStep::Own | NextStep::Filled => {}
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ impl<'a> Changes<'a> {
 
     /// Removes all records of a table.
     pub(in super::super) fn clear(&self, table: Table) -> Result<()> {
-        if let Course::Kept(ledger) = &self.course {
+        if let NextStep::Kept(ledger) = &self.next_step {
             ledger.note_cleared(table);
         }
         self.change.clear(table)

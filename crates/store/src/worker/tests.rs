@@ -5,7 +5,7 @@ use polyclave_harness::postgres::Postgres as TestServer;
 use super::super::engine::postgres::Access;
 use super::super::engine::postgres::tests::open_as;
 use super::super::testing::{key, secret};
-use super::super::{CarriedKey, KeyState};
+use super::super::{KeyState, RefreshedKey};
 use super::*;
 
 const KEY: ([u8; 16], [u8; 16]) = ([1; 16], [1; 16]);
@@ -64,9 +64,9 @@ fn a_key_that_another_worker_changes_between_question_and_use_is_not_used_in_its
     second.sync().expect("the same");
     // Fresh common secrets come between the question and the read.
     let shares = [("round keys".to_owned(), zeroize::Zeroizing::new(vec![9]))].into_iter().collect();
-    first.prepare_keys(0, &[CarriedKey { name: "k".into(), id: [1; 16], shares }]).expect("prepared");
-    first.prepare_rotation([2; 32], b"fresh").expect("prepared");
-    first.commit_rotation([2; 32], 9).expect("committed");
+    first.prepare_keys(0, &[RefreshedKey { name: "k".into(), id: [1; 16], shares }]).expect("prepared");
+    first.prepare_refresh([2; 32], b"fresh").expect("prepared");
+    first.commit_refresh([2; 32], 9).expect("committed");
     assert!(matches!(second.key("k"), Err(StoreError::Renewed)));
     assert!(matches!(second.sync(), Err(StoreError::Renewed)), "until it has started again");
     second.quarantine("a check failed before", 8).expect("of no concern");
@@ -155,23 +155,23 @@ fn two_workers_do_not_make_a_key_of_one_name_at_once() {
 }
 
 #[test]
-fn while_keys_are_carried_over_no_other_worker_changes_any_and_what_was_begun_ends_before() {
+fn while_keys_are_refreshed_no_other_worker_changes_any_and_what_was_begun_ends_before() {
     let Some(at) = TestServer::start("a round", &[]) else { return };
     let (first, second) = (worker(&at, 0).expect("opened"), worker(&at, 1).expect("opened"));
     put(&second, "old", 1).expect("put");
     second.put_pending(&key("begun", 2)).expect("put");
     first.begin_round().expect("begun");
     assert!(first.others_are_making().expect("read"), "it waits for that one");
-    assert!(second.others_carry_over().expect("read") && !first.others_carry_over().expect("read"));
-    assert!(matches!(second.put_pending(&key("late", 3)), Err(StoreError::Rotating)));
-    assert!(matches!(second.delete("old", [1; 16]), Err(StoreError::Rotating)));
-    assert!(matches!(second.amend("old", |info| info.deletable = false), Err(StoreError::Rotating)));
+    assert!(second.others_refresh().expect("read") && !first.others_refresh().expect("read"));
+    assert!(matches!(second.put_pending(&key("late", 3)), Err(StoreError::Refreshing)));
+    assert!(matches!(second.delete("old", [1; 16]), Err(StoreError::Refreshing)));
+    assert!(matches!(second.amend("old", |info| info.deletable = false), Err(StoreError::Refreshing)));
     second.announce("begun", [2; 16]).expect("what was begun is finished");
     second.release_claims(|name| name == "begun").expect("over");
     assert!(!first.others_are_making().expect("read"));
     first.put_pending(&key("own", 4)).expect("the gate of its own process keeps that apart");
     first.end_round().expect("ended");
-    assert!(!second.others_carry_over().expect("read"));
+    assert!(!second.others_refresh().expect("read"));
     put(&second, "late", 3).expect("put");
 }
 

@@ -15,7 +15,7 @@ use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::authenticated::Guesses;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
-use polyclave_protocol::service::{Carried, Element, ServiceConfig, Stored};
+use polyclave_protocol::service::{Element, Refreshed, ServiceConfig, Stored};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, Spdz, SpdzConfig};
 use polyclave_protocol::stock::{Kind, Stock};
@@ -357,15 +357,15 @@ impl ServiceConfig for Cheating {
         self.inner.join_stocked(setup, stream, serving, stock)
     }
 
-    fn carry_over(
+    fn refresh(
         &self,
         old: &Self::Setup,
         new: &Self::Setup,
         stream: Stream,
         stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Carried> {
-        self.inner.carry_over(old, new, stream, stored, net)
+    ) -> Result<Refreshed> {
+        self.inner.refresh(old, new, stream, stored, net)
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, Faults, ProtocolConfig};
-use polyclave_protocol::service::{Carried, Element, ServiceConfig, Stored};
+use polyclave_protocol::service::{Element, Refreshed, ServiceConfig, Stored};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 use polyclave_protocol::shamir::{Inversion, Setup, Shamir, ShamirConfig, Structure, Tables};
 use polyclave_protocol::stock::{Kind, Purpose, Stock};
@@ -22,7 +22,7 @@ pub(super) enum Place {
     Renewal,
     Filling,
     Request,
-    CarryingOver,
+    Refreshing,
 }
 
 /// The next failure of a node. It happens once.
@@ -144,21 +144,21 @@ impl ServiceConfig for Renewing {
         self.inner.join(setup, stream, serving)
     }
 
-    fn carry_over(
+    fn refresh(
         &self,
         _old: &Setup,
         _new: &Setup,
         _stream: Stream,
         stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Carried> {
-        self.fault.strike(Place::CarryingOver)?;
+    ) -> Result<Refreshed> {
+        self.fault.strike(Place::Refreshing)?;
         coins::toss(b"carrying over", net)?;
         let same = |stored: &Stored<'_>| {
             let (Stored::Value(bytes) | Stored::Elements(bytes)) = stored;
             Zeroizing::new(bytes.to_vec())
         };
-        Ok(Carried { stored: stored.iter().map(same).collect(), faults: Faults::default() })
+        Ok(Refreshed { stored: stored.iter().map(same).collect(), faults: Faults::default() })
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

@@ -1,4 +1,4 @@
-//! Nodes that prepare together: epochs, stock, quarantine, rotation.
+//! Nodes that prepare together: epochs, stock, quarantine, refresh.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -19,7 +19,7 @@ use crate::Conduct;
 use crate::Running;
 use crate::cheat::{Cheat, HELLOS_LEFT};
 use crate::local::{Local, create};
-use crate::material::{epoch, rotation};
+use crate::material::{epoch, refresh};
 use crate::operator::admin::{Answer, Instruction, Status, order};
 
 const NODES: usize = 3;
@@ -99,7 +99,7 @@ impl Nodes {
         }
     }
 
-    fn rotate(&self) {
+    fn order_refresh(&self) {
         for node in 0..NODES {
             order(&self.dir(node), &Instruction::Rotate { approval: None, despite_failures: false })
                 .expect("ordered");
@@ -195,7 +195,7 @@ fn who_finds_the_stock_dry_is_told_so_and_served_later() {
 }
 
 #[test]
-fn a_failed_check_ends_all_service_until_every_operator_has_ordered_a_rotation() {
+fn a_failed_check_ends_all_service_until_every_operator_has_ordered_a_refresh() {
     let mut nodes = Nodes::start();
     let client = nodes.client();
     make_key(&client);
@@ -214,11 +214,11 @@ fn a_failed_check_ends_all_service_until_every_operator_has_ordered_a_rotation()
     order(&nodes.dir(0), &Instruction::Rotate { approval: None, despite_failures: false }).expect("ordered");
     nodes.until("the wish is known", |nodes| nodes.state(2).rotating == ["node-1"]);
     assert!(nodes.nodes[1].as_ref().is_some_and(|node| node.status().quarantined));
-    nodes.rotate();
+    nodes.order_refresh();
     // A peer's wish is known from its last beat.
     let over = |status: Status| status.quarantine.is_none() && status.rotating.is_empty();
     nodes.until("all is well", |nodes| nodes.is_full() && (0..NODES).all(|node| over(nodes.state(node))));
-    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+    assert_eq!(mac(&nodes.client()).expect("the key was refreshed"), before);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_check_that_a_peer_leaves_without_an_answer_is_counted_over_restarts_and_is_
     assert!(nodes.state(0).quarantine.is_some());
 }
 
-/// After six failed checks under a MAC key no key is carried over from it, except by the operator's order.
+/// After six failed checks under a MAC key no key is refreshed from it, except by the operator's order.
 #[test]
 fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_risk() {
     let mut nodes = Nodes::start();
@@ -273,8 +273,8 @@ fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_
     nodes.until("they meet again", |nodes| nodes.state(1).connected.len() == NODES);
 
     // The fifth is no reason to stop; the round fails, and is the sixth.
-    nodes.faults[1].set(Place::CarryingOver, FAILED);
-    nodes.rotate();
+    nodes.faults[1].set(Place::Refreshing, FAILED);
+    nodes.order_refresh();
     nodes.until("it fails", |nodes| !nodes.state(1).rotating.contains(&"node-2".into()));
     let refused = order(&nodes.dir(1), &Instruction::Rotate { approval: None, despite_failures: false })
         .expect_err("after six it is refused")
@@ -287,7 +287,7 @@ fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_
             .expect("ordered");
     }
     nodes.until("all is well", |nodes| nodes.ready() && nodes.state(1).quarantine.is_none());
-    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+    assert_eq!(mac(&nodes.client()).expect("the key was refreshed"), before);
     assert_eq!(nodes.guesses(1), Guesses::default(), "fresh secrets, of which nothing was guessed");
 }
 
@@ -299,15 +299,15 @@ fn no_request_waits_for_material_while_a_refresh_waits_for_the_request() {
     let material: Vec<_> = nodes.nodes.iter().flatten().map(|node| node.material.clone()).collect();
     let lots = material[0].epoch().expect("there is one").lots.clone();
     // This stands for a request that runs.
-    let request = material[0].hold_off_rotation(true).expect("in order").expect("no refresh yet");
+    let request = material[0].hold_off_refresh(true).expect("in order").expect("no refresh yet");
     assert!(!lots.is_held_back());
-    nodes.rotate();
-    nodes.until("the refresh waits for the request", |_| material[0].is_rotating());
+    nodes.order_refresh();
+    nodes.until("the refresh waits for the request", |_| material[0].is_refreshing());
     nodes.until("the request does not wait for material", |_| lots.is_held_back());
     drop(request);
-    let rotated =
+    let is_refreshed =
         |nodes: &Nodes| (0..NODES).all(|node| nodes.state(node).rotating.is_empty()) && nodes.ready();
-    nodes.until("the refresh is done", rotated);
+    nodes.until("the refresh is done", is_refreshed);
     assert!(!material[0].epoch().is_some_and(|epoch| epoch.lots.is_held_back()), "a new stock is filled");
 }
 
@@ -362,7 +362,7 @@ fn a_node_uses_its_mac_key_for_nothing_until_what_counts_is_written_down() {
         assert!(refused, "{what}");
     };
     refuses("an epoch", &|| epoch::join(&material, [1; 16]));
-    refuses("a refresh", &|| rotation::join(&material, [2; 16]));
+    refuses("a refresh", &|| refresh::join(&material, [2; 16]));
     refuses("material", &|| join_fill(&material, [3; 16], WANTED));
     refuses("a request", &|| material.context().map(drop).map_err(|refusal| Error::System(refusal.message)));
     nodes.until("it is written in the end", |nodes| nodes.guesses(1).unanswered >= 4);
@@ -370,24 +370,24 @@ fn a_node_uses_its_mac_key_for_nothing_until_what_counts_is_written_down() {
 }
 
 #[test]
-fn a_rotation_that_is_cut_short_is_completed_and_one_that_fails_is_not_repeated() {
+fn a_refresh_that_is_cut_short_is_completed_and_one_that_fails_is_not_repeated() {
     let mut nodes = Nodes::start();
     let client = nodes.client();
     make_key(&client);
     let before = mac(&client).expect("computed");
-    nodes.faults[1].set(Place::CarryingOver, Error::System("something broke".into()));
-    nodes.rotate();
-    let rotated =
+    nodes.faults[1].set(Place::Refreshing, Error::System("something broke".into()));
+    nodes.order_refresh();
+    let is_refreshed =
         |nodes: &Nodes| (0..NODES).all(|node| nodes.state(node).rotating.is_empty()) && nodes.ready();
-    nodes.until("it is tried again", rotated);
-    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+    nodes.until("it is tried again", is_refreshed);
+    assert_eq!(mac(&nodes.client()).expect("the key was refreshed"), before);
 
-    nodes.faults[2].set(Place::CarryingOver, FAILED);
-    nodes.rotate();
+    nodes.faults[2].set(Place::Refreshing, FAILED);
+    nodes.order_refresh();
     nodes.until("it fails", |nodes| nodes.state(2).quarantine.is_some());
     nodes.until("it is ordered no more", |nodes| !nodes.state(2).rotating.contains(&"node-3".into()));
     nodes.restart(0);
-    nodes.rotate();
-    nodes.until("it is ordered again", rotated);
-    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+    nodes.order_refresh();
+    nodes.until("it is ordered again", is_refreshed);
+    assert_eq!(mac(&nodes.client()).expect("the key was refreshed"), before);
 }

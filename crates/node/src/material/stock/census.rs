@@ -20,7 +20,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party, PartySet};
 
-use super::lot::{Lot, Standing};
+use super::lot::{Lot, LotStatus};
 use super::ranges::Ranges;
 use super::{Lots, held};
 use crate::Result;
@@ -40,7 +40,7 @@ const RANGE: usize = 8 + 8;
 const HELD: u32 = 1 << 31;
 
 /// What a node says about the lots that it has.
-type Inventory = HashMap<[u8; 16], (Standing, Ranges)>;
+type Inventory = HashMap<[u8; 16], (LotStatus, Ranges)>;
 
 impl Lots {
     /// Compares the stock of a kind, wipes what is of no use, and makes room for more: at most twice the level may be left.
@@ -79,7 +79,7 @@ impl Lots {
         lots.retain(|lot| lot.kind != *kind || lot.holders().len() >= quorum);
         let is_sound = |lot: &Lot| {
             let counts_on_it = |(party, said): &(Party, Inventory)| {
-                !lot.holders().contains(*party) || matches!(said.get(&lot.id), Some((Standing::Held, _)))
+                !lot.holders().contains(*party) || matches!(said.get(&lot.id), Some((LotStatus::Held, _)))
             };
             inventories.iter().all(counts_on_it)
         };
@@ -116,7 +116,7 @@ impl Lots {
             // Leaving out what is spent only means that others keep it.
             let ranges = if lot.spent().pieces() * RANGE <= room { lot.spent().pieces() } else { 0 };
             room -= ranges * RANGE;
-            let held = if lot.standing == Standing::Held { HELD } else { 0 };
+            let held = if lot.status == LotStatus::Held { HELD } else { 0 };
             said.extend_from_slice(&lot.id);
             said.extend_from_slice(&(ranges as u32 | held).to_le_bytes());
             for (from, to) in lot.spent().iter().take(ranges) {
@@ -169,8 +169,8 @@ pub(super) fn read(mut bytes: &[u8]) -> Option<Inventory> {
             }
             spent.add(from, to);
         }
-        let standing = if count & HELD != 0 { Standing::Held } else { Standing::Pending };
-        lots.insert(*id, (standing, spent));
+        let status = if count & HELD != 0 { LotStatus::Held } else { LotStatus::Pending };
+        lots.insert(*id, (status, spent));
         bytes = rest;
     }
     bytes.is_empty().then_some(lots)
@@ -193,8 +193,8 @@ pub(super) mod tests {
             [&[7; 16][..], &ranges.to_le_bytes(), &numbers].concat()
         };
         let said = read(&lot(2 | HELD, &[0, 5, 9, 12])).expect("read");
-        let (standing, spent) = &said[&[7; 16]];
-        assert!(*standing == Standing::Held && spent.iter().eq([(0, 5), (9, 12)]));
+        let (status, spent) = &said[&[7; 16]];
+        assert!(*status == LotStatus::Held && spent.iter().eq([(0, 5), (9, 12)]));
         for bad in [lot(1, &[0]), lot(1, &[5, 5]), lot(2, &[4, 9, 0, 2]), lot(u32::MAX, &[]), vec![1; 19]] {
             assert!(read(&bad).is_none(), "{bad:?}");
         }

@@ -4,7 +4,7 @@ use polyclave_protocol::PartySet;
 use polyclave_protocol::stock::Kind;
 
 use super::claims::{MAX_RANGES, Range};
-use super::lot::{Lot, Refused, Standing};
+use super::lot::{Lot, LotStatus, Refused};
 
 /// Where a claim may leave out anything, it may have twice the ranges that this node would propose, and this many more: other claims may be
 /// on their way.
@@ -12,7 +12,7 @@ const SPARE_RANGES: usize = 16;
 
 /// The lots of a kind that can be claimed.
 pub(super) fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl DoubleEndedIterator<Item = &'a Lot> + Clone {
-    lots.iter().filter(move |lot| lot.kind == *kind && lot.standing == Standing::Held)
+    lots.iter().filter(move |lot| lot.kind == *kind && lot.status == LotStatus::Held)
 }
 
 /// Chooses items that were never claimed: from lots that all members hold, or else from lots that at least `enough` of them hold; `None` if

@@ -18,7 +18,7 @@ const GAPS: u64 = 4;
 
 /// What this party knows about the others' parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LotStatus {
     /// The proposer has not said yet that all nodes hold theirs, and may never say so.
     Pending,
     /// All nodes hold theirs.
@@ -29,7 +29,7 @@ pub(super) enum Standing {
 pub(crate) struct Lot {
     pub(super) id: [u8; 16],
     pub(super) kind: Kind,
-    pub(super) standing: Standing,
+    pub(super) status: LotStatus,
     /// The nodes that made it and have not started again since.
     holders: PartySet,
     count: u64,
@@ -58,12 +58,12 @@ impl Lot {
         let count = (items.len() / kind.item_bytes) as u64;
         let mark = mark.min(count);
         items[..mark as usize * kind.item_bytes].zeroize();
-        let standing = Standing::Pending;
+        let status = LotStatus::Pending;
         let (pieces, spent) = (vec![(0, items)], Ranges::below(mark));
         Lot {
             id,
             kind,
-            standing,
+            status,
             holders,
             count,
             pieces,
@@ -77,7 +77,7 @@ impl Lot {
 
     /// Whether all nodes are known to hold it, and these nodes still do.
     pub(super) fn is_held_by(&self, nodes: PartySet) -> bool {
-        self.standing == Standing::Held && nodes.without(self.holders).is_empty()
+        self.status == LotStatus::Held && nodes.without(self.holders).is_empty()
     }
 
     /// Those of some nodes that still hold it.

@@ -117,7 +117,7 @@ impl Core {
     /// The status of this node, for its operator.
     pub(super) fn state(&self) -> Status {
         let (status, guesses) = (self.status(), self.material.guesses());
-        let refresh = self.material.rotation_progress();
+        let refresh = self.material.refresh_progress();
         let names = |there: bool| {
             let cards =
                 self.members.cluster.cards().iter().zip(polyclave_protocol::Party::all(self.members.nodes));
@@ -156,7 +156,7 @@ impl Core {
             secrets: self.material.set_up().ok().map(|set_up| hex::encode(set_up.id)),
             refreshed: self.store.secrets_since().unwrap_or_default(),
             refreshing: refresh.running,
-            refreshed_keys: refresh.carried,
+            refreshed_keys: refresh.refreshed,
             refreshed_of: refresh.of,
             refresh_trouble: refresh.trouble,
             corrects: self.service.strategy.corrects(),

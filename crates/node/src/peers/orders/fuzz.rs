@@ -9,7 +9,7 @@ const PEER: Party = Party(1);
 
 fn state() -> State {
     let levels = [1000, 0, 7, 0, 0, 0, 0, u16::MAX];
-    State { epoch: [3; 32], quarantined: true, wants_rotation: false, prepared: true, levels, keys: 12 }
+    State { epoch: [3; 32], quarantined: true, wants_refresh: false, prepared: true, levels, keys: 12 }
 }
 
 #[test]

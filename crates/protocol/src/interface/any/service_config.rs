@@ -10,7 +10,7 @@ use super::service_session::{AnyServiceSession, ErasableService, ErasedServiceSe
 use super::values::AnySetup;
 use crate::interface::net::Net;
 use crate::interface::protocol::{Adversary, ProtocolConfig};
-use crate::interface::service::{Carried, Element, ServiceConfig, Sharing, Stored};
+use crate::interface::service::{Element, Refreshed, ServiceConfig, Sharing, Stored};
 use crate::interface::session::{HandshakeParameters, Stream};
 use crate::interface::stock::{Kind, Stock};
 use crate::{GuessGuard, Party, PartySet, Result};
@@ -89,15 +89,15 @@ macro_rules! service_config {
             $inner.join_stocked($of(setup), stream, serving, stock).map($joined)
         }
 
-        fn carry_over(
+        fn refresh(
             &$this,
             old: &AnySetup,
             new: &AnySetup,
             stream: Stream,
             stored: &[Stored<'_>],
             net: &mut dyn Net,
-        ) -> Result<Carried> {
-            $inner.carry_over($of(old), $of(new), stream, stored, net)
+        ) -> Result<Refreshed> {
+            $inner.refresh($of(old), $of(new), stream, stored, net)
         }
 
         fn for_many(&$this) -> Option<AnyServiceConfig> {

@@ -100,7 +100,7 @@ fn one_that_leaves_is_lost_but_what_it_left_arrives() {
 fn one_that_owes_too_much_is_lost() {
     let [mut a, mut b, _c] = three(LONG);
     b.send(Party(0), &[1]).expect("send");
-    let mut into = buffers([0, 1, MAX_LATE + 1]);
+    let mut into = buffers([0, 1, MAX_OWED + 1]);
     let gathered = gather(&mut a, &[b""; 3], &mut into, |arrived| !arrived.is_empty());
     assert_eq!((gathered.arrived, gathered.lost), (set(&[1]), set(&[2])));
 }

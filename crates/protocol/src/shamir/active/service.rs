@@ -28,7 +28,7 @@ use super::triples::{Triples, bytes_of_triple};
 use super::{Active, AdversaryModel, Material, Preprocessing, ShamirActiveConfig, dealt_triples};
 use crate::interface::net::Net;
 use crate::interface::protocol::{ProtocolConfig, Session};
-use crate::interface::service::{Carried, ELEMENT_BYTES, Element, ServiceConfig, Sharing, Stored};
+use crate::interface::service::{ELEMENT_BYTES, Element, Refreshed, ServiceConfig, Sharing, Stored};
 use crate::interface::session::Stream;
 use crate::interface::stock::{Kind, Purpose, Stock};
 use crate::interface::tally::Phase;
@@ -202,17 +202,17 @@ impl ServiceConfig for ShamirActiveConfig {
     }
 
     /// `shamir/refresh.rs`: neither setup is used, since parties deal fresh zeros.
-    fn carry_over(
+    fn refresh(
         &self,
         _: &Setup,
         new: &Setup,
         stream: Stream,
         stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Carried> {
+    ) -> Result<Refreshed> {
         let mut session = self.join(new, stream, PartySet::all(self.parties()))?;
         let stored = refresh(&mut session.arithmetic, stored, net)?;
-        Ok(Carried { stored, faults: session.faults() })
+        Ok(Refreshed { stored, faults: session.faults() })
     }
 
     fn sharing(&self) -> Option<Sharing> {

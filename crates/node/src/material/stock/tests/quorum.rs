@@ -14,7 +14,7 @@ pub(super) fn four_stocks() -> Vec<Arc<Lots>> {
     let of = |me: Party| {
         let kinds = vec![KIND, OTHER];
         let store = Arc::new(in_memory().0);
-        Lots::standing(me, 4, (EPOCH, [me.0; 16]), kinds, store, QUORUM).expect("begun")
+        Lots::permanent(me, 4, (EPOCH, [me.0; 16]), kinds, store, QUORUM).expect("begun")
     };
     let stocks: Vec<_> = Party::all(4).map(of).collect();
     for _ in 0..4 {
@@ -164,7 +164,7 @@ fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
 fn a_node_that_started_again_holds_nothing_and_the_others_are_served() {
     let mut stocks = four_stocks();
     let (kinds, store) = (vec![KIND, OTHER], Arc::new(in_memory().0));
-    stocks[0] = Lots::standing(Party(0), 4, (EPOCH, [9; 16]), kinds, store, QUORUM).expect("begun");
+    stocks[0] = Lots::permanent(Party(0), 4, (EPOCH, [9; 16]), kinds, store, QUORUM).expect("begun");
     stocks.iter().skip(1).for_each(|lots| lots.forget(Party(0)));
     assert!(stocks.iter().all(|lots| left(lots, &KIND) == 0), "nothing is held by all");
     let with_it = take_among(&stocks, set(0b1111), 3);
@@ -201,7 +201,7 @@ fn two_started_again() -> Vec<Arc<Lots>> {
     for node in [Party(2), Party(3)] {
         let (kinds, store) = (vec![KIND, OTHER], Arc::new(in_memory().0));
         stocks[node.index()] =
-            Lots::standing(node, 4, (EPOCH, [9; 16]), kinds, store, QUORUM).expect("begun");
+            Lots::permanent(node, 4, (EPOCH, [9; 16]), kinds, store, QUORUM).expect("begun");
         stocks.iter().filter(|lots| lots.me != node).for_each(|lots| lots.forget(node));
     }
     stocks

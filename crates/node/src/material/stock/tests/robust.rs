@@ -197,8 +197,8 @@ fn what_was_cut_into_pieces_is_used_as_far_as_a_claim_can_say_it() {
     let mut useless = Ranges::default();
     (0..2 * MAX_RANGES as u64).for_each(|i| useless.add(2 * i, 2 * i + 1));
     first.lose(&useless);
-    first.standing = Standing::Held;
-    second.standing = Standing::Held;
+    first.status = LotStatus::Held;
+    second.status = LotStatus::Held;
     let count = 4 * MAX_RANGES as u64;
     let ranges = choose(&[first, second], &KIND, count, PartySet::all(4), QUORUM).expect("enough");
     assert_eq!(ranges, [Range { lot: [2; 16], from: 0, to: count }]);
@@ -266,7 +266,7 @@ fn material_that_a_node_has_lost_makes_room_and_serves_until_then() {
     let mut stocks = four_stocks();
     for boot in 10..16 {
         let (kinds, store) = (vec![KIND, OTHER], Arc::new(in_memory().0));
-        stocks[3] = Lots::standing(Party(3), 4, (EPOCH, [boot; 16]), kinds, store, QUORUM).expect("begun");
+        stocks[3] = Lots::permanent(Party(3), 4, (EPOCH, [boot; 16]), kinds, store, QUORUM).expect("begun");
         stocks.iter().take(3).for_each(|lots| lots.forget(Party(3)));
         assert!(take_among(&stocks, set(0b0111), 1).iter().all(|(_, items)| items.is_ok()));
         for _ in 0..4 {

@@ -2,9 +2,9 @@
 
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnySetup;
-use polyclave_protocol::service::{Carried, ServiceConfig, Stored};
+use polyclave_protocol::service::{Refreshed, ServiceConfig, Stored};
 use polyclave_protocol::session::AgreedSession;
-use polyclave_store::{CarriedKey, HeldKey, Store, Which};
+use polyclave_store::{HeldKey, RefreshedKey, Store, Which};
 use polyclave_transport::TlsNet;
 
 use super::give_up;
@@ -18,31 +18,31 @@ const MAX_NAMED: usize = 5;
 
 /// Some keys under other common secrets. Ends the wish for fresh ones if this node's shares of a key cannot be read, or if those of two
 /// nodes do not fit: it would end like this again.
-pub(super) fn carry_over(
+pub(super) fn refresh_values(
     material: &Material,
     [old, new]: [&AnySetup; 2],
     keys: &[HeldKey],
     session: &mut AgreedSession,
     net: &mut TlsNet,
-) -> Result<Vec<CarriedKey>> {
-    let mut carried = read(&material.store, keys).inspect_err(|_| give_up(material))?;
-    let values: Vec<Stored<'_>> = carried
+) -> Result<Vec<RefreshedKey>> {
+    let mut refreshed = read(&material.store, keys).inspect_err(|_| give_up(material))?;
+    let values: Vec<Stored<'_>> = refreshed
         .iter()
         .flat_map(|key| &key.shares)
         .map(|(part, bytes)| if part == HASH_KEY { Stored::Elements(bytes) } else { Stored::Value(bytes) })
         .collect();
     if values.is_empty() {
-        return Ok(carried);
+        return Ok(refreshed);
     }
-    let outcome = material.config.carry_over(old, new, session.stream(), &values, net);
-    let Carried { stored, faults } = outcome.map_err(|e| match e {
+    let outcome = material.config.refresh(old, new, session.stream(), &values, net);
+    let Refreshed { stored, faults } = outcome.map_err(|e| match e {
         Error::SharesDiffer { first, second, values } => {
             give_up(material);
             Error::System(format!(
                 "{first} and {second} hold different shares of {}: the memory or disk of one of them is damaged or was changed, or it \
                  cheats. Restore the backup of that node (`polyclave node restore`), or delete the key at all nodes, and order the \
                  refresh again. Nothing was changed",
-                named(keys, &carried, &values)
+                named(keys, &refreshed, &values)
             ))
         }
         e => e,
@@ -55,14 +55,14 @@ pub(super) fn carry_over(
         );
     }
     let mut fresh = stored.into_iter();
-    for share in carried.iter_mut().flat_map(|key| key.shares.values_mut()) {
-        *share = fresh.next().ok_or_else(|| Error::System("not all shares were carried over".into()))?;
+    for share in refreshed.iter_mut().flat_map(|key| key.shares.values_mut()) {
+        *share = fresh.next().ok_or_else(|| Error::System("not all shares were refreshed".into()))?;
     }
-    Ok(carried)
+    Ok(refreshed)
 }
 
 /// The keys, with this node's shares.
-fn read(store: &Store, keys: &[HeldKey]) -> Result<Vec<CarriedKey>> {
+fn read(store: &Store, keys: &[HeldKey]) -> Result<Vec<RefreshedKey>> {
     let read = |key: &HeldKey| {
         let name = key.info.as_ref().map(|info| info.properties.name.clone()).unwrap_or_default();
         let shares = shares_of(store, &name, key.id).map_err(|e| {
@@ -71,7 +71,7 @@ fn read(store: &Store, keys: &[HeldKey]) -> Result<Vec<CarriedKey>> {
                 label(key)
             ))
         })?;
-        Ok(CarriedKey { shares, id: key.id, name })
+        Ok(RefreshedKey { shares, id: key.id, name })
     };
     keys.iter().map(read).collect()
 }
@@ -82,11 +82,11 @@ fn shares_of(store: &Store, name: &str, id: [u8; 16]) -> Result<Shares> {
 }
 
 /// The keys to which some of the carried values belong, for people: the first ones by their names.
-fn named(keys: &[HeldKey], carried: &[CarriedKey], values: &[usize]) -> String {
+fn named(keys: &[HeldKey], refreshed: &[RefreshedKey], values: &[usize]) -> String {
     let mut end = 0;
     let mut labels = Vec::new();
-    for (key, carried) in keys.iter().zip(carried) {
-        let own = end..end + carried.shares.len();
+    for (key, refreshed) in keys.iter().zip(refreshed) {
+        let own = end..end + refreshed.shares.len();
         end = own.end;
         if values.iter().any(|value| own.contains(value)) {
             labels.push(label(key));
@@ -115,18 +115,18 @@ mod tests {
 
     #[test]
     fn values_that_do_not_fit_are_told_as_keys_and_many_are_counted() {
-        let (mut keys, mut carried) = (Vec::new(), Vec::new());
+        let (mut keys, mut refreshed) = (Vec::new(), Vec::new());
         for seed in 0..9 {
             let mut stored = key(&format!("k{seed}"), seed);
             stored.info.version = if seed == 2 { 3 } else { 1 };
-            carried.push(CarriedKey { name: String::new(), id: stored.info.id, shares: stored.shares });
+            refreshed.push(RefreshedKey { name: String::new(), id: stored.info.id, shares: stored.shares });
             let (id, state, deletion_begun) = (stored.info.id, KeyState::Announced, false);
             keys.push(HeldKey { id, state, info: Some(stored.info), deletion_begun });
         }
         // Each has two values.
-        assert_eq!(named(&keys, &carried, &[0, 1]), "the key 'k0'");
-        assert_eq!(named(&keys, &carried, &[3, 4]), "the keys 'k1', 'k2' (version 3)");
+        assert_eq!(named(&keys, &refreshed, &[0, 1]), "the key 'k0'");
+        assert_eq!(named(&keys, &refreshed, &[3, 4]), "the keys 'k1', 'k2' (version 3)");
         let all: Vec<usize> = (0..18).collect();
-        assert!(named(&keys, &carried, &all).ends_with("'k4' and 4 more"));
+        assert!(named(&keys, &refreshed, &all).ends_with("'k4' and 4 more"));
     }
 }

@@ -21,7 +21,7 @@
 //!
 //! **What it requires of the old key**: that nobody knows it. After b failed checks under it, the MAC check of x + r errs with
 //! probability sum over j <= b of C(k, j) 2^-k (`guesses.rs`). A setup that was given up in this process is refused. Nodes read it anew
-//! from what they stored, after an operator's order, and refuse if that probability is too large (`node/src/material/rotation.rs`).
+//! from what they stored, after an operator's order, and refuse if that probability is too large (`node/src/material/refresh.rs`).
 //!
 //! Values that are alike move as one, up to 2^18 bits (`together.rs`), so many keys take the rounds and checks of one.
 //!
@@ -48,12 +48,12 @@ use crate::{Error, Party, Result, coins};
 pub(crate) use together::{groups, ranges};
 
 /// One party's side of moving values from one setup to another, on one stream.
-pub struct Rotation<F: MacField> {
+pub struct Refresh<F: MacField> {
     old: Arithmetic<F>,
     new: Arithmetic<F>,
 }
 
-impl<F: MacField> Rotation<F> {
+impl<F: MacField> Refresh<F> {
     /// Both setups are renewed. The material of each is bound to the stream and to its side.
     pub fn new(
         old: &Setup<F>,
@@ -68,15 +68,15 @@ impl<F: MacField> Rotation<F> {
             let source = setup.source(preprocessing, &[&stream.label(), name].concat())?;
             Ok(Arithmetic::new(setup.key().clone(), stream.label(), source))
         };
-        Ok(Rotation { old: side(old, OLD_SIDE)?, new: side(new, NEW_SIDE)? })
+        Ok(Refresh { old: side(old, OLD_SIDE)?, new: side(new, NEW_SIDE)? })
     }
 
     /// Cells, and the images of them that the value has.
-    pub fn carry_cells(&mut self, value: &Shared<F>, net: &mut dyn Net) -> Result<Shared<F>> {
-        self.guarded(|rotation| {
-            rotation.old.refuse_unchecked(&value.unchecked)?;
+    pub fn refresh_cells(&mut self, value: &Shared<F>, net: &mut dyn Net) -> Result<Shared<F>> {
+        self.guarded(|refresh| {
+            refresh.old.refuse_unchecked(&value.unchecked)?;
             let len = value.count * value.lanes;
-            let [old, new] = rotation.dual_bits(len * usize::from(value.bits), net)?;
+            let [old, new] = refresh.dual_bits(len * usize::from(value.bits), net)?;
 
             let mask = image_of_bits(&old, &Matrix::identity(value.bits), len);
             let mut cells = Zeroizing::new(vec![0; len]);
@@ -84,37 +84,37 @@ impl<F: MacField> Rotation<F> {
             cells.iter_mut().zip(&value.cells[..len]).for_each(|(mask, x)| *mask ^= x);
             let mut macs = mask.macs;
             macs.iter_mut().zip(&value.macs[..len]).for_each(|(mask, x)| *mask ^= *x);
-            let (_, opened) = rotation.old.open(&Authenticated::zero(0), &cells, &macs, net)?;
-            rotation.old.check(net)?;
+            let (_, opened) = refresh.old.open(&Authenticated::zero(0), &cells, &macs, net)?;
+            refresh.old.check(net)?;
 
             let mut public = Cells::zero(value.count, value.bits, value.lanes);
             public.rows_mut().copy_from_slice(&opened);
-            let mut carried = value.clone();
-            carried.unchecked = Unchecked::default();
+            let mut refreshed = value.clone();
+            refreshed.unchecked = Unchecked::default();
             for (k, view) in value.views.iter().enumerate() {
                 let image = image_of_bits(&new, view, len);
-                F::project_row(&mut carried.cells[k * len..(k + 1) * len], &image.values);
-                carried.macs[k * len..(k + 1) * len].copy_from_slice(&image.macs);
+                F::project_row(&mut refreshed.cells[k * len..(k + 1) * len], &image.values);
+                refreshed.macs[k * len..(k + 1) * len].copy_from_slice(&image.macs);
             }
-            carried.add_public(&public, &rotation.new.key);
-            Ok(carried)
+            refreshed.add_public(&public, &refresh.new.key);
+            Ok(refreshed)
         })
     }
 
     /// Elements of the field of MACs.
-    pub fn carry_elements(
+    pub fn refresh_elements(
         &mut self,
         values: &Authenticated<F>,
         net: &mut dyn Net,
     ) -> Result<Authenticated<F>> {
-        self.guarded(|rotation| {
-            let [old, new] = rotation.dual_bits(values.len() * F::BITS as usize, net)?;
-            let [mut masked, mut carried] = [old, new].map(|bits| elements_of_bits(&bits, values.len()));
+        self.guarded(|refresh| {
+            let [old, new] = refresh.dual_bits(values.len() * F::BITS as usize, net)?;
+            let [mut masked, mut refreshed] = [old, new].map(|bits| elements_of_bits(&bits, values.len()));
             masked.add(values);
-            let (public, _) = rotation.old.open(&masked, &[], &[], net)?;
-            rotation.old.check(net)?;
-            carried.add_public(&public, &rotation.new.key);
-            Ok(carried)
+            let (public, _) = refresh.old.open(&masked, &[], &[], net)?;
+            refresh.old.check(net)?;
+            refreshed.add_public(&public, &refresh.new.key);
+            Ok(refreshed)
         })
     }
 

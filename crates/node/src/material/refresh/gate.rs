@@ -1,7 +1,7 @@
-//! What keeps requests and a rotation apart.
+//! What keeps requests and a refresh apart.
 //!
 //! A request that makes or deletes keys holds the gate until it ends, and a round holds it exclusively. Under protocols that pause for a
-//! rotation every request does so. All requests hold the *moment* while they read shares and note which common secrets these belong to;
+//! refresh every request does so. All requests hold the *moment* while they read shares and note which common secrets these belong to;
 //! whoever takes fresh ones into use holds it exclusively. So no request ever has shares of one set and common secrets of another.
 //!
 //! A request for which a round is in the way waits for its end (`server/together.rs`).
@@ -17,23 +17,23 @@ use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Error;
 
-use super::{ROTATING, Rotation};
+use super::{REFRESHING, Refresh};
 use crate::Result;
 use crate::error::{of_store, system};
 use crate::material::epoch::Epoch;
 use crate::material::state::Material;
 use crate::threads::POLL_INTERVAL;
 
-/// How long a rotation waits for running requests. They end at their next step.
+/// How long a refresh waits for running requests. They end at their next step.
 const LAST_REQUESTS: Duration = Duration::from_secs(60);
-/// How long requests wait for the epoch after a rotation.
+/// How long requests wait for the epoch after a refresh.
 const AFTER_ROUND: Duration = Duration::from_secs(30);
 /// How long a request waits while fresh common secrets are taken into use.
 const MOMENT: Duration = Duration::from_secs(10);
 /// How long after that a request that began before may still be served, with the shares that it began with.
 pub(super) const LONGEST_OLD: Duration = Duration::from_secs(60);
 
-/// Keeps a rotation from taking fresh common secrets into use.
+/// Keeps a refresh from taking fresh common secrets into use.
 pub(crate) struct HeldOff<'m> {
     _gate: Option<RwLockReadGuard<'m, ()>>,
     moment: Option<RwLockReadGuard<'m, ()>>,
@@ -46,7 +46,7 @@ impl HeldOff<'_> {
     }
 }
 
-impl Rotation {
+impl Refresh {
     /// Waits until no request is between reading shares and noting which common secrets they belong to, and lets none begin.
     pub(super) fn moment(&self) -> Result<RwLockWriteGuard<'_, ()>> {
         let moment = self.moment.try_write_for(LAST_REQUESTS);
@@ -55,41 +55,41 @@ impl Rotation {
 }
 
 impl Material {
-    /// While this is held, no rotation changes shares of keys. It must be taken before any share is read, by a request that only uses keys
-    /// or by one that makes or deletes one. `None` while a rotation is under way for which the request has to wait.
-    pub(crate) fn hold_off_rotation(&self, only_uses: bool) -> Result<Option<HeldOff<'_>>, Refusal> {
+    /// While this is held, no refresh changes shares of keys. It must be taken before any share is read, by a request that only uses keys
+    /// or by one that makes or deletes one. `None` while a refresh is under way for which the request has to wait.
+    pub(crate) fn hold_off_refresh(&self, only_uses: bool) -> Result<Option<HeldOff<'_>>, Refusal> {
         self.sync()?;
-        if !only_uses && self.store.others_carry_over().map_err(of_store)? {
+        if !only_uses && self.store.others_refresh().map_err(of_store)? {
             return Ok(None);
         }
-        let gate = match self.waits_for_rotations(only_uses) {
+        let gate = match self.waits_for_refreshes(only_uses) {
             false => None,
-            true if self.is_rotating() => return Ok(None),
-            true => match self.rotation.gate.try_read() {
+            true if self.is_refreshing() => return Ok(None),
+            true => match self.refresh.gate.try_read() {
                 // A round that has just ended may have prepared something.
-                Some(gate) if !self.is_rotating() => Some(gate),
+                Some(gate) if !self.is_refreshing() => Some(gate),
                 _ => return Ok(None),
             },
         };
-        let moment = self.rotation.moment.try_read_for(MOMENT);
-        let moment = moment.ok_or_else(|| Refusal::new(Reason::Unavailable, ROTATING))?;
+        let moment = self.refresh.moment.try_read_for(MOMENT);
+        let moment = moment.ok_or_else(|| Refusal::new(Reason::Unavailable, REFRESHING))?;
         Ok(Some(HeldOff { _gate: gate, moment: Some(moment) }))
     }
 
-    /// Whether a request waits for rotations, and they for it.
-    fn waits_for_rotations(&self, only_uses: bool) -> bool {
-        !only_uses || self.strategy.pauses_for_rotation()
+    /// Whether a request waits for refreshes, and they for it.
+    fn waits_for_refreshes(&self, only_uses: bool) -> bool {
+        !only_uses || self.strategy.pauses_for_refresh()
     }
 
-    /// Whether a rotation may be waiting for a request that has not begun.
+    /// Whether a refresh may be waiting for a request that has not begun.
     pub(crate) fn is_in_the_way(&self, only_uses: bool) -> bool {
-        self.waits_for_rotations(only_uses) && self.is_rotating()
+        self.waits_for_refreshes(only_uses) && self.is_refreshing()
     }
 
-    /// Whether the nodes are making an epoch after a rotation that ended the one before.
+    /// Whether the nodes are making an epoch after a refresh that ended the one before.
     pub(crate) fn awaits_epoch(&self) -> bool {
-        let renewed = *self.rotation.renewed.lock();
-        self.strategy.pauses_for_rotation()
+        let renewed = *self.refresh.renewed.lock();
+        self.strategy.pauses_for_refresh()
             && self.epoch().is_none()
             && !self.is_quarantined()
             && renewed.is_some_and(|since| since.elapsed() < AFTER_ROUND)
@@ -97,14 +97,14 @@ impl Material {
 
     /// Whether fresh common secrets have been in use for so long that no request under earlier ones is served any more.
     pub(crate) fn has_outlived(&self, set_up: &[u8; 32]) -> bool {
-        let renewed = *self.rotation.renewed.lock();
+        let renewed = *self.refresh.renewed.lock();
         self.set_up().is_ok_and(|current| current.id != *set_up)
             && renewed.is_none_or(|since| since.elapsed() > LONGEST_OLD)
     }
 }
 
 /// While this exists, no request makes or deletes a key, here or at another worker, and none runs here at all if the strategy pauses for a
-/// rotation.
+/// refresh.
 pub(super) struct Drained<'c> {
     _held_back: HeldBack,
     material: &'c Material,
@@ -116,7 +116,7 @@ impl Drained<'_> {
         let until = Instant::now() + LAST_REQUESTS;
         let held_back = HeldBack::of(material);
         loop {
-            if let Some(gate) = material.rotation.gate.try_write() {
+            if let Some(gate) = material.refresh.gate.try_write() {
                 let drained = Drained { _held_back: held_back, material, _gate: gate };
                 drained.wait_for_workers(until)?;
                 return Ok(drained);
@@ -151,7 +151,7 @@ struct HeldBack(Option<Arc<Epoch>>);
 
 impl HeldBack {
     fn of(material: &Material) -> HeldBack {
-        let epoch = material.epoch().filter(|_| material.strategy.pauses_for_rotation());
+        let epoch = material.epoch().filter(|_| material.strategy.pauses_for_refresh());
         epoch.iter().for_each(|epoch| epoch.lots.hold_back(true));
         HeldBack(epoch)
     }

@@ -1,6 +1,6 @@
-//! The stored state of a rotation to fresh common secrets, with fresh shares of all keys: wanted, then prepared beside what is in use, then
+//! The stored state of a refresh to fresh common secrets, with fresh shares of all keys: wanted, then prepared beside what is in use, then
 //! taken into use. Keys are prepared in pieces, a transaction each, and count once the common secrets are prepared, too. All is taken into
-//! use in one transaction. [`crate::material::rotation`] describes how the nodes do this together.
+//! use in one transaction. [`crate::material::refresh`] describes how the nodes do this together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ use super::{KeyState, Result, Store, StoreError};
 pub(super) const WANTED: &[u8] = b"rotation wanted";
 /// Fresh common secrets.
 pub(super) const PREPARED: &[u8] = b"rotation setup";
-/// The keys that were carried over to them; of the first piece. The others have their number behind it.
+/// The keys that were refreshed to them; of the first piece. The others have their number behind it.
 const CARRIED: &[u8] = b"rotation keys";
 /// The shares of each of these keys, by its id.
 const SHARES: &[u8] = b"rotation shares ";
@@ -43,8 +43,8 @@ pub struct HeldKey {
     pub deletion_begun: bool,
 }
 
-/// A key after it was carried over.
-pub struct CarriedKey {
+/// A key after it was refreshed.
+pub struct RefreshedKey {
     /// Its name.
     pub name: String,
     /// Its id.
@@ -55,17 +55,17 @@ pub struct CarriedKey {
 
 impl Store {
     /// Remembers that the operator wants the common secrets in use replaced.
-    pub fn want_rotation(&self) -> Result<()> {
+    pub fn want_refresh(&self) -> Result<()> {
         self.change(|changes| want(changes, false))
     }
 
     /// The same, although more checks have failed than a node accepts.
-    pub fn want_rotation_despite_guesses(&self) -> Result<()> {
+    pub fn want_refresh_despite_guesses(&self) -> Result<()> {
         self.change(|changes| want(changes, true))
     }
 
     /// Whether the common secrets in use are to be replaced.
-    pub fn rotation_wanted(&self) -> Result<bool> {
+    pub fn refresh_wanted(&self) -> Result<bool> {
         self.engine.read(|records| {
             let wanted: Option<[u8; 32]> = records.get(Table::Meta, WANTED)?;
             Ok(wanted.is_some() && wanted == load(records, AGREED)?.map(|agreed| agreed.id))
@@ -73,7 +73,7 @@ impl Store {
     }
 
     /// Forgets the wish: the operator has to order it again.
-    pub fn forget_rotation(&self) -> Result<()> {
+    pub fn forget_refresh(&self) -> Result<()> {
         self.change(|changes| changes.remove(Table::Meta, WANTED))
     }
 
@@ -101,7 +101,7 @@ impl Store {
 
     /// Stores a piece of the keys under fresh common secrets, beside what is in use. The pieces have numbers from 0 on; the first replaces
     /// all that was prepared before.
-    pub fn prepare_keys(&self, piece: u32, keys: &[CarriedKey]) -> Result<()> {
+    pub fn prepare_keys(&self, piece: u32, keys: &[RefreshedKey]) -> Result<()> {
         self.change(|changes| {
             if piece == 0 {
                 clear(changes)?;
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// Stores fresh common secrets beside what is in use, once all pieces of keys are there.
-    pub fn prepare_rotation(&self, id: [u8; 32], bytes: &[u8]) -> Result<()> {
+    pub fn prepare_refresh(&self, id: [u8; 32], bytes: &[u8]) -> Result<()> {
         self.change(|changes| {
             let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
             save(changes, PREPARED, id, agreed.epoch + 1, bytes)
@@ -136,35 +136,35 @@ impl Store {
     }
 
     /// The id of the fresh common secrets that are prepared.
-    pub fn prepared_rotation(&self) -> Result<Option<[u8; 32]>> {
+    pub fn prepared_refresh(&self) -> Result<Option<[u8; 32]>> {
         Ok(self.engine.read(|records| load(records, PREPARED))?.map(|prepared| prepared.id))
     }
 
     /// Deletes what was prepared.
-    pub fn discard_rotation(&self) -> Result<()> {
+    pub fn discard_refresh(&self) -> Result<()> {
         self.change(clear)
     }
 
     /// Takes what was prepared into use: the common secrets and every key under them, all at once, at the time `now`. This also ends a
     /// quarantine, and session keys and components that were not carried over. Repeating this has no effect.
-    pub fn commit_rotation(&self, id: [u8; 32], now: u64) -> Result<()> {
+    pub fn commit_refresh(&self, id: [u8; 32], now: u64) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|agreed| agreed.id == id) {
                 return Ok(());
             }
             let prepared = load(changes, PREPARED)?.filter(|prepared| prepared.id == id);
-            let prepared = prepared.ok_or(StoreError::NoRotation)?;
-            let carried = carried(changes)?;
-            let ids: BTreeSet<[u8; 16]> = carried.iter().map(|(_, id)| *id).collect();
+            let prepared = prepared.ok_or(StoreError::NoRefresh)?;
+            let refreshed = refreshed(changes)?;
+            let ids: BTreeSet<[u8; 16]> = refreshed.iter().map(|(_, id)| *id).collect();
             sessions::end(changes, |info| ids.contains(&info.id))?;
-            for (name, id) in carried {
+            for (name, id) in refreshed {
                 let found = find(changes, &name, Which::Id(id))?;
                 let (record, mut entry) = match found {
                     Some(found) => found,
                     // A session key, of which a restored backup has nothing.
                     None => continue,
                 };
-                let shares = changes.bytes(Table::Meta, &shares_of(id))?.ok_or(StoreError::NoRotation)?;
+                let shares = changes.bytes(Table::Meta, &shares_of(id))?.ok_or(StoreError::NoRefresh)?;
                 changes.put_bytes(Table::Shares, &id, shares)?;
                 // All nodes hold it.
                 if entry.state == KeyState::Pending {
@@ -197,7 +197,7 @@ pub(super) fn want(changes: &Changes, accepted: bool) -> Result<()> {
 }
 
 /// The names and ids of the keys of all pieces.
-fn carried(records: &impl Records) -> Result<Vec<(String, [u8; 16])>> {
+fn refreshed(records: &impl Records) -> Result<Vec<(String, [u8; 16])>> {
     let mut all = Vec::new();
     for piece in 0.. {
         let listed: Option<Vec<(String, [u8; 16])>> = records.get(Table::Meta, &list_of(piece))?;
@@ -208,7 +208,7 @@ fn carried(records: &impl Records) -> Result<Vec<(String, [u8; 16])>> {
 }
 
 pub(super) fn clear(changes: &Changes) -> Result<()> {
-    for (_, id) in carried(changes)? {
+    for (_, id) in refreshed(changes)? {
         changes.remove(Table::Meta, &shares_of(id))?;
     }
     for piece in 0.. {
@@ -238,7 +238,7 @@ mod tests {
     const NEW: [u8; 32] = [2; 32];
     const NOW: u64 = 1_700_000_000;
 
-    /// A store with common secrets, an announced and a pending key, and a rotation ordered.
+    /// A store with common secrets, an announced and a pending key, and a refresh ordered.
     fn ordered() -> (Store, Disk) {
         let (store, disk) = in_memory();
         store.put_setup(OLD, 1, b"old", true).expect("put");
@@ -246,21 +246,21 @@ mod tests {
         store.announce("a", [1; 16]).expect("announced");
         store.put_pending(&key("b", 2)).expect("put");
         store.key("a").expect("read").expect("it is in memory now");
-        store.want_rotation().expect("wanted");
+        store.want_refresh().expect("wanted");
         store.quarantine("a check failed", 1).expect("written");
         (store, disk)
     }
 
-    fn carried_over(name: &str, seed: u8) -> CarriedKey {
+    fn refreshed(name: &str, seed: u8) -> RefreshedKey {
         let shares = key(name, seed).shares.into_keys().map(|part| (part, Zeroizing::new(vec![seed, 9, 9])));
-        CarriedKey { name: name.into(), id: [seed; 16], shares: shares.collect() }
+        RefreshedKey { name: name.into(), id: [seed; 16], shares: shares.collect() }
     }
 
-    fn rotated(store: &Store) {
-        store.prepare_keys(0, &[carried_over("a", 1)]).expect("prepared");
-        store.prepare_keys(1, &[carried_over("b", 2)]).expect("prepared");
-        store.prepare_rotation(NEW, b"new").expect("prepared");
-        store.commit_rotation(NEW, NOW).expect("committed");
+    fn refreshed_once(store: &Store) {
+        store.prepare_keys(0, &[refreshed("a", 1)]).expect("prepared");
+        store.prepare_keys(1, &[refreshed("b", 2)]).expect("prepared");
+        store.prepare_refresh(NEW, b"new").expect("prepared");
+        store.commit_refresh(NEW, NOW).expect("committed");
     }
 
     fn is_old(store: &Store) -> bool {
@@ -268,7 +268,7 @@ mod tests {
         let (a, b) = (store.key("a").expect("read"), store.pending_key("b").expect("read"));
         let keys = a.expect("there").shares == key("a", 1).shares
             && b.is_some_and(|b| b.shares == key("b", 2).shares);
-        let (wanted, quarantined) = (store.rotation_wanted(), store.quarantined());
+        let (wanted, quarantined) = (store.refresh_wanted(), store.quarantined());
         let waits = wanted.expect("read") && quarantined.expect("read").is_some();
         setup.id == OLD && *setup.bytes == b"old" && keys && waits
     }
@@ -277,27 +277,27 @@ mod tests {
         let setup = store.setup().expect("read").expect("there");
         let keys = [("a", 1), ("b", 2)].into_iter().all(|(name, seed)| {
             let found = store.key(name).expect("read");
-            found.is_some_and(|found| found.shares == carried_over(name, seed).shares)
+            found.is_some_and(|found| found.shares == refreshed(name, seed).shares)
         });
-        let (wanted, quarantined) = (store.rotation_wanted(), store.quarantined());
+        let (wanted, quarantined) = (store.refresh_wanted(), store.quarantined());
         let over = !wanted.expect("read") && quarantined.expect("read").is_none();
         assert_eq!(store.secrets_since().expect("read"), Some(NOW));
-        let left = store.prepared_rotation().expect("read").is_some();
+        let left = store.prepared_refresh().expect("read").is_some();
         (setup.id, setup.epoch) == (NEW, 2) && *setup.bytes == b"new" && keys && over && !left
     }
 
     #[test]
     fn what_is_prepared_touches_nothing_until_all_of_it_is_taken_into_use() {
         let (store, disk) = ordered();
-        store.prepare_keys(0, &[carried_over("a", 1)]).expect("prepared");
-        store.prepare_keys(1, &[carried_over("b", 7)]).expect("prepared");
-        store.prepare_rotation([7; 32], b"first try").expect("prepared");
+        store.prepare_keys(0, &[refreshed("a", 1)]).expect("prepared");
+        store.prepare_keys(1, &[refreshed("b", 7)]).expect("prepared");
+        store.prepare_refresh([7; 32], b"first try").expect("prepared");
         assert!(is_old(&store));
-        store.discard_rotation().expect("given up");
-        assert!(matches!(store.commit_rotation([7; 32], NOW), Err(StoreError::NoRotation)));
+        store.discard_refresh().expect("given up");
+        assert!(matches!(store.commit_refresh([7; 32], NOW), Err(StoreError::NoRefresh)));
         assert!(is_old(&store));
-        rotated(&store);
-        store.commit_rotation(NEW, NOW).expect("twice is once");
+        refreshed_once(&store);
+        store.commit_refresh(NEW, NOW).expect("twice is once");
         for store in [&store, &reopen(&disk.copy())] {
             assert!(is_new(store));
             assert_eq!(store.count().expect("read"), 2);
@@ -308,7 +308,7 @@ mod tests {
     fn after_a_crash_at_any_sync_everything_is_old_or_everything_is_new() {
         let (store, disk) = ordered();
         disk.record();
-        rotated(&store);
+        refreshed_once(&store);
         let (mut old, mut new) = (0, 0);
         for bytes in disk.history() {
             let crashed = reopen(&Disk::from_bytes(bytes));
@@ -316,10 +316,10 @@ mod tests {
                 true => {
                     old += 1;
                     // It is completed from what was prepared, or begun again.
-                    if crashed.prepared_rotation().expect("read") == Some(NEW) {
-                        crashed.commit_rotation(NEW, NOW).expect("completed");
+                    if crashed.prepared_refresh().expect("read") == Some(NEW) {
+                        crashed.commit_refresh(NEW, NOW).expect("completed");
                     } else {
-                        rotated(&crashed);
+                        refreshed_once(&crashed);
                     }
                 }
                 false => new += 1,
@@ -336,10 +336,10 @@ mod tests {
             let (store, disk) = ordered();
             disk.leave(room);
             let done = store
-                .prepare_keys(0, &[carried_over("a", 1)])
-                .and_then(|()| store.prepare_keys(1, &[carried_over("b", 2)]))
-                .and_then(|()| store.prepare_rotation(NEW, b"new"))
-                .and_then(|()| store.commit_rotation(NEW, NOW))
+                .prepare_keys(0, &[refreshed("a", 1)])
+                .and_then(|()| store.prepare_keys(1, &[refreshed("b", 2)]))
+                .and_then(|()| store.prepare_refresh(NEW, b"new"))
+                .and_then(|()| store.commit_refresh(NEW, NOW))
                 .is_ok();
             seen[usize::from(done)] = true;
             disk.make_room();
@@ -351,19 +351,19 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_is_wanted_of_the_common_secrets_in_use_only() {
+    fn a_refresh_is_wanted_of_the_common_secrets_in_use_only() {
         let (store, _) = in_memory();
-        assert!(matches!(store.want_rotation(), Err(StoreError::NoSetup)));
+        assert!(matches!(store.want_refresh(), Err(StoreError::NoSetup)));
         store.put_setup(OLD, 1, b"old", true).expect("put");
-        assert!(!store.rotation_wanted().expect("read"));
-        store.want_rotation().expect("wanted");
-        assert!(store.rotation_wanted().expect("read"));
+        assert!(!store.refresh_wanted().expect("read"));
+        store.want_refresh().expect("wanted");
+        assert!(store.refresh_wanted().expect("read"));
         store.put_setup(NEW, 2, b"new", true).expect("put");
-        assert!(!store.rotation_wanted().expect("read"));
+        assert!(!store.refresh_wanted().expect("read"));
     }
 
     #[test]
-    fn every_version_of_a_key_is_carried_over_by_its_id() {
+    fn every_version_of_a_key_is_refreshed_by_its_id() {
         let (store, _) = in_memory();
         store.put_setup(OLD, 1, b"old", true).expect("put");
         for seed in 1..=3 {
@@ -376,14 +376,14 @@ mod tests {
         let held: Vec<_> = store.held_keys().expect("read").iter().map(|key| (key.id, key.state)).collect();
         let states = [KeyState::Announced, KeyState::Announced, KeyState::Pending];
         assert_eq!(held, [1, 2, 3].map(|id| [id; 16]).into_iter().zip(states).collect::<Vec<_>>());
-        let all = [1, 2, 3].map(|seed| carried_over("a", seed));
+        let all = [1, 2, 3].map(|seed| refreshed("a", seed));
         store.prepare_keys(0, &all).expect("prepared");
-        store.prepare_rotation(NEW, b"new").expect("prepared");
-        store.commit_rotation(NEW, NOW).expect("committed");
+        store.prepare_refresh(NEW, b"new").expect("prepared");
+        store.commit_refresh(NEW, NOW).expect("committed");
         for seed in 1..=3 {
             let found = store.find("a", Which::Version(u32::from(seed))).expect("read").expect("there");
             assert_eq!((found.info.id, found.state), ([seed; 16], KeyState::Announced));
-            assert_eq!(found.shares, carried_over("a", seed).shares);
+            assert_eq!(found.shares, refreshed("a", seed).shares);
         }
         assert_eq!(
             (store.count().expect("read"), store.key("a").expect("read").expect("there").info.version),

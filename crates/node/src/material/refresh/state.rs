@@ -1,4 +1,4 @@
-//! Where each node stands in a rotation, and what all nodes conclude from it.
+//! Where each node stands in a refresh, and what all nodes conclude from it.
 
 use polyclave_protocol::{Error, Party};
 
@@ -6,7 +6,7 @@ use crate::Result;
 
 /// Where a node stands, as it tells the others. Encoded by hand, because all nodes exchange messages of one known length.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct RefreshState {
     pub(super) wants: bool,
     pub(super) in_use: [u8; 32],
     pub(super) prepared: Option<[u8; 32]>,
@@ -14,7 +14,7 @@ pub(super) struct Standing {
 
 /// What to do in a round.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum NextStep {
     /// All nodes have stored what has this id. The nodes that have it prepared take it into use.
     Complete([u8; 32]),
     /// No node has taken anything into use that this node lacks.
@@ -24,10 +24,10 @@ pub(super) enum Course {
 }
 
 /// What all nodes conclude from where each of them stands.
-pub(super) fn course(all: &[(Party, Standing)]) -> Result<Course> {
+pub(super) fn next_step(all: &[(Party, RefreshState)]) -> Result<NextStep> {
     let prepared = all.iter().find_map(|(_, s)| s.prepared.filter(|p| all.iter().all(|(_, s)| s.stored(p))));
     if let Some(id) = prepared {
-        return Ok(Course::Complete(id));
+        return Ok(NextStep::Complete(id));
     }
     // Each node has said this of itself. It does not show whose word is true, or which node was left behind.
     if let Some((party, _)) = all.iter().find(|(_, s)| s.in_use != all[0].1.in_use) {
@@ -36,10 +36,10 @@ pub(super) fn course(all: &[(Party, Standing)]) -> Result<Course> {
             all[0].0
         )));
     }
-    Ok(if all.iter().all(|(_, s)| s.wants) { Course::Begin } else { Course::Nothing })
+    Ok(if all.iter().all(|(_, s)| s.wants) { NextStep::Begin } else { NextStep::Nothing })
 }
 
-impl Standing {
+impl RefreshState {
     /// Whether the secrets with this id are on the node's disk.
     pub(super) fn stored(&self, id: &[u8; 32]) -> bool {
         self.in_use == *id || self.prepared == Some(*id)
@@ -52,14 +52,14 @@ impl Standing {
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8; 65]) -> Standing {
+    pub(super) fn decode(bytes: &[u8; 65]) -> RefreshState {
         let id = |from: usize| {
             let mut id = [0; 32];
             id.copy_from_slice(&bytes[from..from + 32]);
             id
         };
         let prepared = Some(id(33)).filter(|prepared| *prepared != [0; 32]);
-        Standing { wants: bytes[0] == 1, in_use: id(1), prepared }
+        RefreshState { wants: bytes[0] == 1, in_use: id(1), prepared }
     }
 }
 
@@ -70,34 +70,34 @@ mod tests {
     const S: [u8; 32] = [1; 32];
     const P: [u8; 32] = [2; 32];
 
-    /// A standing: whether a rotation is wanted, the set-up in use, and the prepared one.
+    /// Whether a refresh is wanted, the set-up in use, and the prepared one.
     type Brief = (bool, [u8; 32], Option<[u8; 32]>);
 
-    fn at(standings: &[Brief]) -> Result<Course> {
+    fn at(standings: &[Brief]) -> Result<NextStep> {
         let all = Party::all(standings.len()).zip(standings.iter());
         let all =
-            all.map(|(party, &(wants, in_use, prepared))| (party, Standing { wants, in_use, prepared }));
-        course(&all.collect::<Vec<_>>())
+            all.map(|(party, &(wants, in_use, prepared))| (party, RefreshState { wants, in_use, prepared }));
+        next_step(&all.collect::<Vec<_>>())
     }
 
     #[test]
     fn what_all_have_stored_is_completed_and_nothing_else() {
         let (wanted, ready, done) = ((true, S, None), (true, S, Some(P)), (false, P, None));
-        assert_eq!(at(&[wanted, wanted]), Ok(Course::Begin));
-        assert_eq!(at(&[wanted, (false, S, None)]), Ok(Course::Nothing));
-        assert_eq!(at(&[ready, wanted]), Ok(Course::Begin), "nobody can be at P");
-        assert_eq!(at(&[ready, ready]), Ok(Course::Complete(P)));
-        assert_eq!(at(&[ready, done]), Ok(Course::Complete(P)));
-        assert_eq!(at(&[done, ready, ready]), Ok(Course::Complete(P)));
-        assert_eq!(at(&[ready, (true, S, Some([3; 32]))]), Ok(Course::Begin));
+        assert_eq!(at(&[wanted, wanted]), Ok(NextStep::Begin));
+        assert_eq!(at(&[wanted, (false, S, None)]), Ok(NextStep::Nothing));
+        assert_eq!(at(&[ready, wanted]), Ok(NextStep::Begin), "nobody can be at P");
+        assert_eq!(at(&[ready, ready]), Ok(NextStep::Complete(P)));
+        assert_eq!(at(&[ready, done]), Ok(NextStep::Complete(P)));
+        assert_eq!(at(&[done, ready, ready]), Ok(NextStep::Complete(P)));
+        assert_eq!(at(&[ready, (true, S, Some([3; 32]))]), Ok(NextStep::Begin));
         assert!(at(&[done, wanted]).is_err(), "that one was restored from before");
     }
 
     #[test]
     fn a_standing_is_read_as_it_was_told() {
         for (wants, prepared) in [(true, None), (false, Some(P))] {
-            let standing = Standing { wants, in_use: S, prepared };
-            assert!(Standing::decode(&standing.encode()) == standing);
+            let refresh_state = RefreshState { wants, in_use: S, prepared };
+            assert!(RefreshState::decode(&refresh_state.encode()) == refresh_state);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The keys that all nodes hold. A rotation carries them over.
+//! The keys that all nodes hold. A refresh carries them over.
 //!
 //! **Deletions that were interrupted.** Before any node deletes a key, all of them have noted durably that they are about to
 //! (`store/src/deletions.rs`). So a key that is deleted at some nodes is deleted at the others, too, if each of those has this note: every one of them
-//! had accepted the client's request. Otherwise no node's word deletes a key at another, and the rotation stops. If no node says that
+//! had accepted the client's request. Otherwise no node's word deletes a key at another, and the refresh stops. If no node says that
 //! the key is deleted, it stays, and the notes end. All nodes have heard the same lists, so they conclude the same. A deleted key does not come back:
-//! a node that has deleted it says so, and then it is never carried over.
+//! a node that has deleted it says so, and then it is never refreshed.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ pub(super) type Listed = [u8; LISTED];
 pub(super) const PENDING: u8 = 1;
 pub(super) const ANNOUNCED: u8 = 2;
 pub(super) const DELETED: u8 = 3;
-/// An announced session key or component of a key. It is carried over if all nodes have it, and ends with the old common secrets otherwise: by
+/// An announced session key or component of a key. It is refreshed if all nodes have it, and ends with the old common secrets otherwise: by
 /// some clocks its time may have ended, and a crash can have left it at some nodes. So a cheating node can end them.
 pub(super) const TEMPORARY: u8 = 4;
 /// An announced key that this node is about to delete, because a client asked all nodes for it.
@@ -127,7 +127,7 @@ pub(super) fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Ids> {
             () if is(ANNOUNCED) || is(BEING_DELETED) => {
                 return Err(Error::System(format!(
                     "not all nodes hold the key with the id {}: restore the backup of the node that lacks it, or delete it at \
-                     all of them, and order the rotation again",
+                     all of them, and order the refresh again",
                     hex::encode(id)
                 )));
             }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_all_hold_are_carried_over() {
+    fn keys_that_all_hold_are_refreshed() {
         let mine = [entry(1, ANNOUNCED), entry(2, PENDING), entry(3, PENDING), entry(5, DELETED)];
         let theirs = vec![entry(1, PENDING), entry(2, PENDING), entry(5, DELETED), entry(7, PENDING)];
         assert_eq!(common(&mine, &[theirs]), kept(&[1, 2]));
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             common(&[entry(1, TEMPORARY)], &[vec![other]]),
             kept(&[]),
-            "neither of the two is carried over"
+            "neither of the two is refreshed"
         );
         assert!(common(&[entry(1, ANNOUNCED)], &[vec![other]]).is_err(), "who holds a key is told of it");
         assert!(common(&[], &[vec![entry(1, ANNOUNCED); 2]]).is_err(), "one node speaks once for a key");

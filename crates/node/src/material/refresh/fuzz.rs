@@ -1,40 +1,47 @@
-//! Fuzz targets: foreign bytes in place of what nodes tell each other in a rotation.
+//! Fuzz targets: foreign bytes in place of what nodes tell each other in a refresh.
 
 use polyclave_harness::fuzz;
 
 use super::common::{ANNOUNCED, BEING_DELETED, DELETED, Ids, LISTED, Listed, PENDING, common};
-use super::standing::{Course, Standing, course};
+use super::state::{NextStep, RefreshState, next_step};
 use super::*;
 
 /// The number of nodes, then where each stands.
 #[test]
 fn no_standing_of_a_peer_panics_and_nodes_conclude_something_or_refuse() {
-    let standing = |wants, in_use, prepared: Option<u8>| {
-        Standing { wants, in_use: [in_use; 32], prepared: prepared.map(|id| [id; 32]) }.encode()
+    let refresh_state = |wants, in_use, prepared: Option<u8>| {
+        RefreshState { wants, in_use: [in_use; 32], prepared: prepared.map(|id| [id; 32]) }.encode()
     };
     let all = |standings: &[[u8; 65]]| standings.concat();
     let valid = vec![
-        all(&[standing(true, 1, None), standing(true, 1, None), standing(true, 1, None)]),
-        all(&[standing(false, 1, Some(2)), standing(false, 2, None), standing(true, 1, Some(2))]),
-        all(&[standing(false, 1, None), standing(false, 2, None)]),
+        all(&[refresh_state(true, 1, None), refresh_state(true, 1, None), refresh_state(true, 1, None)]),
+        all(&[
+            refresh_state(false, 1, Some(2)),
+            refresh_state(false, 2, None),
+            refresh_state(true, 1, Some(2)),
+        ]),
+        all(&[refresh_state(false, 1, None), refresh_state(false, 2, None)]),
     ];
-    fuzz!("rotations", &[], valid, |bytes: &[u8]| {
+    fuzz!("refreshes", &[], valid, |bytes: &[u8]| {
         let (standings, _) = bytes.as_chunks::<65>();
-        let all: Vec<(Party, Standing)> = standings
+        let all: Vec<(Party, RefreshState)> = standings
             .iter()
             .zip(0..16)
-            .map(|(bytes, party)| (Party(party), Standing::decode(bytes)))
+            .map(|(bytes, party)| (Party(party), RefreshState::decode(bytes)))
             .collect();
-        for (_, standing) in &all {
-            let again = Standing::decode(&standing.encode());
-            assert_eq!((again.wants, again.in_use), (standing.wants, standing.in_use));
-            assert_eq!(again.prepared, standing.prepared);
+        for (_, refresh_state) in &all {
+            let again = RefreshState::decode(&refresh_state.encode());
+            assert_eq!((again.wants, again.in_use), (refresh_state.wants, refresh_state.in_use));
+            assert_eq!(again.prepared, refresh_state.prepared);
         }
         if all.is_empty() {
             return;
         }
-        if let Ok(Course::Complete(id)) = course(&all) {
-            assert!(all.iter().all(|(_, standing)| standing.stored(&id)), "one does not have what is taken");
+        if let Ok(NextStep::Complete(id)) = next_step(&all) {
+            assert!(
+                all.iter().all(|(_, refresh_state)| refresh_state.stored(&id)),
+                "one does not have what is taken"
+            );
         }
     });
 }

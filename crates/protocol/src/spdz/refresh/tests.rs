@@ -18,10 +18,10 @@ pub(super) const DEALER: Preprocessing<F> = Preprocessing::Dealt(&InsecureDealin
 pub(super) const CHEATER: Party = Party(1);
 
 /// Two setups, a session under the old one, and what moves from it to the new one.
-pub(super) struct Rotating {
+pub(super) struct Refreshing {
     new: Setup<F>,
     pub(super) before: Arithmetic<F>,
-    pub(super) rotation: Rotation<F>,
+    pub(super) refresh: Refresh<F>,
     /// What the new side's material is bound to.
     side: Vec<u8>,
     /// A stream for use after that.
@@ -29,7 +29,7 @@ pub(super) struct Rotating {
     preprocessing: Preprocessing<F>,
 }
 
-impl Rotating {
+impl Refreshing {
     pub(super) fn begin(preprocessing: Preprocessing<F>, net: &mut dyn Net) -> Result<Self> {
         let mut session = hello(&HandshakeParameters::new(net.parties()), net)?;
         let [old, new] =
@@ -39,8 +39,8 @@ impl Rotating {
         let before = Arithmetic::new(old.key().clone(), stream.label(), source);
         let stream = session.stream();
         let side = [&stream.label(), NEW_SIDE].concat();
-        let rotation = Rotation::new(&old, &new, preprocessing, &stream)?;
-        Ok(Rotating { new, before, rotation, side, after: session.stream(), preprocessing })
+        let refresh = Refresh::new(&old, &new, preprocessing, &stream)?;
+        Ok(Refreshing { new, before, refresh, side, after: session.stream(), preprocessing })
     }
 
     /// A session under the new key.
@@ -78,13 +78,13 @@ fn opened(arithmetic: &mut Arithmetic<F>, value: &Shared<F>, net: &mut dyn Net) 
 
 fn cells_move(n: usize, preprocessing: Preprocessing<F>, bits: u8) {
     let outcomes = run_parties(n, |net| {
-        let mut rotating = Rotating::begin(preprocessing, net)?;
-        let value = rotating.cells(bits, net)?;
-        let carried = rotating.rotation.carry_cells(&value, net)?;
-        assert!(*carried.cells != *value.cells, "fresh shares");
-        let mut after = rotating.after()?;
-        let right = opened(&mut rotating.before, &value, net)?;
-        assert_eq!(opened(&mut after, &carried, net)?, right);
+        let mut refreshing = Refreshing::begin(preprocessing, net)?;
+        let value = refreshing.cells(bits, net)?;
+        let refreshed = refreshing.refresh.refresh_cells(&value, net)?;
+        assert!(*refreshed.cells != *value.cells, "fresh shares");
+        let mut after = refreshing.after()?;
+        let right = opened(&mut refreshing.before, &value, net)?;
+        assert_eq!(opened(&mut after, &refreshed, net)?, right);
         // Old MACs are of no use under the new key.
         Ok((right, opened(&mut after, &value, net)))
     });
@@ -110,13 +110,13 @@ fn cells_move_with_their_views_to_another_key() {
 fn elements_move_to_another_key() {
     for (n, preprocessing) in [(2, MASCOT), (3, MASCOT), (3, DEALER)] {
         let outcomes = run_parties(n, |net| {
-            let mut rotating = Rotating::begin(preprocessing, net)?;
-            let value = rotating.before.triples(3, net)?.a;
-            let carried = rotating.rotation.carry_elements(&value, net)?;
-            let mut after = rotating.after()?;
-            let right = rotating.before.open(&value, &[], &[], net)?.0;
-            let moved = after.open(&carried, &[], &[], net)?.0;
-            rotating.before.check(net)?;
+            let mut refreshing = Refreshing::begin(preprocessing, net)?;
+            let value = refreshing.before.triples(3, net)?.a;
+            let refreshed = refreshing.refresh.refresh_elements(&value, net)?;
+            let mut after = refreshing.after()?;
+            let right = refreshing.before.open(&value, &[], &[], net)?.0;
+            let moved = after.open(&refreshed, &[], &[], net)?.0;
+            refreshing.before.check(net)?;
             after.check(net)?;
             assert_eq!(moved, right);
             // Old MACs are of no use under the new key.
@@ -131,13 +131,13 @@ fn elements_move_to_another_key() {
 #[test]
 fn a_value_that_its_session_has_not_checked_does_not_move() {
     let outcomes = run_parties(2, |net| {
-        let mut rotating = Rotating::begin(DEALER, net)?;
-        let mut value = rotating.cells(8, net)?;
+        let mut refreshing = Refreshing::begin(DEALER, net)?;
+        let mut value = refreshing.cells(8, net)?;
         let session = crate::unchecked::Checks::default();
         value.unchecked = session.next();
-        assert!(matches!(rotating.rotation.carry_cells(&value, net), Err(Error::Misuse(_))));
+        assert!(matches!(refreshing.refresh.refresh_cells(&value, net), Err(Error::Misuse(_))));
         session.pass();
-        Ok(rotating.rotation.carry_cells(&value, net).is_ok())
+        Ok(refreshing.refresh.refresh_cells(&value, net).is_ok())
     });
     assert!(outcomes.iter().all(|outcome| *outcome == Ok(true)), "{outcomes:?}");
 }
@@ -150,7 +150,7 @@ fn values_move_among_the_parties_that_share_them() {
     });
     let stream = run_parties(2, |net| Ok(hello(&HandshakeParameters::new(2), net)?.stream()));
     let stream = stream[0].as_ref().expect("a stream");
-    assert!(matches!(Rotation::new(&two, &three, DEALER, stream), Err(Error::Misuse(_))));
+    assert!(matches!(Refresh::new(&two, &three, DEALER, stream), Err(Error::Misuse(_))));
 }
 
 /// A network that adds to messages of one length to some parties.
@@ -169,14 +169,14 @@ const D: usize = (2 * 3 * 8 + 64) / 8;
 
 fn other_d_is_caught(n: usize, to: fn(Party) -> bool) -> Vec<Error> {
     let outcomes = run_parties(n, |net| {
-        let mut rotating = Rotating::begin(DEALER, net)?;
-        let value = rotating.cells(8, net)?;
+        let mut refreshing = Refreshing::begin(DEALER, net)?;
+        let value = refreshing.cells(8, net)?;
         let len = if net.me() == CHEATER { D } else { usize::MAX };
-        let carried = rotating.rotation.carry_cells(&value, &mut adding(net, len, to));
-        assert!(rotating.new.key().refuse_retired().is_err(), "both keys are given up");
-        assert!(rotating.before.key.refuse_retired().is_err());
-        assert!(rotating.rotation.carry_cells(&value, net).is_err());
-        Ok(carried.map(drop))
+        let refreshed = refreshing.refresh.refresh_cells(&value, &mut adding(net, len, to));
+        assert!(refreshing.new.key().refuse_retired().is_err(), "both keys are given up");
+        assert!(refreshing.before.key.refuse_retired().is_err());
+        assert!(refreshing.refresh.refresh_cells(&value, net).is_err());
+        Ok(refreshed.map(drop))
     });
     let honest = Party::all(n).zip(outcomes).filter(|(p, _)| *p != CHEATER);
     honest.map(|(_, outcome)| outcome.expect("set-up is honest").expect_err("it is caught")).collect()
@@ -208,13 +208,13 @@ fn different_differences_to_two_peers_are_caught() {
 fn bits_that_differ_under_the_two_keys_are_caught() {
     for (n, at) in [(2, 0), (3, 0), (3, D - 1)] {
         let outcomes = run_parties(n, |net| {
-            let mut rotating = Rotating::begin(DEALER, net)?;
+            let mut refreshing = Refreshing::begin(DEALER, net)?;
             if net.me() == CHEATER {
-                let source = rotating.new.source(DEALER, &rotating.side)?;
-                rotating.rotation.new.source = Box::new(Lies { source, at: 8 * at });
+                let source = refreshing.new.source(DEALER, &refreshing.side)?;
+                refreshing.refresh.new.source = Box::new(Lies { source, at: 8 * at });
             }
-            let value = rotating.cells(8, net)?;
-            Ok(rotating.rotation.carry_cells(&value, net).map(drop))
+            let value = refreshing.cells(8, net)?;
+            Ok(refreshing.refresh.refresh_cells(&value, net).map(drop))
         });
         let failed = Error::CheckFailed { what: "that bits under two MAC keys are the same" };
         assert!(outcomes.iter().all(|outcome| *outcome == Ok(Err(failed.clone()))), "{outcomes:?}");
@@ -254,16 +254,16 @@ impl Source<F> for Lies {
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_value() {
     let party = |net: &mut dyn Net| {
-        let mut rotating = Rotating::begin(DEALER, net)?;
-        let value = rotating.cells(8, net)?;
-        let carried = rotating.rotation.carry_cells(&value, net)?;
-        let elements = rotating.before.triples(2, net)?.a;
-        let moved = rotating.rotation.carry_elements(&elements, net)?;
-        let mut after = rotating.after()?;
-        let is_same = opened(&mut rotating.before, &value, net)? == opened(&mut after, &carried, net)?;
-        let old = rotating.before.open(&elements, &[], &[], net)?.0;
+        let mut refreshing = Refreshing::begin(DEALER, net)?;
+        let value = refreshing.cells(8, net)?;
+        let refreshed = refreshing.refresh.refresh_cells(&value, net)?;
+        let elements = refreshing.before.triples(2, net)?.a;
+        let moved = refreshing.refresh.refresh_elements(&elements, net)?;
+        let mut after = refreshing.after()?;
+        let is_same = opened(&mut refreshing.before, &value, net)? == opened(&mut after, &refreshed, net)?;
+        let old = refreshing.before.open(&elements, &[], &[], net)?.0;
         let new = after.open(&moved, &[], &[], net)?.0;
-        rotating.before.check(net)?;
+        refreshing.before.check(net)?;
         after.check(net)?;
         Ok(is_same && old == new)
     };

@@ -1,6 +1,6 @@
 //! Cheaters that one check alone finds. Nothing that they say fits badly to the rest: only a MAC is wrong.
 
-use super::tests::{CHEATER, DEALER, F, Rotating, adding};
+use super::tests::{CHEATER, DEALER, F, Refreshing, adding};
 use super::*;
 use crate::EARLIER_CHECK;
 use crate::dealers::insecure_dealer_bits::InsecureBitDealer;
@@ -8,11 +8,11 @@ use crate::mesh::run_parties;
 use crate::tinyot::Source as _;
 
 /// All parties find the wrong MAC, and give both keys up.
-fn caught(n: usize, carry: impl Fn(&mut Rotating, &mut dyn Net) -> Result<()> + Sync) {
+fn caught(n: usize, carry: impl Fn(&mut Refreshing, &mut dyn Net) -> Result<()> + Sync) {
     let outcomes = run_parties(n, |net| {
-        let mut rotating = Rotating::begin(DEALER, net)?;
-        let outcome = carry(&mut rotating, net);
-        let Rotation { old, new } = &rotating.rotation;
+        let mut refreshing = Refreshing::begin(DEALER, net)?;
+        let outcome = carry(&mut refreshing, net);
+        let Refresh { old, new } = &refreshing.refresh;
         Ok((outcome, [&old.key, &new.key].map(|key| key.refuse_retired().is_err())))
     });
     let failed = Err(Error::CheckFailed { what: "the MACs of opened values" });
@@ -24,29 +24,29 @@ fn caught(n: usize, carry: impl Fn(&mut Rotating, &mut dyn Net) -> Result<()> + 
 #[test]
 fn a_difference_on_the_value_that_moves_is_caught() {
     for n in [2, 3] {
-        caught(n, |rotating, net| {
-            let mut value = rotating.cells(8, net)?;
+        caught(n, |refreshing, net| {
+            let mut value = refreshing.cells(8, net)?;
             if net.me() == CHEATER {
                 value.cells[0] ^= 1;
             }
-            rotating.rotation.carry_cells(&value, net).map(drop)
+            refreshing.refresh.refresh_cells(&value, net).map(drop)
         });
-        caught(n, |rotating, net| {
-            let mut elements = rotating.before.triples(2, net)?.a;
+        caught(n, |refreshing, net| {
+            let mut elements = refreshing.before.triples(2, net)?.a;
             if net.me() == CHEATER {
                 elements.values[1] ^= 1 << 20;
             }
-            rotating.rotation.carry_elements(&elements, net).map(drop)
+            refreshing.refresh.refresh_elements(&elements, net).map(drop)
         });
     }
-    caught(2, |rotating, net| {
-        let Rotation { old, new } = &rotating.rotation;
+    caught(2, |refreshing, net| {
+        let Refresh { old, new } = &refreshing.refresh;
         let [mut of_old, mut of_new] = [dealer_of_bits(&old.key, net)?, dealer_of_bits(&new.key, net)?];
         let mut bits = of_old.bits(5, net)?;
         if net.me() == CHEATER {
             bits.values[2] ^= 1;
         }
-        rotating.rotation.carry_bits(&bits, [&mut of_old, &mut of_new], net).map(drop)
+        refreshing.refresh.refresh_bits(&bits, [&mut of_old, &mut of_new], net).map(drop)
     });
 }
 
@@ -58,16 +58,17 @@ const D_OF_BITS: usize = (BITS + 64).div_ceil(8);
 fn bits_move_to_another_key_unless_a_party_tells_another_difference() {
     let move_bits = |changed: usize| {
         run_parties(2, |net| {
-            let mut rotating = Rotating::begin(DEALER, net)?;
-            let Rotation { old, new } = &rotating.rotation;
+            let mut refreshing = Refreshing::begin(DEALER, net)?;
+            let Refresh { old, new } = &refreshing.refresh;
             let [mut of_old, mut of_new] = [dealer_of_bits(&old.key, net)?, dealer_of_bits(&new.key, net)?];
             let bits = of_old.bits(BITS, net)?;
             let len = if net.me() == CHEATER { changed } else { usize::MAX };
             let sources: [&mut dyn crate::tinyot::Source; 2] = [&mut of_old, &mut of_new];
-            let carried = rotating.rotation.carry_bits(&bits, sources, &mut adding(net, len, |_| true))?;
-            let Rotation { old, new } = &mut rotating.rotation;
+            let refreshed =
+                refreshing.refresh.refresh_bits(&bits, sources, &mut adding(net, len, |_| true))?;
+            let Refresh { old, new } = &mut refreshing.refresh;
             let (before, _) = old.open(&bits.to_spdz(&old.key), &[], &[], net)?;
-            let (after, _) = new.open(&carried.to_spdz(&new.key), &[], &[], net)?;
+            let (after, _) = new.open(&refreshed.to_spdz(&new.key), &[], &[], net)?;
             old.check(net)?;
             new.check(net)?;
             Ok(before == after)
@@ -83,21 +84,21 @@ fn bits_move_to_another_key_unless_a_party_tells_another_difference() {
 fn no_value_moves_to_or_from_a_key_that_was_given_up() {
     let earlier = Err(Error::CheckFailed { what: EARLIER_CHECK });
     let outcomes = run_parties(2, |net| {
-        let mut rotating = Rotating::begin(DEALER, net)?;
-        let value = rotating.cells(8, net)?;
+        let mut refreshing = Refreshing::begin(DEALER, net)?;
+        let value = refreshing.cells(8, net)?;
         if net.me() == CHEATER {
             return Ok(());
         }
         let fail = |key: &MacKey<F>| {
             key.judge(|| Some(Error::CheckFailed { what: "elsewhere" })).expect_err("it fails")
         };
-        let meanwhile = rotating.rotation.guarded(|rotation| {
-            fail(&rotation.new.key);
+        let meanwhile = refreshing.refresh.guarded(|refresh| {
+            fail(&refresh.new.key);
             Ok(())
         });
         assert_eq!(meanwhile, earlier);
         // And not that the peer has gone.
-        assert_eq!(rotating.rotation.carry_cells(&value, net).map(drop), earlier);
+        assert_eq!(refreshing.refresh.refresh_cells(&value, net).map(drop), earlier);
         Ok(())
     });
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
@@ -111,14 +112,14 @@ fn dealer_of_bits(key: &MacKey<F>, net: &mut dyn Net) -> Result<InsecureBitDeale
 }
 
 /// Random bits under both keys, of which one is another one under the new key.
-fn bits_of_which_one_differs(rotation: &mut Rotation<F>, net: &mut dyn Net) -> Result<[Authenticated<F>; 2]> {
+fn bits_of_which_one_differs(refresh: &mut Refresh<F>, net: &mut dyn Net) -> Result<[Authenticated<F>; 2]> {
     let all = 10 + F::BITS as usize;
-    let [old, mut new] = [rotation.old.source.bits(all, net)?, rotation.new.source.bits(all, net)?];
-    let (b, _) = rotation.old.open(&old, &[], &[], net)?;
-    let (c, _) = rotation.new.open(&new, &[], &[], net)?;
+    let [old, mut new] = [refresh.old.source.bits(all, net)?, refresh.new.source.bits(all, net)?];
+    let (b, _) = refresh.old.open(&old, &[], &[], net)?;
+    let (c, _) = refresh.new.open(&new, &[], &[], net)?;
     let mut d: Vec<u64> = b.iter().zip(&c).map(|(b, c)| b ^ c).collect();
     d[PLACE] ^= 1;
-    new.add_public(&d, &rotation.new.key);
+    new.add_public(&d, &refresh.new.key);
     Ok([old, new])
 }
 
@@ -130,16 +131,16 @@ const PLACE: usize = 3;
 fn a_combination_that_hides_that_bits_differ_is_caught_under_its_own_key() {
     for n in [2, 3] {
         for side in [0, 1] {
-            caught(n, |rotating, net| {
-                rotating.rotation.guarded(|rotation| {
-                    let mut bits = bits_of_which_one_differs(rotation, net)?;
+            caught(n, |refreshing, net| {
+                refreshing.refresh.guarded(|refresh| {
+                    let mut bits = bits_of_which_one_differs(refresh, net)?;
                     if net.me() == CHEATER {
                         bits[side].values[PLACE] ^= 1;
                     }
-                    let compared = rotation.check_equal(&bits, net);
+                    let compared = refresh.check_equal(&bits, net);
                     assert_eq!(compared.is_ok(), side == 0, "{compared:?}");
                     compared?;
-                    rotation.old.check(net)
+                    refresh.old.check(net)
                 })
             });
         }

@@ -12,7 +12,7 @@ use crate::Running;
 
 /// Holds a node's gate, as a round does from the moment at which it waits for the other nodes.
 fn close(node: &Running) -> RwLockWriteGuard<'_, ()> {
-    node.material.rotation.gate.write()
+    node.material.refresh.gate.write()
 }
 
 fn held_back(node: &Running) -> bool {
@@ -68,14 +68,14 @@ fn a_request_gives_way(closed: usize) {
     until("it waits at that node", || held_back(&trial.nodes[closed]));
     for (_, other) in trial.nodes.iter().enumerate().filter(|(node, _)| *node != closed) {
         // As the round of that node begins.
-        other.material.rotation.running.store(true, super::Relaxed);
+        other.material.refresh.running.store(true, super::Relaxed);
         until("the request lets the round of another node go on", || {
-            other.material.rotation.gate.try_write().is_some() && held_back(other)
+            other.material.refresh.gate.try_write().is_some() && held_back(other)
         });
     }
     assert!(!making.is_finished(), "it waits, and is not refused");
     for node in &trial.nodes {
-        node.material.rotation.running.store(false, super::Relaxed);
+        node.material.refresh.running.store(false, super::Relaxed);
     }
     drop(round);
     making.join().expect("no panic").expect("made");

@@ -8,31 +8,31 @@
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
-use super::Rotation;
+use super::Refresh;
 use crate::interface::net::Net;
 use crate::tinyot::{Bits, Source};
 use crate::{Error, Result};
 
-impl Rotation<Gf2_64> {
+impl Refresh<Gf2_64> {
     /// Bits under the old key, with a source of bits under either key, the old one's first.
-    pub(crate) fn carry_bits(
+    pub(crate) fn refresh_bits(
         &mut self,
         value: &Bits,
         sources: [&mut dyn Source; 2],
         net: &mut dyn Net,
     ) -> Result<Bits> {
-        self.guarded(|rotation| {
+        self.guarded(|refresh| {
             let count = value.len();
-            let (mut mask, new) = rotation.same_bits(count, sources, net)?;
+            let (mut mask, new) = refresh.same_bits(count, sources, net)?;
             mask.add(value);
-            let masked = mask.to_spdz(&rotation.old.key);
-            let (opened, _) = rotation.old.open(&masked, &[], &[], net)?;
-            rotation.old.check(net)?;
+            let masked = mask.to_spdz(&refresh.old.key);
+            let (opened, _) = refresh.old.open(&masked, &[], &[], net)?;
+            refresh.old.check(net)?;
             // Sums of bits are bits, now that they are checked.
             let public: Vec<u8> = opened.iter().map(|bit| (bit & 1) as u8).collect();
-            let mut carried = new;
-            carried.add_public(&public, &rotation.new.key);
-            Ok(carried)
+            let mut refreshed = new;
+            refreshed.add_public(&public, &refresh.new.key);
+            Ok(refreshed)
         })
     }
 
