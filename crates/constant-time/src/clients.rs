@@ -31,7 +31,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("client: shamir, a key wrapped and unwrapped", || {
         serve(&of("shamir", 3), true, &wrapped_and_unwrapped);
     }),
-    // Its set-up is of oblivious transfers, which are watched as subjects of their own.
+    // Its setup is of oblivious transfers, which are watched as subjects of their own.
     ("client: spdz, material from mascot", || served("spdz-lt", 2, false)),
     ("client: tinytable, material dealt", || {
         let config = ServedConfig::new(Preprocessing::Dealt(&InsecureDealing)).expect("it is valid");
@@ -58,10 +58,10 @@ pub type Work<'w> =
 pub fn serve(config: &AnyServiceConfig, private: bool, work: Work<'_>) {
     run_parties(config.parties(), |net| {
         net.in_private = private;
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let stored = config.save_setup(&setup);
         net.in_private = false;
-        // What a stored set-up says of itself is public; what follows from it need not be followed again.
+        // What a stored setup says of itself is public; what follows from it need not be followed again.
         mark_public(&stored);
         config.restore_setup(net.me(), &stored)?;
         let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;

@@ -49,24 +49,24 @@ const LANES: usize = 3;
 /// So many that a proof of the products is halved several times, once with an odd number of elements, and its vectors are longer than a tile.
 const MANY_LANES: usize = 2600;
 
-/// Of set-ups: in some, parties send each other keys.
+/// Of setups: in some, parties send each other keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SetUp {
+enum Setup {
     Public,
     Private,
 }
 
-/// All circuits under all schemes, which take one set-up: transfers of curve points take most of the time. Inputs are secret, and
+/// All circuits under all schemes, which take one setup: transfers of curve points take most of the time. Inputs are secret, and
 /// input i is party i's. Everybody learns the outputs, which are right.
-fn evaluated<S: ProtocolConfig>(configs: &[S], set_up: SetUp, circuits: &[Circuit]) {
-    evaluated_in(LANES, configs, set_up, circuits);
+fn evaluated<S: ProtocolConfig>(configs: &[S], setup: Setup, circuits: &[Circuit]) {
+    evaluated_in(LANES, configs, setup, circuits);
 }
 
-fn evaluated_in<S: ProtocolConfig>(lanes: usize, configs: &[S], set_up: SetUp, circuits: &[Circuit]) {
+fn evaluated_in<S: ProtocolConfig>(lanes: usize, configs: &[S], setup: Setup, circuits: &[Circuit]) {
     let parties = configs[0].parties();
     run_parties(parties, |net| {
-        net.in_private = set_up == SetUp::Private;
-        let setup = configs[0].set_up(net)?;
+        net.in_private = setup == Setup::Private;
+        let setup = configs[0].setup(net)?;
         net.in_private = false;
         for config in configs {
             for circuit in circuits {
@@ -170,32 +170,32 @@ fn gates() -> Circuit {
 
 fn shamir() {
     let config = |inversion| ShamirConfig { structure: structure(3), inversion, tables: Tables::Masked };
-    evaluated(&Inversion::ALL.map(config), SetUp::Private, &[lookup(table_of("aes-128"))]);
+    evaluated(&Inversion::ALL.map(config), Setup::Private, &[lookup(table_of("aes-128"))]);
 }
 
 fn shamir_tables() {
     let inversion = Inversion::CarriedSquares;
     let config = |tables| ShamirConfig { structure: structure(3), inversion, tables };
-    evaluated(&Tables::ALL.map(config), SetUp::Private, &[lookup(table_of("des"))]);
+    evaluated(&Tables::ALL.map(config), Setup::Private, &[lookup(table_of("des"))]);
 }
 
 fn shamir_active() {
     for preprocessing in shamir::Preprocessing::ALL {
         let config = ShamirActiveConfig::new(structure(4), Inversion::MaskedPowers, Tables::Masked);
         let config = config.expect("enough parties").with_preprocessing(preprocessing);
-        evaluated(&[config], SetUp::Private, &[lookup(table_of("aes-128")), lookup(small())]);
+        evaluated(&[config], Setup::Private, &[lookup(table_of("aes-128")), lookup(small())]);
     }
 }
 
 fn replicated() {
     let circuits = [lookup(table_of("aes-128")), lookup(table_of("des")), lookup(small()), gates()];
-    evaluated(&[ReplicatedConfig::<Passive>::default()], SetUp::Private, &circuits);
-    evaluated(&[ReplicatedActiveConfig::default()], SetUp::Private, &circuits);
+    evaluated(&[ReplicatedConfig::<Passive>::default()], Setup::Private, &circuits);
+    evaluated(&[ReplicatedActiveConfig::default()], Setup::Private, &circuits);
 }
 
 fn proof_of_many_products() {
     let config = ReplicatedActiveConfig::default();
-    evaluated_in(MANY_LANES, &[config], SetUp::Private, &[lookup(table_of("aes-128"))]);
+    evaluated_in(MANY_LANES, &[config], Setup::Private, &[lookup(table_of("aes-128"))]);
 }
 
 /// A value that nobody knows becomes Shamir shares, of itself and of an image of it. Each party goes on with its own.
@@ -203,7 +203,7 @@ pub fn to_shamir(then: fn(&[u8])) {
     let config = ReplicatedConfig::<Passive>::default();
     run_parties(config.parties(), |net| {
         net.in_private = true;
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         net.in_private = false;
         let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
         let mut protocol = config.join(&setup, session.stream(), net.members())?;
@@ -240,30 +240,30 @@ fn spdz_dealt() {
         LookupMethod::RivainProuff,
         LookupMethod::PulkusVivek,
     ] {
-        evaluated(&[spdz::<Gf2_64>(2, method, dealt())], SetUp::Private, &both);
+        evaluated(&[spdz::<Gf2_64>(2, method, dealt())], Setup::Private, &both);
     }
     let inverse = catalog::find("aes-128").and_then(|cipher| cipher.decrypt).expect("the catalog has it");
     let both = [lookup(table_of("aes-128")), lookup((*inverse.tables()[0]).clone())];
-    evaluated(&[spdz::<Gf2_64>(2, LookupMethod::Tower, dealt())], SetUp::Private, &both);
+    evaluated(&[spdz::<Gf2_64>(2, LookupMethod::Tower, dealt())], Setup::Private, &both);
     let three = spdz::<Gf2_40>(3, LookupMethod::MaskedTables, dealt());
-    evaluated(&[three], SetUp::Private, &[lookup(small())]);
+    evaluated(&[three], Setup::Private, &[lookup(small())]);
 }
 
 fn mascot() {
     let config = spdz::<Gf2_128>(2, LookupMethod::PulkusVivek, mascot_material());
-    evaluated(&[config], SetUp::Public, &[lookup(small())]);
+    evaluated(&[config], Setup::Public, &[lookup(small())]);
 }
 
 fn rotation() {
     let config = SpdzConfig::<Gf2_64>::new(2, LookupMethod::Tower, mascot_material(), Packing::Rotation)
         .expect("it is valid");
-    evaluated(&[config], SetUp::Public, &[lookup(table_of("aes-128")), lookup(small())]);
+    evaluated(&[config], Setup::Public, &[lookup(table_of("aes-128")), lookup(small())]);
 }
 
 fn rotation_among_three() {
     evaluated(
         &[spdz::<Gf2_64>(3, LookupMethod::Tower, mascot_material())],
-        SetUp::Public,
+        Setup::Public,
         &[lookup(table_of("aes-128"))],
     );
 }
@@ -280,10 +280,10 @@ fn spdz<F: MacField>(
 fn tinytable_dealt() {
     let (dealt, both) = (Preprocessing::Dealt(&InsecureDealing), [lookup(small()), gates()]);
     let passive = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, dealt).expect("it is valid");
-    evaluated(&[passive], SetUp::Private, &both);
+    evaluated(&[passive], Setup::Private, &both);
     for macs in [Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac] {
         let config = TinyTableConfig::<Checked<Cells>>::new(macs, dealt).expect("it is valid");
-        evaluated(&[config], SetUp::Private, &both);
+        evaluated(&[config], Setup::Private, &both);
     }
 }
 
@@ -293,21 +293,21 @@ fn tinyot() {
         TinyTableConfig::<Checked<Cells>>::new(Macs::Linear64, from).expect("it is valid")
     };
     let ways = [tinytable::PreprocessingMethod::Demux, tinytable::PreprocessingMethod::Circuit].map(config);
-    evaluated(&ways, SetUp::Public, &[lookup(small())]);
+    evaluated(&ways, Setup::Public, &[lookup(small())]);
 }
 
 fn lut() {
     let configs = Method::ALL.map(|method| LutConfig { method, expansion: 2 });
-    evaluated(&configs, SetUp::Public, &[lookup(table_of("des")), lookup(small()), gates()]);
+    evaluated(&configs, Setup::Public, &[lookup(table_of("des")), lookup(small()), gates()]);
 }
 
 fn garbled() {
     let configs = [Gates::Half, Gates::ThreeHalves].map(|gates| GarbledConfig { gates, expansion: 2 });
-    evaluated(&configs, SetUp::Public, &[gates()]);
+    evaluated(&configs, Setup::Public, &[gates()]);
 }
 
 fn projection(labels: Labels) {
     let config = ProjectionConfig { labels, expansion: 2 };
     let circuits = [lookup(table_of("aes-128")), lookup(small()), gates()];
-    evaluated(&[config], SetUp::Public, &circuits);
+    evaluated(&[config], Setup::Public, &circuits);
 }

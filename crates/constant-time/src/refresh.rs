@@ -29,11 +29,11 @@ pub const SUBJECTS: &[Subject] = &[
             Preprocessing::Dealt(&InsecureDealing),
             packing,
         );
-        outputs_of_refresh(&AnyServiceConfig::new(config.expect("it is valid")), Fresh::SetUp, BYTES);
+        outputs_of_refresh(&AnyServiceConfig::new(config.expect("it is valid")), Fresh::Setup, BYTES);
     }),
     ("rotation of MAC keys: bits, material dealt", || {
         let config = ServedConfig::new(Preprocessing::Dealt(&InsecureDealing)).expect("it is valid");
-        outputs_of_refresh(&AnyServiceConfig::new(config), Fresh::SetUp, BITS);
+        outputs_of_refresh(&AnyServiceConfig::new(config), Fresh::Setup, BITS);
     }),
     ("renewal: transfers under a stored key", || renewed(|_| ())),
 ];
@@ -46,7 +46,7 @@ const BITS: u8 = 1;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fresh {
     Shares,
-    SetUp,
+    Setup,
 }
 
 fn refreshed(protocol: &str, parties: usize) {
@@ -63,7 +63,7 @@ pub fn renewed(then: fn(&[u8])) {
     let config = SpdzConfig::<Gf2_64>::new(2, method, dealt, packing).expect("it is valid");
     run_parties(2, |net| {
         net.in_private = true;
-        let mut stored = config.set_up(net)?.save();
+        let mut stored = config.setup(net)?.save();
         net.in_private = false;
         // As if they had come from transfers: without the dealer's seed.
         stored[FROM] = FROM_TRANSFERS;
@@ -76,7 +76,7 @@ pub fn renewed(then: fn(&[u8])) {
     });
 }
 
-/// Of a stored set-up: bytes before the key, and which of them says where material comes from (`spdz/setup.rs`).
+/// Of a stored setup: bytes before the key, and which of them says where material comes from (`spdz/setup.rs`).
 const HEAD: usize = 6;
 const FROM: usize = 4;
 const FROM_TRANSFERS: u8 = 0;
@@ -84,8 +84,8 @@ const FROM_TRANSFERS: u8 = 0;
 fn outputs_of_refresh(config: &AnyServiceConfig, fresh: Fresh, bits: u8) {
     run_parties(config.parties(), |net| {
         net.in_private = true;
-        let setup = config.set_up(net)?;
-        let new = (fresh == Fresh::SetUp).then(|| config.set_up(net)).transpose()?;
+        let setup = config.setup(net)?;
+        let new = (fresh == Fresh::Setup).then(|| config.setup(net)).transpose()?;
         net.in_private = false;
         let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
         let mut protocol = config.join(&setup, session.stream(), net.members())?;

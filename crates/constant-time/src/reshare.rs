@@ -53,7 +53,7 @@ fn handed_over(configs: [fn() -> AnyServiceConfig; 2], places: [&[u8]; 2]) {
             }
             net.in_private = true;
             let mut among = Among::with_absent(&mut *net, side.places)?;
-            let setup = side.config.set_up(&mut among)?;
+            let setup = side.config.setup(&mut among)?;
             let members = among.members();
             net.in_private = false;
             let mut among = Among::with_absent(&mut *net, side.places)?;
@@ -92,7 +92,7 @@ fn moved(protocol: &str, parties: usize) {
     let config = service(protocol, parties);
     run_parties(parties, |net| {
         net.in_private = true;
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         net.in_private = false;
         let mut session = hello(&config.handshake(HandshakeParameters::new(parties)), net)?;
         let mut protocol = config.join(&setup, session.stream(), net.members())?;

@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::error::system;
 use crate::material::preparation::{MAX_RUNS, Wanted};
 use crate::material::state::Material;
-use crate::material::{epoch, preparation, refresh, set_up};
+use crate::material::{epoch, preparation, refresh, setup};
 use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
 use crate::peers::registry::Stream;
@@ -30,7 +30,7 @@ const MAX_OTHERS: usize = 2;
 /// The threads that carry out the orders of one peer.
 struct Crews {
     channels: Crew,
-    set_ups: Crew,
+    setups: Crew,
     epochs: Crew,
     fills: Worker<Fill>,
     /// Where others make the material: several runs at a time, in which this node only waits.
@@ -47,7 +47,7 @@ impl Crews {
         let fill = move |of: Fill| join_fill(&material, of);
         Ok(Crews {
             channels: Crew::new("channel", core.most_followed),
-            set_ups: Crew::new("set-up", MAX_OTHERS),
+            setups: Crew::new("setup", MAX_OTHERS),
             epochs: Crew::new("epoch", MAX_OTHERS),
             beside: Crew::new("fill", MAX_RUNS + 1),
             fills: Worker::start(&core.threads, "fill", fill)?,
@@ -129,7 +129,7 @@ fn after_control(core: &Core, peer: Party, stream: Stream, outcome: Result<()>) 
 
 /// Exchanges greetings with a peer and judges the peer's. Returns the boot id of the start that the peer is in.
 fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[u8; 16]> {
-    let setup = core.material.set_up().map_or([0; 32], |set_up| set_up.id);
+    let setup = core.material.setup().map_or([0; 32], |setup| setup.id);
     let prepared = core.store.prepared_refresh().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
     let (cluster, holds) = (core.members.digest, core.service.marks.held_of(peer));
@@ -191,14 +191,14 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             let service = core.service.clone();
             crews.channels.spawn(&core.threads, move || listen_on_channel(&service, peer, serving, &name))
         }
-        Order::SetUp { .. } if peer != Party(0) || !core.members.is_first_worker() => {
-            tracing::warn!(peer = core.members.name_of(peer), "ordered a set-up that it does not lead");
+        Order::Setup { .. } if peer != Party(0) || !core.members.is_first_worker() => {
+            tracing::warn!(peer = core.members.name_of(peer), "ordered a setup that it does not lead");
             return Ok(());
         }
-        Order::SetUp { name } => {
+        Order::Setup { name } => {
             let material = core.material.clone();
-            crews.set_ups.spawn(&core.threads, move || {
-                if let Err(e) = set_up::join(&material, name) {
+            crews.setups.spawn(&core.threads, move || {
+                if let Err(e) = setup::join(&material, name) {
                     tracing::warn!(
                         error = material.members.told(&e),
                         "the nodes did not agree on common secrets"

@@ -85,7 +85,7 @@ impl Core {
             version: env!("CARGO_PKG_VERSION").into(),
             cluster: self.members.cluster.id(),
             connected: self.network.peers.connected(),
-            set_up: self.material.set_up().is_ok(),
+            set_up: self.material.setup().is_ok(),
             keys: self.service.keys.count(),
             prepared: self.material.is_prepared(),
             stock: self.material.stock_levels(),

@@ -28,7 +28,7 @@ struct Seat {
 
 fn sit_down(mut net: Mesh) -> Result<Seat> {
     let mut session = hello(&CONFIG.handshake(HandshakeParameters::new(2)), &mut net)?;
-    let setup = CONFIG.set_up(&mut net)?;
+    let setup = CONFIG.setup(&mut net)?;
     let protocol = CONFIG.join(&setup, session.stream(), net.members())?;
     let cipher = boolean::cipher("aes-128").expect("it has a Boolean circuit");
     let compiled = compile(&cipher.encrypt, &protocol);

@@ -55,7 +55,7 @@ fn run(macs: Macs, circuit: &Circuit, lanes: usize) -> Cost {
 fn party<R: Worth>(macs: Macs, circuit: &Circuit, lanes: usize, mut net: Metered<Mesh>) -> Cost {
     let config = TinyTableConfig::<R>::new(macs, Preprocessing::Dealt(&InsecureDealing)).expect("a dealer");
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), &mut net).expect("the same");
-    let setup = config.set_up(&mut net).expect("two parties");
+    let setup = config.setup(&mut net).expect("two parties");
     let mut protocol = config.join(&setup, session.stream(), net.members()).expect("both");
     let compiled = compile(circuit, &protocol);
     let began = on_processor();

@@ -19,7 +19,7 @@ const OWNED: usize = 1 << 17;
 
 type Make<F> = fn(&mut Mascot<F>, &mut dyn Net) -> Result<()>;
 
-/// Time for some repetitions at the slower party, after set-up and one that is not counted; and bytes one party sends in one.
+/// Time for some repetitions at the slower party, after setup and one that is not counted; and bytes one party sends in one.
 fn time<F: MacField>(expansion: usize, iterations: u64, make: Make<F>) -> (Duration, u64) {
     let slowest = Mutex::new((Duration::ZERO, 0));
     std::thread::scope(|scope| {
@@ -28,7 +28,7 @@ fn time<F: MacField>(expansion: usize, iterations: u64, make: Make<F>) -> (Durat
             scope.spawn(move || {
                 let mut net = Metered::new(end);
                 let key = MacKey::<F>::generate(&net).expect("randomness");
-                let mut mascot = Mascot::set_up(b"bench", &key, expansion, &mut net).expect("honest parties");
+                let mut mascot = Mascot::setup(b"bench", &key, expansion, &mut net).expect("honest parties");
                 make(&mut mascot, &mut net).expect("honest parties finish");
                 let (before, began) = (net.meter().snapshot(), Instant::now());
                 for _ in 0..iterations {

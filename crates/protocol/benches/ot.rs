@@ -25,7 +25,7 @@ fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Time for some repetitions of a step, at the busier party, after set-up and one step that is not counted.
+/// Time for some repetitions of a step, at the busier party, after setup and one step that is not counted.
 fn time<T>(
     shape: Shape,
     iterations: u64,
@@ -34,7 +34,7 @@ fn time<T>(
     step: impl Fn(&mut Pairs, T, &mut dyn Net) + Sync,
 ) -> Duration {
     let times = run_parties(2, |net| {
-        let mut pairs = fork(Pairs::set_up(b"bench", DELTA, shape, net)?);
+        let mut pairs = fork(Pairs::setup(b"bench", DELTA, shape, net)?);
         let mut total = Duration::ZERO;
         for i in 0..=iterations {
             let given = prepare(&mut pairs, net);
@@ -131,17 +131,17 @@ fn random(c: &mut Criterion) {
     group.finish();
 }
 
-fn set_up(c: &mut Criterion) {
-    let mut group = c.benchmark_group("set-up, both roles");
+fn setup(c: &mut Criterion) {
+    let mut group = c.benchmark_group("setup, both roles");
     group.sample_size(10);
     for expansion in [1, 2, 4, 8] {
         let shape = Shape::new(128, expansion).expect("it is valid");
         group.bench_function(BenchmarkId::from_parameter(format!("f {expansion}")), |b| {
-            b.iter(|| run_parties(2, |net| Pairs::set_up(b"bench", DELTA, shape, net).map(drop)))
+            b.iter(|| run_parties(2, |net| Pairs::setup(b"bench", DELTA, shape, net).map(drop)))
         });
     }
     group.finish();
 }
 
-criterion_group!(benches, correlated, checked, random, set_up);
+criterion_group!(benches, correlated, checked, random, setup);
 criterion_main!(benches);

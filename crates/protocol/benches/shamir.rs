@@ -17,7 +17,7 @@ fn seconds(inversion: Inversion, iterations: u64) -> Duration {
     let config = ShamirConfig { structure, inversion, tables: Tables::Masked };
     let times = run_parties(3, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let circuit = compile(&catalog::find("aes-128").expect("the catalog has it").encrypt, &protocol);
         let block = Cells::zero(16, 8, LANES);
         let keys = Cells::zero(176, 8, 1);

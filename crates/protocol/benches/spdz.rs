@@ -88,7 +88,7 @@ fn online<F: MacField>(method: LookupMethod, cipher: &str, lanes: usize, iterati
             .expect("it is valid");
     let runs = run_parties(2, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let mut spdz = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut spdz = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let circuit = compile(&catalog::find(cipher).expect("the catalog has it").encrypt, &spdz);
         let cells = |port: usize, lanes| {
             let port = &circuit.inputs()[port];

@@ -17,7 +17,7 @@ const BITS: usize = 1 << 20;
 
 type Make = fn(&mut TinyOt, usize, &mut dyn Net) -> Result<()>;
 
-/// Time for some repetitions at the slower party, after set-up; and bytes that both send in one.
+/// Time for some repetitions at the slower party, after setup; and bytes that both send in one.
 fn time(kappa: Kappa, expansion: usize, count: usize, iterations: u64, make: Make) -> (Duration, u64) {
     let all = Mutex::new((Duration::ZERO, 0));
     std::thread::scope(|scope| {
@@ -26,8 +26,8 @@ fn time(kappa: Kappa, expansion: usize, count: usize, iterations: u64, make: Mak
             scope.spawn(move || {
                 let mut net = Metered::new(end);
                 let key = Key::generate(&net).expect("randomness");
-                let set_up = TinyOt::set_up(b"bench", &key, kappa, expansion, &mut net);
-                let mut source = set_up.expect("honest parties");
+                let setup = TinyOt::setup(b"bench", &key, kappa, expansion, &mut net);
+                let mut source = setup.expect("honest parties");
                 let (before, began) = (net.meter().snapshot(), Instant::now());
                 for _ in 0..iterations {
                     make(&mut source, count, &mut net).expect("honest parties finish");

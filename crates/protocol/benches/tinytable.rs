@@ -25,7 +25,7 @@ const MAX_LANES: usize = 8192;
 fn party<R: Worth>(macs: Macs, cipher: &Cipher, net: &mut dyn Net) -> Result<(usize, Vec<f64>)> {
     let config = TinyTableConfig::<R>::new(macs, Preprocessing::Dealt(&InsecureDealing))?;
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let compiled = compile(&cipher.encrypt, &protocol);
     let lanes = (MAX_BYTES / protocol.cost(&compiled).material_bytes_per_lane).clamp(1, MAX_LANES);
     let cells = |port: usize, lanes| {

@@ -197,7 +197,7 @@ impl Error {
         )
     }
 
-    /// How much an error says about why several sessions of one set-up ended that ran side by side; the least says most. A check that failed
+    /// How much an error says about why several sessions of one setup ended that ran side by side; the least says most. A check that failed
     /// comes first, whoever's session it was in, and what only follows from it last.
     pub fn rank(&self) -> u8 {
         match self {

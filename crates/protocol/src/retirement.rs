@@ -1,7 +1,7 @@
-//! Whether secrets that cheaters may have guessed at can still be used, and the gate before the comparisons that a wrong guess fails. A set-up
+//! Whether secrets that cheaters may have guessed at can still be used, and the gate before the comparisons that a wrong guess fails. A setup
 //! shares it with everything that is forked from it, and with everything else that uses the same secrets.
 //!
-//! Every kind of set-up has such a gate. If each fork had its own, a cheater could go on: a receiver of transfers that spoilt one column in
+//! Every kind of setup has such a gate. If each fork had its own, a cheater could go on: a receiver of transfers that spoilt one column in
 //! each of 128 sessions would learn all of a sender's Delta, one bit from each failure. It could do the same at once if the forks compared side
 //! by side: each would fail before any of them had heard of another's failure. So they compare one after the other, and after a failure none
 //! compares any more.

@@ -157,7 +157,7 @@ fn create(
     net: &mut dyn Net,
 ) -> anyhow::Result<()> {
     let mut session = hello(&config.handshake(terms), net)?;
-    let setup = config.set_up(net)?;
+    let setup = config.setup(net)?;
     let mut protocol = config.join(&setup, session.stream(), net.members())?;
     let users = users(net.parties()).map(|circuit| compile(&circuit, &protocol));
     let views = union(users.iter().map(|user| user.inputs()[0].views()));

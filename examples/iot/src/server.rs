@@ -88,11 +88,11 @@ pub fn serve(
         .with("number of devices", &devices.to_le_bytes())
         .with("job", &said);
     let mut session = hello(&config.handshake(terms), net)?;
-    let setup = config.set_up(net)?;
+    let setup = config.setup(net)?;
     let mut protocol = config.join(&setup, session.stream(), net.members())?;
     let blocks = job.messages.len() * job.blocks();
     let [round_keys, decryption, statistics] = job.circuits().map(|circuit| compile(&circuit, &protocol));
-    steps.done("set-up", None);
+    steps.done("setup", None);
 
     let for_keys = prepare(&mut protocol, &round_keys, devices, net)?;
     let for_blocks = prepare(&mut protocol, &decryption, blocks, net)?;

@@ -71,13 +71,13 @@ pub fn deliver(
         .with("threshold of the delivery", &structure.threshold().to_le_bytes())
         .with("receiver's key", receiver.der());
     let mut session = hello(&config.handshake(terms), net)?;
-    let setup = config.set_up(net)?;
+    let setup = config.setup(net)?;
     let ring = Ring::new(receiver.modulus())?;
     let parts = Parts::agree(structure, net)?;
     let mut protocol = config.join(&setup, session.stream(), net.members())?;
     let sets: Vec<_> = sets(structure).collect();
     let compiled = compile(&circuits::sealing(net.parties(), &sets), &protocol);
-    steps.done("set-up");
+    steps.done("setup");
 
     let batch = prepare(&mut protocol, &compiled, 1, net)?;
     steps.done("material");

@@ -45,7 +45,7 @@ pub fn party(
         .handshake(HandshakeParameters::new(net.parties()))
         .with("job", serde_json::to_string(job)?.as_bytes());
     let mut session = hello(&terms.with("circuit", &circuit.digest()), net)?;
-    let setup = config.set_up(net)?;
+    let setup = config.setup(net)?;
     let mut first = config.join(&setup, session.stream(), net.members())?;
     let workload = Workload::new(&cipher, direction, job.key_schedule, &first)?;
     let key = key_cells(&cipher, &vec![KEY_BYTE; cipher.key_bytes])?;

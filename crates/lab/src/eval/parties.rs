@@ -164,7 +164,7 @@ impl Seat {
         wire: Option<Arc<WireMeter>>,
     ) -> Result<Seat> {
         let mut session = hello(terms, &mut net)?;
-        let setup = config.set_up(&mut net)?;
+        let setup = config.setup(&mut net)?;
         let meter = net.meter();
         Ok(Seat { protocol: config.join(&setup, session.stream(), net.members())?, net, meter, wire })
     }

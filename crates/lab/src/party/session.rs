@@ -99,7 +99,7 @@ struct Document<'a, A> {
     inputs: BTreeMap<&'a str, usize>,
     /// Time spent waiting for the others, and in their TLS handshakes.
     connecting: Transfer,
-    /// Time to agree on a session, and for the protocol's set-up.
+    /// Time to agree on a session, and for the protocol's setup.
     setup: Transfer,
     /// Time of everything after the connections were made.
     total: Transfer,
@@ -139,7 +139,7 @@ impl Session {
         say!("{} of {}: {}", place.me(), place.parties(), inputs.join(", "));
         bill::print_at_one_party(bill);
         say!(
-            "in all {} bytes sent and {} received in {:.3} s, of it {:.3} s of set-up; before that {:.3} s until all had come",
+            "in all {} bytes sent and {} received in {:.3} s, of it {:.3} s of setup; before that {:.3} s until all had come",
             total.socket_bytes,
             total.socket_bytes_received,
             total.time.as_secs_f64(),

@@ -113,12 +113,12 @@ pub(crate) fn ask(
     count: usize,
     net: &mut dyn Net,
 ) -> Result<Zeroizing<Vec<u8>>> {
-    let set_up = material.set_up().map_err(|refusal| Error::System(refusal.message))?;
+    let setup = material.setup().map_err(|refusal| Error::System(refusal.message))?;
     let at = material.targets.iter().position(|target| target.kind == *kind);
     let too_many = || Error::misuse("a lot of this kind or size cannot be asked for");
     let wanted = WantedLot {
         id: id_of(stream),
-        setup: set_up.id,
+        setup: setup.id,
         kind: at.and_then(|at| u8::try_from(at).ok()).ok_or_else(too_many)?,
         count: u32::try_from(count).map_err(|_| too_many())?,
     };
@@ -199,8 +199,8 @@ fn id_of(stream: &Stream) -> [u8; 16] {
 /// Whether a request can be served by this worker.
 fn check(material: &Material, request: &LotRequest) -> Result<()> {
     let WantedLot { setup, kind, count, .. } = request.wanted;
-    let set_up = material.set_up().map_err(|refusal| Error::System(refusal.message))?;
-    if set_up.id != setup {
+    let own = material.setup().map_err(|refusal| Error::System(refusal.message))?;
+    if own.id != setup {
         return Err(Error::System("it is for other common secrets".into()));
     }
     let kind = &material

@@ -28,7 +28,7 @@ use crate::error::{refuse_damaged, system};
 use crate::material::preparation::compared;
 use crate::material::quarantine::judge;
 use crate::material::refresh::REFRESHING;
-use crate::material::set_up::SetUp;
+use crate::material::setup::LoadedSetup;
 use crate::material::state::Material;
 use crate::material::stock::Lots;
 use crate::material::stock::bounded::BoundedStock;
@@ -58,11 +58,11 @@ impl Epoch {
     /// The permanent epoch. An item of its stock is used only if `quorum` nodes take it.
     pub(crate) fn permanent(
         material: &Material,
-        set_up: [u8; 32],
+        setup_id: [u8; 32],
         setup: AnySetup,
         quorum: usize,
     ) -> Result<Epoch> {
-        let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
+        let id = blake3::derive_key("polyclave 2026 standing stock", &setup_id);
         let boot = material.boot;
         let (kinds, store) = (material.config.kinds(), material.store.clone());
         let lots =
@@ -77,21 +77,21 @@ impl Epoch {
 
 /// The common secrets and the epoch under which the sessions of one request run.
 pub(crate) struct SessionContext {
-    set_up: Arc<SetUp>,
+    setup: Arc<LoadedSetup>,
     epoch: Option<Arc<Epoch>>,
 }
 
 /// The ids of both, for the nodes to compare; zeros if one is missing.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SessionContextId {
-    pub(crate) set_up: [u8; 32],
+    pub(crate) setup: [u8; 32],
     pub(crate) epoch: [u8; 32],
 }
 
 impl SessionContext {
     pub(crate) fn id(&self) -> SessionContextId {
         SessionContextId {
-            set_up: self.set_up.id,
+            setup: self.setup.id,
             epoch: self.epoch.as_ref().map_or([0; 32], |epoch| epoch.id),
         }
     }
@@ -110,13 +110,13 @@ impl SessionContext {
                 let stock = BoundedStock { lots, targets: material.targets.clone(), memory, over };
                 material.config.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
             }
-            None => material.config.join(&self.set_up.setup, stream, serving),
+            None => material.config.join(&self.setup.setup, stream, serving),
         }
     }
 
     /// Refuses another step if it is too long ago that the common secrets of this context were replaced.
     pub(crate) fn refuse_outlived(&self, material: &Material) -> Result<(), Refusal> {
-        if !material.has_outlived(&self.set_up.id) {
+        if !material.has_outlived(&self.setup.id) {
             return Ok(());
         }
         let told = "all keys got fresh shares while this request was running, and it has taken too long since; ask again";
@@ -141,11 +141,11 @@ impl Material {
         if self.is_refreshing() && self.strategy.pauses_for_refresh() {
             return Err(Refusal::new(Reason::Unavailable, REFRESHING));
         }
-        let (set_up, epoch) = (self.set_up()?, self.epoch());
+        let (setup, epoch) = (self.setup()?, self.epoch());
         if epoch.is_none() {
             self.strategy.refuse_without_epoch(self)?;
         }
-        Ok(SessionContext { set_up, epoch })
+        Ok(SessionContext { setup, epoch })
     }
 
     /// The epoch that is in use.
@@ -191,7 +191,7 @@ impl Material {
 
 /// Whether a new epoch is due: not all nodes have the same one, and they can make one. Asked at the leading node.
 pub(crate) fn is_due(material: &Material) -> bool {
-    let ready = material.set_up().is_ok()
+    let ready = material.setup().is_ok()
         && material.network.is_complete()
         && material.network.peers.all_set_up()
         && material.may_use_mac_key()
@@ -223,13 +223,13 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let told = |refusal: Refusal| Error::System(refusal.message);
     material.refuse_quarantined().map_err(told)?;
     material.refuse_uncounted()?;
-    let set_up = material.set_up().map_err(told)?;
+    let setup = material.setup().map_err(told)?;
     let boots = material.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
     let mut net = meet(material, "renew", name)?;
     let parameters = material
         .members
         .handshake()
-        .with("common secrets", &set_up.id)
+        .with("common secrets", &setup.id)
         .with("view of which start each node is in", &boots.concat());
     let parameters = compared(material, parameters);
     let session = hello(&material.config.handshake(parameters), &mut net)?;

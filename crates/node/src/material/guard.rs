@@ -3,7 +3,7 @@
 //!
 //! A peer that cheats guesses a bit, and learns from each comparison that fails that its guess was wrong. So:
 //!
-//! * **One comparison at a time.** The gate of the set-up keeps the streams and requests of one epoch apart. This one also keeps epochs apart, because
+//! * **One comparison at a time.** The gate of the setup keeps the streams and requests of one epoch apart. This one also keeps epochs apart, because
 //!   sessions of an epoch that was given up may still run. `store/src/checks.rs` keeps workers apart.
 //! * **None after a failure.** None takes place under quarantine, or while a failure could not be counted.
 //! * **A failure counts at once.** The node writes down the failure and the quarantine before it sends anything more.

@@ -1,4 +1,4 @@
-//! What the nodes make together ahead of requests: common secrets ([`set_up`]), epochs ([`epoch`]), material in stock ([`stock`]), and
+//! What the nodes make together ahead of requests: common secrets ([`setup`]), epochs ([`epoch`]), material in stock ([`stock`]), and
 //! fresh common secrets that replace the old ones ([`refresh`]) and end a [`quarantine`].
 
 pub(crate) mod delivery;
@@ -7,7 +7,7 @@ mod guard;
 pub(crate) mod preparation;
 pub(crate) mod quarantine;
 pub(crate) mod refresh;
-pub(crate) mod set_up;
+pub(crate) mod setup;
 pub(crate) mod state;
 pub(crate) mod stock;
 pub(crate) mod strategy;

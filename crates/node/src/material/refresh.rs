@@ -83,7 +83,7 @@ use crate::clock::now;
 use crate::error::system;
 use crate::material::epoch::meet;
 use crate::material::quarantine::refuse_guessed;
-use crate::material::set_up;
+use crate::material::setup;
 use crate::material::state::Material;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
@@ -181,7 +181,7 @@ pub(crate) fn is_due(material: &Material) -> bool {
         material.refresh.prepared.load(Relaxed) || material.network.peers.any(|state| state.prepared);
     let all_want =
         material.refresh.wanted.load(Relaxed) && !material.network.peers.any(|state| !state.wants_refresh);
-    let is_ready = material.set_up().is_ok() && material.refuse_uncounted().is_ok();
+    let is_ready = material.setup().is_ok() && material.refuse_uncounted().is_ok();
     material.members.is_first_worker() && is_ready && all_there && (unfinished || all_want)
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn order_if_due(
     every_days: Option<u32>,
     needs: Option<&str>,
 ) -> Result<bool> {
-    if material.set_up().is_err() {
+    if material.setup().is_err() {
         return Ok(false);
     }
     let now = now();
@@ -322,7 +322,7 @@ fn renew(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> 
     let keys = settle_deletions(material, held)?;
     material.strategy.give_up(material, "fresh common secrets are made");
     let config = &material.config;
-    let new = config.set_up(net)?;
+    let new = config.setup(net)?;
     let bytes = config.save_setup(&new);
     let new = config.renew(&new, net)?;
     let stored = material.store.setup().map_err(system)?;
@@ -367,7 +367,7 @@ fn commit(material: &Material, id: [u8; 32]) -> Result<()> {
         *quarantine = None;
     }
     *material.refresh.renewed.lock() = Some(Instant::now());
-    set_up::load(material)?;
+    setup::load(material)?;
     load(material)?;
     metrics::gauge!("polyclave_quarantined").set(0.0);
     tracing::info!(id = %hex::encode(&id[..8]), "fresh common secrets are in use, and all keys have fresh shares");

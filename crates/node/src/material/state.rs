@@ -15,7 +15,7 @@ use crate::audit::logbook::Logbook;
 use crate::error::system;
 use crate::material::epoch::Epoch;
 use crate::material::refresh::{self, Refresh};
-use crate::material::set_up::{self, SetUp};
+use crate::material::setup::{self, LoadedSetup};
 use crate::material::strategy::MaterialStrategy;
 use crate::material::target::{Target, targets};
 use crate::material::under_way::UnderWay;
@@ -54,7 +54,7 @@ pub(crate) struct Material {
     pub(super) this: Weak<Material>,
     /// By kind: how much material is to be in stock.
     pub(super) targets: Arc<[Target]>,
-    pub(super) set_up: RwLock<Option<Arc<SetUp>>>,
+    pub(super) setup: RwLock<Option<Arc<LoadedSetup>>>,
     pub(super) setting_up: Mutex<()>,
     /// The epoch: made afresh after every start of a node, or permanent, depending on the strategy.
     pub(super) epoch: RwLock<Option<Arc<Epoch>>>,
@@ -97,7 +97,7 @@ impl Material {
             boot,
             processors,
             this: this.clone(),
-            set_up: RwLock::default(),
+            setup: RwLock::default(),
             setting_up: Mutex::default(),
             epoch: RwLock::default(),
             comparing: Mutex::default(),
@@ -113,7 +113,7 @@ impl Material {
 
     /// Loads the common secrets, and how far a refresh has come, from the store.
     pub(crate) fn load(&self) -> Result<()> {
-        set_up::load(self)?;
+        setup::load(self)?;
         refresh::load(self)
     }
 

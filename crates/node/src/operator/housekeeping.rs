@@ -14,7 +14,7 @@ use crate::audit::Event;
 use crate::clock::{Dates, now};
 use crate::core::Core;
 use crate::material::refresh;
-use crate::material::set_up::Leader;
+use crate::material::setup::Leader;
 use crate::operator::certificates::Watch;
 use crate::operator::taking;
 use crate::requests::channels::PING_EVERY;

@@ -34,7 +34,7 @@ pub(crate) enum Order {
     /// Open a channel among a set of nodes, of which the sender is the first.
     Channel { serving: PartySet, name: [u8; 16] },
     /// Agree on common secrets, all nodes together.
-    SetUp { name: [u8; 16] },
+    Setup { name: [u8; 16] },
     /// Make an epoch, all nodes together.
     Renew { name: [u8; 16] },
     /// Make a number of items of a kind of material, all nodes together: for the stock, or for the request with this id of another worker of each
@@ -138,7 +138,7 @@ mod tests {
             beat(State { levels: [1, 0, 1000, 4, 5, 6, 7, u16::MAX], ..State::default() }),
             beat(State { wants_refresh: true, ..State::default() }),
             Order::Channel { serving: PartySet::all(3), name: [7; 16] },
-            Order::SetUp { name: [9; 16] },
+            Order::Setup { name: [9; 16] },
             Order::Renew { name: [1; 16] },
             Order::Fill { name: [2; 16], kind: 3, count: 640, request: None },
             Order::Fill { name: [2; 16], kind: 3, count: 640, request: Some([5; 16]) },

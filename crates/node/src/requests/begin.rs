@@ -178,7 +178,7 @@ pub(crate) fn handshake(
         .with(REFRESH, refresh)
         .with("acceptance of the request", acceptance)
         .with("memory_per_request_mib (node.toml)", &service.memory.part_bytes().to_le_bytes())
-        .with(SECRETS, &context_id.set_up)
+        .with(SECRETS, &context_id.setup)
         .with("epoch", &context_id.epoch);
     service.config.handshake(parameters).with("request", digest).with("key", key)
 }

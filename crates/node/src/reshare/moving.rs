@@ -90,7 +90,7 @@ impl NewSide {
         let parameters =
             HandshakeParameters::new(plan.new.nodes()).with("cluster", &plan.new.lasting_digest());
         let session = hello(&plan.to.handshake(parameters), &mut among)?;
-        let setup = plan.to.set_up(&mut among)?;
+        let setup = plan.to.setup(&mut among)?;
         let for_many = plan.to.for_many().filter(|_| matches!(plan.way, Way::Masks));
         let setup = for_many.as_ref().unwrap_or(&plan.to).renew(&setup, &mut among)?;
         Ok(NewSide { for_many, setup, session, circuits: HashMap::new(), completions: Completions::new() })

@@ -84,7 +84,7 @@ impl ProtocolConfig for AdditiveConfig {
         parameters.with("protocol", NAME.as_bytes())
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         let (me, mut seed) = (net.me(), Zeroizing::new([0; 32]));
         if me == Party(0) {
             random_bytes(&mut *seed)?;

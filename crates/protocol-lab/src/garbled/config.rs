@@ -113,7 +113,7 @@ impl ProtocolConfig for GarbledConfig {
         parameters.with("protocol", self.name().as_bytes()).with("expansion", &self.expansion.to_le_bytes())
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         if net.parties() != 2 || net.members().len() != 2 {
             let connected = net.members().len();
             return Err(Error::Misuse(format!("{} runs between two parties, not {connected}", self.name())));
@@ -123,7 +123,7 @@ impl ProtocolConfig for GarbledConfig {
         random_bytes(&mut *delta)?;
         // A label's colour is its lowest bit, and the other label has the other one.
         let delta = Zeroizing::new(u128::from_le_bytes(*delta) | 1);
-        let transfers = Pairs::set_up(&id, *delta, Shape::new(128, self.expansion)?, net)?;
+        let transfers = Pairs::setup(&id, *delta, Shape::new(128, self.expansion)?, net)?;
         Ok(Setup { id, me: net.me(), transfers })
     }
 

@@ -30,11 +30,11 @@
 //! circuit and so learn the evaluator's inputs.
 //!
 //! **Delta** is drawn once, when transfers are set up, because it is also the offset of the transfers. So the blocks of a transfer are
-//! directly a wire's labels. It serves all sessions of a set-up and all their streams (threads), so these can hand shared values to
+//! directly a wire's labels. It serves all sessions of a setup and all their streams (threads), so these can hand shared values to
 //! each other. No tweak is used twice under it: each stream derives the root of its hash from the session's label and its own number,
 //! and counts gates upwards over all circuits and calls.
 //!
-//! **Assumption**: AES as an ideal cipher. A key of the hash serves for 512 gates. So an attacker that has a set-up's whole traffic
+//! **Assumption**: AES as an ideal cipher. A key of the hash serves for 512 gates. So an attacker that has a setup's whole traffic
 //! needs about 2^116 evaluations of AES to learn anything of Delta, however much traffic that is ([`polyclave_kernels::label_hash`] has
 //! the bound; one fixed key would lose a bit with every doubling). Three halves assume more of the hash, and an attacker needs about
 //! 2^115 evaluations ([`polyclave_kernels::label_hash::three_halves`]).
@@ -113,7 +113,7 @@ impl Side {
 pub struct Garbled {
     gates: Gates,
     side: Side,
-    /// The identity of the set-up. Labels of one set-up fit each other.
+    /// The identity of the setup. Labels of one setup fit each other.
     setup: [u8; 32],
     hash: Hash,
     /// Active labels that both parties may know.

@@ -7,7 +7,7 @@ use polyclave_protocol::protocol::SharedValue;
 use polyclave_protocol::{Error, Result};
 
 /// Labels of the cells of a port, cell by cell: for zero at the garbler, active ones at the evaluator. Of use in all sessions of one
-/// set-up, whose labels have the same offset, and in no other.
+/// setup, whose labels have the same offset, and in no other.
 pub struct Shared {
     pub(super) setup: [u8; 32],
     pub(super) count: usize,
@@ -40,7 +40,7 @@ impl Shared {
     pub(super) fn refuse_other(&self, setup: &[u8; 32]) -> Result<()> {
         match self.setup == *setup {
             true => Ok(()),
-            false => Err(Error::misuse("the shared value comes of another set-up, whose labels do not fit")),
+            false => Err(Error::misuse("the shared value comes of another setup, whose labels do not fit")),
         }
     }
 }

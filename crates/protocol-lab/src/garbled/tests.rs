@@ -32,7 +32,7 @@ fn circuit() -> Circuit {
 
 fn sessions(config: &GarbledConfig, net: &mut dyn Net) -> Result<(Setup, AgreedSession)> {
     let session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-    Ok((config.set_up(net)?, session))
+    Ok((config.setup(net)?, session))
 }
 
 /// What the evaluator was sent, message by message.

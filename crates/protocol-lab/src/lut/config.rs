@@ -50,7 +50,7 @@ pub struct LutConfig {
     pub expansion: usize,
 }
 
-/// What a party keeps: transfers, and the identity of the set-up.
+/// What a party keeps: transfers, and the identity of the setup.
 pub struct Setup {
     id: [u8; 32],
     peer: Party,
@@ -82,7 +82,7 @@ impl ProtocolConfig for LutConfig {
         parameters.with("protocol", self.name().as_bytes()).with("expansion", &self.expansion.to_le_bytes())
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         if net.parties() != 2 || net.members().len() != 2 {
             let connected = net.members().len();
             return Err(Error::Misuse(format!("{} runs between two parties, not {connected}", self.name())));
@@ -91,7 +91,7 @@ impl ProtocolConfig for LutConfig {
         let mut delta = Zeroizing::new([0; 16]);
         random_bytes(&mut *delta)?;
         let delta = Zeroizing::new(u128::from_le_bytes(*delta));
-        let transfers = Pairs::set_up(&id, *delta, Shape::new(128, self.expansion)?, net)?;
+        let transfers = Pairs::setup(&id, *delta, Shape::new(128, self.expansion)?, net)?;
         Ok(Setup { id, peer: peer_of(net)?, transfers })
     }
 

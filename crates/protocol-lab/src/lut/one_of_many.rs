@@ -177,7 +177,7 @@ mod tests {
         let outcomes = run_parties(2, |net| {
             let (me, peer) = (net.me(), Party(1 - net.me().0));
             let delta = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834_u128.rotate_left(u32::from(me.0) * 7);
-            let pairs = Pairs::set_up(LABEL, delta, Shape::new(128, 4)?, net)?;
+            let pairs = Pairs::setup(LABEL, delta, Shape::new(128, 4)?, net)?;
             let mut many = OneOfMany::new(LABEL, me, peer, pairs)?;
             let mut bytes = vec![0; (COUNT * bits).div_ceil(8)];
             blake3::Hasher::new().update(&[me.0]).finalize_xof().fill(&mut bytes);
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn short_blocks_are_refused() {
         let outcomes = run_parties(2, |net| {
-            let pairs = Pairs::set_up(LABEL, 3, Shape::new(64, 4)?, net)?;
+            let pairs = Pairs::setup(LABEL, 3, Shape::new(64, 4)?, net)?;
             Ok(OneOfMany::new(LABEL, net.me(), Party(1 - net.me().0), pairs).err())
         });
         for outcome in outcomes {

@@ -27,7 +27,7 @@ pub fn run(config: &impl ProtocolConfig, circuit: &Circuit, lanes: usize, inputs
     let parties = config.parties();
     let party = |net: &mut dyn Net| -> Result<(Vec<Cells>, Tally, Cost)> {
         let mut session = hello(&config.handshake(HandshakeParameters::new(parties)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
         let owner = |i: usize| Party((i % parties) as u8);

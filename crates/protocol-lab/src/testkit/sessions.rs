@@ -1,4 +1,4 @@
-//! A cheater that tries one session after another under the same set-up.
+//! A cheater that tries one session after another under the same setup.
 
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
@@ -11,25 +11,25 @@ pub const CHEATER: Party = Party(1);
 
 const SESSIONS: usize = 16;
 
-/// Runs sessions under one set-up. In each, the second of two parties sends one wrong bit in its first message, each time in another
+/// Runs sessions under one setup. In each, the second of two parties sends one wrong bit in its first message, each time in another
 /// column. Returns how each session ends at the first party.
 pub fn sessions<S>(
-    set_up: impl Fn(&mut dyn Net) -> Result<S> + Sync,
+    setup: impl Fn(&mut dyn Net) -> Result<S> + Sync,
     session: impl Fn(&S, &[u8], &mut dyn Net) -> Result<()> + Sync,
 ) -> Vec<Result<()>> {
     let outcomes = run_parties(2, |net| {
-        let set_up = set_up(net)?;
+        let setup = setup(net)?;
         let mut ends = Vec::new();
         for label in 0..SESSIONS as u8 {
             let fork = net.fork()?;
             let spoils = net.me() == CHEATER;
             let fault = Fault::FlipBit { byte: 700 * (1 + usize::from(label)), bit: 1 };
             let mut fork = Tamper::new(fork, if spoils { 0 } else { u64::MAX }, fault);
-            ends.push(session(&set_up, &[label], &mut fork));
+            ends.push(session(&setup, &[label], &mut fork));
         }
         Ok(ends)
     });
-    outcomes.into_iter().next().expect("two").expect("set-up is honest")
+    outcomes.into_iter().next().expect("two").expect("setup is honest")
 }
 
 /// A wrong bit in a column is a guess that the secret's two or four bits of that column are zero, and passes if they are. So some

@@ -56,7 +56,7 @@ pub fn two_layers_of_aes() -> Circuit {
 pub fn join(net: &mut dyn Net) -> Result<TinyTable<Checked<Cells>>> {
     let config = config();
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-    config.join(&config.set_up(net)?, session.stream(), net.members())
+    config.join(&config.setup(net)?, session.stream(), net.members())
 }
 
 pub fn zeros(circuit: &Circuit, lanes: usize) -> Vec<Cells> {

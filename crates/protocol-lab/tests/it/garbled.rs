@@ -64,7 +64,7 @@ fn circuits_of_cells_are_refused(gates: Gates) {
     let config = config(gates);
     let outcomes = run_parties(2, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let compiled = compile(&catalog::find("aes-128").expect("it is there").encrypt, &protocol);
         prepare(&mut protocol, &compiled, 1, net).map(|_| ())
     });
@@ -88,7 +88,7 @@ fn counts_are_right(gates: Gates) {
     let cipher = boolean::cipher("aes-128").expect("it has a Boolean circuit");
     let party = |net: &mut dyn Net| -> Result<(Tally, f64)> {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let compiled = compile(&cipher.encrypt, &protocol);
         let zero = |port: usize, lanes| Cells::zero(compiled.inputs()[port].cells.len(), 1, lanes);
         let (block, keys) = (zero(0, LANES), zero(1, 1));
@@ -145,7 +145,7 @@ fn values_go_on(gates: Gates) {
     let (a, b) = ([u64::MAX, 1 << 40], [5, 77]);
     let outcomes = run_parties(2, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut streams = [
             config.join(&setup, session.stream(), net.members())?,
             config.join(&setup, session.stream(), net.members())?,

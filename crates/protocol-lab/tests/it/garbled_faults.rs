@@ -52,7 +52,7 @@ fn inputs(circuit: &Circuit) -> Vec<Cells> {
 /// Two evaluations, from hello to outputs: one input of each party and a public one, then a shared one.
 fn session(config: GarbledConfig, net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 3]> {
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let circuit = gates();
     let compiled = compile(&circuit, &protocol);
     let cells = inputs(&circuit);

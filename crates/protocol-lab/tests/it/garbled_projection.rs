@@ -98,7 +98,7 @@ fn counted(circuit: &Circuit, of_evaluator: &[&str]) -> [Tally; 2] {
     let config = BOTH[1];
     let outcomes = run_parties(2, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let zeros: Vec<Cells> =
             compiled.inputs().iter().map(|port| Cells::zero(port.cells.len(), port.bits, 1)).collect();
@@ -157,7 +157,7 @@ fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
     let config = BOTH[0];
     let outcomes = run_parties(2, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut protocol = config.join(&setup, session.stream(), net.members())?;
         let encrypt = compile(&cipher.encrypt, &protocol);
         let schedule = polyclave_cipher::compile_with_views(&cipher.key_schedule, &protocol, |_| {
@@ -168,12 +168,12 @@ fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
         let of_key = if net.me() == Party(1) { Input::Mine(&key) } else { Input::From(Party(1)) };
         let batch = prepare(&mut protocol, &schedule, 1, net)?;
         let round_keys = evaluate(&mut protocol, &schedule, 1, &[of_key], batch, net)?.remove(0);
-        // In another stream of the same set-up.
+        // In another stream of the same setup.
         let mut other = config.join(&setup, session.stream(), net.members())?;
         let batch = prepare(&mut other, &encrypt, 2, net)?;
         let inputs = [Input::Public(&block), Input::Shared(&round_keys)];
         let shared = evaluate(&mut other, &encrypt, 2, &inputs, batch, net)?.remove(0);
-        let fresh = config.set_up(net)?;
+        let fresh = config.setup(net)?;
         let mut foreign = config.join(&fresh, session.stream(), net.members())?;
         let batch = prepare(&mut foreign, &encrypt, 2, net)?;
         let refused = evaluate(&mut foreign, &encrypt, 2, &inputs, batch, net).map(|_| ());
@@ -194,7 +194,7 @@ fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
 fn session(config: ProjectionConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
     use polyclave_protocol::release::Released;
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let mut b = Builder::new("small");
     let (x, k) = (b.input("x", 2, 5), b.uniform_input("k", 1, 5));
     let table = b.table(&Arc::new(Table::new("s", 5, 8, (0..32).map(|x| (x * 37) ^ 11).collect())));

@@ -37,7 +37,7 @@ fn sum_of(count: usize, bits: u8) -> Circuit {
 
 fn party<S: ProtocolConfig>(config: &S, x: &Cells, y: &Cells, net: &mut dyn Net) -> Result<Vec<Cells>> {
     let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let compiled = compile(&sum(), &protocol);
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
     let given = match net.me() {
@@ -106,7 +106,7 @@ fn party_in_pieces<S: ServiceConfig>(
     net: &mut dyn Net,
 ) -> Result<Vec<Cells>> {
     let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let compiled = compile(&sum(), &protocol);
     let mut parts = Vec::new();
     for lanes in [0..2, 2..LANES] {

@@ -107,7 +107,7 @@ fn every_entry_of_a_table_is_found() {
 fn sent(config: LutConfig, circuit: &Circuit, lanes: usize) -> Vec<[Traffic; 2]> {
     let party = |net: &mut Metered<_>| -> Result<[Traffic; 2]> {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let cells = compiled
             .inputs()
@@ -212,7 +212,7 @@ fn outputs_go_to_their_owner_alone_and_values_from_stream_to_stream() {
         for owner in [Owner::All, Owner::Party(Party(0)), Owner::Party(Party(1))] {
             let outcomes = run_parties(2, |net| {
                 let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-                let setup = config.set_up(net)?;
+                let setup = config.setup(net)?;
                 let mut streams = [
                     config.join(&setup, session.stream(), net.members())?,
                     config.join(&setup, session.stream(), net.members())?,
@@ -249,7 +249,7 @@ fn a_batch_serves_only_the_stream_circuit_and_lanes_that_it_was_made_for() {
         let config = config(method);
         let outcomes = run_parties(2, |net| {
             let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-            let setup = config.set_up(net)?;
+            let setup = config.setup(net)?;
             let mut streams = [
                 config.join(&setup, session.stream(), net.members())?,
                 config.join(&setup, session.stream(), net.members())?,

@@ -22,7 +22,7 @@ fn config(method: Method) -> LutConfig {
 fn session(method: Method, in_bits: u8, x: u8, lanes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
     let config = config(method);
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-    let setup = config.set_up(net)?;
+    let setup = config.setup(net)?;
     let mut protocol = config.join(&setup, session.stream(), net.members())?;
     let circuit = if in_bits == 8 { table_of("aes-128") } else { narrow(in_bits) };
     let compiled = compile(&circuit, &protocol);

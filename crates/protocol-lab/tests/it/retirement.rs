@@ -1,4 +1,4 @@
-//! An evaluator of garbled circuits that cheats in one session of a set-up, and then tries another session.
+//! An evaluator of garbled circuits that cheats in one session of a setup, and then tries another session.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ where
     let ends = sessions(
         |net| {
             let session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-            Ok((config.set_up(net)?, Mutex::new(session)))
+            Ok((config.setup(net)?, Mutex::new(session)))
         },
         |(setup, session), _, net| {
             let stream = session.lock().stream();

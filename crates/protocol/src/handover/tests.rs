@@ -93,7 +93,7 @@ fn joined(side: &Side<'_>, before: &[Option<Party>], net: &mut dyn Net) -> Resul
         return Ok(None);
     }
     let told = |e| in_network_of(before, e);
-    let setup: AnySetup = side.config.set_up(&mut Among::with_absent(&mut *net, before)?).map_err(told)?;
+    let setup: AnySetup = side.config.setup(&mut Among::with_absent(&mut *net, before)?).map_err(told)?;
     if side.number_of(net.me()).is_none() {
         return Ok(None);
     }
@@ -350,7 +350,7 @@ fn a_giver_that_a_cheater_has_silenced_is_missed_and_not_accused() {
     let (giver, cheater) = (Party(0), Party(3));
     let places = places(&[0, 1, 2, 3]);
     let mut silenced = 0;
-    // What the cheater sends in the set-up and in both rounds of the hello.
+    // What the cheater sends in the setup and in both rounds of the hello.
     for at in 0..9 {
         let places = places.clone();
         let nets = mesh_with_timeout(4, LATE).into_iter();
@@ -375,7 +375,7 @@ fn a_giver_that_a_cheater_has_silenced_is_missed_and_not_accused() {
     assert!(silenced > 0, "nobody has missed the giver");
 }
 
-/// From the hellos and the set-up on: among the old parties, one that has ended the session because of what the cheater sent to it alone is
+/// From the hellos and the setup on: among the old parties, one that has ended the session because of what the cheater sent to it alone is
 /// silent for the others, and not accused. The party that gives the values is such a one.
 #[test]
 fn no_message_of_an_old_shamir_active_party_makes_values_wrong_or_an_honest_one_accused() {

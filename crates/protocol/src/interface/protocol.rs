@@ -82,7 +82,7 @@ pub trait ProtocolConfig: Sync {
     fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters;
 
     /// Agrees on fresh long-lived secrets with the peers.
-    fn set_up(&self, net: &mut dyn Net) -> Result<Self::Setup>;
+    fn setup(&self, net: &mut dyn Net) -> Result<Self::Setup>;
 
     /// Joins a session on one of its streams. Every thread takes its own stream. `serving` are the parties that take part
     /// ([`Net::members`]); all of them name the same set.

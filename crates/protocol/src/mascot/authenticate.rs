@@ -159,7 +159,7 @@ pub(super) struct Zeros {
 
 impl Zeros {
     /// The first of every two parties draws the seed. One round.
-    pub(super) fn set_up(net: &mut dyn Net) -> Result<Self> {
+    pub(super) fn setup(net: &mut dyn Net) -> Result<Self> {
         let (me, n) = (net.me(), net.parties());
         let mut seeds = vec![Zeroizing::new([0; 16]); n];
         for p in Party::all(n).filter(|p| *p > me) {

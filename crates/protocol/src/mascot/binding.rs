@@ -1,6 +1,6 @@
 //! Random elements, and the check that freshly made material is under the MAC key of stored values.
 //!
-//! Transfers are not stored (security-notes J). After a start of a node [`Mascot::set_up`] makes them anew, with the shares alpha_i of
+//! Transfers are not stored (security-notes J). After a start of a node [`Mascot::setup`] makes them anew, with the shares alpha_i of
 //! the key that the parties have stored. Honest parties use their stored shares. A cheater could use another share, so that the new
 //! material is under alpha + e. Whether a check of stored values together with new ones fails would then tell it bits of the values. So
 //! before the material is used for anything else, an old value is tested together with a new one. The old value is the *anchor* A, a
@@ -32,7 +32,7 @@ impl<F: MacField> Mascot<F> {
         self.guarded(|mascot| mascot.authenticate_shares(&with_mask::<F>(&[])?, net))
     }
 
-    /// Tests that what is made here is under the same key as an anchor of an earlier set-up, which stays hidden; after an error
+    /// Tests that what is made here is under the same key as an anchor of an earlier setup, which stays hidden; after an error
     /// that is a cheater's the key is given up. Twenty rounds, and five for products.
     pub fn bind(&mut self, anchor: &Authenticated<F>, net: &mut dyn Net) -> Result<()> {
         if anchor.len() != 1 {

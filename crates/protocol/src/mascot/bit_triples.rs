@@ -48,7 +48,7 @@ impl<F: MacField> Mascot<F> {
         net: &mut dyn Net,
     ) -> Result<()> {
         self.guarded(|mascot| {
-            let tinyot = TinyOt::set_up(label, key, kappa, expansion, net)?;
+            let tinyot = TinyOt::setup(label, key, kappa, expansion, net)?;
             let element = tinyot.fork(&[label, b" binding"].concat()).random_element(net)?;
             mascot.bind_tinyot(&element, net)?;
             mascot.tinyot = Some(Box::new(tinyot));
@@ -129,7 +129,7 @@ mod tests {
     fn joined(alpha_of_second: impl Fn(u64) -> u64 + Sync) -> Vec<Result<usize>> {
         run_parties(2, |net| {
             let key = MacKey::<Gf2_64>::generate(net)?;
-            let mut mascot = Mascot::set_up(b"test", &key, 2, net)?;
+            let mut mascot = Mascot::setup(b"test", &key, 2, net)?;
             let share = key.reveal_own_share();
             let share = if net.me() == Party(1) { alpha_of_second(share) } else { share };
             mascot.join_under(&MacKey::of_share(net.me(), 2, share), b"bits", Kappa::Bits64, 2, net)?;
@@ -151,8 +151,8 @@ mod tests {
         for wrong in [&[][..], &[2], &[1, 2]] {
             let outcomes = run_parties(3, |net| {
                 let key = MacKey::<Gf2_64>::generate(net)?;
-                let mut mascot = Mascot::set_up(b"test", &key, 2, net)?;
-                let mut tinyot = TinyOt::set_up(b"bits", &key, Kappa::Bits64, 2, net)?;
+                let mut mascot = Mascot::setup(b"test", &key, 2, net)?;
+                let mut tinyot = TinyOt::setup(b"bits", &key, Kappa::Bits64, 2, net)?;
                 let mut element = tinyot.random_element(net)?;
                 if wrong.contains(&net.me().index()) {
                     element.macs[0] ^= Gf2_64::multiply(1 << 40, element.values[0]);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn smaller_fields_are_refused_and_triples_of_bits_of_more_parties() {
         let outcomes = run_parties(3, |net| {
-            let mut mascot = Mascot::set_up(b"test", &MacKey::<Gf2_64>::generate(net)?, 2, net)?;
+            let mut mascot = Mascot::setup(b"test", &MacKey::<Gf2_64>::generate(net)?, 2, net)?;
             mascot.join_tinyot(b"bits", Kappa::Bits64, 2, net)?;
             let refused = mascot.bit_triples(1, net).map(drop);
             Ok((refused, mascot.inverses(1, net)?.len()))
@@ -178,7 +178,7 @@ mod tests {
             assert!(matches!(outcome, Ok((Err(Error::Misuse(_)), 1))), "{outcome:?}");
         }
         let outcomes = run_parties(2, |net| {
-            let mut mascot = Mascot::set_up(b"test", &MacKey::<Gf2_40>::generate(net)?, 2, net)?;
+            let mut mascot = Mascot::setup(b"test", &MacKey::<Gf2_40>::generate(net)?, 2, net)?;
             mascot.join_tinyot(b"bits", Kappa::Bits64, 2, net)
         });
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{outcomes:?}");

@@ -16,7 +16,7 @@ type F = Gf2_40;
 fn honest(party: impl Fn(&mut Mascot<F>, &mut dyn Net) -> Result<()> + Sync) -> [Result<()>; 2] {
     let outcomes = run_parties(3, |net| {
         let key = MacKey::<F>::generate(net)?;
-        let mut mascot = Mascot::set_up(b"cheaters", &key, 2, net)?;
+        let mut mascot = Mascot::setup(b"cheaters", &key, 2, net)?;
         let outcome = mascot.guarded(|mascot| party(mascot, net));
         let found = matches!(outcome, Err(Error::CheckFailed { .. } | Error::Peer { .. }));
         assert_eq!(key.refuse_retired().is_err(), found, "{outcome:?}");
@@ -24,7 +24,7 @@ fn honest(party: impl Fn(&mut Mascot<F>, &mut dyn Net) -> Result<()> + Sync) -> 
         Ok(outcome)
     });
     let [first, second, _] = outcomes.try_into().expect("three");
-    [first, second].map(|outcome| outcome.expect("set-up is honest"))
+    [first, second].map(|outcome| outcome.expect("setup is honest"))
 }
 
 /// Both find it by the MACs.
@@ -64,12 +64,12 @@ fn a_delta_that_is_not_the_share_of_the_key_is_caught() {
     caught(|mascot, net| {
         let share = wide::<F>(mascot.key.reveal_own_share());
         let delta = if net.me() == CHEATER { share ^ 1 << 3 } else { share };
-        mascot.keyed = Pairs::set_up(b"again", delta, mascot.keyed.shape(), net)?;
+        mascot.keyed = Pairs::setup(b"again", delta, mascot.keyed.shape(), net)?;
         mascot.summed_bits(20, net).map(drop)
     });
 }
 
-/// Sessions fork one set-up, so that a share of the key is fixed for all of them: a value of one session would otherwise tell, in
+/// Sessions fork one setup, so that a share of the key is fixed for all of them: a value of one session would otherwise tell, in
 /// the check of another, whether it is what a cheater with another share guesses.
 #[test]
 fn another_share_of_the_key_in_another_session_is_caught() {
@@ -92,7 +92,7 @@ fn another_share_of_the_key_in_another_session_is_caught() {
 fn forks_make_right_and_independent_material() {
     let outcomes = run_parties(2, |net| {
         let key = MacKey::<F>::generate(net)?;
-        let mascot = Mascot::set_up(b"root", &key, 2, net)?;
+        let mascot = Mascot::setup(b"root", &key, 2, net)?;
         let mut values = Vec::new();
         for label in [b"one", b"two"] {
             let mut fork = mascot.fork(label);
@@ -215,7 +215,7 @@ fn the_holder_of_guessed_bits_finds_it_first_whatever_the_cheater_withholds() {
     for (exchanges, ends, retired) in cases {
         let outcomes = run_parties(2, |net| {
             let key = MacKey::<F>::generate(net)?;
-            let mut mascot = Mascot::set_up(b"silence", &key, 2, net)?;
+            let mut mascot = Mascot::setup(b"silence", &key, 2, net)?;
             let cheats = net.me() == Party(1);
             let mut net = adding(net, if cheats { OF_SHARES } else { 0 }, |_| 1);
             let mut net = ending_after(&mut net, if cheats { exchanges } else { usize::MAX });
@@ -267,12 +267,12 @@ fn a_guess_at_one_bit_is_caught_or_without_effect() {
     for _ in 0..4 {
         let outcomes = run_parties(2, |net| {
             let key = MacKey::<F>::generate(net)?;
-            let mut mascot = Mascot::set_up(b"guess", &key, 2, net)?;
+            let mut mascot = Mascot::setup(b"guess", &key, 2, net)?;
             let len = if net.me() == Party(1) { OF_SHARES } else { 0 };
             let mut net = adding(net, len, |i| if i == 12 { 1 } else { 0 });
             Ok((key.reveal_own_share(), mascot.triples(8, &mut net)))
         });
-        let [Ok((alpha, ours)), Ok((beta, theirs))] = &outcomes[..] else { panic!("set-up is honest") };
+        let [Ok((alpha, ours)), Ok((beta, theirs))] = &outcomes[..] else { panic!("setup is honest") };
         let (Ok(ours), Ok(theirs)) = (ours, theirs) else {
             let found = matches!(ours, Err(Error::Peer { peer: Party(1), .. }));
             assert!(found, "{:?}", ours.as_ref().err());

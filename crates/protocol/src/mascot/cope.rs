@@ -83,7 +83,7 @@ type Seed = Zeroizing<[u8; 16]>;
 impl<F: MacField> Cope<F> {
     /// Takes k checked transfers with every peer, in which this party chooses with the bits of its share of the key. Four
     /// rounds.
-    pub(super) fn set_up(key: &MacKey<F>, transfers: &mut Pairs, net: &mut dyn Net) -> Result<Self> {
+    pub(super) fn setup(key: &MacKey<F>, transfers: &mut Pairs, net: &mut dyn Net) -> Result<Self> {
         let alphas = repeated::<F>(key.reveal_own_share(), key.parties());
         Self::set_up_towards(key.me(), alphas, transfers, net)
     }

@@ -87,7 +87,7 @@ impl<F: MacField> Mascot<F> {
     /// Everything that is needed once. `label` names the session and is used once
     /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1 to 8, trades computation
     /// for communication ([`crate::ot`]), and is the same at all parties. Nine rounds.
-    pub fn set_up(label: &[u8], key: &MacKey<F>, expansion: usize, net: &mut dyn Net) -> Result<Self> {
+    pub fn setup(label: &[u8], key: &MacKey<F>, expansion: usize, net: &mut dyn Net) -> Result<Self> {
         if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), PartySet::all(key.parties()))
         {
             return Err(Error::misuse("material is made among all parties that have a share of the MAC key"));
@@ -109,8 +109,8 @@ impl<F: MacField> Mascot<F> {
             let above = rest.checked_shl(F::BITS).unwrap_or(0);
             let share = Zeroizing::new(above ^ rows::wide::<F>(key.reveal_own_share()));
             let keyed = Pairs::set_up_under(&[label, b" bits"].concat(), *share, narrow, fate, net)?;
-            let cope = Cope::set_up(key, &mut transfers, net)?;
-            let zeros = Zeros::set_up(net)?;
+            let cope = Cope::setup(key, &mut transfers, net)?;
+            let zeros = Zeros::setup(net)?;
             Ok(Mascot {
                 key: key.clone(),
                 transfers,

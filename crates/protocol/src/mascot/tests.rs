@@ -12,7 +12,7 @@ fn made<F: MacField, T: Send>(
 ) -> (F::Word, Vec<T>) {
     let outcomes = run_parties(n, |net| {
         let key = MacKey::<F>::generate(net)?;
-        let mut mascot = Mascot::set_up(b"tests", &key, 1, net)?;
+        let mut mascot = Mascot::setup(b"tests", &key, 1, net)?;
         Ok((key.reveal_own_share(), make(&mut mascot, net)?))
     });
     let mut alpha = F::Word::ZERO;

@@ -228,7 +228,7 @@ mod tests {
         Binding::new(b"label", Party(0), Party(1), Party(1))
     }
 
-    /// Both ends as honest set-up leaves them.
+    /// Both ends as honest setup leaves them.
     fn ends(shape: Shape, delta: u128) -> (Sender, Receiver) {
         let count = 1 << shape.expansion();
         let leaf =

@@ -21,7 +21,7 @@
 //!   inconsistent choices. A guess about b bits of Delta passes with probability 2^-b. If it passes, the receiver knows these b bits, and
 //!   nothing else went wrong except with probability 2^-115 (`Sender::fault` in `extension.rs`, for every f: the check hashes to 128
 //!   bits). So statistical security is that of the guess, and **a failed check leaks about one bit**. Nothing may be tried again, the
-//!   caller quarantines the peer, and everything under this Delta is retired, in all forks of the set-up at once ([`Pairs::fork`]). A
+//!   caller quarantines the peer, and everything under this Delta is retired, in all forks of the setup at once ([`Pairs::fork`]). A
 //!   receiver that is silent once it may know the coins, and before it has answered, also ends them ([`Error::Unanswered`]). It does not
 //!   know whether a guess was right, because the sender compares first and no message before depends on Delta; but it has chosen among
 //!   coins. A receiver that is silent before that has seen no coins, and its silence costs the session only.
@@ -36,7 +36,7 @@
 //! **Delta** is chosen by the caller: its lowest bits can be a share of a key. It must be uniform in all columns on which the purpose
 //! relies, because the choices of the base transfers are its bits, and everything above counts guesses of it.
 //!
-//! **Rounds**: two for [`Pairs::set_up`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three for both together, and for
+//! **Rounds**: two for [`Pairs::setup`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three for both together, and for
 //! several forks at once ([`extend_checked`]). **Bytes** in each direction of a pair: about 32 KiB to set up; columns / f bits for a
 //! transfer; 16 / f bytes a column for each check's mask and 16 bytes a column for its answer. **Memory**: until the check, columns / 8
 //! bytes for each transfer at each end, and 16 for its block if blocks are written before the check. All of it is reused; forks share it
@@ -110,7 +110,7 @@ pub struct Pairs {
     checked: u64,
     /// Something failed here, if only a connection: the two ends are not in step any more.
     failed: bool,
-    /// A guess at Delta may have failed, here or in any other fork of one set-up: none of them goes on.
+    /// A guess at Delta may have failed, here or in any other fork of one setup: none of them goes on.
     retired: Retirement,
     /// Memory of all blocks, shared with forks.
     pool: Arc<Pool>,
@@ -179,7 +179,7 @@ impl Pairs {
     /// Base transfers with every member, trees and their checks. `label` names the session and is used once
     /// ([`Stream::label`](crate::interface::session::Stream::label)); of `delta` the lowest
     /// [`Shape::columns`] bits count. Two rounds.
-    pub fn set_up(label: &[u8], delta: u128, shape: Shape, net: &mut dyn Net) -> Result<Pairs> {
+    pub fn setup(label: &[u8], delta: u128, shape: Shape, net: &mut dyn Net) -> Result<Pairs> {
         Self::set_up_under(label, delta, shape, &Retirement::default(), net)
     }
 
@@ -315,23 +315,23 @@ impl Pairs {
     }
 
     /// Checks everything that was extended since the last check. After an error none of it may be used, and this object refuses to do
-    /// more. So does every fork of the set-up, unless the error is a connection that failed before there were coins. Three rounds, or
+    /// more. So does every fork of the setup, unless the error is a connection that failed before there were coins. Three rounds, or
     /// none if there is nothing to check.
     pub fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.guarded(net, Pairs::try_check)
     }
 
-    /// Whether a guess at Delta may have failed in any fork of this set-up, for everything else that this can spoil.
+    /// Whether a guess at Delta may have failed in any fork of this setup, for everything else that this can spoil.
     pub(crate) fn retirement(&self) -> &Retirement {
         &self.retired
     }
 
-    /// An error if a guess at Delta may have failed in any fork of this set-up.
+    /// An error if a guess at Delta may have failed in any fork of this setup.
     pub(crate) fn refuse_retired(&self) -> Result<()> {
         self.retired.refuse_retired()
     }
 
-    /// Runs something after which, if it fails, this object is of no use, nor any other of the set-up if it is a check.
+    /// Runs something after which, if it fails, this object is of no use, nor any other of the setup if it is a check.
     fn guarded<T>(
         &mut self,
         net: &mut dyn Net,
@@ -366,7 +366,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// What an error means for these pairs, and for others of the set-up.
+    /// What an error means for these pairs, and for others of the setup.
     fn conclude(&mut self, error: Option<&Error>) {
         self.failed = error.is_some();
         if let Some(error) = error {

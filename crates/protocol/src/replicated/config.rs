@@ -53,7 +53,7 @@ pub trait Named {
     const NAME: &'static str;
     const ADVERSARY: Adversary;
     const PROMISE: &'static str;
-    /// The first byte of what a node stores: of a set-up, a value and elements.
+    /// The first byte of what a node stores: of a setup, a value and elements.
     const SETUP: u8;
     const VALUE: u8;
     const ELEMENTS: u8;
@@ -105,7 +105,7 @@ impl<A: AdversaryModel + Named + Sync> ProtocolConfig for ReplicatedConfig<A> {
 
     /// Each key of a pair is between two parties, so nobody can tell two others different keys. To the common key all contribute, by
     /// commitments that they compare.
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         let keys = shamir::Setup::agree(structure(), net)?;
         let mut mine = Zeroizing::new([0; KEY_BYTES]);
         random_bytes(&mut *mine)?;

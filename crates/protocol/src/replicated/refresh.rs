@@ -12,7 +12,7 @@
 //! others, with m_a uniform. The adversary has x_a and y_b, and y_b = x_b + m_b tells nothing of x_b. So every value x is equally
 //! likely.
 //!
-//! **The seed must not follow from keys that are stored.** Were the m_j derived from the common key of the new set-up, or from the keys of its
+//! **The seed must not follow from keys that are stored.** Were the m_j derived from the common key of the new setup, or from the keys of its
 //! pairs, a node that falls after the refresh could compute the share that it had before: with x_0, x_1 of P_0 from before, P_2 would give
 //! x_2 = y_2 + m_2, hence x. It is part of this that the old keys go, too (`node/src/material/refresh.rs`).
 //!
@@ -54,7 +54,7 @@ enum Part {
     Elements(Elements),
 }
 
-/// Fresh shares of what is stored, in the same form. The set-up is the one under which they will be.
+/// Fresh shares of what is stored, in the same form. The setup is the one under which they will be.
 pub(super) fn refresh<A: Named>(
     setup: &Setup,
     stream: &Stream,

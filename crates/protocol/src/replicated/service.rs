@@ -37,7 +37,7 @@ impl<A: AdversaryModel + Named + Sync> ServiceConfig for ReplicatedConfig<A> {
         Ok(setup.clone())
     }
 
-    /// Neither set-up hides anything of it, since the zeros come from a fresh seed (`refresh.rs`).
+    /// Neither setup hides anything of it, since the zeros come from a fresh seed (`refresh.rs`).
     fn refresh(
         &self,
         _: &Setup,

@@ -1,4 +1,4 @@
-//! Cheaters whose cheating fails a check in one session of a set-up, and who then try another session.
+//! Cheaters whose cheating fails a check in one session of a setup, and who then try another session.
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicUsize;
@@ -18,7 +18,7 @@ use crate::testkit::tamper::{Fault, Tamper};
 use crate::tinyot::{Kappa, TinyOt};
 
 fn pairs(net: &mut dyn Net) -> Result<Pairs> {
-    Pairs::set_up(b"retirement", 0x1234_5678, Shape::new(128, 4)?, net)
+    Pairs::setup(b"retirement", 0x1234_5678, Shape::new(128, 4)?, net)
 }
 
 /// Transfers that this party chooses from the other one.
@@ -107,7 +107,7 @@ fn of_streams_that_are_spoilt_at_once_one_is_compared() {
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
         }))
     });
-    let ends = outcomes[0].as_ref().expect("set-up is honest");
+    let ends = outcomes[0].as_ref().expect("setup is honest");
     let found = guard.found.lock();
     assert!(matches!(found[..], [Error::Peer { peer: CHEATER, .. }]), "one failure is found: {found:?}");
     let counted = Err(Error::Counted(Box::new(found[0].clone())));
@@ -170,7 +170,7 @@ fn no_comparison_of_single_bits_goes_around_the_guard() {
             }
             let mut net = Tamper::new(net, at, Fault::FlipBit { byte, bit: 1 });
             let make = |net: &mut dyn Net| {
-                let mut mascot = Mascot::set_up(b"guarded", &key, 2, net)?;
+                let mut mascot = Mascot::setup(b"guarded", &key, 2, net)?;
                 mascot.join_tinyot(b"bits", Kappa::Bits64, 2, net)?;
                 let mut fork = mascot.fork(b"stream");
                 fork.bits(8, net)?;
@@ -221,7 +221,7 @@ fn silence_counts_once_the_coins_may_be_known_and_not_before() {
             let checked = extend(&mut fork, &mut net).and_then(|()| fork.check(&mut net));
             Ok((checked, pairs.refuse_retired().is_err()))
         });
-        let Ok((checked, retired)) = &outcomes[0] else { panic!("set-up is honest") };
+        let Ok((checked, retired)) = &outcomes[0] else { panic!("setup is honest") };
         assert_eq!(*retired, counts, "{messages}: {checked:?}");
         assert_eq!(matches!(checked, Err(Error::Unanswered { peer: CHEATER, .. })), counts, "{checked:?}");
     }
@@ -230,12 +230,12 @@ fn silence_counts_once_the_coins_may_be_known_and_not_before() {
 #[test]
 fn one_failed_check_ends_all_sessions_of_a_maker_of_material() {
     let ends = sessions(
-        |net| Mascot::set_up(b"mascot", &MacKey::<Gf2_64>::generate(net)?, 2, net),
+        |net| Mascot::setup(b"mascot", &MacKey::<Gf2_64>::generate(net)?, 2, net),
         |mascot, label, net| mascot.fork(label).bits(800, net).map(drop),
     );
     none_is_checked_after_the_first_failure("mascot", &ends);
     let ends = sessions(
-        |net| TinyOt::set_up(b"tinyot", &MacKey::generate(net)?, Kappa::Bits40, 2, net),
+        |net| TinyOt::setup(b"tinyot", &MacKey::generate(net)?, Kappa::Bits40, 2, net),
         |tinyot, label, net| {
             use crate::tinyot::Source;
             tinyot.fork(label).bits(800, net).map(drop)

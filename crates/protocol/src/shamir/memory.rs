@@ -62,7 +62,7 @@ mod tests {
         let structure = Structure::new(3, 1).expect("it is valid");
         let config = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables };
         let outcomes = run_parties(3, |net| {
-            let setup = config.set_up(net)?;
+            let setup = config.setup(net)?;
             let stream = hello(&HandshakeParameters::new(3), net)?.stream();
             let mut protocol = config.join(&setup, stream, net.members())?;
             let compiled = compile(circuit, &protocol);

@@ -114,7 +114,7 @@ impl ProtocolConfig for ShamirConfig {
             .with("tables of two bits", product::NAME)
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         Setup::agree(self.structure, net)
     }
 

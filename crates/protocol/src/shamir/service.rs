@@ -164,7 +164,7 @@ mod tests {
         let (inversion, tables) = (Inversion::CarriedSquares, Tables::ByLanes);
         let config = ShamirConfig { structure, inversion, tables };
         let outcomes = run_parties(3, |net| {
-            let setup = config.set_up(net)?;
+            let setup = config.setup(net)?;
             let stream = hello(&HandshakeParameters::new(3), net)?.stream();
             let protocol = config.join(&setup, stream, net.members())?;
             let mut b = Builder::new("sum of keys");

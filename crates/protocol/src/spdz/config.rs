@@ -185,7 +185,7 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
             .with("kappa", &self.bits().map_or(0, Kappa::bits).to_le_bytes())
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup<F>> {
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup<F>> {
         if net.parties() != self.parties || net.members().len() != self.parties {
             let connected = net.members().len();
             let n = self.parties;

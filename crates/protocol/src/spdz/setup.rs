@@ -1,4 +1,4 @@
-//! The set-up: a party's share of the MAC key, and the state from which the material of sessions is made.
+//! The setup: a party's share of the MAC key, and the state from which the material of sessions is made.
 //!
 //! The share, and an anchor under it, can be stored; the transfers cannot, and are made anew after every start of a node
 //! ([`Setup::renew`]): a copy of a disk that is restored would repeat streams that have been used (security-notes J). That the new
@@ -52,7 +52,7 @@ impl<F: MacField> Setup<F> {
             Preprocessing::Mascot { expansion } => {
                 let key = MacKey::generate(net)?;
                 let label = coins::toss(b"set-up of authenticated sharing", net)?;
-                let mut mascot = Mascot::set_up(&label, &key, expansion, net)?;
+                let mut mascot = Mascot::setup(&label, &key, expansion, net)?;
                 let anchor = mascot.fork(b"anchor").random_element(net)?;
                 join_bits(&mut mascot, bits, &label, expansion, net)?;
                 Ok(Setup { key, material: Root::Mascot(Arc::new(mascot)), anchor })
@@ -162,7 +162,7 @@ impl<F: MacField> Setup<F> {
         let material = match (preprocessing, &self.material) {
             (Preprocessing::Mascot { expansion }, Root::Mascot(_) | Root::Stored(None)) => {
                 let label = coins::toss(b"renewal of authenticated sharing", net)?;
-                let mut mascot = Mascot::set_up(&label, &self.key, expansion, net)?;
+                let mut mascot = Mascot::setup(&label, &self.key, expansion, net)?;
                 mascot.fork(b"binding").bind(&self.anchor, net)?;
                 join_bits(&mut mascot, bits, &label, expansion, net)?;
                 Root::Mascot(Arc::new(mascot))

@@ -108,7 +108,7 @@ impl Rows {
 
 impl Transfers {
     /// With a fresh Delta for a key. Two rounds.
-    pub(super) fn set_up(label: &[u8], key: &Key, expansion: usize, net: &mut dyn Net) -> Result<Self> {
+    pub(super) fn setup(label: &[u8], key: &Key, expansion: usize, net: &mut dyn Net) -> Result<Self> {
         let mut low = Zeroizing::new([0; 8]);
         random_bytes(&mut *low)?;
         let low = Zeroizing::new(u64::from_le_bytes(*low));

@@ -31,7 +31,7 @@ const OF_CHECK: std::ops::Range<u64> = CHECK..CHECK + 2 + 1 + 4;
 /// rho.
 const RHO: u64 = CHECK + 2;
 
-/// Both parties' set-ups, from which every run takes forks under a key of its own, with the same shares.
+/// Both parties' setups, from which every run takes forks under a key of its own, with the same shares.
 struct Parties {
     sources: [TinyOt; 2],
     runs: AtomicU64,
@@ -46,7 +46,7 @@ struct Run<T> {
 }
 
 impl Parties {
-    fn set_up() -> Self {
+    fn setup() -> Self {
         let (_, sources) = made(Kappa::Bits40, |source, _| Ok(source.fork(b"cheaters")));
         Parties { sources, runs: AtomicU64::new(0) }
     }
@@ -59,7 +59,7 @@ impl Parties {
     /// Sets up afresh if that is needed for another run.
     fn renew(&mut self) {
         if self.are_spoiled() {
-            *self = Parties::set_up();
+            *self = Parties::setup();
         }
     }
 
@@ -213,7 +213,7 @@ pub(super) fn kinds() -> [[&'static Subfield; 2]; 5] {
 
 #[test]
 fn honest_products_pass() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     for kind in kinds() {
         assert_eq!(Target::guessed(&parties, kind, 3, |_| Vec::new(), |_| true), 3);
     }
@@ -221,7 +221,7 @@ fn honest_products_pass() {
 
 #[test]
 fn a_wrong_mac_or_value_in_an_offer_passes_exactly_if_the_bit_is_zero() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     let (mut runs, mut passed) = (0, 0);
     for kind in kinds() {
         for k in 0..kind[0].bits() {
@@ -241,7 +241,7 @@ fn a_wrong_mac_or_value_in_an_offer_passes_exactly_if_the_bit_is_zero() {
 /// Whoever adds the error that it expects to its own part guesses one instead.
 #[test]
 fn a_cheater_can_guess_either_value_of_a_bit_and_pays_the_same() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     let error = 0x0123_4567_89ab_cdef;
     let mut passed = 0;
     for run in 0..24 {
@@ -256,7 +256,7 @@ fn a_cheater_can_guess_either_value_of_a_bit_and_pays_the_same() {
 
 #[test]
 fn errors_with_c_bits_pass_exactly_if_all_of_them_are_zero() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     let kind: [&'static Subfield; 2] = [&GF16, &BYTE];
     for (bits, most) in [(&[1, 3][..], 22), (&[0, 1, 2], 16)] {
         let zero = |x: &[u8]| bits.iter().all(|k| x[*k] == 0);
@@ -271,7 +271,7 @@ fn errors_with_c_bits_pass_exactly_if_all_of_them_are_zero() {
 /// Errors that cancel if two bits are equal: one function is guessed, not two bits.
 #[test]
 fn errors_can_guess_a_sum_of_bits() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     let first = 0xfedc_ba98_7654_3210;
     let inverse = Gf2_64::embed(Gf256(GF16.basis()[1]).pow(254).0);
     let second = Gf2_64::multiply(first, inverse);
@@ -288,7 +288,7 @@ fn errors_can_guess_a_sum_of_bits() {
 /// As if the cheater's y were another one, with a MAC that it made up: it must guess all of x.
 #[test]
 fn another_payload_passes_exactly_if_x_is_zero() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     for (kind, runs, most) in [([&*GF4, &*GF16], 32, 24), ([&*GF16, &*BYTE], 48, 16)] {
         let edits = |of: &Target| {
             let bits = 0..of.kind.x.bits();
@@ -302,7 +302,7 @@ fn another_payload_passes_exactly_if_x_is_zero() {
 /// Its shares of MACs are then wrong by its own bits, in offers and in its part of the sum.
 #[test]
 fn another_alpha_than_that_of_the_transfers_is_always_caught() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     for kind in kinds() {
         let run = parties.run(Edits::default(), |source, net| {
             let maker = &mut source.maker;
@@ -323,7 +323,7 @@ fn another_alpha_than_that_of_the_transfers_is_always_caught() {
 fn no_offer_leaves_after_a_failed_check_of_transfers() {
     for number in [0, 6] {
         // The transfers of all forks are given up together.
-        let parties = Parties::set_up();
+        let parties = Parties::setup();
         // Other choices in eight trees, for the check's mask: it passes if it guesses all of these parts of Delta.
         let bytes = (0..8).map(|tree| (17 * tree, 1 << number)).collect();
         let run = parties.run(Edits { at: 0, bytes, ..Edits::default() }, |source, net| {
@@ -339,7 +339,7 @@ fn no_offer_leaves_after_a_failed_check_of_transfers() {
 /// Another sum of what is checked, or another answer in its zero test, or other coins.
 #[test]
 fn wrong_messages_of_the_check_are_always_caught() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     for at in OF_CHECK {
         for byte in [0, 7] {
             let edits = Edits { at, bytes: vec![(byte, 0x10)], ..Edits::default() };
@@ -363,7 +363,7 @@ fn wrong_messages_of_the_check_are_always_caught() {
 /// Differences and corrections are opened without commitments; the last six messages are coins and the zero test.
 #[test]
 fn wrong_differences_and_corrections_are_always_caught() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     let (triples, records) = (13, 3);
     let honest = |run: Run<()>| {
         assert!(run.passed());
@@ -403,7 +403,7 @@ fn wrong_differences_and_corrections_are_always_caught() {
 /// A bit of every message is wrong in turn: vectors are right if both parties finish. What is opened without a commitment is always found.
 #[test]
 fn no_wrong_message_gives_wrong_unit_vectors() {
-    let mut parties = Parties::set_up();
+    let mut parties = Parties::setup();
     let (in_bits, count) = (3, 70);
     let make = |source: &mut TinyOt, net: &mut dyn Net| {
         Ok(source.unit_vectors(in_bits, count, &Pool::default(), net)?.write())

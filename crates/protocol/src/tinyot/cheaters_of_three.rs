@@ -43,7 +43,7 @@ impl Cheats {
     }
 }
 
-/// All parties' set-ups, from which every run takes forks under keys of its own, with the same shares.
+/// All parties' setups, from which every run takes forks under keys of its own, with the same shares.
 struct Parties {
     sources: [TinyOt; 3],
     runs: AtomicU64,
@@ -55,7 +55,7 @@ struct Run<T> {
 }
 
 impl Parties {
-    fn set_up() -> Self {
+    fn setup() -> Self {
         let (_, sources) = made_by::<3, _>(Kappa::Bits40, |source, _| Ok(source.fork(b"cheaters")));
         Parties { sources, runs: AtomicU64::new(0) }
     }
@@ -151,7 +151,7 @@ const ERROR: u64 = 0x0123_4567_89ab_cdef;
 
 #[test]
 fn honest_products_of_three_pass() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     for [x, y] in kinds() {
         assert!(outcome(&parties, &Cheats::default(), &Target::new(x, y, 0), &[0, 1, 2]).0);
     }
@@ -159,7 +159,7 @@ fn honest_products_of_three_pass() {
 
 #[test]
 fn a_wrong_offer_to_one_of_two_honest_parties_passes_exactly_if_its_bit_is_zero() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     let mut passed = 0;
     for run in 0..32 {
         let (target, k, to) = (Target::new(&GF16, &BYTE, run % COUNT), run % 4, 1 + run / 4 % 2);
@@ -173,7 +173,7 @@ fn a_wrong_offer_to_one_of_two_honest_parties_passes_exactly_if_its_bit_is_zero(
 /// One function of the bits of both honest parties is guessed, not two.
 #[test]
 fn equal_errors_to_both_honest_parties_pass_exactly_if_their_bits_are_equal() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     let mut passed = 0;
     for run in 0..32 {
         let (target, k) = (Target::new(&GF4, &GF16, run % COUNT), run % 2);
@@ -186,7 +186,7 @@ fn equal_errors_to_both_honest_parties_pass_exactly_if_their_bits_are_equal() {
 
 #[test]
 fn errors_of_two_cheaters_add_up_at_the_honest_party() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     let both = |bytes: [Vec<(usize, u8)>; 2]| {
         let edits = bytes.map(|bytes| Edits { at: OFFERS, bytes, to: vec![2], ..Edits::default() });
         let [first, second] = edits;
@@ -208,7 +208,7 @@ fn errors_of_two_cheaters_add_up_at_the_honest_party() {
 /// wrong by the last party's share of y.
 #[test]
 fn another_factor_towards_one_honest_party_is_always_caught() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     for [x, y] in kinds() {
         for k in 0..x.bits() {
             let target = Target::new(x, y, k);
@@ -232,7 +232,7 @@ fn another_factor_towards_one_honest_party_is_always_caught() {
 /// The MAC of y is then wrong by a share of the key, and that of z by x times that. The zero test at the end finds y in any case.
 #[test]
 fn another_bit_of_y_towards_one_honest_party_passes_the_check_exactly_if_x_is_zero() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     for (kind, most) in [([&*BIT, &*BIT], 30), ([&*GF4, &*GF4], 24)] {
         let mut passed = 0;
         for _ in 0..32 {
@@ -293,7 +293,7 @@ fn make_records(source: &mut TinyOt, net: &mut dyn Net) -> Result<Inverses<Gf2_6
 
 #[test]
 fn other_bits_towards_one_honest_party_never_give_records() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     // Calls that make bits: one for each list, for the random element of each check and of the bits, for products, and for the bits.
     let (lists, plan) = (Places::of_batch().lists, RecordPlan::of(RECORDS, Kappa::Bits40));
     let second = lists + 2;
@@ -316,7 +316,7 @@ fn other_bits_towards_one_honest_party_never_give_records() {
 /// To one honest party, and to both, as a party that means what it says.
 #[test]
 fn wrong_openings_of_every_kind_are_always_caught() {
-    let (parties, places) = (Parties::set_up(), Places::of_batch());
+    let (parties, places) = (Parties::setup(), Places::of_batch());
     let differences = [0, 1].map(|phase| [places.differences(phase), places.differences(phase) + 1]);
     let words = [places.rho(0), places.rho(1), places.bits()];
     for at in differences.concat().into_iter().chain(words) {
@@ -340,7 +340,7 @@ fn wrong_openings_of_every_kind_are_always_caught() {
 /// The cheater knows by how much either sum is wrong, apart from the key, and opens the bits so that the second error is the first one.
 #[test]
 fn errors_of_both_sums_of_a_batch_that_cancel_are_caught() {
-    let parties = Parties::set_up();
+    let parties = Parties::setup();
     for (errors, passes) in
         [([0, 0], true), ([ERROR, ERROR], false), ([ERROR, 0], false), ([0, ERROR], false)]
     {
@@ -354,7 +354,7 @@ fn errors_of_both_sums_of_a_batch_that_cancel_are_caught() {
 
 #[test]
 fn silence_counts_once_the_coins_of_a_check_are_known() {
-    let (parties, places) = (Parties::set_up(), Places::of_batch());
+    let (parties, places) = (Parties::setup(), Places::of_batch());
     let counts = [
         (OFFERS, false),
         (places.rho(0) - 2, false),
@@ -382,7 +382,7 @@ fn silence_counts_once_the_coins_of_a_check_are_known() {
 /// transfers, of which all forks are given up if one fails, only the first three are tried.
 #[test]
 fn no_wrong_message_gives_wrong_records() {
-    let (mut parties, places) = (Parties::set_up(), Places::of_batch());
+    let (mut parties, places) = (Parties::setup(), Places::of_batch());
     let second = places.differences(0) + 2 + 2;
     let of_lists = |from: u64| (0..places.lists).map(move |list| from + 4 * list + OFFERS);
     let ranges = [places.rho(0) - 2..second, places.rho(1) - 2..places.differences(1) + 4];
@@ -396,7 +396,7 @@ fn no_wrong_message_gives_wrong_records() {
         // A wrong choice in the first message passes if the bits of Delta of its tree are all zero.
         assert!(at == 0 || at >= OFFERS || run.outcomes[to].is_err(), "message {at}");
         if parties.are_spoiled() {
-            parties = Parties::set_up();
+            parties = Parties::setup();
         }
         match run.outcomes {
             [Ok(a), Ok(b), Ok(c)] => {

@@ -118,7 +118,7 @@ impl TinyOt {
     ///
     /// Among more than two parties, a cheater can take another key towards another peer. Whoever sets this up has to find that, before
     /// anything else is made, as [`crate::mascot`] does when it joins this to its own material.
-    pub fn set_up(
+    pub fn setup(
         label: &[u8],
         key: &Key,
         kappa: Kappa,
@@ -130,7 +130,7 @@ impl TinyOt {
             return Err(Error::misuse("authenticated bits are made among all parties that have keys"));
         }
         key.refuse_retired()?;
-        let transfers = Transfers::set_up(&[label, TRANSFERS].concat(), key, expansion, net);
+        let transfers = Transfers::setup(&[label, TRANSFERS].concat(), key, expansion, net);
         let transfers = transfers.inspect_err(|e| key.retire_after(e))?;
         Ok(Self::with(label, key, kappa, transfers, false))
     }

@@ -20,7 +20,7 @@ pub(super) fn made_by<const N: usize, T: Send>(
 ) -> ([Key; N], [T; N]) {
     let outcomes = run_parties(N, |net| {
         let key = Key::generate(net)?;
-        let mut source = TinyOt::set_up(b"tests", &key, kappa, 4, net)?;
+        let mut source = TinyOt::setup(b"tests", &key, kappa, 4, net)?;
         Ok((key, make(&mut source, net)?))
     });
     let (mut keys, mut made) = (Vec::new(), Vec::new());
@@ -165,7 +165,7 @@ fn settings_that_cannot_be_are_a_misuse() {
     for expansion in [0, 3, 9] {
         let outcomes = run_parties(2, |net| {
             let key = Key::generate(net)?;
-            TinyOt::set_up(b"tests", &key, Kappa::Bits40, expansion, net).map(drop)
+            TinyOt::setup(b"tests", &key, Kappa::Bits40, expansion, net).map(drop)
         });
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{outcomes:?}");
     }

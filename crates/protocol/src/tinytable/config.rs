@@ -159,7 +159,7 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
             .with("preprocessing", self.preprocessing.to_string().as_bytes())
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         if net.parties() != 2 || net.members().len() != 2 {
             let connected = net.members().len();
             return Err(Error::Misuse(format!("{} runs between two parties, not {connected}", self.name())));
@@ -168,7 +168,7 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
             Preprocessing::TinyOt { kappa, expansion, .. } => {
                 let key = MacKey::generate(net)?;
                 let label = coins::toss(b"set-up of scrambled tables", net)?;
-                let tinyot = TinyOt::set_up(&label, &key, kappa, expansion, net)?;
+                let tinyot = TinyOt::setup(&label, &key, kappa, expansion, net)?;
                 Ok(Setup { key, root: Root::TinyOt(Box::new(tinyot)) })
             }
             Preprocessing::Dealt(dealer) => {

@@ -130,8 +130,8 @@ impl ProtocolConfig for ServedConfig {
         self.elements.handshake(parameters).with("tables", self.name().as_bytes())
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
-        self.elements.set_up(net)
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
+        self.elements.setup(net)
     }
 
     fn join(&self, setup: &Setup<Gf2_64>, stream: Stream, serving: PartySet) -> Result<Served> {

@@ -107,7 +107,7 @@ fn indices_without_bits_and_too_wide_ones_are_misuse() {
     .expect("it is valid");
     let outcomes = run_parties(2, |net| {
         let stream = hello(&config.handshake(HandshakeParameters::new(2)), net)?.stream();
-        let mut spdz = config.join(&config.set_up(net)?, stream, net.members())?;
+        let mut spdz = config.join(&config.setup(net)?, stream, net.members())?;
         for (in_bits, count) in [(0, 1), (11, 1), (8, 0)] {
             let outcome = spdz.demux(in_bits, count, net);
             assert!(

@@ -42,7 +42,7 @@ fn values<S: ServiceConfig>(
     let n = config.parties();
     let messages = run_parties(n, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(n)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let elements = party(&mut protocol, net)?;
         let elements = Elements::join(&elements.iter().collect::<Vec<_>>());
         protocol.reveal_elements(&elements, net)
@@ -170,7 +170,7 @@ fn no_fault_in_any_message_makes_wrong_powers() {
     let party = move |net: &mut dyn Net| -> Result<Vec<u8>> {
         let config = spdz();
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let arithmetic = protocol.arithmetic();
         let random = arithmetic.random_elements(1, net)?;
         let key = arithmetic.add_public(&random.add(&random), &[h]);

@@ -23,7 +23,7 @@ fn traffic<F: MacField>(
             scope.spawn(move || {
                 let mut net = Metered::new(end);
                 let key = MacKey::<F>::generate(&net).expect("randomness");
-                let mut mascot = Mascot::set_up(b"bytes", &key, expansion, &mut net).expect("honest");
+                let mut mascot = Mascot::setup(b"bytes", &key, expansion, &mut net).expect("honest");
                 let before = net.meter().snapshot();
                 make(&mut mascot, count, &mut net).expect("honest");
                 if net.me() == Party(0) {

@@ -24,7 +24,7 @@ type Made = (Element, Vec<Authenticated<F>>);
 fn party(net: &mut dyn Net) -> Result<Made> {
     let n = net.parties();
     let key = MacKey::<F>::generate(net)?;
-    let mut mascot = Mascot::set_up(b"faults", &key, 2, net)?;
+    let mut mascot = Mascot::setup(b"faults", &key, 2, net)?;
     let mut made = Vec::new();
     for owner in Party::all(n) {
         let own = (net.me() == owner).then_some(&[7, 8][..]);

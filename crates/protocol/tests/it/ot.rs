@@ -55,7 +55,7 @@ fn assert_correlated(members: PartySet, shape: Shape, extension: u8, outputs: &[
 /// Two extensions, a check, a third extension and its check.
 fn check_members(parties: usize, members: PartySet, shape: Shape, counts: [usize; 3]) {
     let run = run_members(parties, members, |net| {
-        let mut pairs = Pairs::set_up(LABEL, delta(net.me()), shape, net)?;
+        let mut pairs = Pairs::setup(LABEL, delta(net.me()), shape, net)?;
         let first = extend(&mut pairs, 0, counts[0], net)?;
         let second = extend(&mut pairs, 1, counts[1], net)?;
         pairs.check(net)?;
@@ -107,7 +107,7 @@ fn all_pairs_of_three_and_four_parties_are_correlated() {
 fn the_receiver_gets_the_random_message_of_its_choice_and_not_the_other() {
     let shape = Shape::new(128, 4).expect("it is valid");
     let run = run_parties(3, |net| {
-        let mut pairs = Pairs::set_up(LABEL, delta(net.me()), shape, net)?;
+        let mut pairs = Pairs::setup(LABEL, delta(net.me()), shape, net)?;
         let both = [extend(&mut pairs, 0, 200, net)?, extend(&mut pairs, 1, 200, net)?];
         assert!(matches!(pairs.random_sent(&both[0], Party((net.me().0 + 1) % 3)), Err(Error::Misuse(_))));
         pairs.check(net)?;
@@ -150,8 +150,8 @@ fn a_transfer_costs_columns_over_f_bits_and_an_extension_one_round() {
             messages_sent: rounds,
             exchanges: rounds,
         };
-        let set_up = columns * (64 + 32 + 32) + 32 * (trees + 1);
-        assert_eq!(phases[0], message(set_up, 2));
+        let setup = columns * (64 + 32 + 32) + 32 * (trees + 1);
+        assert_eq!(phases[0], message(setup, 2));
         assert_eq!(phases[1], message(count / 8 * trees + mask, 1));
         assert_eq!(phases[2], message(count / 8 * trees, 1));
         assert_eq!(phases[3], message(32 + 96 + 16 * (columns + 1), 3));
@@ -159,13 +159,13 @@ fn a_transfer_costs_columns_over_f_bits_and_an_extension_one_round() {
     }
 }
 
-/// What set-up, two extensions, a check and one more check send.
+/// What setup, two extensions, a check and one more check send.
 fn measure(shape: Shape, count: usize) -> [Traffic; 5] {
     let threads = mesh(2).into_iter().map(Metered::new).map(|mut net| {
         std::thread::spawn(move || -> Result<[Traffic; 5]> {
             let meter = net.meter();
             let mut seen = vec![meter.snapshot()];
-            let mut pairs = Pairs::set_up(LABEL, delta(net.me()), shape, &mut net)?;
+            let mut pairs = Pairs::setup(LABEL, delta(net.me()), shape, &mut net)?;
             seen.push(meter.snapshot());
             for extension in 0..2 {
                 extend(&mut pairs, extension, count, &mut net)?;
@@ -188,7 +188,7 @@ fn measure(shape: Shape, count: usize) -> [Traffic; 5] {
 fn what_cannot_be_is_misuse() {
     let run = run_parties(2, |net| {
         let peer = Party(1 - net.me().0);
-        let mut pairs = Pairs::set_up(LABEL, u128::MAX, Shape::new(64, 4)?, net)?;
+        let mut pairs = Pairs::setup(LABEL, u128::MAX, Shape::new(64, 4)?, net)?;
         assert_eq!(pairs.delta(), u128::from(u64::MAX));
         let mut of = |lengths: [usize; 2], net: &mut dyn Net| {
             let choices = lengths.map(|len| vec![0; len]);
@@ -209,7 +209,7 @@ fn what_cannot_be_is_misuse() {
 #[test]
 fn another_label_does_not_fit() {
     let run = run_parties(2, |net| {
-        Pairs::set_up(&[net.me().0], delta(net.me()), Shape::new(40, 4)?, net).map(drop)
+        Pairs::setup(&[net.me().0], delta(net.me()), Shape::new(40, 4)?, net).map(drop)
     });
     assert!(run.iter().all(|outcome| matches!(outcome, Err(Error::Peer { .. }))), "{run:?}");
 }

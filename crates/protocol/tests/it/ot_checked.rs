@@ -41,8 +41,8 @@ struct Both {
 }
 
 impl Both {
-    fn set_up(expansion: usize, net: &mut dyn Net) -> Result<Both> {
-        let wide = Pairs::set_up(LABEL, delta(net.me()), Shape::new(128, expansion)?, net)?;
+    fn setup(expansion: usize, net: &mut dyn Net) -> Result<Both> {
+        let wide = Pairs::setup(LABEL, delta(net.me()), Shape::new(128, expansion)?, net)?;
         let narrow = wide.fork_upper(b"narrow")?;
         Ok(Both { wide, narrow })
     }
@@ -97,7 +97,7 @@ fn assert_correlated(
 #[test]
 fn blocks_that_are_not_there_and_words_of_another_width_are_refused() {
     let outcomes = run_parties(2, |net| {
-        let [wide, narrow] = Both::set_up(2, net)?.extend([104, 104], net)?;
+        let [wide, narrow] = Both::setup(2, net)?.extend([104, 104], net)?;
         let (me, peer) = (net.me().index(), 1 - net.me().index());
         assert!(wide.sent[me].is_empty() && !wide.sent[peer].is_empty());
         let (wide, narrow) = (&wide.sent[peer], &narrow.sent[peer]);
@@ -129,7 +129,7 @@ fn wide_and_narrow_transfers_of_all_pairs_are_correlated() {
         (PartySet::from_bits(0b1011), 2, [300, 8193], 40),
     ] {
         let run = run_members(4, members, |net| {
-            let mut both = Both::set_up(expansion, net)?;
+            let mut both = Both::setup(expansion, net)?;
             // What is not checked yet is checked along, and its memory comes back.
             let rows = all_choices(net, 7, 10_000);
             let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
@@ -158,7 +158,7 @@ fn both_batches_cost_three_rounds_together() {
     let counts = [1 << 14, 1 << 13];
     let threads = mesh(2).into_iter().map(Metered::new).map(|mut net| {
         std::thread::spawn(move || -> Result<Traffic> {
-            let mut both = Both::set_up(4, &mut net)?;
+            let mut both = Both::setup(4, &mut net)?;
             let meter = net.meter();
             let before = meter.snapshot();
             both.extend(counts, &mut net)?;
@@ -180,7 +180,7 @@ fn both_batches_cost_three_rounds_together() {
 fn the_upper_fork_has_the_upper_half_of_delta() {
     let run = run_parties(2, |net| {
         for expansion in [1, 2, 4, 8] {
-            let both = Both::set_up(expansion, net)?;
+            let both = Both::setup(expansion, net)?;
             assert_eq!(both.narrow.delta(), delta(net.me()) >> 64);
             assert_eq!(both.narrow.shape(), Shape::new(64, expansion)?);
             // The lower columns of these are gone, and a fork of a fork is none of its own upper half.
@@ -189,7 +189,7 @@ fn the_upper_fork_has_the_upper_half_of_delta() {
         }
         // Trees in both halves, or fewer columns: 128 columns are no multiple of 3, 5, 6 and 7.
         for (columns, expansion) in [(126, 3), (125, 5), (126, 6), (126, 7), (64, 4), (120, 4), (40, 8)] {
-            let pairs = Pairs::set_up(LABEL, delta(net.me()), Shape::new(columns, expansion)?, net)?;
+            let pairs = Pairs::setup(LABEL, delta(net.me()), Shape::new(columns, expansion)?, net)?;
             assert!(matches!(pairs.fork_upper(b"upper"), Err(Error::Misuse(_))), "{columns} {expansion}");
         }
         Ok(())
@@ -201,7 +201,7 @@ fn the_upper_fork_has_the_upper_half_of_delta() {
 fn what_cannot_be_is_misuse() {
     let run = run_parties(2, |net| {
         let peer = 1 - net.me().index();
-        let mut both = Both::set_up(4, net)?;
+        let mut both = Both::setup(4, net)?;
         let rows = all_choices(net, 0, 9);
         let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
         assert!(matches!(both.wide.extend_checked(&rows, 17, net), Err(Error::Misuse(_))));
@@ -224,14 +224,14 @@ type Output = Result<[Checked; 2]>;
 const COUNTS: [usize; 2] = [300, 200];
 
 fn party(net: &mut dyn Net) -> Output {
-    let mut both = Both::set_up(4, net)?;
+    let mut both = Both::setup(4, net)?;
     let sibling = both.wide.fork(b"sibling");
     let made = both.extend(COUNTS, net);
     if let Err(e) = &made {
         let again = both.extend(COUNTS, net).map(drop).expect_err("it has failed before");
         let refused = matches!(again, Error::Misuse(_) | Error::CheckFailed { what: EARLIER_CHECK });
         assert!(refused, "{again:?} after {e:?}");
-        // A wrong guess ends every fork of the set-up.
+        // A wrong guess ends every fork of the setup.
         let mut sibling = sibling;
         let rows = all_choices(net, 0, 8);
         let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
@@ -257,7 +257,7 @@ fn run(at: u64, fault: Fault) -> (Vec<Output>, Tampering) {
     (threads.into_iter().map(|t| t.join().expect("no panic")).collect(), tampering)
 }
 
-/// Set-up sends messages 0 and 1, then come corrections with the commitment, the opening, and the answers.
+/// Setup sends messages 0 and 1, then come corrections with the commitment, the opening, and the answers.
 #[test]
 fn no_fault_in_any_message_gives_wrong_transfers_or_hangs() {
     let bytes = [0, 600, 2200, usize::MAX / 2];
@@ -312,11 +312,11 @@ fn silence_is_a_failed_check_only_once_coins_may_be_known() {
 fn a_failed_check_of_the_upper_fork_retires_the_wide_pairs() {
     let mut threads = Vec::new();
     for net in mesh_with_timeout(2, TIMEOUT) {
-        // Messages 0 and 1 are those of set-up, 5 is the answer to the check.
+        // Messages 0 and 1 are those of setup, 5 is the answer to the check.
         let at = if net.me() == CHEATER { 5 } else { u64::MAX };
         let mut net = Tamper::new(net, at, Fault::FlipBit { byte: 3, bit: 1 });
         threads.push(std::thread::spawn(move || -> Result<Error> {
-            let Both { mut wide, mut narrow } = Both::set_up(4, &mut net)?;
+            let Both { mut wide, mut narrow } = Both::setup(4, &mut net)?;
             let rows = all_choices(&net, 0, 800);
             let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
             narrow.extend(&rows, 800, &mut net)?;

@@ -27,7 +27,7 @@ type Output = (u128, [Correlated; 2], Result<()>);
 
 fn party(shape: Shape, net: &mut dyn Net) -> Result<Output> {
     let me = net.me();
-    let mut pairs = Pairs::set_up(b"label", delta(me), shape, net)?;
+    let mut pairs = Pairs::setup(b"label", delta(me), shape, net)?;
     let bits = choices(me);
     let row = |p: Party| if p == me { &[][..] } else { &bits[..] };
     let rows: Vec<&[u8]> = Party::all(2).map(row).collect();

@@ -103,7 +103,7 @@ fn sent(name: &str, lanes: usize) -> Vec<Traffic> {
     let cipher = catalog::find(name).expect("the catalog has it");
     let party = |net: &mut Metered<_>| -> Result<Traffic> {
         let mut session = hello(&config().handshake(HandshakeParameters::new(3)), net)?;
-        let mut protocol = config().join(&config().set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config().join(&config().setup(net)?, session.stream(), net.members())?;
         let compiled = compile(&cipher.encrypt, &protocol);
         let inputs: Vec<Cells> = compiled
             .inputs()
@@ -157,7 +157,7 @@ fn outputs_go_to_their_owner_alone() {
         for giver in Party::all(3) {
             let outcomes = run_parties(3, |net| {
                 let mut session = hello(&config().handshake(HandshakeParameters::new(3)), net)?;
-                let setup = config().set_up(net)?;
+                let setup = config().setup(net)?;
                 let mut protocol = config().join(&setup, session.stream(), net.members())?;
                 let compiled = compile(&circuit, &protocol);
                 let input = if net.me() == giver { Input::Mine(&x) } else { Input::From(giver) };
@@ -178,7 +178,7 @@ fn outputs_go_to_their_owner_alone() {
 fn two_of_the_parties_cannot_serve() {
     let outcomes = run_parties(3, |net| {
         let mut session = hello(&config().handshake(HandshakeParameters::new(3)), net)?;
-        let setup = config().set_up(net)?;
+        let setup = config().setup(net)?;
         let two = PartySet::all(2);
         Ok(config().join(&setup, session.stream(), two).map(|_| ()))
     });

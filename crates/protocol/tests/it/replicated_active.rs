@@ -59,7 +59,7 @@ fn values_that_were_not_proven_are_neither_released_nor_used_elsewhere() {
     let config = ReplicatedActiveConfig::default();
     let outcomes = run_parties(3, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut streams = [
             config.join(&setup, session.stream(), net.members())?,
             config.join(&setup, session.stream(), net.members())?,

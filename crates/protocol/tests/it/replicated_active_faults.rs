@@ -21,7 +21,7 @@ use crate::scrambled::{LANES, cells, gates, inputs, small, table_of};
 fn session(circuit: &Circuit, net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 2]> {
     let config = ReplicatedActiveConfig::default();
     let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let cells = inputs(circuit);
     let me = net.me();
@@ -141,7 +141,7 @@ fn a_party_that_missed_a_product_proves_nothing_any_more() {
     });
     let outcomes = run_over(ends.collect(), move |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let compiled = compile(&circuit, &protocol);
         let cells = inputs(&circuit);
         let public = [0, 1, 2].map(|i| Input::Public(&cells[i]));

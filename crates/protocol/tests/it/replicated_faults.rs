@@ -24,7 +24,7 @@ fn config() -> ReplicatedConfig<Passive> {
 /// Some blocks from hello to output, under a key of equal cells that party 1 gives; the output is for party 2.
 fn session(cipher: &str, key: u8, lanes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
     let mut session = hello(&config().handshake(HandshakeParameters::new(3)), net)?;
-    let setup = config().set_up(net)?;
+    let setup = config().setup(net)?;
     let mut protocol = config().join(&setup, session.stream(), net.members())?;
     let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
     let compiled = compile(&circuit, &protocol);

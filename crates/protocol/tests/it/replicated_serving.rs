@@ -35,7 +35,7 @@ trait Nodes: ServiceConfig<Setup = Setup, Session: ServiceSession<Shared = Share
         request: impl Fn(&mut Self::Session, &mut dyn Net) -> Result<T> + Sync,
     ) -> Vec<T> {
         let nodes = run_parties(3, |net| {
-            let setup = self.set_up(net)?;
+            let setup = self.setup(net)?;
             request(&mut self.joined(&setup, net)?, net)
         });
         nodes.into_iter().map(|node| node.expect("honest nodes finish")).collect()
@@ -326,7 +326,7 @@ fn encrypted<S: Nodes>(
     Ok(evaluate(protocol, &compiled, 1, &inputs.each_ref().map(Input::Shared), batch, net)?.remove(0))
 }
 
-/// A result and its element are stored in one session, and used in another under the same set-up, which was stored, too.
+/// A result and its element are stored in one session, and used in another under the same setup, which was stored, too.
 #[test]
 fn what_was_stored_serves_in_later_sessions() {
     check_stored(&passive());
@@ -341,7 +341,7 @@ fn check_stored<S: Nodes>(config: &S) {
         &[&block, &key],
     );
     let learnt = run_parties(3, |net| {
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut protocol = config.joined(&setup, net)?;
         let output = encrypted(config, &mut protocol, &block, &key, net)?;
         let elements = protocol.elements(&output, net)?;
@@ -366,7 +366,7 @@ fn check_stored<S: Nodes>(config: &S) {
 #[test]
 fn what_one_of_the_protocols_stored_is_refused_by_the_other_and_by_other_nodes() {
     run_parties(3, |net| {
-        let setup = passive().set_up(net)?;
+        let setup = passive().setup(net)?;
         let stored = passive().save_setup(&setup);
         assert!(active().restore_setup(net.me(), &stored).is_err());
         assert!(passive().restore_setup(Party((net.me().0 + 1) % 3), &stored).is_err());
@@ -375,7 +375,7 @@ fn what_one_of_the_protocols_stored_is_refused_by_the_other_and_by_other_nodes()
         let value = given(&passive(), &mut protocol, &noise("block", 16), net)?;
         let elements = protocol.elements(&value, net)?;
         let (value, elements) = (protocol.save(&value), protocol.save_elements(&elements));
-        let setup = active().set_up(net)?;
+        let setup = active().setup(net)?;
         let other = active().joined(&setup, net)?;
         assert!(other.restore(&value).is_err() && other.restore_elements(&elements).is_err());
         Ok(())
@@ -392,7 +392,7 @@ fn after_a_change(
     + Sync,
 ) -> [bool; 3] {
     let outcomes = run_parties(3, |net| {
-        let setup = active().set_up(net)?;
+        let setup = active().setup(net)?;
         let mut protocol = active().joined(&setup, net)?;
         let value = given(&active(), &mut protocol, &noise("block", 16), net)?;
         let mut stored = match of_elements {
@@ -469,9 +469,9 @@ fn different_masked_inputs_at_the_nodes_are_found() {
     }
 }
 
-/// A value and an element under one set-up, and what they are under another.
+/// A value and an element under one setup, and what they are under another.
 fn carried<S: Nodes>(config: &S, net: &mut dyn Net) -> Result<Vec<u8>> {
-    let (old, new) = (config.set_up(net)?, config.set_up(net)?);
+    let (old, new) = (config.setup(net)?, config.setup(net)?);
     let mut session = config.session(net)?;
     let mut before = config.join(&old, session.stream(), net.members())?;
     let value = given(config, &mut before, &noise("block", 16), net)?;
@@ -479,7 +479,7 @@ fn carried<S: Nodes>(config: &S, net: &mut dyn Net) -> Result<Vec<u8>> {
     before.check(net)?;
     let (stored, stored_elements) = (before.save(&value), before.save_elements(&elements));
 
-    // As nodes do: what was stored of the set-ups, renewed.
+    // As nodes do: what was stored of the setups, renewed.
     let restored = |setup: &Setup, net: &mut dyn Net| {
         config.renew(&config.restore_setup(net.me(), &config.save_setup(setup))?, net)
     };
@@ -525,7 +525,7 @@ fn a_refresh_of_shares_that_do_not_fit_ends_at_all_nodes_and_says_which_values()
     // By the party whose disk is damaged: the second share of party i is the first one of party i + 1.
     for damaged in Party::all(3) {
         let outcomes = run_parties(3, |net| {
-            let setup = passive().set_up(net)?;
+            let setup = passive().setup(net)?;
             let mut session = passive().session(net)?;
             let mut protocol = passive().join(&setup, session.stream(), net.members())?;
             let value = given(&passive(), &mut protocol, &noise("block", 16), net)?;
@@ -559,7 +559,7 @@ fn a_refresh_of_shares_that_do_not_fit_ends_at_all_nodes_and_says_which_values()
 /// Everything that a node does for a client, with the client; what it must come to, whatever is drawn.
 fn requests(net: &mut dyn Net) -> Result<Vec<u8>> {
     let config = active();
-    let setup = config.set_up(net)?;
+    let setup = config.setup(net)?;
     let mut protocol = config.joined(&setup, net)?;
     let protocol = &mut protocol;
     let (mask, message) = protocol.mask_input(32, net)?;
@@ -610,7 +610,7 @@ fn no_fault_in_any_message_makes_a_wrong_value_at_a_client() {
 #[test]
 fn what_rests_on_unproven_products_is_proven_first_and_refused_elsewhere() {
     run_parties(3, |net| {
-        let setup = active().set_up(net)?;
+        let setup = active().setup(net)?;
         let mut first = active().joined(&setup, net)?;
         let value = encrypted(&active(), &mut first, &noise("block", 16), &noise("key", 16), net)?;
         let elements = first.elements(&value, net)?;
@@ -647,14 +647,14 @@ fn check_conversion<S: Nodes>(
     let twice = in_the_clear(&circuit, &[&once, &key]);
     let other = crate::shamir_nodes::config(3, 1);
     let outcomes = run_parties(3, |net| {
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut protocol = config.joined(&setup, net)?;
         let once = encrypted(config, &mut protocol, &block, &key, net)?;
         let early = to_shamir(&protocol, &once, &[Matrix::identity(8)]).map(drop);
         assert_eq!(early.is_err(), config.verifies(), "only what is verified leaves the protocol");
         protocol.check(net)?;
 
-        let setup = other.set_up(net)?;
+        let setup = other.setup(net)?;
         let mut session = hello(&other.handshake(HandshakeParameters::new(3)), net)?;
         let mut after = other.join(&setup, session.stream(), net.members())?;
         let compiled = compile(&circuit, &after);

@@ -34,7 +34,7 @@ fn in_parts<S: ProtocolConfig>(
 ) -> Vec<Vec<Done>> {
     let outcomes = run_parties(config.parties(), |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let circuit = catalog::find("aes-128").expect("the catalog has it").encrypt;
         let me = net.me();
         let mut streams = Vec::new();

@@ -91,7 +91,7 @@ pub fn session<R: Worth>(
     net: &mut dyn Net,
 ) -> Result<[Option<Vec<u8>>; 2]> {
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let cells = inputs(circuit);
     let me = net.me();

@@ -44,7 +44,7 @@ pub fn session_under(
     net: &mut dyn Net,
 ) -> Result<Option<Vec<u8>>> {
     let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
     let cells = inputs(circuit);

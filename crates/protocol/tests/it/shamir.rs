@@ -311,7 +311,7 @@ fn no_lanes_are_refused() {
     let config = config((3, 1), Inversion::Views);
     let outcomes = polyclave_protocol::mesh::run_parties(3, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let circuit = polyclave_cipher::compile(&encrypt("aes-128"), &protocol);
         polyclave_protocol::evaluate::prepare(&mut protocol, &circuit, 0, net).map(drop)
     });
@@ -323,7 +323,7 @@ fn a_batch_for_another_circuit_is_refused() {
     let config = config((3, 1), Inversion::Views);
     let outcomes = polyclave_protocol::mesh::run_parties(3, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let [aes, des] = ["aes-128", "des"].map(|n| polyclave_cipher::compile(&encrypt(n), &protocol));
         let batch = polyclave_protocol::evaluate::prepare(&mut protocol, &des, 1, net)?;
         let zeros: Vec<_> =

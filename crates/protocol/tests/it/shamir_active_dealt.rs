@@ -133,7 +133,7 @@ fn nodes_keep_dealt_triples_in_stock() {
     let outcomes = mesh::run_parties(4, |net| {
         let config = masked_powers(4, 1);
         let stream = hello(&config.handshake(HandshakeParameters::new(4)), net)?.stream();
-        config.make_material(&config.set_up(net)?, stream, &dealt, 1001, net)
+        config.make_material(&config.setup(net)?, stream, &dealt, 1001, net)
     });
     for outcome in outcomes {
         assert_eq!(outcome.expect("honest parties finish").len(), 1001 * dealt.item_bytes);

@@ -25,7 +25,7 @@ pub fn config(n: usize, t: usize, inversion: Inversion) -> ShamirActiveConfig {
 /// How far a session goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Until {
-    SetUp,
+    Setup,
     Prepared,
     Released,
 }
@@ -42,7 +42,7 @@ pub fn session(
     net: &mut dyn Net,
 ) -> Result<Ended> {
     let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     run(&mut protocol, cipher, owner, until, net)
 }
 
@@ -54,7 +54,7 @@ pub fn run(
     until: Until,
     net: &mut dyn Net,
 ) -> Result<Ended> {
-    if until == Until::SetUp {
+    if until == Until::Setup {
         return Ok((Vec::new(), protocol.faults()));
     }
     let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
@@ -86,7 +86,7 @@ pub fn four(
     (run_over(ends, party), tampering)
 }
 
-/// Every fault on every message of the cheater. Where it is one of set-up, honest parties end right or with an error; where it
+/// Every fault on every message of the cheater. Where it is one of setup, honest parties end right or with an error; where it
 /// is ahead of inputs, too, and with the right answer if a message comes at all; and online always with the right answer.
 pub fn sweep(config: ShamirActiveConfig, cipher: &'static str) {
     let run = move |until: Until| move |net: &mut dyn Net| session(&config, cipher, Party(0), until, net);
@@ -95,11 +95,11 @@ pub fn sweep(config: ShamirActiveConfig, cipher: &'static str) {
         outcomes.iter().for_each(|outcome| assert!(outcome.is_ok(), "{outcome:?}"));
         (tampering.messages(), outcomes)
     };
-    let (set_up, _) = messages(Until::SetUp);
+    let (setup, _) = messages(Until::Setup);
     let (prepared, _) = messages(Until::Prepared);
     let (all, honest) = messages(Until::Released);
     let right = honest[0].as_ref().expect("asserted").0.clone();
-    assert!(prepared > set_up && all > prepared + 40, "{set_up} {prepared} {all}");
+    assert!(prepared > setup && all > prepared + 40, "{setup} {prepared} {all}");
     let mut online = 0;
     for at in 0..all {
         for fault in QUICK_FAULTS.into_iter().chain([Fault::Drop]) {
@@ -114,8 +114,8 @@ pub fn sweep(config: ShamirActiveConfig, cipher: &'static str) {
                 match outcome {
                     Ok((output, _)) => assert_eq!(*output, right, "message {at}, {fault:?}: a wrong output"),
                     Err(e) => assert!(
-                        at < set_up || at < prepared && missed,
-                        "message {at} of {set_up}, {prepared}, {all}, {fault:?} stopped an honest party: {e}"
+                        at < setup || at < prepared && missed,
+                        "message {at} of {setup}, {prepared}, {all}, {fault:?} stopped an honest party: {e}"
                     ),
                 }
             }
@@ -222,7 +222,7 @@ pub fn with_wrong_keys(config: ShamirActiveConfig, wrong: PartySet) {
     let right = right();
     let outcomes = run_over(mesh_with_timeout(n, LATE), move |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
-        let mut setup = config.set_up(net)?;
+        let mut setup = config.setup(net)?;
         if wrong.contains(net.me()) {
             let mut bytes = config.save_setup(&setup);
             let last = bytes.len() - 1;

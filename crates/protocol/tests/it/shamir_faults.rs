@@ -27,7 +27,7 @@ fn polynomials() -> ShamirConfig {
 /// Three blocks from hello to output, under a key of equal cells that party 1 gives.
 fn session(config: &ShamirConfig, cipher: &str, key: u8, net: &mut dyn Net) -> Result<Vec<u8>> {
     let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
     let compiled = compile(&circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, 3, net)?;
@@ -115,7 +115,7 @@ fn a_silent_party_is_named_within_the_limit() {
             if net.me() == Party(2) {
                 // Takes part until the lookups, then falls silent for longer than anybody waits.
                 let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-                config.join(&config.set_up(net)?, session.stream(), net.members())?;
+                config.join(&config.setup(net)?, session.stream(), net.members())?;
                 std::thread::sleep(Duration::from_secs(2));
                 return Ok(Vec::new());
             }

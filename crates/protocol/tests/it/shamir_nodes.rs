@@ -24,7 +24,7 @@ pub fn cluster(
     store: impl Fn(&mut Shamir, &mut dyn Net) -> Result<Vec<u8>> + Sync,
 ) -> Disks {
     let nodes = run_parties(config.parties(), |net| {
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
         let mut protocol = config.join(&setup, session.stream(), net.members())?;
         let value = store(&mut protocol, net)?;

@@ -145,13 +145,13 @@ fn a_party_that_waits_and_repeats_the_word_of_another_gains_nothing() {
 fn after_a_failed_check_other_streams_of_the_setup_release_nothing() {
     let ends = mesh_with_timeout(2, LATE).into_iter().map(|net| {
         let act = if net.me() == Party(0) { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest };
-        // Hello (two), set-up, the openings of two lookups: the second is shifted.
+        // Hello (two), setup, the openings of two lookups: the second is shifted.
         Cheat::new(net, act, 4..5)
     });
     let outcomes = run_over(ends.collect(), |net| {
         let config = config::<Gf2_64>(2, LookupMethod::MaskedTables);
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let [mut first, mut second] = [
             config.join(&setup, session.stream(), net.members())?,
             config.join(&setup, session.stream(), net.members())?,
@@ -187,7 +187,7 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
     let outcomes = run_over(ends, |net| {
         let config = config::<Gf2_64>(2, LookupMethod::MaskedTables);
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let circuit = narrow(6);
         let compiled = compile(&circuit, &protocol);
         let cells = inputs(&circuit);
@@ -197,7 +197,7 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
         protocol.release(&shifted, Owner::All, net).map(|_| ())
     });
     assert_eq!(outcomes[1], Err(FAILED));
-    // Hello (two), set-up, the lookup and a check.
+    // Hello (two), setup, the lookup and a check.
     assert_eq!(sent.load(SeqCst), 4 + 6);
 }
 
@@ -212,7 +212,7 @@ fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
         let outcomes = run_over(ends.collect(), move |net| {
             let config = config::<Gf2_64>(2, LookupMethod::MaskedTables);
             let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-            let setup = config.set_up(net)?;
+            let setup = config.setup(net)?;
             let mut first = config.join(&setup, session.stream(), net.members())?;
             let mut second = config.join(&setup, session.stream(), net.members())?;
             let circuit = narrow(4);
@@ -244,7 +244,7 @@ fn material_is_used_once_and_for_what_it_was_made() {
         let outcomes = run_parties(2, |net| {
             let config = config::<Gf2_64>(2, way);
             let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-            let setup = config.set_up(net)?;
+            let setup = config.setup(net)?;
             let mut protocol = config.join(&setup, session.stream(), net.members())?;
             let mut other = config.join(&setup, session.stream(), net.members())?;
             let circuit = match way {

@@ -30,7 +30,7 @@ fn serve<T: Send>(
     request: impl Fn(&mut Spdz<Gf2_64>, &mut dyn Net) -> Result<T> + Sync,
 ) -> Vec<T> {
     let nodes = run_parties(config.parties(), |net| {
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
         let mut protocol = config.join(&setup, session.stream(), net.members())?;
         request(&mut protocol, net)

@@ -56,7 +56,7 @@ fn sweep<F: MacField>(
     })
 }
 
-/// Messages to one peer: two of the hello, set-up, perhaps an input, the rounds, 6 of the check, the output, 6 of its check.
+/// Messages to one peer: two of the hello, setup, perhaps an input, the rounds, 6 of the check, the output, 6 of its check.
 fn expected(way_rounds: u64, parties: usize, me: usize) -> u64 {
     (2 + 1 + u64::from(me < 2) + way_rounds + 6 + 1 + 6) * (parties as u64 - 1)
 }

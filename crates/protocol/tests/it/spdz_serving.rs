@@ -36,7 +36,7 @@ fn serve<T: Send>(
     request: impl Fn(&mut Spdz<Gf2_64>, &mut dyn Net) -> Result<T> + Sync,
 ) -> Vec<T> {
     let nodes = run_parties(parties, |net| {
-        let setup = config(parties).set_up(net)?;
+        let setup = config(parties).setup(net)?;
         request(&mut join(&setup, net)?, net)
     });
     nodes.into_iter().map(|node| node.expect("honest nodes finish")).collect()
@@ -122,7 +122,7 @@ fn what_was_stored_serves_in_later_sessions() {
     let whole = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
     let (block, key) = (noise("block", 16), noise("key", 16));
     let expected = run_parties(2, |net| {
-        let setup = config(2).set_up(net)?;
+        let setup = config(2).setup(net)?;
         let mut protocol = join(&setup, net)?;
         let value = given(&mut protocol, &[&block[..], &key].concat(), net)?;
         let inputs = [0, 1].map(|i| protocol.lanes(&value, i..i + 1));
@@ -156,7 +156,7 @@ fn what_was_stored_serves_in_later_sessions() {
 fn a_changed_share_on_the_disk_fails_the_check() {
     for at in [-1i64, 26] {
         let outcomes = run_parties(2, |net| {
-            let setup = config(2).set_up(net)?;
+            let setup = config(2).setup(net)?;
             let mut protocol = join(&setup, net)?;
             let value = given(&mut protocol, &noise("block", 16), net)?;
             protocol.check(net)?;
@@ -176,7 +176,7 @@ fn a_changed_share_on_the_disk_fails_the_check() {
 #[test]
 fn what_another_session_has_not_checked_is_refused() {
     run_parties(2, |net| {
-        let setup = config(2).set_up(net)?;
+        let setup = config(2).setup(net)?;
         let mut first = join(&setup, net)?;
         let value = given(&mut first, &noise("block", 16), net)?;
         let elements = first.elements(&value, net)?;
@@ -198,7 +198,7 @@ fn what_another_session_has_not_checked_is_refused() {
 /// Everything that a node does for a client, with the client; what it must come to, whatever is drawn.
 fn session(net: &mut dyn Net) -> Result<Vec<u8>> {
     let config = config(net.parties());
-    let setup = config.set_up(net)?;
+    let setup = config.setup(net)?;
     let mut protocol = join(&setup, net)?;
     let protocol = &mut protocol;
     let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);

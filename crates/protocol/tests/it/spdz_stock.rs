@@ -70,7 +70,7 @@ fn from_shelves<F: MacField>(
     shelf: impl Fn(Party) -> BoundedStock + Sync,
 ) -> Vec<Result<Vec<u8>>> {
     run_parties(config.parties(), |net| {
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let terms = config.handshake(HandshakeParameters::new(config.parties()));
         let shelf = shelf(net.me());
         for (name, count) in stocked {

@@ -141,7 +141,7 @@ fn sent(net: &mut dyn Net, circuit: &Circuit, lanes: usize) -> u64 {
     let config = config::<Gf2_64>(parties, LookupMethod::Tower);
     let run = |net: &mut Metered<Forwarded<'_>>| -> Result<u64> {
         let mut session = hello(&config.handshake(HandshakeParameters::new(parties)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
         let port = |port: &polyclave_cipher::Port| {
@@ -164,7 +164,7 @@ impl Net for Forwarded<'_> {
 }
 
 const LANES: usize = 4096;
-/// Exchanges of a session of one lookup on public inputs: hello (two), set-up, and then the openings.
+/// Exchanges of a session of one lookup on public inputs: hello (two), setup, and then the openings.
 const OPENINGS: usize = 3;
 /// The field, bits of a cell.
 const KINDS: [u32; 5] = [8, 4, 2, 4, 8];
@@ -173,7 +173,7 @@ const KINDS: [u32; 5] = [8, 4, 2, 4, 8];
 fn same_cell(x: u8, lanes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
     let config = tower();
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let circuit = table_of("aes-128");
     let compiled = compile(&circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, lanes, net)?;
@@ -303,7 +303,7 @@ fn a_batch_hands_out_no_record_twice() {
     let outcomes = run_parties(2, |net| {
         let config = tower();
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let circuit = table_of("aes-128");
         let compiled = compile(&circuit, &protocol);
         let mut batch = prepare(&mut protocol, &compiled, 3, net)?;

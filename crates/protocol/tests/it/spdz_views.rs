@@ -48,7 +48,7 @@ fn one_session(
 ) -> Result<()> {
     let config = config::<Gf2_64>(net.parties(), way);
     let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
     if net.me() == VIEWER {

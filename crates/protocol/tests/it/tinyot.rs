@@ -22,7 +22,7 @@ fn traffic(
             scope.spawn(move || {
                 let mut net = Metered::new(end);
                 let key = Key::generate(&net).expect("randomness");
-                let mut source = TinyOt::set_up(b"bytes", &key, kappa, expansion, &mut net).expect("honest");
+                let mut source = TinyOt::setup(b"bytes", &key, kappa, expansion, &mut net).expect("honest");
                 let before = net.meter().snapshot();
                 make(&mut source, &mut net).expect("honest");
                 if net.me() == Party(0) {

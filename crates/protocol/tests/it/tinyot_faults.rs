@@ -19,7 +19,7 @@ const RECORDS: usize = 160;
 const LISTS: u64 = 5;
 const LISTS_OF_RECORDS: u64 = 5 + 6;
 
-/// Messages of a party, in order. First those of set-up.
+/// Messages of a party, in order. First those of setup.
 const OF_SET_UP: u64 = 2;
 /// Of transfers with their check.
 const OF_TRANSFERS: u64 = 3;
@@ -133,7 +133,7 @@ struct Run<M> {
 }
 
 fn party<M: Material>(key: &Key, net: &mut dyn Net) -> Result<M> {
-    M::make(&mut TinyOt::set_up(b"faults", key, Kappa::Bits40, 4, net)?, net)
+    M::make(&mut TinyOt::setup(b"faults", key, Kappa::Bits40, 4, net)?, net)
 }
 
 fn run<M: Material>(cheater: Party, at: u64, fault: Fault, timeout: Duration) -> Run<M> {

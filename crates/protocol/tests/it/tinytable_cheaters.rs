@@ -156,10 +156,10 @@ fn who_waits_and_chooses_what_is_opened_is_caught() {
 
 type Joined = (AgreedSession, TinyTableConfig<Checked<Cells>>, Setup);
 
-fn set_up(macs: Macs, net: &mut dyn Net) -> Result<Joined> {
+fn setup(macs: Macs, net: &mut dyn Net) -> Result<Joined> {
     let config = active(macs, DEALER);
     let session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-    let setup = config.set_up(net)?;
+    let setup = config.setup(net)?;
     Ok((session, config, setup))
 }
 
@@ -185,9 +185,9 @@ fn against<T: Send + 'static>(
 #[test]
 fn a_retired_key_refuses_everything_in_all_sessions() {
     for macs in ACTIVE {
-        // Hello (two), set-up, inputs and lookup of one evaluation, and of another: that is where the cheater opens wrongly.
+        // Hello (two), setup, inputs and lookup of one evaluation, and of another: that is where the cheater opens wrongly.
         let (outcome, sent) = against(6, move |net| {
-            let mut joined = set_up(macs, net)?;
+            let mut joined = setup(macs, net)?;
             let (mut first, mut second) = (join(&mut joined, net)?, join(&mut joined, net)?);
             let circuit = narrow();
             let compiled = compile(&circuit, &first);
@@ -227,7 +227,7 @@ fn a_retired_key_refuses_everything_in_all_sessions() {
 fn an_output_is_not_opened_before_the_lookups_are_checked() {
     for macs in ACTIVE {
         let (outcome, sent) = against(4, move |net| {
-            let mut joined = set_up(macs, net)?;
+            let mut joined = setup(macs, net)?;
             let mut protocol = join(&mut joined, net)?;
             let circuit = narrow();
             let compiled = compile(&circuit, &protocol);
@@ -237,7 +237,7 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
             let shifted = evaluate(&mut protocol, &compiled, LANES, &public, batch, net)?.remove(0);
             protocol.release(&shifted, Owner::All, net).map(|_| ())
         });
-        // Hello (two), set-up, inputs, the lookup and the check.
+        // Hello (two), setup, inputs, the lookup and the check.
         assert_eq!((outcome, sent), (Err(FAILED), 6));
     }
 }
@@ -247,7 +247,7 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
 fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
     for (at, expected) in [(usize::MAX - 1, Ok(())), (4, Err(FAILED))] {
         let (outcome, _) = against(at, |net| {
-            let mut joined = set_up(Macs::Linear64, net)?;
+            let mut joined = setup(Macs::Linear64, net)?;
             let (mut first, mut second) = (join(&mut joined, net)?, join(&mut joined, net)?);
             let circuit = narrow();
             let compiled = compile(&circuit, &first);
@@ -278,7 +278,7 @@ fn a_value_without_tags_is_never_released_as_checked() {
     for outcome in run_parties(2, |net| {
         let config = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, DEALER)?;
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-        let mut passive = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+        let mut passive = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let circuit = narrow();
         let compiled = compile(&circuit, &passive);
         let cells = inputs(&circuit);
@@ -286,7 +286,7 @@ fn a_value_without_tags_is_never_released_as_checked() {
         let batch = prepare(&mut passive, &compiled, LANES, net)?;
         let value =
             evaluate(&mut passive, &compiled, LANES, &public().collect::<Vec<_>>(), batch, net)?.remove(0);
-        let mut joined = set_up(Macs::Linear64, net)?;
+        let mut joined = setup(Macs::Linear64, net)?;
         let mut verifying = join(&mut joined, net)?;
         let again: Vec<_> = public().take(2).chain([Input::Shared(&value)]).collect();
         let batch = prepare(&mut verifying, &compiled, LANES, net)?;
@@ -305,7 +305,7 @@ fn material_is_used_once_and_for_what_it_was_made() {
     for macs in ACTIVE {
         // Nobody cheats, and what is refused is refused without a word: the tables are not read.
         let (outcome, sent) = against(usize::MAX - 1, move |net| {
-            let mut joined = set_up(macs, net)?;
+            let mut joined = setup(macs, net)?;
             let (mut protocol, mut other) = (join(&mut joined, net)?, join(&mut joined, net)?);
             let compiled = compile(&narrow(), &protocol);
             let another = compile(&cells(small(3, 3)), &protocol);
@@ -340,7 +340,7 @@ fn material_is_used_once_and_for_what_it_was_made() {
         });
         let refused = outcome.expect("what it was made for");
         assert!(refused.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{refused:?}");
-        // Hello (two), set-up, inputs and one lookup.
+        // Hello (two), setup, inputs and one lookup.
         assert_eq!(sent, 5);
     }
 }
@@ -375,7 +375,7 @@ fn errors_of_preprocessing_do_not_tell_where() {
             };
             let config = active(Macs::Lookup32, real);
             let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
-            let setup = config.set_up(net)?;
+            let setup = config.setup(net)?;
             let mut protocol = config.join(&setup, session.stream(), net.members())?;
             let compiled = compile(&gates(), &protocol);
             prepare(&mut protocol, &compiled, LANES, net).map(|_| ())

@@ -46,7 +46,7 @@ fn sweep<R: Worth>(config: impl Fn() -> TinyTableConfig<R>, circuit: &Circuit) -
 
 const DEALER: Preprocessing = Preprocessing::Dealt(&InsecureDealing);
 
-/// Two of the hello, and set-up; twice the inputs and the layers; two outputs, each behind a check and before one. With linear verification
+/// Two of the hello, and setup; twice the inputs and the layers; two outputs, each behind a check and before one. With linear verification
 /// alone there is nothing to check between the first output's second check and the second output.
 fn messages(macs: Macs, layers: u64) -> u64 {
     let of_outputs = match macs {

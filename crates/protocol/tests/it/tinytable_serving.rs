@@ -46,7 +46,7 @@ fn join(config: &ServedConfig, setup: &NodeSetup, net: &mut dyn Net) -> Result<S
 /// Both nodes in a session.
 fn serve<T: Send>(request: impl Fn(&mut Served, &mut dyn Net) -> Result<T> + Sync) -> Vec<T> {
     let nodes = run_parties(2, |net| {
-        let setup = dealt().set_up(net)?;
+        let setup = dealt().setup(net)?;
         request(&mut join(&dealt(), &setup, net)?, net)
     });
     nodes.into_iter().map(|node| node.expect("honest nodes finish")).collect()
@@ -140,7 +140,7 @@ fn a_client_learns_the_bytes_that_it_asked_for_and_no_more() {
 fn what_was_stored_serves_in_later_sessions() {
     let (block, key) = (noise("block", 16), noise("key", 16));
     let learnt = run_parties(2, |net| {
-        let setup = dealt().set_up(net)?;
+        let setup = dealt().setup(net)?;
         let mut protocol = join(&dealt(), &setup, net)?;
         let output = encrypted(&mut protocol, &block, &key, net)?;
         let elements = protocol.elements(&output, net)?;
@@ -166,7 +166,7 @@ fn a_changed_byte_on_the_disk_fails_the_check() {
     let (share, tag, key) = (20, 20 + 128 + 8 * 9, -1i64);
     for at in [share, tag, key] {
         let outcomes = run_parties(2, |net| {
-            let setup = dealt().set_up(net)?;
+            let setup = dealt().setup(net)?;
             let mut protocol = join(&dealt(), &setup, net)?;
             let value = given(&mut protocol, &noise("block", 16), net)?;
             protocol.check(net)?;
@@ -187,7 +187,7 @@ fn a_changed_byte_on_the_disk_fails_the_check() {
 #[test]
 fn what_rests_on_unchecked_openings_is_checked_first_and_refused_elsewhere() {
     run_parties(2, |net| {
-        let setup = dealt().set_up(net)?;
+        let setup = dealt().setup(net)?;
         let mut first = join(&dealt(), &setup, net)?;
         let value = encrypted(&mut first, &noise("block", 16), &noise("key", 16), net)?;
         let mut second = join(&dealt(), &setup, net)?;
@@ -205,7 +205,7 @@ fn what_rests_on_unchecked_openings_is_checked_first_and_refused_elsewhere() {
 
 /// Everything that a node does for a client, with the client; what it must come to, whatever is drawn.
 fn requests(net: &mut dyn Net) -> Result<Vec<u8>> {
-    let setup = dealt().set_up(net)?;
+    let setup = dealt().setup(net)?;
     let mut protocol = join(&dealt(), &setup, net)?;
     let protocol = &mut protocol;
     let circuit = compile(&aes().encrypt, protocol);
@@ -285,7 +285,7 @@ fn from_stock(change: impl Fn(&mut BoundedStock, &Kind) + Sync) -> Vec<Result<Ve
     let (block, key) = (noise("block", 16), noise("key", 16));
     run_parties(2, |net| {
         let config = real();
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut making = session(&config, net)?;
         let mut shelf = BoundedStock::default();
         for kind in config.kinds() {
@@ -329,7 +329,7 @@ fn items_that_do_not_belong_together_fail_the_check() {
 
 /// A value and an element under one setup, and what they are under another.
 fn carried(config: &ServedConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
-    let (old, new) = (config.set_up(net)?, config.set_up(net)?);
+    let (old, new) = (config.setup(net)?, config.setup(net)?);
     let mut session = session(config, net)?;
     let mut before = config.join(&old, session.stream(), net.members())?;
     let value = given(&mut before, &noise("block", 16), net)?;

@@ -47,7 +47,7 @@ fn evaluate_as<R: Worth>(macs: Macs, version: Version) -> Result<Taken> {
     let party = |net: &mut dyn Net| -> Outcome<(Tally, usize, Cells)> {
         let terms = config.handshake(HandshakeParameters::new(PARTIES)).with("circuit", &circuit.digest());
         let stream = hello(&terms, net)?.stream();
-        let mut protocol = config.join(&config.set_up(net)?, stream, net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, stream, net.members())?;
         let compiled = compile(&circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
         let table_bytes = batch.table_bytes();

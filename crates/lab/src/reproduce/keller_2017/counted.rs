@@ -90,7 +90,7 @@ impl<F: MacField> ProtocolConfig for OnMaterial<F> {
         parameters.with("protocol", self.name().as_bytes())
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Outcome<Self::Setup> {
+    fn setup(&self, net: &mut dyn Net) -> Outcome<Self::Setup> {
         Ok(Mutex::new(Some((self.make)(net)?)))
     }
 

@@ -36,7 +36,7 @@ fn bits_of_triple(k: f64) -> f64 {
 /// Material from MASCOT.
 fn made<F: MacField>(net: &mut dyn Net) -> Outcome<Material<F>> {
     let key = MacKey::generate(net)?;
-    let source = Mascot::set_up(b"reproduce", &key, EXPANSION, net)?;
+    let source = Mascot::setup(b"reproduce", &key, EXPANSION, net)?;
     Ok((key, Box::new(source)))
 }
 

@@ -63,7 +63,7 @@ fn work(config: &AnyProtocolConfig, circuit: &Circuit, of_evaluator: &[&str]) ->
     let party = |net: &mut dyn Net| -> Outcome<(Tally, Cells)> {
         let terms = config.handshake(HandshakeParameters::new(2)).with("circuit", &circuit.digest());
         let stream = hello(&terms, net)?.stream();
-        let mut protocol = config.join(&config.set_up(net)?, stream, net.members())?;
+        let mut protocol = config.join(&config.setup(net)?, stream, net.members())?;
         let compiled = compile(circuit, &protocol);
         let me = net.me();
         let given = compiled.inputs().iter().zip(&inputs).map(|(port, cells)| {

@@ -322,7 +322,7 @@ impl Seat {
     fn of(config: &AnyProtocolConfig, circuit: &Circuit, inputs: &[Cells], mut net: Mesh) -> Outcome<Seat> {
         let terms = config.handshake(HandshakeParameters::new(2)).with("circuit", &circuit.digest());
         let mut session = hello(&terms, &mut net)?;
-        let setup = config.set_up(&mut net)?;
+        let setup = config.setup(&mut net)?;
         let mut taped = config.join(&setup, session.stream(), net.members())?;
         let alone = config.join(&setup, session.stream(), net.members())?;
         let compiled = compile(circuit, &taped);

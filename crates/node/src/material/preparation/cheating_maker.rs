@@ -290,8 +290,8 @@ impl ProtocolConfig for Cheating {
         self.inner.handshake(parameters)
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Self::Setup> {
-        self.inner.set_up(net)
+    fn setup(&self, net: &mut dyn Net) -> Result<Self::Setup> {
+        self.inner.setup(net)
     }
 
     fn join(&self, setup: &Self::Setup, stream: Stream, serving: PartySet) -> Result<Self::Session> {

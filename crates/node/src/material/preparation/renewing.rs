@@ -84,8 +84,8 @@ impl ProtocolConfig for Renewing {
         self.inner.handshake(parameters)
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
-        self.inner.set_up(net)
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
+        self.inner.setup(net)
     }
 
     fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<Shamir> {

@@ -96,9 +96,9 @@ impl Material {
     }
 
     /// Whether fresh common secrets have been in use for so long that no request under earlier ones is served any more.
-    pub(crate) fn has_outlived(&self, set_up: &[u8; 32]) -> bool {
+    pub(crate) fn has_outlived(&self, setup: &[u8; 32]) -> bool {
         let renewed = *self.refresh.renewed.lock();
-        self.set_up().is_ok_and(|current| current.id != *set_up)
+        self.setup().is_ok_and(|current| current.id != *setup)
             && renewed.is_none_or(|since| since.elapsed() > LONGEST_OLD)
     }
 }

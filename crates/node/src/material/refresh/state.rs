@@ -70,7 +70,7 @@ mod tests {
     const S: [u8; 32] = [1; 32];
     const P: [u8; 32] = [2; 32];
 
-    /// Whether a refresh is wanted, the set-up in use, and the prepared one.
+    /// Whether a refresh is wanted, the setup in use, and the prepared one.
     type Brief = (bool, [u8; 32], Option<[u8; 32]>);
 
     fn at(standings: &[Brief]) -> Result<NextStep> {

@@ -153,7 +153,7 @@ impl Core {
             checks_failed: guesses.failed,
             checks_unanswered: guesses.unanswered,
             rotating: self.members.names_of(status.rotating),
-            secrets: self.material.set_up().ok().map(|set_up| hex::encode(set_up.id)),
+            secrets: self.material.setup().ok().map(|set_up| hex::encode(set_up.id)),
             refreshed: self.store.secrets_since().unwrap_or_default(),
             refreshing: refresh.running,
             refreshed_keys: refresh.refreshed,

@@ -18,7 +18,7 @@ fn no_order_of_a_peer_panics_and_what_is_read_comes_back() {
     let orders = [
         Order::Beat(Beat { state: state(), mark, holds: 77, now: 1 << 31 }),
         Order::Channel { serving: PartySet::all(3), name },
-        Order::SetUp { name },
+        Order::Setup { name },
         Order::Renew { name },
         Order::Fill { name, kind: 3, count: 1000, request: None },
         Order::Rotate { name },

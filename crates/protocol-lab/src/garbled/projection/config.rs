@@ -71,14 +71,14 @@ impl ProtocolConfig for ProjectionConfig {
             .with("expansion", &self.expansion.to_le_bytes())
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         if net.parties() != 2 || net.members().len() != 2 {
             let connected = net.members().len();
             return Err(Error::Misuse(format!("{} runs between two parties, not {connected}", self.name())));
         }
         let id = coins::toss(b"set-up of garbled circuits with projections", net)?;
         let delta = Offsets::random_delta(self.labels)?;
-        let transfers = Pairs::set_up(&id, *delta, Shape::new(128, self.expansion)?, net)?;
+        let transfers = Pairs::setup(&id, *delta, Shape::new(128, self.expansion)?, net)?;
         let offsets = match net.me() == GARBLER {
             true => Some(Offsets::generate(*delta, self.labels)?),
             false => None,

@@ -38,7 +38,7 @@
 //! tweak, and no two gates or views do (`../hash.rs`). So several projections of one input are functions that are independent of each
 //! other.
 //!
-//! **Offsets** live as long as the set-up, as Delta does in `../mod.rs`, for the same reason.
+//! **Offsets** live as long as the setup, as Delta does in `../mod.rs`, for the same reason.
 //!
 //! **Cost** of a projection from n bits: 2^n calls of the hash for the garbler, one for the evaluator, 2^n - 1 ciphertexts. Of a cell of n
 //! bits that the evaluator gives: n transfers and n *conversions* of a bit to a cell, projections with n = 1. Of an input that the garbler
@@ -110,7 +110,7 @@ enum Side {
 pub struct Projected {
     side: Side,
     labels: Labels,
-    /// The identity of the set-up. Labels of one set-up fit each other.
+    /// The identity of the setup. Labels of one setup fit each other.
     setup: [u8; 32],
     hash: Hash,
     /// Active labels that both parties may know.

@@ -8,7 +8,7 @@ use polyclave_protocol::protocol::SharedValue;
 use polyclave_protocol::{Error, Result};
 
 /// Labels of the cells of a port and of images of them: for zero at the garbler, active ones at the evaluator. Of use in all
-/// sessions of one set-up, whose labels have the same offsets, and in no other.
+/// sessions of one setup, whose labels have the same offsets, and in no other.
 pub struct Shared {
     pub(super) setup: [u8; 32],
     pub(super) bits: u8,
@@ -45,7 +45,7 @@ impl Shared {
     pub(super) fn refuse_other(&self, setup: &[u8; 32]) -> Result<()> {
         match self.setup == *setup {
             true => Ok(()),
-            false => Err(Error::misuse("the shared value comes of another set-up, whose labels do not fit")),
+            false => Err(Error::misuse("the shared value comes of another setup, whose labels do not fit")),
         }
     }
 }

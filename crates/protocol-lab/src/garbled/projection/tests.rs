@@ -44,7 +44,7 @@ fn taken(protocol: &mut Projected, compiled: &Compiled, net: &mut dyn Net) -> Re
 fn gates_views_conversions_and_outputs_take_numbers_of_their_own_and_streams_roots() {
     let outcomes = run_parties(2, |net| {
         let mut session = hello(&CONFIG.handshake(HandshakeParameters::new(2)), net)?;
-        let setup = CONFIG.set_up(net)?;
+        let setup = CONFIG.setup(net)?;
         let mut seen = Vec::new();
         for _ in 0..2 {
             let mut protocol = CONFIG.join(&setup, session.stream(), net.members())?;
@@ -68,7 +68,7 @@ fn gates_views_conversions_and_outputs_take_numbers_of_their_own_and_streams_roo
 fn a_setup_with_labels_of_another_length_is_refused() {
     let outcomes = run_parties(2, |net| {
         let mut session = hello(&CONFIG.handshake(HandshakeParameters::new(2)), net)?;
-        let setup = CONFIG.set_up(net)?;
+        let setup = CONFIG.setup(net)?;
         let short = ProjectionConfig { labels: Labels::Short, ..CONFIG };
         short.join(&setup, session.stream(), net.members()).map(|_| ())
     });

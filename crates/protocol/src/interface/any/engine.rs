@@ -36,14 +36,14 @@ pub trait Erasable: Session<Shared: 'static, Registers: 'static, Batch: 'static>
 
 impl<P: Session<Shared: 'static, Registers: 'static, Batch: 'static> + 'static> Erasable for P {}
 
-/// A protocol whose set-ups and sessions are handles.
+/// A protocol whose setups and sessions are handles.
 pub(super) struct Erased<S: ProtocolConfig, D: ?Sized> {
     pub(super) config: S,
     /// Hides the type of a session.
     pub(super) handle: fn(S::Session) -> Handle<D>,
 }
 
-/// [`ProtocolConfig`] with handles, by what is at `$inner`: `$of` is applied to a set-up that is given,
+/// [`ProtocolConfig`] with handles, by what is at `$inner`: `$of` is applied to a setup that is given,
 /// `$made` to one that is made, and `$joined` to a session.
 macro_rules! protocol_config {
     ($this:ident => $inner:expr; $session:ty; $of:expr, $made:expr, $joined:expr) => {
@@ -78,8 +78,8 @@ macro_rules! protocol_config {
             $inner.handshake(parameters)
         }
 
-        fn set_up(&$this, net: &mut dyn Net) -> Result<AnySetup> {
-            $inner.set_up(net).map($made)
+        fn setup(&$this, net: &mut dyn Net) -> Result<AnySetup> {
+            $inner.setup(net).map($made)
         }
 
         fn join(&$this, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<$session> {

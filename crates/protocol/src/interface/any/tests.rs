@@ -46,7 +46,7 @@ fn a_handle_computes_and_counts_as_the_protocol_does() {
 fn a_setup_of_another_protocol_is_refused() {
     let shamir = crate::catalog::service("shamir", 3, 1).expect("it serves");
     let spdz = crate::catalog::service("spdz-lt", 2, 1).expect("it serves");
-    let setups = crate::mesh::run_parties(2, |net| spdz.set_up(net));
+    let setups = crate::mesh::run_parties(2, |net| spdz.setup(net));
     let setup = setups.into_iter().next().expect("two parties").expect("they agree");
     shamir.save_setup(&setup);
 }

@@ -99,7 +99,7 @@ const LEVELS: usize = 3;
 fn session(net: &mut dyn Net, cheat: impl FnOnce(&mut Replicated<Active>, Party)) -> Result<()> {
     let config = ReplicatedActiveConfig::default();
     let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let mut b = Builder::new("a lookup");
     let table = b.table(&std::sync::Arc::new(aes::s_box()));
     let x = b.input("x", 1, 8)[0];
@@ -224,7 +224,7 @@ fn a_failed_check_ends_the_other_sessions_under_the_set_up() {
     let outcomes = run_parties(3, |net| {
         let config = ReplicatedActiveConfig::default();
         let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut join = |net: &dyn Net| config.join(&setup, session.stream(), net.members());
         let (mut failing, mut other) = (join(net)?, join(net)?);
         let elements = failing.random_elements(1, net)?;

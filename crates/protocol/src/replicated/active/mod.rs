@@ -12,7 +12,7 @@
 //! * **After an error** two honest parties may remember different products, for example if a message came to one of them only. A proof
 //!   would then show the third party a linear function of a share. So after any error nothing is proven or released in the session, and
 //!   the coins of a proof are bound to the number of products and of messages before it ([`Active::give_up`], [`Products::rounds`]).
-//! * **Failure**: a check that fails ends the session, and every other one under the set-up at its next check. A party that follows the
+//! * **Failure**: a check that fails ends the session, and every other one under the setup at its next check. A party that follows the
 //!   protocol knows that one of the two others cheats, but not which. A check tells nothing of a secret, because it depends on the errors
 //!   alone.
 
@@ -154,7 +154,7 @@ impl AdversaryModel for Active {
                 self.checks.pass();
                 Ok(())
             }
-            // Another session under the set-up has failed: this one has shown nothing.
+            // Another session under the setup has failed: this one has shown nothing.
             Err(error @ Error::CheckFailed { what: EARLIER_CHECK }) => Err(error),
             Err(Error::CheckFailed { what }) => {
                 self.retirement.retire();
@@ -242,7 +242,7 @@ impl Active {
         }
     }
 
-    /// An error if this session has ended with an error, or a check under this set-up has failed.
+    /// An error if this session has ended with an error, or a check under this setup has failed.
     fn refuse_failed(&self) -> Result<()> {
         self.retirement.refuse_retired()?;
         match self.has_failed {

@@ -118,7 +118,7 @@ mod tests {
     /// Three products of which the cheater sends some with an error, and from then on behaves as if they were right.
     fn verified(cheater: Option<Party>, errors: [u8; 3], net: &mut dyn Net) -> Result<[bool; 2]> {
         let config = ReplicatedActiveConfig::default();
-        let setup = config.set_up(net)?;
+        let setup = config.setup(net)?;
         let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
         let mut join = |net: &mut dyn Net| -> Result<Replicated<Active>> {
             config.join(&setup, session.stream(), net.members())
@@ -156,7 +156,7 @@ mod tests {
         for which in [0, 1] {
             let outcomes = run_parties(3, |net| {
                 let config = ReplicatedActiveConfig::default();
-                let setup = config.set_up(net)?;
+                let setup = config.setup(net)?;
                 let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
                 let mut protocol: Replicated<Active> =
                     config.join(&setup, session.stream(), net.members())?;

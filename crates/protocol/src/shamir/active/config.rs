@@ -89,7 +89,7 @@ impl ProtocolConfig for ShamirActiveConfig {
             .with("preprocessing", self.preprocessing.name().as_bytes())
     }
 
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+    fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         Setup::agree_and_compare(self.structure, net)
     }
 

@@ -179,7 +179,7 @@ fn other_d_is_caught(n: usize, to: fn(Party) -> bool) -> Vec<Error> {
         Ok(refreshed.map(drop))
     });
     let honest = Party::all(n).zip(outcomes).filter(|(p, _)| *p != CHEATER);
-    honest.map(|(_, outcome)| outcome.expect("set-up is honest").expect_err("it is caught")).collect()
+    honest.map(|(_, outcome)| outcome.expect("setup is honest").expect_err("it is caught")).collect()
 }
 
 #[test]
@@ -250,7 +250,7 @@ impl Source<F> for Lies {
     }
 }
 
-/// One bit of every message of the cheater, and a whole run for each: set-up by a dealer.
+/// One bit of every message of the cheater, and a whole run for each: setup by a dealer.
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_value() {
     let party = |net: &mut dyn Net| {

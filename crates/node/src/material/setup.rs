@@ -39,7 +39,7 @@ const STORED: u8 = 1;
 const AGREED: u8 = 2;
 
 /// The common secrets of the nodes, as this node holds them.
-pub(crate) struct SetUp {
+pub(crate) struct LoadedSetup {
     pub(crate) id: [u8; 32],
     pub(crate) setup: AnySetup,
 }
@@ -56,7 +56,7 @@ fn take(material: &Material, id: [u8; 32], bytes: &[u8]) -> Result<()> {
     let setup = material.config.restore_setup(material.members.me, bytes)?;
     material.strategy.begin(material, id, bytes)?;
     material.store.use_setup(id);
-    *material.set_up.write() = Some(Arc::new(SetUp { id, setup }));
+    *material.setup.write() = Some(Arc::new(LoadedSetup { id, setup }));
     Ok(())
 }
 
@@ -70,16 +70,16 @@ pub(crate) struct Leader {
 
 impl Material {
     /// The agreed common secrets.
-    pub(crate) fn set_up(&self) -> Result<Arc<SetUp>, Refusal> {
+    pub(crate) fn setup(&self) -> Result<Arc<LoadedSetup>, Refusal> {
         let told = "the nodes have not yet agreed on their common secrets; for this first agreement all of them must run at the same time";
-        let set_up = self.set_up.read().clone();
-        set_up.ok_or_else(|| Refusal::new(Reason::Unavailable, told))
+        let setup = self.setup.read().clone();
+        setup.ok_or_else(|| Refusal::new(Reason::Unavailable, told))
     }
 }
 
 impl Default for Leader {
     fn default() -> Leader {
-        Leader { crew: Crew::new("set-up", 1), due: Instant::now(), pause: PAUSE }
+        Leader { crew: Crew::new("setup", 1), due: Instant::now(), pause: PAUSE }
     }
 }
 
@@ -87,7 +87,7 @@ impl Leader {
     /// Starts an agreement if this is the first node, all nodes are connected, and one of them has not agreed.
     pub(crate) fn lead_if_due(&mut self, material: &Arc<Material>) {
         let all_there = material.network.is_complete();
-        let has_agreed = material.set_up().is_ok();
+        let has_agreed = material.setup().is_ok();
         if material.members.me != Party(0)
             || !material.members.is_first_worker()
             || !all_there
@@ -131,7 +131,7 @@ impl Leader {
 fn lead(material: &Material) -> Result<()> {
     let mut name = [0; 16];
     random_bytes(&mut name)?;
-    material.network.order_all(Order::SetUp { name })?;
+    material.network.order_all(Order::Setup { name })?;
     join(material, name)
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
             )));
         }
     } else {
-        let setup = material.config.set_up(&mut net)?;
+        let setup = material.config.setup(&mut net)?;
         let bytes = material.config.save_setup(&setup);
         material.store.put_setup(session.id(), 1, &bytes, false).map_err(system)?;
         tell_all(&[1], &mut net)?;
