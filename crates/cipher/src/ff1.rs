@@ -187,18 +187,18 @@ mod tests {
 
     #[test]
     fn alphabets_and_lengths_that_are_too_small_or_too_large_are_refused() {
-        let told = |radix, length| Ff1::new(radix, length).expect_err("refused");
+        let message = |radix, length| Ff1::new(radix, length).expect_err("refused");
         for radix in [0, 1, 37, u32::MAX] {
-            assert!(told(radix, 10).contains("2 to 36 characters"));
+            assert!(message(radix, 10).contains("2 to 36 characters"));
         }
         for (radix, length) in [(10, 5), (2, 19), (36, 3), (10, 0), (10, 1), (36, 1)] {
-            assert!(told(radix, length).contains("at least 1000000"), "{radix}^{length}");
+            assert!(message(radix, length).contains("at least 1000000"), "{radix}^{length}");
         }
         for (radix, length) in [(10, 6), (2, 20), (36, 4)] {
             assert!(Ff1::new(radix, length).is_ok(), "{radix}^{length}");
         }
         for (radix, length) in [(10, 57), (36, 37), (2, 193), (36, 1000), (10, u32::MAX)] {
-            assert!(told(radix, length).contains("is too long"), "{radix}^{length}");
+            assert!(message(radix, length).contains("is too long"), "{radix}^{length}");
         }
     }
 

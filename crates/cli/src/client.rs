@@ -137,11 +137,11 @@ pub fn persist<T>(
     let all_are_needed = client.spare_nodes() == 0;
     let mut left = if all_are_needed { FOR_ONE_TO_COME_BACK } else { client.cluster().nodes() };
     let may_pass = |e: &Error| if all_are_needed { e.says_a_node_is_gone() } else { e.may_be_repeated() };
-    let mut told = false;
+    let mut message = false;
     loop {
         match work() {
             Err(e) if left > 0 && e.downcast_ref().is_some_and(may_pass) && again() => {
-                if !all_are_needed || !std::mem::replace(&mut told, true) {
+                if !all_are_needed || !std::mem::replace(&mut message, true) {
                     eprintln!("note: {e}. Asking again");
                 }
                 std::thread::sleep(BETWEEN);
@@ -154,8 +154,8 @@ pub fn persist<T>(
 
 /// The error of a node, with its name once.
 pub fn of_node(client: &Client, node: Party, error: &Error) -> String {
-    let (name, told) = (client.node_name(node), error.to_string());
-    if told.contains(name) { told } else { format!("{name}: {told}") }
+    let (name, message) = (client.node_name(node), error.to_string());
+    if message.contains(name) { message } else { format!("{name}: {message}") }
 }
 
 fn open(dir: &Path) -> Result<ClientDir> {

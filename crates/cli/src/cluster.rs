@@ -76,7 +76,7 @@ fn list(cluster: &Cluster) {
     let numbers = (0..).take(cluster.cliques());
     for (number, duty) in numbers.map(|number| (number, cluster.duties().of(number))) {
         if duty != Duty::Both {
-            say!("  Workers {number} {}", duty.told());
+            say!("  Workers {number} {}", duty.message());
         }
     }
 }

@@ -53,11 +53,11 @@ impl Expected {
 
 /// Prints both forms.
 pub fn show(cluster: &Cluster) {
-    say!("{}", told(cluster));
+    say!("{}", message_of(cluster));
 }
 
 /// Both forms.
-pub fn told(cluster: &Cluster) -> String {
+pub fn message_of(cluster: &Cluster) -> String {
     let fingerprint = cluster.fingerprint();
     let words = fingerprint.words();
     let (one, other) = words.match_indices(' ').nth(7).map_or((&words[..], ""), |(at, _)| words.split_at(at));

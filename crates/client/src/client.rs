@@ -223,14 +223,14 @@ impl Client {
         (self.work)(done, of);
     }
 
-    pub(crate) fn remark(&self, told: &str) {
-        (self.remarks)(told);
+    pub(crate) fn remark(&self, message: &str) {
+        (self.remarks)(message);
     }
 
     /// Says that some nodes are left out, once for each kind of reason.
     pub(crate) fn remark_left_out(&self, nodes: PartySet, reason: Reason, why: &str) {
-        let mut told = self.left_out.get(|_| Mutex::default()).lock();
-        if told.insert((nodes.bits(), reason)) {
+        let mut message = self.left_out.get(|_| Mutex::default()).lock();
+        if message.insert((nodes.bits(), reason)) {
             self.remark(&format!("{why} (left out; the others serve)"));
         }
     }
@@ -400,11 +400,11 @@ impl Client {
 
     /// The same error, with nodes by their names.
     pub(crate) fn named(&self, error: Error) -> Error {
-        let named = |told: String| self.cluster.in_names(&told, "client");
+        let named = |message: String| self.cluster.in_names(&message, "client");
         match error {
-            Error::Connection { told, peer } => Error::Connection { told: named(told), peer },
-            Error::Contested(told) => Error::Contested(named(told)),
-            Error::Answers(told) => Error::Answers(named(told)),
+            Error::Connection { message, peer } => Error::Connection { message: named(message), peer },
+            Error::Contested(message) => Error::Contested(named(message)),
+            Error::Answers(message) => Error::Answers(named(message)),
             other => other,
         }
     }
@@ -434,16 +434,16 @@ impl Client {
             .map(|(party, _)| self.node_name(*party))
             .collect();
         let others = failed.iter().filter(|(_, e)| !matches!(e, Error::NotAdmitted { .. }));
-        let mut told: Vec<String> = others
+        let mut message: Vec<String> = others
             .map(|(party, e)| match e {
                 Error::Unreached { .. } => e.to_string(),
                 e => format!("{} did not answer ({e})", self.node_name(*party)),
             })
             .collect();
         if !strange.is_empty() {
-            told.push(Error::NotAdmitted { node: strange.join(", ") }.to_string());
+            message.push(Error::NotAdmitted { node: strange.join(", ") }.to_string());
         }
-        told.join("; ")
+        message.join("; ")
     }
 
     /// Connections to some nodes, each kept from before or new.

@@ -46,8 +46,8 @@ impl Client {
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<u64> {
         if header.len() > MAX_HEADER {
-            let told = format!("a header of {} bytes; at most {MAX_HEADER} are allowed", header.len());
-            return Err(Error::Misuse(told));
+            let message = format!("a header of {} bytes; at most {MAX_HEADER} are allowed", header.len());
+            return Err(Error::Misuse(message));
         }
         let mut rho = Zeroizing::new([0; RHO]);
         random_bytes(&mut *rho)?;

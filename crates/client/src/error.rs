@@ -31,10 +31,10 @@ pub enum Error {
         why: String,
     },
     /// The connection with the nodes failed in the middle of a request. Nodes are called by their names.
-    #[error("{told}; nothing was lost, ask again")]
+    #[error("{message}; nothing was lost, ask again")]
     Connection {
         /// What happened.
-        told: String,
+        message: String,
         /// The node at the other end, if known.
         peer: Option<Party>,
     },
@@ -96,7 +96,7 @@ impl From<polyclave_protocol::Error> for Error {
             Closed { peer, .. } | Timeout { peer, .. } | Peer { peer, .. } => Some(*peer),
             _ => None,
         };
-        Error::Connection { told: error.to_string(), peer }
+        Error::Connection { message: error.to_string(), peer }
     }
 }
 

@@ -156,9 +156,9 @@ impl Client {
         let head = header.text(version, algorithm, encrypted);
         let operation = Operation::WrapBlock(operations::WrapBlock { wrapping, key, header });
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Wrapped))?;
-        let told = conversation.bytes(version.block_bytes() + encrypted)?;
+        let message = conversation.bytes(version.block_bytes() + encrypted)?;
         conversation.finish()?;
-        let (mac, encrypted) = told.split_at(version.block_bytes());
+        let (mac, encrypted) = message.split_at(version.block_bytes());
         let digits = [encrypted, mac].concat().iter().map(|byte| format!("{byte:02X}")).collect::<String>();
         Ok([head, digits.into_bytes()].concat())
     }

@@ -31,9 +31,9 @@ pub fn unfilled(last: &[u8]) -> Result<usize> {
 
 /// The error for input that cannot be decrypted.
 pub(crate) fn garbage() -> Error {
-    let told =
+    let message =
         "this does not decrypt: it was altered or cut, or it belongs to another key, mode or initial block";
-    Error::Unauthentic(told.into())
+    Error::Unauthentic(message.into())
 }
 
 #[cfg(test)]

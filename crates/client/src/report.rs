@@ -32,7 +32,9 @@ impl Client {
         // Of this worker: what others tell is of themselves, and no continuation of it.
         let answers = self.ask_workers(PartySet::from_iter([node]), operation, answer, |_| false);
         let answer = answers.into_iter().find(|(party, _)| *party == node);
-        answer
-            .map_or_else(|| Err(Error::Misuse(format!("{node} is no node of the cluster"))), |(_, told)| told)
+        answer.map_or_else(
+            || Err(Error::Misuse(format!("{node} is no node of the cluster"))),
+            |(_, message)| message,
+        )
     }
 }

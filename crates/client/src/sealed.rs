@@ -239,6 +239,6 @@ pub(crate) fn cut() -> Error {
 }
 
 fn not_sealed() -> Error {
-    let told = "this is no sealed file, or its beginning is lost; plain formats of other programs are decrypted in their own mode";
-    Error::Unauthentic(told.into())
+    let message = "this is no sealed file, or its beginning is lost; plain formats of other programs are decrypted in their own mode";
+    Error::Unauthentic(message.into())
 }

@@ -48,8 +48,8 @@ impl Tokenization<'_> {
     fn digits(&self, Tweaked { value, tweak }: &Tweaked<'_>) -> Result<Zeroizing<Vec<u8>>> {
         let digits = self.alphabet.digits(value, self.keeps_others)?;
         if tweak.len() > MAX_TWEAK {
-            let told = format!("a tweak of {} bytes; {MAX_TWEAK} are allowed", tweak.len());
-            return Err(Error::Misuse(told));
+            let message = format!("a tweak of {} bytes; {MAX_TWEAK} are allowed", tweak.len());
+            return Err(Error::Misuse(message));
         }
         Ff1::new(self.alphabet.radix(), digits.len() as u32).map_err(Error::Misuse)?;
         Ok(digits)
@@ -179,7 +179,7 @@ impl Client {
 /// An error about one of the values, which are counted from 1 and never shown.
 fn of_value(i: usize, error: Error) -> Error {
     match error {
-        Error::Misuse(told) => Error::Misuse(format!("value {}: {told}", i + 1)),
+        Error::Misuse(message) => Error::Misuse(format!("value {}: {message}", i + 1)),
         other => other,
     }
 }

@@ -65,12 +65,12 @@ impl Client {
 
     /// Makes the next version of a key. All nodes take part.
     pub fn rotate(&self, key: &str) -> Result<KeyInfo> {
-        self.told(&Operation::Rotate(operations::Rotate { key: key.into() }))
+        self.message(&Operation::Rotate(operations::Rotate { key: key.into() }))
     }
 
     /// Moves a version of a key on to a later state. All nodes take part.
     pub fn retire(&self, key: &str, version: u32, state: VersionState) -> Result<()> {
-        self.told(&Operation::Retire(operations::Retire { key: key.into(), version, state })).map(drop)
+        self.message(&Operation::Retire(operations::Retire { key: key.into(), version, state })).map(drop)
     }
 
     /// Sets the oldest version of a key that computes anything, and whether it may be deleted. All nodes take part.
@@ -88,7 +88,7 @@ impl Client {
         let Withdrawal { wrappable: withdraw_wrappable, usage } = what;
         let (withdraw_wrappable, withdraw_usage) = (*withdraw_wrappable, usage.clone());
         let key = key.into();
-        self.told(&Operation::Configure(operations::Configure {
+        self.message(&Operation::Configure(operations::Configure {
             key,
             least_version,
             deletable,
@@ -108,11 +108,11 @@ impl Client {
         attributes: &[u8],
     ) -> Result<()> {
         let (key, label, attributes) = (key.into(), label.into(), attributes.to_vec());
-        self.told(&Operation::Describe(operations::DescribeKey { key, id, revision, label, attributes }))
+        self.message(&Operation::Describe(operations::DescribeKey { key, id, revision, label, attributes }))
             .map(drop)
     }
 
-    fn told(&self, operation: &Operation) -> Result<KeyInfo> {
+    fn message(&self, operation: &Operation) -> Result<KeyInfo> {
         let done = Conversation::ask_all(self, operation)?.done()?;
         done.ok_or_else(|| Error::Answers("they changed a key and did not say which".into()))
     }

@@ -133,9 +133,12 @@ fn idle_requests_end_for_a_client_that_holds_fewer_and_no_more_of_them_than_it_t
             continue;
         }
         let endings = raw.endings();
-        let told: Vec<String> = endings.iter().map(|ending| ending.told()).collect();
-        assert!(told[0].contains("while a client waited"), "{told:?}");
-        assert!(told[1..].iter().all(|told| told.contains("node-1 did not accept this step")), "{told:?}");
+        let message: Vec<String> = endings.iter().map(|ending| ending.message()).collect();
+        assert!(message[0].contains("while a client waited"), "{message:?}");
+        assert!(
+            message[1..].iter().all(|message| message.contains("node-1 did not accept this step")),
+            "{message:?}"
+        );
     }
     assert!((1..8).contains(&left), "{left} of Alice's are left");
 }

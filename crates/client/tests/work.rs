@@ -97,17 +97,17 @@ fn a_client_is_told_that_its_nodes_work_and_how_far_they_are() {
     let _beside: Vec<Raw> = (0..5).map(|_| ask_for_a_slow_chunk(&cluster)).collect();
     let mut raw = ask_for_a_slow_chunk(&cluster);
     for node in 0..3 {
-        let mut told = Vec::new();
+        let mut message = Vec::new();
         let bytes = loop {
             match raw.reply(node) {
-                Some(Reply::Working { done, of }) => told.push((done, of)),
+                Some(Reply::Working { done, of }) => message.push((done, of)),
                 Some(Reply::Data { data, .. }) => break data.len(),
                 other => panic!("{other:?}"),
             }
         };
         assert_eq!(bytes, CHUNK);
-        assert!(!told.is_empty() && told.is_sorted(), "{told:?}");
-        assert!(told.iter().all(|(done, of)| done < of && *of == BLOCKS), "{told:?}");
+        assert!(!message.is_empty() && message.is_sorted(), "{message:?}");
+        assert!(message.iter().all(|(done, of)| done < of && *of == BLOCKS), "{message:?}");
     }
 }
 
@@ -143,7 +143,7 @@ fn nodes_stop_computing_for_a_client_that_is_gone() {
     raw.hang_up(1);
     for node in [0, 2] {
         let ending = raw.ending(node);
-        assert!(!ending.gave_data() && ending.told().starts_with("Unavailable"), "{ending:?}");
+        assert!(!ending.gave_data() && ending.message().starts_with("Unavailable"), "{ending:?}");
     }
     for (after, before) in computed_when_idle(&cluster).into_iter().zip(before) {
         // All of them would be computed if nobody noticed. How soon depends on the machine.

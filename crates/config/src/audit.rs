@@ -47,7 +47,7 @@ impl AuditSettings {
         if (1..=AuditSettings::MAX_MIB).contains(&self.rotate_mib) {
             return Ok(());
         }
-        let (told, most) = (self.rotate_mib, AuditSettings::MAX_MIB);
-        Err(Error::misuse(format!("rotate_mib is {told}; write 1 to {most} under [audit]")))
+        let (message, most) = (self.rotate_mib, AuditSettings::MAX_MIB);
+        Err(Error::misuse(format!("rotate_mib is {message}; write 1 to {most} under [audit]")))
     }
 }

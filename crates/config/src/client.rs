@@ -268,8 +268,11 @@ mod tests {
         let change =
             crate::Change { lost: vec!["b".into()], added: vec![card("b", 3)], ..Default::default() };
         let second = first.reshaped(&change).expect("it fits");
-        let told = client.set_cluster(&second, Consent::None).expect_err("in silence").to_string();
-        assert!(told.contains("--expect") && told.contains(&second.fingerprint().to_string()), "{told}");
+        let message = client.set_cluster(&second, Consent::None).expect_err("in silence").to_string();
+        assert!(
+            message.contains("--expect") && message.contains(&second.fingerprint().to_string()),
+            "{message}"
+        );
         client.set_cluster(&second, Consent::Certificates).expect("compared");
         let third = second.reshaped(&crate::Change::default()).expect("it fits");
         let fourth = third.reshaped(&crate::Change::default()).expect("it fits");

@@ -464,20 +464,21 @@ mod tests {
         let mut moved = cluster.clone();
         moved.cards[2].workers[0].client_address = "elsewhere:1".into();
         assert_ne!(moved.fingerprint(), cluster.fingerprint());
-        let mut told = cluster.clone();
+        let mut message = cluster.clone();
         let duties = Duties { serve_only: vec![0], make_only: vec![1, 2] };
-        told.set_duties(duties.clone()).expect("they fit");
-        assert_eq!(Cluster::parse(&told.to_text()).expect("parsed"), told);
-        assert_eq!(told.of_clique(2).expect("there").duty(), Duty::Make);
+        message.set_duties(duties.clone()).expect("they fit");
+        assert_eq!(Cluster::parse(&message.to_text()).expect("parsed"), message);
+        assert_eq!(message.of_clique(2).expect("there").duty(), Duty::Make);
         assert!(
-            told.lasting_digest() == cluster.lasting_digest() && told.fingerprint() != cluster.fingerprint()
+            message.lasting_digest() == cluster.lasting_digest()
+                && message.fingerprint() != cluster.fingerprint()
         );
         let others = [(vec![], vec![1, 2]), (vec![0], vec![2]), (vec![0, 1], vec![2])];
         let others = others.map(|(serve_only, make_only)| Duties { serve_only, make_only });
         for duties in others {
-            let mut other = told.clone();
+            let mut other = message.clone();
             other.set_duties(duties).expect("they fit");
-            assert_ne!(other.fingerprint(), told.fingerprint());
+            assert_ne!(other.fingerprint(), message.fingerprint());
         }
         assert!(
             cluster.of_clique(0).expect("there").set_duties(duties.clone()).is_err(),

@@ -28,7 +28,7 @@ impl Duty {
     }
 
     /// In words, as part of a sentence about workers.
-    pub fn told(self) -> &'static str {
+    pub fn message(self) -> &'static str {
         match self {
             Duty::Both => "serve and make material",
             Duty::Serve => "serve only",
@@ -68,7 +68,7 @@ impl Duties {
 
     /// Whether they fit nodes of so many workers.
     pub fn check(&self, cliques: usize) -> Result<()> {
-        let wrong = |told: String| Err(Error::Misuse(told));
+        let wrong = |message: String| Err(Error::Misuse(message));
         let named: Vec<u16> = self.serve_only.iter().chain(&self.make_only).copied().collect();
         if let Some(number) = named.iter().find(|number| usize::from(**number) >= cliques) {
             return wrong(format!(
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn tasks_that_cannot_be_done_are_refused_with_the_reason() {
-        for (duties, cliques, told) in [
+        for (duties, cliques, message) in [
             (duties(&[2], &[]), 2, "0 to 1"),
             (duties(&[1], &[1]), 3, "twice"),
             (duties(&[1, 1], &[]), 3, "twice"),
@@ -119,7 +119,7 @@ mod tests {
             (duties(&[0], &[]), 1, "no worker makes"),
         ] {
             let error = duties.check(cliques).expect_err("refused").to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 }

@@ -90,7 +90,7 @@ impl Fingerprint {
             Expected::Whole(bytes) => bytes == self.0,
             Expected::Spoken(bytes) => bytes == self.0[..SPOKEN],
         };
-        let told = || {
+        let message = || {
             format!(
                 "the cluster file has another fingerprint than was expected, so it is not the file that was meant, or somebody \
                  changed it on its way; nothing was changed here. It has\n  {self}\n  {}\nAsk whoever gave the expected one \
@@ -98,7 +98,7 @@ impl Fingerprint {
                 self.words()
             )
         };
-        if fits { Ok(()) } else { Err(Error::misuse(told())) }
+        if fits { Ok(()) } else { Err(Error::misuse(message())) }
     }
 }
 

@@ -16,7 +16,7 @@ impl Cluster {
 /// `party 2` becomes the name of the second node, `parties 1, 3` the names of two nodes, `party n + 1` the client. Any other party is a
 /// node; only `this party` is the reader. Names of keys and clients have no spaces, so none of them is taken for these words.
 pub fn in_names(text: &str, names: &[&str], reader: &str) -> String {
-    let mut told: Vec<String> = Vec::new();
+    let mut message: Vec<String> = Vec::new();
     let mut words = text.split(' ').peekable();
     while let Some(word) = words.next() {
         let (start, of_word, end) = parts(word, char::is_alphabetic);
@@ -24,7 +24,7 @@ pub fn in_names(text: &str, names: &[&str], reader: &str) -> String {
         if matches!(of_word, "party" | "parties") {
             while let Some((name, last)) = words.peek().and_then(|next| numbered(next, names)) {
                 let start = if listed == 0 { start } else { "" };
-                told.push(format!("{start}{name}"));
+                message.push(format!("{start}{name}"));
                 words.next();
                 listed += 1;
                 if of_word == "party" || last {
@@ -34,15 +34,15 @@ pub fn in_names(text: &str, names: &[&str], reader: &str) -> String {
         }
         match of_word {
             _ if listed > 0 => {}
-            "party" if told.last().is_some_and(|word| word == "this") => {
-                told.push(format!("{start}{reader}{end}"));
+            "party" if message.last().is_some_and(|word| word == "this") => {
+                message.push(format!("{start}{reader}{end}"));
             }
-            "party" => told.push(format!("{start}node{end}")),
-            "parties" => told.push(format!("{start}nodes{end}")),
-            _ => told.push(word.to_owned()),
+            "party" => message.push(format!("{start}node{end}")),
+            "parties" => message.push(format!("{start}nodes{end}")),
+            _ => message.push(word.to_owned()),
         }
     }
-    told.join(" ")
+    message.join(" ")
 }
 
 /// The name for a number, with the text that follows it; and whether no comma follows, which would continue a list.
@@ -94,14 +94,14 @@ mod tests {
             Error::System(format!("{} and others", PartySet::all(2))),
         ];
         for error in errors {
-            let told = in_names(&error.to_string(), &NAMES, "node");
-            assert!(!told.contains("party") && !told.contains("parties"), "{told}");
+            let message = in_names(&error.to_string(), &NAMES, "node");
+            assert!(!message.contains("party") && !message.contains("parties"), "{message}");
         }
     }
 
     #[test]
     fn numbers_become_names_and_everything_else_stays() {
-        for (text, told) in [
+        for (text, message) in [
             ("party 2 closed the connection", "beta closed the connection"),
             ("of party 1: it fell silent (party 3)", "of alpha: it fell silent (node-3)"),
             ("parties 1, 2, 3 serve", "alpha, beta, node-3 serve"),
@@ -113,7 +113,7 @@ mod tests {
             ("3 parties are needed", "3 nodes are needed"),
             ("no party here", "no node here"),
         ] {
-            assert_eq!(in_names(text, &NAMES, "node"), told);
+            assert_eq!(in_names(text, &NAMES, "node"), message);
         }
         assert_eq!(in_names("other keys than this party", &NAMES, "client"), "other keys than this client");
     }

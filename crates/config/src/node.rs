@@ -300,9 +300,9 @@ impl NodeDir {
         };
         let own: Vec<Place> = own.places().collect();
         let addresses = |places: &[Place]| {
-            let told =
+            let message =
                 places.iter().map(|place| format!("{}, for clients {}", place.address, place.client_address));
-            if places.is_empty() { "nowhere".to_owned() } else { told.collect::<Vec<_>>().join("; ") }
+            if places.is_empty() { "nowhere".to_owned() } else { message.collect::<Vec<_>>().join("; ") }
         };
         if listed != own {
             return Err(Error::misuse(format!(

@@ -78,7 +78,7 @@ impl ClientPolicy {
                 starts.iter().filter(|(of, _)| *of == kind).nth(number).map_or(0, |(_, start)| *start);
             let before = text.get(..start).unwrap_or_default();
             let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
-            Error::misuse(format!("line {line}, {}", policy.told((kind, number, error))))
+            Error::misuse(format!("line {line}, {}", policy.message((kind, number, error))))
         })?;
         Ok(policy)
     }
@@ -87,8 +87,8 @@ impl ClientPolicy {
     pub fn load(path: &Path) -> Result<ClientPolicy> {
         let text = private::read_public(path)?;
         if text.trim().is_empty() {
-            let told = "the file is empty, so its rules are lost. Restore it. If no client is to have any right, write a comment into it";
-            return Err(Error::misuse(told).in_file(path));
+            let message = "the file is empty, so its rules are lost. Restore it. If no client is to have any right, write a comment into it";
+            return Err(Error::misuse(message).in_file(path));
         }
         ClientPolicy::parse(&text).map_err(|e| e.in_file(path))
     }
@@ -252,7 +252,7 @@ impl ClientPolicy {
     fn change(&mut self, change: impl FnOnce(&mut ClientPolicy)) -> Result<()> {
         let mut changed = self.clone();
         change(&mut changed);
-        changed.check().map_err(|wrong| Error::misuse(changed.told(wrong)))?;
+        changed.check().map_err(|wrong| Error::misuse(changed.message(wrong)))?;
         *self = changed;
         Ok(())
     }
@@ -275,7 +275,7 @@ impl ClientPolicy {
     }
 
     /// An error with the entry that it is about.
-    fn told(&self, (kind, number, error): Wrong) -> String {
+    fn message(&self, (kind, number, error): Wrong) -> String {
         format!("{}: {error}", self.name_of(kind, number))
     }
 }

@@ -126,7 +126,7 @@ mod tests {
         assert!((0..bytes.len()).all(|len| SealedImport::decode(&bytes[..len]).is_err()));
         assert!(SealedImport::decode(&[&bytes[..], &[0]].concat()).is_err());
         let older = SealedImport { version: VERSION - 1, ..file };
-        let told = SealedImport::decode(&older.encode().expect("encoded")).expect_err("another version");
-        assert!(told.to_string().contains("seal it anew"), "{told}");
+        let message = SealedImport::decode(&older.encode().expect("encoded")).expect_err("another version");
+        assert!(message.to_string().contains("seal it anew"), "{message}");
     }
 }

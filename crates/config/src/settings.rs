@@ -296,8 +296,8 @@ mod tests {
         assert_eq!(read("").processors, None);
         let settings = read("processors = 8\n");
         assert_eq!((settings.processors, settings.check().is_ok()), (Some(8), true));
-        let told = read("processors = 0\n").check().expect_err("it could do nothing").to_string();
-        assert!(told.contains("processors is 0"), "{told}");
+        let message = read("processors = 0\n").check().expect_err("it could do nothing").to_string();
+        assert!(message.contains("processors is 0"), "{message}");
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub fn check(settings: &GatewaySettings) -> Result<Option<String>> {
     for (whose, key, version, needed) in of_kms.chain(of_tokens) {
         match client.versions(key) {
             Ok(versions) => {
-                let told = problem(&versions, version, needed);
-                wrong.extend(told.map(|told| format!("{whose}: the key {key:?} {told}")));
+                let message = problem(&versions, version, needed);
+                wrong.extend(message.map(|message| format!("{whose}: the key {key:?} {message}")));
             }
             Err(ClientError::Refused { refusal, .. }) if refusal.reason == Reason::NoSuchKey => {
                 wrong.push(format!("{whose}: the nodes have no key {key:?}"));

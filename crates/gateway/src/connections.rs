@@ -108,7 +108,7 @@ pub(crate) struct TooMany;
 
 /// What health and metrics tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ConnectionCounts {
     pub(crate) known: usize,
     pub(crate) strangers: usize,
     /// Refused, or closed to make room or because a stranger took too long, since the start.
@@ -117,10 +117,10 @@ pub(crate) struct Told {
     pub(crate) most_strangers: usize,
 }
 
-impl Told {
+impl ConnectionCounts {
     /// The sum of two.
-    pub(crate) fn and(self, other: Told) -> Told {
-        Told {
+    pub(crate) fn and(self, other: ConnectionCounts) -> ConnectionCounts {
+        ConnectionCounts {
             known: self.known + other.known,
             strangers: self.strangers + other.strangers,
             refused: self.refused + other.refused,
@@ -210,7 +210,7 @@ impl Connections {
     }
 
     /// What there is at the moment.
-    pub(crate) fn told(&self) -> Told {
+    pub(crate) fn message(&self) -> ConnectionCounts {
         let open = self.open.lock();
         let count = |strangers: bool| {
             let of_kind = open.iter().filter(|(whose, _)| whose.is_stranger() == strangers);
@@ -218,7 +218,7 @@ impl Connections {
         };
         let Limits { known: most_known, strangers: most_strangers, .. } = self.limits;
         let refused = self.refused.load(Relaxed);
-        Told { known: count(false), strangers: count(true), refused, most_known, most_strangers }
+        ConnectionCounts { known: count(false), strangers: count(true), refused, most_known, most_strangers }
     }
 
     fn now(&self) -> u64 {

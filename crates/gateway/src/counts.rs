@@ -24,7 +24,7 @@ pub(crate) struct Counts {
 type Answered = (&'static str, &'static str, String);
 
 /// What the operator's page shows.
-pub(crate) struct Told {
+pub(crate) struct RequestCounts {
     pub(crate) requests: BTreeMap<Answered, u64>,
     pub(crate) with_nodes: usize,
     pub(crate) waiting: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Now {
     /// How many long requests there were.
     pub(crate) long: u64,
     /// Of each API.
-    pub(crate) connections: [(&'static str, connections::Told); 2],
+    pub(crate) connections: [(&'static str, connections::ConnectionCounts); 2],
 }
 
 impl Counts {
@@ -71,13 +71,13 @@ impl Counts {
     pub(crate) fn text(&self, now: &Now) -> String {
         let Now { queue: (asking, waiting), can_serve, memory, long, connections } = *now;
         with_local_recorder(&self.recorder, || {
-            for (api, told) in connections {
+            for (api, message) in connections {
                 metrics::gauge!("polyclave_gateway_connections", "api" => api, "of" => "tokens")
-                    .set(told.known as f64);
+                    .set(message.known as f64);
                 metrics::gauge!("polyclave_gateway_connections", "api" => api, "of" => "strangers")
-                    .set(told.strangers as f64);
+                    .set(message.strangers as f64);
                 metrics::counter!("polyclave_gateway_connections_refused_total", "api" => api)
-                    .absolute(told.refused);
+                    .absolute(message.refused);
             }
             metrics::gauge!("polyclave_gateway_memory_bytes").set(memory as f64);
             metrics::counter!("polyclave_gateway_long_requests_total").absolute(long);
@@ -90,8 +90,8 @@ impl Counts {
     }
 
     /// For the operator's page.
-    pub(crate) fn told(&self, (with_nodes, waiting): (usize, usize)) -> Told {
-        Told { requests: self.requests.lock().clone(), with_nodes, waiting }
+    pub(crate) fn message(&self, (with_nodes, waiting): (usize, usize)) -> RequestCounts {
+        RequestCounts { requests: self.requests.lock().clone(), with_nodes, waiting }
     }
 
     /// Sorts samples into their buckets. They accumulate until this is called.

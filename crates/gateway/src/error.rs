@@ -36,12 +36,12 @@ pub enum Error {
         detail: String,
     },
     /// A transformation that cannot be meant.
-    #[error("the transformation {name:?} under [transform]: {told}")]
+    #[error("the transformation {name:?} under [transform]: {message}")]
     Transformation {
         /// Its name.
         name: String,
         /// What is wrong.
-        told: String,
+        message: String,
     },
     /// Keys that the nodes do not have as the file names them.
     #[error("{0}")]

@@ -38,28 +38,28 @@ pub(crate) enum Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        let told = error.to_string();
+        let message = error.to_string();
         match error {
             Error::Unauthentic(_) => Failure::Unauthentic,
-            Error::Misuse(told) => Failure::Bad(told),
+            Error::Misuse(message) => Failure::Bad(message),
             Error::Refused { refusal, .. } => match refusal.reason {
-                Reason::Denied => Failure::Denied(told),
+                Reason::Denied => Failure::Denied(message),
                 Reason::NoSuchKey => Failure::NoKey,
                 Reason::Unauthentic => Failure::Unauthentic,
-                Reason::Key | Reason::NotForThis | Reason::Spent | Reason::Malformed => Failure::Bad(told),
+                Reason::Key | Reason::NotForThis | Reason::Spent | Reason::Malformed => Failure::Bad(message),
                 Reason::Busy
                 | Reason::OutOfMaterial
                 | Reason::Unavailable
                 | Reason::Disagreement
-                | Reason::Quarantined => Failure::Unavailable(told),
-                Reason::Internal => Failure::Internal(told),
+                | Reason::Quarantined => Failure::Unavailable(message),
+                Reason::Internal => Failure::Internal(message),
             },
             Error::TooFewNodes { .. }
             | Error::Connection { .. }
             | Error::NotAdmitted { .. }
             | Error::Unreached { .. }
-            | Error::Contested(_) => Failure::Unavailable(told),
-            _ => Failure::Internal(told),
+            | Error::Contested(_) => Failure::Unavailable(message),
+            _ => Failure::Internal(message),
         }
     }
 }
@@ -78,10 +78,10 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Failure::TooLong(most) => return write!(f, "the request is longer than {} KiB", most >> 10),
-            Failure::Bad(told)
-            | Failure::Denied(told)
-            | Failure::Unavailable(told)
-            | Failure::Internal(told) => told,
+            Failure::Bad(message)
+            | Failure::Denied(message)
+            | Failure::Unavailable(message)
+            | Failure::Internal(message) => message,
             Failure::Unauthentic => "invalid ciphertext: unable to decrypt",
             Failure::Stranger | Failure::NotAllowed => "permission denied",
             Failure::NoKey => "encryption key not found",

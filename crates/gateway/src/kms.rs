@@ -176,12 +176,12 @@ impl Kms {
             }),
         };
         let outcome = outcome.map_err(|failure| Status::new(code(&failure), failure.to_string()));
-        let told = outcome.as_ref().map_or_else(Status::code, |_| Code::Ok);
-        self.counts.request(("kms", operation), format!("{told:?}"), began.elapsed());
+        let text = outcome.as_ref().map_or_else(Status::code, |_| Code::Ok);
+        self.counts.request(("kms", operation), format!("{text:?}"), began.elapsed());
         match &outcome {
             Ok(_) => tracing::info!(kms = %self.asker.name, operation, key = self.key, "answered"),
             Err(status) => {
-                tracing::warn!(kms = %self.asker.name, operation, key = self.key, code = ?told, why = status.message(), "refused");
+                tracing::warn!(kms = %self.asker.name, operation, key = self.key, code = ?text, why = status.message(), "refused");
             }
         }
         outcome

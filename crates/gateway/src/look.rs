@@ -145,15 +145,15 @@ fn look_once(client: &Client, keys: &[String], of_keys: &mut OfKeys, look: &Look
     let mut seen = look.seen.lock();
     if seen.trouble != trouble {
         match &trouble {
-            Some(told) => tracing::warn!(trouble = told, "the nodes cannot serve"),
+            Some(message) => tracing::warn!(trouble = message, "the nodes cannot serve"),
             None => tracing::info!("the nodes can serve"),
         }
     }
     // What concerns one key says nothing of the nodes, which serve others.
     if seen.trouble_of_keys != of_keys.trouble
-        && let Some(told) = &of_keys.trouble
+        && let Some(message) = &of_keys.trouble
     {
-        tracing::warn!(trouble = told, "a KMS cannot use its key");
+        tracing::warn!(trouble = message, "a KMS cannot use its key");
     }
     seen.trouble_of_keys = of_keys.trouble.clone();
     // What it says is as old as its beginning.

@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use crate::bulk::Bulk;
-use crate::connections::{Connections, Limits, Told};
+use crate::connections::{ConnectionCounts, Connections, Limits};
 use crate::counts::{Counts, Now};
 use crate::kms::Kms;
 use crate::listen::{Socket, bind, serve, serve_kms};
@@ -72,9 +72,10 @@ struct Seen {
 
 impl Seen {
     /// The connections of each API.
-    fn connections(&self) -> [(&'static str, Told); 2] {
-        let sum =
-            |all: &[Arc<Connections>]| all.iter().map(|some| some.told()).fold(Told::default(), Told::and);
+    fn connections(&self) -> [(&'static str, ConnectionCounts); 2] {
+        let sum = |all: &[Arc<Connections>]| {
+            all.iter().map(|some| some.message()).fold(ConnectionCounts::default(), ConnectionCounts::and)
+        };
         [("transit", sum(&self.listeners)), ("kms", sum(&self.kms))]
     }
 }
@@ -269,7 +270,9 @@ async fn health(State(seen): State<Seen>) -> (StatusCode, String) {
         None => (StatusCode::OK, "ok\n".into()),
         Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("the nodes cannot serve: {why}\n")),
     };
-    for (api, Told { known, strangers, refused, most_known, most_strangers }) in seen.connections() {
+    for (api, ConnectionCounts { known, strangers, refused, most_known, most_strangers }) in
+        seen.connections()
+    {
         if most_known > 0 {
             text += &format!(
                 "{api}: {known} of {most_known} connections in use, and {strangers} of {most_strangers} without a token; {refused} refused\n"

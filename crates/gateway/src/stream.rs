@@ -118,8 +118,8 @@ mod tests {
     async fn a_caller_that_takes_nothing_of_an_answer_is_waited_for_no_longer_than_that() {
         let (own, _caller) = duplex(16);
         let mut own = Patient { patience: Duration::from_millis(20), ..Patient::new(own) };
-        let told = own.write_all(&[7; 1000]).await.expect_err("it takes 16 bytes");
-        assert_eq!(told.kind(), io::ErrorKind::TimedOut);
+        let message = own.write_all(&[7; 1000]).await.expect_err("it takes 16 bytes");
+        assert_eq!(message.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test]

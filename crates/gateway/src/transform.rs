@@ -66,7 +66,7 @@ impl Transformations {
         let mut all = HashMap::new();
         for entry in &settings.transformation {
             let made = Transformation::new(entry, settings)
-                .map_err(|told| Error::Transformation { name: entry.name.clone(), told })?;
+                .map_err(|message| Error::Transformation { name: entry.name.clone(), message })?;
             all.insert(entry.name.as_str(), Arc::new(made));
         }
         let of_role =
@@ -81,7 +81,7 @@ impl Transformations {
         role: &str,
         name: Option<&str>,
     ) -> std::result::Result<Arc<Transformation>, Failure> {
-        let bad = |told: &str| Failure::Bad(told.into());
+        let bad = |message: &str| Failure::Bad(message.into());
         let all = self.roles.get(role).ok_or_else(|| bad("unknown role"))?;
         match (name, all.as_slice()) {
             (None | Some(""), [only]) => Ok(only.clone()),

@@ -117,8 +117,8 @@ async fn snapshots(State(ui): State<Arc<Ui>>, request: Request) -> Response<Body
         Err(denied) => return refused(denied.status(), &denied.to_string()),
     };
     let Some(place) = ui.collector.look(viewer.name()) else {
-        let told = "as many look at this page as the gateway has room for; close a page, or wait";
-        return refused(StatusCode::SERVICE_UNAVAILABLE, told);
+        let message = "as many look at this page as the gateway has room for; close a page, or wait";
+        return refused(StatusCode::SERVICE_UNAVAILABLE, message);
     };
     tracing::info!(token = viewer.name(), "looks at the page");
     let newest = ui.collector.newest();

@@ -102,8 +102,8 @@ fn root() -> &'static Path {
 /// All packages that a build on this machine takes, with all features.
 fn packages() -> Vec<Package> {
     let compiler = Command::new("rustc").arg("-vV").output().expect("a compiler");
-    let told = String::from_utf8(compiler.stdout).expect("text");
-    let host = told.lines().find_map(|line| line.strip_prefix("host: ")).expect("it names its host");
+    let message = String::from_utf8(compiler.stdout).expect("text");
+    let host = message.lines().find_map(|line| line.strip_prefix("host: ")).expect("it names its host");
     let asked = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--offline", "--locked", "--filter-platform", host])
         .current_dir(root())

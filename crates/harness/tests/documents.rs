@@ -183,8 +183,8 @@ fn links_that_lead_nowhere_are_found() {
         ("[a](install.md#no-such-heading)", "names no heading"),
         ("![a](../images/none.png)", "does not exist"),
     ] {
-        let told = faults(&page, text);
-        assert!(told.len() == 1 && told[0].contains(fault), "{text}: {told:?}");
+        let message = faults(&page, text);
+        assert!(message.len() == 1 && message[0].contains(fault), "{text}: {message:?}");
     }
     for text in [
         "# One: `two`, three\n[a](#one-two-three)",

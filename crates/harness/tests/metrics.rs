@@ -99,8 +99,8 @@ fn what_promtool_refuses_is_found() {
         ("polyclave_age_days", "gauge", "base unit"),
         ("polyclaveKeys", "gauge", "snake_case"),
     ] {
-        let told = faults(name, kind, "Keys.");
-        assert!(told.len() == 1 && told[0].contains(fault), "{told:?}");
+        let message = faults(name, kind, "Keys.");
+        assert!(message.len() == 1 && message[0].contains(fault), "{message:?}");
     }
     assert_eq!(faults("polyclave_request_seconds", "histogram", "Time."), [""; 0]);
     let text = "# HELP a_total Help.\n# TYPE a_total counter\na_total{of=\"x\",aName=\"y\"} 1\n# TYPE keys \

@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 pub use place::{Place, PlaceArguments};
-pub use proposal::{Agreed, Needed, Proposal, tell_all, told};
+pub use proposal::{Agreed, Needed, Proposal, message_of, tell_all};
 
 /// The subcommands for the files of parties.
 #[derive(Subcommand)]

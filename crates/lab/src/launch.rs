@@ -103,8 +103,8 @@ impl Parties {
 
     fn tell(&mut self, party: usize, message: &impl serde::Serialize) -> Result<()> {
         let line = serde_json::to_string(message)?;
-        let told = writeln!(self.inputs[party], "{line}");
-        told.map_err(|_| self.failure(party, None))
+        let text = writeln!(self.inputs[party], "{line}");
+        text.map_err(|_| self.failure(party, None))
     }
 
     fn addresses(&mut self) -> Result<Vec<Address>> {
@@ -125,28 +125,28 @@ impl Parties {
     fn failure(&mut self, first: usize, event: Option<Event>) -> anyhow::Error {
         let deadline = Instant::now() + LAST_WORDS;
         let mut ended = vec![false; self.children.len()];
-        let mut told: Vec<(usize, String, bool)> = Vec::new();
+        let mut message: Vec<(usize, String, bool)> = Vec::new();
         let mut next = Some((first, event));
         while let Some((party, event)) = next {
             match event {
-                Some(Event::Failed { error, by_peer }) => told.push((party, error, by_peer)),
+                Some(Event::Failed { error, by_peer }) => message.push((party, error, by_peer)),
                 Some(_) => {}
                 None => ended[party] = true,
             }
             let left = deadline.saturating_duration_since(Instant::now());
             next = if ended.contains(&false) { self.events.recv_timeout(left).ok() } else { None };
         }
-        told.sort_by_key(|(_, _, by_peer)| *by_peer);
+        message.sort_by_key(|(_, _, by_peer)| *by_peer);
         let silent = self.children.iter_mut().enumerate().find_map(|(p, child)| {
             let status = child.try_wait().ok().flatten()?;
-            let explained = told.iter().any(|(party, ..)| *party == p) || status.success();
+            let explained = message.iter().any(|(party, ..)| *party == p) || status.success();
             (!explained).then(|| anyhow!("party {} ended without a word ({status})", p + 1))
         });
-        let told = told.into_iter().next().map(|(p, error, by_peer)| match by_peer {
+        let message = message.into_iter().next().map(|(p, error, by_peer)| match by_peer {
             true => anyhow!("{error} (seen by party {})", p + 1),
             false => anyhow!("party {}: {error}", p + 1),
         });
-        silent.or(told).unwrap_or_else(|| anyhow!("party {} ended without a word", first + 1))
+        silent.or(message).unwrap_or_else(|| anyhow!("party {} ended without a word", first + 1))
     }
 }
 

@@ -143,16 +143,16 @@ fn help(of: &[(&str, &Choice)]) -> String {
             None => alike.push((vec![protocol], choice)),
         }
     }
-    let mut told: Vec<String> = Vec::new();
+    let mut message: Vec<String> = Vec::new();
     let mut summary = "";
     for (protocols, choice) in alike {
         let said = if choice.summary == summary { String::new() } else { format!(": {}", choice.summary) };
         summary = choice.summary;
         let default = choice.default.map_or("to be chosen".into(), |default| format!("default {default}"));
         let values = (choice.values)().join(", ");
-        told.push(format!("for {}{said} [{values}; {default}]", protocols.join(", ")));
+        message.push(format!("for {}{said} [{values}; {default}]", protocols.join(", ")));
     }
-    told.join("; ")
+    message.join("; ")
 }
 
 impl Args for ProtocolOptions {

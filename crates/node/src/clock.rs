@@ -61,14 +61,14 @@ impl Dates {
     }
 
     /// Reports what is wrong with the clock, whenever that changes.
-    pub(crate) fn watch(misfit: Option<String>, told: &mut Option<String>) {
+    pub(crate) fn watch(misfit: Option<String>, message: &mut Option<String>) {
         metrics::gauge!("polyclave_clock_fits").set(if misfit.is_none() { 1.0 } else { 0.0 });
-        if *told != misfit {
+        if *message != misfit {
             match &misfit {
                 Some(misfit) => tracing::error!("{misfit}"),
                 None => tracing::info!("the clock fits again"),
             }
-            *told = misfit;
+            *message = misfit;
         }
     }
 
@@ -159,17 +159,21 @@ mod tests {
         let at = |day: u32| SystemTime::UNIX_EPOCH + DAY * day;
         let dates = dates();
         assert_eq!((dates.misfit(at(1200)), dates.fitting(at(1200)).len()), (None, 3));
-        let told = dates.misfit(at(10)).expect("long before");
+        let message = dates.misfit(at(10)).expect("long before");
         assert!(
-            told.contains("1970-01-11") && told.contains("own certificate is not valid before 1972-09-27"),
-            "{told}"
+            message.contains("1970-01-11")
+                && message.contains("own certificate is not valid before 1972-09-27"),
+            "{message}"
         );
-        assert!(told.contains("that of b is not valid before") && told.contains("that of c"), "{told}");
-        assert!(dates.fitting(at(10)).is_empty());
-        let told = dates.misfit(at(1370)).expect("too late for the first");
         assert!(
-            told.contains("own certificate expired on 1973-09-27") && !told.contains("that of"),
-            "{told}"
+            message.contains("that of b is not valid before") && message.contains("that of c"),
+            "{message}"
+        );
+        assert!(dates.fitting(at(10)).is_empty());
+        let message = dates.misfit(at(1370)).expect("too late for the first");
+        assert!(
+            message.contains("own certificate expired on 1973-09-27") && !message.contains("that of"),
+            "{message}"
         );
         assert!(dates.fitting(at(1370)).is_empty(), "nobody lets it in");
     }
@@ -180,8 +184,11 @@ mod tests {
         for fits in [&[][..], &[("b", 10), ("c", -MAX_SKEW)], &[("b", 3 * hour), ("c", 0)]] {
             assert_eq!(apart(fits), None, "{fits:?}");
         }
-        let told = apart(&[("b", 3 * hour), ("c", 3 * hour + 60), ("d", 2)]).expect("most differ");
-        assert!(told.contains("180 minutes ahead of that of b, 181 minutes ahead of that of c"), "{told}");
+        let message = apart(&[("b", 3 * hour), ("c", 3 * hour + 60), ("d", 2)]).expect("most differ");
+        assert!(
+            message.contains("180 minutes ahead of that of b, 181 minutes ahead of that of c"),
+            "{message}"
+        );
         assert!(apart(&[("b", -2 * hour)]).expect("it does").contains("120 minutes behind that of b"));
     }
 
@@ -189,8 +196,11 @@ mod tests {
     fn a_peer_whose_certificate_does_not_fit_is_named() {
         let at = |day: u32| SystemTime::UNIX_EPOCH + DAY * day;
         let dates = dates();
-        let told = dates.misfit(at(1005)).expect("too early for b");
-        assert!(told.contains("that of b is not valid before 1972-10-07") && !told.contains("own"), "{told}");
+        let message = dates.misfit(at(1005)).expect("too early for b");
+        assert!(
+            message.contains("that of b is not valid before 1972-10-07") && !message.contains("own"),
+            "{message}"
+        );
         assert_eq!(dates.fitting(at(1005)), [Party(0), Party(2)].into_iter().collect());
     }
 
@@ -221,11 +231,11 @@ mod tests {
             assert!(Instant::now() < until);
             sleep(Duration::from_millis(100));
         }
-        let told = nodes[0].why_not_ready().expect("not ready");
-        assert!(told.contains("clock") && told.contains("own certificate expired on"), "{told}");
+        let message = nodes[0].why_not_ready().expect("not ready");
+        assert!(message.contains("clock") && message.contains("own certificate expired on"), "{message}");
         for node in &nodes[1..] {
-            let told = node.why_not_ready().expect("too few are left");
-            assert!(told.contains("that of node-1 expired on"), "{told}");
+            let message = node.why_not_ready().expect("too few are left");
+            assert!(message.contains("that of node-1 expired on"), "{message}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl Crews {
 
 fn join_fill(material: &Material, (name, wanted): Fill) {
     if let Err(e) = preparation::join_fill(material, name, wanted) {
-        tracing::warn!(error = material.members.told(&e), "no material was made");
+        tracing::warn!(error = material.members.message(&e), "no material was made");
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
     // Shared by all connections of this peer: a peer that connects again gets no more threads.
     let crews = match Crews::new(core) {
         Ok(crews) => crews,
-        Err(e) => return tracing::error!(error = core.members.told(&e), "orders of a peer are not taken"),
+        Err(e) => return tracing::error!(error = core.members.message(&e), "orders of a peer are not taken"),
     };
     while !core.threads.is_stopping() {
         let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
@@ -106,18 +106,18 @@ fn after_control(core: &Core, peer: Party, stream: Stream, outcome: Result<()>) 
     if let Err(e) = &outcome
         && !core.threads.is_stopping()
     {
-        let told = match e {
-            Error::Closed { detail, .. } | Error::Peer { detail, .. } => core.members.told(detail),
-            e => core.members.told(e),
+        let message = match e {
+            Error::Closed { detail, .. } | Error::Peer { detail, .. } => core.members.message(detail),
+            e => core.members.message(e),
         };
-        if core.network.peers.note_trouble(peer, stream, Some(told.clone())) {
-            tracing::info!(peer = core.members.name_of(peer), error = told, "not connected");
+        if core.network.peers.note_trouble(peer, stream, Some(message.clone())) {
+            tracing::info!(peer = core.members.name_of(peer), error = message, "not connected");
         }
     }
     match outcome {
         _ if core.threads.is_stopping() => {}
         Err(e @ (Error::Misuse(_) | Error::System(_) | Error::Disagreement { .. })) => {
-            tracing::error!(peer = core.members.name_of(peer), error = core.members.told(&e), "refused");
+            tracing::error!(peer = core.members.name_of(peer), error = core.members.message(&e), "refused");
             let until = Instant::now() + AFTER_REFUSAL;
             while Instant::now() < until && !core.threads.is_stopping() {
                 thread::sleep(POLL_INTERVAL);
@@ -152,12 +152,12 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
         )));
     }
     if both && theirs.setup != setup && !unfinished {
-        let told = Error::System(format!(
+        let message = Error::System(format!(
             "{peer} has other common secrets than this node: one of the two was put back to a disk or backup from before a refresh. Its \
              shares of keys are of no use any more; restore its backup from after that refresh"
         ));
-        core.material.note_trouble(&told);
-        return Err(told);
+        core.material.note_trouble(&message);
+        return Err(message);
     }
     core.network.peers.note_set_up(peer, theirs.setup != [0; 32]);
     let before = core.network.peers.boot(peer);
@@ -200,7 +200,7 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             crews.setups.spawn(&core.threads, move || {
                 if let Err(e) = setup::join(&material, name) {
                     tracing::warn!(
-                        error = material.members.told(&e),
+                        error = material.members.message(&e),
                         "the nodes did not agree on common secrets"
                     );
                 }
@@ -218,7 +218,7 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             let material = core.material.clone();
             crews.epochs.spawn(&core.threads, move || {
                 if let Err(e) = epoch::join(&material, name) {
-                    tracing::warn!(error = material.members.told(&e), "no epoch was made");
+                    tracing::warn!(error = material.members.message(&e), "no epoch was made");
                 }
             })
         }
@@ -234,7 +234,7 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             let material = core.material.clone();
             crews.refreshes.spawn(&core.threads, move || {
                 if let Err(e) = refresh::join(&material, name) {
-                    tracing::warn!(error = material.members.told(&e), "the refresh was not completed");
+                    tracing::warn!(error = material.members.message(&e), "the refresh was not completed");
                 }
             })
         }
@@ -242,7 +242,7 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
     if let Err(e) = done {
         tracing::error!(
             peer = core.members.name_of(peer),
-            error = core.members.told(&e),
+            error = core.members.message(&e),
             "an order was not carried out"
         );
     }

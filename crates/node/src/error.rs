@@ -45,9 +45,9 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
 /// While a server is gone every request fails: the log says so now and then.
 fn tell_of_server(e: &StoreError) {
     static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
-    let mut told = TOLD.lock();
-    if told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-        *told = Some(Instant::now());
+    let mut message = TOLD.lock();
+    if message.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+        *message = Some(Instant::now());
         tracing::error!(error = %e, "the store failed, and requests are refused until it is back");
     }
 }
@@ -57,8 +57,8 @@ pub(crate) fn refuse_damaged(store: &Store) -> Result<(), Refusal> {
     match store.file_damage() {
         None => Ok(()),
         Some(damage) => {
-            let told = format!("{}; its operator has to act; ask other nodes", damage.reason());
-            Err(Refusal::new(Reason::Internal, told))
+            let message = format!("{}; its operator has to act; ask other nodes", damage.reason());
+            Err(Refusal::new(Reason::Internal, message))
         }
     }
 }
@@ -87,9 +87,9 @@ mod tests {
             (StoreError::Missing { path }, "its store"),
         ];
         for (error, why) in cases {
-            let told = of_store(error).message;
-            assert!(told.contains(why), "{told}");
-            assert!(!told.contains("secret-place") && !told.contains("inside.example"), "{told}");
+            let text = of_store(error).message;
+            assert!(text.contains(why), "{text}");
+            assert!(!text.contains("secret-place") && !text.contains("inside.example"), "{text}");
         }
     }
 }

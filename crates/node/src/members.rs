@@ -70,13 +70,13 @@ impl Members {
     }
 
     /// An error with nodes called by their names.
-    pub(crate) fn told(&self, what: impl Display) -> String {
+    pub(crate) fn message(&self, what: impl Display) -> String {
         self.cluster.in_names(&what.to_string(), "node")
     }
 
     /// Tells a client why it is refused. It does not matter whether the client receives this.
     pub(crate) fn refuse(&self, net: &mut TlsNet, refusal: &Refusal) {
-        let refusal = Refusal { message: self.told(&refusal.message), ..refusal.clone() };
+        let refusal = Refusal { message: self.message(&refusal.message), ..refusal.clone() };
         let _ = api::send(net, self.client(), &Reply::Refused(refusal));
     }
 }
@@ -84,7 +84,7 @@ impl Members {
 /// An error as text, with nodes called by their names, for callers that no longer need the kind of the error.
 pub(crate) fn named(error: Error, cluster: &Cluster) -> Error {
     match error {
-        Error::Misuse(told) => Error::Misuse(cluster.in_names(&told, "node")),
+        Error::Misuse(message) => Error::Misuse(cluster.in_names(&message, "node")),
         error => Error::System(cluster.in_names(&error.to_string(), "node")),
     }
 }

@@ -147,7 +147,7 @@ fn take_part(
     let (nodes, listen) = (plan.addresses(), dir.settings().listen.as_str());
     let limits = Limits { idle: IDLE, ..Limits::default() };
     let mesh = Mesh::start(listen, identity, limits, plan.place(me), &nodes, plan.mesh_id())?;
-    let told = |e: &Error| plan.in_names(e);
+    let message = |e: &Error| plan.in_names(e);
     (node.tell)(&format!("waits for {}, where the same command has to run", plan.others(me)));
     let until = Instant::now() + wait;
     let mut done = node.is_done(before.as_ref())?;
@@ -161,7 +161,7 @@ fn take_part(
                 done = Some(mine);
             }
             Err(e) if may_pass(&e) && Instant::now() < until => {
-                (node.tell)(&format!("waits: {}", told(&e)));
+                (node.tell)(&format!("waits: {}", message(&e)));
             }
             outcome => {
                 break done.take().filter(|_| outcome.as_ref().is_err_and(may_pass)).map_or(outcome, Ok);
@@ -170,8 +170,8 @@ fn take_part(
     };
     logbook.settle(&mut None);
     outcome.map_err(|e| match e {
-        Error::Misuse(_) => Error::Misuse(told(&e)),
-        e => Error::System(told(&e)),
+        Error::Misuse(_) => Error::Misuse(message(&e)),
+        e => Error::System(message(&e)),
     })
 }
 
@@ -342,7 +342,7 @@ impl Node<'_> {
         };
         self.commit(id)?;
         // Whoever does not hear this from all waits for nobody's shares any more.
-        let all = tell_all(&DONE, net).is_ok_and(|told| told.iter().all(|(_, said)| *said == DONE));
+        let all = tell_all(&DONE, net).is_ok_and(|message| message.iter().all(|(_, said)| *said == DONE));
         let left = self.plan.role(self.me).new.is_none();
         Ok(Done { left, keys: self.store.count().map_err(system)?, all })
     }
@@ -396,8 +396,8 @@ impl Node<'_> {
         self.compare("keys", &heard, net)?;
         let common = offers::common(&offers, self.plan)?;
         if common.left_behind > 0 {
-            let told = "components of keys stay behind, because not all old nodes have them: they have to be given again";
-            (self.tell)(&format!("{} {told}", common.left_behind));
+            let message = "components of keys stay behind, because not all old nodes have them: they have to be given again";
+            (self.tell)(&format!("{} {message}", common.left_behind));
         }
         let setup = moving::move_all(self, &common, session, net)?;
         let id = session.id();

@@ -73,11 +73,11 @@ struct Waiting {
 /// Where a thread waits for what happens to its request.
 #[derive(Default)]
 struct Seat {
-    told: Mutex<Option<Told>>,
-    is_told: Condvar,
+    order: Mutex<Option<Order>>,
+    is_ordered: Condvar,
 }
 
-enum Told {
+enum Order {
     /// To send its own request together with these.
     Lead(Vec<Waiting>),
     Done(Zeroizing<Vec<u8>>),
@@ -86,16 +86,16 @@ enum Told {
 }
 
 impl Seat {
-    fn tell(&self, told: Told) {
-        *self.told.lock() = Some(told);
-        self.is_told.notify_one();
+    fn tell(&self, order: Order) {
+        *self.order.lock() = Some(order);
+        self.is_ordered.notify_one();
     }
 
-    /// `None` if nothing was told until then.
-    fn wait(&self, until: Instant) -> Option<Told> {
-        let mut told = self.told.lock();
-        while told.is_none() && !self.is_told.wait_until(&mut told, until).timed_out() {}
-        told.take()
+    /// `None` if no order came until then.
+    fn wait(&self, until: Instant) -> Option<Order> {
+        let mut order = self.order.lock();
+        while order.is_none() && !self.is_ordered.wait_until(&mut order, until).timed_out() {}
+        order.take()
     }
 }
 
@@ -113,9 +113,9 @@ impl Batches {
             return work(data);
         }
         let others = match self.begin(kind, data, until.max(Instant::now() + MIN_WAIT)) {
-            Told::Lead(others) => Others(others),
-            Told::Done(made) => return Ok(made),
-            Told::Alone => return work(data),
+            Order::Lead(others) => Others(others),
+            Order::Done(made) => return Ok(made),
+            Order::Alone => return work(data),
         };
         let turn = Turn { batches: self, kind };
         if others.0.is_empty() {
@@ -140,13 +140,13 @@ impl Batches {
     }
 
     /// Goes at once if few are under way, or waits until then.
-    fn begin(&self, kind: &Kind, data: &[u8], until: Instant) -> Told {
+    fn begin(&self, kind: &Kind, data: &[u8], until: Instant) -> Order {
         let seat = {
             let mut queues = self.queues.lock();
             let queue = queues.entry(kind.clone()).or_default();
             if queue.running < MAX_RUNNING {
                 queue.running += 1;
-                return Told::Lead(Vec::new());
+                return Order::Lead(Vec::new());
             }
             let seat = Arc::new(Seat::default());
             queue.waiting.push_back(Waiting { data: Zeroizing::new(data.to_vec()), seat: seat.clone() });
@@ -155,14 +155,14 @@ impl Batches {
         seat.wait(until).unwrap_or_else(|| self.leave(kind, &seat))
     }
 
-    /// A request waits no longer. It goes alone, unless something was told it at the last moment. Whoever has taken its data along tells a seat
-    /// where nobody waits; nobody has it lead others any more, because who leads is told while the queues are locked.
-    fn leave(&self, kind: &Kind, seat: &Arc<Seat>) -> Told {
+    /// A request waits no longer. It goes alone, unless it got an order at the last moment. A request that took its data along gives
+    /// its order to a seat where nobody waits. It cannot be ordered to lead any more: that is ordered while the queues are locked.
+    fn leave(&self, kind: &Kind, seat: &Arc<Seat>) -> Order {
         let mut queues = self.queues.lock();
         if let Some(queue) = queues.get_mut(kind) {
             queue.waiting.retain(|waiting| !Arc::ptr_eq(&waiting.seat, seat));
         }
-        seat.told.lock().take().unwrap_or(Told::Alone)
+        seat.order.lock().take().unwrap_or(Order::Alone)
     }
 
     /// A request of a kind has ended: the next ones go.
@@ -177,7 +177,7 @@ impl Batches {
                 total += len;
                 others.extend(queue.waiting.pop_front());
             }
-            first.seat.tell(Told::Lead(others));
+            first.seat.tell(Order::Lead(others));
             return;
         }
         queue.running -= 1;
@@ -207,14 +207,14 @@ impl Others {
         for other in self.0.drain(..) {
             let (own, rest) = made.split_at(other.data.len());
             made = rest;
-            other.seat.tell(Told::Done(Zeroizing::new(own.to_vec())));
+            other.seat.tell(Order::Done(Zeroizing::new(own.to_vec())));
         }
     }
 }
 
 impl Drop for Others {
     fn drop(&mut self) {
-        self.0.drain(..).for_each(|other| other.seat.tell(Told::Alone));
+        self.0.drain(..).for_each(|other| other.seat.tell(Order::Alone));
     }
 }
 

@@ -121,27 +121,27 @@ pub(crate) fn parse(text: &str) -> Result<Configuration, String> {
         return Err(format!("it has {} tokens; it needs 1 to {MAX_TOKENS}", tokens.len()));
     }
     for (slot, token) in tokens.iter().enumerate() {
-        let told = |what: &str| Err(format!("the token '{}' {what}", token.label));
+        let message = |what: &str| Err(format!("the token '{}' {what}", token.label));
         if token.label.is_empty() || token.label.len() > MAX_LABEL || token.label.contains(char::is_control) {
-            return told(&format!("needs a label of 1 to {MAX_LABEL} bytes without control characters"));
+            return message(&format!("needs a label of 1 to {MAX_LABEL} bytes without control characters"));
         }
         if tokens[..slot].iter().any(|other| other.label == token.label) {
-            return told("is there twice; programs choose tokens by their labels");
+            return message("is there twice; programs choose tokens by their labels");
         }
         if !token.client.is_absolute() {
-            return told("needs the whole path of its client's directory, from / on");
+            return message("needs the whole path of its client's directory, from / on");
         }
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if token.prefix.len() > 32 || !token.prefix.chars().all(fits) {
-            return told(
+            return message(
                 "has a prefix that no name of a key has: letters, digits, '-', '_' and '.', at most 32",
             );
         }
         if token.modes.is_empty() {
-            return told("has no modes; give one of gcm, cbc, ctr, ecb");
+            return message("has no modes; give one of gcm, cbc, ctr, ecb");
         }
         if token.retry_seconds > 600 {
-            return told("repeats requests for more than 600 seconds");
+            return message("repeats requests for more than 600 seconds");
         }
     }
     Ok(configuration)
@@ -185,8 +185,8 @@ mod tests {
         let refused = |from: &str, to: &str, part: &str| {
             let text = FULL.replacen(from, to, 1);
             assert_ne!(text, FULL);
-            let told = parse(&text).expect_err(to);
-            assert!(told.contains(part), "{told}");
+            let message = parse(&text).expect_err(to);
+            assert!(message.contains(part), "{message}");
         };
         refused("label = \"other\"", "label = \"payroll\"", "is there twice");
         refused("\"payroll\"", "\"a label of more than thirty-two bytes\"", "1 to 32 bytes");

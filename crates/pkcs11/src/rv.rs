@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    fn told(reason: Reason, doing: Doing) -> CK_RV {
+    fn message_of(reason: Reason, doing: Doing) -> CK_RV {
         let refusal = Refusal::new(reason, "there is no such key, in other words");
         of_client(&Error::Refused { node: "node-1".into(), refusal }, doing).0
     }
@@ -120,11 +120,12 @@ mod tests {
             (Reason::Internal, CKR_DEVICE_ERROR),
             (Reason::Unauthentic, CKR_ENCRYPTED_DATA_INVALID),
         ] {
-            assert_eq!(told(reason, Using), rv, "{reason:?}");
+            assert_eq!(message_of(reason, Using), rv, "{reason:?}");
         }
-        assert_eq!(told(Reason::Unauthentic, Message), CKR_AEAD_DECRYPT_FAILED);
-        assert_eq!(told(Reason::Unauthentic, Unwrapping), CKR_WRAPPED_KEY_INVALID);
-        let gone = [Message, Managing, Unwrapping, Changing].map(|doing| told(Reason::NoSuchKey, doing));
+        assert_eq!(message_of(Reason::Unauthentic, Message), CKR_AEAD_DECRYPT_FAILED);
+        assert_eq!(message_of(Reason::Unauthentic, Unwrapping), CKR_WRAPPED_KEY_INVALID);
+        let gone =
+            [Message, Managing, Unwrapping, Changing].map(|doing| message_of(Reason::NoSuchKey, doing));
         assert_eq!(
             gone,
             [

@@ -47,8 +47,8 @@ impl<N: Net> Among<N> {
     fn spread<'a>(&self, out: &[&'a [u8]], into: &'a mut [&mut [u8]]) -> Result<Spread<'a>> {
         let n = self.parties.len();
         if out.len() != n || into.len() != n {
-            let told = format!("{} and {} messages among {n} parties", out.len(), into.len());
-            return Err(Error::Misuse(told));
+            let text = format!("{} and {} messages among {n} parties", out.len(), into.len());
+            return Err(Error::Misuse(text));
         }
         let mut outer_out: Vec<&[u8]> = vec![&[]; self.net.parties()];
         let mut outer_into: Vec<&mut [u8]> = (0..self.net.parties()).map(|_| &mut [][..]).collect();

@@ -156,9 +156,9 @@ mod tests {
         let refused = |name: &str, chosen| {
             find(name).expect("listed").config(None, None, &[chosen]).err().expect("no option")
         };
-        let told = refused("shamir", ("kappa", "64")).to_string();
-        assert!(told.contains("--kappa") && told.contains("--inversion, --tables"), "{told}");
-        let told = refused("spdz-lt", ("expansion", "3")).to_string();
-        assert!(told.contains("'3'; choose one of 1, 2, 4, 8"), "{told}");
+        let message = refused("shamir", ("kappa", "64")).to_string();
+        assert!(message.contains("--kappa") && message.contains("--inversion, --tables"), "{message}");
+        let message = refused("spdz-lt", ("expansion", "3")).to_string();
+        assert!(message.contains("'3'; choose one of 1, 2, 4, 8"), "{message}");
     }
 }

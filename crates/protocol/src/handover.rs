@@ -206,12 +206,12 @@ impl Handover<'_> {
         session: &mut AnyServiceSession,
         net: &mut dyn Net,
     ) -> Result<(Masks, Vec<[Vec<u8>; 2]>)> {
-        let told = |e| in_network_of(side.places, e);
+        let in_network = |e| in_network_of(side.places, e);
         let mut among = Among::with_absent(net, side.places)?;
         let (mut masks, mut messages) = (Masks::default(), Vec::new());
         for dealer in self.dealers() {
             let own = match side.number_of(dealer) {
-                Some(number) => session.mask_of(number, self.len, &mut among).map_err(told)?,
+                Some(number) => session.mask_of(number, self.len, &mut among).map_err(in_network)?,
                 None => None,
             };
             let (mask, of_mask) = match own {
@@ -219,9 +219,9 @@ impl Handover<'_> {
                     masks.own = masks.own.or(known);
                     (mask, Vec::new())
                 }
-                None => session.mask_input(self.len, &mut among).map_err(told)?,
+                None => session.mask_input(self.len, &mut among).map_err(in_network)?,
             };
-            let (blind, of_blind) = session.arithmetic().random_for_client(&mut among).map_err(told)?;
+            let (blind, of_blind) = session.arithmetic().random_for_client(&mut among).map_err(in_network)?;
             masks.masks.push(mask);
             masks.blinds.push(blind);
             messages.push([of_mask, of_blind]);
@@ -241,11 +241,12 @@ impl Handover<'_> {
         let mine: Vec<u8> = lens.flatten().flat_map(u64::to_le_bytes).collect();
         let parties = net.parties();
         let my_number = self.dealers().position(|dealer| dealer == me);
-        let told = tell(&mine, &vec![mine.len(); parties], net)?;
+        let received = tell(&mine, &vec![mine.len(); parties], net)?;
         let most = 4 * (self.len + 64);
         let mut lens = Vec::with_capacity(parties);
-        for (place, told) in Party::all(parties).zip(&told) {
-            let words: Vec<u64> = told.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        for (place, received) in Party::all(parties).zip(&received) {
+            let words: Vec<u64> =
+                received.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
             if words.iter().any(|len| *len > most as u64) {
                 return Err(Error::Peer { peer: place, detail: "longer messages than masks take".into() });
             }
@@ -300,12 +301,12 @@ impl Handover<'_> {
             let places = side.places.iter().flatten();
             places.map(|place| heard.get(place.index()).map_or(&[][..], |both| &both[k][..])).collect()
         };
-        let told = |e| in_network_of(side.places, e);
+        let in_network = |e| in_network_of(side.places, e);
         let mask = match &masks.own {
             Some(mask) => mask.clone(),
-            None => side.config.combine(members, &of_members(0)).map_err(told)?,
+            None => side.config.combine(members, &of_members(0)).map_err(in_network)?,
         };
-        let blind = side.config.combine_elements(members, &of_members(1)).map_err(told)?;
+        let blind = side.config.combine_elements(members, &of_members(1)).map_err(in_network)?;
         if mask.len() != self.len || blind.len() != 1 {
             return Err(Error::CheckFailed { what: "a mask of another length than was asked for" });
         }
@@ -328,8 +329,8 @@ impl Handover<'_> {
         let places: Vec<Party> = self.dealers().collect();
         let mut lens = vec![0; net.parties()];
         places.iter().for_each(|place| lens[place.index()] = self.len + ELEMENT_BYTES);
-        let told = tell(&differences, &lens, net)?;
-        let of_dealers: Vec<&Vec<u8>> = places.iter().map(|place| &told[place.index()]).collect();
+        let message = tell(&differences, &lens, net)?;
+        let of_dealers: Vec<&Vec<u8>> = places.iter().map(|place| &message[place.index()]).collect();
 
         let mut chi = [0; ELEMENT_BYTES];
         chi.copy_from_slice(&coins::toss(b"check of masks in two sets of parties", net)?[..ELEMENT_BYTES]);
@@ -343,10 +344,10 @@ impl Handover<'_> {
         };
         let rho = unanimous(&self.from, rho.as_flattened(), ELEMENT_BYTES * places.len(), net)?;
         let mu = unanimous(&self.to, mu.as_flattened(), ELEMENT_BYTES * places.len(), net)?;
-        for (number, (place, told)) in places.iter().zip(&of_dealers).enumerate() {
+        for (number, (place, message)) in places.iter().zip(&of_dealers).enumerate() {
             let at = ELEMENT_BYTES * number..ELEMENT_BYTES * (number + 1);
             let sum: Vec<u8> = rho[at.clone()].iter().zip(&mu[at]).map(|(r, m)| r ^ m).collect();
-            if sum != combination(told, self.len, chi) {
+            if sum != combination(message, self.len, chi) {
                 let detail = "other masks to the new nodes than to the old ones".into();
                 return Err(Error::Peer { peer: *place, detail }.into());
             }
@@ -359,7 +360,8 @@ impl Handover<'_> {
             None => Vec::new(),
         };
         let public = unanimous(&self.from, &mine, self.len, net)?;
-        let mut masked: Vec<Vec<u8>> = of_dealers.iter().map(|told| told[..self.len].to_vec()).collect();
+        let mut masked: Vec<Vec<u8>> =
+            of_dealers.iter().map(|message| message[..self.len].to_vec()).collect();
         masked[0].iter_mut().zip(&public).for_each(|(byte, d)| *byte ^= d);
         Ok(Arrived { masks: new.masks, masked })
     }
@@ -458,8 +460,8 @@ fn opened(
 }
 
 /// What a dealer's differences say that the openings have to differ by.
-fn combination(told: &[u8], len: usize, chi: Element) -> Vec<u8> {
-    let (of_mask, of_blind) = told.split_at(len);
+fn combination(message: &[u8], len: usize, chi: Element) -> Vec<u8> {
+    let (of_mask, of_blind) = message.split_at(len);
     let element = |bytes: &[u8]| {
         let mut element = [0; ELEMENT_BYTES];
         element[..bytes.len()].copy_from_slice(bytes);
@@ -474,10 +476,10 @@ fn combination(told: &[u8], len: usize, chi: Element) -> Vec<u8> {
 fn unanimous(side: &Side<'_>, mine: &[u8], len: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
     let mut lens = vec![0; net.parties()];
     side.places.iter().flatten().for_each(|place| lens[place.index()] = len);
-    let told = tell(mine, &lens, net)?;
-    let mut told = side.places.iter().flatten().map(|place| &told[place.index()]);
-    let first = told.next().cloned().unwrap_or_default();
-    if told.any(|other| *other != first) {
+    let message = tell(mine, &lens, net)?;
+    let mut message = side.places.iter().flatten().map(|place| &message[place.index()]);
+    let first = message.next().cloned().unwrap_or_default();
+    if message.any(|other| *other != first) {
         return Err(Error::Equivocation { what: "openings of a set of parties" });
     }
     Ok(first)

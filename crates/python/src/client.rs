@@ -737,10 +737,10 @@ fn seconds(time: &Bound<'_, PyAny>) -> PyResult<u64> {
 }
 
 /// Tells a person something, although nothing failed: by the logger `polyclave`.
-fn log(told: &str) {
+fn log(message: &str) {
     let result = Python::attach(|py| {
         let logger = py.import("logging")?.call_method1("getLogger", ("polyclave",))?;
-        logger.call_method1("warning", ("%s", told)).map(drop)
+        logger.call_method1("warning", ("%s", message)).map(drop)
     });
     // A log that fails must not fail the request.
     drop::<PyResult<()>>(result);

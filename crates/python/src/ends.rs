@@ -173,8 +173,8 @@ impl Target {
     /// Begins one. What was secret before only its owner can read. Refused if the file is there already, unless it is to be replaced.
     pub(crate) fn begin(path: &Path, is_secret: bool, replace: bool) -> Result<Target> {
         if !replace && path.symlink_metadata().is_ok() {
-            let told = "it is there already; give another name, or replace=True";
-            return Err(writing(path, io::Error::new(io::ErrorKind::AlreadyExists, told)));
+            let message = "it is there already; give another name, or replace=True";
+            return Err(writing(path, io::Error::new(io::ErrorKind::AlreadyExists, message)));
         }
         let draft = if is_secret { Draft::private(path) } else { Draft::public(path) };
         Ok(Target { draft: BufWriter::new(draft.map_err(of_draft)?), path: path.into() })

@@ -55,14 +55,14 @@ fn of_system(py: Python<'_>, what: &str, error: io::Error) -> PyErr {
         _ => return error.into(),
     };
     let made = || {
-        let told = match error_itself.raw_os_error() {
+        let message = match error_itself.raw_os_error() {
             Some(number) => py.import("os")?.call_method1("strerror", (number,))?.extract()?,
             None => error_itself.to_string(),
         };
         let class = py.get_type::<PyOSError>();
         match path {
-            Some(path) => class.call1((number, told, path.as_os_str())),
-            None => class.call1((number, format!("{what}: {told}"))),
+            Some(path) => class.call1((number, message, path.as_os_str())),
+            None => class.call1((number, format!("{what}: {message}"))),
         }
     };
     made().map_or_else(|e| e, PyErr::from_value)
@@ -74,18 +74,18 @@ pub(crate) fn ended(py: Python<'_>) -> PyErr {
 }
 
 /// The exception for a caller's mistake.
-pub(crate) fn misuse(py: Python<'_>, told: &str) -> PyErr {
-    exception(py, "Misuse", told, None, false)
+pub(crate) fn misuse(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "Misuse", message, None, false)
 }
 
 /// The exception for a key that is not there, where no node refused.
-pub(crate) fn no_such_key(py: Python<'_>, told: &str) -> PyErr {
-    exception(py, "NoSuchKey", told, None, false)
+pub(crate) fn no_such_key(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "NoSuchKey", message, None, false)
 }
 
 /// The exception for a message authentication code that does not fit.
-pub(crate) fn unauthentic(py: Python<'_>, told: &str) -> PyErr {
-    exception(py, "Unauthentic", told, None, false)
+pub(crate) fn unauthentic(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "Unauthentic", message, None, false)
 }
 
 fn class_of(reason: Reason) -> &'static str {
@@ -106,11 +106,11 @@ fn class_of(reason: Reason) -> &'static str {
     }
 }
 
-fn exception(py: Python<'_>, class: &str, told: &str, node: Option<String>, may_pass: bool) -> PyErr {
+fn exception(py: Python<'_>, class: &str, message: &str, node: Option<String>, may_pass: bool) -> PyErr {
     let made = || -> PyResult<Bound<'_, PyAny>> {
         let keywords = [("may_pass", may_pass)].into_py_dict(py)?;
         keywords.set_item("node", node)?;
-        py.import("polyclave.errors")?.getattr(class)?.call((told,), Some(&keywords))
+        py.import("polyclave.errors")?.getattr(class)?.call((message,), Some(&keywords))
     };
     made().map_or_else(|e| e, PyErr::from_value)
 }

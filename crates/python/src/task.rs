@@ -324,6 +324,6 @@ fn writing(error: io::Error) -> Error {
     Error::Io { what: "cannot write the output", error }
 }
 
-fn misuse<T>(told: &str) -> Result<T> {
-    Err(Error::Misuse(told.into()))
+fn misuse<T>(message: &str) -> Result<T> {
+    Err(Error::Misuse(message.into()))
 }

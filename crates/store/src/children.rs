@@ -178,8 +178,8 @@ mod tests {
         drop(store);
         let store = reopen(&disk);
         assert_eq!(known(&store), ["aes-128", "aes-256"]);
-        let told = store.note_child(([2; 16], ACCOUNT), "aes-128").expect("read");
-        assert_eq!(told, Some("aes-256".into()), "nodes that disagreed derive nothing more from it");
+        let message = store.note_child(([2; 16], ACCOUNT), "aes-128").expect("read");
+        assert_eq!(message, Some("aes-256".into()), "nodes that disagreed derive nothing more from it");
         assert!(store.children([4; 16]).expect("read").is_empty());
     }
 }

@@ -66,8 +66,8 @@ mod tests {
     use super::*;
 
     fn held(store: &Store) -> Vec<(u8, KeyState, bool)> {
-        let told = |key: HeldKey| (key.id[0], key.state, key.deletion_begun);
-        store.held_keys().expect("read").into_iter().map(told).collect()
+        let message = |key: HeldKey| (key.id[0], key.state, key.deletion_begun);
+        store.held_keys().expect("read").into_iter().map(message).collect()
     }
 
     fn with_keys() -> (Store, Disk) {

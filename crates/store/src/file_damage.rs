@@ -65,8 +65,8 @@ fn a_file_that_is_cut_off_or_overwritten_is_told_with_its_name_and_what_to_do() 
     let half = &whole[..whole.len() / 2];
     for bytes in [&whole[..100], half, &vec![0; whole.len()][..], &vec![0x55; whole.len()][..]] {
         std::fs::write(&path, bytes).expect("written");
-        let told = Store::open(&path, &secret()).expect_err("it is damaged").to_string();
-        assert!(told.contains("store.redb is damaged") && told.contains("node restore"), "{told}");
+        let message = Store::open(&path, &secret()).expect_err("it is damaged").to_string();
+        assert!(message.contains("store.redb is damaged") && message.contains("node restore"), "{message}");
     }
 }
 
@@ -78,8 +78,8 @@ fn a_store_found_damaged_in_use_refuses_everything_and_says_why() {
     store.put_pending(&key("k", 1)).expect("put");
     assert!(store.file_damage().is_none());
     store.find_damage();
-    let told = store.file_damage().expect("noted").to_string();
-    assert!(told.contains("store.redb") && told.contains("a page makes no sense"), "{told}");
+    let message = store.file_damage().expect("noted").to_string();
+    assert!(message.contains("store.redb") && message.contains("a page makes no sense"), "{message}");
     assert!(matches!(store.pending_key("k"), Err(StoreError::Damaged { .. })));
     assert!(matches!(store.put_pending(&key("l", 2)), Err(StoreError::Damaged { .. })));
 }

@@ -27,9 +27,9 @@ pub struct Migrated {
 pub fn migrate(dir: &mut NodeDir, to: Option<String>) -> Result<Option<Migrated>> {
     let has_workers = !dir.settings().workers.is_empty();
     if dir.settings().worker > 0 || (has_workers && to.is_none()) {
-        let told = "is shared by several workers. Move it at the first worker, to a server only, and write the new place into node.toml of \
+        let message = "is shared by several workers. Move it at the first worker, to a server only, and write the new place into node.toml of \
                     the others";
-        return Err(StoreError::unusable("the store", told));
+        return Err(StoreError::unusable("the store", message));
     }
     let secret = Secret::from(dir.secret()?);
     let old = Store::alone(dir, &secret)?;

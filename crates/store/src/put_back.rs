@@ -168,10 +168,10 @@ fn each_row_is_noticed(place: &dyn Place, undo: &dyn Fn(&Row, Option<&Vec<u8>>))
             let name = Table::ALL[row.0].name();
             put(&store, &row, before.get(&row));
             if Table::ALL[row.0] == table {
-                let told = used(&store).expect_err(what).to_string();
+                let message = used(&store).expect_err(what).to_string();
                 assert!(
-                    told.contains(&format!(" of {name} ")) && told.contains("put back"),
-                    "{what}: {told}"
+                    message.contains(&format!(" of {name} ")) && message.contains("put back"),
+                    "{what}: {message}"
                 );
                 assert!(
                     matches!(store.file_damage(), Some(StoreError::PutBack { .. })),
@@ -180,9 +180,9 @@ fn each_row_is_noticed(place: &dyn Place, undo: &dyn Fn(&Row, Option<&Vec<u8>>))
                 assert!(store.put_pending(&key("later", 77)).is_err(), "{what}: nothing is changed any more");
             }
             drop(store);
-            let told =
+            let message =
                 place.open().err().unwrap_or_else(|| panic!("{what}: not noticed at start")).to_string();
-            assert!(told.contains(&format!("a record of {name} in the store")), "{what}: {told}");
+            assert!(message.contains(&format!("a record of {name} in the store")), "{what}: {message}");
             undo(&row, after.get(&row));
             store = place.open().expect("nothing else is wrong");
         }
@@ -215,9 +215,12 @@ fn a_record_whose_nonce_is_damaged_is_named_at_start_with_what_to_do() {
     let engine = unchecked(&disk);
     put(&engine, row, Some(&damaged));
     drop(engine);
-    let told = disk.open().expect_err("noticed").to_string();
-    assert!(told.contains("the record k of keys (damaged: it does not open) in the store"), "{told}");
-    assert!(told.contains("node restore") && told.contains("Without a backup, replace the node"), "{told}");
+    let message = disk.open().expect_err("noticed").to_string();
+    assert!(message.contains("the record k of keys (damaged: it does not open) in the store"), "{message}");
+    assert!(
+        message.contains("node restore") && message.contains("Without a backup, replace the node"),
+        "{message}"
+    );
     let engine = unchecked(&disk);
     put(&engine, row, content.get(row));
     drop(engine);
@@ -265,8 +268,8 @@ fn all_rows_except_the_head_and_the_head_alone_are_noticed() {
         rows().filter(|row| (row.1 == HEAD) == only_head).for_each(|row| put(&store, row, before.get(row)));
         assert!(matches!(store.spend(KEY, 1, 64), Err(StoreError::PutBack { .. } | StoreError::Lost { .. })));
         drop(store);
-        let told = disk.open().expect_err("noticed").to_string();
-        assert!(told.contains("spent") && told.contains("tombstones"), "{told}");
+        let message = disk.open().expect_err("noticed").to_string();
+        assert!(message.contains("spent") && message.contains("tombstones"), "{message}");
     }
     // With both, the store is an older one as a whole. A running node notices it; after a start, peers and the audit log do.
     let store = reopen(&disk);
@@ -377,6 +380,6 @@ fn a_worker_follows_what_others_change_and_notices_what_is_put_back() {
     delete(&first, 9);
     let tombstone = (3, vec![9; 16]);
     put(&first, &tombstone, before.get(&tombstone));
-    let told = second.state("gone-9", [9; 16]).expect_err("noticed").to_string();
-    assert!(told.contains("tombstones"), "{told}");
+    let message = second.state("gone-9", [9; 16]).expect_err("noticed").to_string();
+    assert!(message.contains("tombstones"), "{message}");
 }

@@ -202,9 +202,9 @@ mod tests {
     fn a_peer_that_was_killed_at_any_sync_is_admitted() {
         let (peer, its_disk) = in_memory();
         its_disk.record();
-        let mut told = Vec::new();
+        let mut message = Vec::new();
         let mut tell = |its_disk: &Disk| {
-            told.push((its_disk.history().len(), peer.past().expect("read")));
+            message.push((its_disk.history().len(), peer.past().expect("read")));
         };
         peer.begin_incarnation().expect("counted");
         tell(&its_disk);
@@ -218,7 +218,7 @@ mod tests {
         for (sync, bytes) in history.into_iter().enumerate() {
             let (store, _) = in_memory();
             // What it had told its peers by then.
-            for (_, past) in told.iter().filter(|(at, _)| *at <= sync + 1) {
+            for (_, past) in message.iter().filter(|(at, _)| *at <= sync + 1) {
                 store.peer_seen(PEER, past).expect("it goes on");
             }
             assert!(greets(&store, &started(&Disk::from_bytes(bytes))), "after sync {sync}");

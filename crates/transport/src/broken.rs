@@ -38,7 +38,7 @@ impl Broken {
         let refused = matches!(e, rustls::Error::AlertReceived(AccessDenied | CertificateExpired));
         match Broken::from(e) {
             Broken::Misbehaved(detail) if !refused => Broken::Closed(detail),
-            told => told,
+            message => message,
         }
     }
 }
@@ -62,8 +62,8 @@ impl From<rustls::Error> for Broken {
             AlertReceived, DecryptError, InvalidCertificate, InvalidMessage, PeerIncompatible,
         };
         Broken::Misbehaved(match e {
-            InvalidCertificate(e) => match validity::told(&e) {
-                Some(told) => format!("its {told}"),
+            InvalidCertificate(e) => match validity::message_of(&e) {
+                Some(message) => format!("its {message}"),
                 None => "its certificate is not the one that is listed for it".into(),
             },
             AlertReceived(AlertDescription::AccessDenied) => NOT_ADMITTED.into(),

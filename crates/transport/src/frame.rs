@@ -86,8 +86,9 @@ impl Passage {
         if self.passed >= HEADER {
             let claim = u32::from_be_bytes(self.header) as usize;
             if claim > max_frame {
-                let told = format!("a frame that claims {claim} bytes where at most {max_frame} are allowed");
-                return Err(Broken::Misbehaved(told));
+                let message =
+                    format!("a frame that claims {claim} bytes where at most {max_frame} are allowed");
+                return Err(Broken::Misbehaved(message));
             }
             if claim != len {
                 return Err(Broken::Misbehaved(format!("a message of {claim} bytes where {len} were due")));
@@ -138,7 +139,7 @@ mod tests {
         for due in [3, MAX, 10 * MAX] {
             let refused = receive(b"\xff\xff\xff\xffabc", due);
             assert!(
-                matches!(&refused, Err(Broken::Misbehaved(told)) if told.contains("4294967295")),
+                matches!(&refused, Err(Broken::Misbehaved(message)) if message.contains("4294967295")),
                 "{refused:?}"
             );
         }

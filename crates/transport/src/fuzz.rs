@@ -70,7 +70,7 @@ fn no_certificate_panics_and_its_dates_are_an_answer_or_an_error() {
             let dates = validity::expiry(&certificate);
             match validity::check(&certificate, now) {
                 Ok(()) => assert!(dates.is_ok()),
-                Err(e) => assert!(!validity::told(&e).unwrap_or_default().is_empty()),
+                Err(e) => assert!(!validity::message_of(&e).unwrap_or_default().is_empty()),
             }
         });
     });

@@ -89,8 +89,9 @@ impl Identity {
     /// Refuses to start with a certificate that every peer will refuse.
     pub(crate) fn check_time(&self) -> Result<()> {
         validity::check(&self.certified.cert[0], UnixTime::now()).map_err(|e| {
-            let told = validity::told(&e).unwrap_or_else(|| format!("certificate is of no use: {e}"));
-            Error::misuse(format!("this party's {told}"))
+            let message =
+                validity::message_of(&e).unwrap_or_else(|| format!("certificate is of no use: {e}"));
+            Error::misuse(format!("this party's {message}"))
         })
     }
 

@@ -52,9 +52,9 @@ impl Limits {
     /// Refuses limits under which nothing could be sent.
     pub(crate) fn check(&self) -> Result<()> {
         if self.max_frame == 0 || self.max_frame > LARGEST_FRAME {
-            let told =
+            let message =
                 format!("a frame limit of {} bytes is not within 1 .. {LARGEST_FRAME}", self.max_frame);
-            return Err(Error::misuse(told));
+            return Err(Error::misuse(message));
         }
         for (name, limit) in [("connect", self.connect), ("handshake", self.handshake), ("idle", self.idle)] {
             if limit.is_zero() {

@@ -57,8 +57,8 @@ pub fn call(
 fn check(nodes: &[Node], which: PartySet) -> Result<()> {
     let n = nodes.len();
     if n == 0 || n > MAX_NODES || which.iter().any(|party| party.index() >= n) {
-        let told = format!("a call of {which} of {n} nodes; a cluster has at most {MAX_NODES}");
-        return Err(Error::misuse(told));
+        let message = format!("a call of {which} of {n} nodes; a cluster has at most {MAX_NODES}");
+        return Err(Error::misuse(message));
     }
     Ok(())
 }

@@ -57,8 +57,8 @@ impl Mesh {
     ) -> Result<Mesh> {
         limits.check()?;
         if !(2..=MAX_NODES).contains(&nodes.len()) {
-            let told = format!("a cluster of {} nodes; it takes 2 to {MAX_NODES}", nodes.len());
-            return Err(Error::misuse(told));
+            let message = format!("a cluster of {} nodes; it takes 2 to {MAX_NODES}", nodes.len());
+            return Err(Error::misuse(message));
         }
         let (listener, local_addr) = listen(address)?;
         let setup = Setup {
@@ -143,7 +143,7 @@ mod tests {
                 Session::start(listener, setup).expect("started")
             };
             let sessions = [start(0), start(1)];
-            let told: Vec<String> = std::thread::scope(|scope| {
+            let message: Vec<String> = std::thread::scope(|scope| {
                 let open = |(me, (session, _)): (usize, &(Session, Acceptor))| {
                     let peer = Party(1 - me as u8);
                     let among = StreamId::among([Party(0), Party(1)].into_iter().collect());
@@ -159,9 +159,12 @@ mod tests {
                     sessions.iter().enumerate().map(|end| scope.spawn(move || open(end))).collect();
                 ends.into_iter().map(|end| end.join().expect("no panic")).collect()
             });
-            for (me, told) in told.iter().enumerate() {
+            for (me, message) in message.iter().enumerate() {
                 let older = if me == newer { "upgrade that one" } else { "upgrade this party" };
-                assert!(told.contains(older) && told.contains(&format!("party {}", 2 - me)), "{told}");
+                assert!(
+                    message.contains(older) && message.contains(&format!("party {}", 2 - me)),
+                    "{message}"
+                );
             }
         }
     }

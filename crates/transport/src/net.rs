@@ -354,8 +354,8 @@ impl TlsNet {
     fn check_lengths(&self, what: &str, out: &[&[u8]], into: &[&mut [u8]]) -> Result<()> {
         let n = self.parties;
         if out.len() != n || into.len() != n {
-            let told = format!("{what} of {} and {} messages among {n} parties", out.len(), into.len());
-            return Err(Error::misuse(told));
+            let message = format!("{what} of {} and {} messages among {n} parties", out.len(), into.len());
+            return Err(Error::misuse(message));
         }
         Ok(())
     }

@@ -66,8 +66,8 @@ impl Reception {
         limits.check()?;
         identity.check_time()?;
         if nodes > MAX_NODES || me.index() >= nodes {
-            let told = format!("a door of {me} of {nodes} nodes; a cluster has at most {MAX_NODES}");
-            return Err(Error::misuse(told));
+            let message = format!("a door of {me} of {nodes} nodes; a cluster has at most {MAX_NODES}");
+            return Err(Error::misuse(message));
         }
         let (listener, local_addr) = listen(address)?;
         let (turned_away, meter) = (Arc::<AtomicU64>::default(), Arc::<WireMeter>::default());

@@ -130,8 +130,11 @@ mod tests {
             "1ms,0Mbit",
             "1e9s,1Mbit",
         ] {
-            let told = text.parse::<Shape>().map_err(|e| e.to_string());
-            assert!(told.as_ref().is_err_and(|told| told.contains("10ms,100Mbit")), "{text:?}: {told:?}");
+            let message = text.parse::<Shape>().map_err(|e| e.to_string());
+            assert!(
+                message.as_ref().is_err_and(|message| message.contains("10ms,100Mbit")),
+                "{text:?}: {message:?}"
+            );
         }
     }
 

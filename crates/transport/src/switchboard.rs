@@ -138,17 +138,17 @@ impl Desk for Switchboard {
 
     /// Remembers why a connection was refused, for threads that wait for one.
     fn refused(&self, from: SocketAddr, refusal: Refusal) {
-        let told = match refusal {
+        let message = match refusal {
             Refusal::Party(party, stream, e) => {
-                let told = format!("{from}: {e}");
+                let message = format!("{from}: {e}");
                 self.put(party, stream, Err(e));
-                told
+                message
             }
             Refusal::Stranger(why) => format!("{from}: {why}"),
         };
         let mut state = self.lock();
         state.turned_away.truncate(REFUSALS - 1);
-        state.turned_away.push_front((Instant::now(), told));
+        state.turned_away.push_front((Instant::now(), message));
     }
 
     fn tidy(&self) -> Option<Instant> {

@@ -36,7 +36,7 @@ pub(crate) fn check(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(
 }
 
 /// What [`check`] found, to follow a word on whose certificate it is.
-pub(crate) fn told(error: &CertificateError) -> Option<String> {
+pub(crate) fn message_of(error: &CertificateError) -> Option<String> {
     match error {
         CertificateError::ExpiredContext { time, not_after } => Some(format!(
             "certificate expired on {}, and by the clock here it is {}; set this clock if it is wrong, else rotate the certificate",

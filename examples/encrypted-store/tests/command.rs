@@ -12,10 +12,10 @@ fn demonstration_decides_writes_back_and_refuses_what_the_store_changed() {
         // Three nodes are too few for protocols that find cheaters.
         let protocol: &[&str] = if nodes == "3" { &["--protocol", "shamir"] } else { &[] };
         let output = run(&[&["--nodes", nodes, "--limit", limit][..], protocol].concat());
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-        assert!(told.contains(&format!("{answer}. Opened")), "{told}");
-        assert_eq!(told.matches("is not what the nodes have last written").count(), 3, "{told}");
+        let message = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{message}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(message.contains(&format!("{answer}. Opened")), "{message}");
+        assert_eq!(message.matches("is not what the nodes have last written").count(), 3, "{message}");
     }
 }
 

@@ -13,10 +13,10 @@ fn both_protocols_and_both_ciphers_run_between_processes_with_their_own_material
         let options = ["--devices", "2", "--readings", "3", "--threshold", "0", "--json"];
         let output = run(&[&["--protocol", protocol, "--cipher", cipher][..], &options].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
-        assert_eq!(told["report"]["statistics"]["above"], 6);
+        let message: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+        assert_eq!(message["report"]["statistics"]["above"], 6);
         // Of 6 readings the sum has 19 bits, the maximum 16, the count 4.
-        assert_eq!(told["report"]["opened_bits"], 19 + 16 + 4);
+        assert_eq!(message["report"]["opened_bits"], 19 + 16 + 4);
     }
 }
 

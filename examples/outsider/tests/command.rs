@@ -33,7 +33,7 @@ fn openssl_opens_what_processes_have_sent() {
         let protocol: &[&str] = if bids == "7,8,5" { &["--protocol", "shamir"] } else { &[] };
         let output = run(&[&["--bids", bids, "--json"][..], protocol].concat(), directory.path());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+        let text: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
         if !openssl_is_there() {
             return;
         }
@@ -48,7 +48,7 @@ fn openssl_opens_what_processes_have_sent() {
             &["pkeyutl", "-decrypt", "-inkey", "receiver.key.pem", "-in", "key.rsa"],
             directory.path(),
         );
-        let (key, iv) = (hex::encode(&key.stdout), told["iv"].as_str().expect("an IV"));
+        let (key, iv) = (hex::encode(&key.stdout), text["iv"].as_str().expect("an IV"));
         let plain = openssl(
             &["enc", "-d", "-aes-128-ctr", "-K", &key, "-iv", iv, "-in", "data.ctr"],
             directory.path(),

@@ -74,9 +74,9 @@ pub fn run<T: DeserializeOwned>(orders: &[impl Serialize]) -> Result<Vec<Ended<T
         _ => None,
     })?;
     for (me, orders) in (0..).zip(orders) {
-        let mut told = Orders { me, orders: serde_json::to_string(orders)?, parties: parties.clone() };
-        let line = Zeroizing::new(serde_json::to_string(&told)?);
-        told.orders.zeroize();
+        let mut message = Orders { me, orders: serde_json::to_string(orders)?, parties: parties.clone() };
+        let line = Zeroizing::new(serde_json::to_string(&message)?);
+        message.orders.zeroize();
         // If it is gone, its end is heard of below.
         let _ = writeln!(running.inputs[usize::from(me)], "{}", *line);
     }
@@ -164,13 +164,13 @@ impl Running {
 
     /// When one fails, the others complain, too, perhaps sooner: all are shown.
     fn failure(&self, party: usize, error: String) -> String {
-        let mut told = vec![format!("node {}: {error}", party + 1)];
+        let mut message = vec![format!("node {}: {error}", party + 1)];
         while let Ok((party, event)) = self.events.recv_timeout(LAST_WORDS) {
             if let Some(Event::Failed(error)) = event {
-                told.push(format!("node {}: {error}", party + 1));
+                message.push(format!("node {}: {error}", party + 1));
             }
         }
-        told.join("; ")
+        message.join("; ")
     }
 }
 

@@ -64,10 +64,10 @@ impl BlockHeader {
             ));
         }
         if let Some(other) = new.usage.iter().find(|usage| !allowed.contains(usage)) {
-            return Err(format!("{} does not allow the usage {other}", self.told()));
+            return Err(format!("{} does not allow the usage {other}", self.message()));
         }
         if !self.takes(&new.modes) {
-            return Err(format!("{} does not fit the modes of the new key", self.told()));
+            return Err(format!("{} does not fit the modes of the new key", self.message()));
         }
         if self.exportability == b'N' && new.wrappable {
             return Err("the key block says that the key must not be exported: leave out wrappable".into());
@@ -84,7 +84,7 @@ impl BlockHeader {
             _ => !allowed.is_empty() && allowed.iter().all(|usage| key.usage.contains(usage)),
         };
         if !is_for || !self.takes(&key.modes) {
-            return Err(format!("{}; {} allows more or another thing", unfit(key), self.told()));
+            return Err(format!("{}; {} allows more or another thing", unfit(key), self.message()));
         }
         if !matches!(self.exportability, b'E' | b'N' | b'S') {
             return Err("the exportability is E, N or S".into());
@@ -105,7 +105,7 @@ impl BlockHeader {
         text
     }
 
-    fn told(&self) -> String {
+    fn message(&self) -> String {
         format!("a key block of usage {} and mode of use {}", text(&self.usage), text(&[self.mode_of_use]))
     }
 }

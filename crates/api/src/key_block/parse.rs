@@ -21,8 +21,8 @@ impl KeyBlock {
             b'B' => Version::B,
             b'D' => Version::D,
             b'A' | b'C' => {
-                let told = "the key block has a version (A or C) that is withdrawn; take B or D";
-                return Err(told.into());
+                let message = "the key block has a version (A or C) that is withdrawn; take B or D";
+                return Err(message.into());
             }
             other => return Err(format!("the key block has the unknown version {}", text(&[other]))),
         };

@@ -36,8 +36,8 @@ fn blocks_are_parsed_into_their_parts() {
         ("", "0x", "not two digits"),
         ("", "99", "wrong length"),
     ] {
-        let told = KeyBlock::parse(&with(optional, count)).expect_err(optional);
-        assert!(told.contains(why), "{optional}: {told}");
+        let message = KeyBlock::parse(&with(optional, count)).expect_err(optional);
+        assert!(message.contains(why), "{optional}: {message}");
     }
 }
 
@@ -63,8 +63,8 @@ fn headers_that_are_wrong_are_refused_with_what_is_wrong() {
     ] {
         let mut bad = good.clone();
         bad[at..at + with.len()].copy_from_slice(with.as_bytes());
-        let told = KeyBlock::parse(&bad).expect_err(with);
-        assert!(told.contains(why), "{with}: {told}");
+        let message = KeyBlock::parse(&bad).expect_err(with);
+        assert!(message.contains(why), "{with}: {message}");
     }
     assert!((0..good.len()).all(|len| KeyBlock::parse(&good[..len]).is_err()));
     let mut umlaut = good.clone();
@@ -75,8 +75,8 @@ fn headers_that_are_wrong_are_refused_with_what_is_wrong() {
     // A MAC, and no encrypted key; and half a block of it.
     for (digits, length) in [(2, "0048"), (3, "0064")] {
         let short = ["D", length, "D0AB00E0000", &"0123456789ABCDEF".repeat(digits)].concat();
-        let told = KeyBlock::parse(short.as_bytes()).expect_err("refused");
-        assert!(told.contains("one or more whole blocks"), "{told}");
+        let message = KeyBlock::parse(short.as_bytes()).expect_err("refused");
+        assert!(message.contains("one or more whole blocks"), "{message}");
     }
 }
 

@@ -188,8 +188,8 @@ mod tests {
         for undone in [Mode::Gcm, Mode::Cmac] {
             let mut pair = [undone, Mode::Cbc];
             pair.sort();
-            let told = checked(&pair).expect_err("refused");
-            assert!(told.starts_with(&format!("cbc undoes {undone} under the same key")), "{told}");
+            let message = checked(&pair).expect_err("refused");
+            assert!(message.starts_with(&format!("cbc undoes {undone} under the same key")), "{message}");
         }
         assert_eq!(checked(&[Mode::Gcm, Mode::Cmac]), Ok(()));
         assert_eq!(checked(&[Mode::Ctr, Mode::Cbc, Mode::Ecb]), Ok(()));
@@ -260,8 +260,8 @@ mod tests {
             ("aes-128", &[Gcm], &[Encrypt, Tokenize], "needs the mode ff1"),
             ("aes-128", &[], &[Tokenize], "one mode at least"),
         ] {
-            let told = checked(cipher, modes, usage).expect_err("refused");
-            assert!(told.contains(why), "{told}");
+            let message = checked(cipher, modes, usage).expect_err("refused");
+            assert!(message.contains(why), "{message}");
         }
         let cipher = catalog::find("aes-128").expect("the catalog has it");
         let attributed =
@@ -273,8 +273,8 @@ mod tests {
         }
         for usage in [Wrap, Unwrap, Derive, Kdf] {
             let key = NewKey { usage: vec![Encrypt, usage], ..nonces(&[Mode::Cbc]) };
-            let told = check_new_key(&key, &cipher).expect_err("refused");
-            assert!(told.ends_with(&format!("undoes {usage}")), "{told}");
+            let message = check_new_key(&key, &cipher).expect_err("refused");
+            assert!(message.ends_with(&format!("undoes {usage}")), "{message}");
         }
         let session = |seconds| NewKey {
             lifetime: Lifetime::Session { seconds },
@@ -287,8 +287,8 @@ mod tests {
             assert!(check_new_key(&session(seconds), &cipher).expect_err("refused").contains("1 to 86400"));
         }
         for modes in [&[Mode::Ctr][..], &[Cmac], &[Mode::Siv]] {
-            let told = check_new_key(&nonces(modes), &cipher).expect_err("refused");
-            assert!(told.contains("chooses nonces only"), "{told}");
+            let message = check_new_key(&nonces(modes), &cipher).expect_err("refused");
+            assert!(message.contains("chooses nonces only"), "{message}");
         }
         let labelled =
             |label: &str| NewKey { label: label.into(), ..NewKey::for_modes("k", "aes-128", &[Gcm], 1) };

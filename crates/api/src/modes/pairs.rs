@@ -51,13 +51,14 @@ pub fn why_apart(modes: &[Mode]) -> Option<String> {
 /// Warnings for a client that makes a key for these modes and usages: which modes undo other modes or usages.
 pub fn warnings(modes: &[Mode], usage: &[Usage]) -> Vec<String> {
     let allowed = pairs(modes).filter(|(mode, ..)| !is_apart(*mode));
-    let told = allowed.map(|(mode, other, what)| format!("{mode} undoes {other} under the same key: {what}"));
+    let message =
+        allowed.map(|(mode, other, what)| format!("{mode} undoes {other} under the same key: {what}"));
     let usages = usage.iter().flat_map(|usage| modes.iter().map(move |mode| (*mode, *usage)));
     let told_of_usages = usages.filter_map(|(mode, usage)| {
         let what = undoing_usage(mode, usage)?;
         Some(format!("{mode} undoes the usage {usage} under the same key: {what}"))
     });
-    told.chain(told_of_usages).collect()
+    message.chain(told_of_usages).collect()
 }
 
 /// Why no key is made for these usages together; `None` if it may be. What is derived as bytes for a client
@@ -168,13 +169,13 @@ mod tests {
         use Mode::{Cbc, Ccm, Cmac, Ctr, Ecb, Gcm};
         let all = [Gcm, Ctr, Cbc, Cmac, Ecb, Ccm];
         for other in all {
-            let told = why_apart(&[other, Mode::Envelope]).expect("refused");
-            assert!(told.starts_with(&format!("envelope undoes {other}")), "{told}");
+            let message = why_apart(&[other, Mode::Envelope]).expect("refused");
+            assert!(message.starts_with(&format!("envelope undoes {other}")), "{message}");
         }
         assert_eq!(why_apart(&[Mode::Envelope]), None);
         for other in all.into_iter().chain([Mode::Siv, Mode::Tr31]) {
-            let told = why_apart(&[other, Mode::Ff1]).expect("refused");
-            assert!(told.starts_with(&format!("ff1 undoes {other}")), "{told}");
+            let message = why_apart(&[other, Mode::Ff1]).expect("refused");
+            assert!(message.starts_with(&format!("ff1 undoes {other}")), "{message}");
         }
         assert_eq!(why_apart(&[Mode::Ff1]), None);
         let pairs = || all.iter().flat_map(|a| all.iter().map(move |b| [*a, *b])).filter(|[a, b]| a < b);
@@ -185,10 +186,10 @@ mod tests {
         let of_others = [[Ctr, Cmac], [Ctr, Ecb], [Ctr, Ccm], [Cmac, Ecb], [Cmac, Ccm], [Ecb, Ccm]];
         assert_eq!(warned, [&of_gcm[..], &of_others].concat());
         assert!(all.iter().all(|mode| why_apart(&[*mode]).is_none() && warnings(&[*mode], &[]).is_empty()));
-        let told = why_apart(&[Gcm, Cbc, Cmac]).expect("refused");
+        let message = why_apart(&[Gcm, Cbc, Cmac]).expect("refused");
         assert!(
-            told.starts_with("cbc undoes gcm") && told.ends_with("one key for cbc and another for gcm"),
-            "{told}"
+            message.starts_with("cbc undoes gcm") && message.ends_with("one key for cbc and another for gcm"),
+            "{message}"
         );
     }
 

@@ -230,7 +230,7 @@ fn number(operation: &Operation) -> usize {
     }
 }
 
-fn told(asked: &Permission) -> String {
+fn message_of(asked: &Permission) -> String {
     let demand = match asked.demand {
         Demand::Now => "",
         Demand::Always => "=",
@@ -245,7 +245,7 @@ fn told(asked: &Permission) -> String {
 fn every_operation_asks_for_its_own_right_and_all_that_it_amounts_to() {
     let mut seen = [false; 24];
     for (operation, expected) in all() {
-        let asked: Vec<String> = operation.describe().permissions().iter().map(told).collect();
+        let asked: Vec<String> = operation.describe().permissions().iter().map(message_of).collect();
         assert_eq!(asked.join(", "), expected, "{operation:?}");
         seen[number(&operation)] = true;
     }
@@ -256,6 +256,6 @@ fn every_operation_asks_for_its_own_right_and_all_that_it_amounts_to() {
 fn an_operation_on_one_key_asks_for_it_once() {
     let what = Rewrapped::Key { wrapped: vec![1; 24], how: Wrapping::Kw };
     let same = Operation::Rewrap(Rewrap { key: key("k"), old: key("k"), id: Some(ID), what });
-    let asked: Vec<String> = same.describe().permissions().iter().map(told).collect();
+    let asked: Vec<String> = same.describe().permissions().iter().map(message_of).collect();
     assert_eq!(asked, ["rewrap k", "!unwrap k", "!wrap k"]);
 }

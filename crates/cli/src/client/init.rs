@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     );
     match &cluster {
         Some(cluster) => {
-            eprintln!("It uses the cluster of {}\n{}", names(cluster), fingerprint::told(cluster));
+            eprintln!("It uses the cluster of {}\n{}", names(cluster), fingerprint::message_of(cluster));
             expected.advise();
         }
         None => eprintln!("And here:\n  polyclave client join {dir} cluster.toml"),

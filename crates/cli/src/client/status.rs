@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             adversary(cluster.protocol(), cluster.nodes(), cluster.threshold())?
         );
         if certificate.soon {
-            say!("CERTIFICATE {}", certificate.told());
+            say!("CERTIFICATE {}", certificate.message());
         }
         for (party, answer) in &answers {
             let (name, address) =
@@ -127,7 +127,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             }
         }
         if cliques.len() > 1 {
-            cliques.iter().for_each(|clique| say!("{}", clique.told()));
+            cliques.iter().for_each(|clique| say!("{}", clique.message()));
         }
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -168,17 +168,17 @@ impl Clique {
             0 => of_first.iter().for_each(|(party, answer)| note(*party, answer)),
             _ => client.status_of_clique(number).iter().for_each(|(party, answer)| note(*party, answer)),
         }
-        let duty = client.cluster().duties().of(number).told();
+        let duty = client.cluster().duties().of(number).message();
         Clique { workers: number, duty, silent, not_ready }
     }
 
-    fn told(&self) -> String {
+    fn message(&self) -> String {
         let parts = [("do not answer", &self.silent), ("are not ready", &self.not_ready)];
         let parts = parts.into_iter().filter(|(_, nodes)| !nodes.is_empty());
         let parts: Vec<String> =
             parts.map(|(what, nodes)| format!("those of {} {what}", nodes.join(", "))).collect();
-        let told = if parts.is_empty() { "all are ready".to_owned() } else { parts.join("; ") };
-        format!("workers {}, which {}: {told}", self.workers, self.duty)
+        let message = if parts.is_empty() { "all are ready".to_owned() } else { parts.join("; ") };
+        format!("workers {}, which {}: {message}", self.workers, self.duty)
     }
 }
 

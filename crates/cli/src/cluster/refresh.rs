@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         order(dir, &instruction)?;
     }
     let until = began + Duration::from_secs(arguments.wait);
-    let mut told = String::new();
+    let mut message = String::new();
     let after = loop {
         let now: Vec<Status> = dirs.iter().map(status).collect::<Result<_>>()?;
         let is_fresh = |(before, now): (&Status, &Status)| before.secrets != now.secrets;
@@ -81,9 +81,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             bail!("{} has given the refresh up: {}; see its log", node.name, trouble(node));
         }
         let progress = describe(&now);
-        if !arguments.json && progress != told {
+        if !arguments.json && progress != message {
             say!("{progress}");
-            told = progress;
+            message = progress;
         }
         if Instant::now() > until {
             bail!("the refresh was not done in {} s, and stays ordered: {}", arguments.wait, describe(&now));

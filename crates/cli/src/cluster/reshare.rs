@@ -158,9 +158,9 @@ fn all_nodes(arguments: &Arguments, current: &Cluster, new: &Cluster) -> Result<
     let run = |name: &String| -> Result<(String, Done)> {
         let dir = NodeDir::open(&arguments.dir.join(name))
             .context(format!("cannot use the directory of {name}"))?;
-        let mut tell = |told: &str| {
+        let mut tell = |message: &str| {
             if !arguments.json {
-                say!("{name} {told}");
+                say!("{name} {message}");
             }
         };
         let wait = Duration::from_secs(arguments.wait);

@@ -14,12 +14,13 @@ const LONG: Duration = Duration::from_secs(20);
 
 /// Says on standard error how long a file of so many bytes will take, and what is faster, if it will take long.
 pub(super) fn announce(client: &Client, mode: Mode, bytes: Option<u64>) {
-    let told = catalog::find(client.cluster().protocol()).and_then(|protocol| told(protocol, mode, bytes?));
-    told.iter().for_each(|told| eprintln!("note: {told}"));
+    let message =
+        catalog::find(client.cluster().protocol()).and_then(|protocol| message_of(protocol, mode, bytes?));
+    message.iter().for_each(|message| eprintln!("note: {message}"));
 }
 
 /// Modes that compute one block after the other are bound by the network, and nothing is foretold of them.
-fn told(protocol: &Descriptor, mode: Mode, bytes: u64) -> Option<String> {
+fn message_of(protocol: &Descriptor, mode: Mode, bytes: u64) -> Option<String> {
     if !mode.is_parallel() {
         return None;
     }
@@ -28,7 +29,7 @@ fn told(protocol: &Descriptor, mode: Mode, bytes: u64) -> Option<String> {
     if wait < LONG {
         return None;
     }
-    let mut told = format!(
+    let mut message = format!(
         "{} take about {}: nodes under {} compute about {} a second on two idle cores",
         DecimalBytes(bytes),
         HumanDuration(wait),
@@ -37,10 +38,10 @@ fn told(protocol: &Descriptor, mode: Mode, bytes: u64) -> Option<String> {
     );
     // Keys of files are made only where outputs are checked.
     if protocol.adversary != Adversary::Passive {
-        told += ". For files take a key for envelope (polyclave key generate NAME --modes envelope): the nodes derive a key for each file, and \
+        message += ". For files take a key for envelope (polyclave key generate NAME --modes envelope): the nodes derive a key for each file, and \
                  this machine encrypts it by itself";
     }
-    Some(told)
+    Some(message)
 }
 
 #[cfg(test)]
@@ -48,14 +49,14 @@ mod tests {
     use super::*;
 
     fn of(protocol: &str, mode: Mode, bytes: u64) -> Option<String> {
-        told(catalog::find(protocol).expect("there is one"), mode, bytes)
+        message_of(catalog::find(protocol).expect("there is one"), mode, bytes)
     }
 
     #[test]
     fn a_long_wait_is_told_before_it_with_what_is_faster() {
-        let told = of("spdz-tower", Mode::Gcm, 1_000_000).expect("that takes long");
+        let message = of("spdz-tower", Mode::Gcm, 1_000_000).expect("that takes long");
         for part in ["1.00 MB", "50 seconds", "20.00 kB a second", "--modes envelope"] {
-            assert!(told.contains(part), "{told}");
+            assert!(message.contains(part), "{message}");
         }
     }
 
@@ -63,7 +64,7 @@ mod tests {
     fn nothing_is_told_of_a_short_wait_nor_of_envelopes_where_there_are_none() {
         assert_eq!(of("spdz-tower", Mode::Gcm, 100_000), None);
         assert_eq!(of("spdz-tower", Mode::Cbc, 1_000_000), None, "one block after the other");
-        let told = of("shamir", Mode::Gcm, 1_000_000_000).expect("that takes long");
-        assert!(!told.contains("envelope"), "{told}");
+        let message = of("shamir", Mode::Gcm, 1_000_000_000).expect("that takes long");
+        assert!(!message.contains("envelope"), "{message}");
     }
 }

@@ -184,10 +184,10 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     }
 
     let auditor = cluster.other_client("auditor", &[Right::List])?;
-    let told = denied(encrypt(&auditor, MESSAGE))?;
+    let message = denied(encrypt(&auditor, MESSAGE))?;
     if tell {
         say!("\n7. Another client, which may only list keys, asked to encrypt with this one.");
-        say!("   {}", told.as_deref().unwrap_or("It was NOT refused."));
+        say!("   {}", message.as_deref().unwrap_or("It was NOT refused."));
         say!("   Every node decides by its own policy; no single node can start anything.");
         say!("\nSecurity: {}.", properties.adversary);
         say!(
@@ -195,7 +195,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
         );
         say!("work together, it does not separate trust.");
     }
-    let refused_by_policy = told.is_some();
+    let refused_by_policy = message.is_some();
     let holds = round_trip
         && known_answer
         && known_mac

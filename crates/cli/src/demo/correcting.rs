@@ -58,9 +58,9 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
 }
 
 fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
-    let tell = |told: &str| {
+    let tell = |text: &str| {
         if !arguments.json {
-            say!("{told}");
+            say!("{text}");
         }
     };
     let Arguments { protocol, parties, threshold, liar, .. } = arguments;
@@ -162,15 +162,15 @@ fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
     };
 
     let auditor = cluster.other_client("auditor", &[Right::List])?;
-    let told = denied(encrypt(&auditor, MESSAGE))?;
+    let text = denied(encrypt(&auditor, MESSAGE))?;
     tell("\n6. Another client, which may only list keys, asked to encrypt with this one.");
-    tell(&format!("   {}", told.as_deref().unwrap_or("It was NOT refused.")));
+    tell(&format!("   {}", text.as_deref().unwrap_or("It was NOT refused.")));
     tell(&format!(
         "   Every node decides by its own policy.\n\nSecurity: {}.\nAll of this ran on one machine, started by one command that could \
          have read everything: it shows how the nodes\nwork together, it does not separate trust.",
         properties.adversary
     ));
-    let refused_by_policy = told.is_some();
+    let refused_by_policy = text.is_some();
     let remarks = remarks.lock().clone();
     Ok(Report {
         protocol: protocol.clone(),

@@ -88,10 +88,10 @@ pub fn without_one(arguments: &Arguments, served: Option<bool>) {
 }
 
 /// After the refusal.
-pub fn refused(told: Option<&str>) {
+pub fn refused(message: Option<&str>) {
     say!("\n6. Another client, which may only list keys, asked to encrypt with this one.");
-    match told {
-        Some(told) => say!("   {told}"),
+    match message {
+        Some(message) => say!("   {message}"),
         None => say!("   It was NOT refused."),
     }
     say!("   Every node decides by its own policy; no single node can start anything.");

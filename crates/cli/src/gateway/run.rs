@@ -74,15 +74,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for kms in &settings.kms {
         say!("the KMS {} is served on unix://{}", kms.name, kms.socket.display());
     }
-    let mut told = None;
+    let mut message = None;
     while !stopping.load(Relaxed) {
         let trouble = gateway.trouble();
-        if told.as_ref() != Some(&trouble) {
+        if message.as_ref() != Some(&trouble) {
             match &trouble {
                 None => say!("the nodes can serve"),
                 Some(why) => say!("the nodes cannot serve: {why}"),
             }
-            told = Some(trouble);
+            message = Some(trouble);
         }
         std::thread::sleep(POLL_INTERVAL);
     }

@@ -141,7 +141,7 @@ pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     let node = &dir.settings().name;
     let keeps = arguments.rights.is_none() && arguments.group.is_none();
     take_certificates(&succession, keeps && !arguments.replace, &mut policy)?;
-    let told = match (&arguments.group, &arguments.rights) {
+    let message = match (&arguments.group, &arguments.rights) {
         (Some(group), _) => {
             policy.know(&card, arguments.replace)?;
             policy.join_group(group, &card.name)?;
@@ -164,7 +164,7 @@ pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     };
     take_certificates(&succession, false, &mut policy)?;
     dir.save_policy(&policy)?;
-    say!("{told}");
+    say!("{message}");
     for certificate in policy.client_named(&card.name).into_iter().flat_map(|known| known.certificates()) {
         say!("  known by {}", certificate_fingerprint(certificate));
     }

@@ -57,7 +57,7 @@ pub fn refuse_unapproved(policy: &ClientPolicy) -> Result<()> {
         bail!(
             "a change of these rules needs approval: {} (approval {}); nothing was changed. Write the new rules to a file, and then: polyclave \
              approval request policy FILE --node DIR --out OUT; polyclave approval sign OUT; polyclave node policy set DIR FILE --approval OUT",
-            rule.told(),
+            rule.message(),
             rule.name
         );
     }

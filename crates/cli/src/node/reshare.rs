@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let approval = arguments.approval.as_ref().map(|file| load_approval(file)).transpose()?;
     let approval = approval.as_ref().map(|(approval, _)| approval);
     let Done { left, keys, all } =
-        reshare::reshare(&dir, &new, from.as_ref(), approval, wait, &mut |told| say!("{name} {told}"))?;
+        reshare::reshare(&dir, &new, from.as_ref(), approval, wait, &mut |message| say!("{name} {message}"))?;
     match left {
         true => say!("{name} has left the cluster: it has handed its keys over, and destroyed its shares"),
         false => say!("{name} is a node of the new cluster, with {keys} keys"),

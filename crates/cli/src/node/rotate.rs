@@ -134,8 +134,8 @@ fn refuse_early(dir: &NodeDir) -> Result<()> {
 
 /// The nodes that do not know the next certificate, or are not connected.
 fn unknowing(status: &Status, next: &CertificateDer<'_>) -> Vec<String> {
-    let told = |name: &str| format!("{name} runs with a cluster file without the next certificate");
-    let old = status.unknowing(next).into_iter().map(told);
+    let message = |name: &str| format!("{name} runs with a cluster file without the next certificate");
+    let old = status.unknowing(next).into_iter().map(message);
     let missing = status.missing.iter().map(|name| format!("{name} is not connected and cannot be asked"));
     old.chain(missing).collect()
 }

@@ -83,8 +83,8 @@ pub fn run_with(
         number => format!("{} (worker {number})", dir.settings().name),
     };
     let cards = dir.cluster()?.map(|cluster| cluster.cards().to_vec()).unwrap_or_default();
-    let mut told = String::new();
-    let Some(mut node) = begin(&mut start, dir, &open, (&name, &mut told), &stopping)? else {
+    let mut message = String::new();
+    let Some(mut node) = begin(&mut start, dir, &open, (&name, &mut message), &stopping)? else {
         return Ok(ExitCode::SUCCESS);
     };
     say!("node {name}: {}", node.adversary());
@@ -92,14 +92,14 @@ pub fn run_with(
     while !stopping.load(Relaxed) {
         if node.is_outdated() {
             node.stop();
-            tell(&mut told, format!("node {name} starts again, under the fresh common secrets"));
-            match begin(&mut start, open()?, &open, (&name, &mut told), &stopping)? {
+            tell(&mut message, format!("node {name} starts again, under the fresh common secrets"));
+            match begin(&mut start, open()?, &open, (&name, &mut message), &stopping)? {
                 Some(again) => node = again,
                 None => return Ok(ExitCode::SUCCESS),
             }
         }
         if node.is_ready() {
-            tell(&mut told, format!("node {name} is ready"));
+            tell(&mut message, format!("node {name} is ready"));
             since = Instant::now();
         } else if since.elapsed() > PATIENCE {
             let connected = node.status().connected;
@@ -115,7 +115,7 @@ pub fn run_with(
                 true => format!("node {name} prepares together with the others"),
                 false => format!("node {name} waits for {}", missing.join(", ")),
             };
-            tell(&mut told, waits);
+            tell(&mut message, waits);
         }
         std::thread::sleep(POLL_INTERVAL);
     }
@@ -128,14 +128,14 @@ fn begin(
     start: &mut impl FnMut(NodeDir) -> polyclave_protocol::Result<Running>,
     mut dir: NodeDir,
     open: &impl Fn() -> Result<NodeDir>,
-    (name, told): (&str, &mut String),
+    (name, message): (&str, &mut String),
     stopping: &AtomicBool,
 ) -> Result<Option<Running>> {
     loop {
         match start(dir) {
             Ok(node) => return Ok(Some(node)),
             Err(e) if e.to_string().contains(SAYS_NO_SECRETS) => {
-                tell(told, format!("node {name} waits for the first workers of the nodes"));
+                tell(message, format!("node {name} waits for the first workers of the nodes"));
             }
             Err(e) => return Err(e.into()),
         }
@@ -148,10 +148,10 @@ fn begin(
 }
 
 /// Prints a line, unless it was the last one printed.
-fn tell(told: &mut String, text: String) {
-    if *told != text {
+fn tell(message: &mut String, text: String) {
+    if *message != text {
         say!("{text}");
-        *told = text;
+        *message = text;
     }
 }
 

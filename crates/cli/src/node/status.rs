@@ -56,7 +56,7 @@ fn tell(status: &Status) {
     let Status { name, party, nodes, version, protocol, .. } = status;
     say!("{name} is running: node {party} of {nodes}, version {version}, start {}", status.starts);
     say!("protocol   {protocol}: {}", status.adversary);
-    if status.worker > 0 || status.duty != Duty::Both.told() {
+    if status.worker > 0 || status.duty != Duty::Both.message() {
         say!("worker     {}; the workers of this number {}", status.worker, status.duty);
     }
     say!("connected  {}", status.connected.join(", "));
@@ -70,7 +70,7 @@ fn tell(status: &Status) {
         }
     }
     for end in status.certificates.iter().filter(|end| end.soon) {
-        say!("CERTIFICATE {}", end.told());
+        say!("CERTIFICATE {}", end.message());
     }
     say!("keys       {}", status.keys);
     if !status.damaged.is_empty() {

@@ -96,8 +96,8 @@ fn all_modes_come_back_and_so_they_do_without_a_node_that_was_killed() {
     let said = is_right(&place);
     assert!(said.contains("node-1 takes no part") && said.contains("Correction is off"), "{said}");
     round_trip("without node 1");
-    let told = place.run("node status try/node-2");
-    assert!(told.contains("missing    node-1") && told.contains("correction off"), "{told}");
+    let message = place.run("node status try/node-2");
+    assert!(message.contains("missing    node-1") && message.contains("correction off"), "{message}");
 }
 
 #[test]
@@ -116,7 +116,10 @@ fn the_program_cannot_be_told_to_cheat() {
         "node run try/node-1 --cheat-in-openings",
     ] {
         let refused = place.output(arguments);
-        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(refused.status.code() == Some(2) && told.contains("unexpected argument '--cheat"), "{told}");
+        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            refused.status.code() == Some(2) && message.contains("unexpected argument '--cheat"),
+            "{message}"
+        );
     }
 }

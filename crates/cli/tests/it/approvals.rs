@@ -37,16 +37,17 @@ fn two_people_approve_that_a_key_is_deleted() {
     let needed = place.run("node policy check try/node-1 --client client --right delete --key payroll");
     assert!(needed.contains("needs approval: 2 of ann, ben must approve (approval delete)"), "{needed}");
 
-    let told = place.fails("approval request decrypt payroll --out a.approval");
-    assert!(told.contains("`polyclave decrypt` with --ask-approval FILE"), "{told}");
-    let told = place.fails("approval request derive");
-    assert!(told.contains("`polyclave key derive` with --ask-approval FILE"), "{told}");
-    let told = place.fails("approval request reed");
-    assert!(told.contains("no other command is called 'reed'"), "{told}");
+    let message = place.fails("approval request decrypt payroll --out a.approval");
+    assert!(message.contains("`polyclave decrypt` with --ask-approval FILE"), "{message}");
+    let message = place.fails("approval request derive");
+    assert!(message.contains("`polyclave key derive` with --ask-approval FILE"), "{message}");
+    let message = place.fails("approval request reed");
+    assert!(message.contains("no other command is called 'reed'"), "{message}");
     let asked = place.run("approval request delete payroll --out a.approval --purpose ticket-4711");
-    for told in ["delete the key \"payroll\" at all nodes, for ever", "ticket-4711", "signed by: nobody yet"]
+    for message in
+        ["delete the key \"payroll\" at all nodes, for ever", "ticket-4711", "signed by: nobody yet"]
     {
-        assert!(asked.contains(told), "{told}: {asked}");
+        assert!(asked.contains(message), "{message}: {asked}");
     }
     place.run("key list");
     let signed = place.run("approval sign a.approval --client ann");
@@ -189,10 +190,10 @@ fn an_approval_whose_operation_had_an_effect_before_the_nodes_were_killed_is_spe
         nodes = start_nodes(&place);
         let left = held(&place);
         let again = place.output("key delete payroll --yes --approval k.approval");
-        let told = String::from_utf8_lossy(&again.stderr);
+        let message = String::from_utf8_lossy(&again.stderr);
         match left {
-            3 => assert!(again.status.success() || told.contains("was used at"), "{told}"),
-            _ => assert!(!again.status.success() && told.contains("was used at"), "{left}: {told}"),
+            3 => assert!(again.status.success() || message.contains("was used at"), "{message}"),
+            _ => assert!(!again.status.success() && message.contains("was used at"), "{left}: {message}"),
         }
         // A new approval finishes what was left half done.
         if held(&place) > 0 {
@@ -230,7 +231,7 @@ fn no_approval_of(place: &Place, command: &str, good: &str) {
     altered(place, good, "foreign.approval", |s| s.cluster = [9; 16]);
     place.run("approval request policy try/node-1/clients.toml --node try/node-1 --out other.approval");
     sign(place, "other.approval", &["ann", "ben"]);
-    for (file, told) in [
+    for (file, message) in [
         (None, "needs approval: 2 of @custodians must approve (approval moves)"),
         (Some("expired.approval"), "this approval ended at"),
         (Some("foreign.approval"), "of another cluster"),
@@ -238,7 +239,7 @@ fn no_approval_of(place: &Place, command: &str, good: &str) {
     ] {
         let with = file.map_or(String::new(), |file| format!(" --approval {file}"));
         let error = place.fails(&format!("{command}{with}"));
-        assert!(error.contains(told), "{file:?}: {error}");
+        assert!(error.contains(message), "{file:?}: {error}");
     }
 }
 
@@ -250,8 +251,8 @@ fn a_refresh_that_needs_approval_is_ordered_at_every_node_with_it_and_once() {
     let cluster = place.cluster_again();
     place.run("key generate k");
     let request = |out: &str| place.run(&format!("approval request refresh --node try/node-1 --out {out}"));
-    let told = request("r.approval");
-    assert!(told.contains("give all keys fresh shares, in the place of those under"), "{told}");
+    let message = request("r.approval");
+    assert!(message.contains("give all keys fresh shares, in the place of those under"), "{message}");
     no_approval_of(&place, "node refresh try/node-1", "r.approval");
     sign(&place, "r.approval", &["ann"]);
     let error = place.fails("node refresh try/node-1 --approval r.approval");
@@ -274,8 +275,8 @@ fn a_refresh_that_needs_approval_is_ordered_at_every_node_with_it_and_once() {
     place.run("node refresh try/node-2 --approval second.approval");
     let cluster = place.cluster_again();
     let status = |node: u8| {
-        let told = place.run(&format!("node status try/node-{node} --json"));
-        serde_json::from_str::<serde_json::Value>(&told).expect("JSON")
+        let message = place.run(&format!("node status try/node-{node} --json"));
+        serde_json::from_str::<serde_json::Value>(&message).expect("JSON")
     };
     let before = status(1)["secrets"].clone();
     place.run("node refresh try/node-3 --approval r.approval");
@@ -326,8 +327,8 @@ fn a_reshare_that_needs_approval_is_made_with_one_for_its_two_files_and_goes_on_
     cluster.end();
     let error = place.fails("cluster reshare try --lost node-2 --add 1");
     assert!(error.contains("needs approval: 2 of @custodians"), "{error}");
-    let told = place.run("approval request reshare try/reshare.toml --node try/node-1 --out r.approval");
-    assert!(told.contains("move all keys from the nodes of the cluster file"), "{told}");
+    let message = place.run("approval request reshare try/reshare.toml --node try/node-1 --out r.approval");
+    assert!(message.contains("move all keys from the nodes of the cluster file"), "{message}");
     no_approval_of(&place, "cluster reshare try", "r.approval");
     assert!(place.fails("cluster reshare try --approval refresh.approval").contains("of something else"));
     // Of the same cluster, and to another one.

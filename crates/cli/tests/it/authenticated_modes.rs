@@ -24,17 +24,17 @@ fn messages_of_siv_ccm_and_gcm_come_back_and_options_that_do_not_fit_are_refused
     assert_eq!(place.pipe(&format!("encrypt {siv}"), &bytes(SIV_TEXT)), bytes(SIV_MESSAGE));
     assert_eq!(place.pipe(&format!("decrypt {siv}"), &bytes(SIV_MESSAGE)), bytes(SIV_TEXT));
     place.write("m.siv", &bytes(SIV_MESSAGE));
-    let told = place.fails("decrypt --key known --mode siv --aad 00 m.siv out");
-    assert!(told.contains("does not authenticate"), "{told}");
+    let reason = place.fails("decrypt --key known --mode siv --aad 00 m.siv out");
+    assert!(reason.contains("does not authenticate"), "{reason}");
     assert!(!place.path("out").exists());
-    let told = place.fails("key import short --modes siv --cipher aes-256 --key-file siv.hex");
-    assert!(told.contains("has 128 hexadecimal digits"), "{told}");
+    let reason = place.fails("key import short --modes siv --cipher aes-256 --key-file siv.hex");
+    assert!(reason.contains("has 128 hexadecimal digits"), "{reason}");
 
     place.write("long", &noise((64 << 10) + 1));
     place.run("key generate telegrams --modes ccm --caller-nonces");
     for (key, mode) in [("known", "siv"), ("telegrams", "ccm")] {
-        let told = place.fails(&format!("encrypt --key {key} --mode {mode} long out"));
-        assert!(told.contains(&format!("{mode} takes messages of at most 65536 bytes")), "{told}");
+        let reason = place.fails(&format!("encrypt --key {key} --mode {mode} long out"));
+        assert!(reason.contains(&format!("{mode} takes messages of at most 65536 bytes")), "{reason}");
         assert!(!place.path("out").exists());
     }
     let text = noise(1000);
@@ -50,8 +50,8 @@ fn messages_of_siv_ccm_and_gcm_come_back_and_options_that_do_not_fit_are_refused
     let message = place.pipe("encrypt --key k --raw --tag-bytes 12 -", &text);
     assert_eq!(message.len(), 12 + 1000 + 12);
     assert_eq!(place.pipe("decrypt --key k --raw --tag-bytes 12 -", &message), text);
-    let told = place.fails("encrypt --key k --raw --nonce 00112233445566778899aabb siv.hex out");
-    assert!(told.contains("takes no nonces or initial blocks of its clients"), "{told}");
+    let reason = place.fails("encrypt --key k --raw --nonce 00112233445566778899aabb siv.hex out");
+    assert!(reason.contains("takes no nonces or initial blocks of its clients"), "{reason}");
     place.run("key generate own --caller-nonces");
     let message = place.pipe("encrypt --key own --raw --nonce 00112233445566778899aabbccddeeff -", &text);
     assert_eq!(place.pipe("decrypt --key own --raw --nonce-bytes 16 -", &message), text);
@@ -64,7 +64,7 @@ fn messages_of_siv_ccm_and_gcm_come_back_and_options_that_do_not_fit_are_refused
         ("key generate both --modes gcm,siv", "two keys, for that mode alone"),
         ("key generate both --modes cbc,ccm", "cbc undoes ccm"),
     ] {
-        let told = place.fails(command);
-        assert!(told.contains(why), "{command}: {told}");
+        let reason = place.fails(command);
+        assert!(reason.contains(why), "{command}: {reason}");
     }
 }

@@ -69,10 +69,10 @@ impl Three {
     }
 
     /// Waits until the status of a node has this in it.
-    fn until_status(&self, name: &str, told: &str) {
-        self.place.until(&format!("{name} says {told:?}"), || {
+    fn until_status(&self, name: &str, message: &str) {
+        self.place.until(&format!("{name} says {message:?}"), || {
             let output = self.place.output(&format!("node status {name}"));
-            String::from_utf8_lossy(&output.stdout).contains(told)
+            String::from_utf8_lossy(&output.stdout).contains(message)
         });
     }
 
@@ -87,8 +87,8 @@ impl Three {
 fn a_node_that_moves_is_missed_by_name_until_the_others_have_its_address_and_loses_nothing() {
     let mut three = Three::new([365; 3], 365);
     let (old, new) = (three.port + 6, three.port + 30);
-    let told = three.place.run(&format!("node address gamma --address 127.0.0.1:{new}"));
-    assert!(told.contains(&format!("127.0.0.1:{new}, for clients at 127.0.0.1:{}", new + 1)), "{told}");
+    let message = three.place.run(&format!("node address gamma --address 127.0.0.1:{new}"));
+    assert!(message.contains(&format!("127.0.0.1:{new}, for clients at 127.0.0.1:{}", new + 1)), "{message}");
     let refused = three.place.fails("node join gamma c.toml");
     assert!(refused.contains(&format!("127.0.0.1:{new}")) && refused.contains("cluster update"), "{refused}");
     three.place.run("cluster update c.toml gamma/card.toml");
@@ -161,8 +161,11 @@ fn a_change_of_certificate_that_was_killed_before_it_wrote_the_card_is_completed
             let after = place.read(&card);
             assert_ne!(before, after, "{command}");
             place.write(&card, &before);
-            let told = place.run(command);
-            assert!(told.contains("was interrupted") && place.read(&card) == after, "{command}: {told}");
+            let message = place.run(command);
+            assert!(
+                message.contains("was interrupted") && place.read(&card) == after,
+                "{command}: {message}"
+            );
             std::fs::remove_file(place.path(&card)).expect("it is lost");
             place.run(command);
             assert_eq!(place.read(&card), after, "{command}");
@@ -177,16 +180,19 @@ fn a_change_of_certificate_that_was_killed_before_it_wrote_the_card_is_completed
 fn a_rotation_that_others_do_not_know_of_is_not_finished_and_an_early_one_is_mended_as_the_node_says() {
     let mut three = Three::new([365; 3], 365);
     three.place.run("node rotate beta");
-    let told = three.place.fails("node rotate beta --finish");
-    assert!(told.contains("the cluster file of this node") && told.contains("cluster update"), "{told}");
+    let message = three.place.fails("node rotate beta --finish");
+    assert!(
+        message.contains("the cluster file of this node") && message.contains("cluster update"),
+        "{message}"
+    );
     three.place.run("cluster update c.toml beta/card.toml");
     three.place.run("node join beta c.toml");
-    let told = three.place.fails("node rotate beta --finish");
-    assert!(told.contains("alpha runs with a cluster file without the next certificate"), "{told}");
-    assert!(told.contains("gamma runs with") && !told.contains("beta runs"), "{told}");
+    let message = three.place.fails("node rotate beta --finish");
+    assert!(message.contains("alpha runs with a cluster file without the next certificate"), "{message}");
+    assert!(message.contains("gamma runs with") && !message.contains("beta runs"), "{message}");
     three.stop(1);
-    let told = three.place.fails("node rotate beta --finish");
-    assert!(told.contains("this node is not running, so the others cannot be asked"), "{told}");
+    let message = three.place.fails("node rotate beta --finish");
+    assert!(message.contains("this node is not running, so the others cannot be asked"), "{message}");
     three.start(1);
     three.until_ready();
     three.still_decrypts();
@@ -210,11 +216,11 @@ fn a_rotation_that_others_do_not_know_of_is_not_finished_and_an_early_one_is_men
     three.place.run("node rotate beta");
     three.place.run("node rotate beta --finish --anyway");
     three.stop(1);
-    let told = three.place.fails("node run beta");
-    assert!(told.contains("node rotate --finish") && told.contains("--replace"), "{told}");
+    let message = three.place.fails("node run beta");
+    assert!(message.contains("node rotate --finish") && message.contains("--replace"), "{message}");
     three.place.run("cluster update c.toml beta/card.toml --replace");
-    let told = three.place.run("cluster show c.toml");
-    let line = told.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
+    let message = three.place.run("cluster show c.toml");
+    let line = message.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
     let expected = line.split_whitespace().last().expect("64 digits");
     for name in ["alpha", "beta", "gamma"] {
         three.place.run(&format!("node join {name} c.toml --expect {expected}"));
@@ -240,8 +246,11 @@ fn a_node_that_was_down_during_a_rotation_says_what_it_lacks_and_is_brought_up_t
     three.place.run("client join alice c.toml");
     (0..2).for_each(|node| three.restart(node));
     three.until_status("beta", "missing    gamma");
-    let told = three.place.fails("node rotate beta --finish");
-    assert!(told.contains("gamma is not connected") && told.contains("nothing was changed"), "{told}");
+    let message = three.place.fails("node rotate beta --finish");
+    assert!(
+        message.contains("gamma is not connected") && message.contains("nothing was changed"),
+        "{message}"
+    );
     three.place.run("node rotate beta --finish --anyway");
     three.restart(1);
 
@@ -309,13 +318,13 @@ fn certificates_that_end_soon_are_warned_of_in_status_metrics_and_at_the_client(
     assert_eq!(metric("client", "alice"), of("client", "alice")["ends"].as_f64().expect("a number"));
     assert!(metric("own", "alpha") > metric("node", "beta"));
 
-    let told = three.place.run("client status --client alice");
-    assert!(told.contains("CERTIFICATE the certificate of the client alice ends on"), "{told}");
-    let told = three.place.run("client status --client alice --warn-days 5");
-    assert!(!told.contains("CERTIFICATE"), "{told}");
-    let told: serde_json::Value =
+    let message = three.place.run("client status --client alice");
+    assert!(message.contains("CERTIFICATE the certificate of the client alice ends on"), "{message}");
+    let message = three.place.run("client status --client alice --warn-days 5");
+    assert!(!message.contains("CERTIFICATE"), "{message}");
+    let message: serde_json::Value =
         serde_json::from_str(&three.place.run("client status --client alice --json")).expect("it is JSON");
-    assert_eq!(told["certificate"]["soon"], true);
+    assert_eq!(message["certificate"]["soon"], true);
 }
 
 #[test]
@@ -342,12 +351,12 @@ fn a_client_changes_its_certificate_and_keeps_its_rights_and_only_its_old_key_ca
     assert!(place.fails("node allow alpha stranger/card.toml").contains("--rights"));
 
     for name in ["alpha", "beta"] {
-        let told = place.run(&format!("node allow {name} alice/card.toml"));
-        assert!(told.contains("alice keeps its rights"), "{told}");
+        let message = place.run(&format!("node allow {name} alice/card.toml"));
+        assert!(message.contains("alice keeps its rights"), "{message}");
     }
     place.until("alpha and beta know it, gamma does not", || {
-        let told = place.fails("client rotate alice --finish");
-        told.contains("gamma") && !told.contains("beta")
+        let message = place.fails("client rotate alice --finish");
+        message.contains("gamma") && !message.contains("beta")
     });
     three.still_decrypts();
     place.run("node allow gamma alice/card.toml");

@@ -291,8 +291,8 @@ pub fn processor_time_of_commands() -> Duration {
 
 /// Two fields of `/proc/ID/stat`, in hundredths of a second: a process's own user and system time, and behind those what its children took.
 fn processor_time(id: &str, skip: usize) -> Duration {
-    let told = std::fs::read_to_string(format!("/proc/{id}/stat")).expect("there is such a process");
-    let (_, fields) = told.rsplit_once(')').expect("its name");
+    let message = std::fs::read_to_string(format!("/proc/{id}/stat")).expect("there is such a process");
+    let (_, fields) = message.rsplit_once(')').expect("its name");
     let fields = fields.split_whitespace().skip(11 + skip).take(2);
     let ticks: u64 = fields.map(|field| field.parse::<u64>().expect("a number")).sum();
     Duration::from_millis(10 * ticks)

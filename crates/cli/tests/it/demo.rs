@@ -113,11 +113,11 @@ fn what_cannot_work_is_said_and_fails() {
         (&["reproduce"], "polyclave-lab"),
     ] {
         let output = polyclave(arguments);
-        let told =
+        let message =
             String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
         assert!(!output.status.success(), "{arguments:?}");
-        assert!(told.contains(reason), "{arguments:?} says: {told}");
-        assert!(!told.contains("panicked"), "{arguments:?} says: {told}");
+        assert!(message.contains(reason), "{arguments:?} says: {message}");
+        assert!(!message.contains("panicked"), "{arguments:?} says: {message}");
     }
 }
 

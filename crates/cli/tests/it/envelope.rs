@@ -34,8 +34,8 @@ fn files_in_envelopes_come_back_from_files_and_pipes_and_altered_ones_leave_noth
     let mut altered = file;
     *altered.last_mut().expect("a tag") ^= 1;
     place.write("altered", &altered);
-    let told = place.fails("decrypt --key files altered h");
-    assert!(told.contains("does not authenticate"), "{told}");
+    let message = place.fails("decrypt --key files altered h");
+    assert!(message.contains("does not authenticate"), "{message}");
     assert!(!place.path("h").exists());
     let output = place.output("decrypt --key files altered -");
     assert!(!output.status.success() && output.stdout.is_empty());
@@ -47,8 +47,8 @@ fn files_in_envelopes_come_back_from_files_and_pipes_and_altered_ones_leave_noth
         ("decrypt --key files --mode envelope f h", "no file in an envelope"),
         ("key generate both --modes envelope,cmac", "envelope undoes cmac"),
     ] {
-        let told = place.fails(command);
-        assert!(told.contains(why), "{command}: {told}");
+        let message = place.fails(command);
+        assert!(message.contains(why), "{command}: {message}");
     }
 
     let log = String::from_utf8(place.read("try/node-1/audit.log")).expect("it is text");

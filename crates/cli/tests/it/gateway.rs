@@ -35,8 +35,8 @@ fn a_gateway_serves_whoever_has_a_token_until_the_token_is_removed() {
     let token = String::from_utf8(place.read("billing.token")).expect("text");
     let token = token.trim();
     assert!(!entry.contains(token), "the file has a hash");
-    let told = place.run("gateway check gateway.toml");
-    assert!(told.contains("billing may ") && told.contains("loopback"), "{told}");
+    let message = place.run("gateway check gateway.toml");
+    assert!(message.contains("billing may ") && message.contains("loopback"), "{message}");
 
     let gateway = place.start("gateway run gateway.toml");
     gateway.wait_for("the nodes can serve");
@@ -66,8 +66,8 @@ fn a_file_that_is_wrong_is_refused_with_its_line() {
     let place = Place::new();
     place.write("gateway.toml", b"client = \"try/client\"\nlisten = 1\n");
     for command in ["gateway check gateway.toml", "gateway run gateway.toml"] {
-        let told = place.fails(command);
-        assert!(told.contains("line 2") && told.contains("unknown field `listen`"), "{told}");
+        let message = place.fails(command);
+        assert!(message.contains("line 2") && message.contains("unknown field `listen`"), "{message}");
     }
 }
 
@@ -84,8 +84,8 @@ fn a_check_finds_files_and_keys_that_are_missing() {
         place.write("gateway.toml", format!("client = \"try/client\"\n{text}").as_bytes());
         "gateway check gateway.toml"
     };
-    let told = place.run(check(&[tls, kms].concat()));
-    assert!(told.contains("with TLS") && !told.contains("was not found out"), "{told}");
+    let message = place.run(check(&[tls, kms].concat()));
+    assert!(message.contains("with TLS") && !message.contains("was not found out"), "{message}");
     for (text, wanted) in [
         (tls.replace("tls.crt", "other.crt"), "other.crt: cannot be read"),
         (tls.replace("tls.key", "other.key"), "other.key"),
@@ -94,21 +94,21 @@ fn a_check_finds_files_and_keys_that_are_missing() {
         (kms.replace("of-kms", "of-nobody"), "the nodes have no key \"of-nobody\""),
         (kms.replace("of-kms", "of-macs"), "\"of-macs\" is not for gcm"),
     ] {
-        let told = place.fails(check(&text));
-        assert!(told.contains(wanted), "{wanted}: {told}");
+        let message = place.fails(check(&text));
+        assert!(message.contains(wanted), "{wanted}: {message}");
     }
     // A killed `cluster run` leaves nodes that answer for a moment longer.
     nodes.end();
-    let told = place.run(check(kms));
-    assert!(told.contains("the KMS k") && told.contains("was not found out"), "{told}");
+    let message = place.run(check(kms));
+    assert!(message.contains("the KMS k") && message.contains("was not found out"), "{message}");
 }
 
 #[test]
 fn a_certificate_is_made_for_a_listener_and_never_over_another() {
     let place = Place::new();
     place.run("client init client --name gateway");
-    let told = place.run("gateway certificate localhost 10.0.0.7 --out tls");
-    assert!(told.contains("tls.crt") && told.contains("365 days"), "{told}");
+    let message = place.run("gateway certificate localhost 10.0.0.7 --out tls");
+    assert!(message.contains("tls.crt") && message.contains("365 days"), "{message}");
     let text = |name: &str| String::from_utf8(place.read(name)).expect("text");
     assert!(text("tls.crt").starts_with("-----BEGIN CERTIFICATE-----"));
     place.write(
@@ -116,8 +116,8 @@ fn a_certificate_is_made_for_a_listener_and_never_over_another() {
         b"client = \"client\"\n\n[[listener]]\naddress = \"0.0.0.0:8443\"\ncertificate = \"tls.crt\"\nkey = \"tls.key\"\n",
     );
     // The certificate fits the key, and what is missing is the client's.
-    let told = place.fails("gateway check gateway.toml");
-    assert!(told.contains("client has no cluster file yet"), "{told}");
+    let message = place.fails("gateway check gateway.toml");
+    assert!(message.contains("client has no cluster file yet"), "{message}");
     let key = text("tls.key");
     let refused = place.fails("gateway certificate localhost --out tls");
     assert!(refused.contains("is there already"), "{refused}");

@@ -34,27 +34,27 @@ fn two_people_bring_a_key_in_and_wrong_check_values_keep_nothing() {
             i + 1
         )
     };
-    let told = place.fails(&give(0, "dora", "d56a14"));
-    assert!(told.contains("the check value is d56a13, and d56a14 was expected"), "{told}");
+    let message = place.fails(&give(0, "dora", "d56a14"));
+    assert!(message.contains("the check value is d56a13, and d56a14 was expected"), "{message}");
     assert!(!place.run("key list").contains("zone-master"), "nothing was kept");
-    let told = place.run(&give(0, "dora", COMPONENTS[0].1));
-    assert!(told.contains("component    1 of 2"), "{told}");
-    let told = place.fails(&give(1, "dora", COMPONENTS[1].1));
-    assert!(told.contains("this client gave component 1"), "{told}");
-    let told = place.fails("key combine zone-master --client edgar");
-    assert!(told.contains("component 2 of 2 of the key 'zone-master' is not there yet"), "{told}");
+    let message = place.run(&give(0, "dora", COMPONENTS[0].1));
+    assert!(message.contains("component    1 of 2"), "{message}");
+    let message = place.fails(&give(1, "dora", COMPONENTS[1].1));
+    assert!(message.contains("this client gave component 1"), "{message}");
+    let message = place.fails("key combine zone-master --client edgar");
+    assert!(message.contains("component 2 of 2 of the key 'zone-master' is not there yet"), "{message}");
     place.run(&give(1, "edgar", COMPONENTS[1].1));
-    let told = place.fails("key combine zone-master --client edgar --kcv b8ab79 --kcv-by zeros");
-    assert!(told.contains("take the check value by CMAC"), "{told}");
-    let told = place.fails("key combine zone-master --client edgar --kcv 000000");
-    assert!(told.contains("nothing was kept"), "{told}");
-    let told =
+    let message = place.fails("key combine zone-master --client edgar --kcv b8ab79 --kcv-by zeros");
+    assert!(message.contains("take the check value by CMAC"), "{message}");
+    let message = place.fails("key combine zone-master --client edgar --kcv 000000");
+    assert!(message.contains("nothing was kept"), "{message}");
+    let message =
         place.run(&format!("key combine zone-master --client edgar --kcv {KEY_BY_CMAC} --parity set --json"));
-    let json: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
+    let json: serde_json::Value = serde_json::from_str(&message).expect("it is JSON");
     assert_eq!((&json["origin"], &json["check_value"]), (&"combined".into(), &KEY_BY_CMAC.into()));
     assert!(!place.run("key list").contains("component"), "the components are gone");
-    let told = place.fails("key import other --kcv d56a13 --key-file component-1.hex");
-    assert!(told.contains("--kcv belongs to --component"), "{told}");
-    let told = place.fails("key import other --parity require --key-file component-1.hex");
-    assert!(told.contains("no parity bits"), "{told}");
+    let message = place.fails("key import other --kcv d56a13 --key-file component-1.hex");
+    assert!(message.contains("--kcv belongs to --component"), "{message}");
+    let message = place.fails("key import other --parity require --key-file component-1.hex");
+    assert!(message.contains("no parity bits"), "{message}");
 }

@@ -31,22 +31,25 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
     let back = json(place.run("key unwrap kek k.wrapped back --modes cmac --json"));
     assert_eq!((&back["origin"], &back["wrappable"]), (&"unwrapped".into(), &false.into()));
     assert_eq!(back["check_value"], json(place.run("key show k --json"))["check_value"]);
-    let told = place.fails("key wrap kek back");
-    assert!(told.contains("never leaves the nodes"), "{told}");
+    let message = place.fails("key wrap kek back");
+    assert!(message.contains("never leaves the nodes"), "{message}");
     place.write("cut", &place.read("k.wrapped")[..16]);
-    let told = place.fails("key unwrap kek cut forged");
-    assert!(told.contains("the wrapped key does not authenticate"), "{told}");
+    let message = place.fails("key unwrap kek cut forged");
+    assert!(message.contains("the wrapped key does not authenticate"), "{message}");
 
     place.run("key generate master --usage derive");
     let how = "--counter --before 6c6162656c00 --after 00000080";
     place.run(&format!("key derive master child {how}"));
     let again = json(place.run(&format!("key derive master again {how} --json")));
     assert_eq!(again["check_value"], json(place.run("key show child --json"))["check_value"]);
-    let told = place.fails(&format!("key derive master nothing --cipher 3des-ede3 --modes cbc {how}"));
-    assert!(told.contains("keys of aes-128 were derived from the key 'master'"), "{told}");
-    let told = place.run("key list --derived");
-    assert!(told.contains("child") && told.contains("again") && !told.contains("master"), "{told}");
-    assert!(told.contains("ciphers of derived keys: aes-128."), "{told}");
+    let message = place.fails(&format!("key derive master nothing --cipher 3des-ede3 --modes cbc {how}"));
+    assert!(message.contains("keys of aes-128 were derived from the key 'master'"), "{message}");
+    let message = place.run("key list --derived");
+    assert!(
+        message.contains("child") && message.contains("again") && !message.contains("master"),
+        "{message}"
+    );
+    assert!(message.contains("ciphers of derived keys: aes-128."), "{message}");
     let listed = json(place.run("key list --derived --json"));
     assert_eq!(listed.as_array().map(Vec::len), Some(2));
     let shown = place.run("key show child");
@@ -55,22 +58,22 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
         "{shown}"
     );
     assert!(place.run("key show k").contains("wrapped under another key (wrappable)"));
-    let told = place.fails("key derive k nothing --counter");
-    assert!(told.contains("is for the usage mac, not derive"), "{told}");
-    let told =
+    let message = place.fails("key derive k nothing --counter");
+    assert!(message.contains("is for the usage mac, not derive"), "{message}");
+    let message =
         place.fails("key derive master nothing --before 00 --ecb-data 00112233445566778899aabbccddeeff");
-    assert!(told.contains("belong to --counter"), "{told}");
+    assert!(message.contains("belong to --counter"), "{message}");
     let data = "00112233445566778899aabbccddeeff";
-    let told = place.fails(&format!("key derive master nothing --iv {data} --ecb-data {data}"));
-    assert!(told.contains("--iv belongs to --cbc-data"), "{told}");
+    let message = place.fails(&format!("key derive master nothing --iv {data} --ecb-data {data}"));
+    assert!(message.contains("--iv belongs to --cbc-data"), "{message}");
 
     place.run("key generate moves");
     place.write("token", b"a token");
     place.run("encrypt --key moves token token.sealed");
     place.run("rewrap --key moves token.sealed token.new");
     let before = place.read("token.new");
-    let told = place.fails("rewrap --key moves token.sealed token.new");
-    assert!(told.contains("--force") && place.read("token.new") == before, "{told}");
+    let message = place.fails("rewrap --key moves token.sealed token.new");
+    assert!(message.contains("--force") && place.read("token.new") == before, "{message}");
     place.run("rewrap --key moves token.sealed token.new --force");
     assert!(place.read("token.new") != before);
     let help = place.run("node allow --help");
@@ -86,12 +89,12 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
     place.write("line.tr31", format!("{block}\n").as_bytes());
     let back = json(place.run("key unwrap kbpk line.tr31 from-block --tr31 --modes cmac --json"));
     assert_eq!(back["check_value"], json(place.run("key show k --json"))["check_value"]);
-    let told = place.fails("key unwrap kbpk k.tr31 more --tr31 --modes gcm");
-    assert!(told.contains("does not allow the usage encrypt"), "{told}");
-    let told = place.fails("key unwrap kbpk k.tr31 out --tr31 --modes cmac --wrappable");
-    assert!(told.contains("must not be exported"), "{told}");
-    let told = place.fails("key wrap kbpk k --tr31 --mode-of-use V");
-    assert!(told.contains("allows more"), "{told}");
+    let message = place.fails("key unwrap kbpk k.tr31 more --tr31 --modes gcm");
+    assert!(message.contains("does not allow the usage encrypt"), "{message}");
+    let message = place.fails("key unwrap kbpk k.tr31 out --tr31 --modes cmac --wrappable");
+    assert!(message.contains("must not be exported"), "{message}");
+    let message = place.fails("key wrap kbpk k --tr31 --mode-of-use V");
+    assert!(message.contains("allows more"), "{message}");
 
     secret(&place, "kdf.hex", KEK);
     place.run("key import seeds --usage kdf --key-file kdf.hex");
@@ -99,10 +102,10 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
     assert_eq!(bytes.trim().len(), 40);
     place.run("key kdf seeds --bytes 32 --before 6c6162656c --out derived");
     assert_eq!(hex::encode(&place.read("derived")[..20]), bytes.trim(), "the first bytes are the same");
-    let told = place.fails("key kdf master --bytes 16");
-    assert!(told.contains("is for the usage derive, not kdf"), "{told}");
-    let told = place.fails("key generate both --usage derive,kdf");
-    assert!(told.contains("kdf undoes derive"), "{told}");
+    let message = place.fails("key kdf master --bytes 16");
+    assert!(message.contains("is for the usage derive, not kdf"), "{message}");
+    let message = place.fails("key generate both --usage derive,kdf");
+    assert!(message.contains("kdf undoes derive"), "{message}");
 
     let log = place.read("try/node-1/audit.log");
     let log = String::from_utf8(log).expect("text");

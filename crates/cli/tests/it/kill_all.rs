@@ -113,9 +113,12 @@ impl Trial {
         let mut waits = Vec::new();
         for round in 1..=rounds {
             let amid = if asked.is_none() { ROUNDS[round - 1] } else { self.draw() };
-            let (told, waited) = self.round(amid, &mut nodes, &mut workers);
+            let (message, waited) = self.round(amid, &mut nodes, &mut workers);
             let keys: usize = workers.iter().map(|worker| worker.announced.len()).sum();
-            println!("{} {round}/{rounds}: {told}, {waited:?} until all answers, {keys} keys", self.protocol);
+            println!(
+                "{} {round}/{rounds}: {message}, {waited:?} until all answers, {keys} keys",
+                self.protocol
+            );
             waits.push((waited, amid));
         }
         waits.sort_by_key(|(waited, _)| std::cmp::Reverse(*waited));
@@ -168,11 +171,11 @@ impl Trial {
             stop.store(true, Relaxed);
             working.into_iter().map(|worker| worker.join().expect("no wrong answer")).sum()
         });
-        let mut told = match amid {
+        let mut message = match amid {
             Amid::Requests => format!("killed after {moment:?}"),
             _ => format!("killed after {moment:?} and {later:?} of a {amid:?}"),
         };
-        told += &format!(" and {answers} answers");
+        message += &format!(" and {answers} answers");
         reshare.into_iter().for_each(|begun| self.finish_move(begun));
         // Sometimes once more, while they start.
         if self.below(4) == 0 {
@@ -180,7 +183,7 @@ impl Trial {
             *nodes = self.start();
             std::thread::sleep(moment);
             kill(nodes);
-            told += &format!(", again {moment:?} after a start");
+            message += &format!(", again {moment:?} after a start");
         }
         let clients = self.clients();
         *nodes = self.start();
@@ -194,7 +197,7 @@ impl Trial {
         });
         refresh.iter().for_each(|before| self.is_refreshed(before));
         self.verify(workers);
-        (told, waited.unwrap_or_default())
+        (message, waited.unwrap_or_default())
     }
 
     fn draw(&mut self) -> Amid {

@@ -60,12 +60,12 @@ fn how_long_a_refresh_of_many_keys_takes() {
     let (trial, nodes, keys) = with_many_keys();
     let processor_time = || nodes.iter().map(Running::processor_time).collect::<Vec<_>>();
     let before = processor_time();
-    let told = trial.place.run("cluster refresh try --json");
+    let message = trial.place.run("cluster refresh try --json");
     let taken: Vec<_> =
         processor_time().into_iter().zip(before).map(|(after, before)| after - before).collect();
-    println!("{told}load {}; processor time of the nodes: {taken:?}", load());
-    let told: Value = serde_json::from_str(&told).expect("one JSON document");
-    assert_eq!(told["keys"], keys);
+    println!("{message}load {}; processor time of the nodes: {taken:?}", load());
+    let message: Value = serde_json::from_str(&message).expect("one JSON document");
+    assert_eq!(message["keys"], keys);
     trial.verify();
 }
 
@@ -75,11 +75,11 @@ fn how_long_a_reshare_of_many_keys_takes() {
     let (trial, nodes, keys) = with_many_keys();
     nodes.into_iter().for_each(Running::end);
     let before = processor_time_of_commands();
-    let told = reshare(&trial, &chosen("RESHARE", "--lost node-2 --add 1"));
+    let message = reshare(&trial, &chosen("RESHARE", "--lost node-2 --add 1"));
     let taken = processor_time_of_commands() - before;
-    println!("{told}\nload {}; processor time of all nodes: {taken:?}", load());
-    assert_eq!(told["keys"], keys);
-    let names = told["nodes"].as_array().expect("a list").iter();
+    println!("{message}\nload {}; processor time of all nodes: {taken:?}", load());
+    assert_eq!(message["keys"], keys);
+    let names = message["nodes"].as_array().expect("a list").iter();
     let number = |name: &Value| name.as_str().and_then(|name| name.strip_prefix("node-")?.parse().ok());
     let numbers: Vec<usize> = names.map(|name| number(name).expect("node-N")).collect();
     let _nodes = started(&trial, &numbers);

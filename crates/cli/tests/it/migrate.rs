@@ -20,8 +20,8 @@ fn a_node_serves_with_its_store_at_a_server_and_after_the_server_was_killed() {
     );
     nodes.end();
 
-    let told = place.run(&format!("node migrate try/node-1 --to {url}"));
-    assert!(told.contains("records were moved") && told.contains("store.redb"), "{told}");
+    let message = place.run(&format!("node migrate try/node-1 --to {url}"));
+    assert!(message.contains("records were moved") && message.contains("store.redb"), "{message}");
     assert!(!place.path("try/node-1/store.redb").exists());
     assert!(place.run(&format!("node migrate try/node-1 --to {url}")).contains("there already"));
     assert!(!String::from_utf8(place.read("try/node-1/node.toml")).expect("text").contains("password"));

@@ -101,10 +101,10 @@ fn the_settings_that_the_book_shows_are_settings_of_a_node() {
         let all: Vec<&str> =
             lines.map(|line| if part.lines().next() == Some(line) { part } else { line }).collect();
         place.write("alpha/node.toml", all.join("\n").as_bytes());
-        let told = place.output("node status alpha");
-        let told =
-            String::from_utf8_lossy(&told.stdout).into_owned() + &String::from_utf8_lossy(&told.stderr);
-        assert!(told.contains("alpha is not running"), "docs/{path}, line {}: {told}", block.line);
+        let message = place.output("node status alpha");
+        let message =
+            String::from_utf8_lossy(&message.stdout).into_owned() + &String::from_utf8_lossy(&message.stderr);
+        assert!(message.contains("alpha is not running"), "docs/{path}, line {}: {message}", block.line);
         shown += 1;
     }
     assert!(shown > 1, "{shown} settings");
@@ -165,7 +165,7 @@ mod what_is_found {
 
     #[test]
     fn a_command_that_fails_or_prints_something_else_or_does_not_exist_is_found() {
-        for (command, told) in [
+        for (command, message) in [
             ("false", "failed"),
             ("echo one\n#> two", "does not print"),
             ("true\n#! error", "should fail"),
@@ -178,13 +178,13 @@ mod what_is_found {
             ("sleep 60 &", "does not end"),
         ] {
             let error = run(&format!("```sh\n# on alpha\n{command}\n```\n")).expect_err(command);
-            assert!(error.contains(told), "{command}: {error}");
+            assert!(error.contains(message), "{command}: {error}");
         }
     }
 
     #[test]
     fn blocks_that_the_test_could_not_run_are_refused() {
-        for (text, told) in [
+        for (text, message) in [
             ("```sh no-run\ntrue\n```\n", "reason"),
             ("```bash\ntrue\n```\n", "bash"),
             ("```\ntrue\n```\n", "has no language"),
@@ -193,7 +193,7 @@ mod what_is_found {
             ("```sh\n# on alpha\n#> output\n```\n", "no command"),
         ] {
             let error = Page::parse(text).map(drop).expect_err(text);
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 }

@@ -31,30 +31,33 @@ fn rules_are_added_tried_and_listed() {
     init(&place, "alice");
     let allow = |rest: &str| place.run(&format!("node allow try/node-1 alice/card.toml {rest}"));
     allow("--rights list --keys *");
-    let told = allow(
+    let message = allow(
         "--add --rule payroll --rights encrypt,decrypt --keys payroll-* --modes gcm --not-after 2026-12-31T18:00:00Z --requests-per-hour 100",
     );
     assert!(
-        told.contains("alice may encrypt, decrypt at node-1 with the keys payroll-*, by the rule payroll"),
-        "{told}"
+        message.contains("alice may encrypt, decrypt at node-1 with the keys payroll-*, by the rule payroll"),
+        "{message}"
     );
-    let told = allow("--add --deny --rights encrypt --keys *-old");
-    assert!(told.contains("alice may no longer encrypt") && told.contains("by the rule alice-1"), "{told}");
+    let message = allow("--add --deny --rights encrypt --keys *-old");
+    assert!(
+        message.contains("alice may no longer encrypt") && message.contains("by the rule alice-1"),
+        "{message}"
+    );
 
     let asked = "try/node-1 --client alice --right encrypt --key";
-    let told = check(&place, 0, &format!("{asked} payroll-1 --mode gcm --at 2026-12-31T18:00:00Z"));
-    assert!(told.contains("alice may encrypt with the key 'payroll-1' in gcm"), "{told}");
-    assert!(told.contains("allowed by the rule payroll, within its limits"), "{told}");
-    let told = check(&place, 2, &format!("{asked} payroll-1 --mode cbc --at 2026-12-31T18:00:00Z"));
-    assert!(told.contains("the rule payroll comes nearest: it is for gcm, not for cbc"), "{told}");
-    let told = check(&place, 2, &format!("{asked} payroll-1 --mode gcm --at 2026-12-31T18:00:01Z"));
-    assert!(told.contains("comes nearest: it ended at 2026-12-31T18:00:00Z"), "{told}");
-    let told = check(&place, 2, &format!("{asked} payroll-old --mode gcm --at 2026-12-31T18:00:00Z"));
-    assert!(told.contains("denied by the rule alice-1"), "{told}");
-    let told = check(&place, 0, "try/node-1 --client alice --right list --key k --json");
-    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let message = check(&place, 0, &format!("{asked} payroll-1 --mode gcm --at 2026-12-31T18:00:00Z"));
+    assert!(message.contains("alice may encrypt with the key 'payroll-1' in gcm"), "{message}");
+    assert!(message.contains("allowed by the rule payroll, within its limits"), "{message}");
+    let message = check(&place, 2, &format!("{asked} payroll-1 --mode cbc --at 2026-12-31T18:00:00Z"));
+    assert!(message.contains("the rule payroll comes nearest: it is for gcm, not for cbc"), "{message}");
+    let message = check(&place, 2, &format!("{asked} payroll-1 --mode gcm --at 2026-12-31T18:00:01Z"));
+    assert!(message.contains("comes nearest: it ended at 2026-12-31T18:00:00Z"), "{message}");
+    let message = check(&place, 2, &format!("{asked} payroll-old --mode gcm --at 2026-12-31T18:00:00Z"));
+    assert!(message.contains("denied by the rule alice-1"), "{message}");
+    let message = check(&place, 0, "try/node-1 --client alice --right list --key k --json");
+    let message: serde_json::Value = serde_json::from_str(&message).expect("JSON");
     assert_eq!(
-        (told["allowed"].as_bool(), told["rules"][0].as_str()),
+        (message["allowed"].as_bool(), message["rules"][0].as_str()),
         (Some(true), Some("the entry of alice"))
     );
 
@@ -98,8 +101,8 @@ fn a_group_shares_rules_and_revoking_takes_all() {
     let asked = "--client carol --right mac --mode cmac --key m1";
     assert!(check(&place, 0, &format!("--file new.toml {asked}")).contains("the rule office"));
     assert!(check(&place, 2, &format!("try/node-1 {asked}")).contains("no rule is for carol"));
-    let told = place.run("node policy set try/node-1 new.toml");
-    assert!(told.contains("3 clients, 1 groups, 1 rules"), "{told}");
+    let message = place.run("node policy set try/node-1 new.toml");
+    assert!(message.contains("3 clients, 1 groups, 1 rules"), "{message}");
     assert!(
         String::from_utf8(place.read("try/node-1/clients.toml")).expect("text").contains("# What the office")
     );
@@ -116,7 +119,7 @@ fn a_file_that_is_not_in_order_is_refused_with_its_line_and_changes_nothing() {
     let place = place();
     let before = place.read("try/node-1/clients.toml");
     let rules = String::from_utf8(before.clone()).expect("text");
-    for (added, told) in [
+    for (added, message) in [
         (
             "[[rule]]\nname = \"r\"\nclients = [\"nobody\"]\nrights = [\"list\"]\nkeys = [\"*\"]\n",
             "there is no client \"nobody\"",
@@ -129,7 +132,7 @@ fn a_file_that_is_not_in_order_is_refused_with_its_line_and_changes_nothing() {
     ] {
         place.write("new.toml", format!("{rules}{added}").as_bytes());
         let error = place.fails("node policy set try/node-1 new.toml");
-        assert!(error.contains("new.toml") && error.contains("line ") && error.contains(told), "{error}");
+        assert!(error.contains("new.toml") && error.contains("line ") && error.contains(message), "{error}");
         assert_eq!(place.read("try/node-1/clients.toml"), before);
     }
     init(&place, "dave");

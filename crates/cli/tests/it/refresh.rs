@@ -131,11 +131,11 @@ fn may_pass(e: &polyclave_client::Error) -> bool {
 fn keys_survive(protocol: &str) {
     let (trial, _nodes) = Trial::begin(protocol);
     let before = trial.secrets();
-    let told = trial.place.run("cluster refresh try --json");
-    let told: Value = serde_json::from_str(&told).expect("one JSON document");
-    assert_eq!((&told["nodes"], &told["keys"]), (&trial.nodes.into(), &4.into()));
+    let message = trial.place.run("cluster refresh try --json");
+    let message: Value = serde_json::from_str(&message).expect("one JSON document");
+    assert_eq!((&message["nodes"], &message["keys"]), (&trial.nodes.into(), &4.into()));
     let after = trial.secrets();
-    assert!(after.iter().all(|secrets| *secrets == told["secrets"] && *secrets != before[0]), "{after:?}");
+    assert!(after.iter().all(|secrets| *secrets == message["secrets"] && *secrets != before[0]), "{after:?}");
     trial.verify();
     assert!(trial.status(1)["refreshed"].as_u64() > Some(1_600_000_000));
     // By each operator, in the old spelling and the new one; and keys are made and deleted as before.
@@ -289,14 +289,14 @@ fn a_refresh_of_spdz_survives_kills() {
 fn a_refresh_waits_for_all_operators_and_says_what_it_waits_for() {
     let place = Place::new();
     let cluster = place.cluster();
-    let told = place.fails("node refresh try/node-1 --despite-failed-checks");
-    assert!(told.contains("under shamir there is no MAC key"), "{told}");
+    let message = place.fails("node refresh try/node-1 --despite-failed-checks");
+    assert!(message.contains("under shamir there is no MAC key"), "{message}");
     place.run("node refresh try/node-1");
-    let told = place.run("node status try/node-1");
-    assert!(told.contains("ordered at 1 of 3 nodes: node-1"), "{told}");
+    let message = place.run("node status try/node-1");
+    assert!(message.contains("ordered at 1 of 3 nodes: node-1"), "{message}");
     cluster.end();
-    let told = place.fails("cluster refresh try");
-    assert!(told.contains("is not running, and a refresh takes all nodes"), "{told}");
+    let message = place.fails("cluster refresh try");
+    assert!(message.contains("is not running, and a refresh takes all nodes"), "{message}");
 }
 
 /// Somebody who puts an old disk back, and readmits the node, learns that its shares are of no use and what to do.
@@ -313,8 +313,8 @@ fn a_store_from_before_a_refresh_is_refused_and_the_error_says_what_to_do() {
     place.run("cluster refresh try");
     nodes.remove(2).end();
     place.write(files[0], &disk[0]);
-    let told = place.fails("node run try/node-3");
-    assert!(told.contains("the store was put back to an older state"), "its own log shows it: {told}");
+    let text = place.fails("node run try/node-3");
+    assert!(text.contains("the store was put back to an older state"), "its own log shows it: {text}");
     place.write(files[1], &disk[1]);
     nodes.push(trial.start_one(3));
     for node in [1, 2] {

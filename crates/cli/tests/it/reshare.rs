@@ -24,8 +24,8 @@ pub fn started(trial: &Trial, nodes: &[usize]) -> Vec<Running> {
 }
 
 pub fn reshare(trial: &Trial, options: &str) -> Value {
-    let told = trial.place.run(&format!("cluster reshare try {options} --json"));
-    serde_json::from_str(&told).expect("one JSON document")
+    let message = trial.place.run(&format!("cluster reshare try {options} --json"));
+    serde_json::from_str(&message).expect("one JSON document")
 }
 
 /// Keys are what they were, and are made and deleted as before.
@@ -39,11 +39,11 @@ pub fn serves(trial: &Trial) {
 fn a_lost_node_of_shamir_is_replaced_without_a_backup_and_keys_are_made_again() {
     let trial = at_rest("shamir");
     std::fs::remove_dir_all(trial.place.path("try/node-2")).expect("its disk is lost");
-    let told = reshare(&trial, "--lost node-2 --add 1");
+    let message = reshare(&trial, "--lost node-2 --add 1");
     // The free name is taken again, by another node.
-    assert_eq!(told["nodes"], serde_json::json!(["node-1", "node-3", "node-2"]));
+    assert_eq!(message["nodes"], serde_json::json!(["node-1", "node-3", "node-2"]));
     // Three keys, of which one has two versions.
-    assert_eq!((&told["keys"], &told["left"]), (&4.into(), &serde_json::json!([])));
+    assert_eq!((&message["keys"], &message["left"]), (&4.into(), &serde_json::json!([])));
     let nodes = started(&trial, &[1, 2, 3]);
     serves(&trial);
     let log = trial.place.run("node audit show try/node-1");
@@ -58,25 +58,25 @@ fn a_lost_node_of_shamir_is_replaced_without_a_backup_and_keys_are_made_again() 
 #[test]
 fn nodes_of_shamir_come_and_go_and_the_threshold_changes() {
     let trial = at_rest("shamir");
-    let told = reshare(&trial, "--add 2 --threshold 2");
-    assert_eq!(told["nodes"].as_array().map(Vec::len), Some(5));
+    let message = reshare(&trial, "--add 2 --threshold 2");
+    assert_eq!(message["nodes"].as_array().map(Vec::len), Some(5));
     let nodes = started(&trial, &[1, 2, 3, 4, 5]);
     serves(&trial);
     nodes.into_iter().for_each(Running::end);
-    let told = reshare(&trial, "--remove node-1 --remove node-2 --remove node-3 --add 1 --threshold 1");
-    assert_eq!(told["left"], serde_json::json!(["node-1", "node-2", "node-3"]));
+    let message = reshare(&trial, "--remove node-1 --remove node-2 --remove node-3 --add 1 --threshold 1");
+    assert_eq!(message["left"], serde_json::json!(["node-1", "node-2", "node-3"]));
     let _nodes = started(&trial, &[4, 5, 6]);
     serves(&trial);
-    let told = trial.place.fails("node run try/node-1");
-    assert!(told.contains("has left its cluster") && told.contains("destroyed"), "{told}");
+    let message = trial.place.fails("node run try/node-1");
+    assert!(message.contains("has left its cluster") && message.contains("destroyed"), "{message}");
 }
 
 #[test]
 fn a_lost_node_of_shamir_active_is_replaced_without_a_backup() {
     let trial = at_rest("shamir-active");
     std::fs::remove_dir_all(trial.place.path("try/node-4")).expect("its disk is lost");
-    let told = reshare(&trial, "--lost node-4 --add 1");
-    assert_eq!(told["keys"], 4);
+    let message = reshare(&trial, "--lost node-4 --add 1");
+    assert_eq!(message["keys"], 4);
     let _nodes = started(&trial, &[1, 2, 3, 4]);
     serves(&trial);
 }
@@ -99,8 +99,8 @@ pub fn at_each_node(place: &Place, nodes: &[usize], expected: &str) -> Vec<Runni
 }
 
 pub fn fingerprint(place: &Place, file: &str) -> String {
-    let told = place.run(&format!("cluster show {file}"));
-    let line = told.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
+    let message = place.run(&format!("cluster show {file}"));
+    let line = message.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
     line.split_whitespace().last().expect("64 digits").to_owned()
 }
 
@@ -111,26 +111,26 @@ fn each_operator_reshares_at_their_node_and_clients_follow_once_they_have_compar
     init(place, 4);
     place.run("cluster reshape try/cluster.toml --lost node-3 --add try/node-4/card.toml --out new.toml");
     let expected = fingerprint(place, "new.toml");
-    let told = place.fails(&format!("node reshare try/node-4 new.toml --expect {expected}"));
-    assert!(told.contains("--from"), "{told}");
-    let told = place.fails(&format!("node reshare try/node-1 new.toml --expect {}", "0".repeat(64)));
-    assert!(told.contains("another fingerprint than was expected"), "{told}");
+    let message = place.fails(&format!("node reshare try/node-4 new.toml --expect {expected}"));
+    assert!(message.contains("--from"), "{message}");
+    let message = place.fails(&format!("node reshare try/node-1 new.toml --expect {}", "0".repeat(64)));
+    assert!(message.contains("another fingerprint than was expected"), "{message}");
     place.run("node join try/node-4 new.toml");
-    let told = place.fails("node run try/node-4");
-    assert!(told.contains("have not moved to this one yet"), "{told}");
+    let message = place.fails("node run try/node-4");
+    assert!(message.contains("have not moved to this one yet"), "{message}");
     for node in at_each_node(place, &[1, 2, 4], &expected) {
         assert!(node.finish(), "it is done");
     }
     place.write("try/node-4/clients.toml", &place.read("try/node-1/clients.toml"));
-    let told = place.fails("client join try/client new.toml");
-    assert!(told.contains("--expect"), "{told}");
+    let message = place.fails("client join try/client new.toml");
+    assert!(message.contains("--expect"), "{message}");
     let before = place.read("try/client/cluster.toml");
     place.run(&format!("client join try/client new.toml --expect {expected}"));
     let _nodes = started(&trial, &[1, 2, 4]);
     serves(&trial);
     place.write("try/client/cluster.toml", &before);
-    let told = place.fails("random 16");
-    assert!(told.contains("polyclave client join") && !told.contains("same settings"), "{told}");
+    let message = place.fails("random 16");
+    assert!(message.contains("polyclave client join") && !message.contains("same settings"), "{message}");
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn what_does_not_fit_is_refused_with_the_reason_and_nothing_changes() {
     let trial = at_rest("shamir");
     let place = &trial.place;
     let refused = |command: &str, why: &str| {
-        let told = place.fails(command);
-        assert!(told.contains(why), "{command}: {told}");
+        let message = place.fails(command);
+        assert!(message.contains(why), "{command}: {message}");
     };
     place.run("cluster new other --parties 3");
     init(place, 4);
@@ -193,8 +193,8 @@ fn a_node_on_a_disk_from_before_a_refresh_is_refused_by_name() {
     place.run("cluster refresh try");
     nodes.into_iter().for_each(Running::end);
     files.iter().zip(before).for_each(|(file, before)| place.write(file, &before));
-    let told = place.fails("cluster reshare try --add 2 --threshold 2 --wait 60");
-    assert!(told.contains("node-3 has other common secrets than the other old nodes"), "{told}");
+    let message = place.fails("cluster reshare try --add 2 --threshold 2 --wait 60");
+    assert!(message.contains("node-3 has other common secrets than the other old nodes"), "{message}");
     // Without it, the others are enough.
     std::fs::remove_file(place.path("try/reshare.toml")).expect("given up");
     reshare(&trial, "--lost node-3 --add 1");
@@ -220,8 +220,8 @@ fn what_cannot_move_soundly_is_refused_before_anything_begins() {
             "3 are needed to move keys from shamir to spdz-lt",
         ),
     ] {
-        let told = place.fails(command);
-        assert!(told.contains(why), "{command}: {told}");
+        let message = place.fails(command);
+        assert!(message.contains(why), "{command}: {message}");
     }
     assert_eq!((nodes("try").len(), nodes("other").len()), (2, 3), "nothing was made");
     assert!(!place.path("try/reshare.toml").exists());
@@ -247,8 +247,8 @@ const TEXT: &[u8] = b"what was sealed before the move";
 
 /// Moves all keys, and shows that these nodes serve with them.
 fn moved(trial: &Trial, (sealed, keys): &(Vec<u8>, usize), options: &str, nodes: &[usize], stock: usize) {
-    let told = reshare(trial, options);
-    assert_eq!(told["keys"], *keys, "{options}");
+    let message = reshare(trial, options);
+    assert_eq!(message["keys"], *keys, "{options}");
     for node in nodes {
         set_stock(&trial.place, *node, stock);
     }
@@ -256,8 +256,8 @@ fn moved(trial: &Trial, (sealed, keys): &(Vec<u8>, usize), options: &str, nodes:
     serves(trial);
     let opened = trial.place.pipe(&format!("decrypt {SIV}"), sealed);
     assert_eq!(opened, TEXT, "{options}");
-    let told = trial.place.fails("encrypt --client try/client --key gone --raw -");
-    assert!(told.contains("gone"), "{told}");
+    let message = trial.place.fails("encrypt --client try/client --key gone --raw -");
+    assert!(message.contains("gone"), "{message}");
     running.into_iter().for_each(Running::end);
 }
 
@@ -277,8 +277,8 @@ fn keys_move_from_shamir_to_tinytable_and_back_and_to_shamir_active() {
     // Their tables have other forms under the protocols: a move compares check values.
     let (trial, sealed) = at_rest_with_siv("shamir", &["skinny-128-256", "present-80", "3des-ede2"]);
     moved(&trial, &sealed, "--protocol tinytable-linear64 --remove node-2", &[1, 3], 32);
-    let told = trial.place.fails("node run try/node-2");
-    assert!(told.contains("has left its cluster"), "{told}");
+    let message = trial.place.fails("node run try/node-2");
+    assert!(message.contains("has left its cluster"), "{message}");
     moved(&trial, &sealed, "--protocol shamir --add 1", &[1, 3, 4], 32);
     moved(&trial, &sealed, "--protocol shamir-active --add 1", &[1, 3, 4, 5], 256);
 }

@@ -11,8 +11,8 @@ const MESSAGE: &str = "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac4
 const CODE: &str = "dfa66747de9ae63030ca32611497c827";
 
 fn fingerprint(place: &Place) -> String {
-    let told = place.run("cluster show try/cluster.toml");
-    let line = told.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
+    let message = place.run("cluster show try/cluster.toml");
+    let line = message.lines().find(|line| line.contains("fingerprint")).expect("it is shown");
     line.split_whitespace().last().expect("64 digits").to_owned()
 }
 
@@ -29,8 +29,8 @@ fn seal(place: &Place, name: &str, expect: &str) -> String {
 }
 
 /// The check value on a line of the output.
-fn check_value(told: &str) -> String {
-    let line = told.lines().find(|line| line.contains("check value")).expect("it is told");
+fn check_value(message: &str) -> String {
+    let line = message.lines().find(|line| line.contains("check value")).expect("it is told");
     line.split_whitespace().last().expect("its digits").to_owned()
 }
 
@@ -103,12 +103,12 @@ fn an_import_that_was_killed_has_made_the_key_or_can_be_done_again() {
         drop(import);
         nodes = start();
         let again = place.output(&format!("key import-sealed {name}.sealed"));
-        let told = String::from_utf8_lossy(&again.stderr);
-        let done_before = told.contains("is a key") || told.contains("was imported before");
-        assert!(again.status.success() || done_before, "{delay_ms}: {told}");
+        let message = String::from_utf8_lossy(&again.stderr);
+        let done_before = message.contains("is a key") || message.contains("was imported before");
+        assert!(again.status.success() || done_before, "{delay_ms}: {message}");
         assert!(place.run(&format!("mac --key {name} message")).contains(CODE), "{delay_ms}");
         place.run(&format!("key delete {name} --yes"));
-        let told = place.fails(&format!("key import-sealed {name}.sealed"));
-        assert!(told.contains("was imported before"), "{told}");
+        let message = place.fails(&format!("key import-sealed {name}.sealed"));
+        assert!(message.contains("was imported before"), "{message}");
     }
 }

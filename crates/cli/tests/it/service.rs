@@ -29,8 +29,8 @@ fn three_terminals_make_a_cluster_and_rights_hold() {
     }
     let nodes: Vec<Running> = names.iter().map(|name| place.start(&format!("node run {name}"))).collect();
     for (node, name) in nodes.iter().zip(names) {
-        let told = node.wait_for(&format!("node {name} is ready"));
-        assert!(told.contains("passive, at most 1 of 3"), "{told}");
+        let message = node.wait_for(&format!("node {name} is ready"));
+        assert!(message.contains("passive, at most 1 of 3"), "{message}");
         assert_eq!(mode(&place.path(name).join("admin.sock")), 0o600);
     }
     let status: serde_json::Value =
@@ -131,8 +131,11 @@ fn files_come_back_and_what_was_altered_leaves_nothing_behind() {
     assert_eq!(place.read("empty.cbc").len(), 16, "an initial block and nothing");
     place.run("decrypt --key chained --mode cbc --raw --no-padding empty.cbc empty.again");
     assert_eq!(place.read("empty.again"), b"");
-    let told = place.fails("decrypt --key chained --mode cbc --raw empty h");
-    assert!(told.contains("shorter than the initial block") && !told.contains("whole buffer"), "{told}");
+    let message = place.fails("decrypt --key chained --mode cbc --raw empty h");
+    assert!(
+        message.contains("shorter than the initial block") && !message.contains("whole buffer"),
+        "{message}"
+    );
     place.run("key delete chained --yes");
 
     place.run("key delete k --yes");
@@ -367,14 +370,14 @@ fn what_was_changed_in_the_audit_log_shows() {
     let log = String::from_utf8(place.read("try/node-1/audit.log")).expect("it is text");
     let lines: Vec<&str> = log.lines().collect();
     let without_the_end = lines[..lines.len() - 1].join("\n") + "\n";
-    for (tampered, told) in
+    for (tampered, message) in
         [(log.replacen("generate", "generale", 1), "tampered with"), (without_the_end, "cut off")]
     {
         place.write("try/node-1/audit.log", tampered.as_bytes());
         let error = place.fails("node audit verify try/node-1");
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
         let error = place.fails("node run try/node-1");
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     place.run("node audit renew try/node-1");
     assert!(place.run("node audit show try/node-1").contains("renewed"));
@@ -422,6 +425,6 @@ fn a_new_cluster_takes_the_ports_that_are_named() {
             assert!(settings.contains(&format!("127.0.0.1:{port}")), "{port} in {settings}");
         }
     }
-    let told = place.fails("cluster new more --parties 3 --first-port 65530");
-    assert!(told.contains("3 nodes take 9 ports") && told.contains("from 1 to 65527"), "{told}");
+    let message = place.fails("cluster new more --parties 3 --first-port 65530");
+    assert!(message.contains("3 nodes take 9 ports") && message.contains("from 1 to 65527"), "{message}");
 }

@@ -60,9 +60,9 @@ fn repository() -> PathBuf {
 /// What a script of the repository says, if it refuses.
 fn refused(script: &mut Command) -> String {
     let output = script.output().expect("it starts");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success(), "{script:?} refuses nothing: {told}");
-    told
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{script:?} refuses nothing: {message}");
+    message
 }
 
 fn script(name: &str) -> Command {
@@ -82,8 +82,8 @@ fn a_program_that_contains_nodes_that_cheat_says_so_and_lets_nobody_choose_what_
     let version = place.run("--version");
     assert!(version.contains("nodes that cheat"), "{version}");
     let refused = place.output("cluster new x --protocol additive");
-    let told = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && told.contains("'additive'"), "{told}");
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && message.contains("'additive'"), "{message}");
     assert!(place.names().is_empty());
 }
 
@@ -96,7 +96,7 @@ fn a_program_is_run_before_it_is_packaged() {
             "[ \"$1\" != --version ] || echo polyclave 0.2.0; case \"$*\" in *' {protocol}') exit 1; esac"
         )
     };
-    for (text, told) in [
+    for (text, message) in [
         ("exit 1", "it says that it is ''"),
         ("echo polyclave 0.2.0, for tests", "it says that it is 'polyclave 0.2.0, for tests'"),
         (&makes("shamir"), "it makes no cluster"),
@@ -104,7 +104,7 @@ fn a_program_is_run_before_it_is_packaged() {
     ] {
         write_program(&program, text);
         let heard = refused(script("scripts/check-shipped").arg(&program));
-        assert!(heard.contains(told), "{heard}");
+        assert!(heard.contains(message), "{heard}");
     }
     write_program(&program, &makes("additive"));
     assert!(script("scripts/check-shipped").arg(&program).status().expect("it starts").success());
@@ -113,15 +113,15 @@ fn a_program_is_run_before_it_is_packaged() {
 #[test]
 fn nothing_is_packaged_of_a_program_with_code_for_tests() {
     let place = Place::new();
-    let told = refused(script("scripts/package-deb").arg(PROGRAM).arg(place.path("debian")));
-    assert!(told.contains("must not be shipped"), "{told}");
+    let message = refused(script("scripts/package-deb").arg(PROGRAM).arg(place.path("debian")));
+    assert!(message.contains("must not be shipped"), "{message}");
 
     let library = place.path("target/dist/libpolyclave_pkcs11.so");
     std::fs::create_dir_all(library.parent().expect("in a folder")).expect("made");
     std::fs::copy(PROGRAM, &library).expect("copied");
     let mut install = script("packaging/install-pkcs11");
-    let told = refused(install.arg(place.path("prefix")).env("CARGO_TARGET_DIR", place.path("target")));
-    assert!(told.contains("must not be shipped"), "{told}");
+    let message = refused(install.arg(place.path("prefix")).env("CARGO_TARGET_DIR", place.path("target")));
+    assert!(message.contains("must not be shipped"), "{message}");
 
     // In place of cargo and maturin: programs that "build" this one, and pack what they were given.
     let build = "mkdir -p \"$CARGO_TARGET_DIR/dist\"\n\
@@ -137,8 +137,8 @@ fn nothing_is_packaged_of_a_program_with_code_for_tests() {
         .expect("there");
     let mut wheel = script("scripts/package-wheel");
     wheel.arg(place.path("wheels")).env("PATH", path).env("PROGRAM", place.path("program"));
-    let told = refused(wheel.env("CARGO_TARGET_DIR", place.path("target")));
-    assert!(told.contains("polyclave must not be shipped"), "{told}");
+    let message = refused(wheel.env("CARGO_TARGET_DIR", place.path("target")));
+    assert!(message.contains("polyclave must not be shipped"), "{message}");
     assert!(!place.path("wheels").exists() && !place.path("debian").exists());
 }
 

@@ -71,7 +71,7 @@ fn values_become_tokens_of_their_format_and_come_back() {
         ("encrypt --key known --mode ff1 --raw key.hex out", "polyclave tokenize"),
         ("key generate both --modes ff1,cmac", "ff1 undoes cmac"),
     ] {
-        let told = place.fails(command);
-        assert!(told.contains(why), "{command}: {told}");
+        let message = place.fails(command);
+        assert!(message.contains(why), "{command}: {message}");
     }
 }

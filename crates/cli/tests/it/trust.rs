@@ -53,8 +53,8 @@ fn a_forged_cluster_file_has_another_fingerprint_and_what_expects_the_right_one_
             "node join alpha forged.toml",
             "cluster update c.toml mallory/card.toml --replace",
         ] {
-            let told = place.fails(&format!("{command} --expect {expected}"));
-            assert!(told.contains("another fingerprint than was expected"), "{command}: {told}");
+            let message = place.fails(&format!("{command} --expect {expected}"));
+            assert!(message.contains("another fingerprint than was expected"), "{command}: {message}");
         }
         assert_eq!(place.names(), before);
         assert!(!place.path("bob/cluster.toml").exists() && !place.path("alpha/cluster.toml").exists());
@@ -68,11 +68,11 @@ fn a_forged_cluster_file_has_another_fingerprint_and_what_expects_the_right_one_
         ("node join alpha c.toml", &hex),
     ] {
         let done = place.output(&format!("{command} --expect {expected}"));
-        let told =
+        let message =
             format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-        assert!(done.status.success() && told.contains(&hex), "{told}");
+        assert!(done.status.success() && message.contains(&hex), "{message}");
         let spoken: Vec<&str> = words.split('-').collect();
-        assert!(spoken.iter().all(|word| told.contains(word)), "{told}");
+        assert!(spoken.iter().all(|word| message.contains(word)), "{message}");
     }
     // Once it was taken, a file with another certificate does not take its place in silence; beta itself never joins it.
     assert!(place.fails("client join bob forged.toml").contains("--expect"));
@@ -88,8 +88,8 @@ fn a_second_card_of_a_known_name_is_refused_and_both_certificates_are_shown() {
     place.run("client init second --name alice");
     place.run("node allow alpha first/card.toml --rights list --keys *");
     let rules = place.read("alpha/clients.toml");
-    let told = place.fails("node allow alpha second/card.toml --rights all --keys *");
-    assert!(told.contains("--replace") && told.matches("SHA-256").count() == 2, "{told}");
+    let message = place.fails("node allow alpha second/card.toml --rights all --keys *");
+    assert!(message.contains("--replace") && message.matches("SHA-256").count() == 2, "{message}");
     assert_eq!(place.read("alpha/clients.toml"), rules);
     place.run("node allow alpha first/card.toml --rights list,encrypt --keys *");
     assert!(
@@ -102,12 +102,12 @@ fn a_second_card_of_a_known_name_is_refused_and_both_certificates_are_shown() {
     // The same of a node's card.
     let file = place.read("c.toml");
     place.run("node init other --name beta --address 127.0.0.1:1 --client-address 127.0.0.1:2 --http none");
-    let told = place.fails("cluster update c.toml other/card.toml");
-    assert!(told.contains("--replace") && told.matches("SHA-256").count() == 2, "{told}");
+    let message = place.fails("cluster update c.toml other/card.toml");
+    assert!(message.contains("--replace") && message.matches("SHA-256").count() == 2, "{message}");
     assert_eq!(place.read("c.toml"), file);
-    let told = place
+    let message = place
         .fails("cluster define --threshold 1 --out d.toml alpha/card.toml beta/card.toml other/card.toml");
-    assert!(told.contains("two nodes are called beta") && !place.path("d.toml").exists(), "{told}");
+    assert!(message.contains("two nodes are called beta") && !place.path("d.toml").exists(), "{message}");
 
     // And of directories and clusters that are there.
     for command in [
@@ -129,6 +129,6 @@ fn a_second_card_of_a_known_name_is_refused_and_both_certificates_are_shown() {
 fn a_directory_in_place_of_a_key_file_is_called_that() {
     let place = Place::new();
     place.run("client init alice --name alice");
-    let told = place.fails("key import k --key-file alice --client alice");
-    assert!(told.contains("is a directory; give a file") && !told.contains("chmod"), "{told}");
+    let message = place.fails("key import k --key-file alice --client alice");
+    assert!(message.contains("is a directory; give a file") && !message.contains("chmod"), "{message}");
 }

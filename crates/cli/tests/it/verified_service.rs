@@ -55,8 +55,8 @@ fn import(place: &Place) {
     use std::os::unix::fs::PermissionsExt;
     place.write("key.hex", KEY.as_bytes());
     std::fs::set_permissions(place.path("key.hex"), std::fs::Permissions::from_mode(0o600)).expect("set");
-    let told = place.fails("key import known --modes cbc,cmac --key-file key.hex");
-    assert!(told.contains("cbc undoes cmac under the same key"), "{told}");
+    let message = place.fails("key import known --modes cbc,cmac --key-file key.hex");
+    assert!(message.contains("cbc undoes cmac under the same key"), "{message}");
     place.run("key import known --modes ecb --key-file key.hex");
     until_full(place);
     place.run("key import known-mac --modes cmac --key-file key.hex");
@@ -76,10 +76,13 @@ fn two_nodes_serve(protocol: &str) {
     let place = Place::new();
     let [_one, two] = two_nodes(&place, protocol);
     until_full(&place);
-    let told = place.run("client status");
-    assert!(told.contains("material: ") && told.contains(&format!("{LEVEL} of {LEVEL} blocks")), "{told}");
-    let told = place.run("node status try/node-1");
-    assert!(told.contains("active") && told.contains("ready      yes"), "{told}");
+    let message = place.run("client status");
+    assert!(
+        message.contains("material: ") && message.contains(&format!("{LEVEL} of {LEVEL} blocks")),
+        "{message}"
+    );
+    let message = place.run("node status try/node-1");
+    assert!(message.contains("active") && message.contains("ready      yes"), "{message}");
 
     place.run("key generate k --modes ctr");
     until_full(&place);
@@ -164,8 +167,8 @@ fn killed_at_any_moment(protocol: &str) {
     until_full(&place);
     assert!(cut_short > 0, "no kill came in time");
     for node in 1..=2 {
-        let told = place.run(&format!("node status try/node-{node}"));
-        assert!(!told.contains("uarantine"), "{told}");
+        let message = place.run(&format!("node status try/node-{node}"));
+        assert!(!message.contains("uarantine"), "{message}");
     }
     assert_eq!(place.run("mac --key known-mac block").trim(), CMAC);
 }
@@ -185,8 +188,11 @@ fn what_is_not_in_stock_is_made_while_the_client_waits() {
 #[test]
 fn two_nodes_have_a_default_protocol_under_which_either_may_cheat_and_seal_a_file_from_the_start() {
     let place = Place::new();
-    let told = place.run("cluster new try --parties 2");
-    assert!(told.contains("spdz-tower, the default of 2 nodes") && told.contains("active"), "{told}");
+    let message = place.run("cluster new try --parties 2");
+    assert!(
+        message.contains("spdz-tower, the default of 2 nodes") && message.contains("active"),
+        "{message}"
+    );
     let cluster = place.start("cluster run try");
     cluster.wait_for("all 2 nodes are ready");
     place.run("key generate k");
@@ -250,8 +256,8 @@ fn fresh_common_secrets(protocol: &str) {
     until_full(&place);
     place.write("block", &hex::decode(BLOCK).expect("hex"));
     place.run("node rotate try/node-1 --secrets");
-    let told = place.output("node status try/node-1").stdout;
-    assert!(String::from_utf8_lossy(&told).contains("ordered at 1 of 2 nodes: node-1"));
+    let message = place.output("node status try/node-1").stdout;
+    assert!(String::from_utf8_lossy(&message).contains("ordered at 1 of 2 nodes: node-1"));
     place.run("node rotate try/node-2 --secrets");
     // Not ready meanwhile, which the status says by its exit code, too.
     place.until("it is done", || {
@@ -265,11 +271,11 @@ fn fresh_common_secrets(protocol: &str) {
 #[test]
 fn a_cluster_that_cannot_be_is_refused() {
     let place = Place::new();
-    let told = place.fails("cluster new try --protocol spdz-lt --parties 3 --threshold 1");
-    assert!(told.contains("any 2 of 3") && told.contains("leave it out"), "{told}");
+    let message = place.fails("cluster new try --protocol spdz-lt --parties 3 --threshold 1");
+    assert!(message.contains("any 2 of 3") && message.contains("leave it out"), "{message}");
     place.fails("cluster new try --protocol spdz-lt --parties 1");
-    let told = place.fails("cluster new try --protocol tinytable-linear64 --parties 3");
-    assert!(told.contains("runs among 2 parties, not 3"), "{told}");
-    let told = place.fails("demo --protocol spdz-lt --threshold 7");
-    assert!(told.contains("leave it out"), "{told}");
+    let message = place.fails("cluster new try --protocol tinytable-linear64 --parties 3");
+    assert!(message.contains("runs among 2 parties, not 3"), "{message}");
+    let message = place.fails("demo --protocol spdz-lt --threshold 7");
+    assert!(message.contains("leave it out"), "{message}");
 }

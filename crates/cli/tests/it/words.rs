@@ -16,12 +16,12 @@ fn encryption_and_decryption_take_the_mode_of_the_key() {
         place.run(&format!("decrypt --key {key} f.{key} g --force{raw}"));
         assert_eq!(place.read("g"), b"a message", "{key}");
     }
-    let told = place.fails("encrypt --key ctr6 f out");
-    assert!(told.contains("ctr authenticates nothing") && told.contains("--raw"), "{told}");
-    let told = place.fails("decrypt --key gcm0 f out");
-    assert!(told.contains("no sealed file") && told.contains("--raw"), "{told}");
-    let told = place.fails("encrypt --key siv0 f out --iv-out iv");
-    assert!(told.contains("--iv-out is for ctr and cbc"), "{told}");
+    let message = place.fails("encrypt --key ctr6 f out");
+    assert!(message.contains("ctr authenticates nothing") && message.contains("--raw"), "{message}");
+    let message = place.fails("decrypt --key gcm0 f out");
+    assert!(message.contains("no sealed file") && message.contains("--raw"), "{message}");
+    let message = place.fails("encrypt --key siv0 f out --iv-out iv");
+    assert!(message.contains("--iv-out is for ctr and cbc"), "{message}");
 }
 
 #[test]
@@ -32,8 +32,11 @@ fn a_file_of_another_key_is_not_said_to_be_of_one_that_had_this_name() {
     place.run("key generate payroll");
     place.run("key generate gm");
     place.run("encrypt --key payroll f f.sealed");
-    let told = place.fails("decrypt --key gm f.sealed g");
-    assert!(told.contains("was not made under the key 'gm'") && !told.contains("that was named"), "{told}");
+    let message = place.fails("decrypt --key gm f.sealed g");
+    assert!(
+        message.contains("was not made under the key 'gm'") && !message.contains("that was named"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -41,10 +44,10 @@ fn a_command_without_a_client_names_the_variable() {
     for arguments in [&["key", "list"][..], &["approval", "sign", "f"], &["dashboard"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_polyclave"));
         let output = command.args(arguments).env_remove("POLYCLAVE_CLIENT").output().expect("it runs");
-        let told = String::from_utf8_lossy(&output.stderr);
+        let message = String::from_utf8_lossy(&output.stderr);
         assert!(
-            output.status.code() == Some(2) && told.contains("POLYCLAVE_CLIENT"),
-            "{arguments:?}: {told}"
+            output.status.code() == Some(2) && message.contains("POLYCLAVE_CLIENT"),
+            "{arguments:?}: {message}"
         );
     }
 }
@@ -66,7 +69,10 @@ fn of_a_file_that_takes_long_it_is_said_before_anything_is_asked_of_the_nodes() 
     let long = std::fs::File::create(place.path("long")).expect("made");
     long.set_len(100_000_000).expect("of zeros");
     for command in ["encrypt --key k long out", "decrypt --key c --raw long out"] {
-        let told = place.fails(command);
-        assert!(told.contains("note: 100.00 MB take about") && told.contains("budget"), "{command}: {told}");
+        let message = place.fails(command);
+        assert!(
+            message.contains("note: 100.00 MB take about") && message.contains("budget"),
+            "{command}: {message}"
+        );
     }
 }

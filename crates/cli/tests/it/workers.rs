@@ -185,8 +185,8 @@ fn a_server_with_a_full_disk_costs_changes_until_there_is_room() {
     server.fill_disk();
     let tried = AtomicUsize::new(0);
     place.until("a key cannot be stored", || {
-        let told = place.output(&format!("key generate more{}", tried.fetch_add(1, Relaxed)));
-        !told.status.success() && String::from_utf8_lossy(&told.stderr).contains("cannot write")
+        let message = place.output(&format!("key generate more{}", tried.fetch_add(1, Relaxed)));
+        !message.status.success() && String::from_utf8_lossy(&message.stderr).contains("cannot write")
     });
     assert_eq!(place.pipe("decrypt --key k sealed -", b""), b"twelve boxes", "what was leased is there");
     server.make_room();
@@ -226,7 +226,7 @@ fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_the
     (0..4).for_each(|_| drop(place.run("encrypt --client before --key k try/cluster.toml sealed --force")));
     let client = trial.client();
     let (stop, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let told = std::thread::scope(|scope| {
+    let message = std::thread::scope(|scope| {
         let _stop = OnDrop(&stop);
         scope.spawn(|| {
             while !stop.load(Relaxed) {
@@ -265,7 +265,7 @@ fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_the
         }
         place.run("client status")
     });
-    assert!(told.contains("workers 1, which make material only: all are ready"), "{told}");
+    assert!(message.contains("workers 1, which make material only: all are ready"), "{message}");
     client.end();
     running.into_iter().for_each(Running::end);
     assert!(place.run("cluster check try").contains("nothing is lost, and nothing was spent twice"));
@@ -299,23 +299,26 @@ fn workers_start_again_after_a_refresh_and_what_cannot_be_meant_is_refused() {
         assert_eq!(place.pipe("decrypt --key k sealed -", b""), b"twelve boxes");
     }
     place.until("all workers serve", || {
-        let told = place.output("client status");
-        String::from_utf8_lossy(&told.stdout).matches(": all are ready").count() == 2
+        let message = place.output("client status");
+        String::from_utf8_lossy(&message.stdout).matches(": all are ready").count() == 2
     });
     assert!(place.run("cluster show try/cluster.toml").contains("worker 1 at 127.0.0.1:"));
     let settings = String::from_utf8(place.read("try/node-2-worker-1/node.toml")).expect("text");
     let http = settings.lines().find_map(|line| line.strip_prefix("http_listen = \"127.0.0.1:"));
     let http = http.expect("a port").trim_end_matches('"').parse().expect("a number");
-    let told = place.run("node status try/node-2-worker-1");
-    assert!(told.contains("worker     1; the workers of this number serve and make material"), "{told}");
-    assert!(!told.contains("put back to a disk"), "{told}");
+    let message = place.run("node status try/node-2-worker-1");
+    assert!(
+        message.contains("worker     1; the workers of this number serve and make material"),
+        "{message}"
+    );
+    assert!(!message.contains("put back to a disk"), "{message}");
     place.until("its metrics", || place.fetch(http, "/metrics").contains("polyclave_ready{worker=\"1\"} 1"));
     // What is for all workers is done at the first.
     place.run("client init other --name other");
-    let told = place.fails("node allow try/node-1-worker-1 other/card.toml --rights encrypt --keys *");
-    assert!(told.contains("first worker"), "{told}");
-    let told = place.fails("node rotate try/node-1-worker-1");
-    assert!(told.contains("first worker"), "{told}");
+    let message = place.fails("node allow try/node-1-worker-1 other/card.toml --rights encrypt --keys *");
+    assert!(message.contains("first worker"), "{message}");
+    let message = place.fails("node rotate try/node-1-worker-1");
+    assert!(message.contains("first worker"), "{message}");
     // A backup that a further worker makes is one of the whole node.
     place.run("node backup try/node-1-worker-1 backup --key backup.key");
     place.run("node restore backup restored --key backup.key");
@@ -327,12 +330,18 @@ fn workers_start_again_after_a_refresh_and_what_cannot_be_meant_is_refused() {
     assert_eq!(settings("restored"), (settings("try/node-1").0, false));
     assert!(place.path("restored/store.redb").exists());
     // A second process of one number.
-    let told = place.fails("node run try/node-2-worker-1");
-    assert!(told.contains("another process is using the store") || told.contains("already"), "{told}");
+    let message = place.fails("node run try/node-2-worker-1");
+    assert!(
+        message.contains("another process is using the store") || message.contains("already"),
+        "{message}"
+    );
     running.into_iter().for_each(Running::end);
     assert!(place.fails("node migrate try/node-1 --to file").contains("shared by several workers"));
     assert!(place.fails("node migrate try/node-1-worker-1 --to file").contains("first worker"));
     assert!(place.run("cluster check try").contains("node-3: 2 workers"));
-    let told = place.output("cluster new other --workers 2");
-    assert!(!told.status.success() && String::from_utf8_lossy(&told.stderr).contains("--store"), "{told:?}");
+    let message = place.output("cluster new other --workers 2");
+    assert!(
+        !message.status.success() && String::from_utf8_lossy(&message.stderr).contains("--store"),
+        "{message:?}"
+    );
 }

@@ -54,8 +54,8 @@ impl Alphabet {
     pub fn new(characters: &str) -> Result<Alphabet> {
         let characters: Vec<char> = characters.chars().collect();
         if !(2..=MAX_RADIX as usize).contains(&characters.len()) {
-            let told = format!("an alphabet has 2 to {MAX_RADIX} characters, not {}", characters.len());
-            return Err(Error::Misuse(told));
+            let message = format!("an alphabet has 2 to {MAX_RADIX} characters, not {}", characters.len());
+            return Err(Error::Misuse(message));
         }
         let mut sorted = characters.clone();
         sorted.sort_unstable();
@@ -153,8 +153,8 @@ mod tests {
         let decimal = Alphabet::of_radix(10).expect("an alphabet");
         assert_eq!(decimal.digits("4929-12", true).expect("digits")[..], [4, 9, 2, 9, 1, 2]);
         assert_eq!(*decimal.text("4929-12", &[1, 2, 3, 4, 5, 6]), "1234-56");
-        let told = decimal.digits("4929-12", false).expect_err("refused").to_string();
-        assert!(told.contains("character number 5"), "{told}");
+        let message = decimal.digits("4929-12", false).expect_err("refused").to_string();
+        assert!(message.contains("character number 5"), "{message}");
         let greek = Alphabet::new("αβγδε").expect("an alphabet");
         assert_eq!(greek.radix(), 5);
         assert_eq!(greek.digits("δα ε", true).expect("digits")[..], [3, 0, 4]);
@@ -170,16 +170,16 @@ mod tests {
     #[test]
     fn alphabets_that_are_none_are_refused() {
         for radix in [0, 1, 37, u32::MAX] {
-            let told = Alphabet::of_radix(radix).expect_err("refused").to_string();
-            assert!(told.contains("2 to 36"), "{told}");
+            let message = Alphabet::of_radix(radix).expect_err("refused").to_string();
+            assert!(message.contains("2 to 36"), "{message}");
         }
         assert_eq!(
             Alphabet::of_radix(16).expect("an alphabet"),
             Alphabet::new("0123456789abcdef").expect("one")
         );
         for (characters, why) in [("", "not 0"), ("0", "not 1"), ("0120", "'0' twice")] {
-            let told = Alphabet::new(characters).expect_err("refused").to_string();
-            assert!(told.contains(why), "{told}");
+            let message = Alphabet::new(characters).expect_err("refused").to_string();
+            assert!(message.contains(why), "{message}");
         }
         let long: String = ('!'..='~').take(37).collect();
         assert!(Alphabet::new(&long).is_err() && Alphabet::new(&long[1..]).is_ok());

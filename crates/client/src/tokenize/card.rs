@@ -48,7 +48,7 @@ impl Default for CardTemplate {
 impl CardTemplate {
     /// Takes a number apart. Spaces and hyphens between its digits stay in place.
     pub fn take_apart(&self, number: &str) -> Result<Card> {
-        let refused = |told: String| Err(Error::Misuse(told));
+        let refused = |message: String| Err(Error::Misuse(message));
         let mut digits = Zeroizing::new(Vec::with_capacity(number.len()));
         let mut layout = Vec::with_capacity(number.len());
         for byte in number.bytes() {
@@ -225,19 +225,22 @@ mod tests {
 
     #[test]
     fn numbers_with_too_few_free_digits_and_what_is_no_number_are_refused() {
-        let told = |template: CardTemplate, number: &str| {
+        let message = |template: CardTemplate, number: &str| {
             template.take_apart(number).err().expect("refused").to_string()
         };
-        assert!(told(SIX_AND_FOUR, "378282246310005").contains("of 15 digits 5 would be free"));
+        assert!(message(SIX_AND_FOUR, "378282246310005").contains("of 15 digits 5 would be free"));
         let kept = CardTemplate { keeps_check: true, ..SIX_AND_FOUR };
-        assert!(told(kept, "4111111111111111").contains("5 would be free"));
+        assert!(message(kept, "4111111111111111").contains("5 would be free"));
         assert!(CardTemplate { first: 5, ..kept }.take_apart("4111111111111111").is_ok());
-        assert!(told(CardTemplate { first: 5, ..kept }, "4111111111111112").contains("check digit is wrong"));
         assert!(
-            told(CardTemplate { first: usize::MAX, ..kept }, "4111111111111111").contains("0 would be free")
+            message(CardTemplate { first: 5, ..kept }, "4111111111111112").contains("check digit is wrong")
         );
-        assert!(told(SIX_AND_FOUR, "4111x11111111111").contains("digits, spaces and hyphens"));
-        assert!(told(SIX_AND_FOUR, "41111111111").contains("12 to 19 digits, not 11"));
-        assert!(told(SIX_AND_FOUR, &"1".repeat(20)).contains("not 20"));
+        assert!(
+            message(CardTemplate { first: usize::MAX, ..kept }, "4111111111111111")
+                .contains("0 would be free")
+        );
+        assert!(message(SIX_AND_FOUR, "4111x11111111111").contains("digits, spaces and hyphens"));
+        assert!(message(SIX_AND_FOUR, "41111111111").contains("12 to 19 digits, not 11"));
+        assert!(message(SIX_AND_FOUR, &"1".repeat(20)).contains("not 20"));
     }
 }

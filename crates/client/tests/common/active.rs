@@ -46,12 +46,12 @@ pub fn fill(cluster: &TestCluster) {
 
 /// A client, and what it was told beside its answers.
 pub fn listening(cluster: &TestCluster) -> (Client, Arc<Mutex<Vec<String>>>) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = told.clone();
+    let message = Arc::new(Mutex::new(Vec::new()));
+    let heard = message.clone();
     let client = cluster.client().on_remark(move |remark| {
         heard.lock().push(remark.to_owned());
     });
-    (client, told)
+    (client, message)
 }
 
 pub fn ecb_is_right(client: &Client, name: &str) {

@@ -35,7 +35,7 @@ impl Ending {
     }
 
     /// Why it refused; empty if it closed the connection.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         self.refusal.as_ref().map_or(String::new(), |refusal| format!("{:?}: {refusal}", refusal.reason))
     }
 }

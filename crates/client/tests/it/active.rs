@@ -18,7 +18,7 @@ const DES_KEY: &[u8; 24] = b"0123456789abcdefghijklmn";
 #[test]
 fn every_mode_comes_back_and_is_what_another_program_makes() {
     let cluster = start(48, &[]);
-    let (client, told) = listening(&cluster);
+    let (client, reason) = listening(&cluster);
     for (cipher, secret) in [("aes-128", &AES_KEY[..]), ("3des-ede3", &DES_KEY[..])] {
         let generated = format!("generated-{cipher}");
         let has_gcm = cipher == "aes-128";
@@ -64,7 +64,7 @@ fn every_mode_comes_back_and_is_what_another_program_makes() {
             }
         }
     }
-    assert_eq!(*told.lock(), Vec::<String>::new());
+    assert_eq!(*reason.lock(), Vec::<String>::new());
     let faults = cluster.nodes.iter().flatten().map(Running::status);
     assert!(faults.into_iter().all(|s| s.outvoted.is_empty() && s.silent.is_empty()), "nobody is accused");
 }
@@ -75,14 +75,17 @@ fn answers_are_right_without_any_one_node_and_the_client_says_that_correction_is
     cluster.client().import(key("k", "aes-128", &[Mode::Ecb]), &AES_KEY).expect("imported");
     for node in 0..4 {
         fill(&cluster);
-        let (client, told) = listening(&cluster);
+        let (client, message) = listening(&cluster);
         ecb_is_right(&client, "k");
         cluster.stop(node);
         // Over connections that it had with that node, and others.
         within(Duration::from_secs(20), "with old connections", || ecb_is_right(&client, "k"));
         within(Duration::from_secs(20), "without it", || ecb_is_right(&client, "k"));
-        let told = told.lock().join("\n");
-        assert!(told.contains(&format!("node-{}", node + 1)) && told.contains("Correction is off"), "{told}");
+        let message = message.lock().join("\n");
+        assert!(
+            message.contains(&format!("node-{}", node + 1)) && message.contains("Correction is off"),
+            "{message}"
+        );
         cluster.restart(node);
         cluster.wait_until_ready();
         // Before there is new material for all: with what the others still have. A node that has nothing and leads is the cause of
@@ -100,7 +103,7 @@ fn answers_are_right_without_any_one_node_and_the_client_says_that_correction_is
 fn wrong_shares_in_openings_are_outvoted_and_named() {
     for cheater in [0, 2] {
         let cluster = start(24, &[(cheater, Cheat::InOpenings)]);
-        let (client, told) = listening(&cluster);
+        let (client, message) = listening(&cluster);
         client.import(key("k", "aes-128", &[Mode::Ecb]), &AES_KEY).expect("imported");
         fill(&cluster);
         ecb_is_right(&client, "k");
@@ -108,7 +111,7 @@ fn wrong_shares_in_openings_are_outvoted_and_named() {
         fill(&cluster);
         let sealed = seal(&client, "generated", &data(20)).expect("sealed");
         assert_eq!(open(&client, "generated", &sealed).expect("opened"), data(20));
-        assert_eq!(*told.lock(), Vec::<String>::new(), "nobody was left out");
+        assert_eq!(*message.lock(), Vec::<String>::new(), "nobody was left out");
         let outvoted = [Party(cheater as u8)].into_iter().collect();
         for (number, node) in cluster.nodes.iter().flatten().enumerate().filter(|(n, _)| *n != cheater) {
             assert_eq!(node.status().outvoted, outvoted, "node {number}");
@@ -119,7 +122,7 @@ fn wrong_shares_in_openings_are_outvoted_and_named() {
 #[test]
 fn wrong_bytes_to_the_client_are_corrected() {
     let cluster = start(24, &[(1, Cheat::InAnswers)]);
-    let (client, told) = listening(&cluster);
+    let (client, message) = listening(&cluster);
     for modes in TOGETHER {
         client.import(key(&name_for("k", modes[0]), "aes-128", modes), &AES_KEY).expect("imported");
         fill(&cluster);
@@ -131,13 +134,13 @@ fn wrong_bytes_to_the_client_are_corrected() {
     fill(&cluster);
     let sealed = seal(&client, "k", &data(20)).expect("sealed");
     assert_eq!(open(&client, "k", &sealed).expect("opened"), data(20));
-    assert_eq!(*told.lock(), Vec::<String>::new());
+    assert_eq!(*message.lock(), Vec::<String>::new());
 }
 
 #[test]
 fn a_stock_that_is_dry_is_told_and_nothing_else_is_tried() {
     let mut cluster = start(8, &[]);
-    let (client, told) = listening(&cluster);
+    let (client, text) = listening(&cluster);
     client.generate(key("k", "aes-128", &[Mode::Ctr])).expect("generated");
     fill(&cluster);
     let refused = |len| match ctr(&client, "k", &data(len)) {
@@ -146,14 +149,14 @@ fn a_stock_that_is_dry_is_told_and_nothing_else_is_tried() {
     };
     let (reason, message) = refused(16 * 9);
     assert!(reason == Reason::OutOfMaterial && message.contains("aes_blocks"), "{message}");
-    assert_eq!(*told.lock(), Vec::<String>::new());
+    assert_eq!(*text.lock(), Vec::<String>::new());
     // Nothing is made while a node is missing, so the second request must find the stock dry however fast the nodes are.
     cluster.stop(3);
     ctr(&client, "k", &data(16 * 8)).expect("what the stock holds");
     let (reason, message) = refused(16 * 8);
     assert!(reason == Reason::OutOfMaterial && message.contains("the stock of the nodes holds"), "{message}");
     assert!(message.contains("not refilled while a node is missing"), "{message}");
-    assert!(told.lock().iter().all(|told| told.starts_with("node-4 takes no part")), "{:?}", told.lock());
+    assert!(text.lock().iter().all(|text| text.starts_with("node-4 takes no part")), "{:?}", text.lock());
     cluster.restart(3);
     cluster.wait_until_ready();
     fill(&cluster);

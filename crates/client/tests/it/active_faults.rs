@@ -26,27 +26,27 @@ fn with_key(blocks: usize, cheats: &[(usize, Cheat)]) -> TestCluster {
 }
 
 /// Which nodes took no part, by what a client was told.
-fn left_out(told: &[String]) -> Vec<String> {
+fn left_out(message: &[String]) -> Vec<String> {
     let missing = |remark: &String| remark.split_once(" takes no part").map(|(names, _)| names.to_owned());
-    let mut names: Vec<String> = told.iter().filter_map(missing).collect();
+    let mut names: Vec<String> = message.iter().filter_map(missing).collect();
     names.dedup();
     names
 }
 
 /// A client whose remarks are heard; what it does; whom it did without.
 fn left_out_by(cluster: &TestCluster, work: impl FnOnce(&Client)) -> Vec<String> {
-    let (client, told) = listening(cluster);
+    let (client, message) = listening(cluster);
     work(&client);
-    let told = told.lock();
-    left_out(&told)
+    let message = message.lock();
+    left_out(&message)
 }
 
 #[test]
 fn a_leading_node_whose_policy_refuses_is_left_out_and_nobody_else() {
     let cluster = with_key(24, &[]);
     let identity = Identity::generate_named("bob", 1).expect("an identity");
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = told.clone();
+    let message = Arc::new(Mutex::new(Vec::new()));
+    let heard = message.clone();
     let bob = cluster.client_of("bob", &identity).on_remark(move |remark| {
         heard.lock().push(remark.to_owned());
     });
@@ -56,7 +56,7 @@ fn a_leading_node_whose_policy_refuses_is_left_out_and_nobody_else() {
     for _ in 0..3 {
         within(Duration::from_secs(5), "without the node that refuses", || ecb_is_right(&bob, "k"));
     }
-    assert_eq!(left_out(&told.lock()), ["node-1"]);
+    assert_eq!(left_out(&message.lock()), ["node-1"]);
 }
 
 /// Over the connections that are there, node 1 refuses at once what the others wait for it to begin.
@@ -166,6 +166,6 @@ fn a_client_that_pauses_for_too_long_is_told_the_limit() {
     let mut raw = Raw::call(&cluster);
     raw.tell_all(&Request { serving: PartySet::all(4), ..request(how, None) });
     for ending in raw.endings() {
-        assert!(ending.told().contains("sent nothing for 20 s"), "{ending:?}");
+        assert!(ending.message().contains("sent nothing for 20 s"), "{ending:?}");
     }
 }

@@ -112,8 +112,8 @@ fn what_needs_approval_is_done_with_it_once_and_refused_with_anything_else() {
         client().generate(plain(name)).expect("a key");
     }
     client().delete("free").expect("no approval is needed");
-    let (_, told) = refused(client().delete("k"));
-    assert!(told.contains("needs approval: 2 of ann, ben, cy must approve (approval two)"), "{told}");
+    let (_, message) = refused(client().delete("k"));
+    assert!(message.contains("needs approval: 2 of ann, ben, cy must approve (approval two)"), "{message}");
 
     let statement = draft(client(), |c| c.delete("k"));
     assert_eq!(statement.keys.len(), 1);
@@ -172,8 +172,8 @@ fn what_needs_approval_is_done_with_it_once_and_refused_with_anything_else() {
         ),
     ];
     for (what, approval, expected) in bad {
-        let (_, told) = refused(client().with_approval(approval).delete("k"));
-        assert!(told.contains(expected), "{what}: {told}");
+        let (_, message) = refused(client().with_approval(approval).delete("k"));
+        assert!(message.contains(expected), "{what}: {message}");
         client().info("k").unwrap_or_else(|e| panic!("{what}: {e}"));
     }
     let outcome = client().with_approval(unreadable).delete("k");
@@ -184,8 +184,8 @@ fn what_needs_approval_is_done_with_it_once_and_refused_with_anything_else() {
 
     client().with_approval(good.clone()).delete("k").expect("approved").expect("it was there");
     client().generate(plain("k")).expect("another one");
-    let (_, told) = refused(client().with_approval(good).delete("k"));
-    assert!(told.contains("this approval was used at"), "{told}");
+    let (_, message) = refused(client().with_approval(good).delete("k"));
+    assert!(message.contains("this approval was used at"), "{message}");
     let log =
         std::fs::read_to_string(NodeDir::open(&cluster.local.nodes[1]).expect("its directory").audit_path());
     assert!(log.expect("read").contains("approved-by=ann,ben"), "the audit log names them");
@@ -238,8 +238,8 @@ fn nodes_with_other_rules_are_named_and_who_was_removed_or_replaced_does_not_cou
     let (cluster, approvers) = start(&[1]);
     let client = || cluster.client();
     client().generate(plain("k")).expect("a key");
-    let (node, told) = refused(client().delete("k"));
-    assert!(node == "node-2" && told.contains("needs approval"), "{node}: {told}");
+    let (node, message) = refused(client().delete("k"));
+    assert!(node == "node-2" && message.contains("needs approval"), "{node}: {message}");
     let statement = draft(client(), |c| c.delete("k"));
     // Since the approval was signed, ann has got another certificate; then she has her own again, and is removed; then she is back.
     let of = |names: &[&str]| {
@@ -267,12 +267,12 @@ fn nodes_with_other_rules_are_named_and_who_was_removed_or_replaced_does_not_cou
         let approved = client().with_approval(approvers.signed(&statement, by));
         refused(approved.delete("k")).1
     };
-    for (step, (change, told)) in changes.iter().zip(of_ann).enumerate() {
+    for (step, (change, message)) in changes.iter().zip(of_ann).enumerate() {
         change_policy(&cluster, 1, change);
-        cluster.wait_until(|| refusal_of(&[0]).contains(told));
+        cluster.wait_until(|| refusal_of(&[0]).contains(message));
         if step < 2 {
-            let told = refusal_of(&[0, 1]);
-            assert!(told.contains("and ben has signed; 1 further"), "{told}");
+            let message = refusal_of(&[0, 1]);
+            assert!(message.contains("and ben has signed; 1 further"), "{message}");
         }
     }
     client()
@@ -389,16 +389,16 @@ fn an_approval_names_the_version_and_one_of_the_current_version_ends_with_a_rota
     // The key is rotated while all these wait for their signatures.
     assert_eq!(rotate(), 3);
     let why = "this approval is for version 2 of the key 'k', which has version 3 now; ask for a new one";
-    for told in [
+    for message in [
         refused(ungcm(&approved(&of_current), "k", b"", &sealed)).1,
         refused(approved(&deleted).delete("k")).1,
         refused(approved(&again).rotate("k")).1,
     ] {
-        assert!(told.contains(why), "{told}");
+        assert!(message.contains(why), "{message}");
     }
     // What names its version means it still, and nothing else.
-    let told = refused(ungcm(&approved(&of_one), "k@2", b"", &sealed)).1;
-    assert!(told.contains("of another operation"), "{told}");
+    let message = refused(ungcm(&approved(&of_one), "k@2", b"", &sealed)).1;
+    assert!(message.contains("of another operation"), "{message}");
     assert_eq!(ungcm(&approved(&of_one), "k@1", b"", &sealed).expect("approved"), b"old");
     assert!(refused(ungcm(&approved(&of_one), "k@1", b"", &sealed)).1.contains("was used at"));
     approved(&destroyed).delete_version("k", 1).expect("approved").expect("it was there");
@@ -438,8 +438,8 @@ fn approvals_are_wanted_and_work_once_under_every_protocol_with_active_security(
         insist("a key", &|| client().generate(plain("k")));
         let sealed = insist("encrypted", &|| gcm(&client(), "k", b"", b"old"));
         insist("rotated", &|| client().rotate("k"));
-        let told = ungcm(&client(), "k@1", b"", &sealed).expect_err("it needs approval").to_string();
-        assert!(told.contains("needs approval"), "{protocol}: {told}");
+        let message = ungcm(&client(), "k@1", b"", &sealed).expect_err("it needs approval").to_string();
+        assert!(message.contains("needs approval"), "{protocol}: {message}");
         let opened = insist("decrypted", &|| {
             let statement = draft(client(), |c| ungcm(c, "k@1", b"", &sealed));
             ungcm(&approved(statement), "k@1", b"", &sealed)
@@ -448,8 +448,8 @@ fn approvals_are_wanted_and_work_once_under_every_protocol_with_active_security(
         let of_delete = draft(client(), |c| c.delete("k"));
         approved(of_delete).delete("k").expect("approved").expect("it was there");
         insist("a key", &|| client().generate(plain("k")));
-        let told = client().with_approval(spent.pop().expect("of the deletion")).delete("k");
-        let told = told.expect_err("it is spent").to_string();
-        assert!(told.contains("was used at"), "{protocol}: {told}");
+        let message = client().with_approval(spent.pop().expect("of the deletion")).delete("k");
+        let message = message.expect_err("it is spent").to_string();
+        assert!(message.contains("was used at"), "{protocol}: {message}");
     }
 }

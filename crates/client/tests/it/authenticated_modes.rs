@@ -224,10 +224,10 @@ fn lengths_that_a_mode_does_not_have_are_refused_with_words() {
         client.generate(key(&format!("lengths-{mode}"), "aes-128", &[mode])).expect("a key");
     }
     let long = data((64 << 10) + 1);
-    let told = client.encrypt_siv("lengths-siv", &[], &long).expect_err("too long").to_string();
-    assert!(told.contains("siv takes messages of at most 65536 bytes"), "{told}");
-    let told = client.encrypt_ccm("lengths-ccm", &AeadEncryption::default(), &long).expect_err("too long");
-    assert!(told.to_string().contains("ccm takes messages of at most 65536 bytes"), "{told}");
+    let message = client.encrypt_siv("lengths-siv", &[], &long).expect_err("too long").to_string();
+    assert!(message.contains("siv takes messages of at most 65536 bytes"), "{message}");
+    let message = client.encrypt_ccm("lengths-ccm", &AeadEncryption::default(), &long).expect_err("too long");
+    assert!(message.to_string().contains("ccm takes messages of at most 65536 bytes"), "{message}");
     for tag_bytes in [0, 4, 6, 9, 17] {
         let how = AeadEncryption { tag_bytes, ..AeadEncryption::default() };
         let outcome = client.encrypt_ccm("lengths-ccm", &how, b"x");

@@ -66,23 +66,23 @@ fn nothing_that_is_chained_to_a_block_is_told_before_the_block_is_fixed() {
     }
     let mut mask = combined(&masks);
     // The best that can be chosen: the target plus what is known to be chained to the block.
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     let mut chosen = Vec::new();
     let mut initial = Vec::new();
     for next in [16, 16, 16, 0] {
         let block = xor(&TARGET, &known);
         let [ciphertext, next_mask, first] = masked(&mut raw, &block, &mask, next);
-        told.extend(&ciphertext);
+        message.extend(&ciphertext);
         chosen.extend(block);
         initial.extend(first);
-        known = told.rchunks(16).next().map_or(known, <[u8]>::to_vec);
+        known = message.rchunks(16).next().map_or(known, <[u8]>::to_vec);
         mask = next_mask;
         // The last block is not told as long as another can follow.
-        assert_eq!(told.len(), chosen.len() - if next > 0 { 16 } else { 0 });
+        assert_eq!(message.len(), chosen.len() - if next > 0 { 16 } else { 0 });
     }
-    assert_eq!((initial.len(), told.len()), (16, 64), "one initial block, and in the end everything");
-    assert_eq!(told, oracle.cbc(&initial, &chosen), "it is CBC");
-    assert!(told.chunks(16).all(|block| block != wanted), "E_K of a chosen block");
+    assert_eq!((initial.len(), message.len()), (16, 64), "one initial block, and in the end everything");
+    assert_eq!(message, oracle.cbc(&initial, &chosen), "it is CBC");
+    assert!(message.chunks(16).all(|block| block != wanted), "E_K of a chosen block");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn whoever_knows_a_message_of_gcm_makes_a_second_code_of_cmac_from_one() {
     let client = cluster.client();
     let both = [Mode::Gcm, Mode::Cmac];
     client.generate(key("gcm-and-cmac", "aes-128", &both)).expect("a key");
-    assert!(warnings(&both, &[]).iter().any(|told| told.starts_with("gcm undoes cmac")));
+    assert!(warnings(&both, &[]).iter().any(|text| text.starts_with("gcm undoes cmac")));
     let known = data(16);
     let message = gcm(&client, "gcm-and-cmac", b"", &known).expect("encrypted");
     let counter = [&message[..12], &[0, 0, 0, 2]].concat();

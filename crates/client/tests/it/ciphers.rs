@@ -123,17 +123,19 @@ fn wrong_tweaks_are_refused_before_nodes_are_asked() {
     let client = cluster.client();
     client.generate(key("addressed", "mantis7", &[Mode::Ecb])).expect("a key");
     client.generate(key("not-addressed", "skinny-64-128", &[Mode::Ecb])).expect("a key");
-    let told = |name: &str, tweak: &[u8]| {
+    let message = |name: &str, tweak: &[u8]| {
         let mut out = Vec::new();
         let refused = client.encrypt_ecb(name, tweak, Padding::None, &mut &[0; 8][..], &mut out, &mut |_| ());
         match refused.expect_err("refused") {
-            Error::Misuse(told) => told,
+            Error::Misuse(message) => message,
             other => panic!("{other}"),
         }
     };
-    assert!(told("addressed", &[]).contains("takes a tweak of 8 bytes with each block; 0 bytes were given"));
-    assert!(told("addressed", &[0; 16]).contains("16 bytes were given"));
-    assert!(told("not-addressed", &[0; 8]).contains("takes no tweak"));
+    assert!(
+        message("addressed", &[]).contains("takes a tweak of 8 bytes with each block; 0 bytes were given")
+    );
+    assert!(message("addressed", &[0; 16]).contains("16 bytes were given"));
+    assert!(message("not-addressed", &[0; 8]).contains("takes no tweak"));
     let mut out = Vec::new();
     let wraps =
         client.encrypt_ecb("addressed", &[255; 8], Padding::None, &mut &[0; 16][..], &mut out, &mut |_| ());

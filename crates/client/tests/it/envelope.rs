@@ -188,7 +188,7 @@ fn a_writer_is_never_given_the_key_of_a_file_that_is_there(cluster: &TestCluster
         }
         // A second key of the same request is refused.
         raw.tell_all(&Step::FileKey);
-        assert!(raw.endings().iter().all(|ending| ending.told().contains("does not belong here")));
+        assert!(raw.endings().iter().all(|ending| ending.message().contains("does not belong here")));
     }
     assert!(ids[1..].chunks(2).all(|pair| pair[0] == pair[1]), "the nodes agree");
     ids.sort();

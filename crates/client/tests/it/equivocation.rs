@@ -29,11 +29,11 @@ fn attack(cluster: &TestCluster, what: &str, attack: impl FnOnce(&mut Raw)) -> V
 /// Every node refused because of a difference, or because of what it was told itself; nobody computed anything for the client.
 fn assert_different(what: &str, endings: &[Ending]) {
     for (node, ending) in endings.iter().enumerate() {
-        let told = ending.told();
+        let message = ending.message();
         assert!(!ending.gave_data(), "{what}: node {node} computed: {ending:?}");
-        assert!(!told.is_empty(), "{what}: node {node} gave no reason");
+        assert!(!message.is_empty(), "{what}: node {node} gave no reason");
     }
-    let different = |e: &&Ending| e.told().contains("Disagreement");
+    let different = |e: &&Ending| e.message().contains("Disagreement");
     assert!(endings.iter().filter(different).count() >= 2, "{what}: {endings:?}");
 }
 
@@ -137,7 +137,7 @@ fn nodes_that_are_told_different_serving_sets_or_ids_do_not_begin() {
     let endings = attack(&cluster, "another version", |raw| {
         (0..3).for_each(|node| raw.tell(node, if node == 1 { &other } else { &honest }));
     });
-    assert!(endings[1].told().contains(&format!("version {}", VERSION + 1)), "{endings:?}");
+    assert!(endings[1].message().contains(&format!("version {}", VERSION + 1)), "{endings:?}");
     assert!(endings.iter().all(|e| e.replies.is_empty()), "{endings:?}");
 }
 

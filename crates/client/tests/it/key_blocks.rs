@@ -19,8 +19,8 @@ fn secret(len: usize, seed: u8) -> Vec<u8> {
 
 fn unauthentic(outcome: Result<impl std::fmt::Debug, Error>) {
     match outcome {
-        Err(Error::Unauthentic(told)) => {
-            assert!(told.starts_with("the key block does not authenticate"), "{told}");
+        Err(Error::Unauthentic(message)) => {
+            assert!(message.starts_with("the key block does not authenticate"), "{message}");
         }
         other => panic!("{other:?}"),
     }

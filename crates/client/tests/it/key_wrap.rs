@@ -92,8 +92,8 @@ fn wrapped_keys_that_are_cut_altered_or_of_another_key_make_no_key() {
     let good = bytes(KW[0].2);
     let new = || key("forged", "aes-128", &[Mode::Gcm]);
     let unwrapped = |by: &str, wrapped: &[u8], how, new| match client.unwrap(by, wrapped, how, new) {
-        Err(Error::Unauthentic(told)) => {
-            assert!(told.starts_with("the wrapped key does not authenticate"), "{told}");
+        Err(Error::Unauthentic(message)) => {
+            assert!(message.starts_with("the wrapped key does not authenticate"), "{message}");
         }
         other => panic!("{other:?}"),
     };

@@ -16,14 +16,14 @@ use polyclave_transport::Identity;
 type Told = Arc<Mutex<Vec<String>>>;
 
 fn listening(client: Client) -> (Client, Told) {
-    let told = Told::default();
-    let heard = told.clone();
-    (client.on_remark(move |remark| heard.lock().push(remark.to_owned())), told)
+    let message = Told::default();
+    let heard = message.clone();
+    (client.on_remark(move |remark| heard.lock().push(remark.to_owned())), message)
 }
 
 /// Every kind of request passes, and the person is told once who is left out and why.
 fn passes_without(cluster: &TestCluster, node: usize, why: &str) {
-    let (client, told) = listening(cluster.client());
+    let (client, text) = listening(cluster.client());
     for _ in 0..3 {
         let message = gcm(&client, "k", b"more", &data(40)).expect("the others serve");
         assert_eq!(ungcm(&client, "k", b"more", &message).expect("decrypted"), data(40));
@@ -31,10 +31,10 @@ fn passes_without(cluster: &TestCluster, node: usize, why: &str) {
     seal(&client, "k", &data(40)).expect("sealed");
     assert_eq!(cmac(&client, "k", b"x").expect("a code").len(), 16);
     assert_eq!(client.info("k").expect("shown").properties.name, "k");
-    let told = told.lock();
+    let text = text.lock();
     let name = format!("node-{}", node + 1);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with(&name) && told[0].contains(why), "{told:?}");
+    assert_eq!(text.len(), 1, "{text:?}");
+    assert!(text[0].starts_with(&name) && text[0].contains(why), "{text:?}");
 }
 
 fn status_of(cluster: &TestCluster, node: usize) -> NodeStatus {
@@ -80,14 +80,14 @@ fn a_node_without_the_key_is_left_out_and_so_says_its_status() {
 fn nodes_with_another_policy_are_left_out_as_long_as_enough_others_serve() {
     let cluster = with_key(5);
     let identity = Identity::generate_named("bob", 1).expect("an identity");
-    let (bob, told) = listening(cluster.client_of("bob", &identity));
+    let (bob, message) = listening(cluster.client_of("bob", &identity));
     // Each node's file is written once: a rule that is changed at once may be in force for a moment.
     for (nodes, keys) in [(0..1, "k"), (1..3, "other"), (3..5, "k")] {
         cluster.allow_at(&cluster.local.nodes[nodes], "bob", &[Right::Encrypt], &[keys]);
     }
     cluster.wait_until(|| bob.status().iter().all(|(_, s)| s.is_ok()));
     gcm(&bob, "k", b"", b"x").expect("three of five are enough");
-    let said = told.lock().join("\n");
+    let said = message.lock().join("\n");
     for node in ["node-2", "node-3"] {
         assert!(
             said.contains(&format!("{node} refused: its policy does not allow bob to encrypt")),
@@ -187,11 +187,11 @@ fn a_node_that_holds_another_key_of_the_name_is_left_out() {
     for odd in [0, 1] {
         let mut cluster = with_key(4);
         plant(&mut cluster, odd, |key| key.info.id = [8; 16]);
-        let (client, told) = listening(cluster.client());
+        let (client, text) = listening(cluster.client());
         let message = gcm(&client, "k", b"", &data(40)).expect("the others serve");
         assert_eq!(ungcm(&client, "k", b"", &message).expect("decrypted"), data(40));
-        let told = told.lock().join("\n");
+        let text = text.lock().join("\n");
         let cause = format!("node-{} is taken to be the cause of this", odd + 1);
-        assert!(told.contains(&cause) && told.contains("hold different keys of this name"), "{told}");
+        assert!(text.contains(&cause) && text.contains("hold different keys of this name"), "{text}");
     }
 }

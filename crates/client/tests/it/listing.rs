@@ -57,10 +57,10 @@ fn a_node_that_lists_without_end_or_order_is_left_out_and_named() {
     ];
     let listing = cluster.client().keys().expect("a list");
     assert_eq!(listing.keys.len(), 3);
-    let told: Vec<String> = listing.missing.iter().map(|(_, e)| e.to_string()).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("node-1 lists the same keys again"), "{told:?}");
-    assert!(told[1].contains("node-2 lists its keys in disorder"), "{told:?}");
+    let message: Vec<String> = listing.missing.iter().map(|(_, e)| e.to_string()).collect();
+    assert_eq!(message.len(), 2, "{message:?}");
+    assert!(message[0].contains("node-1 lists the same keys again"), "{message:?}");
+    assert!(message[1].contains("node-2 lists its keys in disorder"), "{message:?}");
 }
 
 #[test]
@@ -76,14 +76,15 @@ fn a_node_makes_no_more_keys_than_its_operator_allows() {
     for name in ["one", "two"] {
         client.generate(key(name, "aes-128", &[Mode::Ctr])).expect("a key");
     }
-    let told = client.generate(key("three", "aes-128", &[Mode::Ctr])).expect_err("one too many").to_string();
+    let message =
+        client.generate(key("three", "aes-128", &[Mode::Ctr])).expect_err("one too many").to_string();
     assert!(
-        told.contains("node-2 refused") && told.contains("2 keys") && told.contains("[limits]"),
-        "{told}"
+        message.contains("node-2 refused") && message.contains("2 keys") && message.contains("[limits]"),
+        "{message}"
     );
-    let told =
+    let message =
         client.import(key("three", "aes-128", &[Mode::Ctr]), &[1; 16]).expect_err("likewise").to_string();
-    assert!(told.contains("node-2 refused"), "{told}");
+    assert!(message.contains("node-2 refused"), "{message}");
     client.delete("one").expect("deleted");
     client.generate(key("three", "aes-128", &[Mode::Ctr])).expect("there is room again");
     assert_eq!(client.keys().expect("a list").keys.len(), 2);

@@ -40,7 +40,7 @@ fn last_step_is_refused(
     raw.tell_all(&request);
     steps.iter().for_each(|step| raw.tell_all(step));
     for ending in raw.endings() {
-        assert!(ending.told().starts_with("Malformed"), "{what}: {ending:?}");
+        assert!(ending.message().starts_with("Malformed"), "{what}: {ending:?}");
         assert_eq!(ending.replies.len(), 1 + answered, "{what}: {ending:?}");
     }
     drop(raw);
@@ -53,15 +53,15 @@ fn a_client_of_another_version_is_told_so_and_that_others_may_serve_it() {
     let mut raw = Raw::call(&cluster);
     // Whatever follows the version is of that version, too.
     raw.tell(0, &(api::VERSION + 1, "what a later version asks"));
-    let told = raw.ending(0).told();
+    let message = raw.ending(0).message();
     let version = api::VERSION;
-    assert!(told.starts_with("Unavailable"), "{told}");
+    assert!(message.starts_with("Unavailable"), "{message}");
     assert!(
-        told.contains(&format!(
+        message.contains(&format!(
             "speaks version {}, this node version {version}: upgrade this node",
             version + 1
         )),
-        "{told}"
+        "{message}"
     );
 }
 
@@ -167,7 +167,7 @@ fn steps_of_siv_and_ccm_out_of_order_are_refused_by_all() {
         let mut raw = Raw::call(&cluster);
         raw.tell_all(&request);
         for ending in raw.endings() {
-            assert!(ending.told().starts_with("Malformed"), "{what}: {ending:?}");
+            assert!(ending.message().starts_with("Malformed"), "{what}: {ending:?}");
         }
     }
     assert_serving(&cluster, "wrong steps of siv and ccm");
@@ -220,7 +220,7 @@ fn rounds_of_ff1_out_of_order_are_refused_by_all() {
         raw.tell_all(&request);
         for ending in raw.endings() {
             assert!(
-                ending.told().starts_with("Malformed") && ending.replies.is_empty(),
+                ending.message().starts_with("Malformed") && ending.replies.is_empty(),
                 "{what}: {ending:?}"
             );
         }
@@ -257,7 +257,7 @@ fn lengths_that_are_not_allowed_are_refused_by_all() {
         raw.tell_all(&request);
         for ending in raw.endings() {
             assert!(
-                ending.told().starts_with("Malformed") && ending.replies.is_empty(),
+                ending.message().starts_with("Malformed") && ending.replies.is_empty(),
                 "{what}: {ending:?}"
             );
         }
@@ -312,9 +312,9 @@ fn who_hangs_up_in_the_middle_leaves_nothing_behind() {
     for turn in 0..12 {
         let mut raw = Raw::call(&cluster);
         let request = using(Use::Seal);
-        let told = turn % 4;
-        (0..told.min(3)).for_each(|node| raw.tell(node, &request));
-        if told == 3 {
+        let message = turn % 4;
+        (0..message.min(3)).for_each(|node| raw.tell(node, &request));
+        if message == 3 {
             raw.replies();
             raw.tell_all(&Step::Keystream { bytes: CHUNK as u32 });
             raw.hang_up(turn % 3);

@@ -93,8 +93,8 @@ fn cbc_under_an_initial_block_of_the_caller_is_what_another_program_makes_also_i
         let rest = encrypt(Padding::None, &first[block..], &whole[2 * block..]).expect("encrypted");
         assert!([first, rest].concat() == oracle.cbc(&initial, &whole), "{cipher}");
         for wrong in [0, block - 1, block + 1] {
-            let told = encrypt(Padding::None, &data(wrong), &whole).expect_err("refused").to_string();
-            assert!(told.contains("initial block"), "{told}");
+            let message = encrypt(Padding::None, &data(wrong), &whole).expect_err("refused").to_string();
+            assert!(message.contains("initial block"), "{message}");
         }
         client.delete(&name).expect("deleted");
     }
@@ -103,8 +103,11 @@ fn cbc_under_an_initial_block_of_the_caller_is_what_another_program_makes_also_i
     let (padding, nothing) = (Padding::Pkcs7, &mut |_| ());
     let chosen =
         client.encrypt_cbc_under("cbc-not-chosen", padding, &[1; 16], &mut &b"x"[..], &mut out, nothing);
-    let told = chosen.expect_err("the key takes none").to_string();
-    assert!(told.contains("takes no nonces or initial blocks of its clients") && out.is_empty(), "{told}");
+    let message = chosen.expect_err("the key takes none").to_string();
+    assert!(
+        message.contains("takes no nonces or initial blocks of its clients") && out.is_empty(),
+        "{message}"
+    );
 }
 
 #[test]

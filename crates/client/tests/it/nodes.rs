@@ -36,9 +36,9 @@ fn three_of_five_nodes_go_on_and_those_that_come_back_serve_again() {
             (client.import(key("new", "aes-128", &[Mode::Gcm]), &[1; 16]).err(), "imported"),
             (client.delete("k").err(), "deleted"),
         ] {
-            let told = outcome.unwrap_or_else(|| panic!("{what} without a node")).to_string();
-            let named = |node: usize| told.contains(&format!("node-{}", node + 1));
-            assert!(named(first) && named(second), "{told}");
+            let text = outcome.unwrap_or_else(|| panic!("{what} without a node")).to_string();
+            let named = |node: usize| text.contains(&format!("node-{}", node + 1));
+            assert!(named(first) && named(second), "{text}");
         }
         cluster.restart(first);
         cluster.restart(second);
@@ -48,8 +48,8 @@ fn three_of_five_nodes_go_on_and_those_that_come_back_serve_again() {
     for stopped in 0..3 {
         cluster.stop(stopped);
     }
-    let told = gcm(&client, "k", b"", b"x").expect_err("two are too few").to_string();
-    assert!(told.starts_with("2 of 5 nodes can be asked, 3 are needed"), "{told}");
+    let text = gcm(&client, "k", b"", b"x").expect_err("two are too few").to_string();
+    assert!(text.starts_with("2 of 5 nodes can be asked, 3 are needed"), "{text}");
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn an_impostor_on_the_port_of_a_stopped_node_is_not_accepted() {
     std::thread::sleep(Duration::from_secs(3));
     assert!((1..5).all(|node| !connected(&cluster, node, 0)));
     let (_, status) = client.status().remove(0);
-    let told = status.expect_err("the client sees it, too").to_string();
-    assert!(told.contains("not the one"), "{told}");
+    let message = status.expect_err("the client sees it, too").to_string();
+    assert!(message.contains("not the one"), "{message}");
     gcm(&client, "k", b"", b"x").expect("the others go on");
     drop(running);
 }
@@ -169,8 +169,8 @@ fn an_expired_certificate_is_refused_with_the_reason() {
     let identity = Identity::from_der(certificate.der(), &pair.serialize_der()).expect("an identity");
     let client = cluster.client_of("expired", &identity);
     cluster.allow("expired", &polyclave_api::Right::ALL, &["*"]);
-    let told = client.keys().expect_err("its time is over").to_string();
-    assert!(told.contains("expired"), "{told}");
+    let message = client.keys().expect_err("its time is over").to_string();
+    assert!(message.contains("expired"), "{message}");
 
     let own = NodeDir::open(&cluster.local.nodes[0]).expect("its directory");
     let path = cluster.local.nodes[0].with_file_name("expired-node");
@@ -182,8 +182,8 @@ fn an_expired_certificate_is_refused_with_the_reason() {
     file.replace(card.expect("made")).expect("it fits");
     let node = NodeDir::open(&path).expect("its directory");
     node.set_cluster(&file, Consent::None).expect("joined");
-    let told = Running::start(node).err().expect("it does not start").to_string();
-    assert!(told.contains("expired"), "{told}");
+    let message = Running::start(node).err().expect("it does not start").to_string();
+    assert!(message.contains("expired"), "{message}");
 }
 
 #[test]

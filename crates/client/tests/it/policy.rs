@@ -45,11 +45,11 @@ fn a_client_may_use_a_key_in_the_modes_of_its_rule_and_in_no_other() {
     let in_ctr = Rule { modes: vec![Mode::Ctr], ..rule("in-ctr", "eve", &[Right::Encrypt]) };
     set_rules(&cluster, &[in_ctr]);
     cluster.wait_until(|| ctr(&eve, "k", &data(32)).is_ok());
-    let (reason, told) = refused(cbc(&eve, "k", Padding::Pkcs7, &data(32)));
+    let (reason, message) = refused(cbc(&eve, "k", Padding::Pkcs7, &data(32)));
     assert_eq!(reason, Reason::Denied);
     assert!(
-        told.contains("eve to encrypt with the key 'k' in cbc: it is for ctr, not for cbc (rule in-ctr)"),
-        "{told}"
+        message.contains("eve to encrypt with the key 'k' in cbc: it is for ctr, not for cbc (rule in-ctr)"),
+        "{message}"
     );
     // What is denied is denied, whatever allows it.
     cluster.allow("eve", &[Right::Encrypt], &["*"]);
@@ -57,8 +57,8 @@ fn a_client_may_use_a_key_in_the_modes_of_its_rule_and_in_no_other() {
     let denied = Rule { deny: true, clients: vec!["*".into()], ..rule("stopped", "*", &[Right::Encrypt]) };
     set_rules(&cluster, &[denied]);
     cluster.wait_until(|| cbc(&eve, "k", Padding::Pkcs7, &data(32)).is_err());
-    let (reason, told) = refused(ctr(&cluster.client(), "k", &data(32)));
-    assert!(reason == Reason::Denied && told.contains("the rule stopped denies it"), "{told}");
+    let (reason, message) = refused(ctr(&cluster.client(), "k", &data(32)));
+    assert!(reason == Reason::Denied && message.contains("the rule stopped denies it"), "{message}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn what_is_beyond_the_limits_of_a_rule_is_refused_until_another_rule_allows_it()
     cluster.wait_until(listed);
     // Each of these takes two blocks of the day's six. Midnight may fall between them, but not twice.
     let mut done = 0;
-    let (reason, told) = loop {
+    let (reason, message) = loop {
         match ctr(&eve, "k", &data(32)) {
             Ok(_) => done += 1,
             refusal => break refused(refusal),
@@ -84,8 +84,8 @@ fn what_is_beyond_the_limits_of_a_rule_is_refused_until_another_rule_allows_it()
     assert!(done >= 3, "{done}");
     assert_eq!(reason, Reason::Denied);
     assert!(
-        told.contains("eve has used up") && told.contains("the rule six has blocks_per_day = 6"),
-        "{told}"
+        message.contains("eve has used up") && message.contains("the rule six has blocks_per_day = 6"),
+        "{message}"
     );
     let more = Rule { name: "more".into(), blocks_per_day: None, modes: vec![Mode::Ctr], ..limited };
     set_rules(&cluster, &[more]);

@@ -92,10 +92,11 @@ fn whether_a_key_exists_is_told_to_nobody_without_a_right_to_it() {
     let cluster = TestCluster::shared();
     cluster.client().generate(key("hidden", "aes-128", &[Mode::Gcm])).expect("a key");
     let stranger = cluster.client_with("stranger", &[Right::Encrypt], &["own"]);
-    let told = |name: &str| seal(&stranger, name, b"x").expect_err("denied").to_string().replace(name, "?");
-    assert_eq!(told("hidden"), told("absent"));
-    let told = |name: &str| stranger.info(name).expect_err("denied").to_string().replace(name, "?");
-    assert_eq!(told("hidden"), told("absent"));
+    let message =
+        |name: &str| seal(&stranger, name, b"x").expect_err("denied").to_string().replace(name, "?");
+    assert_eq!(message("hidden"), message("absent"));
+    let message = |name: &str| stranger.info(name).expect_err("denied").to_string().replace(name, "?");
+    assert_eq!(message("hidden"), message("absent"));
 }
 
 #[test]
@@ -177,16 +178,16 @@ fn a_wrong_key_and_bad_padding_are_one_error() {
         client.generate(key(name, "aes-128", &[Mode::Cbc])).expect("a key");
     }
     let (initial, mut ciphertext) = cbc(&client, "right", Padding::Pkcs7, &data(20)).expect("encrypted");
-    let told = |key: &str, ciphertext: &[u8]| {
+    let message = |key: &str, ciphertext: &[u8]| {
         uncbc(&client, key, Padding::Pkcs7, &initial, ciphertext).map_err(|e| e.to_string())
     };
-    assert_eq!(told("right", &ciphertext), Ok(data(20)));
-    let with_wrong_key = told("wrong", &ciphertext);
-    let cut_in_a_block = told("right", &ciphertext[..31]);
-    let empty = told("right", &[]);
+    assert_eq!(message("right", &ciphertext), Ok(data(20)));
+    let with_wrong_key = message("wrong", &ciphertext);
+    let cut_in_a_block = message("right", &ciphertext[..31]);
+    let empty = message("right", &[]);
     // The byte before in the chain is added to the last one: 12 becomes 13 and no longer fits the others.
     ciphertext[15] ^= 1;
-    let with_bad_padding = told("right", &ciphertext);
+    let with_bad_padding = message("right", &ciphertext);
     assert!(with_bad_padding.is_err());
     // A wrong key gives good padding once in 256 times.
     assert!(with_wrong_key == with_bad_padding || with_wrong_key.is_ok());
@@ -234,10 +235,10 @@ fn a_request_on_a_connection_that_was_given_away_is_refused_as_busy_and_not_lost
         loop {
             match client.generate(key(name, "aes-128", &[Mode::Ctr])) {
                 Ok(_) => break,
-                Err(told) => {
+                Err(message) => {
                     let is_busy =
-                        matches!(&told, Error::Refused { refusal, .. } if refusal.reason == Reason::Busy);
-                    assert!(is_busy && Instant::now() < until, "{name}: {told}");
+                        matches!(&message, Error::Refused { refusal, .. } if refusal.reason == Reason::Busy);
+                    assert!(is_busy && Instant::now() < until, "{name}: {message}");
                     std::thread::sleep(Duration::from_millis(50));
                 }
             }

@@ -78,8 +78,8 @@ fn a_wrong_answer_of_a_node_is_not_accepted_by_the_client() {
     start_cheating(&mut cluster, CHEATER, Cheat::InAnswers);
     cluster.wait_until_ready();
     match ungcm(&cluster.client(), "k", b"to", &message) {
-        Err(Error::Answers(told)) => {
-            assert!(told.contains("node-2") || told.contains("one of them"), "{told}")
+        Err(Error::Answers(text)) => {
+            assert!(text.contains("node-2") || text.contains("one of them"), "{text}")
         }
         other => panic!("{other:?}"),
     }

@@ -104,8 +104,8 @@ impl Trial {
 fn is_named(outcomes: Vec<Result<Done, String>>, cheater: usize, why: &str) {
     let honest = outcomes.into_iter().enumerate().filter(|(node, _)| *node != cheater);
     for (_, outcome) in honest {
-        let told = outcome.expect_err("nothing moves");
-        assert!(told.contains(&format!("node-{}", cheater + 1)) && told.contains(why), "{told}");
+        let message = outcome.expect_err("nothing moves");
+        assert!(message.contains(&format!("node-{}", cheater + 1)) && message.contains(why), "{message}");
     }
 }
 
@@ -139,8 +139,8 @@ fn a_node_of_shamir_active_that_uses_other_shares_is_outvoted_and_keys_move() {
 fn a_node_of_spdz_that_uses_other_shares_ends_the_move_and_counts_as_a_guess_at_the_key() {
     let trial = Trial::begin(("spdz-tower", 2), "tinytable-linear64", &[]);
     let outcomes = trial.moved(Some((1, Cheat::WithOtherShares)));
-    let told = outcomes.into_iter().next().expect("two").expect_err("nothing moves");
-    assert!(told.contains("check"), "{told}");
+    let message = outcomes.into_iter().next().expect("two").expect_err("nothing moves");
+    assert!(message.contains("check"), "{message}");
     let store = trial.store(0);
     assert_eq!(store.guesses().expect("read").failed, 1);
     assert!(store.quarantined().expect("read").expect("it is").reason.contains("moved to other nodes"));

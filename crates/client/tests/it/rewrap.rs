@@ -124,8 +124,8 @@ fn what_was_altered_cut_or_is_too_long_is_not_rewrapped() {
     assert!(matches!(other_data, Err(Error::Unauthentic(_))));
     let other_key = rewrap(&client, ("altered-new", "altered-new"), b"", &message);
     assert!(matches!(other_key, Err(Error::Unauthentic(_))));
-    let told = rewrap(&client, keys, b"", &encrypted(b"", &data(1025))).expect_err("it is too long");
-    assert!(told.to_string().contains("at most 1024"), "{told}");
+    let text = rewrap(&client, keys, b"", &encrypted(b"", &data(1025))).expect_err("it is too long");
+    assert!(text.to_string().contains("at most 1024"), "{text}");
     let mut sealed = seal(&client, "altered-old", &data(100)).expect("sealed");
     for at in [20, 40, 70, sealed.len() - 1] {
         sealed[at] ^= 1;
@@ -203,8 +203,8 @@ fn only_who_may_rewrap_both_keys_does_and_only_keys_and_versions_that_allow_it()
 /// A version that is not there is an error of the client itself.
 fn as_key(e: Error) -> Error {
     match e {
-        Error::Misuse(told) => {
-            Error::Refused { node: String::new(), refusal: polyclave_api::Refusal::new(Reason::Key, told) }
+        Error::Misuse(message) => {
+            Error::Refused { node: String::new(), refusal: polyclave_api::Refusal::new(Reason::Key, message) }
         }
         e => e,
     }

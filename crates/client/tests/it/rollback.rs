@@ -145,8 +145,8 @@ fn nothing_is_computed_under_a_change_that_the_others_do_not_hold() {
     cluster.stop(2);
     start_cheating(&mut cluster, 2, Cheat::HoldsNothing);
     cluster.wait_until_ready();
-    let told = gcm(&client, "k", b"", b"x").expect_err("a range was reserved").to_string();
-    assert!(told.contains("node-3 did not confirm"), "{told}");
+    let message = gcm(&client, "k", b"", b"x").expect_err("a range was reserved").to_string();
+    assert!(message.contains("node-3 did not confirm"), "{message}");
     assert!(client.generate(key("new", "aes-128", &[Mode::Gcm])).is_err());
     cluster.stop(2);
     cluster.restart(2);

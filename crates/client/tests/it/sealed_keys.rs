@@ -67,8 +67,8 @@ fn a_sealed_key_is_the_key_that_was_sealed_under_every_protocol_and_its_file_cou
         (0..nodes).for_each(|node| cluster.stop(node));
         (0..nodes).for_each(|node| cluster.restart(node));
         cluster.wait_until_ready();
-        let told = refused(cluster.client().import_sealed(sealed));
-        assert!(told.contains("was imported before"), "{protocol}: {told}");
+        let text = refused(cluster.client().import_sealed(sealed));
+        assert!(text.contains("was imported before"), "{protocol}: {text}");
         not_there(&cluster.client(), "k");
     }
 }
@@ -91,7 +91,7 @@ fn nothing_is_kept_of_a_file_that_is_altered_expired_of_another_cluster_or_of_an
     let ended = seal_as(&file, new(), &KEY, check.clone(), Moment::now().seconds() - 1);
     let mixed = altered(&|sealed| sealed.parts[1] = good().parts[1].clone());
     let cannot = "cannot open its part of this sealed key";
-    for (what, sealed, told) in [
+    for (what, sealed, message) in [
         ("another cluster", seal_as(&elsewhere, new(), &KEY, check.clone(), later), "for the cluster file"),
         ("expired", ended, "could be imported until"),
         ("an altered part", altered(&|s| s.parts[2].ciphertext[3] ^= 1), cannot),
@@ -104,7 +104,7 @@ fn nothing_is_kept_of_a_file_that_is_altered_expired_of_another_cluster_or_of_an
         ("a shorter part", altered(&|s| s.parts[0].ciphertext.truncate(31)), cannot),
     ] {
         let outcome = refused(client.import_sealed(sealed));
-        assert!(outcome.contains(told), "{what}: {outcome}");
+        assert!(outcome.contains(message), "{what}: {outcome}");
         not_there(&client, "sealed-wrong");
         not_there(&client, "sealed-other");
     }
@@ -116,12 +116,12 @@ fn nothing_is_kept_of_a_file_that_is_altered_expired_of_another_cluster_or_of_an
     other[5] ^= 1;
     let wrong = seal_as(&file, new(), &other, check, later);
     for _ in 0..8 {
-        let told = refused(client.import_sealed(wrong.clone()));
-        assert!(told.contains("was expected") && told.contains("nothing was kept"), "{told}");
+        let message = refused(client.import_sealed(wrong.clone()));
+        assert!(message.contains("was expected") && message.contains("nothing was kept"), "{message}");
         not_there(&client, "sealed-wrong");
     }
-    let told = refused(client.import_sealed(wrong));
-    assert!(told.contains("in 8 attempts"), "{told}");
+    let message = refused(client.import_sealed(wrong));
+    assert!(message.contains("in 8 attempts"), "{message}");
     client.import_sealed(good()).expect("the name is free, and this file is right");
 }
 

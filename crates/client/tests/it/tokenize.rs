@@ -211,11 +211,11 @@ fn cards_keep_what_their_template_says() {
         let again = exchange(kept, &tokens, false);
         assert!(!template.keeps_check || again.is_ok(), "{tokens:?}");
     }
-    let told = exchange(kept, &[numbers[0], "4111111111111112"], false).expect_err("refused").to_string();
-    assert!(told.contains("value 2: its check digit is wrong"), "{told}");
-    let told =
+    let message = exchange(kept, &[numbers[0], "4111111111111112"], false).expect_err("refused").to_string();
+    assert!(message.contains("value 2: its check digit is wrong"), "{message}");
+    let message =
         exchange(CardTemplate::default(), &["378282246310005"], false).expect_err("refused").to_string();
-    assert!(told.contains("value 1: of 15 digits 5 would be free"), "{told}");
+    assert!(message.contains("value 1: of 15 digits 5 would be free"), "{message}");
 }
 
 #[test]
@@ -242,13 +242,13 @@ fn other_characters_stay_in_place_if_asked_and_are_refused_otherwise() {
         (&alphabet(10), "", "at least 1000000"),
         (&alphabet(10), &"1".repeat(57), "is too long"),
     ] {
-        let told = exchange(alphabet, false, value).expect_err("refused");
-        assert!(matches!(told, Error::Misuse(_)) && told.to_string().contains(why), "{told}");
-        assert!(value.is_empty() || !told.to_string().contains(value), "a value is shown: {told}");
+        let message = exchange(alphabet, false, value).expect_err("refused");
+        assert!(matches!(message, Error::Misuse(_)) && message.to_string().contains(why), "{message}");
+        assert!(value.is_empty() || !message.to_string().contains(value), "a value is shown: {message}");
     }
     let how = Tokenization { alphabet: &alphabet(10), keeps_others: false };
-    let told = client.tokenize("others", how, &[Tweaked { value: "1234567", tweak: &[1; 65] }]);
-    assert!(told.expect_err("refused").to_string().contains("a tweak of 65 bytes; 64 are allowed"));
+    let message = client.tokenize("others", how, &[Tweaked { value: "1234567", tweak: &[1; 65] }]);
+    assert!(message.expect_err("refused").to_string().contains("a tweak of 65 bytes; 64 are allowed"));
 }
 
 #[test]

@@ -244,8 +244,8 @@ fn nodes_at_other_revisions_catch_up_with_the_next_description() {
     let (client, named) = (cluster.client(), ("k", made.id));
     let change = |revision, label: &str| insist_or_refuse(&|| client.describe(named, revision, label, &[]));
     for (wrong, at) in [(2, 6), (6, 7), (8, 7)] {
-        let told = change(wrong, "other").expect_err("refused").to_string();
-        assert!(told.contains("is at revision"), "{wrong} {at}: {told}");
+        let message = change(wrong, "other").expect_err("refused").to_string();
+        assert!(message.contains("is at revision"), "{wrong} {at}: {message}");
     }
     change(6, "label 7").expect("the change that was interrupted is repeated");
     change(7, "label 8").expect("the next one");

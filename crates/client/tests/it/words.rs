@@ -13,8 +13,8 @@ use crate::common::{TestCluster, nothing};
 use polyclave_client::Error;
 use polyclave_transport::Identity;
 
-fn refused(reason: Reason, told: &str) -> Reply {
-    Reply::Refused(Refusal::new(reason, told))
+fn refused(reason: Reason, message: &str) -> Reply {
+    Reply::Refused(Refusal::new(reason, message))
 }
 
 #[test]
@@ -24,11 +24,14 @@ fn a_client_that_is_not_allowed_yet_is_told_to_ask_every_operator() {
     let stranger = cluster.client_of("stranger", &identity);
     let listed = stranger.keys().expect_err("nobody knows it").to_string();
     let sealed = seal(&stranger, "k", b"x").expect_err("nobody knows it").to_string();
-    for told in [listed, sealed] {
-        assert!(told.contains("polyclave node allow") && told.contains("every node"), "{told}");
-        assert_eq!(told.matches("node allow").count(), 1, "{told}");
-        assert!(["node-1", "node-2", "node-3"].iter().all(|node| told.matches(node).count() == 1), "{told}");
-        assert!(!told.contains("party"), "{told}");
+    for message in [listed, sealed] {
+        assert!(message.contains("polyclave node allow") && message.contains("every node"), "{message}");
+        assert_eq!(message.matches("node allow").count(), 1, "{message}");
+        assert!(
+            ["node-1", "node-2", "node-3"].iter().all(|node| message.matches(node).count() == 1),
+            "{message}"
+        );
+        assert!(!message.contains("party"), "{message}");
     }
     let status = stranger.status();
     assert!(status.iter().all(|(_, s)| matches!(s, Err(Error::NotAdmitted { .. }))), "{status:?}");
@@ -41,14 +44,17 @@ fn a_client_that_is_not_allowed_yet_is_told_to_ask_every_operator() {
 fn nodes_that_cannot_be_reached_are_told_by_name_and_once() {
     let cluster = TestCluster::define(3, 1);
     let client = cluster.client();
-    let told = seal(&client, "k", b"x").expect_err("none runs").to_string();
-    assert!(["node-1", "node-2", "node-3"].iter().all(|node| told.matches(node).count() == 1), "{told}");
+    let message = seal(&client, "k", b"x").expect_err("none runs").to_string();
     assert!(
-        told.contains("cannot be reached: no connection to 127.0.0.1:") && !told.contains("party"),
-        "{told}"
+        ["node-1", "node-2", "node-3"].iter().all(|node| message.matches(node).count() == 1),
+        "{message}"
     );
-    let told = client.keys().expect_err("none runs").to_string();
-    assert!(told.starts_with("node-1 cannot be reached") && !told.contains("party"), "{told}");
+    assert!(
+        message.contains("cannot be reached: no connection to 127.0.0.1:") && !message.contains("party"),
+        "{message}"
+    );
+    let message = client.keys().expect_err("none runs").to_string();
+    assert!(message.starts_with("node-1 cannot be reached") && !message.contains("party"), "{message}");
 }
 
 /// An input that pauses until something is the case.

@@ -105,8 +105,8 @@ impl GatewayTransform {
             }
         }
         for one in &self.transformation {
-            let told = |e: Error| wrong("transformation", &one.name, e.to_string());
-            check_name("key", &one.key).map_err(told)?;
+            let message = |e: Error| wrong("transformation", &one.name, e.to_string());
+            check_name("key", &one.key).map_err(message)?;
             if one.key_version == 0 {
                 return Err(wrong(
                     "transformation",
@@ -115,8 +115,8 @@ impl GatewayTransform {
                 ));
             }
             if one.tweak_source == TweakSource::Supplied && !one.tweak.is_empty() {
-                let told = "it has a tweak, and its tweak_source is \"supplied\"; write \"internal\", or remove the tweak";
-                return Err(wrong("transformation", &one.name, told.into()));
+                let message = "it has a tweak, and its tweak_source is \"supplied\"; write \"internal\", or remove the tweak";
+                return Err(wrong("transformation", &one.name, message.into()));
             }
         }
         Ok(())
@@ -139,8 +139,8 @@ fn once<'t>(kind: &str, names: impl Iterator<Item = &'t String>) -> Result<()> {
     Ok(())
 }
 
-fn wrong(kind: &str, name: &str, told: String) -> Error {
-    Error::misuse(format!("the {kind} {name:?} under [transform]: {told}"))
+fn wrong(kind: &str, name: &str, message: String) -> Error {
+    Error::misuse(format!("the {kind} {name:?} under [transform]: {message}"))
 }
 
 fn hexadecimal<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<u8>, D::Error> {

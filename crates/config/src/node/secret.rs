@@ -232,8 +232,8 @@ mod tests {
             opened(&path, "").seal_secret(&passphrase("some words of mine")).expect("sealed");
             private::write(&path.join(CLEAR), &clear).expect("as if it had not been removed yet");
             let dir = opened(&path, "some words of mine");
-            let told = dir.secret().expect_err("in both places").to_string();
-            assert!(told.contains("node seal") && told.contains("node unseal"), "{told}");
+            let message = dir.secret().expect_err("in both places").to_string();
+            assert!(message.contains("node seal") && message.contains("node unseal"), "{message}");
             match seals {
                 true => dir.seal_secret(&passphrase("some words of mine")).expect("sealed"),
                 false => dir.unseal_secret().expect("in the clear"),

@@ -28,8 +28,8 @@ pub(crate) fn text() -> String {
 fn a_sealed_key_is_in_the_clear_nowhere_and_opens_under_either_pin_only() {
     let (_dir, client) = client(Some(USER));
     assert!(!client.path.join("identity.key").exists());
-    let told = ClientDir::open(&client.path).expect_err("sealed").to_string();
-    assert!(told.contains("client unseal"), "{told}");
+    let message = ClientDir::open(&client.path).expect_err("sealed").to_string();
+    assert!(message.contains("client unseal"), "{message}");
     for (owner, pin) in [(PinOwner::User, USER), (PinOwner::SecurityOfficer, OFFICER)] {
         let dir = client.unseal(owner, pin).expect("its PIN");
         assert_eq!((dir.name(), dir.identity()), ("alice", &identity(1)));
@@ -148,19 +148,19 @@ fn a_seal_refuses_pins_that_are_too_short_or_too_long_for_it_and_stays_as_it_was
     for (strength, least) in [(Strength::Quick, 20), (Strength::Full, 4)] {
         let other = client.clone().of_strength(strength);
         for pin in [vec![b'1'; least - 1], vec![b'1'; MAX_PIN + 1]] {
-            let told = other.seal(&identity(1), &pin, None).expect_err("the officer's");
+            let message = other.seal(&identity(1), &pin, None).expect_err("the officer's");
             assert!(
-                matches!(told, PinError::Length { owner: PinOwner::SecurityOfficer, least: l } if l == least)
+                matches!(message, PinError::Length { owner: PinOwner::SecurityOfficer, least: l } if l == least)
             );
-            let told = other.seal(&identity(1), OFFICER, Some(&pin)).expect_err("the user's");
-            assert!(matches!(told, PinError::Length { owner: PinOwner::User, least: l } if l == least));
+            let message = other.seal(&identity(1), OFFICER, Some(&pin)).expect_err("the user's");
+            assert!(matches!(message, PinError::Length { owner: PinOwner::User, least: l } if l == least));
             assert!(strength.refuse_length(PinOwner::User, &pin).is_err());
         }
         let few = vec![b'1'; least];
         assert!(strength.refuse_length(PinOwner::User, &few).is_ok());
     }
-    let told = client.set_pin(&identity(1), PinOwner::User, &[b'1'; 19]).expect_err("its cost is small");
-    assert_eq!(told.to_string(), "the PIN of the user has 20 to 255 bytes here");
+    let message = client.set_pin(&identity(1), PinOwner::User, &[b'1'; 19]).expect_err("its cost is small");
+    assert_eq!(message.to_string(), "the PIN of the user has 20 to 255 bytes here");
     assert_eq!(client.read().expect("read"), before);
 }
 
@@ -188,8 +188,11 @@ fn a_right_pin_that_cannot_be_counted_opens_nothing_and_tells_nothing() {
     let (_dir, client) = client(Some(USER));
     let full = |_| Err(Error::misuse("the disk is full"));
     for pin in [USER, b"0"] {
-        let told = client.unseal_counting(PinOwner::User, pin, full).expect_err("not counted");
-        assert!(matches!(&told, PinError::Files(e) if e.to_string().contains("disk is full")), "{told}");
+        let message = client.unseal_counting(PinOwner::User, pin, full).expect_err("not counted");
+        assert!(
+            matches!(&message, PinError::Files(e) if e.to_string().contains("disk is full")),
+            "{message}"
+        );
     }
     client.unseal_counting(PinOwner::SecurityOfficer, OFFICER, full).expect("nobody counts the officer's");
 }

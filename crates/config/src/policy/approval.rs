@@ -144,7 +144,7 @@ impl ClientPolicy {
                     if rule.and.is_empty() { String::new() } else { format!(" of {}", part.of.join(", ")) };
                 return Err(format!(
                     "{} (approval {}), and{among} {have} has signed{others}",
-                    rule.told(),
+                    rule.message(),
                     rule.name
                 ));
             }
@@ -174,7 +174,7 @@ impl ApprovalRule {
     }
 
     /// What it takes, for people.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         let part = |part: Quorum| format!("{} of {}", part.need, part.of.join(", "));
         format!("{} must approve", self.quorums().into_iter().map(part).collect::<Vec<_>>().join(" and "))
     }

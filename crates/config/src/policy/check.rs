@@ -67,8 +67,8 @@ impl ClientPolicy {
             check_patterns(&client.keys).map_err(wrong)?;
             check_items(client.rights.len()).map_err(wrong)?;
             if !names.insert(client.name.as_str()) {
-                let told = format!("two clients are called {}; give each its own name", client.name);
-                return Err(wrong(Error::misuse(told)));
+                let message = format!("two clients are called {}; give each its own name", client.name);
+                return Err(wrong(Error::misuse(message)));
             }
             for certificate in client.certificates() {
                 if let Some(other) = certificates.insert(certificate.as_ref(), &client.name) {
@@ -91,8 +91,8 @@ impl ClientPolicy {
             check_items(group.clients.len()).map_err(wrong)?;
             known("client", &group.clients, clients).map_err(wrong)?;
             if !names.insert(group.name.as_str()) || clients.contains(group.name.as_str()) {
-                let told = format!("the name {} is taken by another group or by a client", group.name);
-                return Err(wrong(Error::misuse(told)));
+                let message = format!("the name {} is taken by another group or by a client", group.name);
+                return Err(wrong(Error::misuse(message)));
             }
         }
         Ok(names)
@@ -102,7 +102,7 @@ impl ClientPolicy {
         let mut names = HashSet::new();
         for (i, rule) in self.rules.iter().enumerate() {
             let wrong = |error| (Kind::Rule, i, error);
-            let misuse = |told: &str| wrong(Error::misuse(told));
+            let misuse = |message: &str| wrong(Error::misuse(message));
             check_name("rule", &rule.name).map_err(wrong)?;
             if !names.insert(rule.name.as_str()) {
                 return Err(misuse("two rules have this name; give each its own"));
@@ -138,9 +138,9 @@ impl ClientPolicy {
             let wrong = |error| (Kind::Approver, i, error);
             check_name("approver", &approver.name).map_err(wrong)?;
             if !names.insert(approver.name.as_str()) || !certificates.insert(approver.certificate.as_ref()) {
-                let told =
+                let message =
                     "another approver has this name or this certificate; one person must not count twice";
-                return Err(wrong(Error::misuse(told)));
+                return Err(wrong(Error::misuse(message)));
             }
         }
         let mut groups = HashSet::new();
@@ -162,7 +162,7 @@ impl ClientPolicy {
         let mut rules = HashSet::new();
         for (i, rule) in self.approvals.iter().enumerate() {
             let wrong = |error| (Kind::Approval, i, error);
-            let misuse = |told: String| wrong(Error::misuse(told));
+            let misuse = |message: String| wrong(Error::misuse(message));
             check_name("approval", &rule.name).map_err(wrong)?;
             check_patterns(&rule.keys).map_err(wrong)?;
             [rule.rights.len(), rule.node.len(), rule.and.len()]
@@ -219,8 +219,8 @@ impl ClientPolicy {
 }
 
 fn check_items(count: usize) -> Result<()> {
-    let told = || Error::misuse(format!("a list of {count} items; at most {MAX_ITEMS} are allowed"));
-    (count <= MAX_ITEMS).then_some(()).ok_or_else(told)
+    let message = || Error::misuse(format!("a list of {count} items; at most {MAX_ITEMS} are allowed"));
+    (count <= MAX_ITEMS).then_some(()).ok_or_else(message)
 }
 
 fn check_patterns(patterns: &[String]) -> Result<()> {

@@ -28,7 +28,7 @@ impl<'p> Grant<'p> {
     }
 
     /// The name of the rule, for people.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         match self {
             Grant::Entry(client) => format!("the entry of {}", client.name),
             Grant::Rule(rule) => format!("the rule {}", rule.name),

@@ -61,8 +61,8 @@ mod tests {
             ClientSuccession::vouch("alice", current, &next.certificate()).expect("signed")
         };
         let mut policy = ClientPolicy::default();
-        let told = policy.succeed(&vouch(&first, &second)).expect_err("nobody knows it").to_string();
-        assert!(told.contains("--rights"), "{told}");
+        let message = policy.succeed(&vouch(&first, &second)).expect_err("nobody knows it").to_string();
+        assert!(message.contains("--rights"), "{message}");
         policy.allow(&card(&first), &[Right::Encrypt], &["pay-*".into()]).expect("it fits");
         let known = |policy: &ClientPolicy| {
             [&first, &second, &third, &foreign].map(|of| policy.client_of(&of.certificate()) == Some("alice"))

@@ -98,8 +98,8 @@ fn a_policy_and_one_without_clients_come_back_and_an_empty_file_is_refused() {
         assert_eq!(ClientPolicy::load(&file).expect("loaded"), policy);
     }
     std::fs::write(&file, "\n").expect("written");
-    let told = ClientPolicy::load(&file).expect_err("all rules were lost").to_string();
-    assert!(told.contains("clients.toml") && told.contains("the file is empty"), "{told}");
+    let message = ClientPolicy::load(&file).expect_err("all rules were lost").to_string();
+    assert!(message.contains("clients.toml") && message.contains("the file is empty"), "{message}");
     std::fs::write(&file, "[[client]]\nname = 'a'\nrights = ['encrypt', 'everything']\n").expect("written");
     assert!(ClientPolicy::load(&file).expect_err("no such right").to_string().contains("clients.toml"));
 }
@@ -186,9 +186,9 @@ fn judged(
     let judgement = policy.judge(&certificate(client), &asked, at(moment));
     assert_eq!(policy.allows(&certificate(client), &asked, at(moment)), judgement.is_allowed());
     match judgement {
-        Judgement::Allowed(grants) => grants[0].told(),
+        Judgement::Allowed(grants) => grants[0].message(),
         Judgement::Denied(rule) => format!("denied by {}", rule.name),
-        Judgement::NotAllowed(Some((grant, lacks))) => format!("{}: {}", grant.told(), lacks.join("; ")),
+        Judgement::NotAllowed(Some((grant, lacks))) => format!("{}: {}", grant.message(), lacks.join("; ")),
         Judgement::NotAllowed(None) => "nothing".into(),
         Judgement::Unknown => "unknown".into(),
     }
@@ -199,34 +199,38 @@ const NOON: &str = "2026-11-24T12:00:00Z";
 #[test]
 fn a_rule_holds_for_its_group_keys_and_modes_only() {
     let policy = rules();
-    let told = |client, right, mode, key| judged(&policy, client, (right, mode, key), NOON);
+    let message = |client, right, mode, key| judged(&policy, client, (right, mode, key), NOON);
     for client in [1, 2] {
-        assert_eq!(told(client, Right::Encrypt, Some(Mode::Gcm), "pay-2026"), "the rule payroll-gcm");
-        assert_eq!(told(client, Right::Delete, None, "pay-2026"), "the rule payroll-gcm", "it has no mode");
+        assert_eq!(message(client, Right::Encrypt, Some(Mode::Gcm), "pay-2026"), "the rule payroll-gcm");
+        assert_eq!(
+            message(client, Right::Delete, None, "pay-2026"),
+            "the rule payroll-gcm",
+            "it has no mode"
+        );
     }
     assert_eq!(
-        told(1, Right::Encrypt, Some(Mode::Cbc), "pay-2026"),
+        message(1, Right::Encrypt, Some(Mode::Cbc), "pay-2026"),
         "the rule payroll-gcm: it is for gcm, not for cbc"
     );
     assert_eq!(
-        told(1, Right::Encrypt, Some(Mode::Gcm), "pay-2025"),
+        message(1, Right::Encrypt, Some(Mode::Gcm), "pay-2025"),
         "the rule payroll-gcm: it is for the keys pay*2026"
     );
     assert!(
-        told(3, Right::Encrypt, Some(Mode::Gcm), "pay-2026")
+        message(3, Right::Encrypt, Some(Mode::Gcm), "pay-2026")
             .contains("carol-office: it does not allow to encrypt")
     );
-    assert_eq!(told(9, Right::Encrypt, Some(Mode::Gcm), "pay-2026"), "unknown");
+    assert_eq!(message(9, Right::Encrypt, Some(Mode::Gcm), "pay-2026"), "unknown");
 }
 
 #[test]
 fn what_is_denied_is_denied_whatever_allows_it() {
     let mut policy = rules();
     policy.allow(&client("alice", 1), &[Right::Delete, Right::List], &["*".into()]).expect("it fits");
-    let told = |right, key| judged(&policy, 1, (right, None, key), NOON);
-    assert_eq!(told(Right::Delete, "other"), "the entry of alice");
-    assert_eq!(told(Right::Delete, "the-root-key"), "denied by no-root");
-    assert_eq!(told(Right::List, "the-root-key"), "the entry of alice");
+    let message = |right, key| judged(&policy, 1, (right, None, key), NOON);
+    assert_eq!(message(Right::Delete, "other"), "the entry of alice");
+    assert_eq!(message(Right::Delete, "the-root-key"), "denied by no-root");
+    assert_eq!(message(Right::List, "the-root-key"), "the entry of alice");
 }
 
 /// Otherwise a rule against CBC would forbid deleting, too.
@@ -241,12 +245,12 @@ fn a_denied_mode_denies_no_operation_without_a_mode() {
 #[test]
 fn a_rule_holds_at_its_times_only() {
     let policy = rules();
-    let told = |moment| judged(&policy, 3, (Right::Mac, Some(Mode::Cmac), "k1"), moment);
-    assert_eq!(told(NOON), "the rule carol-office");
-    assert!(told("2027-01-04T12:00:00Z").contains("ended at 2026-12-31"));
-    assert!(told("2025-12-31T12:00:00Z").contains("begins at 2026-01-01"));
-    assert!(told("2026-11-28T12:00:00Z").contains("it is for mon, tue"));
-    assert!(told("2026-11-24T18:00:00Z").contains("hours 08:00-18:00"));
+    let message = |moment| judged(&policy, 3, (Right::Mac, Some(Mode::Cmac), "k1"), moment);
+    assert_eq!(message(NOON), "the rule carol-office");
+    assert!(message("2027-01-04T12:00:00Z").contains("ended at 2026-12-31"));
+    assert!(message("2025-12-31T12:00:00Z").contains("begins at 2026-01-01"));
+    assert!(message("2026-11-28T12:00:00Z").contains("it is for mon, tue"));
+    assert!(message("2026-11-24T18:00:00Z").contains("hours 08:00-18:00"));
 }
 
 #[test]
@@ -298,11 +302,11 @@ fn what_is_wrong_is_told_with_its_line_and_entry() {
         ("name = \"bob\"", "name = \"alice\"", "line 6, client alice: two clients are called alice"),
         ("MIIAAgIC", "MIIAAgEB", "alice and bob have one certificate"),
     ];
-    for (from, to, told) in wrong {
+    for (from, to, message) in wrong {
         let text = RULES.replacen(from, to, 1);
         assert_ne!(text, RULES, "{from}");
         let error = ClientPolicy::parse(&text).expect_err(to).to_string();
-        assert!(error.contains(told), "{from} -> {to}: {error}");
+        assert!(error.contains(message), "{from} -> {to}: {error}");
     }
 }
 
@@ -394,7 +398,7 @@ fn what_needs_approval_is_found_by_right_and_key_and_comes_back() {
 #[test]
 fn approvals_that_nobody_could_give_or_one_person_alone_are_refused() {
     let all = format!("{RULES}{APPROVALS}");
-    for (from, to, told) in [
+    for (from, to, message) in [
         ("need = 2", "need = 3", "approval two: it needs 3 of 2 approvers"),
         ("need = 2", "need = 0", "it needs 0 of 2"),
         (
@@ -422,7 +426,7 @@ fn approvals_that_nobody_could_give_or_one_person_alone_are_refused() {
         };
         assert_ne!(text, all, "{from}");
         let error = ClientPolicy::parse(&text).expect_err(to).to_string();
-        assert!(error.contains(told) && error.contains("line"), "{from} -> {to}: {error}");
+        assert!(error.contains(message) && error.contains("line"), "{from} -> {to}: {error}");
     }
 }
 
@@ -454,11 +458,11 @@ fn groups_of_approvers_stand_for_who_is_in_them_and_nobody_counts_twice_in_a_par
     assert_eq!(ClientPolicy::parse(&policy.to_text()).expect("it was written here"), policy);
     let [rule] = policy.approvals_for_node(NodeOperation::Reshare)[..] else { panic!("one rule") };
     assert_eq!(policy.approvals_for_node(NodeOperation::Refresh), [rule]);
-    assert_eq!(rule.told(), "2 of @custodians, @auditors and 1 of @auditors must approve");
+    assert_eq!(rule.message(), "2 of @custodians, @auditors and 1 of @auditors must approve");
     let named: Vec<&str> = policy.named(&rule.of).into_iter().collect();
     assert_eq!(named, ["ann", "ben", "cy"]);
 
-    for (from, to, told) in [
+    for (from, to, message) in [
         ("need = 2\nof = [\"@c", "need = 4\nof = [\"@c", "approval move: it needs 4 of 3 approvers"),
         ("[\"ann\", \"ben\"]\n\n[[approver_group]]", "[]\n\n[[approver_group]]", ""),
         ("[\"ben\", \"cy\"]", "[]", "approval move: it needs 1 of 0 approvers"),
@@ -469,9 +473,11 @@ fn groups_of_approvers_stand_for_who_is_in_them_and_nobody_counts_twice_in_a_par
         let text = format!("{RULES}{APPROVALS}{}", GROUPED.replacen(from, to, 1));
         assert!(!text.contains(GROUPED), "{from}");
         let outcome = ClientPolicy::parse(&text).map_err(|e| e.to_string());
-        match told {
+        match message {
             "" => assert!(outcome.is_ok(), "{outcome:?}"),
-            told => assert!(outcome.as_ref().is_err_and(|e| e.contains(told)), "{from} -> {to}: {outcome:?}"),
+            message => {
+                assert!(outcome.as_ref().is_err_and(|e| e.contains(message)), "{from} -> {to}: {outcome:?}")
+            }
         }
     }
 }
@@ -494,28 +500,30 @@ fn a_rule_for_owners_is_about_files_in_envelopes_that_they_wrote_and_nothing_els
 #[test]
 fn what_an_operation_amounts_to_needs_no_right_and_is_bound_by_the_rules_for_it() {
     let policy = rules();
-    let told = |client: u8, right, mode, key: &str, moment: &str| {
+    let message = |client: u8, right, mode, key: &str, moment: &str| {
         let asked = Permission { mode, ..Permission::bound(right, key) };
         match policy.judge(&certificate(client), &asked, at(moment)) {
-            Judgement::Allowed(grants) => grants.iter().map(Grant::told).collect::<Vec<_>>().join(", "),
+            Judgement::Allowed(grants) => grants.iter().map(Grant::message).collect::<Vec<_>>().join(", "),
             Judgement::Denied(rule) => format!("denied by {}", rule.name),
-            Judgement::NotAllowed(Some((grant, lacks))) => format!("{}: {}", grant.told(), lacks.join("; ")),
+            Judgement::NotAllowed(Some((grant, lacks))) => {
+                format!("{}: {}", grant.message(), lacks.join("; "))
+            }
             other => format!("{other:?}"),
         }
     };
     // No rule concerns it.
-    assert_eq!(told(3, Right::Decrypt, Some(Mode::Gcm), "pay-2026", NOON), "");
-    assert_eq!(told(1, Right::Decrypt, Some(Mode::Cbc), "pay-2026", NOON), "");
-    assert_eq!(told(3, Right::Mac, None, "key", NOON), "");
+    assert_eq!(message(3, Right::Decrypt, Some(Mode::Gcm), "pay-2026", NOON), "");
+    assert_eq!(message(1, Right::Decrypt, Some(Mode::Cbc), "pay-2026", NOON), "");
+    assert_eq!(message(3, Right::Mac, None, "key", NOON), "");
     // A rule allows it within its limits, allows it at other times, or denies it.
-    assert_eq!(told(3, Right::Mac, None, "k7", NOON), "the rule carol-office");
+    assert_eq!(message(3, Right::Mac, None, "k7", NOON), "the rule carol-office");
     let night = "2026-11-24T22:00:00Z";
     assert_eq!(
-        told(3, Right::Mac, None, "k7", night),
+        message(3, Right::Mac, None, "k7", night),
         "the rule carol-office: it is for the hours 08:00-18:00 (UTC)"
     );
-    assert_eq!(told(3, Right::Encrypt, None, "a-root-key", NOON), "denied by no-root");
-    assert_eq!(told(9, Right::Mac, None, "k7", NOON), "Unknown");
+    assert_eq!(message(3, Right::Encrypt, None, "a-root-key", NOON), "denied by no-root");
+    assert_eq!(message(9, Right::Mac, None, "k7", NOON), "Unknown");
 }
 
 #[test]

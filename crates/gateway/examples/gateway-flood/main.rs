@@ -101,9 +101,9 @@ impl Gateway {
         let mut command = Command::new(std::env::current_exe()?);
         let mut child =
             command.arg("gateway").arg(file).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let mut told = String::new();
-        BufReader::new(child.stdout.take().ok_or("it has an output")?).read_line(&mut told)?;
-        let (plain, tls) = told.trim().split_once(' ').ok_or("it did not start")?;
+        let mut message = String::new();
+        BufReader::new(child.stdout.take().ok_or("it has an output")?).read_line(&mut message)?;
+        let (plain, tls) = message.trim().split_once(' ').ok_or("it did not start")?;
         Ok(Gateway { child, plain: plain.parse()?, tls: tls.parse()? })
     }
 
@@ -117,8 +117,8 @@ impl Gateway {
 
     /// Processor time that it has taken so far.
     fn processor(&self) -> Outcome<Duration> {
-        let told = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields: Vec<&str> = told.rsplit(')').next().ok_or("it is told")?.split_whitespace().collect();
+        let message = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields: Vec<&str> = message.rsplit(')').next().ok_or("it is told")?.split_whitespace().collect();
         // `utime` and `stime`, in hundredths of a second on Linux.
         let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
         Ok(Duration::from_millis(10 * ticks))
@@ -165,8 +165,8 @@ fn measure(part: &str) -> Outcome<()> {
         let gateway = Gateway::start(&file)?;
         let said = nodes.dir().join("flood");
         let [plain, tls] = [gateway.plain, gateway.tls].map(|address| address.to_string());
-        let told = [flood.what, &plain, &tls, &socket.display().to_string(), &bad].join("\n");
-        std::fs::write(&said, told)?;
+        let message = [flood.what, &plain, &tls, &socket.display().to_string(), &bad].join("\n");
+        std::fs::write(&said, message)?;
         println!("{}", row(flood, &gateway, &said, &honest)?);
     }
     Ok(())
@@ -189,8 +189,8 @@ fn row(flood: &Flood, gateway: &Gateway, said: &Path, honest: &str) -> Outcome<S
         under.ask_for(FLOODED);
         // It stops when its input ends.
         drop(flooding.stdin.take());
-        let told = flooding.wait_with_output()?.stdout;
-        answers += std::str::from_utf8(&told)?.trim().parse::<usize>()?;
+        let message = flooding.wait_with_output()?.stdout;
+        answers += std::str::from_utf8(&message)?.trim().parse::<usize>()?;
         took += gateway.processor()? - before;
         lasted += began.elapsed();
         std::thread::sleep(BETWEEN);

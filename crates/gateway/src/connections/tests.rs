@@ -36,7 +36,7 @@ fn is_open(peer: &Peer) -> bool {
 }
 
 fn counts(all: &Connections) -> (usize, usize, u64) {
-    let Told { known, strangers, refused, .. } = all.told();
+    let ConnectionCounts { known, strangers, refused, .. } = all.message();
     (known, strangers, refused)
 }
 

@@ -77,7 +77,7 @@ impl Alarms {
         let alarm = &mut self.all[cause];
         alarm.level = alarm.level.min(level);
         let of = of.iter().map(|name| (*name).to_owned());
-        match alarm.under.iter_mut().find(|(names, told)| *told == what && !names.is_empty()) {
+        match alarm.under.iter_mut().find(|(names, message)| *message == what && !names.is_empty()) {
             Some((names, _)) => names.extend(of),
             None => alarm.under.push((of.collect(), what)),
         }
@@ -85,7 +85,7 @@ impl Alarms {
 }
 
 impl Alarm {
-    fn told(self) -> Value {
+    fn message(self) -> Value {
         let beyond = self.under.len().saturating_sub(MAX_UNDER);
         let mut under: Vec<String> = self
             .under
@@ -116,7 +116,7 @@ pub(super) fn alarms(cluster: &Cluster, nodes: &[Shown<'_>], now: u64) -> Value 
     let mut alarms = Alarms::default();
     // Causes first.
     nodes.iter().for_each(|node| of_reach(&mut alarms, node));
-    if nodes.iter().any(|node| node.seen.told.is_some() || node.seen.gone.is_some()) {
+    if nodes.iter().any(|node| node.seen.message.is_some() || node.seen.gone.is_some()) {
         of_the_cluster(&mut alarms, cluster, nodes);
     }
     nodes.iter().for_each(|node| of_links(&mut alarms, node));
@@ -130,7 +130,7 @@ pub(super) fn alarms(cluster: &Cluster, nodes: &[Shown<'_>], now: u64) -> Value 
     let Alarms { mut all, .. } = alarms;
     all.sort_by_key(|alarm| alarm.level);
     let beyond = all.len().saturating_sub(MAX);
-    let rows: Vec<Value> = all.into_iter().take(MAX).map(Alarm::told).collect();
+    let rows: Vec<Value> = all.into_iter().take(MAX).map(Alarm::message).collect();
     json!({ "rows": rows, "beyond": beyond })
 }
 
@@ -176,8 +176,8 @@ fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
     let versions: BTreeSet<String> =
         nodes.iter().filter_map(|node| Some(node.what()?.status().version.clone())).collect();
     if versions.len() > 1 {
-        let told = listed(&versions.into_iter().collect::<Vec<_>>());
-        alarms.warn(format!("The nodes run versions {told}."), "Upgrade them to the same version.");
+        let message = listed(&versions.into_iter().collect::<Vec<_>>());
+        alarms.warn(format!("The nodes run versions {message}."), "Upgrade them to the same version.");
     }
 }
 
@@ -392,8 +392,8 @@ fn time(seconds: u64) -> String {
 mod tests {
     use super::*;
 
-    fn told(alarms: Alarms) -> Value {
-        alarms.all.into_iter().map(Alarm::told).collect()
+    fn message_of(alarms: Alarms) -> Value {
+        alarms.all.into_iter().map(Alarm::message).collect()
     }
 
     #[test]
@@ -416,7 +416,7 @@ mod tests {
             "to_do": "Start it.",
             "under": ["Nothing is served.", "node-1, node-2 and node-3 cannot reach it: refused."],
         }]);
-        assert_eq!(told(alarms), expected);
+        assert_eq!(message_of(alarms), expected);
     }
 
     #[test]
@@ -433,8 +433,8 @@ mod tests {
         let mut alarms = Alarms::default();
         alarms.bad("all is lost.", "Run.");
         (0..10).for_each(|at| alarms.follows(0, Level::Warn, &["node-1"], format!("lacks {at}.")));
-        let told = told(alarms);
-        let under = told[0]["under"].as_array().expect("a list");
+        let message = message_of(alarms);
+        let under = message[0]["under"].as_array().expect("a list");
         assert_eq!((under.len(), &under[8]), (9, &json!("And 2 more.")));
     }
 }

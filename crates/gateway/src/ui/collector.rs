@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use super::history::History;
 use super::snapshot::{Cluster, snapshot};
 use super::viewers::{Place, Viewers};
-use crate::counts::{Counts, Told};
+use crate::counts::{Counts, RequestCounts};
 use crate::queue::Queue;
 
 /// How often nodes are asked, and snapshots are made.
@@ -61,7 +61,7 @@ pub(super) struct Shared {
 /// What one worker of a node said last.
 #[derive(Default)]
 pub(super) struct Seen {
-    pub(super) told: Option<Said>,
+    pub(super) message: Option<Said>,
     /// When it was asked last, while it has not answered.
     pub(super) asked: Option<Instant>,
     /// Since when it does not answer, and why.
@@ -123,7 +123,8 @@ impl Collector {
         }
         collector.spawn("snapshots", move || {
             shared.run(|| {
-                let text = snapshot(&shared.cluster, &shared.client, &shared.workers, shared.told().as_ref());
+                let text =
+                    snapshot(&shared.cluster, &shared.client, &shared.workers, shared.message().as_ref());
                 sender.send_replace(Some(Bytes::from(format!("data: {text}\n\n"))));
             });
         })?;
@@ -209,15 +210,15 @@ impl Shared {
         self.wake.1.notify_all();
     }
 
-    fn told(&self) -> Option<Told> {
-        self.own.as_ref().map(|own| own.counts.told(own.queue.lengths()))
+    fn message(&self) -> Option<RequestCounts> {
+        self.own.as_ref().map(|own| own.counts.message(own.queue.lengths()))
     }
 
     fn ask(&self, seen: &Mutex<Seen>, worker: u16, node: Party) {
         let began = Instant::now();
         {
             let mut seen = seen.lock();
-            let is_denied = seen.told.as_ref().filter(|said| said.what.report().is_none());
+            let is_denied = seen.message.as_ref().filter(|said| said.what.report().is_none());
             if seen.gone.is_none() && is_denied.is_some_and(|said| said.at.elapsed() < SELDOM) {
                 return;
             }
@@ -237,7 +238,7 @@ impl Shared {
                 if let Some(report) = what.report() {
                     seen.history.add(began, report);
                 }
-                seen.told = Some(Said { at: Instant::now(), took: began.elapsed(), what });
+                seen.message = Some(Said { at: Instant::now(), took: began.elapsed(), what });
                 seen.gone = None;
             }
             Err(e) => {

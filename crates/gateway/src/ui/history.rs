@@ -56,8 +56,9 @@ impl History {
             return;
         };
         if now.number < before.number {
-            let told = format!("it ended with line {} and now ends with line {}", before.number, now.number);
-            self.contradiction.get_or_insert(told);
+            let message =
+                format!("it ended with line {} and now ends with line {}", before.number, now.number);
+            self.contradiction.get_or_insert(message);
         } else if now.number == before.number && now.hash != before.hash {
             self.contradiction.get_or_insert(format!("line {} has another hash than before", now.number));
         }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::alarms::alarms;
 use super::collector::{Said, Seen, What, places};
 use super::history::{quantile, sum};
-use crate::counts::Told;
+use crate::counts::RequestCounts;
 
 /// What is older says nothing of now: nobody looked meanwhile, or the node has been silent for longer than a question may take.
 const OLD: Duration = Duration::from_secs(15);
@@ -71,7 +71,7 @@ impl Shown<'_> {
     }
 
     fn said(&self) -> Option<&Said> {
-        self.seen.told.as_ref().filter(|said| self.seen.gone.is_none() && said.at.elapsed() < OLD)
+        self.seen.message.as_ref().filter(|said| self.seen.gone.is_none() && said.at.elapsed() < OLD)
     }
 
     pub(super) fn report(&self) -> Option<&Report> {
@@ -89,7 +89,7 @@ pub(super) fn snapshot(
     cluster: &Cluster,
     client: &Client,
     seen: &[Mutex<Seen>],
-    own: Option<&Told>,
+    own: Option<&RequestCounts>,
 ) -> String {
     let places = places(cluster.cliques, cluster.nodes);
     let nodes: Vec<Shown<'_>> = places
@@ -138,7 +138,7 @@ fn row(node: &Shown<'_>, address: &str, client: &Client) -> Value {
         "name": node.name,
         "node": node.node,
         "worker": node.worker,
-        "duty": node.duty.told(),
+        "duty": node.duty.message(),
         "address": address,
         "asked_ms": seen.asked.map(|asked| asked.elapsed().as_millis() as u64),
         "gone": node.gone().map(|(seconds, why)| json!({ "seconds": seconds, "why": why.to_string() })),
@@ -196,9 +196,9 @@ fn nodes_of_a_clique(nodes: &[Shown<'_>]) -> usize {
 
 /// The numbers of the node that has most keys, and its name: each node has its own, and one that lacks some says less.
 fn keys(nodes: &[Shown<'_>]) -> (Value, Option<String>) {
-    let told = nodes.iter().filter_map(|node| Some((node.report()?, &node.name)));
-    let told = told.filter(|(report, _)| report.keys.is_some());
-    let Some((report, name)) = told.max_by_key(|(report, _)| report.status.keys) else {
+    let message = nodes.iter().filter_map(|node| Some((node.report()?, &node.name)));
+    let message = message.filter(|(report, _)| report.keys.is_some());
+    let Some((report, name)) = message.max_by_key(|(report, _)| report.status.keys) else {
         return (Value::Null, None);
     };
     // A key pays at each node that serves a request, so nodes differ. What is least counts.
@@ -331,7 +331,7 @@ fn faults(nodes: &[Shown<'_>]) -> Value {
     Value::Array(rows.collect())
 }
 
-fn gateway(own: &Told) -> Value {
+fn gateway(own: &RequestCounts) -> Value {
     let rows: Vec<Value> = own
         .requests
         .iter()

@@ -61,8 +61,8 @@ impl Answer {
         if let Answer::Data(_, warnings) | Answer::Partly(_, _, warnings) = &mut self
             && !unknown.is_empty()
         {
-            let told = format!("Endpoint ignored these unrecognized parameters: [{}]", unknown.join(" "));
-            warnings.push(told);
+            let message = format!("Endpoint ignored these unrecognized parameters: [{}]", unknown.join(" "));
+            warnings.push(message);
         }
         self
     }
@@ -84,7 +84,7 @@ impl Answer {
             Answer::Nothing => response(StatusCode::NO_CONTENT, Body::empty()),
             Answer::NotFound => json_response(StatusCode::NOT_FOUND, &json!({ "errors": [] }), 32, held),
             Answer::Failed(failure) => {
-                let (status, errors) = told(&failure);
+                let (status, errors) = message_of(&failure);
                 let mut response = json_response(status, &json!({ "errors": errors }), 256, held);
                 // Whoever has no token, or too many connections, does not keep this one.
                 if matches!(failure, Failure::Stranger | Failure::Crowded) {
@@ -97,14 +97,16 @@ impl Answer {
 }
 
 /// A failure as Vault tells it. What its own handlers refuse is told in a list that begins with the number of errors.
-fn told(failure: &Failure) -> (StatusCode, Vec<String>) {
-    let one = |told: &dyn std::fmt::Display| vec![format!("1 error occurred:\n\t* {told}\n\n")];
+fn message_of(failure: &Failure) -> (StatusCode, Vec<String>) {
+    let one = |message: &dyn std::fmt::Display| vec![format!("1 error occurred:\n\t* {message}\n\n")];
     match failure {
-        Failure::Bad(told) => (StatusCode::BAD_REQUEST, vec![told.clone()]),
+        Failure::Bad(message) => (StatusCode::BAD_REQUEST, vec![message.clone()]),
         Failure::Unauthentic | Failure::NoKey => (StatusCode::BAD_REQUEST, vec![failure.to_string()]),
         Failure::Stranger => (StatusCode::FORBIDDEN, vec![failure.to_string()]),
         Failure::NotAllowed => (StatusCode::FORBIDDEN, one(failure)),
-        Failure::Denied(told) => (StatusCode::FORBIDDEN, vec!["permission denied".into(), told.clone()]),
+        Failure::Denied(message) => {
+            (StatusCode::FORBIDDEN, vec!["permission denied".into(), message.clone()])
+        }
         Failure::NoPath => (StatusCode::NOT_FOUND, one(failure)),
         Failure::NoMethod => (StatusCode::METHOD_NOT_ALLOWED, one(failure)),
         Failure::TooLong(_) => (StatusCode::PAYLOAD_TOO_LARGE, vec![failure.to_string()]),
@@ -112,7 +114,7 @@ fn told(failure: &Failure) -> (StatusCode, Vec<String>) {
         Failure::Late | Failure::Unavailable(_) => {
             (StatusCode::SERVICE_UNAVAILABLE, vec![failure.to_string()])
         }
-        Failure::Internal(told) => (StatusCode::INTERNAL_SERVER_ERROR, vec![told.clone()]),
+        Failure::Internal(message) => (StatusCode::INTERNAL_SERVER_ERROR, vec![message.clone()]),
     }
 }
 

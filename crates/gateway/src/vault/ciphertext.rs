@@ -53,7 +53,7 @@ mod tests {
         let text = as_text(12, &bytes).to_string();
         assert_eq!(text, "vault:v12:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGw==");
         assert_eq!(parse(&text), Ok((12, bytes)));
-        for (text, told) in [
+        for (text, message) in [
             ("", "no prefix"),
             ("hello", "no prefix"),
             ("vault:12:AAAA", "no prefix"),
@@ -70,7 +70,7 @@ mod tests {
             ("vault:v1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBka", "shorter"),
         ] {
             let Err(Failure::Bad(error)) = parse(text) else { panic!("{text}") };
-            assert!(error.starts_with("invalid ciphertext: ") && error.contains(told), "{text}: {error}");
+            assert!(error.starts_with("invalid ciphertext: ") && error.contains(message), "{text}: {error}");
         }
     }
 }

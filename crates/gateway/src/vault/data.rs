@@ -78,11 +78,11 @@ fn of_message(message: &Message) -> usize {
 }
 
 fn of_outcome((reference, outcome): &Outcome) -> usize {
-    let told = match outcome {
+    let text = match outcome {
         Ok(message) => of_message(message),
         Err(_) => 128,
     };
-    told + reference.as_ref().map_or(0, String::len) + 24
+    text + reference.as_ref().map_or(0, String::len) + 24
 }
 
 impl Drop for Data {

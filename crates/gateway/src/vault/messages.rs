@@ -126,10 +126,10 @@ async fn encrypt_one(
         })
     };
     let encrypted = under(vault, caller, (key, version), of).await.map_err(|failure| match failure {
-        Failure::Bad(told) if told == TOO_NEW => {
+        Failure::Bad(message) if message == TOO_NEW => {
             bad("requested version for encryption is higher than the latest key version")
         }
-        Failure::Bad(told) if told == TOO_OLD => {
+        Failure::Bad(message) if message == TOO_OLD => {
             bad("requested version for encryption is less than the minimum encryption key version")
         }
         other => other,
@@ -179,9 +179,9 @@ async fn under<T, F: Future<Output = Result<T>>>(
         match work(id).await {
             Err(Failure::NoKey) if source == Source::Memory => vault.versions.forget(key),
             // What nodes refuse has their words, except for what Vault has its own.
-            Err(Failure::Bad(told)) => {
+            Err(Failure::Bad(message)) => {
                 let shown = vault.versions.shown(asker, &vault.queue, key).await?;
-                return Err(bad(if version < shown[0].least_version { TOO_OLD } else { &told }));
+                return Err(bad(if version < shown[0].least_version { TOO_OLD } else { &message }));
             }
             outcome => return outcome,
         }
@@ -279,6 +279,6 @@ fn base64(text: &str, name: &str) -> Result<Vec<u8>> {
     STANDARD.decode(text).map_err(|_| bad(&format!("failed to base64-decode {name}")))
 }
 
-fn bad(told: &str) -> Failure {
-    Failure::Bad(told.into())
+fn bad(message: &str) -> Failure {
+    Failure::Bad(message.into())
 }

@@ -140,12 +140,12 @@ pub(super) fn capabilities(caller: &Caller, fields: &Fields) -> Result<Answer, F
     if paths.is_empty() {
         return Err(Failure::Bad("paths must be supplied".into()));
     }
-    let mut told: Map<String, Value> =
+    let mut message: Map<String, Value> =
         paths.iter().map(|path| ((*path).to_owned(), json!(capabilities_of(caller, path)))).collect();
     if let [path] = paths[..] {
-        told.insert("capabilities".into(), json!(capabilities_of(caller, path)));
+        message.insert("capabilities".into(), json!(capabilities_of(caller, path)));
     }
-    Ok(Answer::Beside(told))
+    Ok(Answer::Beside(message))
 }
 
 fn capabilities_of(caller: &Caller, path: &str) -> BTreeSet<&'static str> {

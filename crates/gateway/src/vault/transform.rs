@@ -127,6 +127,6 @@ async fn ask(
     asked.await
 }
 
-fn bad(told: &str) -> Failure {
-    Failure::Bad(told.into())
+fn bad(message: &str) -> Failure {
+    Failure::Bad(message.into())
 }

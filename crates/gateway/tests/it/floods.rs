@@ -68,8 +68,8 @@ fn callers_without_a_token_keep_nobody_out_and_have_no_body_read() {
         served.expect("all are served");
     });
     let page = |path: &str| Ask::new("GET", path).of(world.http_address()).text;
-    let told = page("/healthz");
-    let transit = told.lines().find_map(|line| line.strip_prefix("transit: ")).expect("it is told");
+    let message = page("/healthz");
+    let transit = message.lines().find_map(|line| line.strip_prefix("transit: ")).expect("it is told");
     let numbers: Vec<u64> = transit.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [known, 8, strangers, 2, refused] = numbers[..] else { panic!("{transit}") };
     assert!(known <= 8 && strangers <= 2 && refused > 40, "{transit}");
@@ -84,8 +84,8 @@ fn callers_without_a_token_keep_nobody_out_and_have_no_body_read() {
 /// How much memory the gateway says that long requests hold.
 fn memory_held(world: &World) -> f64 {
     let page = Ask::new("GET", "/metrics").of(world.http_address()).text;
-    let told = page.lines().find_map(|line| line.strip_prefix("polyclave_gateway_memory_bytes "));
-    told.and_then(|number| number.parse().ok()).unwrap_or_default()
+    let message = page.lines().find_map(|line| line.strip_prefix("polyclave_gateway_memory_bytes "));
+    message.and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
 #[test]
@@ -168,13 +168,13 @@ fn bodies_of_another_shape_than_requests_are_refused_before_they_have_arrived() 
     let world = World::shared();
     world.done("POST", "/v1/transit/keys/shapely", Value::Null);
     let values = "0,".repeat(1 << 20);
-    for (begin, told) in [("[".repeat(1000), "within each other"), (format!("[{values}"), "values")] {
+    for (begin, message) in [("[".repeat(1000), "within each other"), (format!("[{values}"), "values")] {
         let mut sent = head("shapely", &world.root, 32 << 20).into_bytes();
         sent.extend_from_slice(b"{\"a\": ");
         sent.extend_from_slice(begin.as_bytes());
         // The rest never comes.
         let refused = answer(begun(&world, &sent));
-        assert!(refused.status == 400 && refused.errors().contains(told), "{refused:?}");
+        assert!(refused.status == 400 && refused.errors().contains(message), "{refused:?}");
     }
 }
 

@@ -64,11 +64,11 @@ impl Stream {
     fn until(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
-            let told = self.next().expect("the stream goes on");
-            if is_so(&told) {
-                return told;
+            let message = self.next().expect("the stream goes on");
+            if is_so(&message) {
+                return message;
             }
-            assert!(Instant::now() < until, "{what}: {told}");
+            assert!(Instant::now() < until, "{what}: {message}");
         }
     }
 }
@@ -93,8 +93,8 @@ fn get(address: SocketAddr, host: &str, path: &str) -> (String, Answer) {
 }
 
 /// Whether an alarm says something, or has it listed under itself.
-fn says(told: &Value, part: &str) -> bool {
-    let rows = told["alarms"]["rows"].as_array().expect("alarms");
+fn says(message: &Value, part: &str) -> bool {
+    let rows = message["alarms"]["rows"].as_array().expect("alarms");
     let has = |text: &Value| text.as_str().is_some_and(|text| text.contains(part));
     rows.iter().any(|row| has(&row["what"]) || row["under"].as_array().expect("a list").iter().any(has))
 }
@@ -164,9 +164,9 @@ fn only_a_token_with_the_right_looks_and_it_stops_when_it_is_revoked() {
     let in_address = Ask::new("GET", &format!("/ui/stream?token={looking}")).of(address);
     assert_eq!(in_address.status, 401, "a token in an address ends up in logs");
     let mut stream = Stream::open(address, &looking).expect("admitted");
-    let told = stream.until("all nodes answer", |told| told["nodes"][2]["ready"] == true);
-    assert!(told["gateway"].is_object() && told["cluster"]["needed"] == 3);
-    assert!(!told.to_string().contains(&looking));
+    let message = stream.until("all nodes answer", |message| message["nodes"][2]["ready"] == true);
+    assert!(message["gateway"].is_object() && message["cluster"]["needed"] == 3);
+    assert!(!message.to_string().contains(&looking));
     world.revoke("looking");
     let until = Instant::now() + PATIENCE;
     while stream.next().is_some() {
@@ -206,42 +206,44 @@ fn the_page_tells_what_happens_and_a_node_that_is_gone() {
     client.cmac("tight", &mut &[7; 95 * 16][..], &mut |_| ()).expect("computed");
     client.cmac("tight", &mut &[7; 95 * 16][..], &mut |_| ()).expect_err("the budget is spent");
     let mut stream = Stream::open(dashboard.address(), &token).expect("admitted");
-    let told = stream.until("what happened is told", |told| {
-        says(told, "The key tight (version 1) has less than a tenth of its budget left")
-            && told["nodes"].as_array().is_some_and(|nodes| nodes.iter().all(|node| node["ready"] == true))
+    let message = stream.until("what happened is told", |message| {
+        says(message, "The key tight (version 1) has less than a tenth of its budget left")
+            && message["nodes"].as_array().is_some_and(|nodes| nodes.iter().all(|node| node["ready"] == true))
     });
-    let spent = told["refusals"].as_array().expect("refusals").iter().find(|row| row["reason"] == "spent");
-    assert!(spent.is_some_and(|row| row["by"]["node-1"].as_u64() >= Some(1)), "{}", told["refusals"]);
-    assert!(spent.is_some_and(|row| row["words"] == "budget of the key is spent"), "{}", told["refusals"]);
-    let operations: Vec<_> = told["requests"]["rows"].as_array().expect("rows").iter().collect();
+    let spent = message["refusals"].as_array().expect("refusals").iter().find(|row| row["reason"] == "spent");
+    assert!(spent.is_some_and(|row| row["by"]["node-1"].as_u64() >= Some(1)), "{}", message["refusals"]);
+    assert!(spent.is_some_and(|row| row["words"] == "budget of the key is spent"), "{}", message["refusals"]);
+    let operations: Vec<_> = message["requests"]["rows"].as_array().expect("rows").iter().collect();
     assert!(
         operations.iter().any(|row| row["operation"] == "mac" && row["total"].as_u64() >= Some(2)),
         "{operations:?}"
     );
-    assert_eq!(told["cluster"]["correction"], "none");
-    assert_eq!(told["keys"]["least"][0]["name"], "tight");
+    assert_eq!(message["cluster"]["correction"], "none");
+    assert_eq!(message["keys"]["least"][0]["name"], "tight");
     assert!(
-        told["certificates"]["rows"].as_array().is_some_and(|rows| rows.len() == 4),
+        message["certificates"]["rows"].as_array().is_some_and(|rows| rows.len() == 4),
         "three nodes and a client"
     );
     // The store learns from time to time where the log ends.
-    stream.until("where the audit log ends", |told| told["nodes"][0]["audit"]["number"].as_u64() > Some(0));
-    world.stop_node(1);
-    let told = stream.until("node-2 is gone", |told| says(told, "node-2 is not reached since"));
-    assert!(told["nodes"][1]["gone"]["seconds"].is_u64() && told["nodes"][0]["gone"].is_null());
-    // The node's two peers miss it and cannot serve, so the cluster serves nothing. This one cause is one alarm. The other alarm is that of the key.
-    let told = stream.until("the others miss it", |told| {
-        let sees = |at: usize| told["nodes"][at]["sees"] == serde_json::json!(["node-1", "node-3"]);
-        sees(0) && sees(2) && says(told, "node-1 and node-3 cannot serve")
+    stream.until("where the audit log ends", |message| {
+        message["nodes"][0]["audit"]["number"].as_u64() > Some(0)
     });
-    assert!(says(&told, "Requests cannot be served: 2 of 3 nodes answer"), "{}", told["alarms"]);
-    assert!(says(&told, "and node-2 is not connected"), "{}", told["alarms"]);
-    let rows = told["alarms"]["rows"].as_array().expect("alarms");
+    world.stop_node(1);
+    let message = stream.until("node-2 is gone", |message| says(message, "node-2 is not reached since"));
+    assert!(message["nodes"][1]["gone"]["seconds"].is_u64() && message["nodes"][0]["gone"].is_null());
+    // The node's two peers miss it and cannot serve, so the cluster serves nothing. This one cause is one alarm. The other alarm is that of the key.
+    let message = stream.until("the others miss it", |message| {
+        let sees = |at: usize| message["nodes"][at]["sees"] == serde_json::json!(["node-1", "node-3"]);
+        sees(0) && sees(2) && says(message, "node-1 and node-3 cannot serve")
+    });
+    assert!(says(&message, "Requests cannot be served: 2 of 3 nodes answer"), "{}", message["alarms"]);
+    assert!(says(&message, "and node-2 is not connected"), "{}", message["alarms"]);
+    let rows = message["alarms"]["rows"].as_array().expect("alarms");
     let whats: Vec<_> = rows.iter().filter_map(|row| row["what"].as_str()).collect();
     assert!(whats.len() == 2 && whats[0].starts_with("node-2 is not reached"), "{whats:?}");
     world.start_node(1);
-    stream.until("it is back", |told| {
-        told["nodes"][1]["ready"] == true && !says(told, "node-2 is not reached")
+    stream.until("it is back", |message| {
+        message["nodes"][1]["ready"] == true && !says(message, "node-2 is not reached")
     });
     drop(dashboard);
     assert!(std::iter::from_fn(|| stream.next()).count() < 10, "the stream ends with the dashboard");
@@ -275,29 +277,33 @@ fn each_worker_is_a_line_and_one_that_is_gone_is_told_with_what_follows() {
     let dashboard = Dashboard::start(client(), 0).expect("it starts");
     let token = dashboard.url().split_once("#token=").expect("a token").1.to_owned();
     let mut stream = Stream::open(dashboard.address(), &token).expect("open");
-    let told = stream.until("all are ready", |told| {
-        told["nodes"].as_array().expect("rows").iter().filter(|row| row["ready"] == true).count() == 6
+    let message = stream.until("all are ready", |message| {
+        message["nodes"].as_array().expect("rows").iter().filter(|row| row["ready"] == true).count() == 6
     });
     let names: Vec<&str> =
-        told["nodes"].as_array().expect("rows").iter().filter_map(|row| row["name"].as_str()).collect();
+        message["nodes"].as_array().expect("rows").iter().filter_map(|row| row["name"].as_str()).collect();
     let expected = ["node-1", "node-2", "node-3", "node-1 worker 1", "node-2 worker 1", "node-3 worker 1"];
     assert_eq!(names, expected);
-    assert_eq!(told["nodes"][4]["sees"], serde_json::json!(["node-1", "node-2", "node-3"]));
-    assert_ne!(told["nodes"][4]["address"], told["nodes"][1]["address"]);
-    let of_operation = |told: &Value| {
-        let rows = told["requests"]["rows"].as_array().expect("rows");
+    assert_eq!(message["nodes"][4]["sees"], serde_json::json!(["node-1", "node-2", "node-3"]));
+    assert_ne!(message["nodes"][4]["address"], message["nodes"][1]["address"]);
+    let of_operation = |message: &Value| {
+        let rows = message["requests"]["rows"].as_array().expect("rows");
         rows.iter().find(|row| row["operation"] == "mac").map(|row| row["total"].clone())
     };
-    assert_eq!(of_operation(&told), Some(8.into()), "of both cliques together: {}", told["requests"]);
+    assert_eq!(of_operation(&message), Some(8.into()), "of both cliques together: {}", message["requests"]);
     running.remove(4).stop();
-    let told = stream.until("the worker is gone", |told| told["nodes"][4]["gone"].is_object());
-    assert!(told["alarms"].to_string().contains("node-2 worker 1 is not reached"), "{}", told["alarms"]);
+    let message = stream.until("the worker is gone", |message| message["nodes"][4]["gone"].is_object());
     assert!(
-        told["alarms"].to_string().contains("Workers 1 serve nothing: 2 of 3 answer"),
+        message["alarms"].to_string().contains("node-2 worker 1 is not reached"),
         "{}",
-        told["alarms"]
+        message["alarms"]
     );
-    assert!(!told["alarms"].to_string().contains("Requests cannot be served"), "{}", told["alarms"]);
+    assert!(
+        message["alarms"].to_string().contains("Workers 1 serve nothing: 2 of 3 answer"),
+        "{}",
+        message["alarms"]
+    );
+    assert!(!message["alarms"].to_string().contains("Requests cannot be served"), "{}", message["alarms"]);
     asks.cmac("k", &mut &b"twelve boxes"[..], &mut |_| ()).expect("the others serve");
 }
 
@@ -320,12 +326,12 @@ fn a_client_that_may_not_watch_is_told_what_it_may_know_and_why_not_the_rest() {
     let dashboard = Dashboard::start(client, 0).expect("it starts");
     let token = dashboard.url().split_once("#token=").expect("a token").1.to_owned();
     let mut stream = Stream::open(dashboard.address(), &token).expect("admitted");
-    let told = stream.until("the nodes answer", |told| told["nodes"][0]["sees"].is_array());
-    assert!(told["nodes"][0]["not_told"].as_str().is_some_and(|why| why.contains("observe")), "{told}");
+    let message = stream.until("the nodes answer", |message| message["nodes"][0]["sees"].is_array());
+    assert!(message["nodes"][0]["not_told"].as_str().is_some_and(|why| why.contains("observe")), "{message}");
     assert!(
-        told["keys"].is_null()
-            && told["nodes"][0]["audit"].is_null()
-            && told["refusals"] == serde_json::json!([])
+        message["keys"].is_null()
+            && message["nodes"][0]["audit"].is_null()
+            && message["refusals"] == serde_json::json!([])
     );
 }
 

@@ -11,9 +11,9 @@ fn the_seal_status_takes_no_token_and_the_mounts_take_one() {
     let ask = |method: &str, path: &str| Ask::new(method, path).of(world.address());
     let status = ask("GET", "/v1/sys/seal-status");
     assert_eq!(status.status, 200);
-    let told = |name: &str| &status.json[name];
-    assert_eq!((told("sealed"), told("initialized")), (&json!(false), &json!(true)));
-    assert_eq!((told("t"), told("n"), told("type")), (&json!(3), &json!(3), &json!("shamir")));
+    let message = |name: &str| &status.json[name];
+    assert_eq!((message("sealed"), message("initialized")), (&json!(false), &json!(true)));
+    assert_eq!((message("t"), message("n"), message("type")), (&json!(3), &json!(3), &json!("shamir")));
     assert_eq!(ask("GET", "/v1/sys/init").json, json!({ "initialized": true }));
     let again = ask("PUT", "/v1/sys/init");
     assert_eq!((again.status, again.errors().as_str()), (400, "Vault is already initialized"));
@@ -45,12 +45,12 @@ fn a_token_is_told_what_it_may_do_with_each_path() {
         ("auth/token/lookup-self", json!(["create", "read", "update"])),
     ];
     let names: Vec<&str> = paths.iter().map(|(path, _)| *path).collect();
-    let told = ask(json!({ "paths": names }));
+    let message = ask(json!({ "paths": names }));
     for (path, wanted) in &paths {
-        assert_eq!(&told.json["data"][path], wanted, "{path}: {told:?}");
-        assert_eq!(&told.json[path], wanted, "{path}");
+        assert_eq!(&message.json["data"][path], wanted, "{path}: {message:?}");
+        assert_eq!(&message.json[path], wanted, "{path}");
     }
-    assert!(told.json["data"]["capabilities"].is_null(), "for one path only");
+    assert!(message.json["data"]["capabilities"].is_null(), "for one path only");
     let one = ask(json!({ "path": "transit/keys/capable-1" }));
     assert_eq!(one.json["data"]["capabilities"], json!(["read"]));
     let none = ask(json!({}));

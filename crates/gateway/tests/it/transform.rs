@@ -115,7 +115,7 @@ fn who_may_not_and_what_cannot_be_meant_is_refused() {
     }
     world.revoke("allowed");
     assert_eq!(world.ask_as(&allowed, "POST", "/v1/transform/encode/shop", good.clone()).status, 403);
-    for (path, body, told) in [
+    for (path, body, message) in [
         ("encode/nobody", good.clone(), "unknown role"),
         ("encode/shop", json!({ "value": "x@y.z" }), "missing transformation"),
         ("encode/shop", json!({ "transformation": "account", "value": "1234567" }), "missing tweak"),
@@ -137,8 +137,8 @@ fn who_may_not_and_what_cannot_be_meant_is_refused() {
     ] {
         let answer = world.ask("POST", &format!("/v1/transform/{path}"), body);
         assert!(
-            answer.status == 400 && answer.errors().replace(',', "").contains(told),
-            "{told}: {answer:?}"
+            answer.status == 400 && answer.errors().replace(',', "").contains(message),
+            "{message}: {answer:?}"
         );
     }
     // Fields beside a batch are ignored. Its items do not get them.
@@ -154,7 +154,7 @@ fn who_may_not_and_what_cannot_be_meant_is_refused() {
 fn settings_that_cannot_be_meant_are_refused_at_the_start_by_the_name_of_the_entry() {
     let world = World::define();
     let text = std::fs::read_to_string(world.file()).expect("read");
-    for (old, new, told) in [
+    for (old, new, message) in [
         ("transformations = [\"account\"]", "transformations = [\"acount\"]", "\"accounts\""),
         ("template = \"plate\"", "template = \"plates\"", "there is no template"),
         ("alphabet = \"plate\"", "alphabet = \"plates\"", "there is no alphabet"),
@@ -168,6 +168,6 @@ fn settings_that_cannot_be_meant_are_refused_at_the_start_by_the_name_of_the_ent
         assert!(text.contains(old), "{old}");
         std::fs::write(world.file(), text.replace(old, new)).expect("written");
         let refused = Gateway::start(&world.file()).err().expect("refused").to_string();
-        assert!(refused.contains(told), "{told}: {refused}");
+        assert!(refused.contains(message), "{message}: {refused}");
     }
 }

@@ -10,7 +10,7 @@ use super::measure::Measurement;
 use super::summary::Summary;
 use super::{Arguments, BenchJob, LATENCY_SAMPLES, party};
 use crate::child::Connected;
-use crate::hosts::{Place, Proposal, tell_all, told};
+use crate::hosts::{Place, Proposal, message_of, tell_all};
 use crate::options::ProtocolOptions;
 use crate::say;
 
@@ -44,7 +44,7 @@ fn measure(arguments: &Arguments, protocol: &ProtocolOptions, place: &Place) -> 
     let theirs = tell_all(&serde_json::to_vec(&own)?, VERSION, MAX_BYTES, &mut connected.net)?;
     let mut all = vec![own];
     for (peer, bytes) in theirs {
-        let measurement = told(peer, parse(&bytes, &job))?;
+        let measurement = message_of(peer, parse(&bytes, &job))?;
         all.push(measurement);
     }
     bar.finish_and_clear();

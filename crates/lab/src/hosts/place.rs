@@ -160,11 +160,11 @@ impl Place {
 
     /// An error in which each party has its address where it is first named.
     pub fn in_addresses(&self, error: &anyhow::Error) -> anyhow::Error {
-        let told = self
+        let message = self
             .me
             .peers(self.parties())
             .fold(format!("{error:#}"), |text, peer| self.address_in(text, peer));
-        anyhow!(told)
+        anyhow!(message)
     }
 
     fn named(&self, party: Party) -> String {

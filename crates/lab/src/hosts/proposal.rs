@@ -98,7 +98,7 @@ impl Proposal {
         let parse = |bytes: &[u8]| Proposal::parse(bytes).map_err(str::to_owned);
         let mut all = tell_all(&mine, VERSION, MAX_BYTES, net)?
             .into_iter()
-            .map(|(peer, bytes)| Ok((peer, told(peer, parse(&bytes))?)))
+            .map(|(peer, bytes)| Ok((peer, message_of(peer, parse(&bytes))?)))
             .collect::<Result<Vec<_>>>()?;
         all.push((net.me(), self.clone()));
         all.sort_by_key(|(party, _)| *party);
@@ -180,7 +180,7 @@ pub fn tell_all(
         bodies.push(if *peer == me {
             Vec::new()
         } else {
-            vec![0; told(*peer, length(head, version, most))?]
+            vec![0; message_of(*peer, length(head, version, most))?]
         });
     }
     exchange(to_peers(message), &mut bodies, net)?;
@@ -200,7 +200,7 @@ fn length(head: &[u8], version: u8, most: usize) -> Result<usize, String> {
 }
 
 /// Decodes a peer's bytes; an error if they do not fit.
-pub fn told<T>(peer: Party, read: Result<T, String>) -> Result<T, Error> {
+pub fn message_of<T>(peer: Party, read: Result<T, String>) -> Result<T, Error> {
     read.map_err(|detail| Error::Peer { peer, detail })
 }
 
@@ -272,8 +272,8 @@ mod tests {
             ),
         ] {
             for (outcome, message) in outcomes(&own).into_iter().zip(message) {
-                let told = outcome.expect_err(message);
-                assert!(told.contains(message), "{told} lacks {message}");
+                let text = outcome.expect_err(message);
+                assert!(text.contains(message), "{text} lacks {message}");
             }
         }
     }

@@ -136,10 +136,10 @@ fn what_cannot_work_is_said_and_fails() {
         (&["--tables", "guess"], "no tables 'guess'; choose one of masked"),
     ] {
         let output = polyclave(&[&["bench"], arguments].concat());
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && told.contains(reason), "{arguments:?} says: {told}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && message.contains(reason), "{arguments:?} says: {message}");
     }
     let alone = polyclave(&["bench-party"]);
-    let told = String::from_utf8_lossy(&alone.stdout);
-    assert!(!alone.status.success() && told.contains("started by"), "{told}");
+    let message = String::from_utf8_lossy(&alone.stdout);
+    assert!(!alone.status.success() && message.contains("started by"), "{message}");
 }

@@ -91,11 +91,11 @@ impl Cluster {
         let nodes: Vec<Node> = (0..4).map(|number| Node::start(&local, number, of(number))).collect();
         nodes.iter().for_each(Node::wait_until_ready);
         let remarks = Arc::<Mutex<Vec<String>>>::default();
-        let told = remarks.clone();
+        let message = remarks.clone();
         let client = ClientDir::open(&local.client).expect("it is there");
         let client = Client::open(&client)
             .expect("it knows its cluster")
-            .on_remark(move |remark| told.lock().push(remark.to_owned()));
+            .on_remark(move |remark| message.lock().push(remark.to_owned()));
         let cluster = Cluster { _nodes: nodes, local, client, remarks, _dir: dir };
         cluster.wait_until_full();
         cluster
@@ -173,14 +173,14 @@ fn a_node_that_sends_clients_wrong_bytes_changes_nothing() {
     cluster.nobody_is_missing();
 }
 
-fn told(output: &Output) -> String {
+fn message_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 #[test]
 fn the_demo_shows_a_node_that_cheats() {
     let output = lab().args(["demo", "--protocol", "shamir-active", "--cheat"]).output().expect("it starts");
-    let said = told(&output);
+    let said = message_of(&output);
     assert!(output.status.success(), "{said}");
     for part in ["outvoted node-2", "As published.", ENCRYPTED] {
         assert!(said.contains(part), "no '{part}' in {said}");
@@ -190,7 +190,7 @@ fn the_demo_shows_a_node_that_cheats() {
 #[test]
 fn the_demo_refuses_a_cheat_that_nobody_would_correct() {
     let output = lab().args(["demo", "--cheat"]).output().expect("it starts");
-    let said = told(&output);
+    let said = message_of(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("shamir-active"), "{said}");
 }

@@ -85,9 +85,9 @@ impl Parties {
 }
 
 fn assert_refused(output: &Output, message: &str) {
-    let told = stderr(output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains(message) && !told.contains("panicked"), "{told} lacks {message}");
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains(message) && !text.contains("panicked"), "{text} lacks {message}");
 }
 
 /// Below those that systems give to outgoing connections, so that nobody takes it before the party does.
@@ -246,11 +246,11 @@ fn another_certificate_than_the_listed_one_ends_both() {
     };
     let one = start(&hosts, "1", ["--key", KEY]);
     let two = start(&other_hosts, "2", ["--input", PLAINTEXT]);
-    let told =
+    let message =
         format!("{} sent something that does not fit: its certificate is not the one", parties.named(2));
-    assert_refused(&one.wait_with_output().expect("it ends"), &told);
-    let told = "did not connect within 4s, but others were turned away";
-    assert_refused(&two.wait_with_output().expect("it ends"), told);
+    assert_refused(&one.wait_with_output().expect("it ends"), &message);
+    let message = "did not connect within 4s, but others were turned away";
+    assert_refused(&two.wait_with_output().expect("it ends"), message);
 }
 
 #[test]
@@ -261,9 +261,9 @@ fn a_party_that_does_not_come_is_named_in_time() {
     let hosts = parties.file("hosts.toml");
     let arguments = [&["party", "--hosts", &hosts, "--me", "2"][..], &own].concat();
     let output = program(&arguments).output().expect("the program starts");
-    let told = stderr(&output);
+    let message = stderr(&output);
     let named = [1, 3].map(|number| format!("error: {}", parties.named(number)));
-    assert!(named.iter().any(|named| told.contains(named)) && told.contains("within 2"), "{told}");
+    assert!(named.iter().any(|named| message.contains(named)) && message.contains("within 2"), "{message}");
     assert!(began.elapsed() < Duration::from_secs(15));
 }
 

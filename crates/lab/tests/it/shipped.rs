@@ -24,8 +24,8 @@ fn the_search_before_packaging_finds_all_that_it_searches_for_in_a_program_that_
         std::fs::write(&library, format!("any{text}thing")).expect("written");
         let output = Command::new(repository().join("scripts/check-shipped")).arg(library).output();
         let output = output.expect("it starts");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && told.contains(text), "{told}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && message.contains(text), "{message}");
     }
 }
 

@@ -63,8 +63,8 @@ impl Logbook {
         let Some(audit) = self.at_mark() else { return Ok(()) };
         let had_gap = audit.gap().is_some();
         audit.admit(event).map_err(|_| {
-            let told = "its audit log cannot be written, and it refuses requests until it can be; see `polyclave node status`";
-            Refusal::new(Reason::Internal, told)
+            let message = "its audit log cannot be written, and it refuses requests until it can be; see `polyclave node status`";
+            Refusal::new(Reason::Internal, message)
         })?;
         if !had_gap && let Some(gap) = audit.gap() {
             // The first request that is served without a line: recorded at once, so that a crash does not hide it.

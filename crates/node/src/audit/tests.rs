@@ -228,8 +228,11 @@ fn a_store_that_is_older_than_the_mark_of_the_last_line_is_refused() {
     log.append(&event("forty")).expect("appended");
     drop(log);
     assert!(lines(&path)[10].contains("\"mark\":7,") && lines(&path)[11].contains("\"mark\":40,"));
-    let told = at(39, false).expect_err("it was put back").to_string();
-    assert!(told.contains("at mark 40, and it is at mark 39") && told.contains("node audit renew"), "{told}");
+    let message = at(39, false).expect_err("it was put back").to_string();
+    assert!(
+        message.contains("at mark 40, and it is at mark 39") && message.contains("node audit renew"),
+        "{message}"
+    );
     for mark in [40, 41] {
         drop(at(mark, false).expect("as far as the line says, or farther"));
     }

@@ -45,8 +45,8 @@ pub(crate) struct Desk<'n> {
     pub(crate) cluster: [u8; 16],
 }
 
-fn denied(told: String) -> Refusal {
-    Refusal::new(Reason::Denied, told)
+fn denied(message: String) -> Refusal {
+    Refusal::new(Reason::Denied, message)
 }
 
 impl Desk<'_> {
@@ -65,7 +65,7 @@ impl Desk<'_> {
             return Err(denied(format!(
                 "this needs approval: {} (approval {}). Make a request for approval with --ask-approval FILE, have it signed with \
                  `polyclave approval sign`, and ask with --approval FILE",
-                first.told(),
+                first.message(),
                 first.name
             )));
         };
@@ -87,8 +87,8 @@ impl Desk<'_> {
         let requester = CertificateDer::from(requester.as_slice());
         let by = policy.approvers_of(approval, &rules, Some(&requester)).map_err(denied)?;
         if !all_serve {
-            let told = "an approved operation is served by all nodes, so that its approval is used once; ask all of them";
-            return Err(Refusal::new(Reason::Unavailable, told));
+            let message = "an approved operation is served by all nodes, so that its approval is used once; ask all of them";
+            return Err(Refusal::new(Reason::Unavailable, message));
         }
         let by = by.into_iter().map(str::to_owned).collect();
         Ok(Some(Approved::of(&statement, approval, by)))
@@ -139,7 +139,7 @@ impl Desk<'_> {
             return Err(denied(format!(
                 "this needs approval: {} (approval {}). Make a request with `polyclave approval request {operation}`, have it signed with \
                  `polyclave approval sign`, and give it with --approval FILE",
-                first.told(),
+                first.message(),
                 first.name
             )));
         };
@@ -225,7 +225,7 @@ impl Approved {
 
 /// Why what is approved is not what an operator wants to do; `None` if it is.
 fn why_of_another(approved: &Subject, wanted: &Subject) -> Option<String> {
-    let told = match (approved, wanted) {
+    let message = match (approved, wanted) {
         _ if approved == wanted => return None,
         (Subject::Policy { .. }, Subject::Policy { .. }) => {
             "this approval is of other rules: their digest is another"
@@ -244,7 +244,7 @@ fn why_of_another(approved: &Subject, wanted: &Subject) -> Option<String> {
         }
         _ => "this approval is of something else",
     };
-    Some(told.into())
+    Some(message.into())
 }
 
 fn spent(at: u64) -> Refusal {

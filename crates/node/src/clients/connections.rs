@@ -143,11 +143,11 @@ impl Clients {
         let most = if own == 0 { most } else { most - most / 4 };
         let is_full = own >= self.limits.connections_per_client || total >= most;
         if is_full && !account.give_away(at) {
-            let told = format!(
+            let message = format!(
                 "{client} has {own} of the {total} connections of this node, and none of its own was quiet for {} seconds",
                 QUIET.as_secs()
             );
-            return Err(busy(told));
+            return Err(busy(message));
         }
         // Its client may still be dialling other nodes, and asks nobody before it is connected with all or has given them up.
         let place = Arc::new(Mutex::new(Place::Quiet(at + CLIENT_CONNECT)));
@@ -196,8 +196,8 @@ mod tests {
         let connect = |seconds: u64| clients.connection_at("alice", later(seconds) - CLIENT_CONNECT);
         let retry = |seconds: u64| clients.connection_at("alice", later(seconds));
         let [first, second, third] = [1, 0, 2].map(|second| connect(second).expect("below the limit"));
-        let told = retry(1).err().expect("nothing is quiet for long").message;
-        assert!(told.contains("alice has 3 of the 3 connections") && told.contains("2 seconds"), "{told}");
+        let text = retry(1).err().expect("nothing is quiet for long").message;
+        assert!(text.contains("alice has 3 of the 3 connections") && text.contains("2 seconds"), "{text}");
         assert!(retry(2).is_ok_and(|_| second.is_given_away()), "quiet for two seconds");
         assert!(!first.is_given_away() && !third.is_given_away());
         assert_eq!(second.begin(), None, "what comes now is not served");

@@ -131,13 +131,13 @@ fn used_up(client: &Client, asked: &Permission, full: &[&Rule]) -> Refusal {
         let set = rule.limits().into_iter().filter_map(|(name, most)| Some(format!("{name} = {}", most?)));
         format!("the rule {} has {}", rule.name, set.collect::<Vec<_>>().join(", "))
     });
-    let told = format!(
+    let message = format!(
         "{} has used up what its policy allows to {asked}: {}; hours and days are those of the clock in UTC",
         client.name,
         limits.collect::<Vec<_>>().join("; ")
     );
     // Not `Busy`: trying again at once is of no use.
-    Refusal::new(Reason::Denied, told)
+    Refusal::new(Reason::Denied, message)
 }
 
 /// The rules that allow something, or the refusal that the client gets.
@@ -156,8 +156,8 @@ fn refuse<'j, 'p>(
         Judgement::NotAllowed(_) | Judgement::Unknown => String::new(),
     };
     let amounts = if asked.demand == Demand::Bound { ", to which this amounts" } else { "" };
-    let told = format!("its policy does not allow {} to {asked}{amounts}{why}", client.name);
-    Err(Refusal::new(Reason::Denied, told))
+    let message = format!("its policy does not allow {} to {asked}{amounts}{why}", client.name);
+    Err(Refusal::new(Reason::Denied, message))
 }
 
 #[cfg(test)]

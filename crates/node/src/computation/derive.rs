@@ -206,8 +206,8 @@ mod tests {
             (counter(0, 8), &aes, &aes, "8, 16, 24 or 32 bits"),
             (counter(8, 4089), &aes, &aes, "at most 4096 bytes"),
         ] {
-            let told = blocks(&how, base, new).expect_err("refused");
-            assert!(told.contains(why), "{told}");
+            let message = blocks(&how, base, new).expect_err("refused");
+            assert!(message.contains(why), "{message}");
         }
     }
 }

@@ -107,8 +107,8 @@ fn stored<'s>(name: &str, shares: &'s Shares, part: &str) -> Result<&'s Zeroizin
 
 /// The refusal of a use of a key whose share is damaged here.
 pub(crate) fn unreadable(name: &str) -> Refusal {
-    let told = format!(
+    let message = format!(
         "its share of the key '{name}' is damaged and cannot be read; its operator can restore a backup, and until then others serve"
     );
-    Refusal::new(Reason::Internal, told)
+    Refusal::new(Reason::Internal, message)
 }

@@ -183,8 +183,9 @@ pub(crate) fn unwrap(
     let check = run(protocol, net, &circuits.length, 1, &[inputs, Input::Public(&first)])?.remove(0);
     let check = protocol.elements(&check, net)?;
     if !protocol.arithmetic().is_zero(&check, net)? {
-        let told = format!("the key block holds a key of another length than {} takes", of_new.cipher.name);
-        return Ok(Err(Refusal::new(Reason::Key, told)));
+        let message =
+            format!("the key block holds a key of another length than {} takes", of_new.cipher.name);
+        return Ok(Err(Refusal::new(Reason::Key, message)));
     }
     let parts: Vec<Input<'_, AnyShared>> =
         plain.iter().take(circuits.key.inputs().len()).map(Input::Shared).collect();

@@ -140,8 +140,8 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
 /// Checks that bytes make whole blocks, at least one, and at most `most` bytes. Returns the number of blocks.
 pub(crate) fn whole_blocks(bytes: usize, block: usize, most: usize) -> Result<u64, Refusal> {
     if bytes == 0 || bytes > most || !bytes.is_multiple_of(block) {
-        let told = format!("{bytes} bytes are not whole blocks of {block} bytes, from 1 to {most} bytes");
-        return Err(Refusal::new(Reason::Malformed, told));
+        let message = format!("{bytes} bytes are not whole blocks of {block} bytes, from 1 to {most} bytes");
+        return Err(Refusal::new(Reason::Malformed, message));
     }
     Ok((bytes / block) as u64)
 }
@@ -149,8 +149,8 @@ pub(crate) fn whole_blocks(bytes: usize, block: usize, most: usize) -> Result<u6
 /// The same for bytes that may end in part of a block.
 pub(crate) fn piece(bytes: usize) -> Result<(), Refusal> {
     if bytes == 0 || bytes > api::CHUNK {
-        let told = format!("a piece of {bytes} bytes; 1 to {} are allowed", api::CHUNK);
-        return Err(Refusal::new(Reason::Malformed, told));
+        let message = format!("a piece of {bytes} bytes; 1 to {} are allowed", api::CHUNK);
+        return Err(Refusal::new(Reason::Malformed, message));
     }
     Ok(())
 }
@@ -158,8 +158,8 @@ pub(crate) fn piece(bytes: usize) -> Result<(), Refusal> {
 /// Refuses more additional data than one message may have.
 fn refuse_long_additional(bytes: usize) -> Result<(), Refusal> {
     if bytes > MAX_ADDITIONAL_DATA {
-        let told = format!("{bytes} bytes of additional data; {MAX_ADDITIONAL_DATA} are allowed");
-        return Err(Refusal::new(Reason::Malformed, told));
+        let message = format!("{bytes} bytes of additional data; {MAX_ADDITIONAL_DATA} are allowed");
+        return Err(Refusal::new(Reason::Malformed, message));
     }
     Ok(())
 }

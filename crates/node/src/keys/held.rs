@@ -114,7 +114,7 @@ impl Keys {
         if let Some(key) = self.store.find(name, Which::Id(id)).map_err(|e| damaged(name, e))? {
             return Ok((key.info.clone(), key));
         }
-        let told = match self.store.state(name, id).map_err(of_store)? {
+        let message = match self.store.state(name, id).map_err(of_store)? {
             Some(KeyState::Deleted) => {
                 format!("this was made under a version of the key '{name}' that was destroyed")
             }
@@ -127,7 +127,7 @@ impl Keys {
                 )
             }
         };
-        Err(Refusal::new(Reason::NoSuchKey, told))
+        Err(Refusal::new(Reason::NoSuchKey, message))
     }
 
     /// A version by its number.
@@ -136,15 +136,15 @@ impl Keys {
         match self.store.find(name, Which::Version(version)).map_err(|e| damaged(name, e))? {
             Some(key) => Ok(key.info.clone()),
             None if version == 0 || version > current.version => {
-                let told = format!(
+                let message = format!(
                     "there is no version {version} of the key '{name}'; the current one is version {}",
                     current.version
                 );
-                Err(Refusal::new(Reason::NoSuchKey, told))
+                Err(Refusal::new(Reason::NoSuchKey, message))
             }
             None => {
-                let told = format!("version {version} of the key '{name}' was destroyed");
-                Err(Refusal::new(Reason::NoSuchKey, told))
+                let message = format!("version {version} of the key '{name}' was destroyed");
+                Err(Refusal::new(Reason::NoSuchKey, message))
             }
         }
     }
@@ -276,10 +276,10 @@ impl Keys {
         if self.store.session_keys_of(client).map_err(of_store)? < MAX_SESSION_KEYS {
             return Ok(());
         }
-        let told = format!(
+        let message = format!(
             "this client has {MAX_SESSION_KEYS} session keys, which is the limit: delete some, or wait until they have ended"
         );
-        Err(Refusal::new(Reason::Key, told))
+        Err(Refusal::new(Reason::Key, message))
     }
 
     /// Refuses another key if there are as many as the operator allows. Otherwise a client that may make keys could fill the disk.
@@ -288,11 +288,11 @@ impl Keys {
         if held < most {
             return Ok(());
         }
-        let told = format!(
+        let message = format!(
             "it has {held} keys, and its limit is {most}: delete some that are not needed, or ask its operator to raise `keys` under \
              [limits]"
         );
-        Err(Refusal::new(Reason::Key, told))
+        Err(Refusal::new(Reason::Key, message))
     }
 
     /// The versions of a key that a client may use in at least one way, the newest first.

@@ -60,8 +60,9 @@ pub(crate) fn may_be_made(of: &KeyInfo, new: &NewKey) -> Result<(), String> {
 pub(crate) fn shares(of: &StoredKey, new: &NewKey) -> Result<Shares, Refusal> {
     let name = &of.info.properties.name;
     let missing = |part: &str| {
-        let told = format!("its share of the key '{name}' lacks its {part}; restore a backup of this node");
-        Refusal::new(Reason::Internal, told)
+        let message =
+            format!("its share of the key '{name}' lacks its {part}; restore a backup of this node");
+        Refusal::new(Reason::Internal, message)
     };
     let part = |part: &'static str| {
         let share = of.shares.get(part).ok_or_else(|| missing(part))?;
@@ -103,8 +104,8 @@ mod tests {
             (NewKey { expires: Some(2001), ..key.clone() }, "expires"),
             (NewKey { expires: None, ..key.clone() }, "expires"),
         ] {
-            let told = refused(&of, new);
-            assert!(told.contains(why), "{told}");
+            let message = refused(&of, new);
+            assert!(message.contains(why), "{message}");
         }
         for state in [VersionState::Deactivated, VersionState::Compromised] {
             let of = KeyInfo { state, ..of.clone() };

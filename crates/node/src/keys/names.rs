@@ -45,8 +45,8 @@ impl Names {
         let mut taken = self.taken.lock();
         self.changed.wait_while_for(&mut taken, |taken| taken.contains(name), WAIT);
         if !taken.insert(name.to_owned()) {
-            let told = format!("another request is making or deleting the key '{name}'; try again later");
-            return Err(Refusal::new(Reason::Busy, told));
+            let message = format!("another request is making or deleting the key '{name}'; try again later");
+            return Err(Refusal::new(Reason::Busy, message));
         }
         Ok(Taken { names: self.clone(), name: name.to_owned() })
     }

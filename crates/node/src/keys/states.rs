@@ -28,7 +28,7 @@ pub(crate) fn refuse_retired(
     now: u64,
 ) -> Result<(), Refusal> {
     let (name, version) = (&info.properties.name, info.version);
-    let refused = |told: String| Err(Refusal::new(Reason::NotForThis, told));
+    let refused = |message: String| Err(Refusal::new(Reason::NotForThis, message));
     if info.ends().is_some_and(|ends| ends <= now) {
         let what = if info.component.is_some() { "component" } else { "session key" };
         return refused(format!("the time of the {what} '{name}' has ended"));
@@ -121,8 +121,8 @@ mod tests {
             let ends = info.ends().expect("it ends");
             for right in [Right::Encrypt, Right::Decrypt, Right::Wrap] {
                 assert!(refuse_retired(&info, right, true, ends - 1).is_ok());
-                let told = refuse_retired(&info, right, true, ends).expect_err("it has ended");
-                assert!(told.message.contains(what), "{told}");
+                let text = refuse_retired(&info, right, true, ends).expect_err("it has ended");
+                assert!(text.message.contains(what), "{text}");
             }
         }
     }

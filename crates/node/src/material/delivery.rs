@@ -98,7 +98,7 @@ pub(crate) fn next(material: &Material) -> Option<Preparation> {
     };
     let WantedLot { id, kind, count, .. } = request.wanted;
     if let Err(e) = check(material, &request) {
-        tracing::warn!(error = material.members.told(&e), "a request of another worker is not served");
+        tracing::warn!(error = material.members.message(&e), "a request of another worker is not served");
         give_up(material, &id);
         return None;
     }
@@ -146,8 +146,8 @@ fn wait<'s>(
         let theirs = tell_all(&[*state.as_ref().unwrap_or(&GONE)], net)?;
         let state = state?;
         if state == GONE {
-            let told = "no worker of this node has made the material that this one asked for; see whether those that make material run";
-            return Err(Error::System(told.into()));
+            let message = "no worker of this node has made the material that this one asked for; see whether those that make material run";
+            return Err(Error::System(message.into()));
         }
         if let Some((peer, _)) = theirs.iter().find(|(_, [said])| *said > THERE) {
             return Err(Error::System(format!(
@@ -162,7 +162,7 @@ fn wait<'s>(
 
 /// Looks for a while whether the lot is there. After the time limit it counts as gone also if it is there: a peer could say for ever that it waits.
 fn look(asked: &AskedLot<'_>, is_stopping: &dyn Fn() -> bool, until: Instant) -> Result<u8> {
-    let told = Instant::now() + TOLD_EVERY;
+    let message = Instant::now() + TOLD_EVERY;
     loop {
         if is_stopping() || Instant::now() >= until {
             return Ok(GONE);
@@ -170,7 +170,7 @@ fn look(asked: &AskedLot<'_>, is_stopping: &dyn Fn() -> bool, until: Instant) ->
         match asked.state().map_err(system)? {
             LotState::Delivered => return Ok(THERE),
             LotState::Gone => return Ok(GONE),
-            LotState::Awaited if Instant::now() >= told => return Ok(WAITS),
+            LotState::Awaited if Instant::now() >= message => return Ok(WAITS),
             LotState::Awaited => sleep(LOOKED_EVERY),
         }
     }

@@ -119,8 +119,8 @@ impl SessionContext {
         if !material.has_outlived(&self.setup.id) {
             return Ok(());
         }
-        let told = "all keys got fresh shares while this request was running, and it has taken too long since; ask again";
-        Err(Refusal::new(Reason::Unavailable, told))
+        let message = "all keys got fresh shares while this request was running, and it has taken too long since; ask again";
+        Err(Refusal::new(Reason::Unavailable, message))
     }
 
     /// An error if the context was given up: then nothing that was computed in it may be sent.
@@ -220,10 +220,10 @@ pub(crate) fn meet(material: &Material, what: &str, name: [u8; 16]) -> Result<Tl
 /// Takes part in making an epoch.
 pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let _alone = material.setting_up.lock();
-    let told = |refusal: Refusal| Error::System(refusal.message);
-    material.refuse_quarantined().map_err(told)?;
+    let text = |refusal: Refusal| Error::System(refusal.message);
+    material.refuse_quarantined().map_err(text)?;
     material.refuse_uncounted()?;
-    let setup = material.setup().map_err(told)?;
+    let setup = material.setup().map_err(text)?;
     let boots = material.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
     let mut net = meet(material, "renew", name)?;
     let parameters = material

@@ -105,7 +105,7 @@ pub(crate) fn prepare(material: &Arc<Material>) {
             Ok(()) => {}
             Err(e) => {
                 tracing::warn!(
-                    error = material.members.told(&e),
+                    error = material.members.message(&e),
                     "the nodes could not prepare together; this is tried again"
                 );
                 pause = if some_are_missed && were_missed { LONG_PAUSE } else { PAUSE };
@@ -185,7 +185,7 @@ fn lead_beside(material: &Arc<Material>, crew: &Crew, name: [u8; 16], wanted: Wa
         let done = lead_fill(&of_thread, name, wanted);
         of_thread.under_way.end(kind, count, done.is_ok());
         if let Err(e) = done {
-            let error = of_thread.members.told(&e);
+            let error = of_thread.members.message(&e);
             tracing::warn!(error, "the nodes got no material from other workers; this is tried again");
         }
     });
@@ -286,7 +286,7 @@ fn fill_stock(
 /// Adds what the nodes have to agree on who make material together.
 pub(super) fn compared(material: &Material, parameters: HandshakeParameters) -> HandshakeParameters {
     parameters
-        .with("duty of these workers (cluster file)", material.duty().told().as_bytes())
+        .with("duty of these workers (cluster file)", material.duty().message().as_bytes())
         .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes())
 }
 

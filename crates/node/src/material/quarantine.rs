@@ -176,7 +176,7 @@ impl Material {
 
     /// Puts this node under quarantine after a check that failed. With `counts` the failure is counted, too.
     fn fail(&self, failure: Failure, counts: bool) {
-        let failure = Failure { reason: self.members.told(&failure.reason), ..failure };
+        let failure = Failure { reason: self.members.message(&failure.reason), ..failure };
         let quarantine = failure.quarantine();
         let is_first = {
             let mut current = self.quarantine.write();
@@ -291,10 +291,10 @@ impl Material {
         if !self.is_quarantined() {
             return Ok(());
         }
-        let told = format!(
+        let message = format!(
             "a check failed among the nodes, so this one computes nothing any more. Its operators: {REMEDY}"
         );
-        Err(Refusal::new(Reason::Quarantined, told))
+        Err(Refusal::new(Reason::Quarantined, message))
     }
 }
 

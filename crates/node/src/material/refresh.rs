@@ -142,7 +142,7 @@ impl Material {
 
     /// Remembers why a refresh failed, or what it has made of no use, for the operator.
     pub(crate) fn note_trouble(&self, error: &Error) {
-        *self.refresh.trouble.lock() = Some(self.members.told(error));
+        *self.refresh.trouble.lock() = Some(self.members.message(error));
     }
 
     /// What a refresh is doing.
@@ -252,8 +252,8 @@ fn round(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> 
         .collect();
     all.push((material.members.me, mine));
     all.sort_by_key(|(party, _)| *party);
-    let told: Vec<u8> = all.iter().flat_map(|(_, refresh_state)| refresh_state.encode()).collect();
-    compare("standings", &told, net)?;
+    let message: Vec<u8> = all.iter().flat_map(|(_, refresh_state)| refresh_state.encode()).collect();
+    compare("standings", &message, net)?;
     match next_step(&all)? {
         NextStep::Complete(id) if mine.prepared == Some(id) => commit(material, id),
         NextStep::Complete(_) => Ok(()),

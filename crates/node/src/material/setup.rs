@@ -71,9 +71,9 @@ pub(crate) struct Leader {
 impl Material {
     /// The agreed common secrets.
     pub(crate) fn setup(&self) -> Result<Arc<LoadedSetup>, Refusal> {
-        let told = "the nodes have not yet agreed on their common secrets; for this first agreement all of them must run at the same time";
+        let message = "the nodes have not yet agreed on their common secrets; for this first agreement all of them must run at the same time";
         let setup = self.setup.read().clone();
-        setup.ok_or_else(|| Refusal::new(Reason::Unavailable, told))
+        setup.ok_or_else(|| Refusal::new(Reason::Unavailable, message))
     }
 }
 
@@ -103,14 +103,14 @@ impl Leader {
             Ok(()) => for_thread.network.peers.note_all_set_up(),
             Err(e) => {
                 tracing::warn!(
-                    error = for_thread.members.told(&e),
+                    error = for_thread.members.message(&e),
                     "the nodes did not agree on common secrets"
                 )
             }
         });
         if let Err(e) = begun {
             tracing::error!(
-                error = material.members.told(&e),
+                error = material.members.message(&e),
                 "the nodes are not asked to agree on common secrets"
             );
         }

@@ -82,9 +82,9 @@ impl Serving<'_, '_> {
         if let (Parity::Require, Some(check)) = (parity, outputs.next()) {
             let check = protocol.elements(&check, net)?;
             if !protocol.arithmetic().is_zero(&check, net)? {
-                let told = "the key that the components make does not have odd parity; --parity set makes it so, --parity ignore \
+                let message = "the key that the components make does not have odd parity; --parity set makes it so, --parity ignore \
                             leaves it";
-                return Err(StepError::Refused(Refusal::new(Reason::Key, told)));
+                return Err(StepError::Refused(Refusal::new(Reason::Key, message)));
             }
         }
         Ok(key)
@@ -114,11 +114,11 @@ impl Serving<'_, '_> {
         if found == expected.value {
             return Ok(());
         }
-        let told = format!(
+        let message = format!(
             "the check value is {}, and {} was expected: it was mistyped, or it is another key; nothing was kept",
             hex::encode(&found),
             hex::encode(&expected.value)
         );
-        Err(StepError::Refused(Refusal::new(Reason::Key, told)))
+        Err(StepError::Refused(Refusal::new(Reason::Key, message)))
     }
 }

@@ -94,8 +94,8 @@ impl Planned for Combination {
     }
 }
 
-fn refusal(told: impl Into<String>) -> Refusal {
-    Refusal::new(Reason::Key, told)
+fn refusal(message: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::Key, message)
 }
 
 fn giver(client: &Client) -> [u8; 32] {

@@ -78,8 +78,8 @@ impl Serving<'_, '_> {
         let noted = other.and_then(|other| match other {
             None => Ok([0; 32]),
             Some(known) => {
-                let told = derive::other_cipher(&base.properties.name, &known, cipher);
-                Err(Refusal::new(Reason::Key, told))
+                let message = derive::other_cipher(&base.properties.name, &known, cipher);
+                Err(Refusal::new(Reason::Key, message))
             }
         });
         agree(noted, self.net()?)?.map_err(StepError::Refused)

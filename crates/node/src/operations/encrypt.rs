@@ -16,8 +16,8 @@ impl Operation for UseKey {
         let (info, stored) = service.keys.for_use(key, id.as_ref())?;
         if !info.properties.modes.contains(&wanted) {
             let modes: Vec<String> = info.properties.modes.iter().map(api::Mode::to_string).collect();
-            let told = format!("the key '{key}' was made for {}, not for {wanted}", modes.join(", "));
-            return Err(not_for_this(told));
+            let message = format!("the key '{key}' was made for {}, not for {wanted}", modes.join(", "));
+            return Err(not_for_this(message));
         }
         refuse_other_usage(&info, right)?;
         refuse_undoing(&info, wanted, right)?;

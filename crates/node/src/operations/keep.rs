@@ -27,8 +27,8 @@ impl Serving<'_, '_> {
         let serving = self.net()?.members().len();
         if serving < self.service.members.nodes && !self.is_announced(announced)? {
             let name = &info.properties.name;
-            let told = format!("the key '{name}' was not made completely; delete it, and make it again");
-            return Err(StepError::Refused(Refusal::new(Reason::Key, told)));
+            let text = format!("the key '{name}' was not made completely; delete it, and make it again");
+            return Err(StepError::Refused(Refusal::new(Reason::Key, text)));
         }
         if !announced {
             self.service.keys.announce(info).map_err(|refusal| system(refusal.message))?;

@@ -18,8 +18,9 @@ impl Draft<'_> {
     pub(super) fn new_key(&mut self, new: &NewKey) -> Result<Cipher, Refusal> {
         let (service, client) = self.by();
         if key_of_component(&new.name).is_some() {
-            let told = format!("'{}' is how a component of a key is called; choose another name", new.name);
-            return Err(key_refusal(told));
+            let message =
+                format!("'{}' is how a component of a key is called; choose another name", new.name);
+            return Err(key_refusal(message));
         }
         let cipher = service.library.cipher(&new.cipher)?;
         check_new_key(new, &cipher).map_err(key_refusal)?;

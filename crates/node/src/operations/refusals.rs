@@ -14,16 +14,16 @@ use crate::computation::key_circuits::padding;
 use crate::keys::states::refuse_retired;
 use crate::requests::service::Service;
 
-pub(super) fn key_refusal(told: String) -> Refusal {
-    Refusal::new(Reason::Key, told)
+pub(super) fn key_refusal(message: String) -> Refusal {
+    Refusal::new(Reason::Key, message)
 }
 
-pub(super) fn not_for_this(told: String) -> Refusal {
-    Refusal::new(Reason::NotForThis, told)
+pub(super) fn not_for_this(message: String) -> Refusal {
+    Refusal::new(Reason::NotForThis, message)
 }
 
-pub(super) fn malformed(told: String) -> Refusal {
-    Refusal::new(Reason::Malformed, told)
+pub(super) fn malformed(message: String) -> Refusal {
+    Refusal::new(Reason::Malformed, message)
 }
 
 /// A key that is for such a use.

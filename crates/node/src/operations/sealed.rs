@@ -84,8 +84,8 @@ impl Planned for SealedKey {
     }
 }
 
-fn refusal(told: impl Into<String>) -> Refusal {
-    Refusal::new(Reason::Key, told)
+fn refusal(message: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::Key, message)
 }
 
 /// Checks a sealed key, and opens this node's part of it.
@@ -111,9 +111,9 @@ fn open(service: &Service, sealed: &SealedImport, cipher: Cipher) -> Result<Seal
     }
     if sealed.parts.len() != service.members.nodes || sealed.check.len() != modes::check_value_bytes(&cipher)
     {
-        let told =
+        let message =
             format!("a sealed key of {} parts for {} nodes", sealed.parts.len(), service.members.nodes);
-        return Err(Refusal::new(Reason::Malformed, told));
+        return Err(Refusal::new(Reason::Malformed, message));
     }
     refuse_used(service, sealed)?;
     let part = open_import(sealed, service.members.me, cipher.key_bytes, &service.identity).map_err(|_| {

@@ -117,17 +117,17 @@ impl Serving<'_, '_> {
             theirs.into_iter().map(|(party, bytes)| (party, Newest::decode(&bytes))).collect();
         all.push((me, mine));
         all.sort_by_key(|(party, _)| *party);
-        let told: Vec<u8> = all.iter().flat_map(|(_, newest)| newest.encode()).collect();
-        let digest = blake3::derive_key("polyclave 2026 newest versions of a key", &told);
+        let message: Vec<u8> = all.iter().flat_map(|(_, newest)| newest.encode()).collect();
+        let digest = blake3::derive_key("polyclave 2026 newest versions of a key", &message);
         agree(found.as_ref().map(|_| digest).map_err(Clone::clone), net)?.map_err(StepError::Refused)?;
         let named = match current(&all) {
             Ok(Some(named)) => named,
             Ok(None) => return Err(StepError::Refused(no_key(name))),
             Err(lacking) => {
-                let told = format!(
+                let message = format!(
                     "{lacking} lacks the current version of the key '{name}': restore a backup of that node that has it"
                 );
-                return Err(StepError::Refused(Refusal::new(Reason::Disagreement, told)));
+                return Err(StepError::Refused(Refusal::new(Reason::Disagreement, message)));
             }
         };
         let held = found.unwrap_or_default().into_iter().flatten().find(|info| info.id == named.1);
@@ -148,12 +148,12 @@ impl Serving<'_, '_> {
         let me = net.me();
         let mut all: Vec<(Party, u64)> = tell_all(&mine.to_le_bytes(), net)?
             .into_iter()
-            .map(|(party, told)| (party, u64::from_le_bytes(told)))
+            .map(|(party, message)| (party, u64::from_le_bytes(message)))
             .collect();
         all.push((me, mine));
         all.sort_by_key(|(party, _)| *party);
-        let told: Vec<u8> = all.iter().flat_map(|(_, revision)| revision.to_le_bytes()).collect();
-        let digest = blake3::derive_key("polyclave 2026 revisions of a key", &told);
+        let message: Vec<u8> = all.iter().flat_map(|(_, revision)| revision.to_le_bytes()).collect();
+        let digest = blake3::derive_key("polyclave 2026 revisions of a key", &message);
         agree(found.map(|_| digest), net)?.map_err(StepError::Refused)?;
         let latest = all.iter().map(|(_, revision)| *revision).max().unwrap_or_default();
         description.refuse_other(name, latest).map_err(StepError::Refused)
@@ -213,11 +213,11 @@ impl Description {
     }
 
     fn not_next_after(&self, name: &str, latest: u64) -> Refusal {
-        let told = format!(
+        let message = format!(
             "the description of the key '{name}' is at revision {latest}, not {}: read it again, then repeat the change",
             self.revision
         );
-        Refusal::new(Reason::Key, told)
+        Refusal::new(Reason::Key, message)
     }
 
     pub(super) fn write(&self, info: &mut KeyInfo) {

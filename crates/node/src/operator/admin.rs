@@ -201,10 +201,10 @@ fn want_refresh(desk: &Desk<'_>, approval: Option<&str>, despite: bool) -> Resul
     let approval = approval.map(parse_approval).transpose().map_err(system)?;
     let approval = approval.as_ref().map(|(approval, _)| approval);
     let subject = Subject::Refresh { secrets, despite_failures: despite };
-    let told = |refusal: Refusal| Error::System(refusal.message);
-    match desk.check_node(NodeOperation::Refresh, &subject, approval).map_err(told)? {
+    let text = |refusal: Refusal| Error::System(refusal.message);
+    match desk.check_node(NodeOperation::Refresh, &subject, approval).map_err(text)? {
         Some(approved) => {
-            desk.spend_for_refresh(&approved, despite).map_err(told)?;
+            desk.spend_for_refresh(&approved, despite).map_err(text)?;
             Ok((Answer::Done, format!("approved-by={}", approved.by.join(","))))
         }
         None if despite => {

@@ -52,7 +52,7 @@ impl CertificateEnd {
     }
 
     /// What people have to know, and what to do.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         let CertificateEnd { of, name, ends, days, .. } = self;
         let (whose, who) = match of {
             Holder::Own => ("this node's own certificate".to_owned(), "change it"),
@@ -113,7 +113,7 @@ impl Watch {
         for end in ends(dates, rules, warn_days) {
             let key = (end.of, end.name.clone());
             if before.remove(&key) != Some(end.days) && end.soon {
-                tracing::warn!("{}", end.told());
+                tracing::warn!("{}", end.message());
             }
             gauge(&key, end.ends as f64);
             self.shown.insert(key, end.days);
@@ -153,12 +153,14 @@ mod tests {
             assert_eq!((end.days, end.soon), (days, soon));
         }
         assert_eq!(
-            end(Holder::Own, 12, 5).told(),
+            end(Holder::Own, 12, 5).message(),
             "this node's own certificate ends on 2024-10-16, in 12 days: change it with `polyclave node rotate`"
         );
         assert!(
-            end(Holder::Client, 0, 5).told().contains("the client x ends on 2024-10-04, in less than a day")
+            end(Holder::Client, 0, 5)
+                .message()
+                .contains("the client x ends on 2024-10-04, in less than a day")
         );
-        assert!(end(Holder::Node, -3, 0).told().contains("the node x ended on 2024-10-01: its operator"));
+        assert!(end(Holder::Node, -3, 0).message().contains("the node x ended on 2024-10-01: its operator"));
     }
 }

@@ -100,7 +100,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
 /// one is kept all the same.
 fn refresh(core: &Core, every_days: Option<u32>) {
     let needs =
-        core.rules.policy().approvals_for_node(NodeOperation::Refresh).first().map(|rule| rule.told());
+        core.rules.policy().approvals_for_node(NodeOperation::Refresh).first().map(|rule| rule.message());
     match refresh::order_if_due(&core.material, every_days, needs.as_deref()) {
         Ok(false) => {}
         Ok(true) => {
@@ -108,7 +108,7 @@ fn refresh(core: &Core, every_days: Option<u32>) {
             core.logbook.note(&Event { detail: "scheduled", ..Event::of_node("rotate", "done") });
         }
         Err(e) => {
-            tracing::error!(error = core.members.told(&e), "a refresh is due and could not be ordered");
+            tracing::error!(error = core.members.message(&e), "a refresh is due and could not be ordered");
         }
     }
     let progress = core.material.refresh_progress();
@@ -160,8 +160,8 @@ impl Leftovers {
             }
             Some(Err(e)) => {
                 self.not_before = Some(Instant::now() + AFTER_FAILURE);
-                let told = "components of keys that are made could not be removed; this is tried again";
-                tracing::error!(error = e.message, "{told}");
+                let text = "components of keys that are made could not be removed; this is tried again";
+                tracing::error!(error = e.message, "{text}");
             }
         }
     }

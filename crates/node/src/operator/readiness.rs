@@ -41,7 +41,7 @@ impl Core {
             return Some(apart);
         }
         if let Err(refusal) = self.material.context() {
-            return Some(self.members.told(refusal.message));
+            return Some(self.members.message(refusal.message));
         }
         let there = self.network.peers.connected();
         if there.len() < least {
@@ -79,11 +79,11 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
         }
         nodes[1].store.find_damage();
-        let told = nodes[1].why_not_ready().expect("not ready");
-        assert!(told.contains("store.redb is damaged") && told.contains("node restore"), "{told}");
+        let message = nodes[1].why_not_ready().expect("not ready");
+        assert!(message.contains("store.redb is damaged") && message.contains("node restore"), "{message}");
         let status = order(&NodeDir::open(&local.nodes[1]).expect("its directory"), &Instruction::Status);
         let Ok(Some(Answer::Status(status))) = status else { panic!("{status:?}") };
-        assert!(!status.ready && status.why_not_ready == Some(told));
+        assert!(!status.ready && status.why_not_ready == Some(message));
         let client = Client::open(&ClientDir::open(&local.client).expect("its directory")).expect("a client");
         let key = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1 << 20);
         let refused = client.generate(key).expect_err("it takes all nodes").to_string();

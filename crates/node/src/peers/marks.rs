@@ -119,12 +119,12 @@ impl Marks {
         held.map_err(|lacking| {
             let absent = lacking.without(self.network.peers.connected());
             let why = if absent.is_empty() { format!(" in {} s", HOLD.as_secs()) } else { ": not connected".into() };
-            let told = format!(
+            let message = format!(
                 "{} did not confirm{why}; this node has written a change to its disk, which others have to confirm before it \
                  computes; try again later",
                 self.members.names_of(if absent.is_empty() { lacking } else { absent }).join(" and "),
             );
-            let refusal = Refusal::new(Reason::Unavailable, told);
+            let refusal = Refusal::new(Reason::Unavailable, message);
             lacking.iter().next().map_or(refusal.clone(), |peer| refusal.because_of(peer))
         })
     }

@@ -173,8 +173,8 @@ mod tests {
 
         let other = Greeting { version: format!("9.9\n\u{1b}{}", "x".repeat(1000)), ..greeting.clone() };
         assert!(greeting.check_version(Party(1), &greeting.clone()).is_ok());
-        let told = greeting.check_version(Party(1), &other).expect_err("another version").to_string();
-        assert!(told.contains("party 2 runs version 9.9xxx") && told.contains("0.2.0"), "{told}");
-        assert!(told.len() < 300 && !told.contains(char::is_control), "{told}");
+        let message = greeting.check_version(Party(1), &other).expect_err("another version").to_string();
+        assert!(message.contains("party 2 runs version 9.9xxx") && message.contains("0.2.0"), "{message}");
+        assert!(message.len() < 300 && !message.contains(char::is_control), "{message}");
     }
 }

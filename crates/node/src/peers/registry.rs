@@ -393,7 +393,7 @@ mod tests {
     fn why_a_peer_is_missing_is_known_for_both_streams_and_is_news_once() {
         let (peers, peer) = (Peers::new(Party(0), 2), Party(1));
         assert_eq!(peers.trouble(peer), None);
-        let why = |told: &str| Some(told.to_owned());
+        let why = |message: &str| Some(message.to_owned());
         assert!(peers.note_trouble(peer, Stream::Ours, why("silent")));
         assert!(!peers.note_trouble(peer, Stream::Ours, why("silent")));
         assert!(peers.note_trouble(peer, Stream::Theirs, why("silent")));

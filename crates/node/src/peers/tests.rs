@@ -77,11 +77,11 @@ fn a_node_whose_clock_differs_from_that_of_most_peers_is_not_ready_and_says_so()
     let beat = Order::Beat(Beat { now: later, ..Beat::default() });
     let _streams = order_all(&open(0), &[beat]);
     loop {
-        let told = nodes[0].why_not_ready().unwrap_or_default();
-        if told.contains("minutes behind that of node-1") {
+        let message = nodes[0].why_not_ready().unwrap_or_default();
+        if message.contains("minutes behind that of node-1") {
             break;
         }
-        assert!(Instant::now() < until, "{told:?}");
+        assert!(Instant::now() < until, "{message:?}");
         thread::sleep(BEAT_EVERY / 5);
     }
 }
@@ -143,7 +143,7 @@ fn a_peer_of_another_version_is_missing_and_the_status_says_which_two_versions_m
     let (mesh, mut greeting) = take_place(&open(0));
     greeting.version = "9.9.9".into();
     let own = env!("CARGO_PKG_VERSION");
-    let told = format!(
+    let message = format!(
         "node-1 runs version 9.9.9 of the program, and this node version {own}: upgrade the older one"
     );
     loop {
@@ -154,7 +154,7 @@ fn a_peer_of_another_version_is_missing_and_the_status_says_which_two_versions_m
         let status = order(&open(1), &Instruction::Status);
         let Ok(Some(Answer::Status(status))) = status else { panic!("{status:?}") };
         assert!(status.missing.contains(&"node-1".to_owned()), "{:?}", status.connected);
-        if status.why_missing.get("node-1").is_some_and(|why| why.contains(&told)) {
+        if status.why_missing.get("node-1").is_some_and(|why| why.contains(&message)) {
             break;
         }
     }

@@ -61,10 +61,10 @@ impl Early {
                 return Ok(Err(refused_by(peer)));
             }
             if their[1..] != message[1..] {
-                let told = format!(
+                let text = format!(
                     "this node and {peer} received different steps: a client must send all nodes the same"
                 );
-                return Ok(Err(Refusal::new(Reason::Disagreement, told)));
+                return Ok(Err(Refusal::new(Reason::Disagreement, text)));
             }
         }
         Ok(Ok(()))

@@ -89,11 +89,11 @@ pub(crate) fn begin<'c>(
             }
             Err(Error::Disagreement { peer, field: SECRETS }) => {
                 channel.sound();
-                let told = format!(
+                let message = format!(
                     "this node and {peer} have other common secrets: one of them has taken fresh ones into use just now, and the \
                      other is about to; try again"
                 );
-                return Err(Refusal::new(Reason::Unavailable, told).into());
+                return Err(Refusal::new(Reason::Unavailable, message).into());
             }
             Err(e @ Error::Disagreement { .. }) => {
                 channel.sound();
@@ -103,7 +103,7 @@ pub(crate) fn begin<'c>(
                 return Err(Refusal::new(Reason::Disagreement, e.to_string()).into());
             }
             Err(e) if service.strategy.tries_another_channel(&e) && Instant::now() + HELLO < deadline => {
-                tracing::debug!(error = service.members.told(&e), "a channel failed before use");
+                tracing::debug!(error = service.members.message(&e), "a channel failed before use");
                 // Channels with this peer that have been free as long have probably failed for the same reason.
                 if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {
                     service.channels.forget(*peer);

@@ -21,7 +21,7 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
     let opened = service.network.follow_channel(serving, name);
     let mut net = match opened {
         Ok(net) => net,
-        Err(e) => return tracing::debug!(error = service.members.told(&e), "a channel did not open"),
+        Err(e) => return tracing::debug!(error = service.members.message(&e), "a channel did not open"),
     };
     let mut spoken = Instant::now();
     while !service.threads.is_stopping() {
@@ -31,13 +31,13 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
             // The leader's machine stopped without closing the connection.
             Ok(None) if spoken.elapsed() > SILENT => return tracing::debug!("a channel fell silent"),
             Ok(None) => continue,
-            Err(e) => return tracing::debug!(error = service.members.told(&e), "a channel ended"),
+            Err(e) => return tracing::debug!(error = service.members.message(&e), "a channel ended"),
         }
         spoken = Instant::now();
         let ticket = match next_request(leader, &mut net) {
             Ok(Some(ticket)) => ticket,
             Ok(None) => continue,
-            Err(e) => return tracing::debug!(error = service.members.told(&e), "a channel ended"),
+            Err(e) => return tracing::debug!(error = service.members.message(&e), "a channel ended"),
         };
         let (lent, back) = Lent::new(net);
         let returned = match service.pending.hand_over(&ticket, leader, lent, ARRIVAL) {

@@ -105,12 +105,12 @@ fn lead<'c>(
             Turn::Free(net) => Some(net),
             Turn::Open => None,
             Turn::Busy => {
-                let told = format!(
+                let message = format!(
                     "no channel of these nodes became free for {} within {} s; try again later",
                     plan.client,
                     QUEUE.as_secs()
                 );
-                return Err(Refusal::new(Reason::Busy, told));
+                return Err(Refusal::new(Reason::Busy, message));
             }
         };
         // From here on the channel counts as lent, until this is dropped.
@@ -127,7 +127,7 @@ fn lead<'c>(
             }
             // The request has used nothing yet.
             Err(e) if tries < service.strategy.patience().channel_tries => {
-                tracing::debug!(error = service.members.told(&e), "a channel did not open");
+                tracing::debug!(error = service.members.message(&e), "a channel did not open");
             }
             Err(e) => return Err(blame(unavailable(e.clone()), &e)),
         }
@@ -142,11 +142,11 @@ fn await_members(service: &Service, serving: PartySet) -> Result<(), Refusal> {
             return Ok(());
         };
         if Instant::now() >= until || service.threads.is_stopping() {
-            let told = format!(
+            let message = format!(
                 "{missing} is not connected with {} at present; ask other nodes, or later",
                 service.members.me
             );
-            return Err(Refusal::new(Reason::Unavailable, told).because_of(missing));
+            return Err(Refusal::new(Reason::Unavailable, message).because_of(missing));
         }
         std::thread::sleep(POLL_INTERVAL / 5);
     }
@@ -186,10 +186,10 @@ fn follow<'c>(
             Err(_) if Instant::now() < deadline && client_is_there() && !service.threads.is_stopping() => {}
             Err(_) => {
                 service.pending.leave(&plan.ticket);
-                let told = format!(
+                let message = format!(
                     "{leader}, which leads these nodes, did not begin the request; see its own answer"
                 );
-                return Err(Refusal::new(Reason::Unavailable, told).because_of(leader).into());
+                return Err(Refusal::new(Reason::Unavailable, message).because_of(leader).into());
             }
         }
     }

@@ -75,8 +75,8 @@ impl Memory {
             if left.is_zero() {
                 state.waiting.retain(|waiting| *waiting != me);
                 self.changed.notify_all();
-                let told = "all memory of this node for requests is in use ([limits] memory_mib in node.toml); try again later";
-                return Err(Refusal::new(Reason::Busy, told));
+                let message = "all memory of this node for requests is in use ([limits] memory_mib in node.toml); try again later";
+                return Err(Refusal::new(Reason::Busy, message));
             }
             let wait = left.min(Duration::from_secs(60));
             self.changed.wait_for(&mut state, wait);

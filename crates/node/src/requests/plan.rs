@@ -92,18 +92,18 @@ impl Plan {
         let all = service.members.all();
         let serving = request.serving;
         if serving.iter().any(|p| !all.contains(p)) || !serving.contains(service.members.me) {
-            let told = format!(
+            let message = format!(
                 "this is {} of {} nodes; the request is for {serving}",
                 service.members.me, service.members.nodes
             );
-            return Err(Refusal::new(Reason::Malformed, told));
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         let needs_all = !request.operation.describe().only_uses();
         let least = if needs_all { service.members.nodes } else { service.config.quorum() };
         if serving.len() < least {
-            let told =
+            let message =
                 format!("the request names {} nodes to serve it, and needs at least {least}", serving.len());
-            return Err(Refusal::new(Reason::Unavailable, told));
+            return Err(Refusal::new(Reason::Unavailable, message));
         }
         let operation = operations(&request.operation);
         let asked = operation.permissions_here(service, client)?;

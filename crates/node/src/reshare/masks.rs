@@ -117,13 +117,13 @@ pub(super) fn move_piece(
         None => Vec::new(),
     };
     let mut sessions = Sessions { old: of_old.as_mut(), new: of_new.as_mut().map(|(session, ..)| session) };
-    let told = |fault: Fault| match fault {
+    let message = |fault: Fault| match fault {
         Fault::Old(error) => judged(node, error),
         Fault::Elsewhere(error) => error,
     };
-    let mut drawn = handover.draw(&mut sessions, net).map_err(told)?;
+    let mut drawn = handover.draw(&mut sessions, net).map_err(message)?;
     node.conduct.spoil_dealt([&mut drawn.differences[..]]);
-    let arrived = handover.complete(drawn, &leaving, &mut sessions, net).map_err(told)?;
+    let arrived = handover.complete(drawn, &leaving, &mut sessions, net).map_err(message)?;
     match of_new {
         Some((mut session, stored, completions)) => {
             let mut among = Among::new(net, &new_places)?;

@@ -152,12 +152,12 @@ pub(crate) fn exchange(mine: Option<&[u8]>, plan: &Plan, net: &mut dyn Net) -> R
     buffers[me.index()] = mine.to_vec();
     let mut offers = Vec::new();
     for (place, role) in plan.roles() {
-        let told = &buffers[place.index()];
+        let message = &buffers[place.index()];
         match role.old {
             Some(old) => {
-                offers.push((old, decode(told).map_err(|why| Error::System(format!("{place} {why}")))?))
+                offers.push((old, decode(message).map_err(|why| Error::System(format!("{place} {why}")))?))
             }
-            None if told.is_empty() => {}
+            None if message.is_empty() => {}
             None => return Err(Error::System(format!("{place} tells of keys, and is no old node"))),
         }
     }
@@ -165,8 +165,8 @@ pub(crate) fn exchange(mine: Option<&[u8]>, plan: &Plan, net: &mut dyn Net) -> R
 }
 
 /// What a node tells, read. The error goes on after the node's name.
-pub(super) fn decode(told: &[u8]) -> Result<Vec<Offer>, String> {
-    let (offers, rest): (Vec<Offer>, &[u8]) = postcard::take_from_bytes(told)
+pub(super) fn decode(message: &[u8]) -> Result<Vec<Offer>, String> {
+    let (offers, rest): (Vec<Offer>, &[u8]) = postcard::take_from_bytes(message)
         .map_err(|_| "tells of keys in a form that this version does not know".to_owned())?;
     if !rest.is_empty() || !offers.is_sorted_by(|a, b| a.id < b.id) {
         return Err("lists a key twice, or sends more than a list".into());
@@ -338,7 +338,7 @@ pub(super) mod tests {
             KeyInfo { component, ..KeyInfo::first(new, [1; 16], Origin::Imported, 1, vec![1; 5]) }
         };
         let part = Component { number: 1, of: 2, giver: [1; 32] };
-        let told = |info: Option<KeyInfo>, state| Offer { info, state, ..offer(1) };
+        let message = |info: Option<KeyInfo>, state| Offer { info, state, ..offer(1) };
         let change = Change { added: vec![card("n9", 9)], removed: vec!["n1".into()], ..Change::default() };
         let plan = plan(&old("shamir", 3, 1), &change).expect("it can be done");
         let of = |offers: [Option<Offer>; 3]| {
@@ -346,9 +346,9 @@ pub(super) mod tests {
             common(&lists.collect::<Vec<_>>(), &plan)
                 .map(|common| (common.keys.len(), common.deleted, common.left_behind))
         };
-        let has = |component| Some(told(Some(info(component)), State::Announced));
+        let has = |component| Some(message(Some(info(component)), State::Announced));
         let one = || has(Some(part.clone()));
-        let deleted = || Some(told(None, State::Deleted));
+        let deleted = || Some(message(None, State::Deleted));
         assert_eq!(of([one(), one(), one()]), Ok((1, vec![], 0)));
         let gone = Ok((0, vec![[1; 16]], 1));
         assert_eq!(of([one(), None, one()]), gone);
@@ -377,10 +377,10 @@ pub(super) mod tests {
             ..Change::default()
         };
         let plan = plan(&old("shamir", 3, 1), &change).expect("it can be done");
-        let told: Vec<Offer> =
+        let message: Vec<Offer> =
             postcard::from_bytes(&of(&store, &plan, Party(0)).expect("told")).expect("read");
         let children = |id: u8| {
-            let of_key = told.iter().find(|offer| offer.id == [id; 16]).expect("it has it");
+            let of_key = message.iter().find(|offer| offer.id == [id; 16]).expect("it has it");
             of_key.children.iter().cloned().collect::<Vec<_>>()
         };
         assert_eq!(children(1), ["des"]);
@@ -399,9 +399,9 @@ pub(super) mod tests {
         let new = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1 << 20);
         let info = KeyInfo::first(new, [1; 16], Origin::Generated, 1, vec![1; 5]);
         let of = |states: [State; 3]| {
-            let told =
+            let message =
                 |state| Offer { info: (state != State::Deleted).then(|| info.clone()), state, ..offer(1) };
-            let lists = states.into_iter().zip(0..).map(|(state, p)| (Party(p), vec![told(state)]));
+            let lists = states.into_iter().zip(0..).map(|(state, p)| (Party(p), vec![message(state)]));
             let found = common(&lists.collect::<Vec<_>>(), &plan);
             found.map(|common| (common.keys.len(), common.deleted))
         };
@@ -420,7 +420,7 @@ pub(super) mod tests {
         use crate::reshare::tests::{card, old, plan};
         let base = NewKey { usage: vec![Usage::Derive], ..NewKey::for_modes("k", "aes-128", &[], 1 << 20) };
         let info = KeyInfo::first(base, [1; 16], Origin::Generated, 1, vec![1; 5]);
-        let told = |ciphers: &[&str]| Offer {
+        let message = |ciphers: &[&str]| Offer {
             info: Some(info.clone()),
             children: ciphers.iter().map(|cipher| (*cipher).to_owned()).collect(),
             ..offer(1)
@@ -433,9 +433,9 @@ pub(super) mod tests {
             let mut keys = common(&lists, &plan).expect("all have it").keys;
             keys.pop().expect("one key").children.into_iter().collect::<Vec<_>>()
         };
-        assert_eq!(of([told(&[]), told(&[]), told(&[])]), [""; 0]);
-        assert_eq!(of([told(&[]), told(&["des"]), told(&[])]), ["des"]);
-        assert_eq!(of([told(&["des"]), told(&["des"]), told(&["aes-128"])]), ["aes-128", "des"]);
+        assert_eq!(of([message(&[]), message(&[]), message(&[])]), [""; 0]);
+        assert_eq!(of([message(&[]), message(&["des"]), message(&[])]), ["des"]);
+        assert_eq!(of([message(&["des"]), message(&["des"]), message(&["aes-128"])]), ["aes-128", "des"]);
     }
 
     #[test]

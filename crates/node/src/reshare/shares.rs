@@ -38,7 +38,9 @@ pub(super) fn move_piece(
     let mut among = Among::new(net, &places)?;
     let moved = match public.is_empty() {
         true => Vec::new(),
-        false => movement.take(&shapes, &dealt, &mut among).map_err(|fault| told(node, &places, fault))?,
+        false => {
+            movement.take(&shapes, &dealt, &mut among).map_err(|fault| message_of(node, &places, fault))?
+        }
     };
     drop(dealt);
     let mut moved = moved.into_iter();
@@ -104,10 +106,10 @@ fn deal(
 }
 
 /// A fault, with the names of those who are to blame.
-fn told(node: &Node<'_>, places: &[Party], fault: Fault) -> Error {
+fn message_of(node: &Node<'_>, places: &[Party], fault: Fault) -> Error {
     let (old, new) = (|nodes| node.plan.old_names(nodes), |nodes| node.plan.new_names(nodes));
     let alone = |node: Party| -> PartySet { [node].into_iter().collect() };
-    let told = match fault {
+    let message = match fault {
         Fault::Failed(error) => return in_network(places, error),
         Fault::Dealers(dealers) => format!(
             "{} sent something else than a sharing of its shares: it cheats, or its disk or memory is damaged",
@@ -126,5 +128,5 @@ fn told(node: &Node<'_>, places: &[Party], fault: Fault) -> Error {
             old(node.plan.dealers)
         ),
     };
-    Error::System(format!("{told}. No key has moved; find the machine, and leave it out"))
+    Error::System(format!("{message}. No key has moved; find the machine, and leave it out"))
 }

@@ -46,10 +46,10 @@ fn old_nodes_that_take_part_come_first_and_new_ones_follow_in_the_order_of_eithe
     );
     assert_eq!(plan.new_places(), [Party(1), Party(2), Party(3)]);
     assert_eq!(plan.dealers, PartySet::from_bits(0b101));
-    let told = plan.in_names(&Error::Disagreement { peer: Party(2), field: "cluster" });
-    assert!(told.starts_with("n2 was given another reshare file"), "{told}");
-    let told = plan.in_names(&Error::Disagreement { peer: Party(2), field: VERSION_OF_RESHARE });
-    assert_eq!(told, "n2 runs another version of the program: upgrade all nodes first");
+    let message = plan.in_names(&Error::Disagreement { peer: Party(2), field: "cluster" });
+    assert!(message.starts_with("n2 was given another reshare file"), "{message}");
+    let message = plan.in_names(&Error::Disagreement { peer: Party(2), field: VERSION_OF_RESHARE });
+    assert_eq!(message, "n2 runs another version of the program: upgrade all nodes first");
     let timeout = Error::Timeout { peer: Party(3), waited: Duration::from_secs(1) };
     assert!(plan.in_names(&timeout).starts_with("n9 did not answer"));
 }
@@ -136,8 +136,8 @@ fn nodes_complete_what_all_have_prepared_and_nothing_else() {
     assert_eq!(at([old(Some(X)), old(None), new(Some(X))]), Ok(NextStep::Begin(None)));
     assert_eq!(at([old(Some(X)), old(Some(Y)), new(Some(X))]), Ok(NextStep::Begin(None)));
     for lacking in [new(None), new(Some(Y))] {
-        let told = at([done, old(Some(X)), lacking]).expect_err("a disk was lost").to_string();
-        assert!(told.contains("n4 says that it has prepared nothing"), "{told}");
+        let message = at([done, old(Some(X)), lacking]).expect_err("a disk was lost").to_string();
+        assert!(message.contains("n4 says that it has prepared nothing"), "{message}");
     }
 }
 
@@ -149,9 +149,9 @@ fn shares_of_different_epochs_are_never_put_together() {
         refresh,
         ..ReshareState::default()
     };
-    let told =
+    let message =
         next_step(&[at(R, None), at(R, None), at(S, None)], &plan).expect_err("an old disk").to_string();
-    assert!(told.starts_with("n3 has other common secrets"), "{told}");
+    assert!(message.starts_with("n3 has other common secrets"), "{message}");
     // A refresh that all have stored is finished first, and one that some lack is given up.
     let refreshed = next_step(&[at(R, None), at(S, Some(R)), at(S, Some(R))], &plan);
     assert_eq!(refreshed, Ok(NextStep::Begin(Some(R))));

@@ -24,8 +24,8 @@ pub(crate) fn draw(core: &Core, client: &Client, bytes: u32) -> Result<Reply, Re
     core.rules.charge(client, &asked, [1, 0])?;
     let count = bytes as usize;
     if count == 0 || count > MAX_RANDOM {
-        let told = format!("{count} random bytes; a request gets 1 to {MAX_RANDOM}");
-        return Err(Refusal::new(Reason::Malformed, told));
+        let message = format!("{count} random bytes; a request gets 1 to {MAX_RANDOM}");
+        return Err(Refusal::new(Reason::Malformed, message));
     }
     let mut drawn = vec![0; count];
     random_bytes(&mut drawn).map_err(|e| Refusal::new(Reason::Internal, e.to_string()))?;

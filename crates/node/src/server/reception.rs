@@ -42,7 +42,7 @@ pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
         });
         if let Err(e) = served {
             running.fetch_sub(1, Relaxed);
-            tracing::error!(error = core.members.told(&e), "a client was not served");
+            tracing::error!(error = core.members.message(&e), "a client was not served");
         }
     }
     let until = Instant::now() + LAST_REQUESTS;
@@ -94,8 +94,8 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
 /// Ends a connection that was given away. Its client may be sending a request, or have sent one: the refusal tells it that nothing has
 /// happened, and that it may ask again. A client that has asked nothing finds words that it did not ask for, and leaves the connection.
 fn give_away(core: &Core, client: &str, net: &mut TlsNet) {
-    let told = format!("this connection was closed for another one of {client}; try again");
-    core.members.refuse(net, &Refusal::new(Reason::Busy, told));
+    let message = format!("this connection was closed for another one of {client}; try again");
+    core.members.refuse(net, &Refusal::new(Reason::Busy, message));
     linger(core, net);
 }
 
@@ -124,12 +124,12 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
     let request: Result<Request, Refusal> = match api::version_of(bytes) {
         Some(other) if other != api::VERSION => {
             let older = if other < api::VERSION { "the client" } else { "this node" };
-            let told = format!(
+            let message = format!(
                 "the client speaks version {other}, this node version {}: upgrade {older}",
                 api::VERSION
             );
             // During an upgrade another worker of this node may serve that version.
-            Err(Refusal::new(Reason::Unavailable, told))
+            Err(Refusal::new(Reason::Unavailable, message))
         }
         _ => api::decode(bytes, party).map_err(|e| Refusal::new(Reason::Malformed, e.to_string())),
     };
@@ -164,9 +164,9 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
         // Asked for every second. The first one on a connection has its lines in the audit log, and the others are not counted.
         Operation::Report if *watches => return tell(core, report(core, client), net).is_ok(),
         Operation::Report => {
-            let told = tell(core, begun(&detail).and_then(|()| report(core, client)), net);
-            *watches = told.is_ok();
-            (0, told)
+            let message = tell(core, begun(&detail).and_then(|()| report(core, client)), net);
+            *watches = message.is_ok();
+            (0, message)
         }
         Operation::Show(operations::Show { key }) => (
             0,
@@ -184,9 +184,9 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
         }
         _ => {
             let asking = Asking { core, client, ticket, bytes };
-            let mut told = detail.clone();
-            let served = asking.serve(request, net, (event, &mut told));
-            detail = told;
+            let mut message = detail.clone();
+            let served = asking.serve(request, net, (event, &mut message));
+            detail = message;
             served
         }
     };

@@ -125,6 +125,6 @@ impl Asking<'_> {
 }
 
 fn waited_too_long() -> Refusal {
-    let told = format!("{REFRESHING} (this request has waited for it for {} s)", MAX_WAIT.as_secs());
-    Refusal::new(Reason::Unavailable, told)
+    let message = format!("{REFRESHING} (this request has waited for it for {} s)", MAX_WAIT.as_secs());
+    Refusal::new(Reason::Unavailable, message)
 }

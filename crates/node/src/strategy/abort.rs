@@ -96,7 +96,7 @@ impl RequestStrategy for Abort {
                     material.refuse_quarantined()?;
                     return Err(gone);
                 }
-                tracing::warn!(error = material.members.told(&e), "a request failed among the nodes");
+                tracing::warn!(error = material.members.message(&e), "a request failed among the nodes");
                 // The client learns only that a check failed.
                 material.refuse_quarantined()?;
                 match e {
@@ -126,17 +126,17 @@ impl MaterialStrategy for Checked {
 
     fn refuse_without_epoch(&self, material: &Material) -> Result<(), Refusal> {
         if let Some(peer) = material.network.peers.which(|state| state.quarantined).iter().next() {
-            let told = format!(
+            let message = format!(
                 "{peer} is under quarantine, since a check failed, and all nodes are needed. Operators: {REMEDY}"
             );
-            return Err(Refusal::new(Reason::Quarantined, told));
+            return Err(Refusal::new(Reason::Quarantined, message));
         }
         let (there, all) = (material.network.peers.connected().len(), material.members.nodes);
-        let told = format!(
+        let message = format!(
             "the nodes are preparing for requests after one of them has started; this needs all of them, and {there} of {all} are \
              connected. Try again later"
         );
-        Err(Refusal::new(Reason::Unavailable, told))
+        Err(Refusal::new(Reason::Unavailable, message))
     }
 
     fn judge(&self, material: &Material, during: &str, error: &Error) -> bool {

@@ -93,7 +93,7 @@ impl RequestStrategy for Guaranteed {
             StepError::Refused(refusal) | StepError::Own(refusal) => refusal,
             StepError::Failed(Error::OutOfMaterial { detail }) => Refusal::new(Reason::OutOfMaterial, detail),
             StepError::Failed(e) => {
-                tracing::warn!(error = material.members.told(&e), "a request failed among the nodes");
+                tracing::warn!(error = material.members.message(&e), "a request failed among the nodes");
                 let refusal = blame(unavailable(e.clone()), &e);
                 match (&e, lost.iter().next()) {
                     (Error::Missing { .. }, Some(silent)) => refusal.because_of(silent),
@@ -144,9 +144,9 @@ fn agree_with_most(
         return Ok(Ok(()));
     }
     let other = Party::all(theirs.len()).find(|p| is_peer(*p) && theirs[p.index()] != message);
-    let told =
+    let text =
         "too few other nodes received and accepted the same step; a client must send all nodes the same";
-    let refusal = Refusal::new(Reason::Disagreement, told);
+    let refusal = Refusal::new(Reason::Disagreement, text);
     Ok(Err(other.map_or(refusal.clone(), |other| refusal.because_of(other))))
 }
 

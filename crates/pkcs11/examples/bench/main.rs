@@ -104,8 +104,8 @@ fn main() -> Outcome<()> {
     match arguments.peek().map(String::as_str) {
         Some("serve") => return serve(&arguments.nth(1).ok_or("serve DIR")?),
         Some("start") => {
-            let told: Vec<String> = arguments.skip(1).collect();
-            let [module, pin] = told.as_slice() else { return Err("start MODULE PIN".into()) };
+            let message: Vec<String> = arguments.skip(1).collect();
+            let [module, pin] = message.as_slice() else { return Err("start MODULE PIN".into()) };
             return measures::start_once(module.as_ref(), pin);
         }
         _ => {}

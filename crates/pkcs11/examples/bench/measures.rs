@@ -71,8 +71,8 @@ fn start(plan: &Plan, report: &mut Report) -> Outcome<()> {
     for _ in 0..FEW {
         let made =
             Command::new(std::env::current_exe()?).arg("start").arg(&plan.module).arg(&plan.pin).output()?;
-        let told = String::from_utf8(made.stdout)?;
-        let mut times = told.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
+        let message = String::from_utf8(made.stdout)?;
+        let mut times = message.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
         let [_, since_initialize @ ..] = &times[..] else {
             return Err(
                 format!("a program that starts said: {}", String::from_utf8_lossy(&made.stderr)).into()

@@ -86,7 +86,7 @@ pub(super) unsafe fn give(
     // SAFETY: the caller vouches for it.
     let room = unsafe { read(len) }?;
     let room = (!out.is_null()).then_some(usize::try_from(room).unwrap_or(usize::MAX));
-    let (told, outcome) = match make(room)? {
+    let (message, outcome) = match make(room)? {
         Output::Length(bytes) => (bytes, Ok(())),
         Output::TooSmall(bytes) => (bytes, Err(Rv(CKR_BUFFER_TOO_SMALL))),
         Output::Bytes(bytes) if room.unwrap_or(0) >= bytes.len() => {
@@ -97,7 +97,7 @@ pub(super) unsafe fn give(
         Output::Bytes(_) => return Err(Rv(CKR_GENERAL_ERROR)),
     };
     // SAFETY: it was read above.
-    unsafe { write(len, told as CK_ULONG) }?;
+    unsafe { write(len, message as CK_ULONG) }?;
     outcome
 }
 

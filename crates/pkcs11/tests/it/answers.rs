@@ -75,15 +75,15 @@ fn what_the_rules_forbid_is_a_prohibited_action() {
     }
     own.cluster.wait_until_ready();
     // The client leaves nodes that it did not reach alone for a moment.
-    let mut told = ecb(&session, key, 1);
+    let mut message = ecb(&session, key, 1);
     for _ in 0..100 {
-        if told != Err(CKR_DEVICE_ERROR) {
+        if message != Err(CKR_DEVICE_ERROR) {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(200));
-        told = ecb(&session, key, 1);
+        message = ecb(&session, key, 1);
     }
-    assert_eq!(told, Err(CKR_ACTION_PROHIBITED));
+    assert_eq!(message, Err(CKR_ACTION_PROHIBITED));
     assert!(session.run(Does::Decrypt, &mut plain(CKM_AES_ECB), key, &data(16)).is_ok());
 }
 

@@ -88,10 +88,10 @@ fn the_lists_and_interfaces_are_those_of_the_standard() {
         )
     };
     let version = |major, minor| Some(CK_VERSION { major, minor });
-    let told = |outcome: (CK_RV, Option<CK_VERSION>)| (outcome.0, outcome.1.map(|v| (v.major, v.minor)));
-    assert_eq!(told(get(Some(b"PKCS 11\0"), None, 0)), (CKR_OK, Some((3, 0))));
-    assert_eq!(told(get(None, version(2, 40), CKF_INTERFACE_FORK_SAFE)), (CKR_OK, Some((2, 40))));
-    assert_eq!(told(get(None, version(3, 1), 0)), (CKR_FUNCTION_FAILED, None));
-    assert_eq!(told(get(Some(b"Vendor\0"), None, 0)), (CKR_FUNCTION_FAILED, None));
-    assert_eq!(told(get(None, None, 0x10)), (CKR_FUNCTION_FAILED, None));
+    let message = |outcome: (CK_RV, Option<CK_VERSION>)| (outcome.0, outcome.1.map(|v| (v.major, v.minor)));
+    assert_eq!(message(get(Some(b"PKCS 11\0"), None, 0)), (CKR_OK, Some((3, 0))));
+    assert_eq!(message(get(None, version(2, 40), CKF_INTERFACE_FORK_SAFE)), (CKR_OK, Some((2, 40))));
+    assert_eq!(message(get(None, version(3, 1), 0)), (CKR_FUNCTION_FAILED, None));
+    assert_eq!(message(get(Some(b"Vendor\0"), None, 0)), (CKR_FUNCTION_FAILED, None));
+    assert_eq!(message(get(None, None, 0x10)), (CKR_FUNCTION_FAILED, None));
 }

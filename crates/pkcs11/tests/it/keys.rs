@@ -259,22 +259,22 @@ fn derived_keys_are_those_that_the_standard_says() {
     // The standard allows one length at most ("If specified, only one instance of this type may be specified").
     parts[3].pValue = (&raw mut length).cast();
     let mut twice = [parts[0], parts[3], parts[1], parts[3]];
-    let told = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut twice)), base);
-    assert_eq!(told, Err(CKR_MECHANISM_PARAM_INVALID));
+    let message = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut twice)), base);
+    assert_eq!(message, Err(CKR_MECHANISM_PARAM_INVALID));
     let once = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut twice[..3])), base);
     assert!(once.is_ok());
 
     // Without a counter; of another function; too little.
-    let told = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts[1..])), base);
-    assert_eq!(told, Err(CKR_MECHANISM_PARAM_INVALID));
+    let message = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut parts[1..])), base);
+    assert_eq!(message, Err(CKR_MECHANISM_PARAM_INVALID));
     let other = CK_SP800_108_KDF_PARAMS { prfType: CKM_SHA256_HMAC, ..parameter(&mut parts) };
     assert_eq!(
         derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, other), base),
         Err(CKR_MECHANISM_PARAM_INVALID)
     );
     let parameter = CK_KEY_DERIVATION_STRING_DATA { pData: text.as_mut_ptr(), ulLen: 8 };
-    let told = derive(&session, &mut with(CKM_AES_ECB_ENCRYPT_DATA, parameter), base);
-    assert_eq!(told, Err(CKR_MECHANISM_PARAM_INVALID));
+    let message = derive(&session, &mut with(CKM_AES_ECB_ENCRYPT_DATA, parameter), base);
+    assert_eq!(message, Err(CKR_MECHANISM_PARAM_INVALID));
 }
 
 /// With `gcm_nonce = "caller"`, the default, whatever makes the key.
@@ -297,8 +297,12 @@ fn keys_that_only_decrypt_are_made_and_decrypt() {
     assert_eq!(session.run(Does::Decrypt, &mut plain(CKM_AES_ECB), imported, &block), Ok(vec![7; 16]));
     let mixed: Vec<u8> = [7u8 ^ 5; 16].to_vec();
     assert_eq!(session.run(Does::Decrypt, &mut with(CKM_AES_CBC, [5u8; 16]), imported, &block), Ok(mixed));
-    let told = session.run(Does::Decrypt, &mut gcm(&[1; 16], b"header", 128), imported, &sealed);
-    assert_eq!(told, Err(CKR_ENCRYPTED_DATA_INVALID), "the nonce is taken, and is not that of the message");
+    let message = session.run(Does::Decrypt, &mut gcm(&[1; 16], b"header", 128), imported, &sealed);
+    assert_eq!(
+        message,
+        Err(CKR_ENCRYPTED_DATA_INVALID),
+        "the nonce is taken, and is not that of the message"
+    );
 
     let generated = [only(), vec![number(CKA_VALUE_LEN, 16)]].concat();
     let generated = session.generate(CKM_AES_KEY_GEN, generated).expect("made");

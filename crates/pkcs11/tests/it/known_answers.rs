@@ -63,9 +63,17 @@ fn both_ways<P>(
     data: &[u8],
     expected: &[u8],
 ) {
-    let told = format!("{} bytes", data.len());
-    assert_eq!(session.run(Does::Encrypt, &mut mechanism, key, data).expect("encrypted"), expected, "{told}");
-    assert_eq!(session.run(Does::Decrypt, &mut mechanism, key, expected).expect("decrypted"), data, "{told}");
+    let message = format!("{} bytes", data.len());
+    assert_eq!(
+        session.run(Does::Encrypt, &mut mechanism, key, data).expect("encrypted"),
+        expected,
+        "{message}"
+    );
+    assert_eq!(
+        session.run(Does::Decrypt, &mut mechanism, key, expected).expect("decrypted"),
+        data,
+        "{message}"
+    );
     for part in [1, 16, 23] {
         // Every part is a request.
         if data.len() / part > 8 {
@@ -178,8 +186,8 @@ fn gcm_is_what_another_program_computes_with_tags_of_all_lengths() {
             for at in [0, expected.len() - 1] {
                 let mut changed = expected.to_vec();
                 changed[at] ^= 1;
-                let told = session.run(Does::Decrypt, &mut how, key, &changed);
-                assert_eq!(told, Err(CKR_ENCRYPTED_DATA_INVALID), "{len} {tag_bits} {at}");
+                let message = session.run(Does::Decrypt, &mut how, key, &changed);
+                assert_eq!(message, Err(CKR_ENCRYPTED_DATA_INVALID), "{len} {tag_bits} {at}");
             }
         }
     }
@@ -243,9 +251,9 @@ fn messages_of_3_0_have_nonces_of_the_nodes_or_of_the_program() {
         );
         assert_eq!(back, text);
         unsafe { *parameter.pTag.add(3) ^= 1 };
-        let told =
+        let message =
             call!(session.module, C_DecryptMessage(handle, at, size, of_aad, 6, from, 40, to, &mut len));
-        assert_eq!(told, CKR_AEAD_DECRYPT_FAILED);
+        assert_eq!(message, CKR_AEAD_DECRYPT_FAILED);
     }
     assert_eq!(call!(session.module, C_MessageEncryptFinal(session.handle)), CKR_OK);
     assert_eq!(call!(session.module, C_MessageEncryptFinal(session.handle)), CKR_OPERATION_NOT_INITIALIZED);
@@ -268,7 +276,7 @@ fn cmac_signs_and_verifies_as_another_program_does() {
         );
         let short = session.run(Does::Sign, &mut with(CKM_AES_CMAC_GENERAL, 5 as CK_ULONG), key, &data(len));
         assert_eq!(short, Ok(expected[..5].to_vec()));
-        for (code, told) in [
+        for (code, message) in [
             (expected.clone(), CKR_OK),
             (expected[..15].to_vec(), CKR_SIGNATURE_LEN_RANGE),
             ([&expected[..15], &[expected[15] ^ 1]].concat(), CKR_SIGNATURE_INVALID),
@@ -278,7 +286,7 @@ fn cmac_signs_and_verifies_as_another_program_does() {
             let (text, from) = (data(len), code.as_ptr().cast_mut());
             let (at, count) = (text.as_ptr().cast_mut(), len as CK_ULONG);
             let rv = call!(session.module, C_Verify(session.handle, at, count, from, code.len() as CK_ULONG));
-            assert_eq!(rv, told);
+            assert_eq!(rv, message);
         }
     }
     let des = session.import("des-cmac", CKK_DES3, &DES3, signs()).expect("imported");

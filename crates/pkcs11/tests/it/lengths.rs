@@ -13,12 +13,12 @@ fn in_three_calls<P>(
     text: &[u8],
 ) -> Vec<u8> {
     assert_eq!(session.init(does, how, key), CKR_OK);
-    let (rv, told, _) = session.whole(does, text, None);
+    let (rv, message, _) = session.whole(does, text, None);
     assert_eq!(rv, CKR_OK);
-    let (rv, exact, out) = session.whole(does, text, Some(told));
+    let (rv, exact, out) = session.whole(does, text, Some(message));
     assert_eq!(rv, CKR_OK);
-    assert!(exact <= told);
-    assert_eq!(session.whole(does, text, Some(told)).0, CKR_OPERATION_NOT_INITIALIZED);
+    assert!(exact <= message);
+    assert_eq!(session.whole(does, text, Some(message)).0, CKR_OPERATION_NOT_INITIALIZED);
     if exact > 0 {
         assert_eq!(session.init(does, how, key), CKR_OK);
         let (rv, told_again, untouched) = session.whole(does, text, Some(exact - 1));
@@ -64,8 +64,8 @@ fn lengths_that_a_mode_does_not_have_end_the_operation() {
     }
     let mut how = with(CKM_AES_CBC_PAD, initial);
     for len in [0, 15] {
-        let told = session.run(Does::Decrypt, &mut how, key, &data(len));
-        assert_eq!(told, Err(CKR_ENCRYPTED_DATA_LEN_RANGE));
+        let message = session.run(Does::Decrypt, &mut how, key, &data(len));
+        assert_eq!(message, Err(CKR_ENCRYPTED_DATA_LEN_RANGE));
     }
     assert_eq!(session.run(Does::Decrypt, &mut how, key, &data(32)), Err(CKR_ENCRYPTED_DATA_INVALID));
     let mut how = gcm(&[1; 12], b"", 128);
@@ -189,12 +189,12 @@ fn a_length_is_told_without_asking_the_nodes() {
     own.cluster.nodes.iter_mut().for_each(|node| node.take().expect("it runs").stop());
     assert_eq!(session.init(Does::Encrypt, &mut gcm(&[1; 12], b"", 96), key), CKR_OK);
     assert_eq!(session.init(Does::Sign, &mut plain(CKM_AES_CMAC), key), CKR_OK);
-    let told = session.whole(Does::Encrypt, &data(20), None);
-    assert_eq!((told.0, told.1), (CKR_OK, 32));
-    let told = session.whole(Does::Encrypt, &data(20), Some(31));
-    assert_eq!((told.0, told.1), (CKR_BUFFER_TOO_SMALL, 32));
-    let told = session.whole(Does::Sign, &data(20), Some(15));
-    assert_eq!((told.0, told.1), (CKR_BUFFER_TOO_SMALL, 16));
+    let message = session.whole(Does::Encrypt, &data(20), None);
+    assert_eq!((message.0, message.1), (CKR_OK, 32));
+    let message = session.whole(Does::Encrypt, &data(20), Some(31));
+    assert_eq!((message.0, message.1), (CKR_BUFFER_TOO_SMALL, 32));
+    let message = session.whole(Does::Sign, &data(20), Some(15));
+    assert_eq!((message.0, message.1), (CKR_BUFFER_TOO_SMALL, 16));
     assert_eq!(session.whole(Does::Encrypt, &data(20), Some(32)).0, CKR_DEVICE_ERROR, "now they are asked");
     assert_eq!(session.whole(Does::Sign, &data(20), Some(16)).0, CKR_DEVICE_ERROR);
 }

@@ -60,11 +60,11 @@ fn initialization_takes_the_locks_of_the_system_only() {
         flags: 0,
         pReserved: ptr::null_mut(),
     };
-    let told =
+    let message =
         |arguments: &mut CK_C_INITIALIZE_ARGS| call!(module, C_Initialize(ptr::from_mut(arguments).cast()));
-    assert_eq!(told(&mut arguments), CKR_CANT_LOCK);
+    assert_eq!(message(&mut arguments), CKR_CANT_LOCK);
     arguments.LockMutex = None;
-    assert_eq!(told(&mut arguments), CKR_ARGUMENTS_BAD);
+    assert_eq!(message(&mut arguments), CKR_ARGUMENTS_BAD);
     let mut something = 0u8;
     arguments = CK_C_INITIALIZE_ARGS {
         CreateMutex: None,
@@ -74,7 +74,7 @@ fn initialization_takes_the_locks_of_the_system_only() {
         flags: CKF_OS_LOCKING_OK,
         pReserved: (&raw mut something).cast(),
     };
-    assert_eq!(told(&mut arguments), CKR_ARGUMENTS_BAD);
+    assert_eq!(message(&mut arguments), CKR_ARGUMENTS_BAD);
 }
 
 #[test]
@@ -235,11 +235,11 @@ fn operations_of_a_login_end_with_it_in_all_sessions() {
     assert_eq!(call!(session.module, C_Logout(other.handle)), CKR_OK);
     let all_have_ended = |session: Session<'_>| {
         for does in [Does::Decrypt, Does::Encrypt, Does::Sign] {
-            let told = session.whole(does, &sealed, Some(64)).0;
-            assert_eq!(told, CKR_OPERATION_NOT_INITIALIZED, "{does:?}");
+            let message = session.whole(does, &sealed, Some(64)).0;
+            assert_eq!(message, CKR_OPERATION_NOT_INITIALIZED, "{does:?}");
         }
-        let told = call!(session.module, C_MessageDecryptFinal(session.handle));
-        assert_eq!(told, CKR_OPERATION_NOT_INITIALIZED);
+        let message = call!(session.module, C_MessageDecryptFinal(session.handle));
+        assert_eq!(message, CKR_OPERATION_NOT_INITIALIZED);
     };
     all_have_ended(session);
     // Another login brings none of them back.
@@ -250,7 +250,7 @@ fn operations_of_a_login_end_with_it_in_all_sessions() {
         assert_eq!(opened, Ok(data(16)), "a new operation works");
         let (mut digest, mut len, mut text) = ([0; 32], 32, data(16));
         let (from, to) = (text.as_mut_ptr(), digest.as_mut_ptr());
-        let told = call!(session.module, C_Digest(session.handle, from, 16, to, &mut len));
-        assert_eq!(told, CKR_OK, "a digest needs no login");
+        let message = call!(session.module, C_Digest(session.handle, from, 16, to, &mut len));
+        assert_eq!(message, CKR_OK, "a digest needs no login");
     }
 }

@@ -23,10 +23,10 @@ fn the_reason_of_a_refusal_goes_to_syslog_as_a_line_of_the_program() {
     assert_eq!(module.initialize(&path), CKR_OK);
     let session = Session::open(&module, 0);
     assert_eq!(session.login(CKU_USER, b"a secret pin"), CKR_USER_PIN_NOT_INITIALIZED);
-    let told = next().expect("a line was sent");
+    let message = next().expect("a line was sent");
     let begin = format!("<12>polyclave-pkcs11[{}]: {CKR_USER_PIN_NOT_INITIALIZED:#x}: ", std::process::id());
-    assert!(told.starts_with(&begin) && told.contains("polyclave client seal"), "{told}");
-    assert!(!told.contains("a secret pin"));
+    assert!(message.starts_with(&begin) && message.contains("polyclave client seal"), "{message}");
+    assert!(!message.contains("a secret pin"));
     assert!(next().is_err(), "a refusal is one line");
     // A log that is gone, or that nobody reads, stops nothing.
     drop(syslog);

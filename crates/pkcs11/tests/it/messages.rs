@@ -164,14 +164,14 @@ fn an_error_in_a_part_ends_the_message_and_others_follow_it() {
             parameter
         };
         let is_over = |parameter: &mut Parameter, after: &str| {
-            let told = next(&session, does, parameter, text, (Some(20), CKF_END_OF_MESSAGE));
-            assert_eq!(told.0, CKR_OPERATION_NOT_INITIALIZED, "{does:?} after {after}");
+            let message = next(&session, does, parameter, text, (Some(20), CKF_END_OF_MESSAGE));
+            assert_eq!(message.0, CKR_OPERATION_NOT_INITIALIZED, "{does:?} after {after}");
         };
         // A tag of another length than the message began with.
         for tag_bits in [96, 120, 121, 127, 0] {
             let mut parameter = Parameter { tag_bits, ..begun() };
-            let told = next(&session, does, &mut parameter, text, (Some(20), CKF_END_OF_MESSAGE));
-            assert_eq!(told.0, CKR_MECHANISM_PARAM_INVALID, "{does:?} {tag_bits}");
+            let message = next(&session, does, &mut parameter, text, (Some(20), CKF_END_OF_MESSAGE));
+            assert_eq!(message.0, CKR_MECHANISM_PARAM_INVALID, "{does:?} {tag_bits}");
             is_over(&mut Parameter { tag_bits: 128, ..parameter }, "a wrong tag");
         }
         // Flags that there are not, and no place for the length.
@@ -193,8 +193,8 @@ fn an_error_in_a_part_ends_the_message_and_others_follow_it() {
             is_over(&mut parameter, "no place for the length");
         }
         let mut parameter = begun();
-        let told = next(&session, does, &mut parameter, text, (Some(20), CKF_END_OF_MESSAGE));
-        assert_eq!((told.0, &told.2[..], &parameter.tag[..]), (CKR_OK, made, tag), "{does:?}");
+        let message = next(&session, does, &mut parameter, text, (Some(20), CKF_END_OF_MESSAGE));
+        assert_eq!((message.0, &message.2[..], &parameter.tag[..]), (CKR_OK, made, tag), "{does:?}");
     }
 }
 

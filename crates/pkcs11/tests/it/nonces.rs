@@ -83,8 +83,8 @@ fn any_twelve_bytes_are_overwritten_where_the_configuration_says_so() {
     assert_eq!(sealed, sealed_by_another(&secret, &iv(&how), &data(30)));
     assert_eq!(session.run(Does::Decrypt, &mut how, key, &sealed), Ok(data(30)));
     for len in [11, 13, 16] {
-        let told = session.init(Does::Encrypt, &mut gcm(&vec![7; len], b"", 128), key);
-        assert_eq!(told, CKR_MECHANISM_PARAM_INVALID, "{len}");
+        let message = session.init(Does::Encrypt, &mut gcm(&vec![7; len], b"", 128), key);
+        assert_eq!(message, CKR_MECHANISM_PARAM_INVALID, "{len}");
     }
     let appended = session.run(Does::Encrypt, &mut gcm(&[], b"header", 128), key, &data(30));
     assert_eq!(appended.expect("encrypted").len(), 30 + 16 + 12);

@@ -43,8 +43,8 @@ fn a_generated_key_tells_the_truth_about_itself() {
 fn templates_that_contradict_themselves_or_ask_too_much_make_no_key() {
     let session = session();
     let refused = |template: Vec<Attribute>, rv| {
-        let told = session.generate(CKM_AES_KEY_GEN, template.clone());
-        assert_eq!(told, Err(rv), "{template:?}");
+        let message = session.generate(CKM_AES_KEY_GEN, template.clone());
+        assert_eq!(message, Err(rv), "{template:?}");
     };
     let aes = || number(CKA_VALUE_LEN, 16);
     refused(vec![], CKR_TEMPLATE_INCOMPLETE);

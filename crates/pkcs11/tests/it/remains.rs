@@ -38,9 +38,9 @@ fn run(configuration: &Path, is_missing: bool) {
         program.env(IS_MISSING, "1");
     }
     let ended = program.output().expect("it starts");
-    let told = [ended.stdout, ended.stderr].concat();
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&told));
-    assert!(String::from_utf8_lossy(&told).contains("nothing is left"), "it ran");
+    let message = [ended.stdout, ended.stderr].concat();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&message));
+    assert!(String::from_utf8_lossy(&message).contains("nothing is left"), "it ran");
 }
 
 /// The program. Without its environment it is no test.
@@ -122,8 +122,8 @@ fn closes_what_it_does_not_use(module: &Module, configuration: &Path) {
                 together.wait();
                 assert_eq!(begun, Ok(()));
                 // Nodes wait for a message for some time only, which may be over on a busy machine.
-                let told = session.whole(Does::Encrypt, &data(1), Some(64)).0;
-                assert!([CKR_OK, CKR_DEVICE_ERROR].contains(&told), "{told:#x}");
+                let message = session.whole(Does::Encrypt, &data(1), Some(64)).0;
+                assert!([CKR_OK, CKR_DEVICE_ERROR].contains(&message), "{message:#x}");
                 assert!(until_served(|| encrypt(session, n + 1)).is_ok());
             });
         }
@@ -161,14 +161,14 @@ impl Task {
     /// The threads of this process. One may end while they are looked at.
     fn all() -> Vec<Task> {
         let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it").flatten();
-        let told = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
-        told.filter_map(|told| Task::of(&told)).collect()
+        let message = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+        message.filter_map(|message| Task::of(&message)).collect()
     }
 
     /// From what Linux tells of it: after the name, which is in brackets, its state, and six numbers further its flags.
-    fn of(told: &str) -> Option<Task> {
+    fn of(message: &str) -> Option<Task> {
         const EXITING: u64 = 4;
-        let fields: Vec<&str> = told.rsplit_once(')')?.1.split_whitespace().collect();
+        let fields: Vec<&str> = message.rsplit_once(')')?.1.split_whitespace().collect();
         let flags: u64 = fields.get(6)?.parse().ok()?;
         Some(Task { is_exiting: flags & EXITING != 0, sleeps: fields[0] == "S" })
     }

@@ -66,9 +66,9 @@ fn busy_nodes_are_asked_again_until_the_time_of_the_configuration_is_over() {
     };
     let held_through = |work: &dyn Fn() -> Result<Vec<u8>, CK_RV>| loop {
         assert_eq!(until_served(begin), Ok(()));
-        let told = work();
+        let message = work();
         match other.whole(Does::Encrypt, &data(20), Some(64)).0 {
-            CKR_OK => break told,
+            CKR_OK => break message,
             rv => assert_eq!(rv, CKR_DEVICE_ERROR, "{}", log_of(&configuration)),
         }
     };
@@ -171,10 +171,10 @@ fn nodes_under_quarantine_are_a_failed_device() {
     wait_until(|| own.cluster.nodes[1].as_ref().is_some_and(|node| node.status().quarantined));
     // Until the nodes have told each other, they are not ready, or busy with that. None serves, and in the end they say why.
     wait_until(|| {
-        let told = encrypt(&session, key, 1).expect_err("one of two computes nothing");
+        let message = encrypt(&session, key, 1).expect_err("one of two computes nothing");
         let log = log_of(&own.configuration);
         let says_why = log.contains("computes nothing any more") || log.contains("under quarantine");
-        says_why && told == CKR_DEVICE_ERROR
+        says_why && message == CKR_DEVICE_ERROR
     });
 }
 

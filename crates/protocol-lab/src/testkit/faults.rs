@@ -206,14 +206,14 @@ mod tests {
         let (sender, receiver) = (Party(0), Party(1));
         let sweep = Sweep { corrects: true, ..Sweep::new(2, sender, Promise::RightOrAborted) };
         sweep.run(move |net| {
-            let mut told = [7];
+            let mut message = [7];
             if net.me() == sender {
-                net.send(receiver, &told)?;
+                net.send(receiver, &message)?;
                 return Ok(7);
             }
             loop {
-                match net.recv(sender, &mut told) {
-                    Ok(()) => return check(told[0]),
+                match net.recv(sender, &mut message) {
+                    Ok(()) => return check(message[0]),
                     // The machine may be busy.
                     Err(Error::Timeout { .. }) => {}
                     // It makes up for what is cut or does not come.
@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_protocol_that_corrects_a_lost_message_and_ends_with_a_wrong_one_passes() {
-        let refused = |told| (told == 7).then_some(7).ok_or_else(|| Error::System("it is wrong".into()));
+        let refused =
+            |message| (message == 7).then_some(7).ok_or_else(|| Error::System("it is wrong".into()));
         let swept = sweep(refused);
         assert!(swept.survived > 0 && swept.survived < swept.faults, "{swept:?}");
     }

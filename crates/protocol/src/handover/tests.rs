@@ -61,8 +61,8 @@ impl Meeting {
         let net: &mut dyn Net = &mut Among::new(net, &there)?;
         let values = match &mut old_session {
             Some(session) => {
-                let told = |e| Fault::Old(in_network_of(&self.old, e));
-                shared(&old, session, net).map_err(told)?
+                let message = |e| Fault::Old(in_network_of(&self.old, e));
+                shared(&old, session, net).map_err(message)?
             }
             None => Vec::new(),
         };
@@ -92,14 +92,14 @@ fn joined(side: &Side<'_>, before: &[Option<Party>], net: &mut dyn Net) -> Resul
     if !before.contains(&Some(net.me())) {
         return Ok(None);
     }
-    let told = |e| in_network_of(before, e);
-    let setup: AnySetup = side.config.setup(&mut Among::with_absent(&mut *net, before)?).map_err(told)?;
+    let message = |e| in_network_of(before, e);
+    let setup: AnySetup = side.config.setup(&mut Among::with_absent(&mut *net, before)?).map_err(message)?;
     if side.number_of(net.me()).is_none() {
         return Ok(None);
     }
     let mut among = Among::with_absent(net, side.places)?;
     let session = hello(&side.config.handshake(HandshakeParameters::new(side.places.len())), &mut among);
-    side.config.join(&setup, session.map_err(told)?.stream(), among.members()).map(Some)
+    side.config.join(&setup, session.map_err(message)?.stream(), among.members()).map(Some)
 }
 
 /// The bytes, shared among the old set: the first of its members gives them.
@@ -279,24 +279,24 @@ fn a_wrong_opening_that_everybody_is_told_is_found_by_all_and_no_dealer_is_named
 #[test]
 fn what_a_party_tells_one_other_alone_never_arrives() {
     let differences = BYTES.len() + ELEMENT_BYTES;
-    for (cheater, len, told) in [
+    for (cheater, len, message) in [
         (Party(0), differences, Party(3)),
         (Party(0), differences, Party(2)),
         (Party(2), BYTES.len(), Party(3)),
         (Party(2), 3 * ELEMENT_BYTES, Party(1)),
     ] {
-        for (place, outcome) in told_otherwise(cheater, [len, 2], &[told]) {
+        for (place, outcome) in told_otherwise(cheater, [len, 2], &[message]) {
             let is_right = match &outcome {
-                Err(Fault::Elsewhere(Error::Peer { peer, .. })) if place == told => {
+                Err(Fault::Elsewhere(Error::Peer { peer, .. })) if place == message => {
                     *peer == cheater && len == differences
                 }
-                Err(Fault::Elsewhere(Error::Equivocation { .. })) if place == told => len != differences,
+                Err(Fault::Elsewhere(Error::Equivocation { .. })) if place == message => len != differences,
                 Err(Fault::Old(error) | Fault::Elsewhere(error)) => {
-                    place != told && !accused(error).contains(told)
+                    place != message && !accused(error).contains(message)
                 }
-                Ok(arrived) => place != told && arrived.is_none(),
+                Ok(arrived) => place != message && arrived.is_none(),
             };
-            assert!(is_right, "{cheater} to {told}, {len} bytes: {place}: {outcome:?}");
+            assert!(is_right, "{cheater} to {message}, {len} bytes: {place}: {outcome:?}");
         }
     }
 }

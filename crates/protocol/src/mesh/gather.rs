@@ -120,8 +120,9 @@ impl Mesh {
     fn check_lengths(&self, out: &[&[u8]], into: &[&mut [u8]]) -> Result<()> {
         let n = self.to.len();
         if out.len() != n || into.len() != n {
-            let told = format!("a gathering of {} and {} messages among {n} parties", out.len(), into.len());
-            return Err(Error::misuse(told));
+            let message =
+                format!("a gathering of {} and {} messages among {n} parties", out.len(), into.len());
+            return Err(Error::misuse(message));
         }
         let involved = |p: &Party| !out[p.index()].is_empty() || !into[p.index()].is_empty();
         match Party::all(n).filter(involved).find(|p| self.to[p.index()].is_none()) {

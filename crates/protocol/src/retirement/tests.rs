@@ -191,9 +191,9 @@ fn no_comparison_of_single_bits_goes_around_the_guard() {
         for (at, byte) in (0..messages).flat_map(|at| [3, 40].map(|byte| (at, byte))) {
             match run(at, byte).0 {
                 Err(Error::Counted(error)) => {
-                    let told = error.to_string();
-                    let place = of_bits.iter().position(|of| told.contains(of));
-                    seen[place.unwrap_or_else(|| panic!("{told}"))] += 1;
+                    let message = error.to_string();
+                    let place = of_bits.iter().position(|of| message.contains(of));
+                    seen[place.unwrap_or_else(|| panic!("{message}"))] += 1;
                 }
                 Err(Error::Peer { detail, .. }) => {
                     assert!(!of_bits.iter().any(|of| detail.contains(of)), "message {at}: {detail}");

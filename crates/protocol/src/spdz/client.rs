@@ -131,7 +131,7 @@ impl Arithmetic<Gf2_64> {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let told = u32::try_from(bytes)
+        let message = u32::try_from(bytes)
             .map_err(|_| Error::Misuse(format!("{bytes} bytes are too many for one message to a client")))?;
         // All at once: a source makes together what is requested together.
         let triples = self.triples(2 + PRODUCT_TRIPLES * (count + 1), net)?;
@@ -156,7 +156,7 @@ impl Arithmetic<Gf2_64> {
         for (share, zero) in shares.as_chunks_mut::<8>().0.iter_mut().zip(zeros.iter()) {
             *share = (u64::from_be_bytes(*share) ^ zero).to_be_bytes();
         }
-        Ok([&told.to_le_bytes()[..], &shares].concat())
+        Ok([&message.to_le_bytes()[..], &shares].concat())
     }
 }
 
@@ -289,12 +289,12 @@ fn verified(parties: usize, serving: PartySet, messages: &[&[u8]]) -> Result<Vec
     let mut rest = messages.to_vec();
     let mut all = Vec::new();
     while rest.iter().any(|message| !message.is_empty()) {
-        let mut told = None;
+        let mut text = None;
         let mut sum = Vec::new();
         for message in &mut rest {
             let (len, shares) = message.split_first_chunk().ok_or(UNVERIFIED)?;
             let len = u32::from_le_bytes(*len) as usize;
-            if len == 0 || *told.get_or_insert(len) != len {
+            if len == 0 || *text.get_or_insert(len) != len {
                 return Err(UNVERIFIED);
             }
             let due = len.div_ceil(ELEMENT_BYTES).checked_mul(2 * ELEMENT_BYTES);
@@ -304,7 +304,7 @@ fn verified(parties: usize, serving: PartySet, messages: &[&[u8]]) -> Result<Vec
             sum.iter_mut().zip(shares).for_each(|(sum, share)| *sum ^= share);
             *message = behind;
         }
-        let len = told.ok_or(UNVERIFIED)?;
+        let len = text.ok_or(UNVERIFIED)?;
         all.push((len, verify(&sum, len.div_ceil(ELEMENT_BYTES))?));
     }
     Ok(all)

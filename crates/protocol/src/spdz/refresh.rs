@@ -147,12 +147,12 @@ impl<F: MacField> Refresh<F> {
     /// What every party tells all others, noted under both keys. The check under the new key comes first; to note it under the old one
     /// is not needed.
     fn tell(&mut self, own: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
-        let told = broadcast(own, net)?;
-        for message in &told {
+        let text = broadcast(own, net)?;
+        for message in &text {
             self.old.openings.note(message);
             self.new.openings.note(message);
         }
-        Ok(told)
+        Ok(text)
     }
 
     /// Whether bits under the old key are those under the new. The last k of them mask the rest. Holds only if the next check under the old

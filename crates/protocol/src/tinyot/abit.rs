@@ -132,11 +132,11 @@ impl Transfers {
     fn lie(&mut self, choices: &[Zeroizing<Vec<u8>>; 2]) -> Option<(Party, [Zeroizing<Vec<u8>>; 2])> {
         self.lies.1 += 1;
         let lie = self.lies.0.filter(|lie| lie.call == self.lies.1 - 1)?;
-        let mut told = choices.clone();
-        for (choices, bits) in told.iter_mut().zip([lie.wide, lie.narrow]) {
+        let mut message = choices.clone();
+        for (choices, bits) in message.iter_mut().zip([lie.wide, lie.narrow]) {
             choices.iter_mut().take(1).for_each(|byte| *byte ^= bits);
         }
-        Some((lie.towards, told))
+        Some((lie.towards, message))
     }
 
     /// Whether a check has failed under these Deltas: then no fork makes anything.
@@ -163,8 +163,8 @@ impl Transfers {
         #[cfg(test)]
         let (lie, mut towards) = (self.lie(&choices), towards);
         #[cfg(test)]
-        if let Some((peer, told)) = &lie {
-            towards.iter_mut().zip(told).for_each(|(towards, told)| towards[peer.index()] = told);
+        if let Some((peer, message)) = &lie {
+            towards.iter_mut().zip(message).for_each(|(towards, message)| towards[peer.index()] = message);
         }
         let batches = [
             Batch { pairs: &mut self.wide, choices: &towards[0], count: wide.bits() },

@@ -79,9 +79,9 @@ pub(super) fn check(
 
 /// The sum of the words that all parties tell each other. One round.
 pub(super) fn open_word(word: u64, net: &mut dyn Net) -> Result<u64> {
-    let told = broadcast(&word.to_le_bytes(), net)?;
+    let message = broadcast(&word.to_le_bytes(), net)?;
     // They are sent.
-    told.iter().for_each(|bytes| mark_public(bytes));
+    message.iter().for_each(|bytes| mark_public(bytes));
     let word = |bytes: &Vec<u8>| bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
-    Ok(told.iter().fold(0, |sum, bytes| sum ^ word(bytes)))
+    Ok(message.iter().fold(0, |sum, bytes| sum ^ word(bytes)))
 }

@@ -41,8 +41,8 @@ impl Net for Edited {
             return Err(Error::System("it left".into()));
         }
         if is_due {
-            let told = peers.iter().filter(|peer| to.is_empty() || to.contains(peer));
-            told.for_each(|peer| add(&mut messages[*peer]));
+            let text = peers.iter().filter(|peer| to.is_empty() || to.contains(peer));
+            text.for_each(|peer| add(&mut messages[*peer]));
         }
         self.net.exchange(&messages.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)?;
         if is_due && *knows {

@@ -118,13 +118,7 @@ impl TinyOt {
     ///
     /// Among more than two parties, a cheater can take another key towards another peer. Whoever sets this up has to find that, before
     /// anything else is made, as [`crate::mascot`] does when it joins this to its own material.
-    pub fn setup(
-        label: &[u8],
-        key: &Key,
-        kappa: Kappa,
-        expansion: usize,
-        net: &mut dyn Net,
-    ) -> Result<Self> {
+    pub fn setup(label: &[u8], key: &Key, kappa: Kappa, expansion: usize, net: &mut dyn Net) -> Result<Self> {
         let all = PartySet::all(key.parties());
         if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), all) {
             return Err(Error::misuse("authenticated bits are made among all parties that have keys"));

@@ -163,13 +163,13 @@ pub(super) fn open_differences(
     let each = field.packed_bytes(count);
     let mut message = vec![0; (lists - 1) * each];
     mine.iter().zip(message.chunks_exact_mut(each)).for_each(|(row, packed)| field.pack(row, packed));
-    let told = broadcast(&message, net)?;
+    let text = broadcast(&message, net)?;
     // They are sent.
     mine.iter().for_each(|row| mark_public(row));
 
     let mut received = vec![0; count];
     for peer in net.me().peers(net.parties()) {
-        for (row, packed) in mine.iter_mut().zip(told[peer.index()].chunks_exact(each)) {
+        for (row, packed) in mine.iter_mut().zip(text[peer.index()].chunks_exact(each)) {
             // Bits beyond the last one are of no account: coins are bound to what was read.
             field.unpack(packed, &mut received);
             row.iter_mut().zip(&received).for_each(|(sum, share)| *sum ^= share);

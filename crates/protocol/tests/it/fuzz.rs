@@ -26,8 +26,7 @@ fn chosen<'a, 'b, T>(of: &'a [T], bytes: &'b [u8]) -> Option<(&'a T, &'b [u8])> 
 fn no_stored_setup_panics_and_what_is_read_comes_back() {
     let configs = configs();
     let made = configs.iter().zip(0u8..).map(|(config, number)| {
-        let setups =
-            run_parties(config.parties(), |net| Ok(config.save_setup(&config.setup(net)?).to_vec()));
+        let setups = run_parties(config.parties(), |net| Ok(config.save_setup(&config.setup(net)?).to_vec()));
         [&[number][..], setups[0].as_ref().expect("honest nodes agree")].concat()
     });
     fuzz!("stored-setups", &[], made.collect(), |bytes: &[u8]| {

@@ -208,8 +208,7 @@ fn what_cannot_be_is_misuse() {
 
 #[test]
 fn another_label_does_not_fit() {
-    let run = run_parties(2, |net| {
-        Pairs::setup(&[net.me().0], delta(net.me()), Shape::new(40, 4)?, net).map(drop)
-    });
+    let run =
+        run_parties(2, |net| Pairs::setup(&[net.me().0], delta(net.me()), Shape::new(40, 4)?, net).map(drop));
     assert!(run.iter().all(|outcome| matches!(outcome, Err(Error::Peer { .. }))), "{run:?}");
 }

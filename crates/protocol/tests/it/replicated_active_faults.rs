@@ -158,7 +158,7 @@ fn a_party_that_missed_a_product_proves_nothing_any_more() {
     let [first, ..] = &outcomes[..] else { panic!("three parties") };
     let (came, released) = first.as_ref().expect("the first evaluation is right");
     assert!(!came);
-    assert!(released.as_ref().is_err_and(|told| told.contains("ended with an error")), "{released:?}");
+    assert!(released.as_ref().is_err_and(|message| message.contains("ended with an error")), "{released:?}");
     assert!(
         outcomes[1..].iter().all(|outcome| outcome.as_ref().is_ok_and(|(_, released)| released.is_err()))
     );

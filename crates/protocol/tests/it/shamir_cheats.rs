@@ -181,8 +181,8 @@ impl Net for Habitual {
                         Habit::LieInAll => PartySet::all(out.len()),
                         _ => PartySet::default(),
                     };
-                    let told = Party::all(out.len()).zip(&mut out).filter(|(p, _)| to.contains(*p));
-                    told.for_each(|(_, message)| message.iter_mut().take(1).for_each(|byte| *byte ^= 4));
+                    let text = Party::all(out.len()).zip(&mut out).filter(|(p, _)| to.contains(*p));
+                    text.for_each(|(_, message)| message.iter_mut().take(1).for_each(|byte| *byte ^= 4));
                 }
                 Habit::Silent | Habit::Withholds(..) => out.iter_mut().for_each(Vec::clear),
                 Habit::Slow(time) => std::thread::sleep(time),

@@ -202,9 +202,9 @@ fn a_client_refuses_messages_that_are_cut_lengthened_swapped_or_replayed() {
     // Forty bytes are no elements.
     assert_eq!(combined_elements(&config, all, &first), Err(FAILED));
     // A length of no bytes, of other elements, and of more than there is memory.
-    for told in [0u32, 32, 49, u32::MAX] {
-        let told = first.iter().map(|message| [&told.to_le_bytes(), &message[4..]].concat());
-        assert_eq!(combined(&config, all, &told.collect::<Vec<_>>()), Err(FAILED));
+    for text in [0u32, 32, 49, u32::MAX] {
+        let text = first.iter().map(|message| [&text.to_le_bytes(), &message[4..]].concat());
+        assert_eq!(combined(&config, all, &text.collect::<Vec<_>>()), Err(FAILED));
     }
     let messages: Vec<&[u8]> = first.iter().map(Vec::as_slice).collect();
     assert!(matches!(config.combine(all, &messages[..1]), Err(Error::Misuse(_))));

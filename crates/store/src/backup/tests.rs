@@ -114,8 +114,11 @@ fn nothing_is_written_over_and_nothing_of_a_damaged_backup() {
     let existing = restore(&made.path("backup"), &backup_key(), made.node.path());
     assert!(matches!(existing, Err(StoreError::Exists { .. })));
     let wrong = restore(&made.path("backup"), &Secret::from_bytes([4; 32]), &path);
-    let told = wrong.expect_err("another key").to_string();
-    assert!(told.contains("key file that it was made with") && !told.contains("restore this node"), "{told}");
+    let message = wrong.expect_err("another key").to_string();
+    assert!(
+        message.contains("key file that it was made with") && !message.contains("restore this node"),
+        "{message}"
+    );
     let bytes = fs::read(made.path("backup")).expect("read");
     let before = fs::read_dir(made.dir.path()).expect("a directory").count();
     for at in [0, 20, 40, bytes.len() / 2, bytes.len() - 1] {

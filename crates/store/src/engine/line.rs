@@ -60,7 +60,7 @@ impl Line {
             .await
         });
         let client = match connected {
-            Ok(connected) => connected.map_err(|e| server.failed(told(&e)))?,
+            Ok(connected) => connected.map_err(|e| server.failed(message_of(&e)))?,
             Err(_) => return Err(server.failed(format!("no connection within {} s", CONNECTING.as_secs()))),
         };
         Ok(Line { server: server.clone(), client, runtime, planned: OnceCell::new() })
@@ -87,7 +87,7 @@ impl Line {
         answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
     ) -> Result<T> {
         match self.runtime.block_on(async { timeout(limit, answer).await }) {
-            Ok(answer) => answer.map_err(|e| self.server.failed(told(&e))),
+            Ok(answer) => answer.map_err(|e| self.server.failed(message_of(&e))),
             Err(_) => Err(self.server.failed(format!("it has not answered within {} s", limit.as_secs()))),
         }
     }
@@ -160,7 +160,7 @@ impl Line {
 
     /// A value of a row.
     pub(super) fn column<'r, T: FromSql<'r>>(&self, row: &'r Row, at: usize) -> Result<T> {
-        row.try_get(at).map_err(|e| self.server.failed(told(&e)))
+        row.try_get(at).map_err(|e| self.server.failed(message_of(&e)))
     }
 }
 
@@ -178,7 +178,7 @@ pub fn make_schema(
 }
 
 /// What the server, or the way to it, said.
-fn told(error: &tokio_postgres::Error) -> String {
+fn message_of(error: &tokio_postgres::Error) -> String {
     let mut text = match error.as_db_error() {
         Some(said) => return format!("{} ({})", said.message(), said.code().code()),
         None => error.to_string(),

@@ -239,8 +239,8 @@ impl Postgres {
     /// an attempt at a silent host takes long, and callers would wait for one after the other.
     fn connected_anew(&self, came: Instant) -> Result<Line> {
         let mut failed = self.failed.lock();
-        if let Some((_, told)) = failed.as_ref().filter(|(at, _)| *at >= came) {
-            return Err(self.server.failed(told));
+        if let Some((_, message)) = failed.as_ref().filter(|(at, _)| *at >= came) {
+            return Err(self.server.failed(message));
         }
         let connected = Line::watched(&self.server);
         if let Err(StoreError::Server { detail, .. }) = &connected {

@@ -46,8 +46,8 @@ fn what_one_worker_changes_counts_for_the_others_at_once() {
     assert_eq!(first.mark().expect("read"), second.mark().expect("read"), "the mark is the party's");
     // What a greeting tells is not taken back by the next beat.
     put(&second, "l", 2).expect("put");
-    let told = first.past().expect("read").number;
-    assert_eq!((told, first.mark().expect("read").number), (second.mark().expect("read").number, told));
+    let message = first.past().expect("read").number;
+    assert_eq!((message, first.mark().expect("read").number), (second.mark().expect("read").number, message));
     let starts = |store: &Store| store.past().expect("read").starts;
     assert!(starts(&first) != starts(&second) && starts(&first).len() == 1, "starts are each worker's");
 }

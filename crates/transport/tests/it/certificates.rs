@@ -59,8 +59,8 @@ fn an_identity_comes_back_from_its_bytes_and_only_with_its_own_key() {
         (b"no certificate", &**mine.reveal_private_key()),
     ];
     for (certificate, key) in wrongs {
-        let told = Identity::from_der(certificate, key).err();
-        assert!(matches!(told, Some(Error::Misuse(_))), "{told:?}");
+        let message = Identity::from_der(certificate, key).err();
+        assert!(matches!(message, Some(Error::Misuse(_))), "{message:?}");
     }
     assert!(expiry(&b"nothing"[..].into()).is_err());
 }
@@ -100,7 +100,7 @@ fn nobody_starts_with_a_certificate_outside_its_time() {
                 .and_then(|(_, line)| line.err()),
         ];
         for end in ends {
-            assert!(matches!(&end, Some(Error::Misuse(told)) if told.contains(date)), "{end:?}");
+            assert!(matches!(&end, Some(Error::Misuse(message)) if message.contains(date)), "{end:?}");
         }
     }
 }
@@ -119,14 +119,16 @@ fn a_certificate_that_expires_while_its_node_runs_is_refused_with_its_date_both_
             std::thread::sleep(Duration::from_millis(50));
         }
         let ends = open(&both, "too late", Duration::from_secs(2));
-        let told: Vec<_> = ends.into_iter().map(|end| end.err().expect("expired").to_string()).collect();
+        let message: Vec<_> = ends.into_iter().map(|end| end.err().expect("expired").to_string()).collect();
         let dated = format!("its certificate expired on {}, and by the clock here it is", end.date());
         // The dialling side has the lower number.
-        let (sees, is_told) = if short_lived == 1 { (&told[0], None) } else { (&told[1], Some(&told[0])) };
-        assert!(sees.contains(&dated), "{told:?}");
+        let (sees, is_told) =
+            if short_lived == 1 { (&message[0], None) } else { (&message[1], Some(&message[0])) };
+        assert!(sees.contains(&dated), "{message:?}");
         assert!(
-            is_told.is_none_or(|told| told.contains("by its clock this party's certificate has expired")),
-            "{told:?}"
+            is_told
+                .is_none_or(|message| message.contains("by its clock this party's certificate has expired")),
+            "{message:?}"
         );
     }
 }
@@ -169,9 +171,9 @@ fn a_certificate_that_is_not_listed_is_refused_at_both_ends() {
             (me, cluster.start(me))
         });
         let ends = open(&meshes.each_ref().map(|(me, mesh)| (*me, mesh)), "x", Duration::from_secs(2));
-        let told: Vec<_> = ends.into_iter().map(|end| end.err().expect("refused").to_string()).collect();
-        assert!(told[0].contains("party 2") && told[0].contains("certificate"), "{told:?}");
-        assert!(told[1].contains("party 1"), "{told:?}");
-        assert!(impostor == 1 || told[1].contains("certificate"), "{told:?}");
+        let message: Vec<_> = ends.into_iter().map(|end| end.err().expect("refused").to_string()).collect();
+        assert!(message[0].contains("party 2") && message[0].contains("certificate"), "{message:?}");
+        assert!(message[1].contains("party 1"), "{message:?}");
+        assert!(impostor == 1 || message[1].contains("certificate"), "{message:?}");
     }
 }

@@ -105,10 +105,10 @@ fn a_client_exchanges_different_sizes_with_three_of_four_nodes_at_once() {
 fn a_client_that_is_not_admitted_is_told_and_counted_until_it_is() {
     let (doors, _) = doors(1, PATIENT);
     let stranger = Identity::generate().expect("identity");
-    let told = refusal(doors.call(&stranger, &[0]));
+    let message = refusal(doors.call(&stranger, &[0]));
     assert!(
-        matches!(&told, Error::Peer { peer: Party(0), detail } if detail.contains("refused this party's certificate")),
-        "{told:?}"
+        matches!(&message, Error::Peer { peer: Party(0), detail } if detail.contains("refused this party's certificate")),
+        "{message:?}"
     );
     assert!(doors.receptions[0].next(HASTY).is_none());
     assert_eq!(doors.receptions[0].turned_away(), 1);
@@ -124,13 +124,13 @@ fn a_client_that_is_not_admitted_is_told_and_counted_until_it_is() {
 #[test]
 fn a_node_with_another_certificate_or_cluster_is_refused() {
     let (mut doors, client) = doors(1, PATIENT);
-    let told = refusal(call(&client, PATIENT, &doors.nodes, [9; 16], set(&[0]), &Halt::default()));
-    assert_eq!(told, Error::Disagreement { peer: Party(0), field: "cluster" });
+    let message = refusal(call(&client, PATIENT, &doors.nodes, [9; 16], set(&[0]), &Halt::default()));
+    assert_eq!(message, Error::Disagreement { peer: Party(0), field: "cluster" });
     doors.nodes[0].certificates = vec![client.certificate()];
-    let told = refusal(doors.call(&client, &[0]));
+    let message = refusal(doors.call(&client, &[0]));
     assert!(
-        matches!(&told, Error::Peer { peer: Party(0), detail } if detail.contains("not the one")),
-        "{told:?}"
+        matches!(&message, Error::Peer { peer: Party(0), detail } if detail.contains("not the one")),
+        "{message:?}"
     );
 }
 

@@ -21,8 +21,8 @@ fn a_port_in_use_is_an_error_that_names_it() {
     let first = bind(PATIENT);
     let address = first.local_addr();
     let second = Endpoint::bind(address, Identity::generate().expect("identity"), PATIENT);
-    let told = second.err().expect("in use").to_string();
-    assert!(told.contains(&address.to_string()) && told.contains("choose another port"), "{told}");
+    let message = second.err().expect("in use").to_string();
+    assert!(message.contains(&address.to_string()) && message.contains("choose another port"), "{message}");
 }
 
 #[test]
@@ -38,8 +38,8 @@ fn an_address_that_cannot_be_is_misuse_at_once() {
     for address in ["127.0.0.1", "no port:x", "host.invalid:1"] {
         let (mut endpoints, mut list) = endpoints(2, PATIENT);
         list[1].address = address.into();
-        let told = error_of(&endpoints.remove(0).join(Party(0), &list)).to_string();
-        assert!(told.contains("party 2") && told.contains(address), "{told}");
+        let message = error_of(&endpoints.remove(0).join(Party(0), &list)).to_string();
+        assert!(message.contains("party 2") && message.contains(address), "{message}");
     }
 }
 
@@ -48,9 +48,9 @@ fn a_refused_connection_names_peer_and_address() {
     let (mut endpoints, list) = endpoints(2, IMPATIENT);
     drop(endpoints.pop());
     let joined = endpoints.remove(0).join(Party(0), &list);
-    let told = error_of(&joined).to_string();
-    assert!(matches!(error_of(&joined), Error::Closed { peer: Party(1), .. }), "{told}");
-    assert!(told.contains(&list[1].address) && told.contains("refused"), "{told}");
+    let message = error_of(&joined).to_string();
+    assert!(matches!(error_of(&joined), Error::Closed { peer: Party(1), .. }), "{message}");
+    assert!(message.contains(&list[1].address) && message.contains("refused"), "{message}");
 }
 
 #[test]
@@ -87,10 +87,10 @@ fn an_impostor_who_calls_is_refused_and_told() {
         "{:?}",
         error_of(&joined[0])
     );
-    let told = error_of(&joined[1]).to_string();
+    let message = error_of(&joined[1]).to_string();
     assert!(
-        told.contains("party 1") && told.contains("turned away") && told.contains("certificate"),
-        "{told}"
+        message.contains("party 1") && message.contains("turned away") && message.contains("certificate"),
+        "{message}"
     );
 }
 

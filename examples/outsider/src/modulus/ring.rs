@@ -99,8 +99,8 @@ impl Ring {
 
     /// Reads what a party has written.
     pub fn read(&self, bytes: &[u8], from: Party) -> Result<Residue> {
-        let told = "a share that is no number modulo N";
-        self.residue_of(bytes).ok_or_else(|| Error::Peer { peer: from, detail: told.into() })
+        let message = "a share that is no number modulo N";
+        self.residue_of(bytes).ok_or_else(|| Error::Peer { peer: from, detail: message.into() })
     }
 
     fn residue_of(&self, bytes: &[u8]) -> Option<Residue> {

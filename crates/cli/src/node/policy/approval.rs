@@ -124,9 +124,9 @@ pub fn approval(arguments: &ApprovalArguments) -> Result<ExitCode> {
         requester_counts: arguments.requester_counts,
         and: arguments.and.clone(),
     };
-    let told = rule.told();
+    let message = rule.message();
     policy.set_approval(rule)?;
     dir.save_policy(&policy)?;
-    say!("{told} at {} (approval {})", dir.settings().name, arguments.name);
+    say!("{message} at {} (approval {})", dir.settings().name, arguments.name);
     Ok(ExitCode::SUCCESS)
 }

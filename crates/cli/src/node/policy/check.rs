@@ -66,13 +66,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let needs: Vec<String> = needs
         .iter()
         .filter(|_| allowed)
-        .map(|rule| format!("{} (approval {})", rule.told(), rule.name))
+        .map(|rule| format!("{} (approval {})", rule.message(), rule.name))
         .collect();
     if arguments.json {
         let (rules, lacks) = match &judgement {
-            Judgement::Allowed(grants) => (grants.iter().map(|grant| grant.told()).collect(), Vec::new()),
+            Judgement::Allowed(grants) => (grants.iter().map(|grant| grant.message()).collect(), Vec::new()),
             Judgement::Denied(rule) => (vec![format!("the rule {}", rule.name)], Vec::new()),
-            Judgement::NotAllowed(Some((nearest, lacks))) => (vec![nearest.told()], lacks.clone()),
+            Judgement::NotAllowed(Some((nearest, lacks))) => (vec![nearest.message()], lacks.clone()),
             Judgement::NotAllowed(None) | Judgement::Unknown => (Vec::new(), Vec::new()),
         };
         let denied = matches!(judgement, Judgement::Denied(_));
@@ -86,11 +86,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         match &judgement {
             Judgement::Allowed(grants) => grants.iter().for_each(|grant| {
                 let limited = matches!(grant, polyclave_config::Grant::Rule(rule) if rule.is_limited());
-                say!("  allowed by {}{}", grant.told(), if limited { ", within its limits" } else { "" });
+                say!("  allowed by {}{}", grant.message(), if limited { ", within its limits" } else { "" });
             }),
             Judgement::Denied(rule) => say!("  denied by the rule {}", rule.name),
             Judgement::NotAllowed(Some((nearest, lacks))) => {
-                say!("  {} comes nearest: {}", nearest.told(), lacks.join("; "));
+                say!("  {} comes nearest: {}", nearest.message(), lacks.join("; "));
             }
             Judgement::NotAllowed(None) | Judgement::Unknown => say!("  no rule is for {name}"),
         }

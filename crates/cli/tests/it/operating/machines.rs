@@ -133,24 +133,24 @@ impl Machines {
         let until = Instant::now() + if asks { self.patience } else { Duration::ZERO };
         loop {
             let output = self.shell(machine, &text).output().map_err(|e| e.to_string())?;
-            let told = told(&output);
-            match self.judged(machine, command, output.status.success(), &told) {
+            let message = message_of(&output);
+            match self.judged(machine, command, output.status.success(), &message) {
                 Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(300)),
-                Err(e) => return Err(format!("{e}\n{told}")),
+                Err(e) => return Err(format!("{e}\n{message}")),
                 Ok(()) => {
-                    self.note_fingerprint(machine, &command.text, &told);
+                    self.note_fingerprint(machine, &command.text, &message);
                     return Ok(());
                 }
             }
         }
     }
 
-    fn judged(&self, machine: &str, command: &Command, succeeded: bool, told: &str) -> Result<(), String> {
+    fn judged(&self, machine: &str, command: &Command, succeeded: bool, message: &str) -> Result<(), String> {
         if succeeded != command.refuses.is_empty() {
             return Err(if succeeded { "it should fail" } else { "it failed" }.into());
         }
         let expected = command.prints.iter().chain(&command.refuses);
-        let mut lacking = expected.filter(|expected| !has_line(told, &self.replaced(machine, expected)));
+        let mut lacking = expected.filter(|expected| !has_line(message, &self.replaced(machine, expected)));
         lacking.next().map_or(Ok(()), |lacking| Err(format!("it does not print `{lacking}`")))
     }
 
@@ -164,13 +164,13 @@ impl Machines {
         let child = process.stdout(file()).stderr(file()).spawn().map_err(|e| e.to_string())?;
         let until = Instant::now() + self.patience;
         loop {
-            let told = fs::read_to_string(&log).unwrap_or_default();
-            match self.judged(machine, command, true, &told) {
+            let message = fs::read_to_string(&log).unwrap_or_default();
+            match self.judged(machine, command, true, &message) {
                 Ok(()) => return Ok(child),
                 Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(100)),
                 Err(e) => {
                     end(child);
-                    return Err(format!("{e}\n{told}"));
+                    return Err(format!("{e}\n{message}"));
                 }
             }
         }
@@ -257,8 +257,8 @@ impl Machines {
         process
     }
 
-    fn note_fingerprint(&mut self, machine: &str, text: &str, told: &str) {
-        let fingerprint = told.lines().find_map(|line| line.trim_start().strip_prefix("fingerprint "));
+    fn note_fingerprint(&mut self, machine: &str, text: &str, message: &str) {
+        let fingerprint = message.lines().find_map(|line| line.trim_start().strip_prefix("fingerprint "));
         if let Some(fingerprint) = fingerprint.filter(|_| text.starts_with("polyclave cluster ")) {
             self.fingerprints.insert(machine.into(), fingerprint.trim().into());
         }
@@ -331,13 +331,13 @@ fn end(mut child: Child) {
     }
 }
 
-fn told(output: &Output) -> String {
+fn message_of(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// Whether a line has a text in it, in which `..` stands for anything.
-fn has_line(told: &str, expected: &str) -> bool {
-    told.lines().any(|line| {
+fn has_line(message: &str, expected: &str) -> bool {
+    message.lines().any(|line| {
         let mut rest = line;
         expected.split("..").all(|part| match rest.find(part) {
             Some(at) => {

@@ -102,11 +102,11 @@ fn groups(lines: &[(&str, usize)]) -> Result<Vec<Group>, String> {
         let expectation = [("#> ", false), ("#! ", true)]
             .into_iter()
             .find_map(|(mark, refused)| Some((line.strip_prefix(mark)?, refused)));
-        if let Some((told, refused)) = expectation {
+        if let Some((message, refused)) = expectation {
             let Some(command) = group.commands.last_mut() else {
                 return Err(format!("line {number} is output of no command"));
             };
-            if refused { &mut command.refuses } else { &mut command.prints }.push(told.into());
+            if refused { &mut command.refuses } else { &mut command.prints }.push(message.into());
             continue;
         }
         if line.trim().is_empty() || line.starts_with('#') {

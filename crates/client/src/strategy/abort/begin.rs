@@ -46,10 +46,10 @@ impl Without {
         let only = |node: Party| -> PartySet { [node].into_iter().collect() };
         let own: Vec<_> = refused.iter().filter(|(_, refusal)| is_own(refusal)).collect();
         for (node, refusal) in &own {
-            let told = client.refused(*node, refusal.clone());
+            let message = client.refused(*node, refusal.clone());
             self.left_out = self.left_out.and(only(*node));
-            self.why.push((only(*node), refusal.reason, told.to_string()));
-            self.refusal = Some(told);
+            self.why.push((only(*node), refusal.reason, message.to_string()));
+            self.refusal = Some(message);
         }
         // Nodes that cannot serve just now, and blame no other node.
         let just_now = |refusal: &Refusal| {

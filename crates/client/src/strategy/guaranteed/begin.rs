@@ -27,8 +27,8 @@ impl Guaranteed {
             let Some(serving) = choices.next(PartySet::all(nodes).without(lost), needed) else { break };
             let mut conversation = match Conversation::call(client, serving) {
                 Ok(conversation) => conversation,
-                Err((failed, told)) => {
-                    why = Some(told);
+                Err((failed, message)) => {
+                    why = Some(message);
                     lost = lost.and(failed);
                     continue;
                 }
@@ -70,9 +70,9 @@ impl Conversation<'_> {
     /// The error from nodes that refused for a reason of their own, if any did.
     fn own_refusals(&self) -> Option<String> {
         let own = self.refused.iter().filter(|(_, refusal)| is_own(refusal));
-        let told: Vec<String> =
+        let message: Vec<String> =
             own.map(|(node, refusal)| self.client.refused(*node, refusal.clone()).to_string()).collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        (!message.is_empty()).then(|| message.join(", "))
     }
 
     /// Tells the user which nodes are left out, and what that means.

@@ -109,10 +109,12 @@ mod tests {
     fn a_body_is_refused_with_the_byte_that_makes_it_too_deep_or_too_large() {
         let mut shape = Shape::default();
         assert_eq!(shape.take("[".repeat(MAX_DEPTH).as_bytes()), Ok(()));
-        assert!(matches!(shape.take(b"["), Err(Failure::Bad(told)) if told.contains("within each other")));
+        assert!(
+            matches!(shape.take(b"["), Err(Failure::Bad(message)) if message.contains("within each other"))
+        );
         let mut shape = Shape::default();
         assert_eq!(shape.take("[]".repeat(MAX_VALUES).as_bytes()), Ok(()));
-        assert!(matches!(shape.take(b","), Err(Failure::Bad(told)) if told.contains("values")));
+        assert!(matches!(shape.take(b","), Err(Failure::Bad(message)) if message.contains("values")));
     }
 
     #[test]

@@ -15,8 +15,8 @@ fn a_batch_has_a_limit() {
     let batch =
         |items: usize| fields(&format!("{{\"batch_input\": [{}{{}}]}}", "{},".repeat(items - 1))).batch();
     assert_eq!(batch(MAX_ITEMS).expect("as many").expect("a batch").len(), MAX_ITEMS);
-    let Err(Failure::Bad(told)) = batch(MAX_ITEMS + 2) else { panic!("too many") };
-    assert!(told.contains("this one has 50002"), "{told}");
+    let Err(Failure::Bad(message)) = batch(MAX_ITEMS + 2) else { panic!("too many") };
+    assert!(message.contains("this one has 50002"), "{message}");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn items_have_their_own_fields_and_what_is_unknown_is_told() {
     assert_eq!(all.unknown(), ["ttl"]);
     let long = fields(&format!("{{\"{}\": 1}}", "n".repeat(1 << 16)));
     assert_eq!(long.unknown(), ["n".repeat(64)], "no more of it goes into the answer");
-    for (body, told) in [
+    for (body, message) in [
         (r#"{"batch_input": "hush"}"#, "no array"),
         (r#"{"batch_input": {"plaintext": "x"}}"#, "no array"),
         (r#"{"batch_input": [{}, "hush", {}]}"#, "no object"),
@@ -68,7 +68,7 @@ fn items_have_their_own_fields_and_what_is_unknown_is_told() {
         (r#"{"batch_input": []}"#, "missing batch input"),
     ] {
         let Err(Failure::Bad(error)) = fields(body).batch() else { panic!("{body}") };
-        assert!(error.contains(told), "{body}: {error}");
+        assert!(error.contains(message), "{body}: {error}");
     }
     assert!(fields(r#"{"batch_input": null}"#).batch().is_ok_and(|batch| batch.is_none()));
 }
@@ -87,8 +87,11 @@ fn a_body_is_an_object_or_empty_and_errors_show_nothing_of_it() {
         b"{\"a\": 1, \"a\"}",
     ];
     for wrong in wrong {
-        let Err(Failure::Bad(told)) = parse(wrong) else { panic!("{wrong:?}") };
-        assert!(told.starts_with("failed to parse JSON input") && !told.contains("secret"), "{told}");
+        let Err(Failure::Bad(message)) = parse(wrong) else { panic!("{wrong:?}") };
+        assert!(
+            message.starts_with("failed to parse JSON input") && !message.contains("secret"),
+            "{message}"
+        );
     }
 }
 

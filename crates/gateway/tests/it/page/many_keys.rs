@@ -35,7 +35,7 @@ fn what_a_snapshot_of_many_keys_costs() {
     let idle = processor_time_of(|| std::thread::sleep(Duration::from_secs(SNAPSHOTS as u64)));
     let (dashboard, token) = dashboard(&world);
     let mut stream = Stream::open(dashboard.address(), &token).expect("admitted");
-    stream.until("the keys are counted", |told| told["keys"]["counts"][0]["keys"] == KEYS);
+    stream.until("the keys are counted", |message| message["keys"]["counts"][0]["keys"] == KEYS);
     let mut snapshots = Vec::new();
     let mut longest = Duration::ZERO;
     let watched = processor_time_of(|| {
@@ -45,10 +45,11 @@ fn what_a_snapshot_of_many_keys_costs() {
             longest = longest.max(began.elapsed());
         }
     });
-    let bytes = snapshots.iter().map(|told| told.to_string().len()).max();
-    let answers = snapshots.iter().flat_map(|told| told["nodes"].as_array().cloned().unwrap_or_default());
+    let bytes = snapshots.iter().map(|message| message.to_string().len()).max();
+    let answers =
+        snapshots.iter().flat_map(|message| message["nodes"].as_array().cloned().unwrap_or_default());
     let slowest = answers.filter_map(|node| node["answer_ms"].as_f64()).fold(0.0, f64::max);
-    let counted = snapshots.iter().filter_map(|told| told["keys"]["took_ms"].as_u64()).max();
+    let counted = snapshots.iter().filter_map(|message| message["keys"]["took_ms"].as_u64()).max();
     println!(
         "{KEYS} keys: a snapshot at most {bytes:?} bytes, at most {longest:?} apart; a node answers within {slowest} ms, and counts within {counted:?} ms; \
          processor time of three nodes and the page in {SNAPSHOTS} s: {watched:?}, and without a viewer {idle:?}"

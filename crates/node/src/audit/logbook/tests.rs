@@ -74,8 +74,8 @@ fn a_node_whose_log_cannot_be_written_computes_nothing_says_so_and_recovers() {
     testing::fill_up(&first.audit_path());
     let lines = log(&first);
     for _ in 0..5 {
-        let told = mac(&client).expect_err("refused").to_string();
-        assert!(told.contains("audit log cannot be written"), "{told}");
+        let message = mac(&client).expect_err("refused").to_string();
+        assert!(message.contains("audit log cannot be written"), "{message}");
         assert!(client.keys().is_ok_and(|list| list.keys.iter().all(|key| key.at.len() < 3)));
     }
     assert_eq!(log(&first), lines);
@@ -163,10 +163,11 @@ fn nodes_whose_stores_are_all_put_back_while_they_are_stopped_refuse_to_run_and_
         std::fs::write(open(&local, node).store_path(), copy).expect("put back");
         // Later attempts are refused, too.
         for _ in 0..3 {
-            let told = Running::start(open(&local, node)).err().expect("refused").to_string();
+            let message = Running::start(open(&local, node)).err().expect("refused").to_string();
             assert!(
-                told.contains("the store was put back to an older state") && told.contains("audit renew"),
-                "{told}"
+                message.contains("the store was put back to an older state")
+                    && message.contains("audit renew"),
+                "{message}"
             );
         }
     }
@@ -199,6 +200,6 @@ fn a_server_that_is_put_back_while_the_node_is_stopped_is_noticed_by_the_nodes_a
     at.run("CREATE TABLE before AS SELECT * FROM polyclave_record");
     run(2).expect("it goes on");
     at.run("BEGIN; DELETE FROM polyclave_record; INSERT INTO polyclave_record SELECT * FROM before; COMMIT");
-    let told = run(3).expect_err("noticed").to_string();
-    assert!(told.contains("the store was put back to an older state"), "{told}");
+    let message = run(3).expect_err("noticed").to_string();
+    assert!(message.contains("the store was put back to an older state"), "{message}");
 }

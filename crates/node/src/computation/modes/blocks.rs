@@ -140,8 +140,8 @@ impl Masks {
     pub(crate) fn admit(&mut self, data: &[u8], next: u32) -> Result<u64, Refusal> {
         let blocks = self.check(data.len())?;
         if data.len() != self.len {
-            let told = format!("{} bytes under a mask of {}", data.len(), self.len);
-            return Err(Refusal::new(Reason::Malformed, told));
+            let message = format!("{} bytes under a mask of {}", data.len(), self.len);
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         if next > 0 {
             self.check(next as usize)?;

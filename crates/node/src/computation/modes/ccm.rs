@@ -48,7 +48,7 @@ struct Message {
 impl Message {
     fn new(nonce: &[u8], additional: &[u8], bytes: u32, tag: u8) -> Result<Message, Refusal> {
         refuse_long_additional(additional.len())?;
-        let refused = |told: String| Err(Refusal::new(Reason::Malformed, told));
+        let refused = |message: String| Err(Refusal::new(Reason::Malformed, message));
         if !api::Mode::Ccm.nonce_bytes().contains(&nonce.len()) {
             return refused(format!("a nonce of {} bytes; ccm takes 7 to 13", nonce.len()));
         }
@@ -154,8 +154,8 @@ impl Encrypt {
     ) -> Result<Encrypt, Refusal> {
         let message = Message::new(nonce.unwrap_or(&[0; NONCE]), additional, bytes, tag)?;
         if (mask == 0) != (bytes == 0) {
-            let told = format!("a mask of {mask} bytes for a message of {bytes}");
-            return Err(Refusal::new(Reason::Malformed, told));
+            let text = format!("a mask of {mask} bytes for a message of {bytes}");
+            return Err(Refusal::new(Reason::Malformed, text));
         }
         let masks = (mask > 0).then(|| Masks::new(BLOCK, CHAINED, mask)).transpose()?;
         Ok(Encrypt { message, has_nonce: nonce.is_some(), masks, due: 0, closed: false })

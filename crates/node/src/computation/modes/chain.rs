@@ -62,8 +62,8 @@ pub(crate) struct Chain {
 impl Chain {
     pub(crate) fn cbc(block: usize, mask: u32, chosen: Option<&[u8]>) -> Result<Self, Refusal> {
         if let Some(given) = chosen.map(<[u8]>::len).filter(|given| *given != block) {
-            let told = format!("an initial block of {given} bytes; this key takes {block}");
-            return Err(Refusal::new(Reason::Malformed, told));
+            let message = format!("an initial block of {given} bytes; this key takes {block}");
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         Ok(Chain { chosen: chosen.map(<[u8]>::to_vec), ..Self::new(Kind::Cbc, block, mask)? })
     }
@@ -160,17 +160,17 @@ impl Mode for Chain {
             };
             let block = at.protocol.unmask(&mask, i * self.block, block, port)?;
             let out = self.push(&block, subkey.filter(|_| last), at)?;
-            let told = match self.kind {
+            let message = match self.kind {
                 Kind::Cbc => self.held.replace(out),
                 Kind::Cmac => Some(out).filter(|_| last && self.ended),
             };
-            if let Some(told) = told {
-                revealed.extend(at.protocol.reveal_to_client(&told, at.net)?);
+            if let Some(message) = message {
+                revealed.extend(at.protocol.reveal_to_client(&message, at.net)?);
             }
         }
         // No block follows that the client could choose with this knowledge.
-        if let Some(told) = self.held.take_if(|_| *next == 0) {
-            revealed.extend(at.protocol.reveal_to_client(&told, at.net)?);
+        if let Some(message) = self.held.take_if(|_| *next == 0) {
+            revealed.extend(at.protocol.reveal_to_client(&message, at.net)?);
         }
         let (mask, initial) = (self.masks.draw(&mut at.protocol, at.net)?, std::mem::take(&mut self.initial));
         Ok(Answer { data: revealed, mask, initial })

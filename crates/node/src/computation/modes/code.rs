@@ -108,10 +108,10 @@ impl Arrival {
     pub(super) fn of(bytes: u32, most: usize) -> Result<Arrival, Refusal> {
         let bytes = bytes as usize;
         if bytes > most {
-            let told = format!(
+            let message = format!(
                 "a message of {bytes} bytes; this mode takes at most {most}, because its blocks are computed one after the other"
             );
-            return Err(Refusal::new(Reason::Malformed, told));
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         Ok(Arrival { bytes, come: 0 })
     }
@@ -125,10 +125,10 @@ impl Arrival {
         let rest = self.bytes - self.come;
         let is_last = bytes == rest;
         if bytes == 0 || bytes > most.min(rest) || !(is_last || bytes.is_multiple_of(BLOCK)) {
-            let told = format!(
+            let message = format!(
                 "a piece of {bytes} bytes of a message of which {rest} are still to come; pieces are whole blocks, except for the last, of at most {most} bytes"
             );
-            return Err(Refusal::new(Reason::Malformed, told));
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         self.come += bytes;
         Ok(bytes.div_ceil(BLOCK) as u64)
@@ -146,8 +146,8 @@ impl Arrival {
         let bytes = data.len().min(self.bytes - self.come);
         self.come += bytes;
         if data.len() - bytes >= BLOCK && self.bytes > 0 || self.is_complete() != (next == 0) {
-            let told = format!("{} bytes under a mask do not fit a message of {}", data.len(), self.bytes);
-            return Err(Refusal::new(Reason::Malformed, told));
+            let message = format!("{} bytes under a mask do not fit a message of {}", data.len(), self.bytes);
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         Ok((blocks, bytes))
     }

@@ -39,12 +39,12 @@ impl Counter {
     /// For decryption: `first` is the first counter block, or the first tweak and then the block.
     pub(crate) fn from(block: usize, tweak: usize, start: &[u8]) -> Result<Counter, Refusal> {
         if start.len() != tweak + block {
-            let told = format!(
+            let message = format!(
                 "a first counter block of {} bytes; this cipher takes {}",
                 start.len(),
                 tweak + block
             );
-            return Err(Refusal::new(Reason::Malformed, told));
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         let (counter, fixed) = start.split_at(if tweak > 0 { tweak } else { block });
         let (counters, fixed) = (Some(Numbers::from(counter)), fixed.to_vec());

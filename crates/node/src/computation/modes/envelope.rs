@@ -39,11 +39,11 @@ pub(crate) fn owns(envelope: &Envelope, client: &str) -> Result<(), Refusal> {
     if envelope.owner == client {
         return Ok(());
     }
-    let told = format!(
+    let message = format!(
         "this client is {client} here, and asked to write a file as {:?}: a client writes in its own name",
         envelope.owner
     );
-    Err(Refusal::new(Reason::Denied, told))
+    Err(Refusal::new(Reason::Denied, message))
 }
 
 /// Derives one key, once.
@@ -66,10 +66,10 @@ impl FileKey {
     fn new(envelope: &Envelope, file: Option<[u8; 32]>) -> Result<FileKey, Refusal> {
         let (owner, header) = (envelope.owner.len(), envelope.header.len());
         if owner > MAX_OWNER || header > MAX_HEADER {
-            let told = format!(
+            let message = format!(
                 "an owner of {owner} bytes and a header of {header}; at most {MAX_OWNER} and {MAX_HEADER} are allowed"
             );
-            return Err(Refusal::new(Reason::Malformed, told));
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         Ok(FileKey { envelope: envelope.clone(), file, done: false })
     }

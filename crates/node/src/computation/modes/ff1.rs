@@ -43,16 +43,16 @@ impl Rounds {
         values: u32,
         inverse: bool,
     ) -> Result<Rounds, Refusal> {
-        let malformed = |told: String| Refusal::new(Reason::Malformed, told);
+        let malformed = |message: String| Refusal::new(Reason::Malformed, message);
         let ff1 = Ff1::new(radix, length).map_err(malformed)?;
         let values = values as usize;
         if values == 0 || values > MAX_VALUES {
             return Err(malformed(format!("{values} values; 1 to {MAX_VALUES} are tokenized together")));
         }
         if tweaks.len() != 1 && tweaks.len() != values {
-            let told =
+            let message =
                 format!("{} tweaks for {values} values; there is one for all, or one for each", tweaks.len());
-            return Err(malformed(told));
+            return Err(malformed(message));
         }
         let lengths = || tweaks.iter().map(Vec::len);
         if let Some(long) = lengths().find(|len| *len > MAX_TWEAK) {
@@ -108,8 +108,9 @@ impl Mode for Rounds {
         let is_last = self.admitted + 1 == ROUNDS;
         let expected = if is_last { 0 } else { self.values * self.ff1.number_bytes() };
         if *next as usize != expected {
-            let told = format!("the next mask would have {next} bytes; after this round it has {expected}");
-            return Err(Refusal::new(Reason::Malformed, told));
+            let message =
+                format!("the next mask would have {next} bytes; after this round it has {expected}");
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         let numbers = self.masks.admit(data, *next)?;
         self.admitted += 1;
@@ -159,9 +160,9 @@ mod tests {
             (10, vec![tweak(0)], 0, "1 to 4096"),
             (10, vec![tweak(0)], 4097, "1 to 4096"),
         ] {
-            let told = rounds(radix, &tweaks, values).err().expect("refused");
-            assert_eq!(told.reason, Reason::Malformed);
-            assert!(told.message.contains(why), "{told}");
+            let text = rounds(radix, &tweaks, values).err().expect("refused");
+            assert_eq!(text.reason, Reason::Malformed);
+            assert!(text.message.contains(why), "{text}");
         }
     }
 

@@ -161,10 +161,10 @@ impl Message {
     /// Refuses a message that is longer than the counters allow.
     fn refuse_long(&self, bytes: u64) -> Result<(), Refusal> {
         if !self.nonce.is_plain() && bytes > MAX_CHAINED as u64 {
-            let told = format!(
+            let message = format!(
                 "a message with a nonce of another length than 12 bytes has at most {MAX_CHAINED} bytes, because its counters are secret"
             );
-            return Err(Refusal::new(Reason::Malformed, told));
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         if bytes.div_ceil(BLOCK as u64) > MAX_BLOCKS {
             return Err(Refusal::new(Reason::Malformed, "the message is longer than gcm allows"));
@@ -307,8 +307,8 @@ impl Mode for Decrypt {
             Step::Absorb { ciphertext } if !self.checked => message.admit_absorb(ciphertext.len()),
             Step::Check { tag } if !self.checked => {
                 if !api::Mode::Gcm.takes_tag(tag.len()) {
-                    let told = format!("a tag of {} bytes; gcm has tags of 12 to {BLOCK}", tag.len());
-                    return Err(Refusal::new(Reason::Malformed, told));
+                    let text = format!("a tag of {} bytes; gcm has tags of 12 to {BLOCK}", tag.len());
+                    return Err(Refusal::new(Reason::Malformed, text));
                 }
                 if tag.len() < BLOCK && !message.is_aes {
                     return Err(only_for_aes("short tags"));

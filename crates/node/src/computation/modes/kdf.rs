@@ -86,8 +86,8 @@ mod tests {
             (counter(8, 4093), 16, 16, "at most 4096 bytes"),
             (counter(9, 1), 16, 16, "8, 16, 24 or 32 bits"),
         ] {
-            let told = Kdf::new(&how, bytes, block).expect_err("refused");
-            assert!(told.contains(why), "{told}");
+            let message = Kdf::new(&how, bytes, block).expect_err("refused");
+            assert!(message.contains(why), "{message}");
         }
         assert!(blocks_of_codes(8, 4, 256, 8).expect_err("too many").contains("take more bits"));
     }

@@ -68,17 +68,17 @@ impl Mode for WrapBlock {
 
         let keys = BlockKeys::derive(at.key, at.circuits, &mut at.protocol, at.net)?;
         let code = keys.code(at.circuits, (&self.head, &plain), &mut at.protocol, at.net)?;
-        let mut told = vec![code];
+        let mut message = vec![code];
         for block in &plain {
-            let previous = &told[told.len() - 1];
+            let previous = &message[message.len() - 1];
             let inputs = [Input::Shared(block), Input::Shared(previous), Input::Shared(&keys.encryption)];
             let chain = &at.circuits.chained()?.chain;
             let encrypted = run(&mut at.protocol, at.net, chain, 1, &inputs)?.remove(0);
-            told.push(encrypted);
+            message.push(encrypted);
         }
         at.progress.advance(self.blocks as usize);
         let mut revealed = Vec::new();
-        for value in &told {
+        for value in &message {
             revealed.extend(at.protocol.reveal_to_client(value, at.net)?);
         }
         Ok(Answer::data(revealed))

@@ -54,8 +54,8 @@ pub(super) struct Hashed {
 impl Nonce {
     pub(super) fn new(bytes: &[u8]) -> Result<Nonce, Refusal> {
         if !api::Mode::Gcm.nonce_bytes().contains(&bytes.len()) {
-            let told = format!("a nonce of {} bytes; 1 to {MAX_NONCE} are allowed, best 12", bytes.len());
-            return Err(Refusal::new(Reason::Malformed, told));
+            let message = format!("a nonce of {} bytes; 1 to {MAX_NONCE} are allowed, best 12", bytes.len());
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         Ok(<[u8; PLAIN]>::try_from(bytes).map_or_else(|_| Nonce::Other(bytes.to_vec()), Nonce::Plain))
     }
@@ -97,8 +97,8 @@ impl Nonce {
                 Ok(at.protocol.join_lanes(&parts.iter().collect::<Vec<_>>()))
             }
             Nonce::Other(_) => {
-                let told = "the message has not begun";
-                Err(StepError::Refused(Refusal::new(Reason::Malformed, told)))
+                let message = "the message has not begun";
+                Err(StepError::Refused(Refusal::new(Reason::Malformed, message)))
             }
         }
     }

@@ -29,8 +29,8 @@ impl Numbers {
         match self.next.checked_add(u128::from(count)) {
             Some(after) if after <= self.end => Ok(()),
             _ => {
-                let told = format!("the {what} would wrap around; start a new message");
-                Err(Refusal::new(Reason::Malformed, told))
+                let message = format!("the {what} would wrap around; start a new message");
+                Err(Refusal::new(Reason::Malformed, message))
             }
         }
     }
@@ -58,14 +58,14 @@ impl Tweaks {
     /// For a cipher whose tweak has `bytes` bytes, 0 if it takes none.
     pub(crate) fn new(bytes: usize, first: &[u8]) -> Result<Tweaks, Refusal> {
         if first.len() != bytes {
-            let told = match bytes {
+            let message = match bytes {
                 0 => "this key's cipher takes no tweak".to_owned(),
                 _ => format!(
                     "a first tweak of {} bytes; this key's cipher takes one of {bytes} bytes with each block",
                     first.len()
                 ),
             };
-            return Err(Refusal::new(Reason::Malformed, told));
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         // The highest tweak is one like any other: a client may name it.
         let end = 1u128.checked_shl(8 * bytes as u32).unwrap_or(u128::MAX);

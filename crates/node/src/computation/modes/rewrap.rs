@@ -56,16 +56,16 @@ struct Frame {
     additional: Vec<u8>,
 }
 
-fn malformed(told: impl Into<String>) -> Refusal {
-    Refusal::new(Reason::Malformed, told)
+fn malformed(message: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::Malformed, message)
 }
 
 /// The cipher whose keys have as many bytes as a wrapped key.
 fn cipher_of(wrapped: &[u8]) -> Result<&'static str, Refusal> {
     let lengths = [("aes-128", 16), ("aes-192", 24), ("aes-256", 32)];
     let found = lengths.into_iter().find(|(_, bytes)| key_wrap::wrapped_bytes(*bytes) == wrapped.len());
-    let told = "wrapped keys of 16, 24 and 32 bytes are rewrapped";
-    found.map(|(name, _)| name).ok_or_else(|| malformed(told))
+    let message = "wrapped keys of 16, 24 and 32 bytes are rewrapped";
+    found.map(|(name, _)| name).ok_or_else(|| malformed(message))
 }
 
 impl Rewrap {
@@ -252,14 +252,14 @@ impl Mode for Rewrap {
                 Ok(Answer::data(Rewrap::key((wrapped, *how), at)?))
             }
             (Step::Rewrapped, Rewrapped::Gcm { ciphertext, tag, .. }) => {
-                let (told, tag) = self.message((ciphertext, tag), at)?;
+                let (text, tag) = self.message((ciphertext, tag), at)?;
                 self.tag = Some(tag);
-                Ok(Answer::data(told))
+                Ok(Answer::data(text))
             }
             (Step::Rewrapped, Rewrapped::Sealed { ciphertext, tag, .. }) => {
-                let (told, tag) = self.message((ciphertext, tag), at)?;
+                let (text, tag) = self.message((ciphertext, tag), at)?;
                 self.tag = Some(tag);
-                Ok(Answer::data(told))
+                Ok(Answer::data(text))
             }
             (Step::Tag, _) => {
                 let tag = self.tag.take().ok_or_else(|| StepError::Refused(misplaced(&step)))?;

@@ -125,8 +125,8 @@ impl Mode for Seal {
                 let bytes = *bytes as usize;
                 admit_chunk(bytes, self.given, bytes < CHUNK).map_err(|_| misplaced(step))?;
                 if self.lengths.len() == MAX_OPEN {
-                    let told = format!("{MAX_OPEN} chunks wait for their ciphertext; seal one first");
-                    return Err(Refusal::new(Reason::Malformed, told));
+                    let message = format!("{MAX_OPEN} chunks wait for their ciphertext; seal one first");
+                    return Err(Refusal::new(Reason::Malformed, message));
                 }
                 self.given += 1;
                 self.ended = bytes < CHUNK;

@@ -48,8 +48,9 @@ struct Message {
 impl Message {
     fn new(additional: &[Vec<u8>], bytes: u32) -> Result<Message, Refusal> {
         if additional.len() > MAX_STRINGS {
-            let told = format!("{} strings of additional data; {MAX_STRINGS} are allowed", additional.len());
-            return Err(Refusal::new(Reason::Malformed, told));
+            let message =
+                format!("{} strings of additional data; {MAX_STRINGS} are allowed", additional.len());
+            return Err(Refusal::new(Reason::Malformed, message));
         }
         refuse_long_additional(additional.iter().map(Vec::len).sum())?;
         let arrival = Arrival::of(bytes, MAX_CHAINED)?;

@@ -70,7 +70,7 @@ fn both_get_their_parts_of_one_run_or_both_get_none() {
     for parts in get(&server, [Maker::Delivers(4, 0), Maker::Delivers(4, 700)]) {
         assert_eq!(*parts.expect("of one run"), [4; 12]);
     }
-    for (does, told) in [
+    for (does, message) in [
         ([Maker::Delivers(4, 0), Maker::Delivers(5, 0)], "another run"),
         ([Maker::Delivers(4, 0), Maker::Ends], "have not made"),
         ([Maker::GivesUp, Maker::Delivers(4, 0)], "no worker of this node"),
@@ -79,7 +79,7 @@ fn both_get_their_parts_of_one_run_or_both_get_none() {
         let outcomes = get(&server, does);
         let errors: Vec<String> =
             outcomes.into_iter().map(|outcome| outcome.expect_err("nobody uses it").to_string()).collect();
-        assert!(errors.iter().any(|error| error.contains(told)), "{errors:?}");
+        assert!(errors.iter().any(|error| error.contains(message)), "{errors:?}");
         for node in 0..2 {
             assert_eq!(server.run(&format!("SELECT count(*) FROM node_{node}.polyclave_delivery")), "0");
         }

@@ -150,13 +150,13 @@ fn a_changed_share_ends_the_refresh(mut trial: Trial, order: impl Fn(&mut Trial)
     // The second share of node-2 is the first one of node-3.
     trial.spoil(1, Store::change_share);
     order(&mut trial);
-    let told = |node: usize| trial.state(node).refresh_trouble.unwrap_or_default();
-    until("all nodes name the key", || (0..3).all(|node| told(node).contains("the key 'spoilt'")));
+    let message = |node: usize| trial.state(node).refresh_trouble.unwrap_or_default();
+    until("all nodes name the key", || (0..3).all(|node| message(node).contains("the key 'spoilt'")));
     for node in 0..3 {
-        let told = told(node);
+        let message = message(node);
         assert!(
-            told.starts_with("node-2 and node-3 hold different shares") && told.contains("backup"),
-            "{told}"
+            message.starts_with("node-2 and node-3 hold different shares") && message.contains("backup"),
+            "{message}"
         );
     }
     until("nobody wants it any more", || (0..3).all(|node| trial.state(node).rotating.is_empty()));
@@ -203,8 +203,8 @@ fn a_refresh_ends_at_a_node_that_cannot_read_its_share_and_the_nodes_serve() {
     trial.spoil(1, Store::damage_shares);
     trial.restart();
     trial.order();
-    let told = || trial.state(1).refresh_trouble.unwrap_or_default();
-    until("it names the key", || told().contains("the key 'spoilt' cannot be read"));
+    let message = || trial.state(1).refresh_trouble.unwrap_or_default();
+    until("it names the key", || message().contains("the key 'spoilt' cannot be read"));
     let wants = |node: usize| trial.state(node).rotating.contains(&"node-2".into());
     until("that node wants it no more", || (0..3).all(|node| !wants(node)));
     until("all are ready", || trial.is_ready());
@@ -257,8 +257,8 @@ fn a_refresh_stops_at_a_key_that_one_node_has_deleted_and_another_never_agreed_t
     let secrets = trial.secrets();
     trial.interrupt_deletion(&[0, 1], &[1]);
     trial.order();
-    let told = |node: usize| trial.state(node).refresh_trouble.unwrap_or_default();
-    until("all nodes say so", || (0..3).all(|node| told(node).contains("not all nodes hold the key")));
+    let message = |node: usize| trial.state(node).refresh_trouble.unwrap_or_default();
+    until("all nodes say so", || (0..3).all(|node| message(node).contains("not all nodes hold the key")));
     assert_eq!(trial.holders(), (2, 1));
     assert_eq!(trial.secrets(), secrets);
 }

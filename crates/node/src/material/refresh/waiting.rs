@@ -54,8 +54,8 @@ fn a_key_that_is_deleted_during_a_refresh_waits_for_its_end() {
 fn a_request_that_waits_in_vain_is_refused_and_told_what_to_do() {
     let trial = Trial::start("shamir");
     let _rounds: Vec<_> = trial.nodes.iter().map(close).collect();
-    let told = make(&trial.client(), "new").expect_err("the refresh does not end").to_string();
-    assert!(told.contains("has waited for it for 10 s") && told.contains("node status"), "{told}");
+    let message = make(&trial.client(), "new").expect_err("the refresh does not end").to_string();
+    assert!(message.contains("has waited for it for 10 s") && message.contains("node status"), "{message}");
 }
 
 /// A round has begun at one node and waits for the others, where the request keeps it off while it waits for that node: they let the round go on, and the

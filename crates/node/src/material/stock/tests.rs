@@ -270,15 +270,16 @@ fn every_error_of_every_stream_is_judged_and_the_one_that_says_most_is_told() {
 fn an_error_is_judged_before_the_other_streams_end() {
     let stocks = in_memory_stocks(2);
     let outcomes = run_parties(2, |net| {
-        let (tell, told) = std::sync::mpsc::channel();
-        let told = Mutex::new(told);
+        let (tell, message) = std::sync::mpsc::channel();
+        let message = Mutex::new(message);
         let run = Run { kind: &KIND, count: 32, level: LEVEL, streams: 2 };
         let judge = move |_: &Error| _ = tell.send(());
         let lots = &stocks[net.me().index()].0;
         fill::fill(lots, HandshakeParameters::new(2), &run, net, &judge, |stream, count, _| {
             match stream.label()[32] {
                 1 => {
-                    told.lock()
+                    message
+                        .lock()
                         .recv_timeout(Duration::from_secs(60))
                         .expect("judged while this stream goes on");
                     Ok(make(&stream, count))

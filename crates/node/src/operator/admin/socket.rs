@@ -142,7 +142,7 @@ fn answer(core: &Arc<Core>, dir: &Path, mut stream: UnixStream) -> io::Result<()
         Ok(order) => obey(core, dir, &order),
         Err(e) => Err(Error::Misuse(format!("this is not an order: {e}"))),
     };
-    let answer = answer.unwrap_or_else(|e| Answer::Failed { error: core.members.told(e) });
+    let answer = answer.unwrap_or_else(|e| Answer::Failed { error: core.members.message(e) });
     write_line(&mut stream, &answer)
 }
 

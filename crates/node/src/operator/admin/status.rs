@@ -130,7 +130,7 @@ impl Core {
             version: status.version.clone(),
             cluster: hex::encode(status.cluster),
             worker: self.members.cluster.clique(),
-            duty: self.members.cluster.duty().told().into(),
+            duty: self.members.cluster.duty().message().into(),
             protocol: self.members.cluster.protocol().into(),
             nodes: self.members.nodes,
             threshold: self.members.cluster.threshold(),
@@ -182,8 +182,8 @@ impl Core {
         let connected = self.network.peers.connected();
         let missing = self.members.others().filter(|peer| !connected.contains(*peer));
         let why = |peer| {
-            let told = self.network.peers.trouble(peer)?;
-            Some((self.members.name_of(peer).to_owned(), told))
+            let message = self.network.peers.trouble(peer)?;
+            Some((self.members.name_of(peer).to_owned(), message))
         };
         missing.filter_map(why).collect()
     }

@@ -25,13 +25,13 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// When these two things last happened.
 pub(super) struct Attention {
     looked: Instant,
-    told: Instant,
+    message: Instant,
 }
 
 impl Attention {
     pub(super) fn now() -> Attention {
         let now = Instant::now();
-        Attention { looked: now, told: now }
+        Attention { looked: now, message: now }
     }
 }
 
@@ -50,10 +50,10 @@ impl Attended<'_, '_> {
         if now.duration_since(self.line.attention.looked) >= POLL_INTERVAL {
             self.line.attention.looked = now;
             self.line.look();
-            if self.line.gone.is_none() && now.duration_since(self.line.attention.told) >= HEARTBEAT {
+            if self.line.gone.is_none() && now.duration_since(self.line.attention.message) >= HEARTBEAT {
                 let (done, of) = self.progress.now();
                 self.line.reply(&Reply::Working { done, of });
-                self.line.attention.told = now;
+                self.line.attention.message = now;
             }
         }
         match &self.line.gone {

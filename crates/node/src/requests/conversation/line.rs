@@ -58,13 +58,13 @@ impl<'l> Line<'l> {
 
 /// The refusal for a client that went away in the middle of its request, or that exceeded a time limit.
 pub(super) fn lost(error: &Error, undone: &str) -> Refusal {
-    let told = match error {
+    let message = match error {
         Error::Timeout { .. } => {
             format!("the client {undone} for {} s in the middle of its request", STEP.as_secs())
         }
         _ => return went_away(),
     };
-    Refusal::new(Reason::Unavailable, told)
+    Refusal::new(Reason::Unavailable, message)
 }
 
 fn went_away() -> Refusal {

@@ -79,12 +79,12 @@ impl Serving<'_, '_> {
                 return Ok(Some(lost(&paused, "sent nothing")));
             }
             if silent >= WANTED_STEP && self.channel.is_to_yield() {
-                let told = format!(
+                let message = format!(
                     "the client sent nothing for {} s in the middle of its request, while a client waited that has fewer \
                      requests under way",
                     silent.as_secs()
                 );
-                return Ok(Some(Refusal::new(Reason::Unavailable, told)));
+                return Ok(Some(Refusal::new(Reason::Unavailable, message)));
             }
             if let Some(peer) = self.service.strategy.listen(early, self.channel.net()?)? {
                 return Ok(Some(refused_by(peer)));

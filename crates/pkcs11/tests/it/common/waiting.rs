@@ -20,9 +20,9 @@ pub fn wait_until(is_so: impl Fn() -> bool) {
 pub fn until_served<T>(ask: impl Fn() -> Result<T, CK_RV>) -> Result<T, CK_RV> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let told = ask();
-        if told.is_ok() || Instant::now() >= until {
-            return told;
+        let message = ask();
+        if message.is_ok() || Instant::now() >= until {
+            return message;
         }
         std::thread::sleep(Duration::from_millis(200));
     }

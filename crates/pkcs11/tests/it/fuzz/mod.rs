@@ -222,8 +222,8 @@ impl World {
     /// Makes what the last sequence took away: the library's state, the login, the PIN, the keys.
     fn repair(&self) {
         let mut info = CK_SESSION_INFO::default();
-        let told = call!(self.module, C_GetSessionInfo(self.keeper().handle, &mut info));
-        if told != CKR_OK || info.state != CKS_RW_USER_FUNCTIONS {
+        let message = call!(self.module, C_GetSessionInfo(self.keeper().handle, &mut info));
+        if message != CKR_OK || info.state != CKS_RW_USER_FUNCTIONS {
             let _ = self.initialize(ptr::null_mut());
             call!(self.module, C_CloseAllSessions(0));
             self.lock().keeper = Session::open(&self.module, 0).handle;

@@ -182,8 +182,8 @@ fn one_that_tells_different_nonces_ends_the_session_at_all() {
         let terms = cheater.terms.clone();
         cheater.tell(|p| opening(&terms, &nonce(p), &seen(&commitments_of(&heard, me, &own(p)))));
     });
-    let told = || Err(Error::Equivocation { what: "commitments to the session" });
-    assert_eq!(outcomes, [told(), told(), told()]);
+    let message = || Err(Error::Equivocation { what: "commitments to the session" });
+    assert_eq!(outcomes, [message(), message(), message()]);
 }
 
 /// It tells the first of two others other settings: that one sends its settings, and the second opens. Neither takes the other
@@ -203,8 +203,8 @@ fn one_that_tells_different_settings_has_nobody_else_named() {
         let seen = seen(&commitments_of(&heard, me, &own));
         cheater.tell(|_| opening(&terms, &[5; NONCE_BYTES], &seen));
     });
-    let told = || Err(Error::Equivocation { what: "settings" });
-    assert_eq!(outcomes, [told(), told()]);
+    let message = || Err(Error::Equivocation { what: "settings" });
+    assert_eq!(outcomes, [message(), message()]);
 }
 
 /// The nonce that a party has drawn is known to nobody before all have committed: who fails in the first round may try again.

@@ -52,7 +52,7 @@ impl Lie {
     }
 
     /// q(0) is changed so that q(1), which follows from the claim, is right.
-    pub(super) fn told(&mut self, [at_zero, of_square]: [u64; 2]) -> [u64; 2] {
+    pub(super) fn message(&mut self, [at_zero, of_square]: [u64; 2]) -> [u64; 2] {
         [if self.is_next() { at_zero ^ self.gap } else { at_zero }, of_square]
     }
 

@@ -27,12 +27,12 @@ pub(super) fn message([first, second]: Pair<&[u8]>) -> Result<Vec<u8>> {
 pub(super) fn combine(mut rest: [&[u8]; PARTIES]) -> Result<Zeroizing<Vec<u8>>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(rest.iter().map(|message| message.len()).sum()));
     while rest.iter().any(|message| !message.is_empty()) {
-        let mut told = None;
+        let mut text = None;
         let mut parts = [(&[][..], &[][..]); PARTIES];
         for (message, part) in rest.iter_mut().zip(&mut parts) {
             let (len, behind) = message.split_first_chunk().ok_or(UNEQUAL)?;
             let len = u32::from_le_bytes(*len) as usize;
-            if len == 0 || *told.get_or_insert(len) != len {
+            if len == 0 || *text.get_or_insert(len) != len {
                 return Err(UNEQUAL);
             }
             let (share, behind) = behind.split_at_checked(len).ok_or(UNEQUAL)?;
@@ -40,7 +40,7 @@ pub(super) fn combine(mut rest: [&[u8]; PARTIES]) -> Result<Zeroizing<Vec<u8>>> 
             (*part, *message) = ((share, digest), behind);
         }
         let start = bytes.len();
-        bytes.resize(start + told.unwrap_or(0), 0);
+        bytes.resize(start + text.unwrap_or(0), 0);
         for holder in Party::all(PARTIES) {
             let share = parts[holder.index()].0;
             let other = previous(holder);

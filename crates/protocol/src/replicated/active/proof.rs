@@ -187,7 +187,7 @@ impl Prover {
         net: &mut dyn Net,
     ) -> Result<u64> {
         #[cfg(test)]
-        let message = self.lie.told(message);
+        let message = self.lie.message(message);
         let [mine, of_next] = self.with_first.each_mut().map(draw::<2>);
         let masked = write(&[message[0] ^ mine[0], message[1] ^ mine[1]]);
         let of_previous = read::<2>(&ring.pass_on(&masked, net)?);

@@ -65,8 +65,8 @@ impl Arithmetic<Active> {
     pub(super) fn convict(&mut self, parties: PartySet) -> Result<()> {
         self.security.convicted = self.security.convicted.and(parties);
         if parties.contains(self.me) {
-            let told = "all parties found this party's shares wrong: its stored keys are damaged, or its memory is; restore a backup";
-            return Err(Error::System(told.into()));
+            let message = "all parties found this party's shares wrong: its stored keys are damaged, or its memory is; restore a backup";
+            return Err(Error::System(message.into()));
         }
         Ok(())
     }

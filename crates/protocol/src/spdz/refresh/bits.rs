@@ -48,8 +48,8 @@ impl Refresh<Gf2_64> {
         let mut own = Zeroizing::new(vec![0; all.div_ceil(8)]);
         let sums = old.values.iter().zip(&new.values).enumerate();
         sums.for_each(|(j, (x, y))| own[j / 8] |= (x ^ y) << (j % 8));
-        let told = self.tell(&own, net)?;
-        let [first, second] = &told[..] else {
+        let message = self.tell(&own, net)?;
+        let [first, second] = &message[..] else {
             return Err(Error::misuse("authenticated bits move between two parties"));
         };
         let public: Vec<u8> = (0..all).map(|j| (first[j / 8] ^ second[j / 8]) >> (j % 8) & 1).collect();

@@ -192,8 +192,8 @@ fn a_server_that_stands_still_is_not_waited_for_for_ever() {
     });
     let all_took = began.elapsed();
     at.go_on();
-    let told = refused.expect_err("nobody answers").to_string();
-    assert!(told.contains("not answered") || told.contains("no connection"), "{told}");
+    let message = refused.expect_err("nobody answers").to_string();
+    assert!(message.contains("not answered") || message.contains("no connection"), "{message}");
     assert!(took < 4 * super::super::line::ANSWERING, "{took:?}");
     assert!(all_took < 4 * super::super::line::ANSWERING, "{all_took:?}");
     put(&store, "other", 2).expect("it goes on");
@@ -241,11 +241,11 @@ fn stores_that_do_not_fit_are_refused_with_the_reason() {
     assert!(open(&at).expect_err("refused").to_string().contains("lacks the row"));
     at.run("DROP TABLE polyclave_store, polyclave_worker, polyclave_record; CREATE ROLE other LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC, other");
     let other = at.url().replace("polyclave@", "other@");
-    let told = Postgres::open(server(&other), Access::Worker(0), true).err().expect("refused").to_string();
-    assert!(told.contains("no schema") || told.contains("permission denied"), "{told}");
-    let told =
+    let message = Postgres::open(server(&other), Access::Worker(0), true).err().expect("refused").to_string();
+    assert!(message.contains("no schema") || message.contains("permission denied"), "{message}");
+    let message =
         Postgres::open(server(&at.url()), Access::Worker(0), false).err().expect("refused").to_string();
-    assert!(told.contains("no store of this node"), "{told}");
+    assert!(message.contains("no store of this node"), "{message}");
     let far = |url: &str| {
         Server::new(url, Path::new("/no/password"), Path::new("/no/ca.pem"))
             .err()

@@ -26,12 +26,12 @@ pub struct Finding {
 
 /// The findings as a sentence.
 pub fn sentence(findings: &[Finding]) -> String {
-    let told = |agrees: bool, lead: &str| {
+    let message = |agrees: bool, lead: &str| {
         let texts: Vec<&str> =
             findings.iter().filter(|f| f.agrees == agrees).map(|f| f.text.as_str()).collect();
         (!texts.is_empty()).then(|| format!("{lead} {}", texts.join(", and ")))
     };
-    let parts = [told(true, "as in the paper,"), told(false, "unlike in the paper,")];
+    let parts = [message(true, "as in the paper,"), message(false, "unlike in the paper,")];
     let text = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
     match text.split_at_checked(1) {
         Some((first, rest)) => format!("{}{rest}.", first.to_uppercase()),

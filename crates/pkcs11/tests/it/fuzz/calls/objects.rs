@@ -24,8 +24,8 @@ impl Sequence<'_> {
                     (choice.of(&[0usize, 1, 3, 100]), [!choice.rarely(16), !choice.rarely(16)]);
                 let (mut handles, mut count) = (Place::new(8 * most), 0);
                 let to = if gives[0] { handles.at() } else { ptr::null_mut() };
-                let told: *mut CK_ULONG = if gives[1] { &mut count } else { ptr::null_mut() };
-                let called = called!(self, Object, C_FindObjects(session, to, most as CK_ULONG, told));
+                let message: *mut CK_ULONG = if gives[1] { &mut count } else { ptr::null_mut() };
+                let called = called!(self, Object, C_FindObjects(session, to, most as CK_ULONG, message));
                 handles.written(8 * count as usize);
                 called
             }
@@ -65,26 +65,26 @@ impl Sequence<'_> {
         let said = if choice.rarely(64) { CK_ULONG::MAX } else { count as CK_ULONG };
         let called = called!(self, Object, C_GetAttributeValue(session, object, at, said));
         for (attribute, (place, room, is_null)) in asked.iter().zip(&places) {
-            let told = attribute.ulValueLen;
+            let message = attribute.ulValueLen;
             let is_answered =
                 [CKR_OK, CKR_ATTRIBUTE_SENSITIVE, CKR_ATTRIBUTE_TYPE_INVALID, CKR_BUFFER_TOO_SMALL]
                     .contains(&called.2);
-            match told {
+            match message {
                 _ if !is_answered => {
                     place.written(0);
-                    assert_eq!(told, *room as CK_ULONG);
+                    assert_eq!(message, *room as CK_ULONG);
                 }
                 CK_UNAVAILABLE_INFORMATION => {
                     place.written(0);
                     assert_ne!(called.2, CKR_OK);
                 }
-                told if *is_null => assert!(told < 1 << 16),
-                told => {
-                    place.written(told as usize);
+                message if *is_null => assert!(message < 1 << 16),
+                message => {
+                    place.written(message as usize);
                 }
             }
             assert!(
-                attribute.type_ != CKA_VALUE || !is_answered || told == CK_UNAVAILABLE_INFORMATION,
+                attribute.type_ != CKA_VALUE || !is_answered || message == CK_UNAVAILABLE_INFORMATION,
                 "a key was given away"
             );
         }
