@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
-use polyclave_config::{Cluster, Duty};
+use polyclave_config::{Cluster, Role};
 
 use crate::say;
 
@@ -73,10 +73,10 @@ fn list(cluster: &Cluster) {
         }
         say!("     {}", card.certificate_fingerprints());
     }
-    let numbers = (0..).take(cluster.cliques());
-    for (number, duty) in numbers.map(|number| (number, cluster.duties().of(number))) {
-        if duty != Duty::Both {
-            say!("  Workers {number} {}", duty.message());
+    let numbers = (0..).take(cluster.worker_groups());
+    for (number, role) in numbers.map(|number| (number, cluster.roles().of(number))) {
+        if role != Role::Both {
+            say!("  Workers {number} {}", role.message());
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct Client {
     on_behalf_of: String,
     identity: Identity,
     cluster: Cluster,
-    /// The same client for further cliques, if nodes have several workers: this one asks the first.
+    /// The same client for further worker groups, if nodes have several workers: this one asks the first.
     others: Vec<Client>,
     nodes: Vec<Node>,
     limits: Limits,
@@ -77,11 +77,13 @@ impl Client {
                 dir.path().display()
             ))
         })?;
-        let mut first = Client::of_clique(dir, &cluster, Arc::default(), Halt::default())?;
+        let mut first = Client::of_worker_group(dir, &cluster, Arc::default(), Halt::default())?;
         // A file has at most so many, and further ones are none.
         first.others = (1..=u16::MAX)
-            .map_while(|number| cluster.of_clique(number))
-            .map(|clique| Client::of_clique(dir, &clique, first.left_out.clone(), first.halt.clone()))
+            .map_while(|number| cluster.of_worker_group(number))
+            .map(|worker_group| {
+                Client::of_worker_group(dir, &worker_group, first.left_out.clone(), first.halt.clone())
+            })
             .collect::<Result<_>>()?;
         if !first.others.is_empty() {
             first.limits.refused = Duration::ZERO;
@@ -90,7 +92,7 @@ impl Client {
         Ok(first)
     }
 
-    fn of_clique(dir: &ClientDir, cluster: &Cluster, left_out: LeftOut, halt: Halt) -> Result<Client> {
+    fn of_worker_group(dir: &ClientDir, cluster: &Cluster, left_out: LeftOut, halt: Halt) -> Result<Client> {
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
         let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
         let address = |card: &polyclave_config::Card| Node {
@@ -181,26 +183,26 @@ impl Client {
         self.others.iter_mut().for_each(|other| other.set_work(tell));
     }
 
-    /// The clients of all cliques that serve, in the order in which they are asked: those of whose nodes fewer are suspected, then those with fewer requests under way,
-    /// and in turn. A request with an approval, or a draft of one, is for the first clique.
+    /// The clients of all worker groups that serve, in the order in which they are asked: those of whose nodes fewer are suspected, then those with fewer requests under way,
+    /// and in turn. A request with an approval, or a draft of one, is for the first worker group.
     pub(crate) fn by_preference(&self) -> Vec<&Client> {
         if self.others.is_empty() || !matches!(self.approvals, Approvals::None) {
             return vec![self];
         }
-        let serves = |client: &&Client| client.cluster.duty().serves();
-        let mut cliques: Vec<&Client> = [self].into_iter().chain(&self.others).filter(serves).collect();
-        let turn = self.state().load.turn() % cliques.len();
-        cliques.rotate_left(turn);
-        cliques.sort_by_cached_key(|client| (client.suspects().len(), client.state().load.running()));
-        cliques
+        let serves = |client: &&Client| client.cluster.role().serves();
+        let mut worker_groups: Vec<&Client> = [self].into_iter().chain(&self.others).filter(serves).collect();
+        let turn = self.state().load.turn() % worker_groups.len();
+        worker_groups.rotate_left(turn);
+        worker_groups.sort_by_cached_key(|client| (client.suspects().len(), client.state().load.running()));
+        worker_groups
     }
 
-    /// The client of the clique of which this number is that of its workers.
-    pub(crate) fn clique(&self, number: u16) -> &Client {
-        self.others.iter().find(|other| other.cluster.clique() == number).unwrap_or(self)
+    /// The client of the worker group of which this number is that of its workers.
+    pub(crate) fn worker_group(&self, number: u16) -> &Client {
+        self.others.iter().find(|other| other.cluster.worker_group() == number).unwrap_or(self)
     }
 
-    /// Counts a request of this clique as long as it is kept.
+    /// Counts a request of this worker group as long as it is kept.
     pub(crate) fn begin_request(&self) -> Busy {
         self.state().load.begin()
     }
@@ -296,8 +298,12 @@ impl Client {
             Reply::Status(status) => Some(status),
             _ => None,
         };
-        self.clique(number)
-            .ask_workers(PartySet::all(self.nodes.len()), &Operation::Status, status, |_| false)
+        self.worker_group(number).ask_workers(
+            PartySet::all(self.nodes.len()),
+            &Operation::Status,
+            status,
+            |_| false,
+        )
     }
 
     /// Asks every node a question that each answers alone.
@@ -336,7 +342,7 @@ impl Client {
         outcomes
     }
 
-    /// The same for the workers of this clique.
+    /// The same for the workers of this worker group.
     pub(crate) fn ask_workers<T>(
         &self,
         which: PartySet,

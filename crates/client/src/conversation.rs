@@ -46,7 +46,7 @@ pub(crate) struct Conversation<'c> {
 /// A conversation between two steps: the nodes owe no answer and wait for the client.
 pub(crate) struct Paused {
     /// The number of the workers with which it goes on.
-    clique: u16,
+    worker_group: u16,
     net: TlsNet,
     serving: PartySet,
     there: PartySet,
@@ -58,8 +58,8 @@ pub(crate) struct Paused {
 impl Paused {
     /// Goes on, with the client that began it.
     pub(crate) fn resume(self, client: &Client) -> Conversation<'_> {
-        let Paused { clique, net, serving, there, owed, caught, against } = self;
-        let client = client.clique(clique);
+        let Paused { worker_group, net, serving, there, owed, caught, against } = self;
+        let client = client.worker_group(worker_group);
         Conversation {
             client,
             net,
@@ -100,7 +100,7 @@ struct Parts<'r> {
 type DataAndMask = (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>);
 
 impl<'c> Conversation<'c> {
-    /// Begins a request: all nodes must accept it. For the use of a key the strategy chooses the nodes instead. If a clique cannot begin it, another one
+    /// Begins a request: all nodes must accept it. For the use of a key the strategy chooses the nodes instead. If a worker group cannot begin it, another one
     /// is asked.
     pub(crate) fn begin(
         client: &'c Client,
@@ -306,9 +306,9 @@ impl<'c> Conversation<'c> {
 
     /// Lets it wait for a step, without its client.
     pub(crate) fn pause(self) -> Paused {
-        let clique = self.client.cluster().clique();
+        let worker_group = self.client.cluster().worker_group();
         let Conversation { net, serving, there, owed, caught, against, .. } = self;
-        Paused { clique, net, serving, there, owed, caught, against }
+        Paused { worker_group, net, serving, there, owed, caught, against }
     }
 
     /// Ends a conversation in order. Its connections can be used again.
@@ -397,7 +397,7 @@ impl<'c> Conversation<'c> {
     }
 }
 
-/// Does something in the first clique that can.
+/// Does something in the first worker group that can.
 fn in_one_clique<'c, T>(client: &'c Client, work: impl Fn(&'c Client) -> Result<T>) -> Result<T> {
     let mut failed = None;
     for client in client.by_preference() {

@@ -1,9 +1,9 @@
-//! How many requests are under way with the workers of one clique.
+//! How many requests are under way with the workers of one worker group.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The load of a clique, as far as this client makes it.
+/// The load of a worker group, as far as this client makes it.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     running: Arc<AtomicUsize>,

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 impl Client {
     /// What concerns the operator of a node, as its worker of this number reports it. It takes the right `observe`.
     pub fn report(&self, worker: u16, node: Party) -> Result<Report> {
-        self.clique(worker).ask_one(node, &Operation::Report, |reply| match reply {
+        self.worker_group(worker).ask_one(node, &Operation::Report, |reply| match reply {
             Reply::Report(report) => Some(*report),
             _ => None,
         })
@@ -17,7 +17,7 @@ impl Client {
 
     /// The status of one node, as its worker of this number reports it.
     pub fn status_of(&self, worker: u16, node: Party) -> Result<NodeStatus> {
-        self.clique(worker).ask_one(node, &Operation::Status, |reply| match reply {
+        self.worker_group(worker).ask_one(node, &Operation::Status, |reply| match reply {
             Reply::Status(status) => Some(status),
             _ => None,
         })

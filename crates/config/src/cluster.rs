@@ -9,7 +9,7 @@ use polyclave_protocol::{Party, PartySet, catalog};
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
 
-use crate::{Card, Duties, Duty, Error, Fingerprint, Result, check_name, private, text};
+use crate::{Card, Error, Fingerprint, Result, Role, Roles, check_name, private, text};
 
 /// A cluster of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,13 +23,13 @@ pub struct Cluster {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replaces: Option<Replaced>,
     /// The workers that only serve, or only make material.
-    #[serde(default, rename = "workers", skip_serializing_if = "Duties::is_empty")]
-    duties: Duties,
+    #[serde(default, rename = "workers", skip_serializing_if = "Roles::is_empty")]
+    roles: Roles,
     #[serde(rename = "node")]
     cards: Vec<Card>,
     /// Which workers of the nodes are meant.
     #[serde(skip)]
-    clique: u16,
+    worker_group: u16,
 }
 
 /// The cluster that another one replaces: all its keys move to the new one (`polyclave node reshare`).
@@ -79,8 +79,8 @@ impl Cluster {
         let mut id = [0; 16];
         random_bytes(&mut id).map_err(|e| Error::misuse(e.to_string()))?;
         let protocol = protocol.into();
-        let (duties, clique) = (Duties::default(), 0);
-        let cluster = Cluster { id, protocol, threshold, replaces: None, duties, cards, clique };
+        let (roles, worker_group) = (Roles::default(), 0);
+        let cluster = Cluster { id, protocol, threshold, replaces: None, roles, cards, worker_group };
         cluster.check()?;
         Ok(cluster)
     }
@@ -156,30 +156,30 @@ impl Cluster {
         self.id
     }
 
-    /// How many workers every node has. The workers of one number at all nodes serve together: a clique. While workers are added, a node may have more
+    /// How many workers every node has. The workers of one number at all nodes serve together: a worker group. While workers are added, a node may have more
     /// than others.
-    pub fn cliques(&self) -> usize {
+    pub fn worker_groups(&self) -> usize {
         self.cards.iter().map(|card| 1 + card.workers.len()).min().unwrap_or(1)
     }
 
     /// The number of the workers that this file is about: 0 as it is read.
-    pub fn clique(&self) -> u16 {
-        self.clique
+    pub fn worker_group(&self) -> u16 {
+        self.worker_group
     }
 
     /// What the workers of the nodes do, by their numbers.
-    pub fn duties(&self) -> &Duties {
-        &self.duties
+    pub fn roles(&self) -> &Roles {
+        &self.roles
     }
 
     /// What the workers do that this file is about.
-    pub fn duty(&self) -> Duty {
-        self.duties.of(self.clique)
+    pub fn role(&self) -> Role {
+        self.roles.of(self.worker_group)
     }
 
     /// Changes what the workers do.
-    pub fn set_duties(&mut self, duties: Duties) -> Result<()> {
-        let changed = Cluster { duties, ..self.clone() };
+    pub fn set_roles(&mut self, roles: Roles) -> Result<()> {
+        let changed = Cluster { roles, ..self.clone() };
         changed.check_duties()?;
         *self = changed;
         Ok(())
@@ -188,20 +188,20 @@ impl Cluster {
     fn check_duties(&self) -> Result<()> {
         // Nodes refuse a protocol that they do not know.
         let config = catalog::service(&self.protocol, self.nodes(), self.threshold).ok();
-        if !self.duties.is_empty() && config.is_some_and(|config| !config.keeps_stock()) {
+        if !self.roles.is_empty() && config.is_some_and(|config| !config.keeps_stock()) {
             return Err(Error::Misuse(format!(
                 "{} takes no material that is made ahead, so all workers serve; name none that only serve or only make material",
                 self.protocol
             )));
         }
-        self.duties.check(self.cliques())
+        self.roles.check(self.worker_groups())
     }
 
     /// The same cluster as the workers of this number see it: with their addresses. `None` if the nodes have fewer workers.
-    pub fn of_clique(&self, clique: u16) -> Option<Cluster> {
-        let mut seen = Cluster { clique, ..self.clone() };
+    pub fn of_worker_group(&self, worker_group: u16) -> Option<Cluster> {
+        let mut seen = Cluster { worker_group, ..self.clone() };
         for (card, before) in seen.cards.iter_mut().zip(&self.cards) {
-            let place = before.places().nth(clique.into())?;
+            let place = before.places().nth(worker_group.into())?;
             (card.address, card.client_address) = (place.address, place.client_address);
             card.workers.clear();
         }
@@ -212,8 +212,8 @@ impl Cluster {
     /// number. So nobody takes one worker for another.
     pub fn connection_id(&self) -> [u8; 16] {
         let mut id = self.id;
-        if self.clique > 0 {
-            let named = [&self.id[..], &self.clique.to_be_bytes()].concat();
+        if self.worker_group > 0 {
+            let named = [&self.id[..], &self.worker_group.to_be_bytes()].concat();
             let digest = blake3::derive_key("polyclave 2026 connections of a clique", &named);
             id.copy_from_slice(&digest[..16]);
         }
@@ -269,8 +269,8 @@ impl Cluster {
         text(&self.threshold.to_string());
         text(&self.cards.len().to_string());
         self.cards.iter().for_each(|card| text(&card.name));
-        if self.clique > 0 {
-            text(&self.clique.to_string());
+        if self.worker_group > 0 {
+            text(&self.worker_group.to_string());
         }
         *hasher.finalize().as_bytes()
     }
@@ -438,22 +438,27 @@ mod tests {
         let cluster = with_workers([2, 2, 2]);
         assert_eq!(Cluster::parse(&cluster.to_text()).expect("parsed"), cluster);
         assert_eq!(
-            (cluster.cliques(), with_workers([2, 1, 2]).cliques(), self::cluster().cliques()),
+            (
+                cluster.worker_groups(),
+                with_workers([2, 1, 2]).worker_groups(),
+                self::cluster().worker_groups()
+            ),
             (3, 2, 1)
         );
-        let cliques: Vec<Cluster> = (0..3).map(|number| cluster.of_clique(number).expect("there")).collect();
-        assert!(cluster.of_clique(3).is_none() && with_workers([2, 1, 2]).of_clique(2).is_none());
-        assert_eq!(cliques[0].cards()[1].address, cluster.cards()[1].address);
-        assert_eq!(cliques[2].cards()[1].address, "2-2.example:7000");
-        assert_eq!(cliques[2].cards()[1].client_address, "2-2.example:7001");
+        let worker_groups: Vec<Cluster> =
+            (0..3).map(|number| cluster.of_worker_group(number).expect("there")).collect();
+        assert!(cluster.of_worker_group(3).is_none() && with_workers([2, 1, 2]).of_worker_group(2).is_none());
+        assert_eq!(worker_groups[0].cards()[1].address, cluster.cards()[1].address);
+        assert_eq!(worker_groups[2].cards()[1].address, "2-2.example:7000");
+        assert_eq!(worker_groups[2].cards()[1].client_address, "2-2.example:7001");
         assert_eq!(
-            (cliques[0].connection_id(), cliques[0].lasting_digest()),
+            (worker_groups[0].connection_id(), worker_groups[0].lasting_digest()),
             (cluster.id(), cluster.lasting_digest())
         );
         for (one, other) in [(0, 1), (0, 2), (1, 2)] {
-            assert_ne!(cliques[one].connection_id(), cliques[other].connection_id());
-            assert_ne!(cliques[one].lasting_digest(), cliques[other].lasting_digest());
-            assert_eq!(cliques[one].id(), cliques[other].id());
+            assert_ne!(worker_groups[one].connection_id(), worker_groups[other].connection_id());
+            assert_ne!(worker_groups[one].lasting_digest(), worker_groups[other].lasting_digest());
+            assert_eq!(worker_groups[one].id(), worker_groups[other].id());
         }
         // Workers may come and go while the cluster lasts, and whoever compares fingerprints sees it.
         let mut more = cluster.clone();
@@ -465,27 +470,27 @@ mod tests {
         moved.cards[2].workers[0].client_address = "elsewhere:1".into();
         assert_ne!(moved.fingerprint(), cluster.fingerprint());
         let mut message = cluster.clone();
-        let duties = Duties { serve_only: vec![0], make_only: vec![1, 2] };
-        message.set_duties(duties.clone()).expect("they fit");
+        let roles = Roles { serve_only: vec![0], make_only: vec![1, 2] };
+        message.set_roles(roles.clone()).expect("they fit");
         assert_eq!(Cluster::parse(&message.to_text()).expect("parsed"), message);
-        assert_eq!(message.of_clique(2).expect("there").duty(), Duty::Make);
+        assert_eq!(message.of_worker_group(2).expect("there").role(), Role::Make);
         assert!(
             message.lasting_digest() == cluster.lasting_digest()
                 && message.fingerprint() != cluster.fingerprint()
         );
         let others = [(vec![], vec![1, 2]), (vec![0], vec![2]), (vec![0, 1], vec![2])];
-        let others = others.map(|(serve_only, make_only)| Duties { serve_only, make_only });
-        for duties in others {
+        let others = others.map(|(serve_only, make_only)| Roles { serve_only, make_only });
+        for roles in others {
             let mut other = message.clone();
-            other.set_duties(duties).expect("they fit");
+            other.set_roles(roles).expect("they fit");
             assert_ne!(other.fingerprint(), message.fingerprint());
         }
         assert!(
-            cluster.of_clique(0).expect("there").set_duties(duties.clone()).is_err(),
+            cluster.of_worker_group(0).expect("there").set_roles(roles.clone()).is_err(),
             "there are no such workers"
         );
         let mut passive = Cluster::define("shamir", 1, cluster.cards.clone()).expect("it fits");
-        let refused = passive.set_duties(duties).expect_err("it takes no material").to_string();
+        let refused = passive.set_roles(roles).expect_err("it takes no material").to_string();
         assert!(refused.contains("shamir takes no material"), "{refused}");
         let mut taken = three();
         taken[0].workers = vec![Place { address: taken[1].address.clone(), client_address: "x:1".into() }];

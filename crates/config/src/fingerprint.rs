@@ -17,7 +17,7 @@ mod words;
 
 use std::fmt;
 
-use crate::{Card, Cluster, Duties, Error, Place, Replaced, Result};
+use crate::{Card, Cluster, Error, Place, Replaced, Result, Roles};
 use words::WORDS;
 
 /// The number of words in the short form, one for each byte.
@@ -63,9 +63,9 @@ impl Fingerprint {
             }
         }
         // Nothing where all workers do both. This word has another length, too.
-        if !cluster.duties().is_empty() {
+        if !cluster.roles().is_empty() {
             fields.bytes(b"duties");
-            let Duties { serve_only, make_only } = cluster.duties();
+            let Roles { serve_only, make_only } = cluster.roles();
             for numbers in [serve_only, make_only] {
                 fields.number(numbers.len());
                 numbers.iter().for_each(|number| fields.number((*number).into()));

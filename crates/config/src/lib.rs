@@ -44,7 +44,6 @@ mod audit;
 mod card;
 mod client;
 mod cluster;
-mod duties;
 mod error;
 mod fingerprint;
 #[cfg(test)]
@@ -59,6 +58,7 @@ mod passphrase_key;
 mod pins;
 mod policy;
 pub mod private;
+mod roles;
 mod rotation;
 mod sealed_import;
 mod sealed_key_file;
@@ -73,7 +73,6 @@ pub use audit::{AuditSettings, WhenUnwritable};
 pub use card::{Card, ClientCard, MAX_WORKERS, Place, certificate_fingerprint};
 pub use client::ClientDir;
 pub use cluster::{Change, Cluster, Consent, Replaced};
-pub use duties::{Duties, Duty};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use gateway::{
@@ -90,6 +89,7 @@ pub use policy::{
     ApprovalRule, Approver, ApproverGroup, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement,
     Moment, NodeOperation, Quorum, Rule, patterns_overlap,
 };
+pub use roles::{Role, Roles};
 pub use sealed_import::{open_import, seal_import};
 pub use sealed_key_file::{load_sealed_key, parse_sealed_key, save_sealed_key, sealed_key_to_text};
 pub use sealed_secret::Passphrase;

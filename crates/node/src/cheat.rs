@@ -61,25 +61,25 @@ const CLAIMS: usize = 10_000;
 
 /// How a node behaves: as its protocol says, or not.
 #[derive(Clone, Copy)]
-pub(crate) struct Conduct {
+pub(crate) struct FaultInjection {
     cheat: Option<Cheat>,
     /// A limit in the place of the usual one, so that a test need not wait for that.
     silence: Option<Duration>,
 }
 
-impl From<Cheat> for Conduct {
-    fn from(cheat: Cheat) -> Conduct {
-        Conduct { cheat: Some(cheat), ..Conduct::HONEST }
+impl From<Cheat> for FaultInjection {
+    fn from(cheat: Cheat) -> FaultInjection {
+        FaultInjection { cheat: Some(cheat), ..FaultInjection::HONEST }
     }
 }
 
-impl Conduct {
+impl FaultInjection {
     /// The behaviour that the protocol prescribes.
-    pub(crate) const HONEST: Conduct = Conduct { cheat: None, silence: None };
+    pub(crate) const HONEST: FaultInjection = FaultInjection { cheat: None, silence: None };
 
     /// The same behaviour, by a node that waits no longer than this for a peer that is silent while a key is used.
-    pub(crate) fn with_silence(self, silence: Duration) -> Conduct {
-        Conduct { silence: Some(silence), ..self }
+    pub(crate) fn with_silence(self, silence: Duration) -> FaultInjection {
+        FaultInjection { silence: Some(silence), ..self }
     }
 
     /// How long to wait for a peer that is silent while a key is used.
@@ -88,8 +88,8 @@ impl Conduct {
     }
 
     /// The network that the protocol uses.
-    pub(crate) fn partners(self, net: &mut dyn Net) -> Partners<'_> {
-        Partners { net, cheat: self.cheat }
+    pub(crate) fn net_of_peers(self, net: &mut dyn Net) -> InjectedNet<'_> {
+        InjectedNet { net, cheat: self.cheat }
     }
 
     /// Whether this node leaves a hello before it opens its nonce.
@@ -165,12 +165,12 @@ fn is_of_ring(out: &[&[u8]], into: &[&mut [u8]]) -> bool {
 
 /// The network that a node gives to its protocol: unchanged, unless the node cheats in openings. Openings are exchanges of equal messages
 /// with all nodes, and messages for one peer alone. The time for which a call waits distinguishes them from claims of material.
-pub(crate) struct Partners<'n> {
+pub(crate) struct InjectedNet<'n> {
     net: &'n mut dyn Net,
     cheat: Option<Cheat>,
 }
 
-impl Partners<'_> {
+impl InjectedNet<'_> {
     fn is_opening(&self, out: &[&[u8]], into: &[&mut [u8]], patience: Patience) -> bool {
         let peers = || Party::all(out.len()).filter(|p| !out[p.index()].is_empty());
         let with_all = peers().all(|p| into[p.index()].len() == out[p.index()].len());
@@ -179,7 +179,7 @@ impl Partners<'_> {
     }
 }
 
-impl Net for Partners<'_> {
+impl Net for InjectedNet<'_> {
     polyclave_protocol::forward_net!(self => self.net; me, parties, members, send, recv, lost, fork);
 
     fn gather(

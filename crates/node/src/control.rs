@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use polyclave_config::Duty;
+use polyclave_config::Role;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 
@@ -15,9 +15,9 @@ use crate::error::system;
 use crate::material::preparation::{MAX_RUNS, Wanted};
 use crate::material::state::Material;
 use crate::material::{epoch, preparation, refresh, setup};
-use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
 use crate::peers::registry::Stream;
+use crate::peers::rollback_guard::Judged;
 use crate::requests::follow::listen_on_channel;
 use crate::threads::{Crew, POLL_INTERVAL, Worker};
 
@@ -70,7 +70,7 @@ pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
         let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
             let boot = greet(core, peer, Judged::Beside, &mut net)?;
             core.network.peers.note_trouble(peer, Stream::Ours, None);
-            let beat = || core.service.marks.beat_to(peer, core.material.state());
+            let beat = || core.service.rollback_guard.beat_to(peer, core.material.state());
             core.network
                 .peers
                 .send_orders(peer, boot, &queue, &mut net, &beat, &|| core.threads.is_stopping())
@@ -132,7 +132,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     let setup = core.material.setup().map_or([0; 32], |setup| setup.id);
     let prepared = core.store.prepared_refresh().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
-    let (cluster, holds) = (core.members.digest, core.service.marks.held_of(peer));
+    let (cluster, holds) = (core.members.digest, core.service.rollback_guard.held_of(peer));
     let (state, version) = (core.material.state(), env!("CARGO_PKG_VERSION").to_owned());
     let lists = core.members.digest_of_last(peer);
     let mine = Greeting { cluster, past, holds, setup, prepared, state, version, lists };
@@ -141,8 +141,8 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
         return Err(Error::Disagreement { peer, field: "cluster file" });
     }
     mine.check_version(peer, &theirs)?;
-    core.service.marks.note_holds(peer, theirs.holds);
-    let boot = core.service.marks.judge_past(peer, &theirs.past, judged)?;
+    core.service.rollback_guard.note_holds(peer, theirs.holds);
+    let boot = core.service.rollback_guard.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
     // The peer has finished a refresh that this node has not finished, or the other way round. The next round settles it.
     let unfinished = theirs.prepared == setup || theirs.setup == prepared;
@@ -179,9 +179,9 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
     let done = match order {
         Order::Beat(beat) => {
             hear(core, peer, beat.state);
-            core.service.marks.note_holds(peer, beat.holds);
+            core.service.rollback_guard.note_holds(peer, beat.holds);
             core.network.peers.note_clock(peer, beat.now, now());
-            return core.service.marks.note_mark(peer, boot, beat.mark);
+            return core.service.rollback_guard.note_mark(peer, boot, beat.mark);
         }
         Order::Channel { serving, name } => {
             if serving.iter().next() != Some(peer) || !serving.contains(core.members.me) {
@@ -225,9 +225,9 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
         Order::Fill { name, kind, count, request } => {
             let of = (name, Wanted { kind, count, request });
             let material = core.material.clone();
-            match material.duty() {
-                Duty::Serve => crews.beside.spawn(&core.threads, move || join_fill(&material, of)),
-                Duty::Both | Duty::Make => crews.fills.give(of),
+            match material.role() {
+                Role::Serve => crews.beside.spawn(&core.threads, move || join_fill(&material, of)),
+                Role::Both | Role::Make => crews.fills.give(of),
             }
         }
         Order::Rotate { name } => {

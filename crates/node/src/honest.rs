@@ -8,20 +8,20 @@ use polyclave_protocol::net::Net;
 
 /// How a node behaves: as its protocol says.
 #[derive(Clone, Copy)]
-pub(crate) struct Conduct;
+pub(crate) struct FaultInjection;
 
 /// The network that the protocol uses.
-pub(crate) type Partners<'n> = &'n mut dyn Net;
+pub(crate) type InjectedNet<'n> = &'n mut dyn Net;
 
-impl Conduct {
+impl FaultInjection {
     /// The behaviour that the protocol prescribes.
-    pub(crate) const HONEST: Conduct = Conduct;
+    pub(crate) const HONEST: FaultInjection = FaultInjection;
 
     pub(crate) fn silence(self, usual: Duration) -> Duration {
         usual
     }
 
-    pub(crate) fn partners(self, net: &mut dyn Net) -> Partners<'_> {
+    pub(crate) fn net_of_peers(self, net: &mut dyn Net) -> InjectedNet<'_> {
         net
     }
 

@@ -50,9 +50,9 @@ mod threads;
 #[cfg(feature = "cheats")]
 pub use cheat::Cheat;
 #[cfg(feature = "cheats")]
-use cheat::{Conduct, Partners};
+use cheat::{FaultInjection, InjectedNet};
 #[cfg(not(feature = "cheats"))]
-use honest::{Conduct, Partners};
+use honest::{FaultInjection, InjectedNet};
 pub use node::Running;
 pub use operator::certificates::{CertificateEnd, Holder};
 pub use operator::{admin, balance};

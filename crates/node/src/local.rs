@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use polyclave_api::Right;
-use polyclave_config::{Card, ClientDir, Cluster, Consent, Duties, NodeDir, NodeSettings, Place, private};
+use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, Place, Roles, private};
 use polyclave_protocol::Error;
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::Identity;
@@ -39,7 +39,7 @@ pub struct Shared<'s> {
     /// The file with the password for it.
     pub password: Option<&'s Path>,
     /// What the workers do; `None` if all of them serve and make material.
-    pub duties: Option<&'s Duties>,
+    pub roles: Option<&'s Roles>,
 }
 
 /// Ports of one worker: for its peers, for clients, and for HTTP.
@@ -108,8 +108,8 @@ fn fill(
         paths.push(path);
     }
     let mut cluster = Cluster::define(protocol, threshold, cards).map_err(system)?;
-    if let Some(duties) = shared.and_then(|shared| shared.duties) {
-        cluster.set_duties(duties.clone()).map_err(system)?;
+    if let Some(roles) = shared.and_then(|shared| shared.roles) {
+        cluster.set_roles(roles.clone()).map_err(system)?;
     }
     cluster.save(&dir.join("cluster.toml")).map_err(system)?;
 

@@ -35,7 +35,7 @@ impl Members {
 
     /// Whether this is the node's first worker, which does what one of them has to do for all.
     pub(crate) fn is_first_worker(&self) -> bool {
-        self.cluster.clique() == 0
+        self.cluster.worker_group() == 0
     }
 
     /// All nodes, including this one.

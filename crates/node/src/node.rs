@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use polyclave_api::NodeStatus;
-use polyclave_config::{Card, Cluster, Duty, NodeDir, NodeLimits, StockSettings};
+use polyclave_config::{Card, Cluster, NodeDir, NodeLimits, Role, StockSettings};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
@@ -34,17 +34,17 @@ use crate::material::workers::{self, NO_SECRETS};
 use crate::members::{Members, named};
 use crate::operator::admin::Socket;
 use crate::operator::housekeeping::keep_house;
-use crate::operator::taking;
+use crate::operator::reload;
 use crate::operator::{files, http};
-use crate::peers::marks::Marks;
 use crate::peers::network::Network;
+use crate::peers::rollback_guard::Marks;
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::requests::service::Service;
 use crate::server::reception::receive_clients;
 use crate::strategy::Strategy;
 use crate::threads::Threads;
-use crate::{Conduct, Result, reshare};
+use crate::{FaultInjection, Result, reshare};
 
 /// How long a stopping node waits for its threads to notice the stop and end.
 const LAST_THREADS: Duration = Duration::from_secs(15);
@@ -70,7 +70,7 @@ pub struct Running {
 impl Running {
     /// Starts the node of a directory.
     pub fn start(dir: NodeDir) -> Result<Running> {
-        Running::begin(dir, Conduct::HONEST)
+        Running::begin(dir, FaultInjection::HONEST)
     }
 
     /// Starts a node that cheats, for demonstrations and tests.
@@ -82,10 +82,10 @@ impl Running {
     /// Starts a node that waits no longer than this for a peer that is silent while a key is used, for tests of what comes after that.
     #[cfg(feature = "cheats")]
     pub fn start_impatient(dir: NodeDir, cheat: Option<crate::Cheat>, silence: Duration) -> Result<Running> {
-        Running::begin(dir, cheat.map_or(Conduct::HONEST, Conduct::from).with_silence(silence))
+        Running::begin(dir, cheat.map_or(FaultInjection::HONEST, FaultInjection::from).with_silence(silence))
     }
 
-    fn begin(dir: NodeDir, conduct: Conduct) -> Result<Running> {
+    fn begin(dir: NodeDir, faults: FaultInjection) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.ok_or_else(|| {
             Error::misuse(
                 "this node belongs to no cluster yet; define one from the cards of all nodes (`polyclave cluster define`) \
@@ -95,17 +95,21 @@ impl Running {
         let store = open_store(&dir)?;
         let cluster = of_worker(&dir, reshare::settle(&dir, cluster, &store)?, &store)?;
         catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())
-            .and_then(|config| start((dir, store), cluster.clone(), config, conduct))
+            .and_then(|config| start((dir, store), cluster.clone(), config, faults))
             .map_err(|e| named(e, &cluster))
     }
 
     /// Starts the node of a directory under another protocol than the one that its cluster's file names.
     #[cfg(test)]
-    pub(crate) fn start_with(dir: NodeDir, config: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
+    pub(crate) fn start_with(
+        dir: NodeDir,
+        config: AnyServiceConfig,
+        faults: FaultInjection,
+    ) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
         let store = open_store(&dir)?;
         let cluster = of_worker(&dir, cluster, &store)?;
-        start((dir, store), cluster, config, conduct)
+        start((dir, store), cluster, config, faults)
     }
 
     /// Starts the node of a directory with another store than that of the directory.
@@ -113,7 +117,7 @@ impl Running {
     pub(crate) fn start_over(dir: NodeDir, store: Store) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
         let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
-        start((dir, Arc::new(store)), cluster, config, Conduct::HONEST)
+        start((dir, Arc::new(store)), cluster, config, FaultInjection::HONEST)
     }
 
     /// The address at which clients reach the node.
@@ -179,7 +183,7 @@ fn start(
     (dir, store): (NodeDir, Arc<Store>),
     cluster: Cluster,
     config: AnyServiceConfig,
-    conduct: Conduct,
+    faults: FaultInjection,
 ) -> Result<Running> {
     let settings = dir.settings().clone();
     let me = cluster.party_named(&settings.name).ok_or_else(|| {
@@ -201,7 +205,7 @@ fn start(
     let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
     let incarnation = store.begin_incarnation().map_err(system)?;
     let logbook = Arc::new(Logbook::new(audit, store.clone()));
-    let rules = Rules::new(taking::at_start(&dir, &store, cluster.id())?);
+    let rules = Rules::new(reload::at_start(&dir, &store, cluster.id())?);
     let files = files::share(&settings.limits, cluster.nodes());
     let limits = Limits::default();
     let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();
@@ -219,9 +223,9 @@ fn start(
     let adversary = config.promise();
     let Strategy { requests, material } = Strategy::of(&config);
     let (config, threads) = (Arc::new(config), Arc::new(Threads::default()));
-    let levels = match cluster.duty() {
-        Duty::Make => Levels { aes_blocks: 0, des_blocks: 0 },
-        Duty::Both | Duty::Serve => levels(&cluster, &settings.stock),
+    let levels = match cluster.role() {
+        Role::Make => Levels { aes_blocks: 0, des_blocks: 0 },
+        Role::Both | Role::Serve => levels(&cluster, &settings.stock),
     };
     let members = Arc::new(Members::new(cluster, me));
     let network = Arc::new(Network::new(members.clone(), mesh));
@@ -246,7 +250,7 @@ fn start(
         threads: threads.clone(),
         store: store.clone(),
         network: network.clone(),
-        marks: Marks::new(members.clone(), store.clone(), network.clone(), conduct),
+        rollback_guard: Marks::new(members.clone(), store.clone(), network.clone(), faults),
         material: material.clone(),
         rules: rules.clone(),
         clients: Clients::new(NodeLimits { connections: files.clients, ..limits.clone() }),
@@ -258,7 +262,7 @@ fn start(
         pending: Default::default(),
         memory: Memory::new(limits),
         computed: Arc::default(),
-        conduct,
+        faults,
     };
     let core = Arc::new(Core {
         seen: Seen::new(members.clone(), logbook.clone()),
@@ -278,7 +282,7 @@ fn start(
         most_followed: files.followed,
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
-    taking::log(&core);
+    reload::log(&core);
     core.material.load()?;
     core.material.resume_quarantine();
     if let Some(Quarantine { reason, .. }) = core.material.quarantined() {
@@ -330,14 +334,14 @@ fn start(
 /// The cluster as the worker of a directory sees it. Workers but the first start once there are common secrets.
 fn of_worker(dir: &NodeDir, cluster: Cluster, store: &Store) -> Result<Cluster> {
     let number = dir.settings().worker;
-    let seen = cluster.of_clique(number).ok_or_else(|| {
+    let seen = cluster.of_worker_group(number).ok_or_else(|| {
         Error::misuse(format!(
             "the cluster file says nothing of a worker {number}: its nodes have workers 0 to {}. Put the card of each node's first worker into \
              it with `cluster update`",
-            cluster.cliques() - 1
+            cluster.worker_groups() - 1
         ))
     })?;
-    if !cluster.duties().is_empty() && !store.is_shared() {
+    if !cluster.roles().is_empty() && !store.is_shared() {
         return Err(Error::misuse(
             "the cluster file has workers that only serve or only make material. They hand it to each other through a PostgreSQL server, and the \
              store of this node is a file: move it (`polyclave node migrate`), or let all workers do both (`polyclave cluster duties`)",

@@ -59,13 +59,13 @@ use polyclave_transport::{Identity, Limits, Mesh, TlsNet};
 
 use crate::audit::Event;
 use crate::audit::logbook::{Logbook, open_log};
-use crate::clients::approvals::Desk;
+use crate::clients::approvals::Approvals;
 use crate::clients::rules::Rules;
 use crate::clock::now;
 use crate::error::system;
-use crate::operator::taking;
+use crate::operator::reload;
 use crate::peers::exchange::tell_all;
-use crate::{Conduct, Result};
+use crate::{FaultInjection, Result};
 use next_step::{NextStep, ReshareState, next_step};
 use plan::Plan;
 
@@ -99,7 +99,7 @@ pub fn reshare(
     wait: Duration,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Done> {
-    take_part(dir, (new, from, approval), (wait, Conduct::HONEST), tell)
+    take_part(dir, (new, from, approval), (wait, FaultInjection::HONEST), tell)
 }
 
 /// [`reshare`] at a node that cheats.
@@ -117,7 +117,7 @@ pub fn reshare_and_cheat(
 fn take_part(
     dir: &NodeDir,
     (new, from, approval): (&Cluster, Option<&Cluster>, Option<&Approval>),
-    (wait, conduct): (Duration, Conduct),
+    (wait, faults): (Duration, FaultInjection),
     tell: &mut dyn FnMut(&str),
 ) -> Result<Done> {
     let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
@@ -142,7 +142,7 @@ fn take_part(
     if !is_of(before.as_ref(), new) {
         approve((dir, &store, &logbook), &plan, approval)?;
     }
-    let mut node = Node { plan: &plan, me, dir, store: &store, logbook: &logbook, tell, conduct };
+    let mut node = Node { plan: &plan, me, dir, store: &store, logbook: &logbook, tell, faults };
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
     let (nodes, listen) = (plan.addresses(), dir.settings().listen.as_str());
     let limits = Limits { idle: IDLE, ..Limits::default() };
@@ -183,23 +183,24 @@ fn approve(
     approval: Option<&Approval>,
 ) -> Result<()> {
     let cluster = plan.old.id();
-    let rules = Rules::new(taking::at_start(dir, store, cluster)?);
+    let rules = Rules::new(reload::at_start(dir, store, cluster)?);
     let (from, to) = (plan.old.fingerprint().bytes(), plan.new.fingerprint().bytes());
     let approved = store.approved_reshare().map_err(system)?;
     if approved.is_some_and(|approved| (approved.from, approved.to) == (from, to) && now() <= approved.until)
     {
         return Ok(());
     }
-    let desk = Desk { rules: &rules, store, cluster };
+    let approvals = Approvals { rules: &rules, store, cluster };
     let refused = |refusal: Refusal| {
         logbook.note(&Event::of_node("reshare", "refused"));
         Error::Misuse(refusal.message)
     };
     let subject = Subject::Reshare { from, to };
-    let Some(approved) = desk.check_node(NodeOperation::Reshare, &subject, approval).map_err(refused)? else {
+    let Some(approved) = approvals.check_node(NodeOperation::Reshare, &subject, approval).map_err(refused)?
+    else {
         return Ok(());
     };
-    desk.spend_for_reshare(&approved, (from, to)).map_err(refused)?;
+    approvals.spend_for_reshare(&approved, (from, to)).map_err(refused)?;
     let detail = format!("approved-by={}", approved.by.join(","));
     logbook.note(&Event { detail: &detail, ..Event::of_node("reshare", "approved") });
     Ok(())
@@ -313,7 +314,7 @@ struct Node<'n> {
     store: &'n Store,
     logbook: &'n Logbook,
     tell: &'n mut dyn FnMut(&str),
-    conduct: Conduct,
+    faults: FaultInjection,
 }
 
 impl Node<'_> {

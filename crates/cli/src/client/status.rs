@@ -37,9 +37,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let client = arguments.client.open()?;
     let certificate = certificate(arguments)?;
     let answers = client.status();
-    let cliques: Vec<Clique> =
-        (0..).take(client.cluster().cliques()).map(|number| Clique::ask(&client, number, &answers)).collect();
-    let all = cliques.iter().all(|clique| clique.silent.is_empty());
+    let worker_groups: Vec<WorkerGroup> = (0..)
+        .take(client.cluster().worker_groups())
+        .map(|number| WorkerGroup::ask(&client, number, &answers))
+        .collect();
+    let all = worker_groups.iter().all(|worker_group| worker_group.silent.is_empty());
     if arguments.json {
         let nodes: Vec<_> = answers
             .iter()
@@ -62,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         say!(
             "{}",
             serde_json::to_string_pretty(
-                &serde_json::json!({ "nodes": nodes, "cliques": cliques, "certificate": certificate })
+                &serde_json::json!({ "nodes": nodes, "cliques": worker_groups, "certificate": certificate })
             )?
         );
     } else {
@@ -126,8 +128,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 Err(e) => say!("{} (it is at {address})", of_node(&client, *party, e)),
             }
         }
-        if cliques.len() > 1 {
-            cliques.iter().for_each(|clique| say!("{}", clique.message()));
+        if worker_groups.len() > 1 {
+            worker_groups.iter().for_each(|worker_group| say!("{}", worker_group.message()));
         }
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -135,23 +137,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// The workers of one number at all nodes.
 #[derive(Serialize)]
-struct Clique {
+struct WorkerGroup {
     workers: u16,
     /// What they do.
-    duty: &'static str,
+    role: &'static str,
     /// Nodes whose worker does not answer.
     silent: Vec<String>,
     /// Nodes whose worker is not connected with all others, or prepares, or is under quarantine.
     not_ready: Vec<String>,
 }
 
-impl Clique {
+impl WorkerGroup {
     /// Asks it, unless it is the first one, whose answers are known.
     fn ask(
         client: &Client,
         number: u16,
         of_first: &[(Party, polyclave_client::Result<NodeStatus>)],
-    ) -> Clique {
+    ) -> WorkerGroup {
         let (mut silent, mut not_ready) = (Vec::new(), Vec::new());
         let mut note = |party: Party, answer: &polyclave_client::Result<NodeStatus>| match answer {
             Err(_) => silent.push(client.node_name(party).to_owned()),
@@ -168,8 +170,8 @@ impl Clique {
             0 => of_first.iter().for_each(|(party, answer)| note(*party, answer)),
             _ => client.status_of_clique(number).iter().for_each(|(party, answer)| note(*party, answer)),
         }
-        let duty = client.cluster().duties().of(number).message();
-        Clique { workers: number, duty, silent, not_ready }
+        let role = client.cluster().roles().of(number).message();
+        WorkerGroup { workers: number, role, silent, not_ready }
     }
 
     fn message(&self) -> String {
@@ -178,7 +180,7 @@ impl Clique {
         let parts: Vec<String> =
             parts.map(|(what, nodes)| format!("those of {} {what}", nodes.join(", "))).collect();
         let message = if parts.is_empty() { "all are ready".to_owned() } else { parts.join("; ") };
-        format!("workers {}, which {}: {message}", self.workers, self.duty)
+        format!("workers {}, which {}: {message}", self.workers, self.role)
     }
 }
 

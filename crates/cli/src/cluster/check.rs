@@ -29,7 +29,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut all_right = true;
     for card in cluster.cards() {
         let dirs = (0..)
-            .take(cluster.cliques())
+            .take(cluster.worker_groups())
             .map(|number| crate::node::open(&arguments.dir.join(worker_dir(&card.name, number))));
         let dirs: Vec<NodeDir> = dirs.collect::<Result<_>>()?;
         let found = balance(&dirs).with_context(|| format!("at {}", card.name))?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_config::{Cluster, Duties};
+use polyclave_config::{Cluster, Roles};
 
 use super::list;
 use crate::fingerprint;
@@ -24,8 +24,8 @@ pub struct Options {
 
 impl Options {
     /// What they say.
-    pub fn duties(&self) -> Duties {
-        Duties { serve_only: self.serve_only.clone(), make_only: self.make_only.clone() }
+    pub fn roles(&self) -> Roles {
+        Roles { serve_only: self.serve_only.clone(), make_only: self.make_only.clone() }
     }
 }
 
@@ -49,7 +49,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut cluster = Cluster::load(&arguments.cluster)?;
-    cluster.set_duties(arguments.options.duties())?;
+    cluster.set_roles(arguments.options.roles())?;
     cluster.save(&arguments.cluster)?;
     say!("{} is changed", arguments.cluster.display());
     fingerprint::show(&cluster);

@@ -86,13 +86,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let threshold = threshold(protocol, parties, arguments.threshold, 1)?;
     let Properties { adversary, keeps_stock, .. } = properties(protocol, parties, threshold)?;
     let workers = usize::from(arguments.workers);
-    let duties = arguments.duties.duties();
-    duties.check(workers)?;
+    let roles = arguments.duties.roles();
+    roles.check(workers)?;
     let shared = arguments.store.as_deref().map(|store| Shared {
         workers,
         store,
         password: arguments.store_password.as_deref(),
-        duties: Some(&duties),
+        roles: Some(&roles),
     });
     let local = match (arguments.first_port, shared) {
         (Some(first), shared) => {

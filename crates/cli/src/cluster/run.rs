@@ -85,14 +85,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         .context("this is no directory that `polyclave cluster new` has made")?;
     let (sender, lines) = channel();
     let mut nodes = Nodes(Vec::new());
-    for (clique, card) in
-        (0..).take(cluster.cliques()).flat_map(|k| cluster.cards().iter().map(move |card| (k, card)))
+    for (worker_group, card) in
+        (0..).take(cluster.worker_groups()).flat_map(|k| cluster.cards().iter().map(move |card| (k, card)))
     {
-        let name = match clique {
+        let name = match worker_group {
             0 => card.name.clone(),
             number => format!("{} (worker {number})", card.name),
         };
-        let dir = arguments.dir.join(worker_dir(&card.name, clique));
+        let dir = arguments.dir.join(worker_dir(&card.name, worker_group));
         let node = start(nodes.0.len(), &name, &dir, &arguments.log, sender.clone())?;
         say!("{} is process {}", node.name, node.child.id());
         nodes.0.push(node);

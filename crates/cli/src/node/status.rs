@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use polyclave_config::Duty;
+use polyclave_config::Role;
 use polyclave_node::admin::{Answer, Instruction, Status, order};
 
 use time::OffsetDateTime;
@@ -56,7 +56,7 @@ fn tell(status: &Status) {
     let Status { name, party, nodes, version, protocol, .. } = status;
     say!("{name} is running: node {party} of {nodes}, version {version}, start {}", status.starts);
     say!("protocol   {protocol}: {}", status.adversary);
-    if status.worker > 0 || status.duty != Duty::Both.message() {
+    if status.worker > 0 || status.duty != Role::Both.message() {
         say!("worker     {}; the workers of this number {}", status.worker, status.duty);
     }
     say!("connected  {}", status.connected.join(", "));

@@ -219,8 +219,8 @@ fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_the
     let copied = std::process::Command::new("cp").arg("-rp").args([&client, &before]).status();
     assert!(copied.expect("copied").success());
     let file = String::from_utf8(place.read("before/cluster.toml")).expect("text");
-    let duties = "[workers]\nserve_only = [0]\nmake_only = [\n    1,\n    2,\n]\n";
-    let before = file.replace(duties, "").replace("[workers]\nserve_only = [0]\nmake_only = [1, 2]\n", "");
+    let roles = "[workers]\nserve_only = [0]\nmake_only = [\n    1,\n    2,\n]\n";
+    let before = file.replace(roles, "").replace("[workers]\nserve_only = [0]\nmake_only = [1, 2]\n", "");
     assert_ne!(before, file, "{file}");
     place.write("before/cluster.toml", before.as_bytes());
     (0..4).for_each(|_| drop(place.run("encrypt --client before --key k try/cluster.toml sealed --force")));
@@ -255,7 +255,7 @@ fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_the
             std::thread::sleep(Duration::from_millis(below(LONGEST)));
             running[at].kill();
             running[at].wait_until_gone();
-            // Those that serve are needed; of those that make material one clique is left.
+            // Those that serve are needed; of those that make material one worker group is left.
             if at >= 2 {
                 goes_on(&answers, "the end of a worker that makes material");
             }

@@ -135,11 +135,11 @@ pub(super) fn alarms(cluster: &Cluster, nodes: &[Shown<'_>], now: u64) -> Value 
 }
 
 fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
-    let Cluster { needed, nodes: all, cliques, .. } = cluster;
+    let Cluster { needed, nodes: all, worker_groups, .. } = cluster;
     let answering =
         |worker: u16| nodes.iter().filter(|node| node.worker == worker && node.what().is_some()).count();
     let serving: BTreeSet<u16> =
-        nodes.iter().filter(|node| node.duty.serves()).map(|node| node.worker).collect();
+        nodes.iter().filter(|node| node.role.serves()).map(|node| node.worker).collect();
     let there = serving.iter().map(|worker| answering(*worker)).max().unwrap_or_default();
     if there < *needed {
         let what =
@@ -148,7 +148,7 @@ fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
             Some(cause) => alarms.follows(cause, Level::Bad, &[], what),
             None => alarms.bad(what, "Start the nodes that are gone."),
         }
-    } else if *cliques > 1 {
+    } else if *worker_groups > 1 {
         for worker in serving.into_iter().filter(|worker| answering(*worker) < *needed) {
             let what = format!(
                 "Workers {worker} serve nothing: {} of {all} answer, and {needed} are needed. Others serve.",
@@ -237,8 +237,8 @@ fn cause_of_idleness(alarms: &Alarms, node: &Shown<'_>, why: &str) -> Option<usi
                 && names.iter().any(|name| name != node.node && why.contains(name.as_str()))
         }
     };
-    let of_clique = alarms.causes.iter().filter(|((worker, _), _)| *worker == node.worker);
-    let named = of_clique.filter(|((_, names), _)| is_named(names)).map(|(_, at)| *at).min();
+    let of_worker_group = alarms.causes.iter().filter(|((worker, _), _)| *worker == node.worker);
+    let named = of_worker_group.filter(|((_, names), _)| is_named(names)).map(|(_, at)| *at).min();
     let status = node.what()?.status();
     let is_new = !status.set_up || !status.prepared;
     named.or_else(|| alarms.absent(Some(node.worker)).filter(|_| is_new))

@@ -51,7 +51,7 @@ pub(super) struct Shared {
     cluster: Cluster,
     own: Option<Own>,
     viewers: Arc<Viewers>,
-    /// Of each clique, each node's worker.
+    /// Of each worker group, each node's worker.
     workers: Vec<Mutex<Seen>>,
     stopping: AtomicBool,
     /// Raised when somebody begins to look, or all ends.
@@ -103,19 +103,19 @@ impl Collector {
     /// Starts the threads, which wait until somebody looks.
     pub(crate) fn new(client: Arc<Client>, own: Option<Own>) -> crate::Result<Arc<Collector>> {
         let cluster = Cluster::of(&client)?;
-        let (nodes, cliques) = (client.cluster().nodes(), client.cluster().cliques());
+        let (nodes, worker_groups) = (client.cluster().nodes(), client.cluster().worker_groups());
         let shared = Arc::new(Shared {
             client,
             cluster,
             own,
             viewers: Arc::default(),
-            workers: (0..nodes * cliques).map(|_| Mutex::default()).collect(),
+            workers: (0..nodes * worker_groups).map(|_| Mutex::default()).collect(),
             stopping: AtomicBool::new(false),
             wake: Default::default(),
         });
         let (sender, newest) = watch::channel(None);
         let collector = Collector { shared: shared.clone(), newest, threads: Mutex::default() };
-        for (at, (worker, node)) in places(cliques, nodes).enumerate() {
+        for (at, (worker, node)) in places(worker_groups, nodes).enumerate() {
             let of_thread = shared.clone();
             collector.spawn("watch a node", move || {
                 of_thread.run(|| of_thread.ask(&of_thread.workers[at], worker, node));
@@ -250,8 +250,8 @@ impl Shared {
 }
 
 /// The workers in the order in which they are kept and shown: their number, and their node.
-pub(super) fn places(cliques: usize, nodes: usize) -> impl Iterator<Item = (u16, Party)> {
-    (0..).take(cliques).flat_map(move |worker| Party::all(nodes).map(move |node| (worker, node)))
+pub(super) fn places(worker_groups: usize, nodes: usize) -> impl Iterator<Item = (u16, Party)> {
+    (0..).take(worker_groups).flat_map(move |worker| Party::all(nodes).map(move |node| (worker, node)))
 }
 
 /// The report with no more than an honest node tells.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::{Mutex, MutexGuard};
 use polyclave_api::{Reason, Report};
 use polyclave_client::{Client, Error};
-use polyclave_config::Duty;
+use polyclave_config::Role;
 use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
@@ -29,7 +29,7 @@ pub(super) struct Cluster {
     promise: String,
     pub(super) needed: usize,
     pub(super) nodes: usize,
-    pub(super) cliques: usize,
+    pub(super) worker_groups: usize,
     threshold: usize,
     client: String,
 }
@@ -46,7 +46,7 @@ impl Cluster {
             promise: config.promise(),
             needed: config.quorum(),
             nodes,
-            cliques: cluster.cliques(),
+            worker_groups: cluster.worker_groups(),
             threshold,
             client: client.name().into(),
         })
@@ -60,7 +60,7 @@ pub(super) struct Shown<'s> {
     /// The node's name alone.
     pub(super) node: &'s str,
     pub(super) worker: u16,
-    pub(super) duty: Duty,
+    pub(super) role: Role,
     pub(super) seen: MutexGuard<'s, Seen>,
 }
 
@@ -91,13 +91,13 @@ pub(super) fn snapshot(
     seen: &[Mutex<Seen>],
     own: Option<&RequestCounts>,
 ) -> String {
-    let places = places(cluster.cliques, cluster.nodes);
+    let places = places(cluster.worker_groups, cluster.nodes);
     let nodes: Vec<Shown<'_>> = places
         .zip(seen)
         .map(|((worker, party), seen)| {
             let node = client.node_name(party);
             let name = if worker == 0 { node.into() } else { format!("{node} worker {worker}") };
-            Shown { name, node, worker, duty: client.cluster().duties().of(worker), seen: seen.lock() }
+            Shown { name, node, worker, role: client.cluster().roles().of(worker), seen: seen.lock() }
         })
         .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -138,7 +138,7 @@ fn row(node: &Shown<'_>, address: &str, client: &Client) -> Value {
         "name": node.name,
         "node": node.node,
         "worker": node.worker,
-        "duty": node.duty.message(),
+        "duty": node.role.message(),
         "address": address,
         "asked_ms": seen.asked.map(|asked| asked.elapsed().as_millis() as u64),
         "gone": node.gone().map(|(seconds, why)| json!({ "seconds": seconds, "why": why.to_string() })),
@@ -238,7 +238,7 @@ fn certificates(nodes: &[Shown<'_>]) -> Value {
 /// Material by kind, and how much each node has of it. Workers that only make it keep none.
 fn stock(nodes: &[Shown<'_>]) -> Value {
     let mut kinds: BTreeMap<(&str, &str), Vec<Value>> = BTreeMap::new();
-    for node in nodes.iter().filter(|node| node.duty.serves()) {
+    for node in nodes.iter().filter(|node| node.role.serves()) {
         for level in node.what().map(|what| what.status().stock.as_slice()).unwrap_or_default() {
             let row = json!({ "node": node.name, "blocks": level.blocks, "level": level.level });
             kinds.entry((&level.kind, &level.ciphers)).or_default().push(row);
@@ -250,8 +250,8 @@ fn stock(nodes: &[Shown<'_>]) -> Value {
     Value::Array(kinds.collect())
 }
 
-/// Requests by operation: of each clique most that one of its workers has answered, and the highest rate, since each request is served by several
-/// nodes; summed over cliques, since each request is served by one of these.
+/// Requests by operation: of each worker group most that one of its workers has answered, and the highest rate, since each request is served by several
+/// nodes; summed over worker groups, since each request is served by one of these.
 fn requests(nodes: &[Shown<'_>]) -> Value {
     let mut of_cliques: BTreeMap<(String, u16), (u64, f64)> = BTreeMap::new();
     let mut latencies: Vec<u64> = Vec::new();

@@ -25,11 +25,11 @@ use crate::versions::{Found, Source};
 const AT_ONCE: usize = 8;
 
 /// Who asks for what.
-type Asked<'a> = (&'a Caller, &'a Call);
+type Ask<'a> = (&'a Caller, &'a Call);
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
 /// `encrypt/N`.
-pub(super) async fn encrypt(vault: &Vault, asked: Asked<'_>, key: &str, fields: &Fields) -> Result<Answer> {
+pub(super) async fn encrypt(vault: &Vault, asked: Ask<'_>, key: &str, fields: &Fields) -> Result<Answer> {
     each(vault, asked, fields, |item| async move {
         let item = &item;
         let plaintext = item.text("plaintext")?.ok_or_else(|| bad("missing plaintext to encrypt"))?;
@@ -40,7 +40,7 @@ pub(super) async fn encrypt(vault: &Vault, asked: Asked<'_>, key: &str, fields: 
 }
 
 /// `decrypt/N`.
-pub(super) async fn decrypt(vault: &Vault, asked: Asked<'_>, key: &str, fields: &Fields) -> Result<Answer> {
+pub(super) async fn decrypt(vault: &Vault, asked: Ask<'_>, key: &str, fields: &Fields) -> Result<Answer> {
     each(vault, asked, fields, |item| async move {
         let item = &item;
         let (version, ciphertext) = ciphertext_of(item)?;
@@ -51,7 +51,7 @@ pub(super) async fn decrypt(vault: &Vault, asked: Asked<'_>, key: &str, fields: 
 }
 
 /// `rewrap/N`. The nodes rewrap short messages themselves, and this program does not see them.
-pub(super) async fn rewrap(vault: &Vault, asked: Asked<'_>, key: &str, fields: &Fields) -> Result<Answer> {
+pub(super) async fn rewrap(vault: &Vault, asked: Ask<'_>, key: &str, fields: &Fields) -> Result<Answer> {
     each(vault, asked, fields, |item| async move {
         let item = &item;
         let (version, ciphertext) = ciphertext_of(item)?;
@@ -77,7 +77,7 @@ pub(super) async fn rewrap(vault: &Vault, asked: Asked<'_>, key: &str, fields: &
 /// `datakey/plaintext/N` and `datakey/wrapped/N`.
 pub(super) async fn data_key(
     vault: &Vault,
-    asked: Asked<'_>,
+    asked: Ask<'_>,
     (key, shown): (&str, bool),
     fields: &Fields,
 ) -> Result<Answer> {
@@ -191,7 +191,7 @@ async fn under<T, F: Future<Output = Result<T>>>(
 /// Does something with the message of a request, or with each of a batch. What is wrong with one item is told of that item.
 async fn each<F: Future<Output = Result<Message>>>(
     vault: &Vault,
-    (caller, call): Asked<'_>,
+    (caller, call): Ask<'_>,
     fields: &Fields,
     one: impl Fn(Fields) -> F,
 ) -> Result<Answer> {

@@ -254,7 +254,7 @@ fn each_worker_is_a_line_and_one_that_is_gone_is_told_with_what_follows() {
     let Some(server) = Postgres::start("the page of nodes with workers", &[]) else { return };
     let files = tempfile::tempdir().expect("a directory");
     let url = server.url();
-    let shared = Shared { workers: 2, store: &url, password: None, duties: None };
+    let shared = Shared { workers: 2, store: &url, password: None, roles: None };
     let local = create_shared(&files.path().join("cluster"), ("shamir", 3, 1), shared).expect("a cluster");
     let start = |path| Node::start(NodeDir::open(path).expect("its directory")).expect("it starts");
     let mut running: Vec<Node> = local.nodes.iter().map(|path| start(path)).collect();
@@ -290,7 +290,12 @@ fn each_worker_is_a_line_and_one_that_is_gone_is_told_with_what_follows() {
         let rows = message["requests"]["rows"].as_array().expect("rows");
         rows.iter().find(|row| row["operation"] == "mac").map(|row| row["total"].clone())
     };
-    assert_eq!(of_operation(&message), Some(8.into()), "of both cliques together: {}", message["requests"]);
+    assert_eq!(
+        of_operation(&message),
+        Some(8.into()),
+        "of both worker groups together: {}",
+        message["requests"]
+    );
     running.remove(4).stop();
     let message = stream.until("the worker is gone", |message| message["nodes"][4]["gone"].is_object());
     assert!(

@@ -39,7 +39,7 @@ pub(crate) struct Approved {
 }
 
 /// Where approvals are checked.
-pub(crate) struct Desk<'n> {
+pub(crate) struct Approvals<'n> {
     pub(crate) rules: &'n Rules,
     pub(crate) store: &'n Store,
     pub(crate) cluster: [u8; 16],
@@ -49,7 +49,7 @@ fn denied(message: String) -> Refusal {
     Refusal::new(Reason::Denied, message)
 }
 
-impl Desk<'_> {
+impl Approvals<'_> {
     /// Checks the approval of a request, if the rules want one for what it asks. It spends nothing.
     pub(crate) fn check(
         &self,

@@ -1,7 +1,7 @@
-//! Material for workers that only serve, made by other workers of their nodes ([`polyclave_config::Duties`]).
+//! Material for workers that only serve, made by other workers of their nodes ([`polyclave_config::Roles`]).
 //!
-//! A clique that lacks material begins a run as any clique does ([`super::stock::fill`]). But where others compute, its workers ask: each asks, in the store
-//! of its own node, for its part of the same lot ([`ask`]), and waits together with its peers. A clique that makes material looks for such requests
+//! A worker group that lacks material begins a run as any worker group does ([`super::stock::fill`]). But where others compute, its workers ask: each asks, in the store
+//! of its own node, for its part of the same lot ([`ask`]), and waits together with its peers. A worker group that makes material looks for such requests
 //! ([`next`]). Its first node's worker undertakes one and orders the others to make it; each finds the request with the same id in its own store, makes
 //! its part, and delivers it ([`make`]).
 //!
@@ -13,7 +13,7 @@
 //!   it before they use anything. If one of the makers is killed, or the parts of two nodes are of different runs, all give the lot up and ask for
 //!   another one. That accuses nobody.
 //! * The items are checked before they are delivered ([`ServiceConfig::make_material`]), and authenticated under the MAC key of the common secrets, which
-//!   all cliques have. Peers that deliver something wrong do the same as peers that send wrong shares: the next check fails.
+//!   all worker groups have. Peers that deliver something wrong do the same as peers that send wrong shares: the next check fails.
 //! * A node trusts its own workers, which have the same shares of keys. `store/src/delivery.rs` says why no lot can be used twice, and what the server
 //!   learns.
 
@@ -21,7 +21,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use polyclave_api::{Reason, Refusal};
-use polyclave_config::Duty;
+use polyclave_config::Role;
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
@@ -41,7 +41,7 @@ use crate::material::stock::fill::{Run, make_on_streams};
 use crate::material::strategy::Preparation;
 use crate::peers::exchange::tell_all;
 
-/// How long a worker waits for a lot. The makers may be busy with those of other cliques.
+/// How long a worker waits for a lot. The makers may be busy with those of other worker groups.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 100 });
 /// How often workers that wait tell each other so: well within the limit for a silent peer.
 const TOLD_EVERY: Duration = Duration::from_millis(250);
@@ -56,7 +56,7 @@ const GONE: u8 = 2;
 
 /// Refuses requests of clients at a worker that only makes material.
 pub(crate) fn refuse_at_maker(material: &Material) -> Result<(), Refusal> {
-    match material.duty().serves() {
+    match material.role().serves() {
         true => Ok(()),
         false => Err(Refusal::new(
             Reason::Unavailable,
@@ -67,17 +67,17 @@ pub(crate) fn refuse_at_maker(material: &Material) -> Result<(), Refusal> {
 
 impl Material {
     /// What this worker does.
-    pub(crate) fn duty(&self) -> Duty {
-        self.members.cluster.duty()
+    pub(crate) fn role(&self) -> Role {
+        self.members.cluster.role()
     }
 }
 
 /// Whether others may ask this worker for material.
 pub(crate) fn is_asked(material: &Material) -> bool {
-    material.duty().makes() && !material.members.cluster.duties().serve_only.is_empty()
+    material.role().makes() && !material.members.cluster.roles().serve_only.is_empty()
 }
 
-/// At the leading node: a request that this clique makes next.
+/// At the leading node: a request that this worker group makes next.
 pub(crate) fn next(material: &Material) -> Option<Preparation> {
     if !is_asked(material) {
         return None;

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyclave_api::StockLevel;
-use polyclave_config::{Duty, MAX_WORKERS};
+use polyclave_config::{MAX_WORKERS, Role};
 use polyclave_protocol::authenticated::MAX_AT_ONCE;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
@@ -59,7 +59,7 @@ const _: () = assert!(
 pub(crate) const MAX_RUNS: usize = 2;
 /// The most requests for parts of one lot.
 const MAX_REQUESTS: usize = 16;
-/// How often a clique that makes material for others asks whether they need some.
+/// How often a worker group that makes material for others asks whether they need some.
 const ASKED_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs at the first node: orders the nodes to prepare what is lacking, until this node stops.
@@ -68,7 +68,7 @@ pub(crate) fn prepare(material: &Arc<Material>) {
         return;
     }
     let mut lacking: Option<Instant> = None;
-    let is_quick = delivery::is_asked(material) || material.duty() == Duty::Serve;
+    let is_quick = delivery::is_asked(material) || material.role() == Role::Serve;
     let interval = if is_quick { ASKED_EVERY } else { POLL_INTERVAL };
     let beside = Crew::new("fill", MAX_RUNS);
     let mut pause = interval;
@@ -91,9 +91,9 @@ pub(crate) fn prepare(material: &Arc<Material>) {
             Preparation::Epoch => epoch::lead(material, name),
             Preparation::Fill { kind, count, request } => {
                 let wanted = Wanted { kind, count, request };
-                match material.duty() {
-                    Duty::Serve => lead_beside(material, &beside, name, wanted),
-                    Duty::Both | Duty::Make => lead_fill(material, name, wanted),
+                match material.role() {
+                    Role::Serve => lead_beside(material, &beside, name, wanted),
+                    Role::Both | Role::Make => lead_fill(material, name, wanted),
                 }
             }
         });
@@ -150,7 +150,7 @@ pub(crate) fn next_lot(material: &Material) -> Option<Preparation> {
 /// Finds a kind of which there is too little, the emptiest first, and how many items to make of it in one run.
 fn lacking_kind(material: &Material) -> Option<Preparation> {
     let epoch = material.epoch()?;
-    if !material.duty().serves() || !material.network.is_complete() || !material.may_use_mac_key() {
+    if !material.role().serves() || !material.network.is_complete() || !material.may_use_mac_key() {
         return None;
     }
     let claiming = epoch.lots.claiming();
@@ -212,9 +212,9 @@ fn lead_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> 
 pub(crate) fn join_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> {
     material.refuse_uncounted()?;
     // Those that only wait for material have several runs at a time.
-    let _alone = match material.duty() {
-        Duty::Serve => None,
-        Duty::Both | Duty::Make => {
+    let _alone = match material.role() {
+        Role::Serve => None,
+        Role::Both | Role::Make => {
             // The run before may be ending here.
             let alone = material.filling.try_lock_for(ENDING);
             Some(alone.ok_or_else(|| Error::System("material is being made already".into()))?)
@@ -243,12 +243,12 @@ pub(crate) fn join_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> 
 
 fn make(material: &Material, epoch: &Epoch, name: [u8; 16], wanted: Wanted) -> Result<()> {
     let mut net = meet(material, "fill", name)?;
-    let most = match material.duty() {
-        Duty::Serve => {
+    let most = match material.role() {
+        Role::Serve => {
             let part = part(material, epoch, &material.targets[usize::from(wanted.kind)]);
             (wanted.count as usize).div_ceil(part).clamp(1, parts(material, epoch))
         }
-        Duty::Both | Duty::Make => streams_of(material.processors),
+        Role::Both | Role::Make => streams_of(material.processors),
     };
     let streams = streams(most, &mut net)?;
     let made = match wanted.request {
@@ -273,20 +273,20 @@ fn fill_stock(
     net: &mut TlsNet,
 ) -> Result<()> {
     let target = &material.targets[usize::from(wanted.kind)];
-    let (kind, duty) = (&target.kind, material.duty());
+    let (kind, role) = (&target.kind, material.role());
     let run = Run { kind, count: wanted.count as usize, level: target.items(), streams };
     let parameters = material.config.handshake(compared(material, material.members.handshake()));
     let judge = |error: &Error| material.judge_making(error);
-    fill(&epoch.lots, parameters, &run, net, &judge, |stream, count, net| match duty {
-        Duty::Serve => delivery::ask(material, &stream, kind, count, net),
-        Duty::Both | Duty::Make => material.config.make_material(&epoch.setup, stream, kind, count, net),
+    fill(&epoch.lots, parameters, &run, net, &judge, |stream, count, net| match role {
+        Role::Serve => delivery::ask(material, &stream, kind, count, net),
+        Role::Both | Role::Make => material.config.make_material(&epoch.setup, stream, kind, count, net),
     })
 }
 
 /// Adds what the nodes have to agree on who make material together.
 pub(super) fn compared(material: &Material, parameters: HandshakeParameters) -> HandshakeParameters {
     parameters
-        .with("duty of these workers (cluster file)", material.duty().message().as_bytes())
+        .with("duty of these workers (cluster file)", material.role().message().as_bytes())
         .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes())
 }
 
@@ -305,10 +305,10 @@ fn part(material: &Material, epoch: &Epoch, target: &Target) -> usize {
 /// In how many parts a run asks others for a lot. All runs that may be under way ask each of those that make material for two, so that none of them
 /// waits for the next request.
 fn parts(material: &Material, epoch: &Epoch) -> usize {
-    let requests = 2 * material.members.cluster.duties().make_only.len().max(1);
-    match material.duty() {
-        Duty::Serve => (requests / epoch.lots.claiming().runs_at_once()).clamp(1, MAX_REQUESTS),
-        Duty::Both | Duty::Make => 1,
+    let requests = 2 * material.members.cluster.roles().make_only.len().max(1);
+    match material.role() {
+        Role::Serve => (requests / epoch.lots.claiming().runs_at_once()).clamp(1, MAX_REQUESTS),
+        Role::Both | Role::Make => 1,
     }
 }
 

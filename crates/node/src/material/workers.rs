@@ -10,7 +10,7 @@ mod tests;
 use std::sync::atomic::Ordering::Relaxed;
 
 use polyclave_api::Refusal;
-use polyclave_config::Duty;
+use polyclave_config::Role;
 use polyclave_store::{Store, StoreError};
 
 use crate::error::of_store;
@@ -64,8 +64,8 @@ impl Material {
     /// may wait for a request here that makes a key. So no request here waits for material.
     fn hear_round(&self) -> Result<(), StoreError> {
         let cluster = &self.members.cluster;
-        let makers = cluster.cliques() - cluster.duties().serve_only.len();
-        if self.duty() != Duty::Serve || makers > 1 || !self.strategy.pauses_for_refresh() {
+        let makers = cluster.worker_groups() - cluster.roles().serve_only.len();
+        if self.role() != Role::Serve || makers > 1 || !self.strategy.pauses_for_refresh() {
             return Ok(());
         }
         let is_held_back = self.store.others_refresh()?;

@@ -34,7 +34,7 @@ impl Serving<'_, '_> {
         let keys = self.import(&mut protocol, 1, circuits)?;
         let key = keys.first().ok_or_else(|| Error::misuse("a component without a part"))?;
         let bare = NewKey { modes: Vec::new(), usage: Vec::new(), ..new.clone() };
-        let expanded = expand(&keys, &bare, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand(&keys, &bare, &mut protocol, &mut self.net_of_peers()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
         self.compare(&mut protocol, &material.round_keys, &check_value, (expected.as_ref(), circuits))?;
@@ -76,7 +76,7 @@ impl Serving<'_, '_> {
         let with_parity = parity != Parity::Ignore;
         let circuit = circuits.keys.sum(circuits, parts.len(), with_parity, protocol)?;
         let inputs: Vec<Input<'_, AnyShared>> = parts.iter().map(Input::Shared).collect();
-        let net = &mut self.partners()?;
+        let net = &mut self.net_of_peers()?;
         let mut outputs = run(protocol, net, &circuit, 1, &inputs)?.into_iter();
         let key = outputs.next().ok_or_else(|| Error::misuse("a sum without an output"))?;
         if let (Parity::Require, Some(check)) = (parity, outputs.next()) {
@@ -104,7 +104,7 @@ impl Serving<'_, '_> {
             CheckKind::Zeros => {
                 let (circuit, zero) = (circuits.keys.encrypted_zeros(circuits, protocol)?, circuits.zero());
                 let inputs = [Input::Public(&zero), Input::Shared(round_keys)];
-                let net = &mut self.partners()?;
+                let net = &mut self.net_of_peers()?;
                 let opened = run(protocol, net, &circuit, 1, &inputs)?.remove(0);
                 let opened = release(protocol, &opened, Owner::All, net)?;
                 let none = || Error::System("the check value was not opened".into());

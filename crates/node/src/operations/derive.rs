@@ -96,7 +96,7 @@ impl Serving<'_, '_> {
         let of_base = self.circuits(&base.info.properties.cipher, protocol)?;
         let key = self.expanded(&base.info, &base.shares, protocol)?;
         let circuits = (&*of_base, circuits);
-        let derived = derive::derive(how, &key, circuits, protocol, &mut self.partners()?);
+        let derived = derive::derive(how, &key, circuits, protocol, &mut self.net_of_peers()?);
         self.faults = protocol.faults();
         Ok(derived?)
     }

@@ -48,18 +48,18 @@ impl Serving<'_, '_> {
     ) -> Result<Vec<AnyShared>, StepError> {
         let of_part = circuits.cipher.key_bytes;
         let bytes = parts * of_part;
-        let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
-        let (blind, mut of_blind) = protocol.arithmetic().random_for_client(&mut self.partners()?)?;
-        self.service.conduct.spoil([&mut of_mask, &mut of_blind]);
+        let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.net_of_peers()?)?;
+        let (blind, mut of_blind) = protocol.arithmetic().random_for_client(&mut self.net_of_peers()?)?;
+        self.service.faults.spoil([&mut of_mask, &mut of_blind]);
         self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: of_mask, blind: of_blind });
 
         let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
         let step = self.step(admit, None)?;
         let Step::Chi { chi } = step else { return Err(StepError::Refused(misplaced(&step))) };
         let opened: [u8; ELEMENT_BYTES] =
-            protocol.open_mask_check(&mask, &blind, chi, &mut self.partners()?)?;
+            protocol.open_mask_check(&mask, &blind, chi, &mut self.net_of_peers()?)?;
         let mut data = opened.to_vec();
-        self.service.conduct.spoil([&mut data, &mut Vec::new()]);
+        self.service.faults.spoil([&mut data, &mut Vec::new()]);
         self.line.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });
 
         let admit = |step: &Step| match step {

@@ -50,7 +50,7 @@ impl Serving<'_, '_> {
         parts: usize,
         circuits: &Circuits,
     ) -> Result<Vec<AnyShared>, StepError> {
-        let keys = (0..parts).map(|_| Ok(generate(protocol, &mut self.partners()?, circuits)?)).collect();
+        let keys = (0..parts).map(|_| Ok(generate(protocol, &mut self.net_of_peers()?, circuits)?)).collect();
         self.faults = protocol.faults();
         keys
     }
@@ -77,7 +77,7 @@ impl Serving<'_, '_> {
         (expected, circuits): (Option<&KeyCheck>, &Circuits),
         components: &[String],
     ) -> Result<(), StepError> {
-        let expanded = expand(keys, &new, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand(keys, &new, &mut protocol, &mut self.net_of_peers()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
         self.compare(&mut protocol, &material.round_keys, &check_value, (expected, circuits))?;
@@ -96,7 +96,7 @@ impl Serving<'_, '_> {
         (next, expires): (KeyInfo, impl FnOnce(u64) -> Option<u64>),
         circuits: &Circuits,
     ) -> Result<(), StepError> {
-        let expanded = expand(keys, &next.properties, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand(keys, &next.properties, &mut protocol, &mut self.net_of_peers()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
         let made = self.made(next.properties.clone(), next.origin, check_value)?;
@@ -138,7 +138,7 @@ impl Serving<'_, '_> {
         let stored = self.service.keys.store_pending(&info, shares, &self.client.name);
         // A node could forget the key again if it is put back to an old copy of its disk. The others then
         // know that it had stored something since.
-        let stored = stored.and_then(|()| self.service.marks.protect(serving));
+        let stored = stored.and_then(|()| self.service.rollback_guard.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
         let announced = self.service.keys.announce(&info);
         // At a node that dies before this, what is left of the components is removed when it starts, and if
@@ -193,7 +193,7 @@ impl Serving<'_, '_> {
             version.map_or_else(|| self.remove_components(key), |_| Ok(()))?;
             Ok(info)
         });
-        let deleted = deleted.and_then(|info| self.service.marks.protect(serving).map(|()| info));
+        let deleted = deleted.and_then(|info| self.service.rollback_guard.protect(serving).map(|()| info));
         let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
         agree(outcome, self.net()?)?.map_err(StepError::Refused)?;
         self.line.reply(&Reply::Done(deleted.map_err(StepError::Refused)?.map(|info| info.identity())));

@@ -155,15 +155,15 @@ impl Serving<'_, '_> {
         circuits: &Circuits,
     ) -> Result<(), StepError> {
         let SealedKey { new, expected, nonce, mut part, .. } = sealed;
-        self.service.conduct.spoil_part(&mut part);
-        let key = sum_of_parts(&mut protocol, &mut self.partners()?, circuits, &part);
+        self.service.faults.spoil_part(&mut part);
+        let key = sum_of_parts(&mut protocol, &mut self.net_of_peers()?, circuits, &part);
         self.faults = protocol.faults();
         let key = match has_parity(&circuits.cipher) {
             true => self.sum(&mut protocol, &[key?], Parity::Set, circuits)?,
             false => key?,
         };
         let keys = [key];
-        let expanded = expand_unopened(&keys, &new, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand_unopened(&keys, &new, &mut protocol, &mut self.net_of_peers()?, circuits);
         self.faults = protocol.faults();
         let (material, checks) = expanded?;
         // Until here nothing was opened that depends on the key, so what ended before, as where the stock is
@@ -171,7 +171,7 @@ impl Serving<'_, '_> {
         // have counted.
         let counted = self.service.store.try_sealed(nonce).map_err(of_store);
         agree(counted.map(|()| nonce), self.net()?)?.map_err(StepError::Refused)?;
-        let check_value = open_check_value(&checks, &mut protocol, &mut self.partners()?);
+        let check_value = open_check_value(&checks, &mut protocol, &mut self.net_of_peers()?);
         self.faults = protocol.faults();
         let check_value = check_value?;
         self.compare(&mut protocol, &material.round_keys, &check_value, (Some(&expected), circuits))?;

@@ -119,7 +119,7 @@ impl Serving<'_, '_> {
         self.faults = held.faults();
         let (start, mut mask) = started?;
         self.context.still_holds(&self.service.material)?;
-        self.service.conduct.spoil([&mut mask]);
+        self.service.faults.spoil([&mut mask]);
         self.line.reply(&Reply::Accepted { key: Some(info.identity()), start, mask, blind: Vec::new() });
         loop {
             let step = match first.take() {
@@ -132,17 +132,17 @@ impl Serving<'_, '_> {
             if step == Step::Finish {
                 return Ok(());
             }
-            let instead = self.service.conduct.instead_of_answer();
+            let instead = self.service.faults.instead_of_answer();
             instead.iter().for_each(|reply| self.line.reply(reply));
             let answer = held.with(&mut self.partners_for_client()?, |at| mode.run(step, at));
             self.faults = held.faults();
             let mut answer = answer?;
-            self.service.conduct.spoil([&mut answer.data, &mut answer.mask, &mut answer.initial]);
+            self.service.faults.spoil([&mut answer.data, &mut answer.mask, &mut answer.initial]);
             self.context.still_holds(&self.service.material)?;
             let pause = self.service.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
             let Answer { data, mask, initial } = answer;
             if instead.is_empty() {
-                self.service.conduct.delay();
+                self.service.faults.delay();
                 self.line.reply(&Reply::Data { data, mask, initial });
             }
             if pause > Duration::ZERO {

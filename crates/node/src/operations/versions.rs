@@ -168,7 +168,7 @@ impl Serving<'_, '_> {
     ) -> Result<(), StepError> {
         let serving = self.net()?.members();
         let changed = self.service.keys.amend(name, change);
-        let changed = changed.and_then(|()| self.service.marks.protect(serving));
+        let changed = changed.and_then(|()| self.service.rollback_guard.protect(serving));
         let changed = changed.and_then(|()| match shown {
             Some(id) => self.service.keys.with_id(name, id),
             None => self.service.keys.get(name),

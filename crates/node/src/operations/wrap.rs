@@ -193,7 +193,7 @@ impl Serving<'_, '_> {
     ) -> Result<AnyShared, StepError> {
         let of_kek = self.circuits(&kek.info.properties.cipher, protocol)?;
         let key = self.expanded(&kek.info, &kek.shares, protocol)?;
-        let (circuits, net) = ((&*of_kek, circuits), &mut self.partners()?);
+        let (circuits, net) = ((&*of_kek, circuits), &mut self.net_of_peers()?);
         let unwrapped = match wrapped {
             Wrapped::Key(wrapped, how) => unwrap::unwrap((wrapped, *how), &key, circuits, protocol, net)
                 .map(|unwrapped| unwrapped.ok_or_else(unauthentic)),

@@ -24,13 +24,13 @@ use crate::Result;
 pub use crate::audit::logbook::renew_audit;
 use crate::audit::logbook::{note_end, open_log};
 use crate::audit::{BEGUN, Event, Gap};
-use crate::clients::approvals::Desk;
+use crate::clients::approvals::Approvals;
 use crate::clients::rules::Rules;
 use crate::core::Core;
 use crate::error::system;
 use crate::material::quarantine::refuse_guessed;
 use crate::material::refresh;
-use crate::operator::taking;
+use crate::operator::reload;
 pub(crate) use socket::Socket;
 use socket::ask;
 pub use status::Status;
@@ -125,14 +125,14 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
     // The rules with which the node would start.
     let id = cluster.as_ref().map(Cluster::id).unwrap_or_default();
     let rules =
-        Rules::new(if order.is_refresh() { taking::at_start(dir, &store, id)? } else { Default::default() });
-    let desk = Desk { rules: &rules, store: &store, cluster: id };
+        Rules::new(if order.is_refresh() { reload::at_start(dir, &store, id)? } else { Default::default() });
+    let approvals = Approvals { rules: &rules, store: &store, cluster: id };
     let Some(operation) = operation(order).filter(|_| dir.settings().audit.enabled) else {
-        return carry_out(&desk, dir, (order, has_mac_key), party).map(|(done, _)| Some(done));
+        return carry_out(&approvals, dir, (order, has_mac_key), party).map(|(done, _)| Some(done));
     };
     // Logged before the order is carried out, so that nothing happens without a line in the log.
     let log = open_log(dir, &store)?;
-    let (done, detail) = carry_out(&desk, dir, (order, has_mac_key), party)?;
+    let (done, detail) = carry_out(&approvals, dir, (order, has_mac_key), party)?;
     log.append(&Event { detail: &detail, ..Event::of_node(operation, "done") }).map_err(system)?;
     note_end(&log, &store)?;
     Ok(Some(done))
@@ -160,12 +160,12 @@ fn unknown(name: &str) -> Error {
 
 /// Carries out the orders that need only the store, the rules, and whether there is a MAC key. Returns also the detail for the audit log.
 fn carry_out(
-    desk: &Desk<'_>,
+    approvals: &Approvals<'_>,
     dir: &NodeDir,
     (order, has_mac_key): (&Instruction, bool),
     party: impl Fn(&str) -> Result<polyclave_protocol::Party>,
 ) -> Result<(Answer, String)> {
-    let store = desk.store;
+    let store = approvals.store;
     match order {
         Instruction::Status => return Err(Error::System("this node has no status".into())),
         Instruction::Backup { file, key_file } => {
@@ -177,7 +177,7 @@ fn carry_out(
             if !despite_failures {
                 refuse_guessed(store, has_mac_key)?;
             }
-            return want_refresh(desk, approval.as_deref(), *despite_failures);
+            return want_refresh(approvals, approval.as_deref(), *despite_failures);
         }
         Instruction::AuditHead => {
             let (head, gap) = (store.audit_head().map_err(system)?, store.audit_gap().map_err(system)?);
@@ -189,8 +189,12 @@ fn carry_out(
 
 /// Remembers that the operator wants a refresh. If the rules want approval of it, it is of exactly these common secrets, and is spent in the
 /// same write. An order that stands already needs none again.
-fn want_refresh(desk: &Desk<'_>, approval: Option<&str>, despite: bool) -> Result<(Answer, String)> {
-    let store = desk.store;
+fn want_refresh(
+    approvals: &Approvals<'_>,
+    approval: Option<&str>,
+    despite: bool,
+) -> Result<(Answer, String)> {
+    let store = approvals.store;
     let stands =
         store.refresh_wanted().map_err(system)? && (!despite || store.guesses_accepted().map_err(system)?);
     if stands {
@@ -202,9 +206,9 @@ fn want_refresh(desk: &Desk<'_>, approval: Option<&str>, despite: bool) -> Resul
     let approval = approval.as_ref().map(|(approval, _)| approval);
     let subject = Subject::Refresh { secrets, despite_failures: despite };
     let text = |refusal: Refusal| Error::System(refusal.message);
-    match desk.check_node(NodeOperation::Refresh, &subject, approval).map_err(text)? {
+    match approvals.check_node(NodeOperation::Refresh, &subject, approval).map_err(text)? {
         Some(approved) => {
-            desk.spend_for_refresh(&approved, despite).map_err(text)?;
+            approvals.spend_for_refresh(&approved, despite).map_err(text)?;
             Ok((Answer::Done, format!("approved-by={}", approved.by.join(","))))
         }
         None if despite => {
@@ -247,10 +251,10 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
         core.logbook.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }
     let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
-    let desk = core.service.approvals();
+    let approvals = core.service.approvals();
     let done = NodeDir::open(dir)
         .map_err(system)
-        .and_then(|dir| carry_out(&desk, &dir, (order, config.has_mac_key()), party));
+        .and_then(|dir| carry_out(&approvals, &dir, (order, config.has_mac_key()), party));
     if order.is_refresh() && done.is_ok() {
         refresh::load(&core.material)?;
     }

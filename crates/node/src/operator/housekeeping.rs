@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::material::refresh;
 use crate::material::setup::Leader;
 use crate::operator::certificates::Watch;
-use crate::operator::taking;
+use crate::operator::reload;
 use crate::requests::channels::PING_EVERY;
 use crate::threads::POLL_INTERVAL;
 
@@ -44,13 +44,13 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         if !is_first && core.store.edition() != edition {
             edition = core.store.edition();
             certificates.look_again();
-            taking::follow(core);
+            reload::follow(core);
         }
         if modified() != policy_of {
             policy_of = modified();
             certificates.look_again();
             match dir.policy() {
-                Ok(policy) => taking::take(core, dir, policy),
+                Ok(policy) => reload::take(core, dir, policy),
                 Err(e) => {
                     tracing::error!(error = %e, "the policy cannot be read; the previous one stays in force")
                 }
@@ -71,7 +71,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
                 leftovers.remove(core);
             }
             core.service.keys.release_leftover_claims();
-            taking::log(core);
+            reload::log(core);
             core.logbook.settle(&mut noted);
             core.material.strategy.settle(&core.material);
             Dates::watch(core.clock_misfit(), &mut misfit);

@@ -1,5 +1,5 @@
 //! The operator's view of a node: orders ([`admin`]), health and metrics ([`http`]), readiness, and changed rules for
-//! clients ([`taking`]).
+//! clients ([`reload`]).
 
 pub mod admin;
 pub mod balance;
@@ -9,5 +9,5 @@ pub(crate) mod housekeeping;
 pub(crate) mod http;
 pub(crate) mod metrics_help;
 pub(crate) mod readiness;
+pub(crate) mod reload;
 pub(crate) mod report;
-pub(crate) mod taking;

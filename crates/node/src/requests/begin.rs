@@ -9,8 +9,8 @@ use polyclave_protocol::session::{self, AgreedSession, Greeted, HandshakeParamet
 use polyclave_transport::TlsNet;
 
 use crate::material::epoch::SessionContextId;
+use crate::requests::channel_lease::{ChannelLease, acquire};
 use crate::requests::channels::announce;
-use crate::requests::lending::{Channel, acquire};
 use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 
@@ -59,19 +59,19 @@ pub(crate) fn begin<'c>(
     plan: &Plan,
     context_id: SessionContextId,
     client_is_there: &mut dyn FnMut() -> bool,
-) -> Result<(Channel<'c>, AgreedSession), NotBegun> {
+) -> Result<(ChannelLease<'c>, AgreedSession), NotBegun> {
     let deadline = Instant::now() + FOLLOW;
     loop {
         let mut channel = acquire(service, plan, deadline, client_is_there)?;
         let net = channel.net().map_err(|e| NotBegun::Refused(unavailable(e)))?;
         let until = Instant::now() + HELLO;
         match greet(service, plan, context_id, net, until) {
-            Ok(_) if service.conduct.leaves_hello() => {}
+            Ok(_) if service.faults.leaves_hello() => {}
             Ok(greeted) => {
-                let opened = greeted.open(&mut service.conduct.partners(net));
+                let opened = greeted.open(&mut service.faults.net_of_peers(net));
                 net.set_deadline(None);
                 net.set_idle_limit(match plan.request.operation.describe().only_uses() {
-                    true => service.conduct.silence(service.strategy.patience().silence),
+                    true => service.faults.silence(service.strategy.patience().silence),
                     false => COMPUTE,
                 });
                 return match opened {
@@ -128,7 +128,7 @@ fn greet(
         announce(Some(&plan.ticket), net)?;
     }
     let parameters = handshake(service, context_id, ACCEPTED, &plan.digest, &plan.key_digest());
-    let greeted = session::greet(&parameters, &mut service.conduct.partners(net));
+    let greeted = session::greet(&parameters, &mut service.faults.net_of_peers(net));
     if greeted.is_err() {
         net.set_deadline(None);
     }

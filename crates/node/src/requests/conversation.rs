@@ -1,7 +1,7 @@
 //! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before they use
 //! it. What each operation does then is in `operations/`.
 
-mod attendance;
+mod keepalive;
 mod line;
 mod steps;
 
@@ -25,11 +25,11 @@ use crate::material::epoch::SessionContext;
 use crate::material::refresh::HeldOff;
 use crate::requests::agreement::agree;
 use crate::requests::begin::{NotBegun, begin};
-use crate::requests::lending::Channel;
+use crate::requests::channel_lease::ChannelLease;
 use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 use crate::requests::strategy::Ending;
-use attendance::Attended;
+use keepalive::KeptAlive;
 use line::Line;
 
 /// The outcome of a request, for the audit log.
@@ -48,7 +48,7 @@ pub(crate) struct Serving<'a, 'c> {
     /// What it asks of the rules.
     pub(crate) asked: Vec<Permission>,
     pub(crate) context: &'a SessionContext,
-    pub(crate) channel: &'a mut Channel<'c>,
+    pub(crate) channel: &'a mut ChannelLease<'c>,
     pub(crate) line: Line<'a>,
     pub(crate) session: [u8; 32],
     pub(crate) blocks: u64,
@@ -153,7 +153,7 @@ impl<'a> Serving<'a, '_> {
         let serving = self.net()?.members();
         let service = self.service;
         let spent = approved.map_or(Ok(()), |approved| {
-            service.approvals().spend(approved).and_then(|()| service.marks.protect(serving))
+            service.approvals().spend(approved).and_then(|()| service.rollback_guard.protect(serving))
         });
         agree(spent.map(|()| digest), self.net()?)?.map_err(StepError::Refused)
     }
@@ -163,15 +163,15 @@ impl<'a> Serving<'a, '_> {
     }
 
     /// The network that the protocol uses while it makes a key. Making a key continues even if the client is gone.
-    pub(crate) fn partners(&mut self) -> Result<Attended<'_, 'a>, Error> {
-        let partners = self.service.conduct.partners(self.channel.net()?);
-        Ok(Attended { partners, line: &mut self.line, progress: &self.progress, ends: false })
+    pub(crate) fn net_of_peers(&mut self) -> Result<KeptAlive<'_, 'a>, Error> {
+        let net_of_peers = self.service.faults.net_of_peers(self.channel.net()?);
+        Ok(KeptAlive { net_of_peers, line: &mut self.line, progress: &self.progress, ends: false })
     }
 
     /// The network that the protocol uses while it uses a key.
-    pub(crate) fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
+    pub(crate) fn partners_for_client(&mut self) -> Result<KeptAlive<'_, 'a>, Error> {
         let ends = self.service.strategy.ends_without_client();
-        Ok(Attended { ends, ..self.partners()? })
+        Ok(KeptAlive { ends, ..self.net_of_peers()? })
     }
 
     pub(crate) fn circuits(

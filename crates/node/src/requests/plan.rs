@@ -108,8 +108,8 @@ impl Plan {
         let operation = operations(&request.operation);
         let asked = operation.permissions_here(service, client)?;
         asked.iter().try_for_each(|asked| service.rules.allow(client, asked))?;
-        let desk = service.approvals();
-        let approved = desk.check(client, &request, &asked, serving.len() == service.members.nodes)?;
+        let approvals = service.approvals();
+        let approved = approvals.check(client, &request, &asked, serving.len() == service.members.nodes)?;
         let mut draft = Draft { service, client, asked: &asked, taken: None };
         let planned = operation.plan(&mut draft)?;
         let taken = draft.taken;

@@ -8,15 +8,15 @@ use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_store::Store;
 
-use crate::Conduct;
-use crate::clients::approvals::Desk;
+use crate::FaultInjection;
+use crate::clients::approvals::Approvals;
 use crate::clients::limits::Clients;
 use crate::clients::rules::{Client, Rules};
 use crate::computation::circuits::Library;
 use crate::keys::held::Keys;
 use crate::material::state::Material;
 use crate::members::Members;
-use crate::peers::marks::Marks;
+use crate::peers::rollback_guard::Marks;
 use polyclave_transport::Identity;
 
 use crate::peers::network::Network;
@@ -36,7 +36,7 @@ pub(crate) struct Service {
     pub(crate) threads: Arc<Threads>,
     pub(crate) store: Arc<Store>,
     pub(crate) network: Arc<Network>,
-    pub(crate) marks: Marks,
+    pub(crate) rollback_guard: Marks,
     pub(crate) material: Arc<Material>,
     pub(crate) rules: Rules,
     pub(crate) clients: Clients,
@@ -48,13 +48,13 @@ pub(crate) struct Service {
     /// Blocks computed since this node started.
     pub(crate) computed: Arc<AtomicU64>,
     /// How the node behaves: honestly, or, in tests, as a cheater.
-    pub(crate) conduct: Conduct,
+    pub(crate) faults: FaultInjection,
 }
 
 impl Service {
     /// Where approvals are checked and spent.
-    pub(crate) fn approvals(&self) -> Desk<'_> {
-        Desk { rules: &self.rules, store: &self.store, cluster: self.members.cluster.id() }
+    pub(crate) fn approvals(&self) -> Approvals<'_> {
+        Approvals { rules: &self.rules, store: &self.store, cluster: self.members.cluster.id() }
     }
 
     /// Pays for blocks from what the rules allow to the client and from the key's budget, and has the others that serve remember the latter,
@@ -72,6 +72,6 @@ impl Service {
         let of_key = asked.iter().filter(|asked| asked.key == info.properties.name);
         self.rules.charge(client, of_key, [0, blocks])?;
         self.keys.pay(info, blocks)?;
-        self.marks.protect(serving)
+        self.rollback_guard.protect(serving)
     }
 }

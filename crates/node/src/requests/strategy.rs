@@ -12,7 +12,7 @@ use crate::Result;
 use crate::computation::modes::StepError;
 use crate::material::state::Material;
 use crate::requests::agreement::Early;
-use crate::requests::lending::Channel;
+use crate::requests::channel_lease::ChannelLease;
 
 /// How long this node waits for other nodes.
 #[derive(Clone, Copy)]
@@ -72,7 +72,7 @@ pub(crate) trait RequestStrategy: Send + Sync {
     fn end(
         &self,
         material: &Material,
-        channel: &mut Channel<'_>,
+        channel: &mut ChannelLease<'_>,
         ending: Ending,
         faults: &mut Faults,
     ) -> Result<(), Refusal>;

@@ -122,7 +122,7 @@ pub(super) fn move_piece(
         Fault::Elsewhere(error) => error,
     };
     let mut drawn = handover.draw(&mut sessions, net).map_err(message)?;
-    node.conduct.spoil_dealt([&mut drawn.differences[..]]);
+    node.faults.spoil_dealt([&mut drawn.differences[..]]);
     let arrived = handover.complete(drawn, &leaving, &mut sessions, net).map_err(message)?;
     match of_new {
         Some((mut session, stored, completions)) => {
@@ -227,7 +227,7 @@ fn restored(
             let missing =
                 || Error::System(format!("the {part} of the key {} is gone", key.info.properties.name));
             let stored = shares.get_mut(*part).ok_or_else(missing)?;
-            node.conduct.spoil_stored(stored);
+            node.faults.spoil_stored(stored);
             let value = session.restore(stored)?;
             match runs.last_mut() {
                 Some(values) if session.can_join(&values[0], &value) => values.push(value),

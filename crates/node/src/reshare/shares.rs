@@ -101,7 +101,7 @@ fn deal(
     }
     let values: Vec<Stored<'_>> = shares.iter().flatten().map(|(part, bytes)| stored(part, bytes)).collect();
     let mut dealt = movement.deal(&setup.bytes, old, stream, &values)?;
-    node.conduct.spoil_dealt(dealt.iter_mut().map(|message| &mut message[..]));
+    node.faults.spoil_dealt(dealt.iter_mut().map(|message| &mut message[..]));
     Ok(dealt)
 }
 

@@ -22,7 +22,7 @@ use crate::material::{epoch, quarantine, refresh};
 use crate::peers::orders::Order;
 use crate::requests::agreement::{Early, any};
 use crate::requests::begin::{COMPUTE, blame, unavailable};
-use crate::requests::lending::Channel;
+use crate::requests::channel_lease::ChannelLease;
 use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
 
 /// The refusal if the epoch of a request was given up while it ran, because a check failed in another one.
@@ -70,7 +70,7 @@ impl RequestStrategy for Abort {
     fn end(
         &self,
         material: &Material,
-        channel: &mut Channel<'_>,
+        channel: &mut ChannelLease<'_>,
         Ending { outcome, gone }: Ending,
         _: &mut Faults,
     ) -> Result<(), Refusal> {

@@ -25,7 +25,7 @@ use crate::material::strategy::{MaterialStrategy, Preparation};
 use crate::peers::orders::Order;
 use crate::requests::agreement::{ACCEPTED, Early, REFUSED};
 use crate::requests::begin::{blame, unavailable};
-use crate::requests::lending::Channel;
+use crate::requests::channel_lease::ChannelLease;
 use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
 
 /// The unit of time limits while nodes use a key. They wait [`ONLINE`] of these for each other's messages, and in total no longer than
@@ -79,7 +79,7 @@ impl RequestStrategy for Guaranteed {
     fn end(
         &self,
         material: &Material,
-        channel: &mut Channel<'_>,
+        channel: &mut ChannelLease<'_>,
         Ending { outcome, .. }: Ending,
         faults: &mut Faults,
     ) -> Result<(), Refusal> {

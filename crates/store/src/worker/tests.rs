@@ -229,7 +229,7 @@ fn a_failover_to_a_replica_that_lacks_the_last_changes_is_noticed_by_who_knew_th
     at.copy();
     first.delete("k", [1; 16]).expect("deleted");
     first.spend(([2; 16], [2; 16]), 5, 640).expect("in the budget");
-    // What a peer in another clique was told of it.
+    // What a peer in another worker group was told of it.
     second.sync().expect("asked");
     let (party, peer) = (polyclave_protocol::Party(1), super::super::testing::in_memory().0);
     peer.peer_seen(party, &second.past().expect("read")).expect("the first time");

@@ -12,7 +12,7 @@ use polyclave_api::MAX_BLOCKS;
 use polyclave_api::{Mode, NewKey};
 use polyclave_client::{Client, Padding};
 use polyclave_config::{
-    Card, ClientDir, Cluster, Consent, Duties, NodeDir, NodeSettings, Place, StockSettings,
+    Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, Place, Roles, StockSettings,
 };
 use polyclave_node::local::{Local, Shared, create_shared};
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::cluster::run::Quiet;
 use crate::protocols::properties;
 use crate::say;
 
-/// Requests at once for each clique: as many as a node serves for one client.
+/// Requests at once for each worker group: as many as a node serves for one client.
 const AT_ONCE: usize = 8;
 /// Blocks of a request of many.
 const BLOCKS: usize = 1000;
@@ -97,12 +97,12 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
     let folder = tempfile::tempdir().context("no temporary folder")?;
     let serving = arguments.serving.map_or(workers, |serving| workers.min(serving.into()));
     let number = |worker: usize| u16::try_from(worker).unwrap_or(u16::MAX);
-    let duties = Duties {
+    let roles = Roles {
         serve_only: (0..serving).filter(|_| serving < workers).map(number).collect(),
         make_only: (serving..workers).map(number).collect(),
     };
     let shared =
-        Shared { workers, store, password: arguments.store_password.as_deref(), duties: Some(&duties) };
+        Shared { workers, store, password: arguments.store_password.as_deref(), roles: Some(&roles) };
     let parties = usize::from(arguments.parties);
     let threshold = crate::protocols::threshold(&arguments.protocol, parties, None, 1)?;
     let local = create_shared(&folder.path().join("try"), (&arguments.protocol, parties, threshold), shared)?;

@@ -40,7 +40,7 @@ struct Message {
     arrival: Arrival,
     chain: Chain,
     /// E(A_0), which covers the tag.
-    cover: Option<AnyShared>,
+    tag_mask: Option<AnyShared>,
     /// Blocks of the message that were computed.
     computed: u64,
 }
@@ -69,7 +69,7 @@ impl Message {
             tag: usize::from(tag),
             arrival: Arrival::of(bytes, MAX_CHAINED)?,
             chain: Chain::default(),
-            cover: None,
+            tag_mask: None,
             computed: 0,
         })
     }
@@ -102,7 +102,7 @@ impl Message {
     }
 
     fn begin(&mut self, at: &mut Computation<'_>) -> Result<(), StepError> {
-        self.cover = Some(self.keystream(0, 1, at)?);
+        self.tag_mask = Some(self.keystream(0, 1, at)?);
         for block in self.beginning().as_chunks().0 {
             self.chain.push(Term::Public(*block), None, at)?;
         }
@@ -128,8 +128,8 @@ impl Message {
     fn close(&mut self, at: &mut Computation<'_>) -> Result<AnyShared, StepError> {
         let ended = || StepError::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
         let code = std::mem::take(&mut self.chain).end()?;
-        let cover = self.cover.take().ok_or_else(ended)?;
-        Ok(at.beginning(BLOCK, &code, Term::Shared(&cover))?)
+        let tag_mask = self.tag_mask.take().ok_or_else(ended)?;
+        Ok(at.beginning(BLOCK, &code, Term::Shared(&tag_mask))?)
     }
 }
 

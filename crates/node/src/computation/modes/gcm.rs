@@ -44,7 +44,7 @@ pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
 }
 
 /// E(J0), shared. It masks the tag.
-pub(super) fn cover(first: &AnyShared, at: &mut Computation<'_>) -> Result<Elements, StepError> {
+pub(super) fn tag_mask(first: &AnyShared, at: &mut Computation<'_>) -> Result<Elements, StepError> {
     let j0 = at.protocol.lanes(first, 0..1);
     Ok(at.protocol.elements(&j0, at.net)?)
 }
@@ -77,27 +77,27 @@ pub(super) fn lengths(additional: u64, ciphertext: u64) -> [u8; BLOCK] {
 /// Whether a tag equals the sum of a hash and its cover. Nothing else about them is revealed.
 pub(super) fn fits(
     hash: &Elements,
-    cover: &Elements,
+    tag_mask: &Elements,
     tag: &Element,
     at: &mut Computation<'_>,
 ) -> Result<bool, StepError> {
     let arithmetic = at.protocol.arithmetic();
-    let difference = arithmetic.add_public(&hash.add(cover), &[*tag]);
+    let difference = arithmetic.add_public(&hash.add(tag_mask), &[*tag]);
     Ok(arithmetic.is_zero(&difference, at.net)?)
 }
 
 /// The same for the first bytes of a tag.
 pub(super) fn begins_so(
     hash: &Elements,
-    cover: &Elements,
+    tag_mask: &Elements,
     tag: &[u8],
     at: &mut Computation<'_>,
 ) -> Result<bool, StepError> {
     if let Ok(whole) = Element::try_from(tag) {
-        return fits(hash, cover, &whole, at);
+        return fits(hash, tag_mask, &whole, at);
     }
     let circuit = at.block_circuit(BlockCircuit::Beginning(tag.len()))?;
-    let block = at.as_blocks(&hash.add(cover), &circuit.inputs()[0])?;
+    let block = at.as_blocks(&hash.add(tag_mask), &circuit.inputs()[0])?;
     Ok(at.begins_with(&block, tag)?)
 }
 
@@ -112,7 +112,7 @@ struct Message {
     /// Whether the nodes have the circuits of single blocks.
     is_aes: bool,
     hash: Option<Elements>,
-    cover: Option<Elements>,
+    tag_mask: Option<Elements>,
     /// Bytes hashed.
     absorbed: u64,
     /// Bytes of keystream that were given out.
@@ -128,14 +128,14 @@ impl Message {
             return Err(only_for_aes("nonces of another length than 12 bytes"));
         }
         let additional = additional.to_vec();
-        Ok(Message { additional, nonce, is_aes, hash: None, cover: None, absorbed: 0, given: 0 })
+        Ok(Message { additional, nonce, is_aes, hash: None, tag_mask: None, absorbed: 0, given: 0 })
     }
 
     /// E(J0) and the hash of the additional data.
     fn begin(&mut self, at: &mut Computation<'_>) -> Result<(), StepError> {
         self.nonce.begin(at)?;
         let first = self.nonce.encrypted(0, 1, at)?;
-        self.cover = Some(cover(&first, at)?);
+        self.tag_mask = Some(tag_mask(&first, at)?);
         self.hash(&padded(&self.additional.clone()), at)
     }
 
@@ -201,7 +201,7 @@ impl Message {
     fn close(&mut self, at: &mut Computation<'_>) -> Result<(Elements, Elements), StepError> {
         self.hash(&lengths(self.additional.len() as u64, self.absorbed), at)?;
         let ended = || StepError::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
-        Ok((self.hash.take().ok_or_else(ended)?, self.cover.take().ok_or_else(ended)?))
+        Ok((self.hash.take().ok_or_else(ended)?, self.tag_mask.take().ok_or_else(ended)?))
     }
 }
 
@@ -269,8 +269,8 @@ impl Mode for Encrypt {
                 Ok(Answer::data(Vec::new()))
             }
             Step::Tag => {
-                let (hash, cover) = self.message.close(at)?;
-                let tag = hash.add(&cover);
+                let (hash, tag_mask) = self.message.close(at)?;
+                let tag = hash.add(&tag_mask);
                 Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
             }
             other => Err(StepError::Refused(misplaced(&other))),
@@ -328,8 +328,8 @@ impl Mode for Decrypt {
                 Ok(Answer::data(Vec::new()))
             }
             Step::Check { tag } => {
-                let (hash, cover) = self.message.close(at)?;
-                match begins_so(&hash, &cover, &tag, at)? {
+                let (hash, tag_mask) = self.message.close(at)?;
+                match begins_so(&hash, &tag_mask, &tag, at)? {
                     true => Ok(Answer::data(Vec::new())),
                     false => Err(StepError::Refused(unauthentic())),
                 }

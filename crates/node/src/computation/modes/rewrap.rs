@@ -19,7 +19,7 @@ use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
-use super::gcm::{BLOCK, absorb, begins_so, counters, cover, hash_key, lengths, padded};
+use super::gcm::{BLOCK, absorb, begins_so, counters, hash_key, lengths, padded, tag_mask};
 use super::nonce::PLAIN;
 use super::sealed::{Bound, nonce as nonce_of_chunk};
 use super::{Answer, Mode, StepError, misplaced, refuse_long_additional, unauthentic};
@@ -140,15 +140,15 @@ impl Rewrap {
         let [old, new] = self.frames()?;
         let count = ciphertext.len().div_ceil(BLOCK);
         let of_old = at.under_other(|at| {
-            let (cover, keystream) = keystream(&old.nonce, count, at)?;
+            let (tag_mask, keystream) = keystream(&old.nonce, count, at)?;
             let hash = hash(&old.additional, ciphertext, at)?;
-            match begins_so(&hash, &cover, tag, at)? {
+            match begins_so(&hash, &tag_mask, tag, at)? {
                 true => Ok(keystream),
                 false => Err(StepError::Refused(unauthentic())),
             }
         })?;
-        let (cover, of_new) = keystream(&new.nonce, count, at)?;
-        let tag = hash(&new.additional, ciphertext, at)?.add(&cover);
+        let (tag_mask, of_new) = keystream(&new.nonce, count, at)?;
+        let tag = hash(&new.additional, ciphertext, at)?.add(&tag_mask);
         let (Some(of_old), Some(of_new)) = (of_old, of_new) else { return Ok((Vec::new(), tag)) };
         let change = sum(&of_old, &of_new, ciphertext.len(), at)?;
         let changed = at.protocol.elements(&change, at.net)?;
@@ -186,7 +186,7 @@ fn keystream(
     let blocks = at.circuits.blocks(&counters(nonce, 1, 1 + count as u64))?;
     let encrypted = at.one(&circuit, 1 + count, &[Input::Public(&blocks)])?;
     let keystream = (count > 0).then(|| at.protocol.lanes(&encrypted, 1..1 + count));
-    Ok((cover(&encrypted, at)?, keystream))
+    Ok((tag_mask(&encrypted, at)?, keystream))
 }
 
 /// The hash of a message whose ciphertext is public.

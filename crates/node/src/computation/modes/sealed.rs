@@ -11,7 +11,7 @@ use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
-use super::gcm::{BLOCK, absorb, counters, cover, fits, hash_key, lengths, padded};
+use super::gcm::{BLOCK, absorb, counters, fits, hash_key, lengths, padded, tag_mask};
 use super::{Answer, Mode, StepError, misplaced, unauthentic};
 use crate::computation::Computation;
 
@@ -71,7 +71,7 @@ fn evaluated(
     let count = bytes.div_ceil(BLOCK);
     let blocks = at.encrypt(&counters(&nonce(file, number), 1, 1 + count as u64), &[])?;
     let keystream = (count > 0).then(|| at.protocol.lanes(&blocks, 1..1 + count));
-    Ok((cover(&blocks, at)?, keystream))
+    Ok((tag_mask(&blocks, at)?, keystream))
 }
 
 fn revealed(
@@ -152,14 +152,14 @@ impl Mode for Seal {
         match &step {
             Step::Keystream { bytes } => {
                 let bytes = *bytes as usize;
-                let (cover, keystream) = evaluated(&self.to.file, self.given - 1, bytes, at)?;
-                self.covers.push_back(cover);
+                let (tag_mask, keystream) = evaluated(&self.to.file, self.given - 1, bytes, at)?;
+                self.covers.push_back(tag_mask);
                 revealed(keystream, bytes, at)
             }
             Step::Seal { ciphertext, last } => {
-                let cover = self.covers.pop_front().ok_or_else(|| StepError::Refused(misplaced(&step)))?;
+                let tag_mask = self.covers.pop_front().ok_or_else(|| StepError::Refused(misplaced(&step)))?;
                 let hash = hash(&self.to.to(self.sealed - 1, *last), ciphertext, at)?;
-                let tag = hash.add(&cover);
+                let tag = hash.add(&tag_mask);
                 Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
             }
             other => Err(StepError::Refused(misplaced(other))),
@@ -206,9 +206,9 @@ impl Mode for Open {
             return Err(StepError::Refused(misplaced(&step)));
         };
         let number = self.opened - 1;
-        let (cover, keystream) = evaluated(&self.to.file, number, ciphertext.len(), at)?;
+        let (tag_mask, keystream) = evaluated(&self.to.file, number, ciphertext.len(), at)?;
         let hash = hash(&self.to.to(number, *last), ciphertext, at)?;
-        match fits(&hash, &cover, tag, at)? {
+        match fits(&hash, &tag_mask, tag, at)? {
             true => revealed(keystream, ciphertext.len(), at),
             false => Err(StepError::Refused(unauthentic())),
         }

@@ -27,7 +27,7 @@ use super::cheating_workers::Trap;
 use super::tests::PROCESSORS;
 use crate::local::{Local, create};
 use crate::material::epoch;
-use crate::{Conduct, Running};
+use crate::{FaultInjection, Running};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 /// FIPS 197, appendix C.1.
@@ -213,7 +213,7 @@ pub(super) fn start_in(path: &Path, processors: usize, (lie, counts): (Lie, Arc<
     let stock = StockSettings::of(16, 0);
     dir.set_settings(NodeSettings { stock, processors: Some(processors), ..settings }).expect("saved");
     let config = AnyServiceConfig::new(Cheating { inner: tower(), lie, counts });
-    Running::start_with(dir, config, Conduct::HONEST)
+    Running::start_with(dir, config, FaultInjection::HONEST)
 }
 
 fn tower() -> SpdzConfig<Gf2_64> {

@@ -127,7 +127,7 @@ fn workers_at_which_checks_would_fail_at_once_have_one_failed_check_together() {
     let dir = tempfile::tempdir().expect("a directory");
     let url = server.url();
     // One more for the test to look through.
-    let shared = Shared { workers: usize::from(WORKERS) + 1, store: &url, password: None, duties: None };
+    let shared = Shared { workers: usize::from(WORKERS) + 1, store: &url, password: None, roles: None };
     let local = create_shared(&dir.path().join("cluster"), ("spdz-tower", 2, 1), shared).expect("a cluster");
     let observer = NodeDir::open(&local.workers[usize::from(WORKERS) - 1]).expect("its directory");
     let trap = Arc::new(Trap {

@@ -15,7 +15,7 @@ use polyclave_store::{Secret, Store, StoreError};
 
 use super::renewing::{Fault, Place, Renewing};
 use super::{Wanted, join_fill};
-use crate::Conduct;
+use crate::FaultInjection;
 use crate::Running;
 use crate::cheat::{Cheat, HELLOS_LEFT};
 use crate::local::{Local, create};
@@ -60,14 +60,14 @@ impl Nodes {
     }
 
     fn restart(&mut self, node: usize) {
-        self.restart_with(node, Conduct::HONEST);
+        self.restart_with(node, FaultInjection::HONEST);
     }
 
-    fn restart_with(&mut self, node: usize, conduct: Conduct) {
+    fn restart_with(&mut self, node: usize, faults: FaultInjection) {
         self.nodes[node] = None;
         let config = Renewing::new(NODES, self.faults[node].clone());
         self.nodes[node] = Some(
-            Running::start_with(self.dir(node), AnyServiceConfig::new(config), conduct).expect("started"),
+            Running::start_with(self.dir(node), AnyServiceConfig::new(config), faults).expect("started"),
         );
     }
 

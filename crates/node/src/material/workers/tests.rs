@@ -37,7 +37,7 @@ fn a_check_that_fails_at_one_worker_stops_all_of_them_until_a_refresh() {
     let Some(server) = Postgres::start("a quarantine of all workers", &[]) else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let url = server.url();
-    let shared = Shared { workers: 2, store: &url, password: None, duties: None };
+    let shared = Shared { workers: 2, store: &url, password: None, roles: None };
     let local =
         create_shared(&dir.path().join("cluster"), ("replicated-active", 3, 1), shared).expect("a cluster");
     local.nodes.iter().chain(&local.workers).for_each(|path| count_on(path, PROCESSORS));
@@ -94,7 +94,7 @@ fn until_a_worker_serves_again_with_ten_thousand_keys() {
     let Some(server) = Postgres::start("a start with many keys", &[]) else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let url = server.url();
-    let shared = Shared { workers: 2, store: &url, password: None, duties: None };
+    let shared = Shared { workers: 2, store: &url, password: None, roles: None };
     let local = create_shared(&dir.path().join("cluster"), ("shamir", 3, 1), shared).expect("a cluster");
     std::thread::scope(|scope| {
         for path in &local.nodes {

@@ -6,7 +6,7 @@ use polyclave_api::{self as api, Reason, Refusal, Reply, Step};
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 
-use super::attendance::Attention;
+use super::keepalive::Keepalive;
 
 /// The time limit for a client to send a step, and to take an answer, however slowly the bytes move: the other nodes wait, and another
 /// client may need the channel.
@@ -18,12 +18,12 @@ pub(crate) struct Line<'l> {
     pub(super) client: Party,
     /// Why the client cannot be reached any more. The nodes end the request together, at the next step at the latest.
     pub(super) gone: Option<Refusal>,
-    pub(super) attention: Attention,
+    pub(super) keepalive: Keepalive,
 }
 
 impl<'l> Line<'l> {
     pub(super) fn new(net: &'l mut TlsNet, client: Party) -> Line<'l> {
-        Line { net, client, gone: None, attention: Attention::now() }
+        Line { net, client, gone: None, keepalive: Keepalive::now() }
     }
 
     /// Notices if the client has ended its connection.
@@ -40,7 +40,7 @@ impl<'l> Line<'l> {
         if let Err(e) = sent {
             self.gone.get_or_insert(lost(&e, "took no answer"));
         }
-        self.attention = Attention::now();
+        self.keepalive = Keepalive::now();
     }
 
     /// Receives the step that has begun to arrive.
@@ -51,7 +51,7 @@ impl<'l> Line<'l> {
         let bytes = received.map_err(|e| lost(&e, "sent nothing"))?;
         let step =
             api::decode(&bytes, self.client).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
-        self.attention = Attention::now();
+        self.keepalive = Keepalive::now();
         Ok((step, blake3::derive_key("polyclave 2026 step of a request", &bytes)))
     }
 }

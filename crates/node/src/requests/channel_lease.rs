@@ -19,8 +19,8 @@ const QUEUE: Duration = Duration::from_secs(10);
 /// How long a follower waits for its part of the memory once the leader has a channel. It is less than the time limit of the hello.
 const FOLLOWERS_TURN: Duration = Duration::from_millis(1500);
 
-/// A channel for one request. When dropped it goes back to where it came from, to be used again if it is [`sound`](Channel::sound).
-pub(crate) struct Channel<'c> {
+/// A channel for one request. When dropped it goes back to where it came from, to be used again if it is [`sound`](ChannelLease::sound).
+pub(crate) struct ChannelLease<'c> {
     net: Option<TlsNet>,
     home: Home<'c>,
     /// The memory in which the request is computed; none if the request only makes or deletes a key.
@@ -34,7 +34,7 @@ enum Home<'c> {
     Lender(Lent),
 }
 
-impl Channel<'_> {
+impl ChannelLease<'_> {
     pub(crate) fn net(&mut self) -> Result<&mut TlsNet, Error> {
         self.net.as_mut().ok_or_else(|| Error::System("the channel is gone".into()))
     }
@@ -54,7 +54,7 @@ impl Channel<'_> {
     }
 }
 
-impl Drop for Channel<'_> {
+impl Drop for ChannelLease<'_> {
     fn drop(&mut self) {
         let net = self.net.take().filter(|_| self.sound);
         match &mut self.home {
@@ -75,7 +75,7 @@ pub(super) fn acquire<'c>(
     plan: &Plan,
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
-) -> Result<Channel<'c>, NotBegun> {
+) -> Result<ChannelLease<'c>, NotBegun> {
     let serving = plan.request.serving;
     let leader = serving.iter().next().unwrap_or(service.members.me);
     if leader == service.members.me {
@@ -94,7 +94,7 @@ fn lead<'c>(
     service: &'c Service,
     plan: &Plan,
     client_is_there: &mut dyn FnMut() -> bool,
-) -> Result<Channel<'c>, Refusal> {
+) -> Result<ChannelLease<'c>, Refusal> {
     let serving = plan.request.serving;
     let until = Instant::now() + QUEUE;
     let mut tries = 0;
@@ -115,7 +115,7 @@ fn lead<'c>(
         };
         // From here on the channel counts as lent, until this is dropped.
         let home = Home::Pool(&service.channels, serving, plan.client.clone());
-        let mut channel = Channel { net, home, _memory: None, sound: false };
+        let mut channel = ChannelLease { net, home, _memory: None, sound: false };
         channel._memory = take_memory(&service.memory, plan, until)?;
         if channel.net.is_some() {
             return Ok(channel);
@@ -158,7 +158,7 @@ fn follow<'c>(
     leader: Party,
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
-) -> Result<Channel<'c>, NotBegun> {
+) -> Result<ChannelLease<'c>, NotBegun> {
     let only_uses = plan.request.operation.describe().only_uses();
     let taken = || Refusal::new(Reason::Malformed, "a request with this id is under way");
     let waiting = service.pending.bring(plan.ticket, leader).ok_or_else(taken)?;
@@ -168,7 +168,7 @@ fn follow<'c>(
                 return match take_memory(&service.memory, plan, Instant::now() + FOLLOWERS_TURN) {
                     Ok(memory) => {
                         let net = lent.net();
-                        Ok(Channel { net, home: Home::Lender(lent), _memory: memory, sound: false })
+                        Ok(ChannelLease { net, home: Home::Lender(lent), _memory: memory, sound: false })
                     }
                     Err(busy) => {
                         // The other nodes need not wait for this one.

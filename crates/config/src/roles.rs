@@ -6,7 +6,7 @@ use crate::{Error, Result};
 
 /// What the workers of one number do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Duty {
+pub enum Role {
     /// They serve requests, and make material for themselves and for those that only serve.
     #[default]
     Both,
@@ -16,23 +16,23 @@ pub enum Duty {
     Make,
 }
 
-impl Duty {
+impl Role {
     /// Whether these workers serve requests.
     pub fn serves(self) -> bool {
-        self != Duty::Make
+        self != Role::Make
     }
 
     /// Whether these workers make material.
     pub fn makes(self) -> bool {
-        self != Duty::Serve
+        self != Role::Serve
     }
 
     /// In words, as part of a sentence about workers.
     pub fn message(self) -> &'static str {
         match self {
-            Duty::Both => "serve and make material",
-            Duty::Serve => "serve only",
-            Duty::Make => "make material only",
+            Role::Both => "serve and make material",
+            Role::Serve => "serve only",
+            Role::Make => "make material only",
         }
     }
 }
@@ -40,7 +40,7 @@ impl Duty {
 /// The workers that do not do both, by their numbers, which count for all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Duties {
+pub struct Roles {
     /// Those that only serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub serve_only: Vec<u16>,
@@ -49,31 +49,31 @@ pub struct Duties {
     pub make_only: Vec<u16>,
 }
 
-impl Duties {
+impl Roles {
     /// Whether all workers do both.
     pub fn is_empty(&self) -> bool {
         self.serve_only.is_empty() && self.make_only.is_empty()
     }
 
     /// What the workers of a number do.
-    pub fn of(&self, number: u16) -> Duty {
+    pub fn of(&self, number: u16) -> Role {
         if self.serve_only.contains(&number) {
-            Duty::Serve
+            Role::Serve
         } else if self.make_only.contains(&number) {
-            Duty::Make
+            Role::Make
         } else {
-            Duty::Both
+            Role::Both
         }
     }
 
     /// Whether they fit nodes of so many workers.
-    pub fn check(&self, cliques: usize) -> Result<()> {
+    pub fn check(&self, worker_groups: usize) -> Result<()> {
         let wrong = |message: String| Err(Error::Misuse(message));
         let named: Vec<u16> = self.serve_only.iter().chain(&self.make_only).copied().collect();
-        if let Some(number) = named.iter().find(|number| usize::from(**number) >= cliques) {
+        if let Some(number) = named.iter().find(|number| usize::from(**number) >= worker_groups) {
             return wrong(format!(
                 "worker {number} is told what to do, and not all nodes have one; they have workers 0 to {}",
-                cliques - 1
+                worker_groups - 1
             ));
         }
         if let Some((_, number)) = named.iter().enumerate().find(|(at, number)| named[..*at].contains(number))
@@ -84,7 +84,8 @@ impl Duties {
         if self.make_only.contains(&0) {
             return wrong("worker 0 has to serve; let another one only make material".into());
         }
-        let lacks_maker = (0..cliques).all(|number| u16::try_from(number).is_ok_and(|n| !self.of(n).makes()));
+        let lacks_maker =
+            (0..worker_groups).all(|number| u16::try_from(number).is_ok_and(|n| !self.of(n).makes()));
         if lacks_maker {
             return wrong("no worker makes material; leave one out of those that only serve".into());
         }
@@ -96,29 +97,29 @@ impl Duties {
 mod tests {
     use super::*;
 
-    fn duties(serve_only: &[u16], make_only: &[u16]) -> Duties {
-        Duties { serve_only: serve_only.into(), make_only: make_only.into() }
+    fn roles(serve_only: &[u16], make_only: &[u16]) -> Roles {
+        Roles { serve_only: serve_only.into(), make_only: make_only.into() }
     }
 
     #[test]
     fn every_worker_has_one_task() {
-        let duties = duties(&[0, 2], &[3]);
-        duties.check(4).expect("they fit");
-        let all: Vec<Duty> = (0..4).map(|number| duties.of(number)).collect();
-        assert_eq!(all, [Duty::Serve, Duty::Both, Duty::Serve, Duty::Make]);
+        let roles = roles(&[0, 2], &[3]);
+        roles.check(4).expect("they fit");
+        let all: Vec<Role> = (0..4).map(|number| roles.of(number)).collect();
+        assert_eq!(all, [Role::Serve, Role::Both, Role::Serve, Role::Make]);
     }
 
     #[test]
     fn tasks_that_cannot_be_done_are_refused_with_the_reason() {
-        for (duties, cliques, message) in [
-            (duties(&[2], &[]), 2, "0 to 1"),
-            (duties(&[1], &[1]), 3, "twice"),
-            (duties(&[1, 1], &[]), 3, "twice"),
-            (duties(&[], &[0]), 2, "has to serve"),
-            (duties(&[0, 1], &[]), 2, "no worker makes"),
-            (duties(&[0], &[]), 1, "no worker makes"),
+        for (roles, worker_groups, message) in [
+            (roles(&[2], &[]), 2, "0 to 1"),
+            (roles(&[1], &[1]), 3, "twice"),
+            (roles(&[1, 1], &[]), 3, "twice"),
+            (roles(&[], &[0]), 2, "has to serve"),
+            (roles(&[0, 1], &[]), 2, "no worker makes"),
+            (roles(&[0], &[]), 1, "no worker makes"),
         ] {
-            let error = duties.check(cliques).expect_err("refused").to_string();
+            let error = roles.check(worker_groups).expect_err("refused").to_string();
             assert!(error.contains(message), "{error}");
         }
     }

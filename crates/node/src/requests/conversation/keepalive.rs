@@ -15,7 +15,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 
 use super::line::Line;
 use crate::computation::progress::Progress;
-use crate::{Partners, Result};
+use crate::{InjectedNet, Result};
 
 /// How often the node checks whether the client is still connected.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -23,37 +23,37 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// When these two things last happened.
-pub(super) struct Attention {
+pub(super) struct Keepalive {
     looked: Instant,
     message: Instant,
 }
 
-impl Attention {
-    pub(super) fn now() -> Attention {
+impl Keepalive {
+    pub(super) fn now() -> Keepalive {
         let now = Instant::now();
-        Attention { looked: now, message: now }
+        Keepalive { looked: now, message: now }
     }
 }
 
 /// The network to the other nodes, which also looks after the client.
-pub(crate) struct Attended<'n, 'l> {
-    pub(super) partners: Partners<'n>,
+pub(crate) struct KeptAlive<'n, 'l> {
+    pub(super) net_of_peers: InjectedNet<'n>,
     pub(super) line: &'n mut Line<'l>,
     pub(super) progress: &'n Progress,
     /// Whether the session ends here when the client is gone.
     pub(super) ends: bool,
 }
 
-impl Attended<'_, '_> {
+impl KeptAlive<'_, '_> {
     fn attend(&mut self) -> Result<()> {
         let now = Instant::now();
-        if now.duration_since(self.line.attention.looked) >= POLL_INTERVAL {
-            self.line.attention.looked = now;
+        if now.duration_since(self.line.keepalive.looked) >= POLL_INTERVAL {
+            self.line.keepalive.looked = now;
             self.line.look();
-            if self.line.gone.is_none() && now.duration_since(self.line.attention.message) >= HEARTBEAT {
+            if self.line.gone.is_none() && now.duration_since(self.line.keepalive.message) >= HEARTBEAT {
                 let (done, of) = self.progress.now();
                 self.line.reply(&Reply::Working { done, of });
-                self.line.attention.message = now;
+                self.line.keepalive.message = now;
             }
         }
         match &self.line.gone {
@@ -63,22 +63,22 @@ impl Attended<'_, '_> {
     }
 }
 
-impl Net for Attended<'_, '_> {
-    polyclave_protocol::forward_net!(self => self.partners; me, parties, members, lost, fork);
+impl Net for KeptAlive<'_, '_> {
+    polyclave_protocol::forward_net!(self => self.net_of_peers; me, parties, members, lost, fork);
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         self.attend()?;
-        self.partners.send(to, message)
+        self.net_of_peers.send(to, message)
     }
 
     fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
         self.attend()?;
-        self.partners.recv(from, into)
+        self.net_of_peers.recv(from, into)
     }
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         self.attend()?;
-        self.partners.exchange(out, into)
+        self.net_of_peers.exchange(out, into)
     }
 
     fn gather(
@@ -89,6 +89,6 @@ impl Net for Attended<'_, '_> {
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         self.attend()?;
-        self.partners.gather(out, into, patience, enough)
+        self.net_of_peers.gather(out, into, patience, enough)
     }
 }

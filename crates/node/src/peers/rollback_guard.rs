@@ -24,7 +24,7 @@ use crate::error::{of_store, system};
 use crate::members::Members;
 use crate::peers::network::Network;
 use crate::peers::orders::{Beat, State};
-use crate::{Conduct, Result};
+use crate::{FaultInjection, Result};
 
 /// How long to wait until connected peers hold a mark.
 const HOLD: Duration = Duration::from_secs(6);
@@ -43,7 +43,7 @@ pub(crate) struct Marks {
     members: Arc<Members>,
     store: Arc<Store>,
     network: Arc<Network>,
-    conduct: Conduct,
+    faults: FaultInjection,
 }
 
 impl Marks {
@@ -51,9 +51,9 @@ impl Marks {
         members: Arc<Members>,
         store: Arc<Store>,
         network: Arc<Network>,
-        conduct: Conduct,
+        faults: FaultInjection,
     ) -> Marks {
-        Marks { members, store, network, conduct }
+        Marks { members, store, network, faults }
     }
 
     /// The beat that this node, in this state, sends to one peer.
@@ -65,7 +65,7 @@ impl Marks {
 
     /// The latest change of a peer's store that this node remembers durably.
     pub(crate) fn held_of(&self, peer: Party) -> u64 {
-        if self.conduct.denies_marks() { 0 } else { self.store.held_of(peer).unwrap_or_default() }
+        if self.faults.denies_marks() { 0 } else { self.store.held_of(peer).unwrap_or_default() }
     }
 
     /// Refuses a peer whose past does not continue what was seen of it. Returns the boot id of the start that it is in.

@@ -9,7 +9,7 @@ use polyclave_store::Store;
 
 use crate::Result;
 use crate::audit::Event;
-use crate::clients::approvals::{Approved, Desk};
+use crate::clients::approvals::{Approvals, Approved};
 use crate::clients::rules::Rules;
 use crate::core::Core;
 use crate::error::system;
@@ -79,7 +79,7 @@ pub(crate) fn at_start(dir: &NodeDir, store: &Store, cluster: [u8; 16]) -> Resul
         return Ok(policy);
     }
     let in_force = Rules::new(before.clone());
-    match approve(&Desk { rules: &in_force, store, cluster }, dir, &policy) {
+    match approve(&Approvals { rules: &in_force, store, cluster }, dir, &policy) {
         Ok(_) => Ok(policy),
         Err(why) => {
             tracing::error!(
@@ -92,15 +92,19 @@ pub(crate) fn at_start(dir: &NodeDir, store: &Store, cluster: [u8; 16]) -> Resul
 }
 
 /// Spends the approval of new rules, if the rules in force want one. Returns the names of those who approved.
-fn approve(desk: &Desk<'_>, dir: &NodeDir, policy: &ClientPolicy) -> Result<Option<String>, String> {
-    if desk.rules.policy().approvals_for_node(NodeOperation::Policy).is_empty() {
+fn approve(
+    approvals: &Approvals<'_>,
+    dir: &NodeDir,
+    policy: &ClientPolicy,
+) -> Result<Option<String>, String> {
+    if approvals.rules.policy().approvals_for_node(NodeOperation::Policy).is_empty() {
         return Ok(None);
     }
     let approval = dir.policy_approval().map_err(|e| e.to_string())?;
     let subject = Subject::Policy { digest: policy.digest() };
-    let checked = desk.check_node(NodeOperation::Policy, &subject, approval.as_ref());
+    let checked = approvals.check_node(NodeOperation::Policy, &subject, approval.as_ref());
     let Some(approved) = checked.map_err(|refusal| refusal.message)? else { return Ok(None) };
-    desk.spend_for_policy(&approved, policy.digest()).map_err(|refusal| refusal.message)?;
+    approvals.spend_for_policy(&approved, policy.digest()).map_err(|refusal| refusal.message)?;
     let Approved { by, .. } = approved;
     Ok(Some(by.join(",")))
 }
