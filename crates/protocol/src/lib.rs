@@ -18,7 +18,7 @@
 //!     let aes = aes.expect("it encrypts");
 //!     let terms = protocol.handshake(HandshakeParameters::new(3)).with("circuit", &aes.digest());
 //!     let mut agreed = hello(&terms, &mut net)?;
-//!     let setup = protocol.set_up(&mut net)?;
+//!     let setup = protocol.setup(&mut net)?;
 //!     let mut session = protocol.join(&setup, agreed.stream(), net.members())?;
 //!     let aes = compile(&aes, &session);
 //!     let me = net.me();
