@@ -141,6 +141,14 @@ mod tests {
     }
 
     #[test]
+    fn the_crate_s_readme_has_what_nodes_serve_with() {
+        let readme = include_str!("../README.md");
+        for descriptor in OWN.iter().filter(|descriptor| descriptor.serving.is_some()) {
+            assert!(readme.contains(&format!("`{}`", descriptor.name)), "{} is missing", descriptor.name);
+        }
+    }
+
+    #[test]
     fn the_default_protocol_serves_among_as_many_nodes_as_there_are() {
         for nodes in 2..=*shamir::PASSIVE.parties.end() {
             let default = default_among(nodes);
