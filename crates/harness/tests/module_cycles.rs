@@ -15,28 +15,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("client", &["begun", "known"]),
     ("lab", &["bench", "child", "job", "launch"]),
     ("pkcs11", &["encryption", "gcm", "macs", "messages", "session"]),
-    (
-        "store",
-        &[
-            "accounts",
-            "audit_head",
-            "checks",
-            "children",
-            "deletions",
-            "engine",
-            "erase",
-            "head",
-            "incarnation",
-            "keys",
-            "mark",
-            "quarantine",
-            "rotation",
-            "sessions",
-            "setup",
-            "versions",
-            "worker",
-        ],
-    ),
     ("transport", &["mesh", "net", "session"]),
 ];
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Changes, Records, Table};
-use super::worker::own;
+use super::own_records::own;
 use super::{Result, Store};
 
 const HEAD: &[u8] = b"audit head";

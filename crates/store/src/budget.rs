@@ -9,8 +9,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::accounts::Left;
+use super::deletions::refuse_deleted;
 use super::engine::{Records, Table};
-use super::keys::refuse_deleted;
 use super::{Result, Store, StoreError};
 
 /// The most blocks of a lease, unless one request takes more.

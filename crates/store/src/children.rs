@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use super::deletions::refuse_deleted;
 use super::engine::{Changes, Records, Table};
-use super::keys::refuse_deleted;
 use super::{Result, Store};
 
 /// The beginning of the name of the record. The account follows.

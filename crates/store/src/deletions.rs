@@ -2,13 +2,13 @@
 //!
 //! Before any node deletes a key, all of them have noted which versions go ([`Store::begin_deletion`]), and compared notes. So if a kill interrupts
 //! the deletion, a node that still holds the key knows that its client was allowed to delete it. It then takes another node's word that
-//! the key is deleted there, and completes the deletion ([`crate::material::refresh`], [`crate::reshare`]). Without this note no other node's word
+//! the key is deleted there, and completes the deletion (`crates/node/src/material/refresh.rs`, `reshare.rs` there). Without this note no other node's word
 //! deletes a key here. A note ends with the key, or when the nodes find that none of them has deleted it.
 
 use std::collections::BTreeSet;
 
 use super::engine::{Changes, Records, Table};
-use super::{Result, Store};
+use super::{Result, Store, StoreError};
 
 /// Behind this the id of a version that is about to be deleted.
 const BEGUN: &[u8] = b"deletion ";
@@ -31,6 +31,12 @@ pub(super) fn forget(changes: &Changes<'_>, id: [u8; 16]) -> Result<()> {
 /// Forgets all deletions that have begun.
 pub(super) fn clear(changes: &Changes<'_>) -> Result<()> {
     begun(changes)?.into_iter().try_for_each(|id| forget(changes, id))
+}
+
+/// A deleted key is not accepted again.
+pub(super) fn refuse_deleted(records: &impl Records, id: [u8; 16]) -> Result<()> {
+    let deleted = records.holds(Table::Tombstones, &id)?;
+    if deleted { Err(StoreError::Deleted { id: hex::encode(id) }) } else { Ok(()) }
 }
 
 impl Store {

@@ -17,6 +17,7 @@ mod database;
 pub(super) mod digest;
 mod encoding;
 pub(super) mod file;
+pub(super) mod head;
 mod index;
 mod ledger;
 pub(crate) mod line;
@@ -30,9 +31,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::head::{HEAD, Head};
 use super::seal::Seal;
-use super::worker::EDITION;
 use super::{Result, StoreError};
 
 pub(super) use changes::Changes;
@@ -44,10 +43,13 @@ pub(super) use encoding::{decode, decode_one_of, encode};
 pub(super) use records::{Records, View};
 pub(super) use table::Table;
 
-use changes::NextStep;
+use changes::Coverage;
+use head::{EDITION, HEAD, Head};
 use index::Index;
 use ledger::Ledger;
 
+/// The free pages of the file hold what a refresh has replaced.
+pub(super) const ERASE: &[u8] = b"erase free pages";
 /// How often a transaction begins anew because other workers' changes have overtaken it.
 const TRIES: usize = 64;
 
@@ -123,9 +125,9 @@ impl Engine {
         let mut made = None;
         self.database.write(Scope::Party, &mut |change| {
             let snapshot = reader.snapshot(change, &self.seal)?.ok_or_else(unsettled)?;
-            let changes = Changes::new(change, &self.seal, NextStep::Kept(Ledger::new(snapshot)));
+            let changes = Changes::new(change, &self.seal, Coverage::Kept(Ledger::new(snapshot)));
             once.run(&changes)?;
-            if let NextStep::Kept(ledger) = changes.into_course() {
+            if let Coverage::Kept(ledger) = changes.into_coverage() {
                 made = ledger.conclude(change, (&self.seal, &self.index), self.database.is_shared())?;
             }
             Ok(())
@@ -137,7 +139,7 @@ impl Engine {
     /// Changes records of this worker alone, which the digest does not cover. This does not wait for changes of other workers.
     pub(super) fn write_own<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         let mut once = Once::new(work);
-        let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, NextStep::Own));
+        let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, Coverage::Own));
         self.database.write(Scope::Worker, &mut change)?;
         once.outcome()
     }
@@ -145,7 +147,7 @@ impl Engine {
     /// Changes records without changing the digest with them. [`Engine::adopt`] or [`Engine::load`] has to follow.
     pub(super) fn fill<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         let mut once = Once::new(work);
-        let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, NextStep::Filled));
+        let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, Coverage::Filled));
         self.database.write(Scope::Party, &mut change)?;
         once.outcome()
     }

@@ -10,12 +10,14 @@
 //! no nonces from clients. It is written in the newest version whenever it changes. Versions 2 and 3 were those of
 //! development versions of 0.2.0, and are not read.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use polyclave_api::{KeyInfo, Mode, NewKey, Origin};
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use zeroize::Zeroizing;
 
 use super::KeyState;
 
@@ -24,6 +26,9 @@ const VERSION: u16 = 4;
 
 /// Values of the longest version.
 const MAX_VALUES: usize = 9;
+
+/// Shares by the name of the secret that they belong to.
+pub(super) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 /// The record under a name.
 pub(super) struct Entry {

@@ -19,11 +19,8 @@ use polyclave_config::private;
 use redb::{Database, ReadableDatabase, ReadableTable};
 
 use super::engine::file::{FileDatabase, contained, definition, failed, open};
-use super::engine::{Records, Table};
+use super::engine::{ERASE, Records, Table};
 use super::{Result, Store, StoreError, builder};
-
-/// The free pages of the file hold what a refresh has replaced.
-pub(super) const ERASE: &[u8] = b"erase free pages";
 
 impl Store {
     /// Erases what a refresh has replaced, if that is not yet done, and returns whether there was something. Nothing else is read or changed

@@ -4,8 +4,8 @@ use polyclave_protocol::session::random_bytes;
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Changes, Records, Table};
-use super::mark::next_number;
-use super::{Result, Store, worker};
+use super::own_records::{of_all_workers, own as own_record};
+use super::{Result, Store};
 
 const OWN: &[u8] = b"incarnation";
 
@@ -48,7 +48,7 @@ impl Store {
         let begun = self.change(|changes| {
             let mut own = own(changes, &record)?;
             own.number = own.number.saturating_add(1);
-            own.starts.insert(0, Start { first: next_number(changes), boot });
+            own.starts.insert(0, Start { first: changes.head().next_number(), boot });
             own.starts.truncate(1 + EARLIER);
             changes.put(Table::Meta, &record, &own)?;
             self.forget_claims(changes)?;
@@ -61,12 +61,12 @@ impl Store {
 
 /// The starts of a worker that are remembered, the latest first.
 pub(super) fn starts(records: &impl Records, worker: u16) -> Result<Vec<Start>> {
-    Ok(own(records, &worker::own(worker, OWN))?.starts)
+    Ok(own(records, &own_record(worker, OWN))?.starts)
 }
 
 /// Forgets the starts of all workers. Their number remains.
 pub(super) fn forget_starts(changes: &Changes) -> Result<()> {
-    worker::of_all_workers(changes, Table::Meta, OWN)?.iter().try_for_each(|record| {
+    of_all_workers(changes, Table::Meta, OWN)?.iter().try_for_each(|record| {
         let number = own(changes, record)?.number;
         changes.put(Table::Meta, record, &Own { number, starts: Vec::new() })
     })

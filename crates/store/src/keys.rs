@@ -7,14 +7,12 @@ use polyclave_api::KeyInfo;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use super::deletions::refuse_deleted;
 use super::engine::{Changes, Records, Table, encode};
 use super::entry::Entry;
 use super::versions::{Which, find, of_name, record_of};
 use super::{Result, Store, StoreError, accounts, deletions};
 use accounts::Left;
-
-/// Shares by the name of the secret that they belong to.
-pub(super) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 /// Number of announced keys.
 pub(super) const COUNT: &[u8] = b"announced";
@@ -179,12 +177,6 @@ impl Store {
             Ok(infos)
         })
     }
-}
-
-/// A deleted key is not accepted again.
-pub(super) fn refuse_deleted(records: &impl Records, id: [u8; 16]) -> Result<()> {
-    let deleted = records.holds(Table::Tombstones, &id)?;
-    if deleted { Err(StoreError::Deleted { id: hex::encode(id) }) } else { Ok(()) }
 }
 
 pub(super) fn count(records: &impl Records) -> Result<u64> {

@@ -9,7 +9,7 @@
 //!
 //! Somebody who can write the disk can put an *older* copy of the whole file in place. Peers notice this by the mark that moves with every
 //! change that matters ([`Store::mark`]), and the node itself by its audit log. Single older records do not fit the digest of all records that the
-//! store keeps (`head.rs`, `engine/digest.rs`). They do not fit what this process knows of each record, either (`engine/index.rs`):
+//! store keeps (`engine/head.rs`, `engine/digest.rs`). They do not fit what this process knows of each record, either (`engine/index.rs`):
 //! [`StoreError::PutBack`].
 //!
 //! Names of keys and the sizes of records are not hidden from somebody who can read the disk. The program cannot reach a deleted record any more,
@@ -38,12 +38,12 @@ mod faults;
 mod file_damage;
 #[cfg(test)]
 mod fuzz;
-mod head;
 mod incarnation;
 mod keys;
 mod lots;
 mod mark;
 mod migrate;
+mod own_records;
 mod policy;
 #[cfg(test)]
 mod put_back;
@@ -75,11 +75,12 @@ pub use audit_head::Gap;
 pub use backup::restore;
 pub use children::Ciphers;
 pub use delivery::{AskedLot, DeliveredLot, LotRequest, LotState, WantedLot};
+pub use engine::head::Mark;
 pub use engine::line::make_schema;
 pub use error::StoreError;
 pub use incarnation::{Incarnation, Start};
 pub use keys::{KeyState, StoredKey};
-pub use mark::{Mark, Past};
+pub use mark::Past;
 pub use migrate::{Migrated, migrate};
 pub use quarantine::Quarantine;
 pub use refresh::{HeldKey, RefreshedKey};
@@ -93,10 +94,10 @@ use budget::Budgets;
 use cache::Cache;
 use damage::Damage;
 use engine::file::FileDatabase;
+use engine::head::{HEAD, Head};
 use engine::postgres::{Access, Postgres};
 use engine::server::Server;
 use engine::{Engine, Records, Table};
-use head::{HEAD, Head};
 use seal::Seal;
 use sessions::Sessions;
 use worker::Worker;

@@ -4,7 +4,7 @@
 //! ones are forgotten, and nothing of their lots can be spent any more.
 
 use super::engine::{Records, Table};
-use super::worker::number_of;
+use super::own_records::number_of;
 use super::{Result, Store, StoreError};
 
 const EPOCH: &[u8] = b"lots epoch";

@@ -7,7 +7,7 @@
 //! ([`super::seen`]), and are told only what is on the disk. So a store that is put back has a lower number than they remember. If it
 //! continues from there, or two copies of it run, it passes the number that they remember in another start, or with another value.
 //!
-//! Number and values are in one sealed record with the digest of all rows ([`super::head`]). So rows cannot be put back without the mark.
+//! Number and values are in one sealed record with the digest of all rows ([`super::engine::head`]). So rows cannot be put back without the mark.
 
 use std::sync::OnceLock;
 
@@ -16,19 +16,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::audit_head::mark_restored;
+use super::engine::head::{Head, Mark};
 use super::engine::{Changes, Records};
-use super::head::Head;
 use super::incarnation::{self, Start};
 use super::{Result, Store, StoreError};
-
-/// One change that must not be undone unnoticed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
-    /// A counter.
-    pub number: u64,
-    /// Drawn at random for each change.
-    pub value: [u8; 16],
-}
 
 /// What a node says about everything that its store remembers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,14 +146,9 @@ impl Store {
     }
 }
 
-/// The number of the change that is being made.
-pub(super) fn next_number(records: &impl Records) -> u64 {
-    records.head().number.saturating_add(1)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::head::RECENT;
+    use super::super::engine::head::RECENT;
     use super::super::testing::*;
     use super::*;
 

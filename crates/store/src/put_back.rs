@@ -9,9 +9,9 @@ use polyclave_protocol::authenticated::Guesses;
 
 use super::engine::Table;
 use super::engine::digest::covered;
+use super::engine::head::HEAD;
 use super::engine::postgres::Access;
 use super::engine::postgres::tests::open_as;
-use super::head::HEAD;
 use super::testing::*;
 use super::*;
 
@@ -285,7 +285,7 @@ fn a_store_from_before_the_digest_is_taken_over_once_and_one_without_its_head_is
     begin(&store);
     let (number, recent) = (store.past().expect("read").number, store.past().expect("read").recent);
     let old = store.engine.fill(|changes| {
-        changes.put(Table::Meta, worker::EDITION, &41_u64)?;
+        changes.put(Table::Meta, engine::head::EDITION, &41_u64)?;
         changes.put(Table::Meta, HEAD, &(number, recent.clone()))
     });
     old.expect("written");

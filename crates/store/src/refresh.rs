@@ -9,9 +9,8 @@ use zeroize::Zeroizing;
 
 use super::checks;
 use super::deletions;
-use super::engine::{Changes, Records, Table, encode};
+use super::engine::{Changes, ERASE, Records, Table, encode};
 use super::entry::Entry;
-use super::erase::ERASE;
 use super::keys::{change_count, encode_shares};
 use super::quarantine::QUARANTINE;
 use super::sessions;

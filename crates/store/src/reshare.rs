@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::approvals::forget_approved_reshare;
-use super::engine::{Changes, Records, Table, encode};
+use super::engine::{Changes, ERASE, Records, Table, encode};
 use super::entry::Entry;
-use super::erase::ERASE;
 use super::keys::COUNT;
 use super::quarantine::QUARANTINE;
 use super::refresh::{self, SINCE, WANTED};

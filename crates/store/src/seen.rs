@@ -7,10 +7,10 @@
 use polyclave_protocol::Party;
 use serde::{Deserialize, Serialize};
 
+use super::engine::head::RECENT;
 use super::engine::{Records, Table};
-use super::head::RECENT;
 use super::incarnation::EARLIER;
-use super::worker::of_all_workers;
+use super::own_records::of_all_workers;
 use super::{Mark, Past, Result, Store, StoreError};
 
 /// A larger jump of the number is not believed: a peer that reported one by mistake could never come back.

@@ -10,8 +10,7 @@ use polyclave_api::KeyInfo;
 use zeroize::Zeroizing;
 
 use super::engine::{Records, Table, decode};
-use super::entry::Entry;
-use super::keys::Shares;
+use super::entry::{Entry, Shares};
 use super::{KeyState, Result, Store, StoreError, StoredKey};
 
 /// Which version of a key.

@@ -22,7 +22,7 @@
 //!
 //! Two workers may not make a key of the same name at once: the parties could store both in different orders. So the request that stores a
 //! pending key claims its record, and no other worker replaces it until that request is over or its worker has started again. While the first worker
-//! refreshes keys to fresh common secrets (a *round*), no other one stores, changes or deletes a key; those already stored are announced
+//! refreshes all keys (a *round*), no other one stores, changes or deletes a key; those already stored are announced
 //! before it begins.
 
 #[cfg(test)]
@@ -36,18 +36,15 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::engine::{Changes, Record, Records, Table};
+use super::own_records::own;
 use super::refresh::PREPARED;
 use super::setup::{AGREED, load};
 use super::{Result, Store, StoreError, incarnation};
 
-/// The record of the edition, in stores from before the head had it.
-pub(super) const EDITION: &[u8] = b"edition";
 /// Behind this the record of a pending key: who stored it.
 const MAKING: &[u8] = b"making ";
-/// Who refreshes keys to fresh common secrets.
+/// Who refreshes all keys.
 const ROUND: &[u8] = b"round";
-/// Before the names of records of all workers but the first.
-const WORKER: &[u8] = b"worker ";
 
 /// A start of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,27 +91,6 @@ impl Worker {
     fn start(&self) -> Start {
         Start { worker: self.number, boot: self.boot.get().copied().unwrap_or_default() }
     }
-}
-
-/// The name of a record of a worker.
-pub(super) fn own(worker: u16, record: &[u8]) -> Vec<u8> {
-    match worker {
-        0 => record.into(),
-        worker => [WORKER, &worker.to_be_bytes(), b" ", record].concat(),
-    }
-}
-
-/// The number of the worker that has this record of a kind; `None` for records of the first worker and for all others.
-pub(super) fn number_of(record: &[u8], kind: &[u8]) -> Option<u16> {
-    let number = record.strip_prefix(WORKER)?.strip_suffix(kind)?.strip_suffix(b" ")?;
-    number.try_into().map(u16::from_be_bytes).ok()
-}
-
-/// The names of the records of all workers of which each has one: of their starts, or of a peer.
-pub(super) fn of_all_workers(changes: &Changes, table: Table, record: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let others = changes.between(table, &own(1, record), &own(u16::MAX, record))?;
-    let others = others.into_iter().map(|(found, _)| found).filter(|found| found.ends_with(record));
-    Ok([record.to_vec()].into_iter().chain(others).collect())
 }
 
 impl Store {

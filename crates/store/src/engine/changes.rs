@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use super::super::head::Head;
 use super::super::seal::Seal;
 use super::super::{Result, StoreError};
+use super::head::Head;
 use super::ledger::Ledger;
 use super::{Record, Records, Table, Writing, digest, encode};
 
 /// What becomes of the digest in a change.
-pub(super) enum NextStep<'a> {
+pub(super) enum Coverage<'a> {
     /// The change replaces it.
     Kept(Ledger<'a>),
     /// It stays as it is: the change concerns only records that it does not cover.
@@ -25,21 +25,21 @@ pub(super) enum NextStep<'a> {
 pub(in super::super) struct Changes<'a> {
     change: &'a dyn Writing,
     seal: &'a Seal,
-    next_step: NextStep<'a>,
+    coverage: Coverage<'a>,
 }
 
 impl<'a> Changes<'a> {
-    pub(super) fn new(change: &'a dyn Writing, seal: &'a Seal, next_step: NextStep<'a>) -> Changes<'a> {
-        Changes { change, seal, next_step }
+    pub(super) fn new(change: &'a dyn Writing, seal: &'a Seal, coverage: Coverage<'a>) -> Changes<'a> {
+        Changes { change, seal, coverage }
     }
 
     /// What has become of the digest, at the end of the change.
-    pub(super) fn into_course(self) -> NextStep<'a> {
-        self.next_step
+    pub(super) fn into_coverage(self) -> Coverage<'a> {
+        self.coverage
     }
 
     fn ledger(&self) -> Option<&Ledger<'a>> {
-        if let NextStep::Kept(ledger) = &self.next_step { Some(ledger) } else { None }
+        if let Coverage::Kept(ledger) = &self.coverage { Some(ledger) } else { None }
     }
 
     /// Changes the record that sums the store up.
@@ -50,10 +50,10 @@ impl<'a> Changes<'a> {
 
     /// Notes a change of a record.
     fn note(&self, table: Table, record: &[u8], sealed: Option<&[u8]>) -> Result<()> {
-        match &self.next_step {
-            NextStep::Kept(ledger) => ledger.note(table, record, sealed),
-            NextStep::Own if digest::covered(table, record).is_some() => return Err(uncovered()),
-            NextStep::Own | NextStep::Filled => {}
+        match &self.coverage {
+            Coverage::Kept(ledger) => ledger.note(table, record, sealed),
+            Coverage::Own if digest::covered(table, record).is_some() => return Err(uncovered()),
+            Coverage::Own | Coverage::Filled => {}
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ impl<'a> Changes<'a> {
 
     /// Removes all records of a table.
     pub(in super::super) fn clear(&self, table: Table) -> Result<()> {
-        if let NextStep::Kept(ledger) = &self.next_step {
+        if let Coverage::Kept(ledger) = &self.coverage {
             ledger.note_cleared(table);
         }
         self.change.clear(table)

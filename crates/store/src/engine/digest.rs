@@ -20,11 +20,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::erase::ERASE;
-use super::super::head::HEAD;
 use super::super::seal::{Seal, Stamp};
 use super::super::{MARKER, lots};
+use super::ERASE;
 use super::Table;
+use super::head::HEAD;
 
 /// The tables whose rows are covered. Their order is part of the format.
 pub(super) const COVERED: [Table; 6] =

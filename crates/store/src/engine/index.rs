@@ -26,10 +26,10 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 
-use super::super::head::{HEAD, Head};
 use super::super::seal::{Seal, stamp_of};
 use super::super::{Result, StoreError};
 use super::digest::Digest;
+use super::head::{HEAD, Head};
 use super::{Reading, Table};
 
 use history::{History, State};

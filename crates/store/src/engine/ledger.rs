@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::super::Result;
-use super::super::head::{HEAD, Head};
 use super::super::seal::{Seal, stamp_of};
 use super::digest::{COVERED, covered};
+use super::head::{HEAD, Head};
 use super::index::{Delta, Index, Pending, Snapshot};
 use super::{Record, Table, Writing, change_log, encode};
 

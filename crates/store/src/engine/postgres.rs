@@ -38,9 +38,9 @@ use polyclave_protocol::session::random_bytes;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::super::erase::ERASE;
 use super::super::seal::{Stamp, stamp_of};
 use super::super::{Result, StoreError};
+use super::ERASE;
 use super::line::{Line, Values};
 use super::pool::{Lent, Pool};
 use super::server::Server;

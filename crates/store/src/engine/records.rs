@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
 use super::super::Result;
-use super::super::head::Head;
 use super::super::seal::Seal;
+use super::head::Head;
 use super::index::Snapshot;
 use super::{Reading, Record, Table, decode, digest};
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::super::super::head::Head;
 use super::super::super::seal::{Seal, Stamp, stamp_of};
 use super::super::digest::Digest;
+use super::super::head::Head;
 use super::rows::{Delta, Rows, difference};
 
 /// A state of the database. The head's record stands for it.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::super::super::Result;
-use super::super::super::head::{HEAD, Head};
 use super::super::super::seal::{Seal, Stamp, stamp_of};
+use super::super::head::{HEAD, Head};
 use super::super::{Reading, Table, change_log};
 use super::history::State;
 use super::rows::{Delta, read_rows};

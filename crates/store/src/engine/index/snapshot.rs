@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::super::head::Head;
 use super::super::super::seal::{Stamp, readable, stamp_of};
 use super::super::super::{Result, StoreError};
 use super::super::digest::{COVERED, covered};
+use super::super::head::Head;
 use super::super::{Record, Table};
 use super::Index;
 use super::history::Range;
