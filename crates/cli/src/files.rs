@@ -1,5 +1,7 @@
 //! Input and output of the commands that work on data: files, or standard input and output.
 
+mod source;
+
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Cursor, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -13,8 +15,9 @@ use parking_lot::Mutex;
 use polyclave_config::private::Draft;
 use zeroize::Zeroizing;
 
-use crate::source::Stdin;
 use crate::stop;
+pub use source::Source;
+use source::Stdin;
 
 /// The most of standard input that is kept in memory.
 const MAX_IN_MEMORY: u64 = 256 << 20;

@@ -21,7 +21,6 @@ pub mod output;
 mod protocols;
 mod random;
 mod rewrap;
-mod source;
 mod stock;
 mod stop;
 mod tokenize;

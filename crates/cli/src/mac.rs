@@ -8,10 +8,9 @@ use anyhow::{Result, bail};
 use subtle::ConstantTimeEq;
 
 use crate::client::{ClientOption, persist};
-use crate::files::{Output, Readers, progress};
+use crate::files::{Output, Readers, Source, progress};
 use crate::options::hexadecimal;
 use crate::say;
-use crate::source::Source;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]

@@ -9,9 +9,9 @@ use polyclave_client::{Alphabet, CardTemplate, Client, Tokenization, Tweaked};
 use zeroize::Zeroizing;
 
 use crate::client::{ClientOption, persist};
+use crate::files::Source;
 use crate::options::hexadecimal;
 use crate::say;
-use crate::source::Source;
 
 /// Options and arguments of both commands.
 #[derive(clap::Args)]

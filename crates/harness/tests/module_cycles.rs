@@ -9,13 +9,11 @@ use std::path::{Path, PathBuf};
 
 /// The circles that are left, by crate.
 const KNOWN: &[(&str, &[&str])] = &[
-    ("cli", &["files", "source"]),
     ("cli", &["approval", "client", "cluster", "node"]),
     ("client", &["approval", "client", "conversation", "strategy", "versions"]),
     ("client", &["begun", "known"]),
     ("lab", &["bench", "child", "job", "launch"]),
     ("pkcs11", &["encryption", "gcm", "macs", "messages", "session"]),
-    ("transport", &["mesh", "net", "session"]),
 ];
 
 /// Which module imports which.

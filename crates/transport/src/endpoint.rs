@@ -11,9 +11,9 @@ use crate::greeting::Terms;
 use crate::identity::Identity;
 use crate::limits::Limits;
 use crate::listen::listen;
-use crate::mesh::Node;
 use crate::meter::WireMeter;
 use crate::net::TlsNet;
+use crate::node::Node;
 use crate::session::{Session, Setup};
 
 /// Where a party listens, and its certificate.

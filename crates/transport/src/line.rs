@@ -14,8 +14,9 @@ use crate::greeting::Terms;
 use crate::halt::Halt;
 use crate::identity::Identity;
 use crate::limits::Limits;
-use crate::mesh::{MAX_NODES, Node};
+use crate::mesh::MAX_NODES;
 use crate::net::TlsNet;
+use crate::node::Node;
 use crate::socket::Socket;
 use crate::stream::StreamId;
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclave_protocol::{Error, Party, PartySet, Result};
-use rustls::pki_types::CertificateDer;
 
 use crate::accept::Acceptor;
 use crate::dial::Patience;
@@ -19,20 +18,12 @@ use crate::limits::Limits;
 use crate::listen::listen;
 use crate::meter::WireMeter;
 use crate::net::TlsNet;
+use crate::node::Node;
 use crate::session::{Session, Setup};
 use crate::stream::StreamId;
 
 /// The most nodes of a cluster: a set of parties also names its client.
 pub(crate) const MAX_NODES: usize = PartySet::MAX - 1;
-
-/// Where a node listens, and its certificates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    /// `host:port`.
-    pub address: String,
-    /// Any of these certificates: several while one is being replaced.
-    pub certificates: Vec<CertificateDer<'static>>,
-}
 
 /// Opens streams to other nodes and accepts theirs, from many threads at once. If it is dropped, its port is free; open streams
 /// stay open.

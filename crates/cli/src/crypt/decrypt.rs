@@ -9,10 +9,9 @@ use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUN
 
 use super::{Common, envelope, initial_bytes, outcome, waiting, whole, written};
 use crate::client::persist;
-use crate::files::{Output, Readers, can_be_taken_back, progress};
+use crate::files::{Output, Readers, Source, can_be_taken_back, progress};
 use crate::key::warn;
 use crate::options::hexadecimal;
-use crate::source::Source;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]

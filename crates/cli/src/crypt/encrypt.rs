@@ -11,10 +11,9 @@ use polyclave_config::private::Draft;
 
 use super::{Common, envelope, outcome, waiting, whole, written};
 use crate::client::persist;
-use crate::files::{Output, Readers, can_be_taken_back, progress};
+use crate::files::{Output, Readers, Source, can_be_taken_back, progress};
 use crate::key::warn;
 use crate::options::hexadecimal;
-use crate::source::Source;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]

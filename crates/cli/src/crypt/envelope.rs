@@ -7,8 +7,7 @@ use anyhow::{Context, Result};
 use polyclave_client::{Client, Spool};
 
 use super::{Common, outcome};
-use crate::files::{Input, Output, Readers, progress};
-use crate::source::Source;
+use crate::files::{Input, Output, Readers, Source, progress};
 
 /// Encrypts. The input is read twice, so standard input waits in a file first, encrypted.
 pub fn write(common: &Common, header: &str, source: &Source, client: &Client) -> Result<ExitCode> {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
-use crate::files::Input;
+use super::Input;
 
 /// The most of standard input that is kept. Longer input cannot be read again.
 const KEPT: usize = 16 << 20;
