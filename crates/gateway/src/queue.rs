@@ -32,10 +32,10 @@ struct Places {
 struct State {
     taken: usize,
     /// The lines that asked lately, the next one first.
-    lines: VecDeque<Line>,
+    lines: VecDeque<Waiters>,
 }
 
-struct Line {
+struct Waiters {
     name: Arc<str>,
     /// How many places it has.
     taken: usize,
@@ -86,12 +86,12 @@ impl Queue {
 
 impl State {
     /// The line of a name, which asks now. Those that have not asked for long are forgotten.
-    fn line(&mut self, name: &Arc<str>, now: Instant) -> &mut Line {
+    fn line(&mut self, name: &Arc<str>, now: Instant) -> &mut Waiters {
         self.lines.retain(|line| line.taken > 0 || !line.waiting.is_empty() || now - line.last < RECENT);
         let known = self.lines.iter().position(|line| line.name == *name);
         let at = known.unwrap_or_else(|| {
             let (name, waiting) = (name.clone(), VecDeque::new());
-            self.lines.push_back(Line { name, taken: 0, waiting, last: now });
+            self.lines.push_back(Waiters { name, taken: 0, waiting, last: now });
             self.lines.len() - 1
         });
         self.lines[at].last = now;
@@ -103,7 +103,7 @@ impl State {
         if self.taken >= most {
             return None;
         }
-        let may_have_more = |line: &Line| {
+        let may_have_more = |line: &Waiters| {
             let others = || self.lines.iter().filter(|other| other.name != line.name);
             let most_of_it = if others().any(|other| other.taken > 0 && other.waiting.is_empty()) {
                 1

@@ -5,7 +5,7 @@
 //! | this one | transactions over the database; the digest of a store that had none |
 //! | `table.rs` | the tables |
 //! | `records.rs`, `changes.rs` | what a transaction reads and changes; `encoding.rs`: values as bytes |
-//! | `database.rs` | what a database has to provide: `file.rs` (redb, embedded), `postgres.rs` (a server; `server.rs`, `line.rs`, `pool.rs`) |
+//! | `database.rs` | what a database has to provide: `file.rs` (redb, embedded), `postgres.rs` (a server; `server.rs`, `connection.rs`, `pool.rs`) |
 //! | `digest.rs` | the digest of all covered rows |
 //! | `index.rs`, `index/` | which value each covered row has to have |
 //! | `ledger.rs` | what a change has done to covered rows, and the next digest |
@@ -13,6 +13,7 @@
 
 mod change_log;
 mod changes;
+pub(crate) mod connection;
 mod database;
 pub(super) mod digest;
 mod encoding;
@@ -20,7 +21,6 @@ pub(super) mod file;
 pub(super) mod head;
 mod index;
 mod ledger;
-pub(crate) mod line;
 mod pool;
 pub(crate) mod postgres;
 mod records;

@@ -1,8 +1,8 @@
 //! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before they use
 //! it. What each operation does then is in `operations/`.
 
+mod client_connection;
 mod keepalive;
-mod line;
 mod steps;
 
 use std::sync::Arc;
@@ -29,8 +29,8 @@ use crate::requests::channel_lease::ChannelLease;
 use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 use crate::requests::strategy::Ending;
+use client_connection::ClientConnection;
 use keepalive::KeptAlive;
-use line::Line;
 
 /// The outcome of a request, for the audit log.
 pub(crate) struct Outcome {
@@ -49,7 +49,7 @@ pub(crate) struct Serving<'a, 'c> {
     pub(crate) asked: Vec<Permission>,
     pub(crate) context: &'a SessionContext,
     pub(crate) channel: &'a mut ChannelLease<'c>,
-    pub(crate) line: Line<'a>,
+    pub(crate) client_connection: ClientConnection<'a>,
     pub(crate) session: [u8; 32],
     pub(crate) blocks: u64,
     pub(crate) progress: Arc<Progress>,
@@ -99,7 +99,7 @@ fn try_serve(
     let context = ready.inspect_err(|_| service.pending.refuse(plan.ticket))?;
     held_off.has_read();
     let (mut channel, session) = begin(service, &plan, context.id(), &mut || net.is_alive())?;
-    let line = Line::new(net, Party(service.members.nodes as u8));
+    let client_connection = ClientConnection::new(net, Party(service.members.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {
         service,
@@ -107,7 +107,7 @@ fn try_serve(
         asked: plan.asked,
         context: &context,
         channel: &mut channel,
-        line,
+        client_connection,
         session: id,
         blocks: blocks_paid,
         progress: Arc::new(Progress::new(service.computed.clone())),
@@ -120,7 +120,7 @@ fn try_serve(
     let joined = spent.and_then(|()| serving.join(session));
     let outcome = joined.and_then(|protocol| plan.planned.run(&mut serving, protocol, first));
     (*blocks, *faults) = (serving.blocks, serving.faults);
-    let ending = Ending { outcome, gone: serving.line.gone };
+    let ending = Ending { outcome, gone: serving.client_connection.gone };
     Ok(service.strategy.end(&service.material, &mut channel, ending, faults)?)
 }
 
@@ -165,7 +165,12 @@ impl<'a> Serving<'a, '_> {
     /// The network that the protocol uses while it makes a key. Making a key continues even if the client is gone.
     pub(crate) fn net_of_peers(&mut self) -> Result<KeptAlive<'_, 'a>, Error> {
         let net_of_peers = self.service.faults.net_of_peers(self.channel.net()?);
-        Ok(KeptAlive { net_of_peers, line: &mut self.line, progress: &self.progress, ends: false })
+        Ok(KeptAlive {
+            net_of_peers,
+            client_connection: &mut self.client_connection,
+            progress: &self.progress,
+            ends: false,
+        })
     }
 
     /// The network that the protocol uses while it uses a key.

@@ -73,7 +73,7 @@ impl OldSide {
 }
 
 /// The same part of some keys of one cipher, which moves as one value: where its bytes stand among all that moves.
-pub(super) struct Batch<'k> {
+pub(super) struct KeyGroup<'k> {
     pub(super) part: &'static str,
     /// One a lane.
     pub(super) keys: Vec<&'k Common>,
@@ -81,7 +81,7 @@ pub(super) struct Batch<'k> {
     pub(super) shape: Shape,
 }
 
-impl Batch<'_> {
+impl KeyGroup<'_> {
     pub(super) fn cipher(&self) -> &str {
         &self.keys[0].info.properties.cipher
     }
@@ -167,7 +167,7 @@ fn failed(node: &Node<'_>, failure: &Failure) -> Result<(), StoreError> {
 }
 
 /// Where the parts of some keys stand, one after another: the same at all nodes.
-fn layout<'k>(piece: &'k [Common], library: &Library) -> Result<Vec<Batch<'k>>> {
+fn layout<'k>(piece: &'k [Common], library: &Library) -> Result<Vec<KeyGroup<'k>>> {
     let mut ciphers: BTreeMap<&str, Vec<&Common>> = BTreeMap::new();
     for key in piece {
         let properties = &key.info.properties;
@@ -193,7 +193,7 @@ fn layout<'k>(piece: &'k [Common], library: &Library) -> Result<Vec<Batch<'k>>> 
             if !keys.is_empty() {
                 let port = port(&cipher, part);
                 let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: keys.len() };
-                batches.push(Batch { part, keys, at, shape });
+                batches.push(KeyGroup { part, keys, at, shape });
                 at += shape.bytes();
             }
         }
@@ -214,11 +214,11 @@ fn port<'c>(cipher: &'c Cipher, part: &str) -> &'c Port {
 /// At an old node: its stored values. Those with other images of their cells, of an older version of the program, leave apart.
 fn restored(
     node: &Node<'_>,
-    (batches, library): (&[Batch<'_>], &Library),
+    (batches, library): (&[KeyGroup<'_>], &Library),
     session: &AnyServiceSession,
 ) -> Result<Vec<Leaving>> {
     let mut leaving = Vec::new();
-    for Batch { part, keys, .. } in batches {
+    for KeyGroup { part, keys, .. } in batches {
         let cipher = session.form(cipher(library, &keys[0].info.properties.cipher)?);
         let port = port(&cipher, part);
         let mut runs: Vec<Vec<AnyShared>> = Vec::new();

@@ -16,7 +16,7 @@ use polyclave_protocol::protocol::Session;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_store::MovedKey;
 
-use super::masks::Batch;
+use super::masks::KeyGroup;
 use super::moving::{evaluated_on_zeros, opened_check_values, refuse_wrong_check_value};
 use super::offers::Common;
 use crate::Result;
@@ -49,7 +49,7 @@ struct Parts {
 
 /// The keys of a piece, as this node stores them.
 pub(super) fn received(
-    (piece, batches): (&[Common], &[Batch<'_>]),
+    (piece, batches): (&[Common], &[KeyGroup<'_>]),
     arrived: &Arrived,
     Known { library, stored, completions }: Known<'_>,
     session: &mut AnyServiceSession,
@@ -115,7 +115,7 @@ pub(super) fn received(
 
 /// What the modes and usages of some keys need besides their round keys, and their check values. Of second keys the latter alone.
 fn complete(
-    (batch, round_keys): (&Batch<'_>, &AnyShared),
+    (batch, round_keys): (&KeyGroup<'_>, &AnyShared),
     circuit: &Compiled,
     all: &mut BTreeMap<[u8; 16], Parts>,
     session: &mut AnyServiceSession,

@@ -56,7 +56,7 @@ pub(super) struct Products<F: MacField> {
 }
 
 /// What one batch is made with.
-struct Batch<'a, F: MacField> {
+struct TripleBatch<'a, F: MacField> {
     transfers: &'a Pairs,
     correlated: &'a Correlated,
     products: &'a mut Products<F>,
@@ -109,7 +109,7 @@ impl<F: MacField> Mascot<F> {
 
         let mut products = own_products(&choices, each, count, &mut random);
         let mut batch =
-            Batch { transfers: &self.transfers, correlated: &correlated, products: &mut products };
+            TripleBatch { transfers: &self.transfers, correlated: &correlated, products: &mut products };
         let len = |p: Party| if p == me { 0 } else { transfers * F::BYTES };
         for p in me.peers(n) {
             batch.offer(p, self.messages.outgoing(p, len(p)))?;
@@ -192,7 +192,7 @@ fn combine<F: MacField>(
 /// Elements of a row that are worked on at a time: all that belongs to them stays in the first-level cache.
 const PIECE: usize = 256;
 
-impl<F: MacField> Batch<'_, F> {
+impl<F: MacField> TripleBatch<'_, F> {
     /// The d for a peer that chooses, and this party's share of the peer's a_l times its own b.
     fn offer(&mut self, peer: Party, message: &mut [u8]) -> Result<()> {
         let (gadget, count) = (Gadget::<F>::new(), self.products.b.len());

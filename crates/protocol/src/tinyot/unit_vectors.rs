@@ -111,7 +111,7 @@ impl TinyOt {
                 let plan = VectorPlan::of(count - at, in_bits, source.kappa);
                 let len = plan.vectors.min(count - at);
                 let mut room = std::mem::take(&mut source.vector_room);
-                let mut batch = Batch { plan, room: &mut room, maker: &mut source.maker };
+                let mut batch = VectorBatch { plan, room: &mut room, maker: &mut source.maker };
                 batch.make(in_bits, at, len, &mut made, net)?;
                 source.vector_room = room;
                 at += len;
@@ -122,13 +122,13 @@ impl TinyOt {
 }
 
 /// A batch in work.
-struct Batch<'a> {
+struct VectorBatch<'a> {
     plan: VectorPlan,
     room: &'a mut Room,
     maker: &'a mut Maker,
 }
 
-impl Batch<'_> {
+impl VectorBatch<'_> {
     /// Makes a batch and writes the first `len` vectors of it, from number `at` on.
     fn make(
         &mut self,
@@ -174,7 +174,7 @@ impl Batch<'_> {
 
     /// u = 1 + s_0 + s_0 X, and the index s_0.
     fn begin(&mut self, net: &mut dyn Net) -> Result<()> {
-        let Batch { plan, room, maker } = self;
+        let VectorBatch { plan, room, maker } = self;
         let one = u64::from(maker.key.is_first());
         let alpha = maker.key.reveal_own_share();
         for start in (0..plan.vectors).step_by(AT_ONCE) {
@@ -210,7 +210,7 @@ impl Batch<'_> {
 
     /// Fills all lists: the first with u as y, the others with random words of so many bits.
     fn fill(&mut self, pieces: usize, width: usize, net: &mut dyn Net) -> Result<()> {
-        let Batch { plan, room, maker } = self;
+        let VectorBatch { plan, room, maker } = self;
         let Room { lists, u, .. } = &mut **room;
         let at_once = (AT_ONCE / (pieces * width).max(2)).next_multiple_of(WHOLE);
         for (b, list) in lists[..plan.lists].iter_mut().enumerate() {
@@ -373,7 +373,7 @@ impl Batch<'_> {
         let at_once = (AT_ONCE / entries).next_multiple_of(WHOLE);
         for start in (0..len).step_by(at_once) {
             let now = at_once.min(len - start);
-            let Batch { room, maker, .. } = self;
+            let VectorBatch { room, maker, .. } = self;
             let Room { u, rows, .. } = &mut **room;
             // The bits of a vector lie side by side.
             let count = entries * now;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 
 use super::super::Result;
-use super::line::{ANSWERING, Line};
+use super::connection::{ANSWERING, Connection};
 use super::server::Server;
 
 /// The most connections of a process, besides the one that holds its lock.
@@ -22,14 +22,14 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct Held {
-    idle: Vec<Line>,
+    idle: Vec<Connection>,
     lent: usize,
 }
 
 /// A connection for one transaction. It is closed when this is dropped, which ends the transaction, unless it is given back.
 pub(super) struct Lent<'p> {
     pool: &'p Pool,
-    line: Option<Line>,
+    connection: Option<Connection>,
     is_sound: bool,
 }
 
@@ -47,15 +47,15 @@ impl Pool {
             }
         }
         held.lent += 1;
-        let mut lent = Lent { pool: self, line: None, is_sound: false };
-        while let Some(line) = held.idle.pop() {
-            if !line.turns_out_closed() {
-                lent.line = Some(line);
+        let mut lent = Lent { pool: self, connection: None, is_sound: false };
+        while let Some(connection) = held.idle.pop() {
+            if !connection.turns_out_closed() {
+                lent.connection = Some(connection);
                 return Ok(lent);
             }
         }
         drop(held);
-        lent.line = Some(Line::new(server)?);
+        lent.connection = Some(Connection::new(server)?);
         Ok(lent)
     }
 }
@@ -68,19 +68,19 @@ impl Lent<'_> {
 }
 
 impl Deref for Lent<'_> {
-    type Target = Line;
+    type Target = Connection;
 
-    fn deref(&self) -> &Line {
-        self.line.as_ref().expect("it is lent with a connection")
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("it is lent with a connection")
     }
 }
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let line = self.line.take().filter(|_| self.is_sound);
+        let connection = self.connection.take().filter(|_| self.is_sound);
         let mut held = self.pool.held.lock();
         held.lent -= 1;
-        held.idle.extend(line);
+        held.idle.extend(connection);
         self.pool.given_back.notify_one();
     }
 }

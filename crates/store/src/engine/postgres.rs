@@ -41,7 +41,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::super::seal::{Stamp, stamp_of};
 use super::super::{Result, StoreError};
 use super::ERASE;
-use super::line::{Line, Values};
+use super::connection::{Connection, Values};
 use super::pool::{Lent, Pool};
 use super::server::Server;
 use super::{
@@ -107,7 +107,7 @@ pub(in super::super) struct Postgres {
     server: Arc<Server>,
     pool: Pool,
     /// The connection that holds the advisory lock; none once another process has the store.
-    keeper: Mutex<Option<Line>>,
+    keeper: Mutex<Option<Connection>>,
     /// When the last attempt to connect it anew has failed, and why.
     failed: Mutex<Option<(Instant, String)>>,
     owner: [u8; 16],
@@ -120,7 +120,7 @@ impl Postgres {
     /// Opens a store. Makes its tables if there are none and it may.
     pub(in super::super) fn open(server: Server, access: Access, may_make: bool) -> Result<Postgres> {
         let server = Arc::new(server);
-        let keeper = Line::watched(&server)?;
+        let keeper = Connection::watched(&server)?;
         let mut owner = [0; 16];
         random_bytes(&mut owner)?;
         let this = Postgres {
@@ -148,11 +148,11 @@ impl Postgres {
         Ok(this)
     }
 
-    fn check_server(&self, line: &Line) -> Result<()> {
+    fn check_server(&self, connection: &Connection) -> Result<()> {
         let asked = "SELECT current_setting('server_version_num')::integer, current_setting('fsync'), current_schema() IS NULL";
-        let row = line.one(asked, &[])?;
+        let row = connection.one(asked, &[])?;
         let (version, fsync, homeless): (i32, String, bool) =
-            (line.column(&row, 0)?, line.column(&row, 1)?, line.column(&row, 2)?);
+            (connection.column(&row, 0)?, connection.column(&row, 1)?, connection.column(&row, 2)?);
         let wrong = |detail: &str| Err(self.server.unusable(detail));
         if version < OLDEST_SERVER {
             return wrong("is a PostgreSQL older than 13; take a newer one");
@@ -168,10 +168,10 @@ impl Postgres {
         Ok(())
     }
 
-    fn try_lock(&self, line: &Line) -> Result<()> {
+    fn try_lock(&self, connection: &Connection) -> Result<()> {
         let take = |kind: &str, number: i32| {
             let asked = format!("SELECT pg_try_advisory_lock{kind}($1, {SCHEMA})");
-            line.column::<bool>(&line.one(&asked, &[(&number, Type::INT4)])?, 0)
+            connection.column::<bool>(&connection.one(&asked, &[(&number, Type::INT4)])?, 0)
         };
         let is_free = match self.access {
             Access::Alone => take("", LOCK)?,
@@ -180,31 +180,32 @@ impl Postgres {
         if is_free {
             return Ok(());
         }
-        line.run("SELECT pg_advisory_unlock_all()")?;
+        connection.run("SELECT pg_advisory_unlock_all()")?;
         Err(StoreError::InUse { path: self.server.name().into() })
     }
 
     /// Looks at the tables, and makes or changes them if that is due. One process at a time: workers may start together.
-    fn check_tables(&self, line: &Line, may_make: bool) -> Result<()> {
-        line.run("BEGIN")?;
+    fn check_tables(&self, connection: &Connection, may_make: bool) -> Result<()> {
+        connection.run("BEGIN")?;
         let alone = format!("SELECT pg_advisory_xact_lock($1, {SCHEMA})");
-        line.ask(&alone, &[(&(LOCK - 1), Type::INT4)])?;
-        let row = line.one("SELECT to_regclass('polyclave_store') IS NULL", &[])?;
-        match (line.column(&row, 0)?, may_make) {
+        connection.ask(&alone, &[(&(LOCK - 1), Type::INT4)])?;
+        let row = connection.one("SELECT to_regclass('polyclave_store') IS NULL", &[])?;
+        match (connection.column(&row, 0)?, may_make) {
             (true, false) => {
                 return Err(self.server.unusable("has no store of this node; has the node ever run?"));
             }
             (true, true) => {
                 let text = format!("{TABLES}; INSERT INTO polyclave_store VALUES ({FORMAT})");
-                line.run(&text)?;
+                connection.run(&text)?;
             }
             (false, _) => {}
         }
-        let format: i32 = line.column(&line.one("SELECT format FROM polyclave_store", &[])?, 0)?;
+        let format: i32 =
+            connection.column(&connection.one("SELECT format FROM polyclave_store", &[])?, 0)?;
         match format {
             FORMAT => {}
             1 | 2 => {
-                line.run(if format == 1 { FROM_FORMAT_1 } else { FROM_FORMAT_2 })?;
+                connection.run(if format == 1 { FROM_FORMAT_1 } else { FROM_FORMAT_2 })?;
                 tracing::info!(
                     store = self.server.name(),
                     "the tables of the store are of format {FORMAT} now"
@@ -216,8 +217,8 @@ impl Postgres {
                 )));
             }
         }
-        delivery::make_table(line)?;
-        line.run("COMMIT")
+        delivery::make_table(connection)?;
+        connection.run("COMMIT")
     }
 
     /// A connection, while this process has the store.
@@ -237,12 +238,12 @@ impl Postgres {
 
     /// Makes another connection that holds the lock, for a caller that came at this time. If an attempt has failed since then, this does not try again:
     /// an attempt at a silent host takes long, and callers would wait for one after the other.
-    fn connected_anew(&self, came: Instant) -> Result<Line> {
+    fn connected_anew(&self, came: Instant) -> Result<Connection> {
         let mut failed = self.failed.lock();
         if let Some((_, message)) = failed.as_ref().filter(|(at, _)| *at >= came) {
             return Err(self.server.failed(message));
         }
-        let connected = Line::watched(&self.server);
+        let connected = Connection::watched(&self.server);
         if let Err(StoreError::Server { detail, .. }) = &connected {
             *failed = Some((Instant::now(), detail.clone()));
         }
@@ -250,13 +251,13 @@ impl Postgres {
     }
 
     /// Begins a change: it is the only one of its scope, and this process is still the worker that it was.
-    fn begin_change(&self, scope: Scope, line: &Line) -> Result<()> {
+    fn begin_change(&self, scope: Scope, connection: &Connection) -> Result<()> {
         let party = match scope {
             Scope::Party => "SELECT FROM polyclave_store FOR UPDATE;",
             Scope::Worker => "",
         };
         let number = self.access.row();
-        let owner = line.first(&format!(
+        let owner = connection.first(&format!(
             "BEGIN; {party} SELECT encode(owner, 'hex') FROM polyclave_worker WHERE number = {number} FOR UPDATE"
         ))?;
         let owner = owner.and_then(|digits| hex::decode(digits).ok());
@@ -279,7 +280,7 @@ impl Postgres {
     /// The sealed values of some records, which `ask` gets by [`PEEKED`]. A connection on which something went wrong is not used again.
     fn peeked(
         &self,
-        line: &Line,
+        connection: &Connection,
         records: &[&[u8]],
         ask: impl FnOnce(Values<'_>) -> Result<Vec<Row>>,
     ) -> Result<Vec<Option<Vec<u8>>>> {
@@ -288,7 +289,7 @@ impl Postgres {
             (&records, Type::BYTEA_ARRAY),
             (&self.access.row(), Type::INT4),
         ])?;
-        let found = rows.iter().map(|row| record(line, row)).collect::<Result<Vec<Record>>>()?;
+        let found = rows.iter().map(|row| record(connection, row)).collect::<Result<Vec<Record>>>()?;
         let owner = found.iter().find(|(name, _)| name.is_empty()).map(|(_, owner)| &owner[..]);
         self.refuse_taken_over(owner)?;
         let value =
@@ -301,22 +302,23 @@ impl Postgres {
     }
 
     /// Does work in a transaction that has begun. A connection on which something went wrong is closed, which ends its transaction.
-    fn change(&self, line: Lent<'_>, work: impl FnOnce(&Transaction) -> Result<()>) -> Result<()> {
-        let transaction = Transaction { line: &line, begin: Cell::new(None), broken: Cell::new(false) };
+    fn change(&self, connection: Lent<'_>, work: impl FnOnce(&Transaction) -> Result<()>) -> Result<()> {
+        let transaction =
+            Transaction { connection: &connection, begin: Cell::new(None), broken: Cell::new(false) };
         let done = work(&transaction);
         let broken = transaction.broken.get();
         match done {
-            Ok(()) => line.run("COMMIT")?,
+            Ok(()) => connection.run("COMMIT")?,
             Err(e) if broken => return Err(e),
             Err(e) => {
                 // If even that fails, the connection is closed.
-                if line.run("ROLLBACK").is_ok() {
-                    line.give_back();
+                if connection.run("ROLLBACK").is_ok() {
+                    connection.give_back();
                 }
                 return Err(e);
             }
         }
-        line.give_back();
+        connection.give_back();
         Ok(())
     }
 }
@@ -332,37 +334,38 @@ impl Drop for Postgres {
 
 impl Database for Postgres {
     fn read(&self, work: &mut dyn FnMut(&dyn Reading) -> Result<()>) -> Result<()> {
-        let line = self.connection()?;
+        let connection = self.connection()?;
         let begin = Cell::new(Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
-        let transaction = Transaction { line: &line, begin, broken: Cell::new(false) };
+        let transaction = Transaction { connection: &connection, begin, broken: Cell::new(false) };
         let done = work(&transaction);
         let (is_unused, broken) = (transaction.begin.get().is_some(), transaction.broken.get());
         if !is_unused && !broken {
-            line.send("COMMIT");
+            connection.send("COMMIT");
         }
         if !broken {
-            line.give_back();
+            connection.give_back();
         }
         done
     }
 
     fn peek(&self, records: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
-        let line = self.connection()?;
-        let values = self.peeked(&line, records, |values| line.ask_planned(PEEKED, values))?;
-        line.give_back();
+        let connection = self.connection()?;
+        let values = self.peeked(&connection, records, |values| connection.ask_planned(PEEKED, values))?;
+        connection.give_back();
         Ok(values)
     }
 
     /// Under an advisory lock. This takes one way to the server and back, and no write. The server frees the lock of a process that has ended.
     fn alone(&self, records: &[&[u8]], work: &mut OnPeeked<'_>) -> Result<()> {
-        let line = self.connection()?;
+        let connection = self.connection()?;
         let lock = format!("({}, {SCHEMA})", LOCK - 2);
         // The server looks at the records once it has given the lock.
         let taken = format!("SELECT pg_advisory_lock{lock}");
-        let values = self.peeked(&line, records, |values| line.ask_after(&taken, PEEKED, values))?;
+        let values =
+            self.peeked(&connection, records, |values| connection.ask_after(&taken, PEEKED, values))?;
         let done = work(values);
-        line.send(&format!("SELECT pg_advisory_unlock{lock}"));
-        line.give_back();
+        connection.send(&format!("SELECT pg_advisory_unlock{lock}"));
+        connection.give_back();
         done
     }
 
@@ -371,17 +374,17 @@ impl Database for Postgres {
     }
 
     fn write(&self, scope: Scope, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()> {
-        let line = self.connection()?;
-        self.begin_change(scope, &line)?;
-        self.change(line, |transaction| work(transaction))
+        let connection = self.connection()?;
+        self.begin_change(scope, &connection)?;
+        self.change(connection, |transaction| work(transaction))
     }
 
     /// Rewrites the table without the dead rows. The server's log of changes and its backups still have them.
     fn erase_replaced(&self) -> Result<()> {
-        let line = self.connection()?;
-        line.run("SET statement_timeout = 0")?;
+        let connection = self.connection()?;
+        connection.run("SET statement_timeout = 0")?;
         // The connection has no limit at the server now, so it is closed afterwards.
-        line.run_within(REWRITING, "VACUUM FULL polyclave_record")?;
+        connection.run_within(REWRITING, "VACUUM FULL polyclave_record")?;
         self.write(Scope::Party, &mut |change| change.remove(Table::Meta, ERASE))
     }
 
@@ -400,13 +403,13 @@ impl Database for Postgres {
     }
 }
 
-fn record(line: &Line, row: &Row) -> Result<Record> {
-    Ok((line.column(row, 0)?, line.column(row, 1)?))
+fn record(connection: &Connection, row: &Row) -> Result<Record> {
+    Ok((connection.column(row, 0)?, connection.column(row, 1)?))
 }
 
 /// A transaction that goes on.
 struct Transaction<'a> {
-    line: &'a Line,
+    connection: &'a Connection,
     /// What begins it, if nothing has been asked yet: it goes together with the first question.
     begin: Cell<Option<&'static str>>,
     /// Whether a statement has failed: then the connection is not used again.
@@ -416,8 +419,8 @@ struct Transaction<'a> {
 impl Transaction<'_> {
     fn ask(&self, text: &str, values: Values<'_>) -> Result<Vec<Row>> {
         let asked = match self.begin.take() {
-            None => self.line.ask(text, values),
-            Some(begin) => self.line.ask_after(begin, text, values),
+            None => self.connection.ask(text, values),
+            Some(begin) => self.connection.ask_after(begin, text, values),
         };
         asked.inspect_err(|_| self.broken.set(true))
     }
@@ -428,9 +431,9 @@ impl Transaction<'_> {
         loop {
             let rows = self.ask(text, &[(&table.name(), Type::TEXT), (&after, Type::BYTEA)])?;
             let Some(last) = rows.last() else { return Ok(()) };
-            after = Some(self.line.column(last, 0)?);
+            after = Some(self.connection.column(last, 0)?);
             for row in &rows {
-                work(self.line.column(row, 0)?, self.line.column(row, 1)?)?;
+                work(self.connection.column(row, 0)?, self.connection.column(row, 1)?)?;
             }
         }
     }
@@ -442,7 +445,7 @@ impl Reading for Transaction<'_> {
             "SELECT value FROM polyclave_record WHERE kind = $1 AND name = $2",
             &[(&table.name(), Type::TEXT), (&record, Type::BYTEA)],
         )?;
-        rows.first().map(|row| self.line.column(row, 0)).transpose()
+        rows.first().map(|row| self.connection.column(row, 0)).transpose()
     }
 
     fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<Record>> {
@@ -450,7 +453,7 @@ impl Reading for Transaction<'_> {
             "SELECT name, value FROM polyclave_record WHERE kind = $1 AND name BETWEEN $2 AND $3 ORDER BY name",
             &[(&table.name(), Type::TEXT), (&first, Type::BYTEA), (&last, Type::BYTEA)],
         )?;
-        rows.iter().map(|row| record(self.line, row)).collect()
+        rows.iter().map(|row| record(self.connection, row)).collect()
     }
 
     fn each(&self, table: Table, work: &mut OnRecord<'_>) -> Result<()> {
@@ -472,7 +475,7 @@ impl Reading for Transaction<'_> {
             "SELECT EXISTS (SELECT FROM polyclave_record WHERE kind = $1)",
             &[(&table.name(), Type::TEXT)],
         )?;
-        rows.first().map_or(Ok(false), |row| self.line.column(row, 0))
+        rows.first().map_or(Ok(false), |row| self.connection.column(row, 0))
     }
 }
 

@@ -13,7 +13,7 @@ use polyclave_api::Reply;
 use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::{Error, Party, PartySet};
 
-use super::line::Line;
+use super::client_connection::ClientConnection;
 use crate::computation::progress::Progress;
 use crate::{InjectedNet, Result};
 
@@ -38,7 +38,7 @@ impl Keepalive {
 /// The network to the other nodes, which also looks after the client.
 pub(crate) struct KeptAlive<'n, 'l> {
     pub(super) net_of_peers: InjectedNet<'n>,
-    pub(super) line: &'n mut Line<'l>,
+    pub(super) client_connection: &'n mut ClientConnection<'l>,
     pub(super) progress: &'n Progress,
     /// Whether the session ends here when the client is gone.
     pub(super) ends: bool,
@@ -47,16 +47,18 @@ pub(crate) struct KeptAlive<'n, 'l> {
 impl KeptAlive<'_, '_> {
     fn attend(&mut self) -> Result<()> {
         let now = Instant::now();
-        if now.duration_since(self.line.keepalive.looked) >= POLL_INTERVAL {
-            self.line.keepalive.looked = now;
-            self.line.look();
-            if self.line.gone.is_none() && now.duration_since(self.line.keepalive.message) >= HEARTBEAT {
+        if now.duration_since(self.client_connection.keepalive.looked) >= POLL_INTERVAL {
+            self.client_connection.keepalive.looked = now;
+            self.client_connection.look();
+            if self.client_connection.gone.is_none()
+                && now.duration_since(self.client_connection.keepalive.message) >= HEARTBEAT
+            {
                 let (done, of) = self.progress.now();
-                self.line.reply(&Reply::Working { done, of });
-                self.line.keepalive.message = now;
+                self.client_connection.reply(&Reply::Working { done, of });
+                self.client_connection.keepalive.message = now;
             }
         }
-        match &self.line.gone {
+        match &self.client_connection.gone {
             Some(gone) if self.ends => Err(Error::System(gone.message.clone())),
             _ => Ok(()),
         }

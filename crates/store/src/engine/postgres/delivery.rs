@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use tokio_postgres::types::Type;
 
 use super::super::super::Result;
-use super::super::line::Line;
+use super::super::connection::Connection;
 use super::super::{Deliveries, LotState, Record};
 use super::{LOCK, Postgres};
 
@@ -40,23 +40,24 @@ fn runs(column: &str) -> String {
 }
 
 /// Makes the table if it is not there. No other process looks at the tables meanwhile.
-pub(super) fn make_table(line: &Line) -> Result<()> {
-    let row = line.one("SELECT to_regclass('polyclave_delivery') IS NULL", &[])?;
-    if line.column(&row, 0)? { line.run(TABLE) } else { Ok(()) }
+pub(super) fn make_table(connection: &Connection) -> Result<()> {
+    let row = connection.one("SELECT to_regclass('polyclave_delivery') IS NULL", &[])?;
+    if connection.column(&row, 0)? { connection.run(TABLE) } else { Ok(()) }
 }
 
 /// Removes what an earlier process of this worker asked for, or was to make.
-pub(super) fn begin(line: &Line, worker: i32) -> Result<()> {
-    line.ask("DELETE FROM polyclave_delivery WHERE worker = $1 OR maker = $1", &[(&worker, Type::INT4)])
+pub(super) fn begin(connection: &Connection, worker: i32) -> Result<()> {
+    connection
+        .ask("DELETE FROM polyclave_delivery WHERE worker = $1 OR maker = $1", &[(&worker, Type::INT4)])
         .map(drop)
 }
 
 impl Postgres {
     /// Lets the server use the place of lots that were taken out, before it would do so by itself.
     fn vacuum(&self) {
-        let vacuumed = self.connection().and_then(|line| {
-            line.run("VACUUM (SKIP_LOCKED) polyclave_delivery")?;
-            line.give_back();
+        let vacuumed = self.connection().and_then(|connection| {
+            connection.run("VACUUM (SKIP_LOCKED) polyclave_delivery")?;
+            connection.give_back();
             Ok(())
         });
         if let Err(e) = vacuumed {
@@ -66,10 +67,10 @@ impl Postgres {
 
     /// One statement, which is a transaction of its own. A connection on which something went wrong is not used again.
     fn once(&self, text: &str, values: super::Values<'_>) -> Result<Option<Record>> {
-        let line = self.connection()?;
-        let rows = line.ask(text, values)?;
-        let record = rows.first().map(|row| super::record(&line, row)).transpose()?;
-        line.give_back();
+        let connection = self.connection()?;
+        let rows = connection.ask(text, values)?;
+        let record = rows.first().map(|row| super::record(&connection, row)).transpose()?;
+        connection.give_back();
         Ok(record)
     }
 }

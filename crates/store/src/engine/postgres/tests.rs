@@ -194,8 +194,8 @@ fn a_server_that_stands_still_is_not_waited_for_for_ever() {
     at.go_on();
     let message = refused.expect_err("nobody answers").to_string();
     assert!(message.contains("not answered") || message.contains("no connection"), "{message}");
-    assert!(took < 4 * super::super::line::ANSWERING, "{took:?}");
-    assert!(all_took < 4 * super::super::line::ANSWERING, "{all_took:?}");
+    assert!(took < 4 * super::super::connection::ANSWERING, "{took:?}");
+    assert!(all_took < 4 * super::super::connection::ANSWERING, "{all_took:?}");
     put(&store, "other", 2).expect("it goes on");
 }
 

@@ -26,7 +26,7 @@ const SESSION: &str = "SET statement_timeout = '12s'; SET lock_timeout = '12s'; 
 pub(super) type Values<'v> = &'v [(&'v (dyn ToSql + Sync), Type)];
 
 /// A connection.
-pub(super) struct Line {
+pub(super) struct Connection {
     server: Arc<Server>,
     client: Client,
     /// Who reads and writes it.
@@ -35,20 +35,20 @@ pub(super) struct Line {
     planned: OnceCell<Statement>,
 }
 
-impl Line {
+impl Connection {
     /// A connection that the threads which wait for answers read and write themselves: no other thread has to be woken for each.
-    pub(super) fn new(server: &Arc<Server>) -> Result<Line> {
+    pub(super) fn new(server: &Arc<Server>) -> Result<Connection> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        Line::on(Arc::new(runtime.map_err(|e| server.failed(e))?), server)
+        Connection::on(Arc::new(runtime.map_err(|e| server.failed(e))?), server)
     }
 
     /// A connection that a thread looks after, so that it is known soon if it has ended.
-    pub(super) fn watched(server: &Arc<Server>) -> Result<Line> {
+    pub(super) fn watched(server: &Arc<Server>) -> Result<Connection> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("store").enable_all().build();
-        Line::on(Arc::new(runtime.map_err(|e| server.failed(e))?), server)
+        Connection::on(Arc::new(runtime.map_err(|e| server.failed(e))?), server)
     }
 
-    fn on(runtime: Arc<Runtime>, server: &Arc<Server>) -> Result<Line> {
+    fn on(runtime: Arc<Runtime>, server: &Arc<Server>) -> Result<Connection> {
         let connected = runtime.block_on(async {
             timeout(CONNECTING, async {
                 let (client, connection) = server.connect().await?;
@@ -63,7 +63,7 @@ impl Line {
             Ok(connected) => connected.map_err(|e| server.failed(message_of(&e)))?,
             Err(_) => return Err(server.failed(format!("no connection within {} s", CONNECTING.as_secs()))),
         };
-        Ok(Line { server: server.clone(), client, runtime, planned: OnceCell::new() })
+        Ok(Connection { server: server.clone(), client, runtime, planned: OnceCell::new() })
     }
 
     /// Whether it is known to have ended.
@@ -172,7 +172,7 @@ pub fn make_schema(
 ) -> std::result::Result<String, StoreError> {
     let nowhere = std::path::Path::new("");
     let server = Server::new(url, password.unwrap_or(nowhere), nowhere)?;
-    Line::new(&Arc::new(server))?.run(&format!("CREATE SCHEMA {schema}"))?;
+    Connection::new(&Arc::new(server))?.run(&format!("CREATE SCHEMA {schema}"))?;
     let and = if url.contains('?') { '&' } else { '?' };
     Ok(format!("{url}{and}options=-csearch_path%3D{schema}"))
 }

@@ -13,7 +13,7 @@ use super::keepalive::Keepalive;
 pub(super) const STEP: Duration = Duration::from_secs(20);
 
 /// The connection to a client during one request.
-pub(crate) struct Line<'l> {
+pub(crate) struct ClientConnection<'l> {
     pub(super) net: &'l mut TlsNet,
     pub(super) client: Party,
     /// Why the client cannot be reached any more. The nodes end the request together, at the next step at the latest.
@@ -21,9 +21,9 @@ pub(crate) struct Line<'l> {
     pub(super) keepalive: Keepalive,
 }
 
-impl<'l> Line<'l> {
-    pub(super) fn new(net: &'l mut TlsNet, client: Party) -> Line<'l> {
-        Line { net, client, gone: None, keepalive: Keepalive::now() }
+impl<'l> ClientConnection<'l> {
+    pub(super) fn new(net: &'l mut TlsNet, client: Party) -> ClientConnection<'l> {
+        ClientConnection { net, client, gone: None, keepalive: Keepalive::now() }
     }
 
     /// Notices if the client has ended its connection.
