@@ -12,7 +12,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("cli", &["approval", "client", "cluster", "node"]),
     ("client", &["approval", "client", "conversation", "strategy", "versions"]),
     ("client", &["begun", "known"]),
-    ("lab", &["bench", "child", "job", "launch"]),
     ("pkcs11", &["encryption", "gcm", "macs", "messages", "session"]),
 ];
 

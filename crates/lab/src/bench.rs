@@ -1,7 +1,10 @@
 //! `polyclave-lab bench`: a cipher measured with the parties as processes of their own over TLS.
 
+pub mod child;
 mod cleartext;
 mod elsewhere;
+mod job;
+mod launch;
 mod measure;
 mod party;
 mod plot;
@@ -19,16 +22,15 @@ use serde::{Deserialize, Serialize};
 
 use measure::Measurement;
 pub use measure::Spread;
-pub use party::party;
 pub use rates::{EXPANSION, Rates, Setting};
 pub use sweep::{Point, Sweep};
 
 use crate::circuits::{CircuitChoice, Form};
 use crate::hosts::PlaceArguments;
-use crate::launch::{Launch, run as launch};
 use crate::options::ProtocolOptions;
 use crate::say;
 use crate::workload::check_shape;
+use launch::{Launch, run as launch};
 use summary::Summary;
 
 /// Options and arguments of the command.

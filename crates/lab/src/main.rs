@@ -7,12 +7,9 @@
 mod bench;
 mod chart;
 mod cheating;
-mod child;
 mod circuits;
 mod eval;
 mod hosts;
-mod job;
-mod launch;
 mod options;
 mod party;
 mod reproduce;
@@ -74,6 +71,6 @@ fn main() -> ExitCode {
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Demo(arguments) => cheating::demo(&arguments),
         Command::Node(command) => cheating::node(&command),
-        Command::BenchParty => child::run(),
+        Command::BenchParty => bench::child::run(),
     })
 }

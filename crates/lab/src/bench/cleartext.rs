@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use polyclave_cipher::{AnyMap, Cells, Direction, cleartext, compile};
 
 use super::Arguments;
+use super::child::peak_memory_bytes;
 use super::measure::{Measurement, Repeat};
-use crate::child::peak_memory_bytes;
 
 /// Blocks in a batch.
 const LANES: usize = 4096;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use polyclave_protocol::metered::Metered;
 
+use super::child::Connected;
 use super::measure::Measurement;
+use super::party::party;
 use super::summary::Summary;
-use super::{Arguments, BenchJob, LATENCY_SAMPLES, party};
-use crate::child::Connected;
+use super::{Arguments, BenchJob, LATENCY_SAMPLES};
 use crate::hosts::{Place, Proposal, message_of, tell_all};
 use crate::options::ProtocolOptions;
 use crate::say;

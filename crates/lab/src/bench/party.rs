@@ -14,8 +14,8 @@ use polyclave_protocol::tally::{Phase, Tally};
 use polyclave_protocol::{Error, Party};
 
 use super::BenchJob;
+use super::child::{Connected, announce, meet, peak_memory_bytes};
 use super::measure::{Measurement, Repeat};
-use crate::child::{Connected, announce, meet, peak_memory_bytes};
 use crate::options;
 use crate::workload::{Workload, key_cells};
 

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 pub use polyclave_protocol::ot::EXPANSION;
 
+use super::launch::Launch;
 use super::{BenchJob, measure};
 use crate::circuits::Form;
-use crate::launch::Launch;
 use crate::options::ProtocolOptions;
 
 /// What is measured.

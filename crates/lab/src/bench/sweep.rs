@@ -3,11 +3,11 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use super::launch::Launch;
 use super::rates::PATIENCE;
 use super::summary::Summary;
 use super::{BenchJob, Spread, measure};
 use crate::circuits::Form;
-use crate::launch::Launch;
 use crate::options::ProtocolOptions;
 
 /// What is measured, on one thread for each party: all blocks of a batch advance in step.

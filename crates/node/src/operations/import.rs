@@ -51,7 +51,12 @@ impl Serving<'_, '_> {
         let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.net_of_peers()?)?;
         let (blind, mut of_blind) = protocol.arithmetic().random_for_client(&mut self.net_of_peers()?)?;
         self.service.faults.spoil([&mut of_mask, &mut of_blind]);
-        self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: of_mask, blind: of_blind });
+        self.connection.reply(&Reply::Accepted {
+            key: None,
+            start: Vec::new(),
+            mask: of_mask,
+            blind: of_blind,
+        });
 
         let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
         let step = self.step(admit, None)?;
@@ -60,7 +65,7 @@ impl Serving<'_, '_> {
             protocol.open_mask_check(&mask, &blind, chi, &mut self.net_of_peers()?)?;
         let mut data = opened.to_vec();
         self.service.faults.spoil([&mut data, &mut Vec::new()]);
-        self.line.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });
+        self.connection.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });
 
         let admit = |step: &Step| match step {
             Step::Masked { data, next: 0, end: End::No } if data.len() == bytes => Ok(0),

@@ -147,7 +147,7 @@ impl Serving<'_, '_> {
         let gone = |name: &String| self.service.keys.delete(name, None).map(drop);
         let announced = announced.and_then(|()| components.iter().try_for_each(gone));
         agree(announced.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
-        self.line.reply(&Reply::Done(Some(info)));
+        self.connection.reply(&Reply::Done(Some(info)));
         Ok(())
     }
 
@@ -196,7 +196,7 @@ impl Serving<'_, '_> {
         let deleted = deleted.and_then(|info| self.service.rollback_guard.protect(serving).map(|()| info));
         let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
         agree(outcome, self.net()?)?.map_err(StepError::Refused)?;
-        self.line.reply(&Reply::Done(deleted.map_err(StepError::Refused)?.map(|info| info.identity())));
+        self.connection.reply(&Reply::Done(deleted.map_err(StepError::Refused)?.map(|info| info.identity())));
         Ok(())
     }
 }

@@ -120,7 +120,12 @@ impl Serving<'_, '_> {
         let (start, mut mask) = started?;
         self.context.still_holds(&self.service.material)?;
         self.service.faults.spoil([&mut mask]);
-        self.line.reply(&Reply::Accepted { key: Some(info.identity()), start, mask, blind: Vec::new() });
+        self.connection.reply(&Reply::Accepted {
+            key: Some(info.identity()),
+            start,
+            mask,
+            blind: Vec::new(),
+        });
         loop {
             let step = match first.take() {
                 Some(step) => step,
@@ -133,7 +138,7 @@ impl Serving<'_, '_> {
                 return Ok(());
             }
             let instead = self.service.faults.instead_of_answer();
-            instead.iter().for_each(|reply| self.line.reply(reply));
+            instead.iter().for_each(|reply| self.connection.reply(reply));
             let answer = held.with(&mut self.partners_for_client()?, |at| mode.run(step, at));
             self.faults = held.faults();
             let mut answer = answer?;
@@ -143,7 +148,7 @@ impl Serving<'_, '_> {
             let Answer { data, mask, initial } = answer;
             if instead.is_empty() {
                 self.service.faults.delay();
-                self.line.reply(&Reply::Data { data, mask, initial });
+                self.connection.reply(&Reply::Data { data, mask, initial });
             }
             if pause > Duration::ZERO {
                 std::thread::sleep(pause);

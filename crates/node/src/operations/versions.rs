@@ -176,7 +176,7 @@ impl Serving<'_, '_> {
         let outcome = changed.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
         agree(outcome, self.net()?)?.map_err(StepError::Refused)?;
         let (info, _) = changed.map_err(StepError::Refused)?;
-        self.line.reply(&Reply::Done(Some(info.identity())));
+        self.connection.reply(&Reply::Done(Some(info.identity())));
         Ok(())
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Serving<'a, 'c> {
     pub(crate) asked: Vec<Permission>,
     pub(crate) context: &'a SessionContext,
     pub(crate) channel: &'a mut ChannelLease<'c>,
-    pub(crate) client_connection: ClientConnection<'a>,
+    pub(crate) connection: ClientConnection<'a>,
     pub(crate) session: [u8; 32],
     pub(crate) blocks: u64,
     pub(crate) progress: Arc<Progress>,
@@ -99,7 +99,7 @@ fn try_serve(
     let context = ready.inspect_err(|_| service.pending.refuse(plan.ticket))?;
     held_off.has_read();
     let (mut channel, session) = begin(service, &plan, context.id(), &mut || net.is_alive())?;
-    let client_connection = ClientConnection::new(net, Party(service.members.nodes as u8));
+    let connection = ClientConnection::new(net, Party(service.members.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {
         service,
@@ -107,7 +107,7 @@ fn try_serve(
         asked: plan.asked,
         context: &context,
         channel: &mut channel,
-        client_connection,
+        connection,
         session: id,
         blocks: blocks_paid,
         progress: Arc::new(Progress::new(service.computed.clone())),
@@ -120,7 +120,7 @@ fn try_serve(
     let joined = spent.and_then(|()| serving.join(session));
     let outcome = joined.and_then(|protocol| plan.planned.run(&mut serving, protocol, first));
     (*blocks, *faults) = (serving.blocks, serving.faults);
-    let ending = Ending { outcome, gone: serving.client_connection.gone };
+    let ending = Ending { outcome, gone: serving.connection.gone };
     Ok(service.strategy.end(&service.material, &mut channel, ending, faults)?)
 }
 
@@ -167,7 +167,7 @@ impl<'a> Serving<'a, '_> {
         let net_of_peers = self.service.faults.net_of_peers(self.channel.net()?);
         Ok(KeptAlive {
             net_of_peers,
-            client_connection: &mut self.client_connection,
+            connection: &mut self.connection,
             progress: &self.progress,
             ends: false,
         })

@@ -38,7 +38,7 @@ impl Keepalive {
 /// The network to the other nodes, which also looks after the client.
 pub(crate) struct KeptAlive<'n, 'l> {
     pub(super) net_of_peers: InjectedNet<'n>,
-    pub(super) client_connection: &'n mut ClientConnection<'l>,
+    pub(super) connection: &'n mut ClientConnection<'l>,
     pub(super) progress: &'n Progress,
     /// Whether the session ends here when the client is gone.
     pub(super) ends: bool,
@@ -47,18 +47,18 @@ pub(crate) struct KeptAlive<'n, 'l> {
 impl KeptAlive<'_, '_> {
     fn attend(&mut self) -> Result<()> {
         let now = Instant::now();
-        if now.duration_since(self.client_connection.keepalive.looked) >= POLL_INTERVAL {
-            self.client_connection.keepalive.looked = now;
-            self.client_connection.look();
-            if self.client_connection.gone.is_none()
-                && now.duration_since(self.client_connection.keepalive.message) >= HEARTBEAT
+        if now.duration_since(self.connection.keepalive.looked) >= POLL_INTERVAL {
+            self.connection.keepalive.looked = now;
+            self.connection.look();
+            if self.connection.gone.is_none()
+                && now.duration_since(self.connection.keepalive.message) >= HEARTBEAT
             {
                 let (done, of) = self.progress.now();
-                self.client_connection.reply(&Reply::Working { done, of });
-                self.client_connection.keepalive.message = now;
+                self.connection.reply(&Reply::Working { done, of });
+                self.connection.keepalive.message = now;
             }
         }
-        match &self.client_connection.gone {
+        match &self.connection.gone {
             Some(gone) if self.ends => Err(Error::System(gone.message.clone())),
             _ => Ok(()),
         }

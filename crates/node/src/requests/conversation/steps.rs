@@ -28,7 +28,7 @@ impl Serving<'_, '_> {
         let (until, mut early) = (Instant::now() + STEP, Early::default());
         let received = match self.await_step(&mut early)? {
             Some(refusal) => Err(refusal),
-            None => self.client_connection.step(until),
+            None => self.connection.step(until),
         };
         let judged = received.and_then(|(step, digest)| {
             self.service.material.context()?;
@@ -64,18 +64,18 @@ impl Serving<'_, '_> {
     /// Waits until the next step begins to arrive. Returns a refusal if the node stops waiting for it.
     fn await_step(&mut self, early: &mut Early) -> Result<Option<Refusal>, Error> {
         let began = Instant::now();
-        let client = [self.client_connection.client].into_iter().collect();
+        let client = [self.connection.client].into_iter().collect();
         loop {
-            if let Some(gone) = &self.client_connection.gone {
+            if let Some(gone) = &self.connection.gone {
                 return Ok(Some(gone.clone()));
             }
             // A step that has begun to arrive is received to its end. A broken connection is noticed there, too.
-            if !matches!(self.client_connection.net.wait(client, POLL_INTERVAL), Ok(None)) {
+            if !matches!(self.connection.net.wait(client, POLL_INTERVAL), Ok(None)) {
                 return Ok(None);
             }
             let silent = began.elapsed();
             if silent >= STEP {
-                let paused = Error::Timeout { peer: self.client_connection.client, waited: STEP };
+                let paused = Error::Timeout { peer: self.connection.client, waited: STEP };
                 return Ok(Some(lost(&paused, "sent nothing")));
             }
             if silent >= WANTED_STEP && self.channel.is_to_yield() {

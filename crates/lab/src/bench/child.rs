@@ -13,8 +13,8 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::{Endpoint, Identity, Limits, PeerAddress, Shape, Shaped, WireMeter};
 
-use crate::bench;
-use crate::job::{Address, Event, Start, tell};
+use super::job::{Address, Event, Start, tell};
+use super::party::party;
 
 /// The interval between two signs of life.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
@@ -66,7 +66,7 @@ fn run_job() -> Result<()> {
     let net = Metered::new(Shaped::new(net, shape));
     let mut connected = Connected { payload: net.meter(), wire, net };
     let progress = |done| tell(&Event::Progress(done));
-    let measured = bench::party(&start.protocol.config()?, &start.job, &mut connected, progress)?;
+    let measured = party(&start.protocol.config()?, &start.job, &mut connected, progress)?;
     let report = serde_json::to_value(measured)?;
     tell(&Event::Report(report));
     Ok(())

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::bench::BenchJob;
-use crate::job::{Address, Event, Start};
+use super::BenchJob;
+use super::job::{Address, Event, Start};
 use crate::options::ProtocolOptions;
 
 /// How long to wait, after a first failure, for the messages of the other parties.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::BenchJob;
+use super::BenchJob;
 use crate::options::ProtocolOptions;
 
 /// The first line to a party.
