@@ -1,7 +1,8 @@
 //! The connections of one client.
 //!
-//! A client that has as many connections as it may have is given another one if one of its own is quiet, which is closed for it: several
-//! programs of one client keep connections for their next requests, and none of them knows of the others. Those of other clients stay.
+//! A client at its limit of connections gets another one if one of its connections is quiet: that one is
+//! closed. For several programs of one client keep connections for their next requests, and do not know of
+//! each other. Connections of other clients stay.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

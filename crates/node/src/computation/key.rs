@@ -81,7 +81,7 @@ pub(crate) fn only_itself(key: &AnyShared, protocol: &AnyServiceSession) -> Shar
     Shares::from([(RAW.into(), protocol.save(key))])
 }
 
-/// A key itself, of which a node has shares if it may be wrapped.
+/// A key itself. A node has shares of it if the key may be wrapped.
 pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession) -> Result<AnyShared> {
     protocol.restore(stored(name, shares, RAW)?)
 }

@@ -43,12 +43,14 @@
 //! and order the refresh again. By the settings alone a node orders none for a day. What else fails, such as a connection that ends, is
 //! tried again.
 //!
-//! The old MAC key was given up in memory when a check failed; here the nodes use it once more, as it was stored. The failed check may have
-//! told a cheater something about it (no check opens anything of it: `authenticated/check.rs`). After b failed checks, those of earlier rounds
-//! included, what is refreshed is right except with probability sum over j <= b of C(64, j) 2^-64
-//! ([`Guesses`](polyclave_protocol::authenticated::Guesses)). Every node counts durably what it has seen, and takes no part in a round once that
-//! probability is more than 2^-40, after six checks, unless its operator accepts the risk ([`refuse_guessed`]). What is opened under the
-//! old key is masked, whatever the cheater knows.
+//! The old MAC key was given up in memory when a check failed; here the nodes use it once more, as it was
+//! stored. The failed check may have told a cheater something about it (no check opens anything of it:
+//! `authenticated/check.rs`). After b failed checks, those of earlier rounds included, what is refreshed is
+//! right except with probability sum over j <= b of C(64, j) 2^-64
+//! ([`Guesses`](polyclave_protocol::authenticated::Guesses)). Every node counts durably what it has seen, and
+//! takes no part in a round once that probability is more than 2^-40, after six checks, unless its operator
+//! accepts the risk ([`refuse_guessed`]). All values that are opened under the old key are masked, so they
+//! stay secret even from a cheater that knows the key.
 //!
 //! A key is refreshed if all nodes hold it, whether announced or pending. A deletion that was interrupted is completed or given up first
 //! (`refresh/common.rs`). Any other key that is announced at some nodes, and missing or deleted

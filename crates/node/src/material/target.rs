@@ -4,7 +4,7 @@ use polyclave_protocol::stock::{Kind, Levels, Purpose};
 
 /// The most blocks for which there is material for tags, and for what surrounds blocks.
 const MAX_FOR_TAGS: usize = 128;
-/// The most blocks for which there are tables of 8 bits where AES takes none of them.
+/// The most blocks for which there are tables of 8 bits where AES uses no such tables.
 const MAX_WITHOUT_AES: usize = 32;
 
 /// The target level of one kind.

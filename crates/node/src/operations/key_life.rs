@@ -107,7 +107,7 @@ impl Operation for Configure {
     }
 }
 
-/// A key of which less is allowed, or whose deletion is.
+/// Withdraws permissions of a key, or permits its deletion.
 struct Configured(Configure);
 
 impl Planned for Configured {

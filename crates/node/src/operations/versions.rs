@@ -12,10 +12,11 @@
 //! written the change makes it when the client repeats it.
 //!
 //! **A description** has a revision that goes up by one with each change, and a change names the revision
-//! before it. The nodes tell each other theirs and compare what each has heard: the latest at any node
-//! counts, and it has to be the one that the client names, or the next one if the nodes that have it hold
-//! this very change. So nobody overwrites what they have not read, no number is left out, and a node that was
-//! killed during a change, or that was restored from a backup, catches up with the next one.
+//! before it. The nodes tell each other their revisions and compare what each has heard. The latest at any
+//! node counts. It has to be the revision that the client names, or the next one if the nodes that have it
+//! hold this very change. So no client overwrites a revision that it has not read, and no number is left out.
+//! A node that was killed during a change, or that was restored from a backup, catches up with the next
+//! change.
 
 use polyclave_api::{KeyInfo, NewKey, Origin, Reason, Refusal, Reply};
 

@@ -58,8 +58,8 @@ pub enum Instruction {
         /// The approval, in the form of its file, if the rules want one.
         #[serde(default)]
         approval: Option<String>,
-        /// Also if so many checks have failed under the MAC key in use that a cheater may know it: the operator
-        /// accepts the risk.
+        /// Also if a cheater may know the MAC key in use, after many failed checks: the operator accepts the
+        /// risk.
         #[serde(default)]
         despite_failures: bool,
     },

@@ -91,7 +91,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Takes note of which mark of this node a peer says that it holds.
+    /// Notes the mark of this node that a peer says it holds.
     pub(crate) fn note_holds(&self, peer: Party, holds: u64) {
         let own = self.store.mark().unwrap_or_default().number;
         if holds > own {
@@ -105,8 +105,8 @@ impl Marks {
         self.network.peers.note_holds(peer, holds);
     }
 
-    /// Waits until other serving nodes hold the mark of this node's latest change: any `threshold + 1` of them, of which one follows the
-    /// protocol, or all if there are no more.
+    /// Waits until other serving nodes hold the mark of this node's latest change: any `threshold + 1` of
+    /// them, so at least one that follows the protocol, or all if there are no more.
     pub(crate) fn protect(&self, serving: PartySet) -> Result<(), Refusal> {
         let mark = self.store.mark().map_err(of_store)?;
         let others: PartySet = serving.iter().filter(|p| *p != self.members.me).collect();

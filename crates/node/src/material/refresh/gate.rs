@@ -1,8 +1,9 @@
 //! What keeps requests and a refresh apart.
 //!
-//! A request that makes or deletes keys holds the gate until it ends, and a round holds it exclusively. Under protocols that pause for a
-//! refresh every request does so. All requests hold the *moment* while they read shares and note which common secrets these belong to;
-//! whoever takes fresh ones into use holds it exclusively. So no request ever has shares of one set and common secrets of another.
+//! A request that makes or deletes keys holds the gate until it ends, and a round holds it exclusively. Under
+//! protocols that pause for a refresh every request does so. All requests hold the *moment* while they read
+//! shares and note which common secrets these belong to. A thread that takes fresh ones into use holds it
+//! exclusively. So no request ever has shares of one set and common secrets of another.
 //!
 //! A request for which a round is in the way waits for its end (`server/together.rs`).
 //!

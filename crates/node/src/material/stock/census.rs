@@ -163,7 +163,7 @@ pub(super) fn read(mut bytes: &[u8]) -> Option<Inventory> {
             let (from, to) = range.split_at(8);
             let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
             let (from, to) = (number(from)?, number(to)?);
-            // Ranges come in order, so adding one is fast, whatever a peer says.
+            // Ranges come in order, so adding one is fast for any message of a peer.
             if from < spent.end() || to <= from {
                 return None;
             }

@@ -94,7 +94,7 @@ pub struct Status {
     pub outvoted: Vec<String>,
     /// Names of nodes that fell silent in the middle of some request since then.
     pub silent: Vec<String>,
-    /// Names of keys of which this node cannot read a record.
+    /// Names of keys with a record that this node cannot read.
     pub damaged: Vec<String>,
     /// How many keys this node lacks that other nodes have.
     pub lacking: u64,
