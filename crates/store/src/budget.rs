@@ -86,7 +86,8 @@ impl Store {
         Ok(())
     }
 
-    /// How many blocks of each account count as spent, read at once. Accounts of which nothing is spent may be missing.
+    /// How many blocks of each account count as spent, read at once. Accounts with nothing spent may be
+    /// missing.
     pub fn spent_of_all(&self) -> Result<HashMap<[u8; 16], u64>> {
         let mut all = HashMap::new();
         self.engine.read(|records| {

@@ -26,7 +26,7 @@ const TABLE: &str = "CREATE UNLOGGED TABLE polyclave_delivery (number bigint GEN
                      worker integer NOT NULL, request bytea NOT NULL, maker integer, lot bytea); \
                      ALTER TABLE polyclave_delivery ALTER COLUMN lot SET STORAGE EXTERNAL";
 
-/// After so many bytes of lots their place in the table is used again.
+/// After this many bytes of lots their space in the table is reclaimed.
 const VACUUMED_AFTER: usize = 64 << 20;
 
 /// Whether the worker in this column runs.
