@@ -31,7 +31,7 @@ pub(crate) enum Guests {
     Clients(Party),
 }
 
-/// A connection that has not yet shown who it is.
+/// A connection that has not yet shown its certificate and stream.
 pub(crate) struct Arrival {
     pub(crate) socket: Socket,
     pub(crate) from: SocketAddr,

@@ -49,9 +49,9 @@ pub struct TlsNet {
     failed: Option<Error>,
     /// When everything has to be finished, even if bytes still arrive.
     deadline: Option<Instant>,
-    /// Who ends what it leaves behind, if somebody does.
+    /// Ends the threads in which this network lingers after its drop, if its owner wants that.
     farewells: Option<Arc<Farewells>>,
-    /// Who ends what is done on it, if somebody may.
+    /// Ends all work on this network when it is used, if there is one.
     halt: Option<Halt>,
 }
 
@@ -219,7 +219,7 @@ impl TlsNet {
         let limit = self.limits.max_frame;
         let mut arrived = PartySet::default();
         for link in self.links.iter_mut().flatten() {
-            // Whatever is wrong with it shows when it is used.
+            // An error of the link shows when the link is used.
             let _ = link.look(limit);
             if link.has_early() {
                 arrived = arrived.and([link.peer].into_iter().collect());
