@@ -38,7 +38,7 @@ pub fn seal_import(
     Ok(file)
 }
 
-/// A node's own part of the key, of so many bytes.
+/// A node's own part of the key, `bytes` bytes long.
 pub fn open_import(
     file: &SealedImport,
     node: Party,

@@ -1,4 +1,4 @@
-//! Who may ask a gateway for what.
+//! The permissions of a gateway's callers.
 
 use polyclave_api::Right;
 use serde::{Deserialize, Deserializer, de};
