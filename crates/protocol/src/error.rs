@@ -197,8 +197,9 @@ impl Error {
         )
     }
 
-    /// How much an error says about why several sessions of one setup ended that ran side by side; the least says most. A check that failed
-    /// comes first, whoever's session it was in, and what only follows from it last.
+    /// Ranks the errors of several sessions of one setup that ran side by side, by how much each says about
+    /// why they ended: the lowest says most. A failed check comes first, in any of the sessions, and errors
+    /// that only follow from it come last.
     pub fn rank(&self) -> u8 {
         match self {
             Error::CheckFailed { what } if *what == EARLIER_CHECK => 3,

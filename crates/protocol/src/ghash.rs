@@ -45,8 +45,9 @@ impl GhashKey {
         Ok(GhashKey::from(&by_products(arithmetic, h, net)?))
     }
 
-    /// Computes the powers of some elements, each of which is the hash key of another key. In the rounds of one, and in the cheapest way,
-    /// which may take random bits in the place of most products: a stock has few.
+    /// Computes the powers of some elements. Each element is the hash key of another key. It takes the rounds
+    /// of one element, and the cheapest way. This way may use random bits in the place of most products,
+    /// because a stock has few products.
     pub fn derive_all(
         arithmetic: &mut dyn ElementArithmetic,
         keys: &Elements,

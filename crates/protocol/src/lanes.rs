@@ -1,6 +1,6 @@
 //! Rows of lanes, as shared values hold them: one for each cell, and for each image of it.
 
-/// Of every row, which has so many lanes, those of these numbers, in this order.
+/// The `selected` lanes of every row, in this order. A row has `lanes` lanes.
 ///
 /// # Panics
 /// If there is no such lane.

@@ -15,14 +15,16 @@
 //! * *It finds errors.* If a cheater shifts d by e and z by f, then z = (sigma + e) b + f. The cheater fixed e before it saw d. So
 //!   sigma + e = 0 for a sigma that is alpha times something needs a guess at alpha, and otherwise z = 0 needs a guess at b: 2 / |F|
 //!   together.
-//! * *The product need not be verified.* An error in c that depends on nothing secret is a part of f. In addition a cheater can make c
-//!   wrong by a function g of bits of honest shares of a, if it makes other offers from transfer to transfer; and by sums of Delta_i b_i,
-//!   where b_i is the share of honest party i, if it uses other factors from peer to peer (`mascot/triples.rs`). Together z = sum
-//!   (sigma + e + Delta_i) b_i + g(a) + f. The b_i are uniform, whatever is known of a and alpha, because no message reveals anything of
-//!   them. So z is uniform, and reveals nothing of g(a), unless all sigma + e + Delta_i are zero. They are zero if sigma = 0 and the
-//!   cheater changed none of these values, or by a guess at alpha. Then z reveals something of a; but all that a has hidden is sigma,
-//!   which the cheater knows. (The parts of sigma of single honest parties are also hidden by their shares of MACs.) So neither a
-//!   sacrifice nor a combination of several products is needed. A cheater that makes c wrong fails its own test.
+//! * *The product need not be verified.* An error in c that depends on nothing secret is a part of f. In
+//!   addition a cheater can make c wrong by a function g of bits of honest shares of a, if it makes other
+//!   offers from transfer to transfer; and by sums of Delta_i b_i, where b_i is the share of honest party i,
+//!   if it uses other factors from peer to peer (`mascot/triples.rs`). Together z = sum (sigma + e + Delta_i)
+//!   b_i + g(a) + f. The b_i stay uniform under any knowledge of a and alpha, because no message reveals
+//!   anything of them. So z is uniform, and reveals nothing of g(a), unless all sigma + e + Delta_i are zero.
+//!   They are zero if sigma = 0 and the cheater changed none of these values, or by a guess at alpha. Then z
+//!   reveals something of a; but all that a has hidden is sigma, which the cheater knows. (The parts of sigma
+//!   of single honest parties are also hidden by their shares of MACs.) So neither a sacrifice nor a
+//!   combination of several products is needed. A cheater that makes c wrong fails its own test.
 //! * *It reveals nothing of alpha*, even if it fails and the cheater, who sees z first, withholds its own part for ever: d is uniform
 //!   because a is, and z is independent of d and alpha, as said. The cheater learns whether sigma + e is zero, that is, that one value
 //!   which it has chosen beforehand is not alpha. So silence does not cost the key; a failure does, as in every check. Over Q tests that

@@ -37,7 +37,7 @@ impl<F: MacField> MacKey<F> {
         Ok(Self::of_share(net.me(), net.parties(), share[0]))
     }
 
-    /// The key of which this is the share of party `me`.
+    /// The key with this word as the share of party `me`.
     pub fn of_share(me: Party, parties: usize, share: F::Word) -> Self {
         MacKey { me, parties, share: Arc::new(Zeroizing::new(share)), retired: Retirement::default() }
     }

@@ -57,7 +57,7 @@ impl Packed {
         packed
     }
 
-    /// Bytes of so many cells.
+    /// Bytes of `cells` cells.
     pub(crate) fn bytes(&self, cells: usize) -> usize {
         cells.div_ceil(self.cells)
     }

@@ -194,7 +194,7 @@ pub trait Session: Maps + Send {
     /// What this party has done so far.
     fn tally(&self) -> Tally;
 
-    /// The faults of others that it has seen, if the protocol goes on in spite of them.
+    /// The faults of others that it has seen, if the protocol continues despite faults.
     fn faults(&self) -> Faults {
         Faults::default()
     }

@@ -110,7 +110,7 @@ pub struct Pairs {
     checked: u64,
     /// Something failed here, if only a connection: the two ends are not in step any more.
     failed: bool,
-    /// A guess at Delta may have failed, here or in any other fork of one setup: none of them goes on.
+    /// A guess at Delta may have failed, here or in another fork of the same setup. Then no fork continues.
     retired: Retirement,
     /// Memory of all blocks, shared with forks.
     pool: Arc<Pool>,
@@ -314,9 +314,9 @@ impl Pairs {
         self.guarded(net, |pairs, net| pairs.try_extend(choices, count, net))
     }
 
-    /// Checks everything that was extended since the last check. After an error none of it may be used, and this object refuses to do
-    /// more. So does every fork of the setup, unless the error is a connection that failed before there were coins. Three rounds, or
-    /// none if there is nothing to check.
+    /// Checks everything that was extended since the last check. After an error nothing of it may be used,
+    /// and this object refuses to do more. So does every fork of the setup, unless the error is a connection
+    /// that failed before there were coins. Three rounds, or none if there is nothing to check.
     pub fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.guarded(net, Pairs::try_check)
     }
@@ -355,7 +355,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// An error if these are not a bit for each of so many transfers from each peer.
+    /// An error unless there is one choice bit for each of `count` transfers from each peer.
     fn refuse_other_choices(&self, choices: &[&[u8]], count: usize) -> Result<()> {
         let fits = |(ends, choices): (&Option<Ends>, &&[u8])| {
             choices.len() == if ends.is_some() { count.div_ceil(8) } else { 0 }

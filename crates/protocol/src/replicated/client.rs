@@ -5,9 +5,10 @@
 //! value, and nothing of the shares that the nodes go on with. A client together with one node learns no more than the value and what the
 //! node knows: the node's two shares and the value determine the third.
 //!
-//! **From a client** comes c = x ^ r, public among the nodes, under a mask r that they drew by pseudorandom sharing. \[x\] is \[r\] with c
-//! added to share 0. So whatever a client sends is an input; it can only be another one. If the nodes were told different c, the two that
-//! have share 0 differ, which the active model finds ([`AdversaryModel::compare`]), and so does whoever compares c before.
+//! **From a client** comes c = x ^ r, public among the nodes, under a mask r that they drew by pseudorandom
+//! sharing. \[x\] is \[r\] with c added to share 0. So everything that a client can send is a valid input,
+//! though perhaps not the intended one. If the nodes were told different c, the two that have share 0 differ.
+//! The active model finds this ([`AdversaryModel::compare`]), and so does an earlier comparison of c.
 //!
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!

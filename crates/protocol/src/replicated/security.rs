@@ -47,7 +47,7 @@ pub trait AdversaryModel: Sized + Send + 'static {
         Ok(())
     }
 
-    /// A share of zero that masks products, so many bytes.
+    /// A share of zero that masks products, `len` bytes long.
     fn zero_share(&mut self, len: usize, ring: &mut Ring) -> Shares {
         ring.zero_share(len)
     }
@@ -71,8 +71,8 @@ pub trait AdversaryModel: Sized + Send + 'static {
     /// Nothing is verified or released in this session any more.
     fn give_up(&mut self) {}
 
-    /// Gives the owners of a value, of which a party has these shares, the share that they lack, from the party before the owner; `None` at
-    /// a party that is none.
+    /// Gives the owners of a value the share that they lack, from the party before the owner. `shares` are
+    /// this party's shares of the value. `None` at a party that is not an owner.
     fn third_share(
         &mut self,
         shares: Pair<&[u8]>,

@@ -40,7 +40,7 @@ const ROWS: usize = 32;
 /// Both shares of the rows, and in a round what is sent, received and masked of at most eight bits.
 pub(super) const BYTES_PER_LANE: usize = 2 * ROWS / 8 + 4;
 
-/// The products, one a round: of which fields, the rows of the factors, and where it goes.
+/// The products, one a round: the fields, the rows of the factors, and the row of the product.
 pub(super) const PRODUCTS: [(Factors, [u32; 2], u32); 4] = [
     (Factors::Gf16, [XH, X], XH_XL),
     (Factors::Gf4, [N1, N], N1_N0),

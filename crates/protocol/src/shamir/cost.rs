@@ -97,8 +97,8 @@ fn inversion_cost(
     let before = opening(inversion.before.matrix.as_scalar().is_none());
     let after = opening(views.iter().any(|(m, _)| m.after(&inversion.after.matrix).as_scalar().is_none()));
     let retries = 2.0 / 255.0;
-    // Openings of products, one after another, of which images other than multiples are wanted: two in the power of Rivain and
-    // Prouff, and the last one.
+    // Openings of products, one after another, for which images other than multiples are wanted: two in the
+    // power of Rivain and Prouff, and the last one.
     let (cubes, last) = if images { (0.0, 0.0) } else { (2.0, after) };
     // Operations and rounds of the power alone.
     let (before, power, after) = match way {

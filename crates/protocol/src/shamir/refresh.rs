@@ -26,8 +26,8 @@
 //!   would. So has a dealer that contradicts its own polynomial.
 //! - A party that contradicts more than t dealers has cheated, since one of them is honest, and an honest party contradicts no honest dealer.
 //! - What a dealer dealt counts if only such cheaters contradict it. Then every honest party's shares fit.
-//! - At most t^2 honest dealers are left out in this way, because of cheaters that contradict up to t each. t is 2 at most for 9 parties, so
-//!   more than t dealers remain, one of whom is honest.
+//! - At most t^2 honest dealers are left out in this way, because of cheaters that contradict up to t each. t
+//!   is 2 at most for 9 parties, so more than t dealers remain, and at least one of them is honest.
 //!
 //! A party that sends nothing to another ends the refresh, with an error that names it. It takes all parties.
 //!

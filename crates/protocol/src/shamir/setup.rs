@@ -25,7 +25,7 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// 3 <= n <= 9 parties, of which t together learn nothing, 1 <= t < n/2.
+    /// 3 <= n <= 9 parties. Any t of them together learn nothing, 1 <= t < n/2.
     pub fn new(parties: usize, threshold: usize) -> Result<Structure> {
         if !(3..=MAX_PARTIES).contains(&parties) {
             return Err(Error::Misuse(format!("shamir runs with 3 to {MAX_PARTIES} parties, not {parties}")));

@@ -71,7 +71,7 @@ pub static TOWER: Descriptor = Descriptor {
     ..descriptor("spdz-tower", |chosen| config(LookupMethod::Tower, chosen))
 };
 
-/// With masked tables from the quickest material that so many parties can make.
+/// With masked tables from the quickest material for this number of parties.
 fn quickest(
     method: LookupMethod,
     parties: usize,

@@ -83,7 +83,7 @@ impl<F: MacField> Shared<F> {
         }
     }
 
-    /// Cells of which these are the bits: the lowest of all cells, then the next ..
+    /// Cells from their bits: the lowest of all cells, then the next ..
     pub(super) fn of_bits(port: &CompiledPort, lanes: usize, bits: &Authenticated<F>) -> Self {
         let len = port.cells.len() * lanes;
         let mut shared = Self::zero(port.bits, port.cells.len(), lanes, port.views());
@@ -247,7 +247,7 @@ impl<F: MacField> Arithmetic<F> {
     }
 }
 
-/// The image of cells of which these are the bits: the lowest of all cells, then the next ..
+/// The image of cells, given their bits: the lowest of all cells, then the next ..
 pub(super) fn image_of_bits<F: MacField>(
     bits: &Authenticated<F>,
     view: &Matrix,

@@ -269,8 +269,8 @@ impl TinyOt {
     }
 }
 
-/// Tests that two sums are zero of which every party has a part. They are fixed before the coefficient of the second is tossed. `opened` is
-/// what all parties have seen before. Six rounds.
+/// Tests that two sums are zero. Every party has a part of each. They are fixed before the coefficient of the
+/// second is tossed. `opened` is what all parties have seen before. Six rounds.
 pub(super) fn test_sums(
     maker: &mut Maker,
     opened: u64,

@@ -208,7 +208,7 @@ impl Batch<'_> {
         self.combine(step, pieces, width, net).map_err(Error::in_a_check)
     }
 
-    /// Fills all lists: the first with u as y, the others with random words of so many bits.
+    /// Fills all lists: the first with u as y, the others with random words of `width` bits.
     fn fill(&mut self, pieces: usize, width: usize, net: &mut dyn Net) -> Result<()> {
         let Batch { plan, room, maker } = self;
         let Room { lists, u, .. } = &mut **room;
@@ -417,7 +417,7 @@ impl Batch<'_> {
     }
 }
 
-/// Opens words of so many bits in place. Provisional. One round.
+/// Opens words of `width` bits in place. Provisional. One round.
 fn open_words(words: &mut [u64], width: usize, net: &mut dyn Net) -> Result<()> {
     let peer = peer_of(net)?;
     let each = value_bytes(width);

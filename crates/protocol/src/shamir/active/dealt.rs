@@ -1,17 +1,18 @@
-//! Random sharings that the parties deal and verify: of degree t, and of the same value by degree t and by degree 2t (double sharings).
-//! Damgard, Geisler, Kroigaard and Nielsen 2009 after Beerliova-Trubiniova and Hirt 2008, section 4. With four parties, one of which may
-//! cheat: four contributions, two checked, two kept.
+//! Random sharings that the parties deal and verify: of degree t, and of the same value by degree t and by
+//! degree 2t (double sharings). Damgard, Geisler, Kroigaard and Nielsen 2009 after Beerliova-Trubiniova and
+//! Hirt 2008, section 4. With four parties and one cheater: four contributions, two checked, two kept.
 //!
 //! Every one of m parties deals sharings of random values, with randomness of its operating system. All parties apply a hyper-invertible
 //! matrix to the m contributions, locally. Of the m outputs, 2t are checked, each by one party to which all parties send their shares of
 //! it, and m - 2t are kept. This takes two rounds for any number of columns (places at which each party deals once).
 //!
-//! **Correct**: call a sharing *good* if the shares of the parties that follow the protocol lie on polynomials of degrees t and 2t with
-//! the same value at 0. Good contributions make good outputs, because good sharings form a linear subspace. At least m - t dealers are
-//! honest, and at least t checkers. An honest checker finds its output good, or complains: m shares on a polynomial of the right degree
-//! contain those of m - t >= 2t + 1 honest parties, which are thus on it and determine its value. The m - t good inputs and t good
-//! outputs are m values, of which all inputs and outputs are linear combinations (`hyper_invertible.rs`). So all are good. There is no
-//! statistical error.
+//! **Correct**: call a sharing *good* if the shares of the parties that follow the protocol lie on
+//! polynomials of degrees t and 2t with the same value at 0. Good contributions make good outputs, because
+//! good sharings form a linear subspace. At least m - t dealers are honest, and at least t checkers. An
+//! honest checker finds its output good, or complains: m shares on a polynomial of the right degree contain
+//! those of m - t >= 2t + 1 honest parties, which are thus on it and determine its value. The m - t good
+//! inputs and t good outputs are m values, and all inputs and outputs are linear combinations of them
+//! (`hyper_invertible.rs`). So all are good. There is no statistical error.
 //!
 //! **Secret**: t parties know what they dealt, and as checkers they know t outputs at most. Of the other outputs they see only their own
 //! points. For any fixed contributions of the t parties, the m - 2t kept outputs and those t are a bijective linear image of what m - t
@@ -140,7 +141,7 @@ impl Dealt {
         weighted(Symbol::Byte, self.matrix[i].iter().copied().zip(of), dst);
     }
 
-    /// One column among four parties, of which one may cheat.
+    /// One column among four parties. One may cheat.
     #[cfg(test)]
     pub(super) fn of_one_column(
         order: Order,

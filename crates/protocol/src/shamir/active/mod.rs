@@ -1,4 +1,4 @@
-//! Shamir sharing against parties that cheat: n >= 3t + 1 parties, of whom t may do as they like.
+//! Shamir sharing against parties that cheat: n >= 3t + 1 parties, and t of them may deviate in any way.
 //!
 //! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009). Triples are
 //! made ahead, by pseudorandom secret sharing or from sharings that are dealt and verified ([`Preprocessing`]). Online only sharings of

@@ -208,7 +208,7 @@ impl Arithmetic<Active> {
         }
     }
 
-    /// Products as openings under a mask, of which the value itself is the only image wanted.
+    /// Products as openings under a mask. The only image wanted is the value itself.
     pub(super) fn multiply_by_opening(
         &mut self,
         products: &[(&[u8], &[u8])],

@@ -1,5 +1,6 @@
-//! Products ahead: sharings of degree 2t, opened to all parties and checked. Powers of masks and masked tables are made of them,
-//! whichever way triples are made: pseudorandom values, opened under pseudorandom masks.
+//! Products ahead: sharings of degree 2t, opened to all parties and checked. Powers of masks and masked
+//! tables are made of them, with every way to make triples: pseudorandom values, opened under pseudorandom
+//! masks.
 //!
 //! What is opened is z + r for a pseudorandom r of degree t, plus a zero sharing of degree 2t. It is uniform to t parties except for what
 //! they know of it (`prss.rs`). If n shares lie on one polynomial of degree 2t, its value is right: t wrong shares among n >= 3t + 1

@@ -81,7 +81,8 @@ impl Packing {
     }
 }
 
-/// Triples, random bits, openings and rounds of one unit vector of 2^in_bits entries; none of them for [`Packing::Rotation`].
+/// Triples, random bits, openings and rounds of one unit vector of 2^in_bits entries; all 0 for
+/// [`Packing::Rotation`].
 pub(in crate::spdz) fn demux_cost<F: MacField>(in_bits: u8, packing: Packing) -> [usize; 4] {
     if packing == Packing::Rotation {
         return [0; 4];
