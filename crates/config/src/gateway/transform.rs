@@ -14,7 +14,7 @@ pub struct GatewayTransform {
     pub transformation: Vec<GatewayTransformation>,
     /// What values look like.
     pub template: Vec<GatewayTemplate>,
-    /// Of which characters values are made.
+    /// The characters that values are made of.
     pub alphabet: Vec<GatewayAlphabet>,
 }
 
@@ -78,7 +78,7 @@ pub struct GatewayTemplate {
     pub alphabet: String,
 }
 
-/// Of which characters values are made.
+/// The characters that values are made of.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayAlphabet {
