@@ -69,7 +69,8 @@ impl Memory {
 }
 
 impl Held {
-    /// Waits until earlier requests of the same one leave so much of what one may hold. Nothing is taken by that.
+    /// Waits until earlier requests of the same caller leave `bytes` bytes of the share that one caller may
+    /// hold. It takes no memory.
     pub(crate) async fn take_turn(&mut self, turns: &Arc<Semaphore>, bytes: usize) {
         if self.turn.is_none() {
             let share = (bytes * TURNS).div_ceil(self.memory.most_of_one()).min(TURNS);
@@ -78,7 +79,7 @@ impl Held {
         }
     }
 
-    /// Takes so much in all. If there is not enough, it waits, if nobody else does.
+    /// Takes `bytes` bytes in all. If there is not enough, it waits, if nobody else does.
     pub(crate) async fn grow_to(&mut self, bytes: usize) -> Result<(), Scarce> {
         if self.try_grow_to(bytes) {
             return Ok(());

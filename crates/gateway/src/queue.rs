@@ -1,7 +1,8 @@
 //! Whose request is asked of the nodes next.
 //!
-//! So many requests are with the nodes at once. The others wait in lines: one line for each token and each KMS. A place that becomes free goes to the lines
-//! in turn, so that one token with a thousand requests delays another one's single request by no more than one of its own.
+//! The number of requests that are with the nodes at once is limited. The others wait in lines: one line for
+//! each token and each KMS. A place that becomes free goes to the lines in turn, so that one token with a
+//! thousand requests delays another one's single request by no more than one of its own.
 //!
 //! Requests that are with the nodes at the same time slow each other down, too. So a line has few places while other lines ask now and then, and one place
 //! while a request of a line is with the nodes in which nobody waits. A line that is alone has all places.
@@ -43,7 +44,7 @@ struct Line {
     last: Instant,
 }
 
-/// A place with the nodes. It goes to whoever is next when it is dropped.
+/// A place with the nodes. When it is dropped, it goes to the next request in line.
 pub(crate) struct Place {
     /// None if it was given back already.
     places: Option<Arc<Places>>,

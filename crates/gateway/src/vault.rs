@@ -252,7 +252,7 @@ impl Admitted {
     }
 }
 
-/// Headers that change what a request means. Whoever sends them must not get what they did not ask for.
+/// Refuses headers that change what a request means. Their sender must not get an answer to another request.
 fn refuse_what_is_ignored_elsewhere(headers: &HeaderMap) -> Result<(), Failure> {
     let mut wraps = headers.get_all("x-vault-wrap-ttl").iter();
     if wraps.any(|value| !value.is_empty()) {

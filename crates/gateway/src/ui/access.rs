@@ -1,4 +1,5 @@
-//! Who may look at the page: whoever has a token of the gateway with the right `observe`, or the token that `polyclave dashboard` printed.
+//! Access to the page: it takes a token of the gateway with the right `observe`, or the token that `polyclave
+//! dashboard` printed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::tokens::{Tokens, token_of};
 pub(crate) enum Access {
     /// Those of a gateway's file.
     Gateway(Arc<Tokens>),
-    /// One, of which this is the hash.
+    /// The token with this hash.
     One([u8; 32]),
 }
 

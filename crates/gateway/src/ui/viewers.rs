@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 /// The most who look at once.
 pub(crate) const MAX: usize = 16;
-/// Whoever takes nothing for so long does not look.
+/// A viewer that takes nothing for this long has gone.
 const STALLED: Duration = Duration::from_secs(20);
 
 /// Those who look.

@@ -69,7 +69,7 @@ impl Shape {
     }
 }
 
-/// The bytes of a text without those at the beginning that neither end it nor begin an escape.
+/// The bytes of a text without leading bytes that neither end it nor begin an escape.
 fn without_plain(mut bytes: &[u8]) -> &[u8] {
     while let Some((some, rest)) = bytes.split_first_chunk::<TOGETHER>() {
         if some.iter().fold(false, |found, byte| found | (*byte == b'"') | (*byte == b'\\')) {

@@ -22,7 +22,7 @@ const OF_ITEMS: &[&str] = &[
     "transformation",
     "tweak",
 ];
-/// The most names of unknown fields that are told, and of each so many characters.
+/// The most names of unknown fields that are told, and the most characters of each.
 const MAX_UNKNOWN: usize = 16;
 const MAX_CHARACTERS: usize = 64;
 /// The most texts of an array.
