@@ -23,7 +23,7 @@ static LOG: RwLock<Option<Log>> = RwLock::new(None);
 
 enum Log {
     File(File),
-    /// The address is looked up for each line: whoever reads the log may start anew.
+    /// The address is looked up for each line, because the reader of the log may restart.
     Syslog(UnixDatagram, PathBuf),
 }
 

@@ -50,7 +50,8 @@ pub(crate) enum Parameter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KdfPart {
     Bytes(Vec<u8>),
-    /// The length of the derived key in bits, or of the whole blocks that it is taken from, in so many bytes, perhaps the lowest first.
+    /// The length of the derived key in bits, or of the whole blocks that it is taken from. It has `bytes`
+    /// bytes, perhaps the lowest first.
     Length {
         bytes: usize,
         little_endian: bool,
@@ -88,7 +89,7 @@ pub(crate) struct Entry {
     pub(crate) flags: CK_FLAGS,
     /// Bytes of a key: least and most.
     pub(crate) sizes: (CK_ULONG, CK_ULONG),
-    /// Of which modes a key must have one, at the nodes. None for what needs only a usage.
+    /// A key must have one of these modes at the nodes. Empty if only a usage is needed.
     pub(crate) modes: &'static [Mode],
 }
 
