@@ -30,7 +30,7 @@ pub struct Statement {
     pub not_after: u64,
     /// Drawn at random. Every node takes it once.
     pub nonce: [u8; 32],
-    /// Why, as whoever asks for approval says. Nodes do not read it.
+    /// The reason that the person who asks for approval gives. Nodes do not read it.
     pub purpose: String,
 }
 

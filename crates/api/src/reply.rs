@@ -87,7 +87,7 @@ pub struct NodeStatus {
     pub outvoted: PartySet,
     /// Nodes that fell silent in the middle of some request since this node started.
     pub silent: PartySet,
-    /// Keys of which this node cannot read a record. Other nodes have to serve them.
+    /// Keys with a record that this node cannot read. Other nodes have to serve them.
     pub damaged: u64,
     /// How many keys it lacks that other nodes have.
     pub lacking: u64,

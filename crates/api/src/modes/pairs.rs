@@ -28,11 +28,11 @@
 //!
 //! A key for SIV has no other mode: it is two keys, and a node refuses more ([`super::new_key`]).
 //!
-//! * A round of FF1 is a CBC-MAC, of which a client gets up to the whole last block. Whoever has E_K of any
-//!   block computes the rounds, and inverts every token. The other way round, whoever knows two of these
-//!   blocks, R and R', makes a second code of CMAC from one: the codes of R's input followed by M, and of R'
-//!   's input followed by M + R + R', are equal. (Our own observation.) So `ff1`, too, is **refused** with
-//!   everything.
+//! * A round of FF1 is a CBC-MAC, and a client gets up to the whole last block of it. A client that can get
+//!   E_K of any block computes the rounds, and inverts every token. The other way round, a client that knows
+//!   two of these blocks, R and R', makes a second code of CMAC from one: the codes of R's input followed by
+//!   M, and of R' 's input followed by M + R + R', are equal. (Our own observation.) So `ff1`, too, is
+//!   **refused** with everything.
 //!
 //! These pairs undo nothing:
 //! * CTR with CBC, because a client that may decrypt may do so in both.
