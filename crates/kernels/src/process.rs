@@ -65,7 +65,8 @@ fn begin_counting() {
     IS_COUNTING.store(true, Ordering::Release);
 }
 
-/// A value of which every process has its own. It is made when it is first used. No lock is taken for that, and none that the parent had.
+/// A value that every process has for itself. It is made when it is first used. No lock is taken for that, so
+/// a lock that a thread of the parent held cannot block a child.
 pub struct PerProcess<T>(OnceBox<Generation<T>>);
 
 struct Generation<T> {
