@@ -17,7 +17,7 @@
 //! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. A time in which no line could
 //! be written is recorded in a line `gap` as soon as one can be written ([`Gap`]).
 //!
-//! There is no field for free text. Whatever does not look like a name is logged as `?`.
+//! There is no field for free text. A text that does not look like a name is logged as `?`.
 
 mod end;
 mod error;

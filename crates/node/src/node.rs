@@ -155,7 +155,7 @@ impl Running {
         (self.stopped_by_audit)()
     }
 
-    /// One sentence on whom the protocol protects against.
+    /// One sentence on the adversary that the protocol protects against.
     pub fn adversary(&self) -> &str {
         &self.adversary
     }

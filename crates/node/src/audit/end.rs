@@ -80,7 +80,7 @@ impl End {
         self.gap.get_or_insert_with(|| gap::begun(now()))
     }
 
-    /// Writes the line of a gap and syncs it to the disk. Only then the gap is over.
+    /// Writes the line of a gap and syncs it to the disk. Only then is the gap over.
     pub(super) fn close_gap(&mut self) -> Result<(), AuditError> {
         let Some(open) = self.gap.clone() else { return Ok(()) };
         let (len, head) = (self.len, self.head);

@@ -34,7 +34,7 @@ pub(crate) struct Approved {
     digest: [u8; 32],
     /// The last second in which it holds.
     not_after: u64,
-    /// Who has signed, by this node's rules, for the audit log.
+    /// The names of the approvers that have signed, by this node's rules, for the audit log.
     pub(crate) by: Vec<String>,
 }
 

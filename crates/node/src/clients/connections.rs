@@ -106,7 +106,7 @@ impl Account {
         all
     }
 
-    /// Gives the first of some connections away to which no request has come since they were looked at.
+    /// Gives away the first of some connections that has had no request since it was last examined.
     fn give_away_first_of(&mut self, quiet: &[(Instant, Arc<Mutex<Place>>)]) -> bool {
         let given = quiet.iter().find(|(since, place)| {
             let mut place = place.lock();

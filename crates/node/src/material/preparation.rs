@@ -140,7 +140,7 @@ pub(crate) struct Wanted {
     pub(crate) kind: u8,
     /// How many items.
     pub(crate) count: u32,
-    /// The request of another worker of this node for which they are; `None` for the stock.
+    /// The request of another worker of this node that they are for; `None` for the stock.
     pub(crate) request: Option<[u8; 16]>,
 }
 

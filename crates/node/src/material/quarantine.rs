@@ -1,10 +1,12 @@
 //! What happens when a check fails: this node computes nothing any more, for anybody, until its operators have made fresh common secrets.
 //!
-//! A failed check shows that a node departed from the protocol. Where there is a MAC key, it can also tell a cheater about a bit of that
-//! key. Mostly this node cannot know who cheated; the reason names one node only if that node itself sent something that does not fit
-//! ([`Error::Peer`]). So nothing is tried again. The node writes down what happened before it answers, gives up the epoch and all material,
-//! and remains under quarantine over restarts. Only a refresh ends it ([`crate::material::refresh`]). A client learns that it happened and
-//! nothing about how far its computation had come. The peers learn of it with the next beat.
+//! A failed check shows that a node departed from the protocol. Where there is a MAC key, it can also tell a
+//! cheater about a bit of that key. Usually this node cannot know which node cheated. The reason names a node
+//! only if that node itself sent something that does not fit ([`Error::Peer`]). So nothing is tried again.
+//! The node writes down what happened before it answers, gives up the epoch and all material, and remains
+//! under quarantine over restarts. Only a refresh ends it ([`crate::material::refresh`]). A client learns
+//! that it happened and nothing about how far its computation had come. The peers learn of it with the next
+//! beat.
 //!
 //! Under replicated sharing a failed check tells a cheater nothing, because there is no MAC key. But it shows that one of the two other nodes
 //! cheats, or that the disk of one of the three is damaged, and neither this node nor anybody else can tell which ([`Error::OneOfTwo`]).

@@ -90,7 +90,7 @@ impl Serving<'_, '_> {
         Ok(key)
     }
 
-    /// Refuses a key with another check value than is expected.
+    /// Refuses a key whose check value differs from the expected one.
     pub(super) fn compare(
         &mut self,
         protocol: &mut AnyServiceSession,

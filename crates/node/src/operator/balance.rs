@@ -80,7 +80,7 @@ pub fn balance(workers: &[NodeDir]) -> Result<Balance> {
             continue;
         };
         found.made += usize::from(of_name.made);
-        // Of an account that several keys pay from, each of them has only a part.
+        // If several keys pay from one account, each of them has only a part of it.
         if accounts.iter().any(|account| payers[account].len() > 1) {
             continue;
         }

@@ -20,7 +20,7 @@ use crate::operator::reload;
 use crate::requests::channels::PING_EVERY;
 use crate::threads::POLL_INTERVAL;
 
-/// The pause before something is tried again for which the disk may lack room.
+/// The pause before a retry of something that failed, perhaps because the disk is full.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Ends session keys and components, reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, orders a

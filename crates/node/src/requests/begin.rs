@@ -14,7 +14,7 @@ use crate::requests::channels::announce;
 use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 
-/// In what a node differs at which the request waits for a refresh to end.
+/// The setting that differs at a node where the request waits for a refresh to end.
 const REFRESH: &str = "whether a refresh is under way";
 
 /// What a node says in the hello round of a request that the leading node has announced: of a refresh, and of the request.

@@ -39,9 +39,10 @@
 //! So after a refused claim it proposes items of its youngest lots, which the others still have, until comparisons have told it the rest
 //! ([`BEHIND`]).
 //!
-//! A proposer that says that the stock is dry while others could take from it is named in the refusal, and so is one whose claim does not
-//! fit. That accuses nobody ([`Error::OutOfStep`]): an honest proposer may have started again, and a cheater can have made it or this node
-//! spend what the other has not. The client asks the others.
+//! The refusal names a proposer that says that the stock is dry while others could take from it, and a
+//! proposer whose claim does not fit. This is no accusation ([`Error::OutOfStep`]): an honest proposer may
+//! have started again, and a cheater can have made it or this node spend items that the other has not spent.
+//! The client asks the others.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
@@ -76,9 +77,10 @@ const NONE: Range = Range { lot: [0; 16], from: 0, to: 0 };
 /// How long a peer may be silent. Longer than the delay of an honest node that was held up before, and short enough for openings to follow.
 const PATIENCE: Patience = Patience::of(3);
 
-/// How long a proposer waits for material that is being made. Where nodes correct each other, making it takes moments. After some nodes
-/// have started again, the others may hold enough items, but of lots that too few nodes hold. The proposer then waits this long for more,
-/// if all nodes are connected to make it. Less than the time for which the others wait for its claim.
+/// How long a proposer waits for material that is being made. Where nodes correct each other, making it takes
+/// moments. After some nodes have started again, the others may hold enough items, but of lots that too few
+/// nodes hold. The proposer then waits this long for more, if all nodes are connected to make it. Less than
+/// the time that the others wait for its claim.
 pub(super) const REFILL: Duration =
     if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(3) };
 

@@ -37,7 +37,7 @@ pub struct Status {
     pub threshold: usize,
     /// How many nodes a request needs.
     pub needed: usize,
-    /// Whom the protocol protects against.
+    /// The adversary that the protocol protects against.
     pub adversary: String,
     /// Whether it can serve requests now.
     pub ready: bool,
