@@ -14,7 +14,7 @@ const APPROVED_RESHARE: &[u8] = b"approved reshare";
 struct Spent {
     /// Seconds since 1970, by this node's clock.
     at: u64,
-    /// Of what was approved.
+    /// The digest of what was approved.
     digest: [u8; 32],
 }
 
