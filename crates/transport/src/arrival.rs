@@ -39,7 +39,7 @@ pub(crate) struct Arrival {
     greeting: [u8; GREETING],
     /// Bytes of the greeting read.
     read: usize,
-    /// Whose connection it is and which stream, once our answer is written.
+    /// The party and the stream of the connection, once our answer is written.
     known: Option<(Party, StreamId)>,
 }
 
