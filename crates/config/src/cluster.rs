@@ -109,7 +109,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The threshold of a successor for which nobody has chosen one.
+    /// The threshold of a successor if nobody has chosen it.
     fn threshold_under(&self, protocol: &str, nodes: usize) -> usize {
         let threshold = catalog::find(protocol).map(|descriptor| descriptor.threshold);
         match threshold {

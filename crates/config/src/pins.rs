@@ -55,9 +55,9 @@ const FILE: &str = "identity.pins";
 /// Whose PIN it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PinOwner {
-    /// The user, who uses keys.
+    /// The user of the keys.
     User,
-    /// The security officer, who gives the user a new PIN.
+    /// The security officer gives the user a new PIN.
     SecurityOfficer,
 }
 

@@ -1,4 +1,4 @@
-//! The card of a client whose certificate changes: with the next certificate, for which the current one vouches.
+//! The card of a client whose certificate changes: with the next certificate, signed under the current one.
 //!
 //! The client signs with the key of its current certificate that another certificate is its next one. A node
 //! that knows the current certificate by a rule, and checks the signature, gives the next one the same
@@ -54,7 +54,7 @@ impl ClientSuccession {
         Ok(ClientSuccession { name: name.into(), certificate, next: Some(next) })
     }
 
-    /// Reads a card. A next certificate for which the current one does not vouch is an error.
+    /// Reads a card. A next certificate that is not signed under the current one is an error.
     pub fn parse(text: &str) -> Result<ClientSuccession> {
         let card: ClientSuccession = text::parse(text)?;
         check_name("client", &card.name)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 use crate::policy::{check_pattern, fits};
 use crate::{Error, Result};
 
-/// The rights for which a gateway has a use.
+/// The rights that a gateway can use.
 pub const TOKEN_RIGHTS: [Right; 10] = [
     Right::Generate,
     Right::List,

@@ -114,7 +114,8 @@ impl ClientPolicy {
         self.approvals.iter().filter(|rule| rule.node.contains(&operation)).collect()
     }
 
-    /// The names of the approvers who have signed, if they are enough for all of some rules; otherwise what is missing.
+    /// The names of the approvers that have signed, if they are enough for all `rules`. Otherwise the error
+    /// says what is missing.
     pub fn approvers_of(
         &self,
         approval: &Approval,
@@ -156,7 +157,7 @@ impl ClientPolicy {
         Ok(all)
     }
 
-    /// The approvers whom a list names, each once.
+    /// The approvers that a list names, each once.
     pub(super) fn named<'p>(&'p self, of: &'p [String]) -> BTreeSet<&'p str> {
         let group = |name: &str| self.approver_groups.iter().find(|group| group.name == name);
         let members = |name: &'p String| match name.strip_prefix('@') {

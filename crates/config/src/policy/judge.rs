@@ -1,4 +1,4 @@
-//! Whether the rules allow something, and by which of them.
+//! Whether the rules allow something, and which rule allows it.
 //!
 //! A rule that denies wins over all that allow. What no rule allows is forbidden.
 
