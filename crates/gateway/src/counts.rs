@@ -40,7 +40,7 @@ pub(crate) struct Now {
     pub(crate) memory: usize,
     /// How many long requests there were.
     pub(crate) long: u64,
-    /// Of each API.
+    /// The connections of each API.
     pub(crate) connections: [(&'static str, connections::ConnectionCounts); 2],
 }
 

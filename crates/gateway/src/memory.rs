@@ -133,7 +133,7 @@ impl Drop for Held {
     }
 }
 
-/// The one who waits. Another one may when this is dropped.
+/// The request that waits. Another one may when this is dropped.
 struct Waiting<'m>(&'m Memory);
 
 impl<'m> Waiting<'m> {

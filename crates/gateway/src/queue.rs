@@ -1,4 +1,4 @@
-//! Whose request is asked of the nodes next.
+//! The order in which requests go to the nodes.
 //!
 //! The number of requests that are with the nodes at once is limited. The others wait in lines: one line for
 //! each token and each KMS. A place that becomes free goes to the lines in turn, so that one token with a
@@ -99,7 +99,7 @@ impl State {
         &mut self.lines[at]
     }
 
-    /// Somebody who has a place now. The line is the last one then.
+    /// The next request that gets a place. The line is the last one then.
     fn next(&mut self, most: usize, now: Instant) -> Option<(Arc<str>, oneshot::Sender<Place>)> {
         if self.taken >= most {
             return None;
@@ -134,7 +134,7 @@ impl State {
 }
 
 impl Places {
-    /// Gives free places to those who are next.
+    /// Gives free places to the next requests.
     fn give(self: &Arc<Places>, mut state: parking_lot::MutexGuard<'_, State>) {
         while let Some((line, call)) = state.next(self.most, Instant::now()) {
             if let Err(mut returned) = call.send(Place { places: Some(self.clone()), line }) {

@@ -121,7 +121,7 @@ impl Default for Noted {
     }
 }
 
-/// Who asks, while it is asked: the token may be revoked at any moment.
+/// The caller, while its request runs: the token may be revoked at any moment.
 pub(crate) struct Caller {
     text: Zeroizing<String>,
     hash: [u8; 32],
@@ -192,7 +192,7 @@ impl Vault {
         }
     }
 
-    /// Who asks.
+    /// The caller.
     fn admit(&self, headers: &HeaderMap) -> Result<Caller, Failure> {
         let text = token_of(headers).ok_or(Failure::Stranger)?;
         let hash = GatewayToken::hash_of(text);

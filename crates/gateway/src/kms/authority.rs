@@ -1,5 +1,6 @@
-//! Clients of gRPC's C core, as in Python, name a Unix socket in `:authority` by its path: `run%2Fkms.sock`, and some others `/run/kms.sock`. That is no
-//! authority of HTTP, and h2 breaks off such a request. gRPC over a socket has no use for the name, and neither has the KMS.
+//! Clients of gRPC's C core, as in Python, name a Unix socket in `:authority` by its path: `run%2Fkms.sock`,
+//! and some others `/run/kms.sock`. That is no authority of HTTP, and h2 breaks off such a request. Neither
+//! gRPC over a socket nor the KMS uses the name.
 //!
 //! So the characters `%` and `/` become `-` in it, before h2 reads it. Nothing else is changed, and no
 //! length: so it does not matter to the compression of headers (HPACK, RFC 7541), whose table counts bytes.
@@ -136,7 +137,7 @@ fn fields(flags: u8, frame: &mut [u8]) -> &mut [u8] {
     frame.get_mut(start..end).unwrap_or_default()
 }
 
-/// Makes an authority of the one among some fields, if it is none.
+/// Turns the name in `:authority` among some fields into a valid authority, if it is not valid.
 fn rename(mut fields: &mut [u8]) {
     while let Some(&mut first) = fields.first_mut() {
         let bits = match first {

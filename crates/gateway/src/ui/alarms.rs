@@ -210,7 +210,7 @@ fn of_reach(alarms: &mut Alarms, node: &Shown<'_>) {
     }
 }
 
-/// Whom it does not see.
+/// Alarms for the nodes that it does not see.
 fn of_links(alarms: &mut Alarms, node: &Shown<'_>) {
     let (name, worker) = (&node.name, node.worker);
     let Some(report) = node.report() else { return };

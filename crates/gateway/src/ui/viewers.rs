@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// The most who look at once.
+/// The most viewers at a time.
 pub(crate) const MAX: usize = 16;
 /// A viewer that takes nothing for this long has gone.
 const STALLED: Duration = Duration::from_secs(20);
 
-/// Those who look.
+/// The present viewers.
 #[derive(Default)]
 pub(crate) struct Viewers {
     next: AtomicU64,
-    /// Who has each, and when it took something last.
+    /// The token of each viewer, and when the viewer last took something.
     places: Mutex<HashMap<u64, (Arc<str>, Instant)>>,
 }
 

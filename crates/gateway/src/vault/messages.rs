@@ -24,7 +24,7 @@ use crate::versions::{Found, Source};
 /// How many items of one batch are with the nodes, or wait for them, at once.
 const AT_ONCE: usize = 8;
 
-/// Who asks for what.
+/// The caller and its call.
 type Ask<'a> = (&'a Caller, &'a Call);
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 

@@ -94,7 +94,7 @@ impl Value<'_> {
         Value { base: self.base, place, parsed: self.parsed }
     }
 
-    /// The fields of an object. Of several of one name the last one counts, as in Vault.
+    /// The fields of an object. If a name occurs several times, the last one counts, as in Vault.
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         known: &'static [&'static str],
