@@ -1,4 +1,5 @@
-//! What approvers sign before an operation is done: the whole operation, who will ask for it, and until when.
+//! What approvers sign before an operation is done: the whole operation, the client that will ask for it, and
+//! the last moment.
 //!
 //! A statement is signed and compared in its encoding, which is the only one that its content has ([`Statement::decode`]). So nobody can show one
 //! content to an approver and another to a node.
@@ -83,7 +84,7 @@ pub struct Approval {
     /// The encoding of a [`Statement`].
     #[serde(with = "serde_bytes")]
     pub statement: Vec<u8>,
-    /// By whom it is approved so far.
+    /// The approvals so far.
     pub signatures: Vec<ApprovalSignature>,
 }
 
@@ -93,7 +94,7 @@ pub struct ApprovalSignature {
     /// The approver's certificate.
     #[serde(with = "serde_bytes")]
     pub certificate: Vec<u8>,
-    /// Of the digest ([`Approval::digest`]).
+    /// The signature of the digest ([`Approval::digest`]).
     #[serde(with = "serde_bytes")]
     pub signature: Vec<u8>,
 }

@@ -84,7 +84,7 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// Of how many keys of its cipher this key consists.
+    /// The number of keys of its cipher that this key consists of.
     pub fn parts(&self) -> usize {
         if self.modes.iter().any(|mode| mode.takes_two_keys()) { 2 } else { 1 }
     }

@@ -26,10 +26,10 @@ pub enum Reply {
         /// if none.
         #[serde(with = "serde_bytes")]
         start: Vec<u8>,
-        /// What this node sends of the first mask; empty where there is none.
+        /// This node's part of the first mask; empty where there is none.
         #[serde(with = "serde_bytes")]
         mask: Vec<u8>,
-        /// What it sends of the blinding element of the mask's check; empty where there is none.
+        /// Its part of the blinding element of the mask's check; empty where there is none.
         #[serde(with = "serde_bytes")]
         blind: Vec<u8>,
     },
