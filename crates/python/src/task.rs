@@ -75,7 +75,7 @@ pub(crate) struct Plain {
     /// Bytes of the nonce with which the ciphertext of GCM or CCM begins.
     pub(crate) nonce_bytes: usize,
     pub(crate) tag_bytes: usize,
-    /// Of the first block, in ECB under a cipher that takes one.
+    /// The tweak of the first block, in ECB under a cipher that takes one.
     pub(crate) tweak: Vec<u8>,
     pub(crate) padding: Padding,
 }
