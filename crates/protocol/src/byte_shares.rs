@@ -52,7 +52,7 @@ impl ByteShares {
         Cells::block_bytes(self.count, self.bits) * self.lanes
     }
 
-    /// Of cells.
+    /// The shares of cells.
     pub fn of_cells(cells: &Cells) -> Self {
         let (bits, count, lanes) = (cells.bits(), cells.count(), cells.lanes());
         let rows = Zeroizing::new(cells.rows().to_vec());

@@ -7,8 +7,9 @@
 //!
 //! Adversary: that of the protocol. Blocks and their number are public; the hash key, its powers and the hash stay shared.
 //!
-//! Of many keys, where a protocol has powers x^(2^k) for less than products ([`ElementArithmetic::frobenius`]), only the 63 odd powers of H
-//! up to 127 are products. Every exponent up to 128 is an odd one times a power of two, and H^(128 j) is (H^j)^128.
+//! For many keys, where a protocol has powers x^(2^k) for less than products
+//! ([`ElementArithmetic::frobenius`]), only the 63 odd powers of H up to 127 are products. Every exponent up
+//! to 128 is an odd one times a power of two, and H^(128 j) is (H^j)^128.
 //!
 //! Cost: 14 rounds and 254 multiplications a key, or 8 rounds, 63 multiplications and 8,320 random bits. The first segment takes no round if it has at most 128 blocks, else one,
 //! with one multiplication; each later segment one round and multiplication, and another of both to make H^m if m is above

@@ -11,7 +11,8 @@ pub(crate) fn select<T: Copy>(rows: &[T], lanes: usize, selected: &[usize]) -> V
     all
 }
 
-/// Of every row the lanes of all parts, one part after another. A part is its rows and the number of its lanes; all have as many rows.
+/// Joins the lanes of all parts in every row, one part after another. A part is its rows and the number of
+/// its lanes. All parts have the same number of rows.
 pub(crate) fn join<T: Copy>(parts: &[(&[T], usize)]) -> Vec<T> {
     // Sized at once, as above.
     let mut joined = Vec::with_capacity(parts.iter().map(|(rows, _)| rows.len()).sum());

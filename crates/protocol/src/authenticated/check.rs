@@ -1,11 +1,13 @@
 //! The MAC check: it verifies that everything that was opened is what was shared.
 //!
-//! Coins are tossed after everything is opened. They give every opened value v_j with MAC m_j an independent coefficient chi_j. Every
-//! party computes sigma_i = sum chi_j m_ij - alpha_i sum chi_j v_j. The sum of all sigma_i is sum chi_j (m_j - alpha v_j), which is 0 if
-//! everything is right. If some v_j are off by d_j, the sum is alpha times sum chi_j d_j, plus whatever a cheater adds to its own part.
-//! The cheater fixes that before it can know alpha, so the sum is 0 with probability at most 2 / |F|, however many values there are
-//! (security-notes H; Damgard et al. 2012, figure "MACCheck"; Keller et al. 2017, section 2). If there are three parties or more, they
-//! first compare digests of what each has seen. So all v_j are the same at all honest parties.
+//! Coins are tossed after everything is opened. They give every opened value v_j with MAC m_j an independent
+//! coefficient chi_j. Every party computes sigma_i = sum chi_j m_ij - alpha_i sum chi_j v_j. The sum of all
+//! sigma_i is sum chi_j (m_j - alpha v_j), which is 0 if everything is right. If some v_j are off by d_j, the
+//! sum is alpha times sum chi_j d_j, plus any value that a cheater adds to its own part. The cheater fixes
+//! that before it can know alpha, so the sum is 0 with probability at most 2 / |F|, however many values there
+//! are (security-notes H; Damgard et al. 2012, figure "MACCheck"; Keller et al. 2017, section 2). If there
+//! are three parties or more, they first compare digests of what each has seen. So all v_j are the same at
+//! all honest parties.
 //!
 //! A **zero test** reveals whether the sum is zero, and nothing else. It takes a random product c = a b that is used for nothing else:
 //! the parties open d = sigma - a and then z = d b + c = sigma b, both by commitment. (In the plain check of the papers all parties open
@@ -25,10 +27,11 @@
 //!   reveals something of a; but all that a has hidden is sigma, which the cheater knows. (The parts of sigma
 //!   of single honest parties are also hidden by their shares of MACs.) So neither a sacrifice nor a
 //!   combination of several products is needed. A cheater that makes c wrong fails its own test.
-//! * *It reveals nothing of alpha*, even if it fails and the cheater, who sees z first, withholds its own part for ever: d is uniform
-//!   because a is, and z is independent of d and alpha, as said. The cheater learns whether sigma + e is zero, that is, that one value
-//!   which it has chosen beforehand is not alpha. So silence does not cost the key; a failure does, as in every check. Over Q tests that
-//!   end in either way the loss is Q 2 / |F|.
+//! * *It reveals nothing of alpha*, even if it fails and the cheater, which sees z first, withholds its own
+//!   part for ever: d is uniform because a is, and z is independent of d and alpha, as said. The cheater
+//!   learns whether sigma + e is zero, that is, that one value which it has chosen beforehand is not alpha.
+//!   So silence does not cost the key; a failure does, as in every check. Over Q tests that end in either way
+//!   the loss is Q 2 / |F|.
 //! * *Tests that run side by side* under the same key reveal nothing more, because each has its own product and its own coins. Their sums are
 //!   looked at one after the other, and after a failure in one session the key is given up ([`MacKey::judge`]). So a test of another session
 //!   that ends later does not count, and many guesses at once are as good as one.

@@ -183,7 +183,7 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// [can be joined](ServiceSession::can_join).
     ///
     /// # Panics
-    /// If there is none.
+    /// If `parts` is empty.
     fn join_lanes(&self, parts: &[&Self::Shared]) -> Self::Shared;
 
     /// What a node stores of a shared value, views included.

@@ -34,16 +34,16 @@ pub enum Purpose {
     /// What surrounds blocks: clients' inputs and outputs, checks, keys. A computation of many blocks takes
     /// little of it for each.
     Surroundings,
-    /// Whatever is computed.
+    /// All computations.
     All,
 }
 
 /// How much is in stock, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// Of AES.
+    /// Blocks of AES.
     pub aes_blocks: usize,
-    /// Of Triple DES.
+    /// Blocks of Triple DES.
     pub des_blocks: usize,
 }
 

@@ -17,14 +17,16 @@
 //!
 //! * A sender of transfers (which lacks leaves) learns nothing about choices. Corrections are hidden by streams that it lacks,
 //!   computationally (AES, BLAKE3, Diffie-Hellman), and the check's answer is hidden by a mask that is used once.
-//! * A receiver of transfers learns nothing about Delta unless it risks a guess, in trees with wrong sums or in extension with
-//!   inconsistent choices. A guess about b bits of Delta passes with probability 2^-b. If it passes, the receiver knows these b bits, and
-//!   nothing else went wrong except with probability 2^-115 (`Sender::fault` in `extension.rs`, for every f: the check hashes to 128
-//!   bits). So statistical security is that of the guess, and **a failed check leaks about one bit**. Nothing may be tried again, the
-//!   caller quarantines the peer, and everything under this Delta is retired, in all forks of the setup at once ([`Pairs::fork`]). A
-//!   receiver that is silent once it may know the coins, and before it has answered, also ends them ([`Error::Unanswered`]). It does not
-//!   know whether a guess was right, because the sender compares first and no message before depends on Delta; but it has chosen among
-//!   coins. A receiver that is silent before that has seen no coins, and its silence costs the session only.
+//! * A receiver of transfers learns nothing about Delta unless it risks a guess, in trees with wrong sums or
+//!   in extension with inconsistent choices. A guess about b bits of Delta passes with probability 2^-b. If
+//!   it passes, the receiver knows these b bits, and nothing else went wrong except with probability 2^-115
+//!   (`Sender::fault` in `extension.rs`, for every f: the check hashes to 128 bits). So the statistical
+//!   security is the security of the guess, and **a failed check leaks about one bit**. Nothing may be tried
+//!   again, the caller quarantines the peer, and everything under this Delta is retired, in all forks of the
+//!   setup at once ([`Pairs::fork`]). A receiver that is silent once it may know the coins, and before it has
+//!   answered, also ends them ([`Error::Unanswered`]). It does not know whether a guess was right, because
+//!   the sender compares first and no message before depends on Delta; but it has chosen among coins. A
+//!   receiver that is silent before that has seen no coins, and its silence costs the session only.
 //! * Coins are tossed by commitment and opening ([`crate::coins`]). No party opens before all messages of the receivers have come to it.
 //!   Coins are good if one party is honest.
 //!
@@ -331,7 +333,8 @@ impl Pairs {
         self.retired.refuse_retired()
     }
 
-    /// Runs something after which, if it fails, this object is of no use, nor any other of the setup if it is a check.
+    /// Runs something. If it fails, this object is of no use any more. If it was a check, neither is any
+    /// other object of the setup.
     fn guarded<T>(
         &mut self,
         net: &mut dyn Net,

@@ -103,7 +103,7 @@ impl Shared {
         Zeroizing::new(cells.to_blocks())
     }
 
-    /// Blocks of 16 bytes as elements. The sum of shares of bytes is that of elements: local.
+    /// Blocks of 16 bytes as elements. The sum of shares of bytes is the sum of elements: local.
     pub(super) fn elements(&self) -> Result<Elements> {
         let bytes = Cells::block_bytes(self.count, self.bits);
         if bytes != ELEMENT_BYTES {

@@ -26,7 +26,7 @@
 //! the digests of two nodes differ, one of these two cheats, or its memory or disk is damaged. Nothing is taken into use then. A cheater
 //! can end the refresh in this way; it learns nothing from that.
 //!
-//! Cost: three rounds, whatever is stored.
+//! Cost: three rounds, for any stored values.
 
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::secret::ct_eq;
@@ -100,7 +100,7 @@ pub(super) fn refresh<A: Named>(
 
 type Digest = [u8; DIGEST_BYTES];
 
-/// Of a share of the value with this number, under the key of the two parties that have it.
+/// The digest of a share of the value with this number, under the key of the two parties that have it.
 fn digest(key: &[u8; 32], number: u64, share: &[u8]) -> Digest {
     let mut digest = blake3::Hasher::new_keyed(key);
     digest.update(&number.to_le_bytes()).update(&(share.len() as u64).to_le_bytes()).update(share);

@@ -18,7 +18,7 @@ use crate::interface::session::Stream;
 use crate::pool::Shares;
 use crate::unchecked::Unchecked;
 
-/// One party's means against an adversary. Nobody outside can name it.
+/// One party's means against an adversary. Code outside this crate cannot name it.
 pub trait AdversaryModel: Sized + Send + 'static {
     /// Values that have left the protocol.
     type Released: Released;

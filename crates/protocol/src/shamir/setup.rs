@@ -1,4 +1,4 @@
-//! The setup: who takes part, and the keys for pseudorandom secret sharing. A party keeps both between sessions.
+//! The setup: the parties, and the keys for pseudorandom secret sharing. A party keeps both between sessions.
 //!
 //! For every set A of n - t parties one key is known to exactly its members (Cramer, Damgard and Ishai 2005; Damgard and
 //! Keller 2010, section 3.3, call these sets minimal qualified, which holds for n = 2t + 1 only). Any t parties miss

@@ -116,7 +116,7 @@ fn config(method: LookupMethod, chosen: &Parameters) -> Result<AnyProtocolConfig
     with_material(method, chosen, &FromTransfers { expansion: chosen.parsed("expansion")? })
 }
 
-/// Material of one kind, whatever the field of MACs.
+/// Material of one kind, for every field of MACs.
 pub trait Material: Sync {
     /// It over one of the fields.
     fn over<F: MacField>(&self) -> Preprocessing<F>;

@@ -66,7 +66,7 @@ impl<F: MacField> Setup<F> {
         }
     }
 
-    /// Material for whatever the label names, which is used once.
+    /// Material for the purpose that the label names. A label is used once.
     pub(crate) fn source(&self, preprocessing: Preprocessing<F>, label: &[u8]) -> Result<Box<dyn Source<F>>> {
         match (preprocessing, &self.material) {
             (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => {
@@ -175,7 +175,8 @@ impl<F: MacField> Setup<F> {
 }
 
 impl Setup<Gf2_64> {
-    /// Authenticated bits of two parties under the same key, for whatever the label names, which is used once.
+    /// Authenticated bits of two parties under the same key, for the purpose that the label names. A label is
+    /// used once.
     pub(crate) fn bits(
         &self,
         preprocessing: Preprocessing<Gf2_64>,

@@ -175,9 +175,9 @@ impl<F: MacField> Shared<F> {
 }
 
 impl<F: MacField> Arithmetic<F> {
-    /// A party's secret cells: under a mask of random bits that only it knows, x + r is public, so that x is a cell whatever
-    /// the party sends, and every image of x follows from the bits. What it told others is compared at the next check. One
-    /// round.
+    /// A party's secret cells: under a mask of random bits that only it knows, x + r is public, so that x is
+    /// a cell for any message of the party, and every image of x follows from the bits. What it told others
+    /// is compared at the next check. One round.
     pub(super) fn share(
         &mut self,
         owner: Party,

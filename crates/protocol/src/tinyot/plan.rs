@@ -65,7 +65,7 @@ impl RecordPlan {
     fn bits_of_a_record(&self) -> usize {
         let (b, c) = (self.lists_16, self.lists_4);
         let wide = 2 * 4 * b + 2 * 2 * c;
-        // Of P1, I1, I2 and P3, and the mask of the result.
+        // Narrow bits of P1, I1, I2 and P3, and the mask of the result.
         let narrow = 4 * b + 2 * c + 4 * (c - 1) + 8 * (b - 1) + 8;
         WIDE * wide + narrow
     }

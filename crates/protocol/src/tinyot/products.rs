@@ -25,11 +25,13 @@
 //! guessed c bits, and passes with probability 2^-c. If it passes, the product is right, and A knows c linear
 //! functions of x_B. `rotation.rs` turns these into products about which A knows nothing.
 //!
-//! **H** is [`AesHash`], tweakable circular correlation-robust. Circular: what is added to the pad that the peer lacks contains y alpha_i, and
-//! alpha_i is a part of Delta_i. The usual definition adds Delta or nothing; here it is a linear map of Delta, which depends on y but not on
-//! Delta. In the ideal-cipher argument the pad is fresh unless somebody asked for a block at distance Delta_i, whatever is added to it
-//! (docs/protocols/tower-material.md). Each direction between two parties has a key of its own in each stream, and the tweak is the number of the
-//! offer, counted over the life of the stream, so no tweak comes twice under a key.
+//! **H** is [`AesHash`], tweakable circular correlation-robust. Circular: what is added to the pad that the
+//! peer lacks contains y alpha_i, and alpha_i is a part of Delta_i. The usual definition adds Delta or
+//! nothing; here it is a linear map of Delta, which depends on y but not on Delta. In the ideal-cipher
+//! argument the pad is fresh, with any value added to it, unless somebody asked for a block at distance
+//! Delta_i (docs/protocols/tower-material.md). Each direction between two parties has a key of its own in
+//! each stream, and the tweak is the number of the offer, counted over the life of the stream, so no tweak
+//! comes twice under a key.
 //!
 //! Constant time in all shares. Cost of a product for each peer: l (64 + p) bits to it; 6 l AES calls. One round.
 

@@ -43,9 +43,9 @@ use crate::interface::net::Net;
 use crate::{Result, coins};
 use polyclave_field::subfields::{MU, NU, OMEGA, ZETA};
 
-/// Of x over GF(16).
+/// The tower of x over GF(16).
 static OVER_GF16: LazyLock<Tower> = LazyLock::new(|| Tower::of(OMEGA, NU));
-/// Of N over GF(4).
+/// The tower of N over GF(4).
 static OVER_GF4: LazyLock<Tower> = LazyLock::new(|| Tower::of(ZETA, MU));
 
 /// A step of the tower: an element of trace 1 over the smaller field, its conjugate, and the product of both.

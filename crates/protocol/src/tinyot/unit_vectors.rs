@@ -6,9 +6,10 @@
 //! offers u itself, and the others fresh random words of 2^j bits. The bit s_j is the bucket's x. At the end random bits r_i take the
 //! vector apart: u + sum r_i X^i is opened, and entry i is r_i plus the bit that was opened.
 //!
-//! *u as payload.* A product tells nothing of y, and d_b = u + y_b is masked by a fresh y_b. If a cheater opens another d_b, then u of
-//! the next step is wrong by something that the cheater knows times s_j. But no message depends on u except under a mask, and the
-//! zero test at the end finds the wrong d_b whatever any secret is. So it learns that it was caught, and nothing else.
+//! *u as payload.* A product tells nothing of y, and d_b = u + y_b is masked by a fresh y_b. If a cheater
+//! opens another d_b, then u of the next step is wrong by something that the cheater knows times s_j. But no
+//! message depends on u except under a mask, and the zero test at the end finds the wrong d_b for all values
+//! of the secrets. So it learns that it was caught, and nothing else.
 //!
 //! **Error**: each of the l - 1 steps leaks with probability 2^-kappa / (l - 1) at most.
 //!

@@ -43,8 +43,9 @@ const PIECE: usize = 4096;
 
 static SCALARS: LazyLock<Vec<Map>> = LazyLock::new(|| (0..=255).map(|c| scalar(Gf256(c))).collect());
 
-/// The values behind shares of degree t, corrected: right as long as no more than t parties cheat. Returns who was outvoted;
-/// `None` if no 2t + 1 shares agree, so that more of them are needed. This party is suspected last.
+/// The values behind shares of degree t, corrected: right as long as no more than t parties cheat. Returns
+/// the outvoted parties; `None` if no 2t + 1 shares agree, so that more of them are needed. This party is
+/// suspected last.
 pub(in super::super) fn decode(
     symbol: Symbol,
     threshold: usize,
