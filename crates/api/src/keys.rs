@@ -141,7 +141,7 @@ pub struct KeyInfo {
     pub deletable: bool,
     /// Counts the changes of label and attributes.
     pub revision: u64,
-    /// If it is no key but a component of one.
+    /// Set if this is a component of a key and not a key.
     pub component: Option<Component>,
     /// The account whose budget it spends: its own id; for a copy, the account of the original.
     pub account: [u8; 16],

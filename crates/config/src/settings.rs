@@ -161,7 +161,7 @@ pub struct NodeLimits {
     pub memory_per_request_mib: usize,
     /// The same for all concurrent computations. Further requests wait.
     pub memory_mib: usize,
-    /// Keys of all clients together. Beyond that none is made.
+    /// Keys of all clients together. Beyond this number no key is made.
     pub keys: usize,
 }
 

@@ -4,9 +4,10 @@
 //! threads which the child does not have. What holds such things remembers its [`Process`], and is not used in a child. What a child needs
 //! too is kept [per process](PerProcess).
 //!
-//! The forks are counted by a function that the C library calls in each child. So a child that was given the number of an earlier process is
-//! noticed, and a look costs no system call. A child of `_Fork` or of `clone` itself is not noticed. POSIX lets such a child of a program
-//! with threads do nothing but what a signal handler may do.
+//! The forks are counted by a function that the C library calls in each child. So a child that was given the
+//! number of an earlier process is noticed, and a look costs no system call. A child of `_Fork` or of `clone`
+//! itself is not noticed. POSIX lets such a child of a program with threads do only what a signal handler may
+//! do.
 //!
 //! This needs a call of C, so it is in this crate. `crates/pkcs11/tests/it/forks.rs` forks and tests it.
 

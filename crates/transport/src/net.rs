@@ -51,7 +51,7 @@ pub struct TlsNet {
     deadline: Option<Instant>,
     /// Ends the threads in which this network lingers after its drop, if its owner wants that.
     farewells: Option<Arc<Farewells>>,
-    /// Ends all work on this network when it is used, if there is one.
+    /// Lets another thread end the work on this network, if set.
     halt: Option<Halt>,
 }
 

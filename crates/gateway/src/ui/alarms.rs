@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::snapshot::{Cluster, Shown, is_not_allowed};
 
-/// The most that are told, and the most that is told under one.
+/// The most alarms that are told, and the most consequences under one.
 const MAX: usize = 12;
 const MAX_UNDER: usize = 8;
 /// The part of a budget or a stock below which it is low.

@@ -140,7 +140,7 @@ impl End {
         let Some(keep) = self.keep else { return Ok(()) };
         let closed = files::closed(&self.path).map_err(|e| self.broken(e))?;
         let Some((last, _)) = closed.len().checked_sub(keep + 1).map(|at| &closed[at]) else { return Ok(()) };
-        // Only after a line says that these files are not missing by mistake.
+        // First a line says that these files are not missing by mistake. Only then are they removed.
         let text = self.put(&Event { blocks: *last, ..Event::of_node(DISCARDED, "as-set") })?;
         self.send(&text);
         self.sync()?;

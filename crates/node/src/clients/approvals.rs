@@ -11,8 +11,9 @@
 //! All nodes serve such a request, also one that a quorum could serve. Otherwise a client could use one approval with several sets of nodes
 //! that have no node in common.
 //!
-//! Approvals protect against clients and against too few approvers. A node that does not follow the protocol can ignore its rules, like every
-//! other rule: what it can do alone is what the protocol among the nodes lets it.
+//! Approvals protect against clients and against too few approvers. A node that does not follow the protocol
+//! can ignore its rules, like every other rule. Only the protocol among the nodes limits what it can do
+//! alone.
 
 use polyclave_api::{
     About, Approval, KeyRef, NamedKey, Operation, Permission, Reason, Refusal, Request, Statement, Subject,

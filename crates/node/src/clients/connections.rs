@@ -1,7 +1,7 @@
 //! The connections of one client.
 //!
 //! A client at its limit of connections gets another one if one of its connections is quiet: that one is
-//! closed. For several programs of one client keep connections for their next requests, and do not know of
+//! closed. Several programs of one client may keep connections for their next requests without knowing of
 //! each other. Connections of other clients stay.
 
 use std::sync::Arc;

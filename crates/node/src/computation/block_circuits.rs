@@ -1,5 +1,6 @@
-//! Circuits of single blocks of AES, for modes whose blocks stay shared: SIV, CCM, FF1, and GCM where a tag is short or a nonce long. They are
-//! made on first use. What any of them puts out, all of them take: their outputs have the views that their inputs need.
+//! Circuits of single blocks of AES, for modes whose blocks stay shared: SIV, CCM, FF1, and GCM where a tag
+//! is short or a nonce long. They are made on first use. Each of them takes the outputs of all others: their
+//! outputs have the views that their inputs need.
 
 use std::sync::{Arc, OnceLock};
 

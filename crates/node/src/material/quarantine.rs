@@ -8,9 +8,11 @@
 //! that it happened and nothing about how far its computation had come. The peers learn of it with the next
 //! beat.
 //!
-//! Under replicated sharing a failed check tells a cheater nothing, because there is no MAC key. But it shows that one of the two other nodes
-//! cheats, or that the disk of one of the three is damaged, and neither this node nor anybody else can tell which ([`Error::OneOfTwo`]).
-//! Without any of the three there is no third share. So this node stops, too. The reason and the audit log name the two, and claim no more.
+//! Under replicated sharing a failed check tells a cheater nothing, because there is no MAC key. But it shows
+//! that one of the two other nodes cheats, or that the disk of one of the three is damaged, and neither this
+//! node nor anybody else can tell which ([`Error::OneOfTwo`]). All three nodes are needed: without one of
+//! them there is no third share. So this node stops, too. The reason and the audit log name the two, and
+//! claim no more.
 //!
 //! Where there is a MAC key, the node counts failures under it, and also checks that a peer left without an
 //! answer ([`Error::Unanswered`]). An unanswered check ends the epoch, also without a MAC key. It causes no

@@ -7,9 +7,9 @@
 //! it is announced, too. Any other pending one was not stored by all, and nobody has announced it: the new
 //! version takes its number. So every number stands for one version, at all nodes.
 //!
-//! **A change** says what is to be, not what is to be changed, and only moves on. Every node has judged it
-//! for itself before the hello round compared that all accept it. A node that was killed before it had
-//! written the change makes it when the client repeats it.
+//! **A change** names the new state and not the difference, and only moves forward. Every node judges it for
+//! itself, and the hello round then compares that all accept it. A node that was killed before it had written
+//! the change makes it when the client repeats it.
 //!
 //! **A description** has a revision that goes up by one with each change, and a change names the revision
 //! before it. The nodes tell each other their revisions and compare what each has heard. The latest at any

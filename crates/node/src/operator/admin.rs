@@ -187,8 +187,9 @@ fn carry_out(
     Ok((Answer::Done, described(order)))
 }
 
-/// Remembers that the operator wants a refresh. If the rules want approval of it, it is of exactly these common secrets, and is spent in the
-/// same write. An order that stands already needs none again.
+/// Remembers that the operator wants a refresh. If the rules want approval of it, the approval is for exactly
+/// these common secrets, and is spent in the same write. An order that stands already needs no further
+/// approval.
 fn want_refresh(
     approvals: &Approvals<'_>,
     approval: Option<&str>,

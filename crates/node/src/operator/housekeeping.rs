@@ -96,8 +96,8 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     }
 }
 
-/// Orders a refresh if one is due by the settings, and tells how it stands. Without a number of days none is ordered; the time since the last
-/// one is kept all the same.
+/// Orders a refresh if one is due by the settings, and tells how it stands. Without a number of days no
+/// refresh is ordered. The time of the last one is recorded all the same.
 fn refresh(core: &Core, every_days: Option<u32>) {
     let needs =
         core.rules.policy().approvals_for_node(NodeOperation::Refresh).first().map(|rule| rule.message());

@@ -5,12 +5,14 @@
 //! says in its next beat, which it sends at once, which mark it holds. Each mark that moved costs one synced write; several that moved
 //! meanwhile share one.
 //!
-//! A node acts on a change of its store only when peers hold the mark of that change ([`Marks::protect`]): before it computes the first
-//! block of a range of a budget, before it announces a key whose shares it stored, before it confirms a deletion. So there is no moment at
-//! which such a change has had an effect and only its own node knows of it. Any node that serves a request may be put back; enough of the
-//! other nodes that serve it hold its mark for one of them to follow the protocol, or all do. What is left: nodes that do not serve the
-//! request learn the mark with the next beat, within half a second, or when they are connected again. If a node is put back before that,
-//! and then serves only with such nodes, they do not notice it. The others notice it as soon as they meet it.
+//! A node acts on a change of its store only when peers hold the mark of that change ([`Marks::protect`]):
+//! before it computes the first block of a range of a budget, before it announces a key whose shares it
+//! stored, before it confirms a deletion. So there is no moment at which such a change has had an effect and
+//! only its own node knows of it. Any node that serves a request may be put back. Among the other nodes that
+//! serve it, so many hold its mark that one of them follows the protocol, or all of them hold it. What is
+//! left: nodes that do not serve the request learn the mark with the next beat, within half a second, or when
+//! they are connected again. If a node is put back before that, and then serves only with such nodes, they do
+//! not notice it. The others notice it as soon as they meet it.
 
 use std::sync::Arc;
 use std::time::Duration;

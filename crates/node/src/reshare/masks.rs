@@ -1,5 +1,5 @@
-//! Some keys are opened under masks, which the new nodes share: to a cluster of another protocol, and under protocols with MACs
-//! (`protocol/src/handover.rs`, which has the security argument).
+//! Opens some keys under masks that the new nodes share: for a move to a cluster of another protocol, and
+//! under protocols with MACs (`protocol/src/handover.rs`, which has the security argument).
 //!
 //! Only the key itself, if it may be wrapped, and the round keys move, as bytes: those are the same in all circuits of a cipher. The new nodes
 //! compute anew what else its modes need (`reshare/receiving.rs`).

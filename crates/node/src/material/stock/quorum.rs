@@ -19,10 +19,11 @@
 //! A proposer may leave out any items, and the next proposer can take them. Leaving out much in many small
 //! pieces is refused.
 //!
-//! A proposer that tells nodes different claims takes nothing from the nodes that it misleads. It can echo what it likes, but the others
-//! echo what they heard. If fewer than a quorum, including the proposer, were told the same, they take nothing and lose nothing; and what a
-//! node takes is what a quorum was told. The proposer itself only *promises* items until the echo is over, so that no other session
-//! proposes them: if too few nodes follow, they are free again.
+//! A proposer that tells nodes different claims takes nothing from the nodes that it misleads. It can echo
+//! what it likes, but the others echo what they heard. If fewer than a quorum, including the proposer, were
+//! told the same, they take nothing and lose nothing. A node takes items only if a quorum was told the same.
+//! The proposer itself only *promises* items until the echo is over, so that no other session proposes them:
+//! if too few nodes follow, they are free again.
 //!
 //! *What is left*: a cheating node whose word the others need for a quorum can deny afterwards that it took what it echoed. Such a node is
 //! a proposer that told t of the others something else, or any node while another is missing or cannot follow. Then the request fails, and
@@ -34,9 +35,10 @@
 //! make material ([`census`](super::census)). After a claim that too few followed, the proposer also wipes
 //! the items that any single node says it has spent, so that no two nodes refuse each other for ever.
 //!
-//! A node that other sessions left out for a while holds lots that the others have spent, as many as they spend until a comparison wipes them. If
-//! each refused claim taught it of one lot only, and the others spent another one meanwhile, no session with this proposer would ever succeed.
-//! So after a refused claim it proposes items of its youngest lots, which the others still have, until comparisons have told it the rest
+//! A node that other sessions left out for a while holds lots that the others have spent, as many as they
+//! spend until a comparison wipes them. If it learned of only one lot from each refused claim, and the others
+//! spent another lot meanwhile, no session with this proposer would ever succeed. So after a refused claim it
+//! proposes items of its youngest lots, which the others still have, until comparisons have told it the rest
 //! ([`BEHIND`]).
 //!
 //! The refusal names a proposer that says that the stock is dry while others could take from it, and a

@@ -206,8 +206,8 @@ fn doubled<F: MacField>(
     products: Vec<Authenticated<F>>,
     packing: Packing,
 ) -> Vec<Piece<F>> {
-    // The first piece is the fullest. All do the same: in one that has room when others have none, upper entries would come
-    // before their turn.
+    // The first piece is the fullest. All pieces do the same: otherwise upper entries would come before their
+    // turn in a piece that has room when others have none.
     let have_room = 2 * pieces[0].entries <= packing.entries::<F>();
     let mut upper = Vec::new();
     for (piece, product) in pieces.iter_mut().zip(products) {
