@@ -1,7 +1,7 @@
 //! A client's key under PINs, for PKCS#11: the file `identity.pins` in the place of `identity.key`.
 //!
-//! The key is sealed twice, under the PIN of the user and that of the security officer (SO): XChaCha20-Poly1305 under Argon2id of the PIN
-//! with a salt of its own. Either PIN opens it.
+//! The key is sealed twice, under the PIN of the user and under the PIN of the security officer (SO):
+//! XChaCha20-Poly1305 under Argon2id of the PIN with a salt of its own. Either PIN opens it.
 //!
 //! # What this protects
 //!
@@ -13,9 +13,10 @@
 //! (`identity.tries`), so it does not bind an attacker that can write there. A process that has unsealed the
 //! key holds it in its memory.
 //!
-//! The count is raised durably before anything depends on whether a PIN is right: a thread writes it while others make the key of the PIN,
-//! and only when both are done the seal is opened. So a kill gives no further try. A try whose key could not be made, because the machine has
-//! no thread or memory left, is taken back: it has tried no PIN.
+//! The count is raised durably before anything depends on whether a PIN is right: a thread writes it while
+//! others make the key of the PIN, and the seal is opened only when both are done. So a kill gives no further
+//! try. A try whose key could not be made, because the machine has no thread or memory left, is taken back:
+//! it has tried no PIN.
 //!
 //! # What the time of a try says
 //!

@@ -1,5 +1,5 @@
-//! A key is sealed to the nodes, and a node opens its part. What the file says and why nothing of it can be moved elsewhere:
-//! [`SealedImport`].
+//! A key is sealed to the nodes, and a node opens its part. [`SealedImport`] describes the content of the
+//! file, and why nothing of it can be moved elsewhere.
 
 use polyclave_api::{NewKey, SealedImport, SealedPart, VERSION};
 use polyclave_protocol::session::random_bytes;

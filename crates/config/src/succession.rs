@@ -6,9 +6,9 @@
 //! current key can do this too, but with that key the thief can act as the client anyway, until somebody
 //! revokes it.
 //!
-//! The signature is Ed25519 over a text that no TLS handshake signs (RFC 8446, section 4.4.3, begins with 64 spaces), with the client's
-//! name and the digests of both certificates. A card that was used is of no use later: by then the node knows the client by
-//! another certificate than the one that vouches.
+//! The signature is Ed25519 over a text that no TLS handshake signs (RFC 8446, section 4.4.3, begins with 64
+//! spaces), with the client's name and the digests of both certificates. A card that was used is of no use
+//! later: by then the node knows the client by another certificate than the one that signed.
 
 use std::path::Path;
 

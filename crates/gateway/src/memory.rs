@@ -1,10 +1,10 @@
 //! Memory for requests that are longer than a little. It is taken as their bytes arrive, not as they are announced.
 //!
-//! Somebody may hold twice as much as is left. So one alone holds two thirds at most, and if several hold as much as they may, something is left for
-//! another one.
+//! A caller may hold at most twice the memory that is left. So a single caller holds at most two thirds, and
+//! if several hold as much as they may, some memory is left for another one.
 //!
-//! Requests that each hold a part and wait for more could wait for each other for ever. So one waits at a time. Another one that would have to wait is
-//! refused, and gives back what it has.
+//! Requests that each hold a part and wait for more could wait for each other for ever. So one request waits
+//! at a time. Another request that would have to wait is refused, and gives back what it has.
 
 use std::collections::HashMap;
 use std::sync::Arc;

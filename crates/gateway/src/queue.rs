@@ -4,8 +4,9 @@
 //! each token and each KMS. A place that becomes free goes to the lines in turn, so that one token with a
 //! thousand requests delays another one's single request by no more than one of its own.
 //!
-//! Requests that are with the nodes at the same time slow each other down, too. So a line has few places while other lines ask now and then, and one place
-//! while a request of a line is with the nodes in which nobody waits. A line that is alone has all places.
+//! Requests that are with the nodes at the same time slow each other down, too. So a line has few places
+//! while other lines ask now and then. It has one place while the nodes have a request of another line in
+//! which nobody waits. A line that is alone has all places.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

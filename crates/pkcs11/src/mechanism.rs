@@ -1,4 +1,5 @@
-//! The table of mechanisms: which keys each takes, what it does, and what nodes must have made a key for.
+//! The table of mechanisms: the keys that each takes, what it does, and the purposes that the nodes must have
+//! made a key for.
 
 use cryptoki_sys::*;
 use polyclave_api::{KeyInfo, Mode, Usage};

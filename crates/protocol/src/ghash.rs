@@ -5,7 +5,8 @@
 //! 128; inside of a group the sums with the low powers are local, and across the groups one inner product with the
 //! high powers is one opening. Segments follow each other by Horner's rule: Y becomes Y H^m plus the segment's hash.
 //!
-//! Adversary: that of the protocol. Blocks and their number are public; the hash key, its powers and the hash stay shared.
+//! Adversary: the protocol's. Blocks and their number are public; the hash key, its powers and the hash stay
+//! shared.
 //!
 //! For many keys, where a protocol has powers x^(2^k) for less than products
 //! ([`ElementArithmetic::frobenius`]), only the 63 odd powers of H up to 127 are products. Every exponent up

@@ -1,4 +1,5 @@
-//! Which approvals are spent. They stay for ever: people sign them, so there are few, and a clock that is put back gives none back.
+//! The spent approvals. They are kept for ever: people sign approvals, so there are few. So a clock that is
+//! put back makes no approval usable again.
 
 use serde::{Deserialize, Serialize};
 

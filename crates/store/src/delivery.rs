@@ -19,9 +19,9 @@
 //!
 //! # What the server can do
 //!
-//! It can lose lots and requests, keep them back, or mix them up. The worker that asked then waits until it
-//! gives up, and asks for another lot. It cannot make a lot, since it lacks the node's secret, under which
-//! both messages are sealed together with the request's id.
+//! The server can lose lots and requests, keep them back, or mix them up. The worker that asked then waits
+//! until it gives up, and asks for another lot. It cannot make a lot, since it lacks the node's secret, under
+//! which both messages are sealed together with the request's id.
 //!
 //! HPKE (RFC 9180) in base mode, with the suite of `transport/src/sealing.rs`.
 

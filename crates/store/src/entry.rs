@@ -8,7 +8,7 @@
 //! Version 1 is the version of Polyclave 0.1. It begins with the key's name, which is never empty. Such a key
 //! may be used for everything that its modes can do, is not wrappable, and has no attributes. It is the first
 //! version of its name, active, and takes no nonces from clients. It is written in the newest version
-//! whenever it changes. Versions 2 and 3 were those of development versions of 0.2.0, and are not read.
+//! whenever it changes. Development versions of 0.2.0 wrote versions 2 and 3. These are not read.
 
 use std::fmt;
 

@@ -1,8 +1,9 @@
 //! [`TlsNet`]: the network port over TLS.
 //!
-//! One thread drives all connections of a stream. It sends and receives a piece at a time, going round the peers. So no order of sizes can
-//! deadlock, and data for one peer flows while that for the next is encrypted. When nothing moves, the thread yields its core a few times,
-//! because answers on a fast network take microseconds, and then sleeps in `poll`.
+//! One thread drives all connections of a stream. It sends and receives a piece at a time, going round the
+//! peers. So no order of sizes can deadlock, and data for one peer flows while data for the next is
+//! encrypted. When nothing moves, the thread yields its core a few times, because answers on a fast network
+//! take microseconds, and then sleeps in `poll`.
 //!
 //! A call that fails leaves messages half sent. So the first error is final, and every later call returns it again. In a gathering, a
 //! peer's failure is not an error: only its link is closed.

@@ -10,7 +10,7 @@
 //! * E_K of the first block of a code of CCM, or of one of its counter blocks, gives codes, keystream and
 //!   what covers tags.
 //! * The keystream of GCM and CCM is E_K of counter blocks. A client that knows a message knows it. With it
-//!   one code of CMAC gives another: if C is the code of a block M, it is also that of the counter block
+//!   one code of CMAC gives another: if C is the code of a block M, it is also the code of the counter block
 //!   followed by M plus its keystream. (Our own observation. EAX, which has counter mode and CMAC under one
 //!   key, puts a block in front of every message of CMAC that no counter block equals.)
 //! * The right to encrypt in CBC does not give E_K of a block that the client chose (`modes/chain.rs` of a

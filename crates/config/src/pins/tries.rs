@@ -1,4 +1,4 @@
-//! How often wrong PINs were tried, and that it is one at a time.
+//! Counts the wrong PINs, and lets only one be tried at a time.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;

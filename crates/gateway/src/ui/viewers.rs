@@ -1,6 +1,7 @@
-//! How many look at the page. Each has a place, and there are few. A browser that takes nothing any more, such as that of a laptop that was
-//! closed, loses its place to others after a while. If there is no room, the token that has most places loses one to a token that has fewer: one token keeps
-//! nobody else from looking.
+//! How many look at the page. Each has a place, and there are few. A browser that takes nothing any more,
+//! such as that of a laptop that was closed, loses its place to others after a while. If there is no room,
+//! the token that has most places loses one to a token that has fewer: so one token cannot keep others from
+//! looking.
 
 use std::collections::HashMap;
 use std::sync::Arc;

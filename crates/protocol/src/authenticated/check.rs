@@ -1,4 +1,4 @@
-//! The MAC check: it verifies that everything that was opened is what was shared.
+//! The MAC check: it verifies that every opened value is the shared one.
 //!
 //! Coins are tossed after everything is opened. They give every opened value v_j with MAC m_j an independent
 //! coefficient chi_j. Every party computes sigma_i = sum chi_j m_ij - alpha_i sum chi_j v_j. The sum of all

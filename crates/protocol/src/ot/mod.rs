@@ -38,12 +38,14 @@
 //! **Delta** is chosen by the caller: its lowest bits can be a share of a key. It must be uniform in all columns on which the purpose
 //! relies, because the choices of the base transfers are its bits, and everything above counts guesses of it.
 //!
-//! **Rounds**: two for [`Pairs::setup`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three for both together, and for
-//! several forks at once ([`extend_checked`]). **Bytes** in each direction of a pair: about 32 KiB to set up; columns / f bits for a
-//! transfer; 16 / f bytes a column for each check's mask and 16 bytes a column for its answer. **Memory**: until the check, columns / 8
-//! bytes for each transfer at each end, and 16 for its block if blocks are written before the check. All of it is reused; forks share it
-//! (`blocks.rs`, `tile.rs`). **Time** is that of AES: `2^f / f` blocks for every 128 bits of blocks. Adding streams up, turning columns
-//! into blocks and hashing them for the check together take about as long again (`docs/benchmarks.md`).
+//! **Rounds**: two for [`Pairs::setup`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three
+//! for both together, and for several forks at once ([`extend_checked`]). **Bytes** in each direction of a
+//! pair: about 32 KiB to set up; columns / f bits for a transfer; 16 / f bytes a column for each check's mask
+//! and 16 bytes a column for its answer. **Memory**: until the check, columns / 8 bytes for each transfer at
+//! each end, and 16 for its block if blocks are written before the check. All of it is reused; forks share it
+//! (`blocks.rs`, `tile.rs`). **Time**: AES encrypts `2^f / f` blocks for every 128 bits of blocks. Adding
+//! streams up, turning columns into blocks and hashing them for the check together take about as long again
+//! (`docs/benchmarks.md`).
 //!
 //! Constant time in Delta and in choices. All secrets are wiped when they are dropped, blocks when the last of all forks is dropped.
 //!
@@ -51,10 +53,11 @@
 //!
 //! * Base transfers encrypt sums that the grower of a tree chooses, from a root that it draws. The paper takes the outputs of random base
 //!   transfers for the first level. Ours costs 32 bytes a tree, and endemic base transfers are enough for it.
-//! * The receiver chooses its choice bits, so the correction of every tree is sent. The paper's random choices save that of the first
-//!   tree.
+//! * The receiver chooses its choice bits, so the correction of every tree is sent. The paper's random
+//!   choices save the correction of the first tree.
 //! * All digests of all trees of a pair go into one hash, instead of one hash a tree. It accepts the same points.
-//! * The universal hash goes to 128 bits with independent coefficients, which AES expands from the coin. Those of the paper are uniform.
+//! * The universal hash goes to 128 bits with independent coefficients, which AES expands from the coin. The
+//!   paper's coefficients are uniform.
 //! * One check covers all extensions since the last, and the parties of all pairs use one coin.
 
 mod base;

@@ -24,8 +24,8 @@ pub(super) struct Tile {
     column_bytes: usize,
 }
 
-/// Memory for tiles of one shape, shared by forks. It is wiped when the last of those who share it are dropped, and need not be before.
-/// There is never more of it than was in use at one time.
+/// Memory for tiles of one shape, shared by forks. It is wiped when its last user is dropped, and need not be
+/// wiped before. There is never more of it than was in use at one time.
 #[derive(Default)]
 pub(super) struct TilePool {
     spare: Mutex<Vec<Tile>>,

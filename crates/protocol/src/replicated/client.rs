@@ -12,8 +12,9 @@
 //!
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!
-//! Adversary: that of the model. Under the passive one, nothing finds a wrong share that a node sends to a client, except that of a mask, in
-//! the check of masks ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)).
+//! Adversary: the model's. Under the passive model, nothing finds a wrong share that a node sends to a
+//! client. The exception is a share of a mask, in the check of masks
+//! ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)).
 
 use polyclave_cipher::{Cells, CompiledPort};
 use zeroize::Zeroizing;

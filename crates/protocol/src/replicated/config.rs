@@ -1,4 +1,4 @@
-//! The protocols, and what a party keeps of them: the keys of pseudorandom sharing.
+//! The protocols, and the state that a party keeps for them: the keys of pseudorandom sharing.
 
 use std::marker::PhantomData;
 

@@ -7,8 +7,8 @@
 //! * V = N^4 M^2 = N^14,
 //! * x^254 = x^16 V, for x = 0 too.
 //!
-//! Squares and products by constants are linear, hence local. What remains is four products, one a round, of 4, 2, 4 and 8 bits: a
-//! product is sent as what it is an element of.
+//! Squares and products by constants are linear, hence local. What remains is four products, one a round, of
+//! 4, 2, 4 and 8 bits: a product is sent as an element of its field.
 
 use std::sync::LazyLock;
 

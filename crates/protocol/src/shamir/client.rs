@@ -16,8 +16,8 @@
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!
 //! Adversary: passive. A node that sends a client a wrong share makes it compute another mask or output. The
-//! check of masks ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)) finds the
-//! former; nothing finds the latter.
+//! check of masks ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)) finds a
+//! wrong mask. Nothing finds a wrong output.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_kernels::affine::{Term, combine};

@@ -14,9 +14,9 @@
 //! is learnt of the key. (Were x opened under a mask of pseudorandom sharing instead, a party of C would see
 //! all messages, and the keys of B would give B's masks, hence B's old shares.)
 //!
-//! It is part of this that the old keys of pseudorandom sharing go, too: t parties before and t others after
-//! could know all of them, and everything that was opened under them before. So nodes make fresh ones in the
-//! same transaction (`node/src/material/refresh.rs`).
+//! The old keys of pseudorandom sharing must go, too: otherwise t parties before and t others after could
+//! know all of them, and everything that was opened under them before. So nodes make fresh ones in the same
+//! transaction (`node/src/material/refresh.rs`).
 //!
 //! **The check.** After all have what was dealt, each party publishes 32 random bytes; their hash gives coefficients chi. For every dealer
 //! each party publishes 16 combinations of the dealt bytes, sum chi_j d_j over GF(2^8), and one of the elements, each plus one more dealt

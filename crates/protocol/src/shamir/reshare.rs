@@ -1,13 +1,15 @@
 //! Moves what is stored from one set of parties to another, under other numbers of parties and another threshold.
 //!
-//! Of the old parties P take part; the others may be gone. Each of P deals its share of every stored row to the new parties, by a fresh random
-//! polynomial of the new degree t'. The new share is the sum of what t + 1 of P dealt, times their Lagrange coefficients (Desmedt and
-//! Jajodia 1997; verified as below; Wong, Wang and Wing 2002 use commitments in that place; both cited from memory). As in
-//! a refresh, every row is a sharing of its own, whether it is a value or an image of one, and nothing of a stored value is opened.
+//! A set P of the old parties takes part; the others may be gone. Each of P deals its share of every stored
+//! row to the new parties, by a fresh random polynomial of the new degree t'. The new share is the sum of
+//! what t + 1 of P dealt, times their Lagrange coefficients (Desmedt and Jajodia 1997; verified as below;
+//! Wong, Wang and Wing 2002 use commitments in that place; both cited from memory). As in a refresh, every
+//! row is a sharing of its own, whether it is a value or an image of one, and nothing of a stored value is
+//! opened.
 //!
-//! **Adversary**: mobile. It has at most t of the old parties until they have erased their shares, and at most t' of the new ones; a party
-//! that it has while values move counts for both sets if it is in both. Under `shamir` it only looks on. Under `shamir-active` it
-//! does as it likes (t < n/3, t' < n'/3).
+//! **Adversary**: mobile. It has at most t of the old parties until they have erased their shares, and at
+//! most t' of the new ones; a party that it has while values move counts for both sets if it is in both.
+//! Under `shamir` it only looks on. Under `shamir-active` it deviates in any way (t < n/3, t' < n'/3).
 //!
 //! *Secrecy.* Let f be an old polynomial, A the old parties of the adversary, B the new ones, and g_i the
 //! polynomial of dealer i, so that g_i(0) = f(i). Let f_A be the polynomial of degree t that is 1 at 0 and 0

@@ -1,8 +1,9 @@
 //! The setup: a party's share of the MAC key, and the state from which the material of sessions is made.
 //!
-//! The share, and an anchor under it, can be stored; the transfers cannot, and are made anew after every start of a node
-//! ([`Setup::renew`]): a copy of a disk that is restored would repeat streams that have been used (security-notes J). That the new
-//! ones are under the stored key tests [`Mascot::bind`], which says why it suffices.
+//! The share, and an anchor under it, can be stored; the transfers cannot, and are made anew after every
+//! start of a node ([`Setup::renew`]): a copy of a disk that is restored would repeat streams that have been
+//! used (security-notes J). [`Mascot::bind`] tests that the new ones are under the stored key, and says why
+//! this suffices.
 //!
 //! A renewed setup is under the same key as the one it was made from, and shares its fate: a check that fails in a session of one
 //! is the end of both, since what could have been learnt is a part of alpha. What is stored says whether that has happened.

@@ -17,9 +17,10 @@
 //! * One honest party's input is uniform, and t others see only c and their points of \[r\]. So they choose theirs without knowing
 //!   anything of it, and the sum is uniform. A party that gives no input ends the generation, and knows nothing of the others' inputs.
 //! * Both are sharings of degree t that no cheater can make inconsistent.
-//! * In one point dealt sharings have more: the keys for pseudorandom sharing have no part in them. An input follows from c and those
-//!   keys, which t + 1 parties hold together. But all lookups, from the key schedule on, open the key, and the images of it
-//!   from which they start, under pseudorandom masks. So the key is protected by nothing beyond those keys, however it was made.
+//! * In one point dealt sharings are stronger: the keys for pseudorandom sharing have no part in them. An
+//!   input follows from c and those keys, which t + 1 parties hold together. But all lookups, from the key
+//!   schedule on, open the key, and the images of it from which they start, under pseudorandom masks. So the
+//!   key is protected by nothing beyond those keys, however it was made.
 
 use polyclave_kernels::affine::{Map, Term, combine};
 

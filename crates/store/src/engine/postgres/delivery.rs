@@ -9,8 +9,9 @@
 //! | | `maker integer` | who makes it; `NULL` as long as nobody does |
 //! | | `lot bytea` | the material, sealed to whoever asked; `NULL` until it is there |
 //!
-//! The table is not logged: nothing in it reaches the server's log of changes, its backups and replicas, and it is empty after a crash of the server. Then
-//! the lots are asked for again. Whether a worker still runs is seen by its advisory lock.
+//! The table is not logged: nothing in it reaches the server's log of changes, its backups and replicas, and
+//! it is empty after a crash of the server. Then the lots are asked for again. Its advisory lock shows
+//! whether a worker still runs.
 
 use std::sync::atomic::Ordering::Relaxed;
 
