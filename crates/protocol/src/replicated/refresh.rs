@@ -14,8 +14,8 @@
 //!
 //! **The seed must not follow from keys that are stored.** Were the m_j derived from the common key of the
 //! new setup, or from the keys of its pairs, a node that falls after the refresh could compute the share that
-//! it had before: with x_0, x_1 of P_0 from before, P_2 would give x_2 = y_2 + m_2, hence x. For the same
-//! reason the old keys must go, too (`node/src/material/refresh.rs`).
+//! it had before: with x_0, x_1 of P_0 from before, P_2 would give x_2 = y_2 + m_2, hence x. The old keys
+//! must go, too (`node/src/material/refresh.rs`).
 //!
 //! **A node that cheats** can do nothing to the seed (`commitment.rs`): two honest nodes have the same one, or there is an error. So both add
 //! the same m, which sums up to zero, and the value stays. After that each two nodes compare digests of the shares that they have in common,
