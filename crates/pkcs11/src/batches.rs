@@ -8,8 +8,8 @@
 //!
 //! Only requests that are alike for the nodes go together: blocks that each stand by themselves (ECB), under
 //! the same version of a key, in the same direction, for the same login. The nodes compute every block of a
-//! request independently of the others, see none of them, and judge a request by the client, the key, the
-//! mode and the number of blocks, which is charged as it would be alone. The answer is cut at the places
+//! request independently of the others, do not see the blocks, and judge a request by the client, the key,
+//! the mode and the number of blocks, which is charged as it would be alone. The answer is cut at the places
 //! where the data were joined, which do not depend on the data.
 //!
 //! # How long it takes
