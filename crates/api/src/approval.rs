@@ -1,4 +1,5 @@
-//! What approvers sign before an operation is done: the whole operation, who will ask for it, and until when.
+//! What approvers sign before an operation is done: the whole operation, the client that will ask for it, and
+//! the last moment.
 //!
 //! A statement is signed and compared in its encoding, which is the only one that its content has ([`Statement::decode`]). So nobody can show one
 //! content to an approver and another to a node.
@@ -30,7 +31,7 @@ pub struct Statement {
     pub not_after: u64,
     /// Drawn at random. Every node takes it once.
     pub nonce: [u8; 32],
-    /// Why, as whoever asks for approval says. Nodes do not read it.
+    /// The reason that the person who asks for approval gives. Nodes do not read it.
     pub purpose: String,
 }
 
@@ -83,7 +84,7 @@ pub struct Approval {
     /// The encoding of a [`Statement`].
     #[serde(with = "serde_bytes")]
     pub statement: Vec<u8>,
-    /// By whom it is approved so far.
+    /// The approvals so far.
     pub signatures: Vec<ApprovalSignature>,
 }
 
@@ -93,7 +94,7 @@ pub struct ApprovalSignature {
     /// The approver's certificate.
     #[serde(with = "serde_bytes")]
     pub certificate: Vec<u8>,
-    /// Of the digest ([`Approval::digest`]).
+    /// The signature of the digest ([`Approval::digest`]).
     #[serde(with = "serde_bytes")]
     pub signature: Vec<u8>,
 }

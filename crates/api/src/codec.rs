@@ -41,7 +41,8 @@ pub fn receive_bytes(net: &mut dyn Net, from: Party) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The version that a request claims to have, whatever follows it; `None` if it is none.
+/// The version that a request claims to have, without a look at the rest; `None` if it does not begin with a
+/// version.
 pub fn version_of(request: &[u8]) -> Option<u16> {
     postcard::take_from_bytes(request).ok().map(|(version, _)| version)
 }

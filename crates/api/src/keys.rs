@@ -30,9 +30,10 @@ pub enum Origin {
     Generated,
     /// A client imported it, so it was in one place once.
     Imported,
-    /// It was unwrapped on shares. Whoever wrapped it, or has the key that wraps it, may know it.
+    /// It was unwrapped on shares. The party that wrapped it, and every holder of the wrapping key, may know
+    /// it.
     Unwrapped,
-    /// It was derived on shares from a key of the nodes. Whoever knows that key knows it.
+    /// It was derived on shares from a key of the nodes. An attacker that knows that key knows it.
     Derived,
     /// It is the sum of components that clients imported. All of them together know it.
     Combined,
@@ -46,8 +47,8 @@ pub enum Origin {
 pub enum Lifetime {
     /// Until it is deleted.
     Stored,
-    /// For so many seconds after it was made, by each node's own clock, at most [`MAX_SESSION`]. Then nothing is left of it. It is in no
-    /// backup, and does not move to other nodes.
+    /// For a number of seconds after it was made, by each node's own clock, at most [`MAX_SESSION`]. Then
+    /// nothing is left of it. It is in no backup, and does not move to other nodes.
     Session {
         /// How many.
         seconds: u32,
@@ -83,7 +84,7 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// Of how many keys of its cipher this key consists.
+    /// The number of keys of its cipher that this key consists of.
     pub fn parts(&self) -> usize {
         if self.modes.iter().any(|mode| mode.takes_two_keys()) { 2 } else { 1 }
     }
@@ -140,9 +141,9 @@ pub struct KeyInfo {
     pub deletable: bool,
     /// Counts the changes of label and attributes.
     pub revision: u64,
-    /// If it is no key but a component of one.
+    /// Set if this is a component of a key and not a key.
     pub component: Option<Component>,
-    /// Whose budget it spends: its own id, or that of the key of which it is a copy, or of which that one was.
+    /// The account whose budget it spends: its own id; for a copy, the account of the original.
     pub account: [u8; 16],
 }
 
@@ -171,8 +172,9 @@ impl KeyInfo {
         }
     }
 
-    /// The same without what may change in a key's life. Nodes compare this: of a change that was interrupted some nodes may not know. What
-    /// a key may be used for each node judges by its own record, so whoever has withdrawn something refuses it.
+    /// The same without what may change in a key's life. Nodes compare this, because some nodes may not know
+    /// of an interrupted change. Each node judges permitted uses of a key by its own record, so a node that
+    /// has withdrawn a use refuses it.
     pub fn identity(&self) -> KeyInfo {
         let properties = NewKey {
             label: String::new(),

@@ -115,7 +115,7 @@ pub struct Request {
     pub first: Option<Step>,
     /// The approval of several people, if the client has one.
     pub approval: Option<Approval>,
-    /// For whom the client says that it asks, as a gateway does for its users: a name, which nodes log and do not judge. Empty if it asks
-    /// for itself.
+    /// The user on whose behalf the client says that it asks, as a gateway does: a name, which nodes log and
+    /// do not judge. Empty if it asks for itself.
     pub on_behalf_of: String,
 }

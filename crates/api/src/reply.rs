@@ -26,10 +26,10 @@ pub enum Reply {
         /// if none.
         #[serde(with = "serde_bytes")]
         start: Vec<u8>,
-        /// What this node sends of the first mask; empty where there is none.
+        /// This node's part of the first mask; empty where there is none.
         #[serde(with = "serde_bytes")]
         mask: Vec<u8>,
-        /// What it sends of the blinding element of the mask's check; empty where there is none.
+        /// Its part of the blinding element of the mask's check; empty where there is none.
         #[serde(with = "serde_bytes")]
         blind: Vec<u8>,
     },
@@ -87,7 +87,7 @@ pub struct NodeStatus {
     pub outvoted: PartySet,
     /// Nodes that fell silent in the middle of some request since this node started.
     pub silent: PartySet,
-    /// Keys of which this node cannot read a record. Other nodes have to serve them.
+    /// Keys with a record that this node cannot read. Other nodes have to serve them.
     pub damaged: u64,
     /// How many keys it lacks that other nodes have.
     pub lacking: u64,

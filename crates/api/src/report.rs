@@ -1,5 +1,5 @@
-//! What a node tells an operator who watches it: what [`NodeStatus`] says, and what concerns people and keys. It needs the right
-//! [`Observe`](super::Right::Observe).
+//! What a node tells an operator that monitors it: the content of [`NodeStatus`], and what concerns people
+//! and keys. It needs the right [`Observe`](super::Right::Observe).
 
 use serde::{Deserialize, Serialize};
 

@@ -32,8 +32,8 @@ pub enum Right {
     Random,
     /// Be given bytes that are derived from a key.
     Kdf,
-    /// Change what keys may still be used for, whether they may be deleted, and their labels; and process data under a version of which
-    /// somebody may know the key.
+    /// Change what keys may still be used for, whether they may be deleted, and their labels; and process
+    /// data under a version whose key somebody may know.
     Configure,
     /// Have what was encrypted under one key encrypted under another, without seeing it.
     Rewrap,

@@ -1,11 +1,13 @@
 //! A key that was sealed to the nodes on a machine without a network, and that anybody may carry to them.
 //!
-//! The key is the sum (XOR) of one part for each node. All parts but the last are drawn at random, so any parts but all of them say nothing
-//! of the key. Each is sealed to its node's certificate together with everything else that the file says: the
-//! cluster file by its fingerprint, the key with its properties, its check value, until when it may be imported, and the node's number. So
-//! nothing of it can be changed, moved to another key or cluster, or put together with parts of another file.
+//! The key is the sum (XOR) of one part for each node. All parts but the last are drawn at random, so any
+//! incomplete set of parts says nothing of the key. Each is sealed to its node's certificate together with
+//! everything else that the file says: the cluster file by its fingerprint, the key with its properties, its
+//! check value, until when it may be imported, and the node's number. So nothing of it can be changed, moved
+//! to another key or cluster, or put together with parts of another file.
 //!
-//! It does not say who sealed: whoever may import can also make such a file, of a key that they know.
+//! It does not authenticate its maker: a client that may import can also make such a file, of a key that it
+//! knows.
 
 use polyclave_protocol::{Error, Party, Result};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,10 @@
 //! Circuits of single bits with XOR, NOT and AND: for protocols that are fast at these, and for exchange with other programs
 //! ([`crate::bristol`]).
 //!
-//! They are ordinary circuits. Cells have one bit, and the only lookup is that of [`and_table`] on a cell of two bits, which one linear
-//! map combines from the operands. So [`Circuit::lookups`] is the number of ANDs and [`Circuit::layers`] their depth. Ports hold bytes as
-//! in other circuits, with the most significant bit of the first byte in the first cell. Numbers are big-endian.
+//! They are ordinary circuits. Cells have one bit. The only lookup is in [`and_table`], on a cell of two
+//! bits, and one linear map makes this cell from the operands. So [`Circuit::lookups`] is the number of ANDs
+//! and [`Circuit::layers`] their depth. Ports hold bytes as in other circuits, with the most significant bit
+//! of the first byte in the first cell. Numbers are big-endian.
 //!
 //! [`expand`] turns a cipher of the catalog into such a circuit.
 

@@ -16,7 +16,8 @@ pub struct Cipher {
     pub block_bytes: usize,
     /// Bytes of the tweak that each block has; 0 if the cipher takes none.
     pub tweak_bytes: usize,
-    /// `key` to `round_keys`, the same for all lanes. That of a permutation has no inputs and no outputs.
+    /// `key` to `round_keys`, the same for all lanes. The key schedule of a permutation has no inputs and no
+    /// outputs.
     pub key_schedule: Arc<Circuit>,
     /// `block`, `tweak` if there is one, and `round_keys` if there is a key, to `block`.
     pub encrypt: Arc<Circuit>,

@@ -13,7 +13,7 @@ pub enum InputError {
     /// Not one value per input port.
     #[error("{circuit} takes {expected} inputs, {given} were given")]
     Count {
-        /// Whose inputs.
+        /// The name of the circuit.
         circuit: String,
         /// How many it has.
         expected: usize,

@@ -9,10 +9,10 @@
 //!
 //! # Why every round can be given to whoever may use the key
 //!
-//! The input of a CBC-MAC is a pseudorandom function's as long as no input is the beginning of another one (Petrank and Rackoff, "CBC MAC for
-//! real-time data sources", Journal of Cryptology 2000; cited from memory). P fixes b and the length of the tweak, and so the length of the
-//! whole input; two inputs that begin alike are equally long. So what a round gives, for whatever number of b bytes, says nothing of other
-//! inputs.
+//! A CBC-MAC is a pseudorandom function as long as no input is the beginning of another one (Petrank and
+//! Rackoff, "CBC MAC for real-time data sources", Journal of Cryptology 2000; cited from memory). P fixes b
+//! and the length of the tweak, and so the length of the whole input; two inputs that begin alike are equally
+//! long. So the output of a round, for any number of b bytes, says nothing of other inputs.
 
 use crate::{Builder, Cipher, Circuit};
 
@@ -104,7 +104,7 @@ impl Ff1 {
         sum_bytes(self.number)
     }
 
-    /// P, for a tweak of so many bytes.
+    /// P, for a tweak of `tweak` bytes.
     pub fn first_block(&self, tweak: usize) -> [u8; BLOCK] {
         let mut block = [0; BLOCK];
         block[..3].copy_from_slice(&[1, 2, 1]);
@@ -115,7 +115,7 @@ impl Ff1 {
         block
     }
 
-    /// Blocks of Q before the last, with a tweak of so many bytes.
+    /// Blocks of Q before the last, with a tweak of `tweak` bytes.
     pub fn leading_blocks(&self, tweak: usize) -> usize {
         (tweak + 1 + self.number).div_ceil(BLOCK) - 1
     }
@@ -140,10 +140,12 @@ fn sum_bytes(number: usize) -> usize {
     4 * number.div_ceil(4) + 4
 }
 
-/// The last block of a round: `number`, of so many bytes, `public`, `chain` and `round_keys` to `sum`, of so many bytes. The number is added
-/// to the last bytes of the sum of the other two. That is encrypted, and `sum` is the beginning of it.
+/// The last block of a round: `number`, of `number_bytes` bytes, `public`, `chain` and `round_keys` to `sum`,
+/// of `sum_bytes` bytes. The number is added to the last bytes of the sum of `public` and `chain`. The result
+/// is encrypted, and `sum` is the beginning of the ciphertext.
 ///
-/// No input for the other bytes of the block comes with the number. So whoever gives the number has no say about them.
+/// No input for the other bytes of the block comes with the number. So the party that gives the number cannot
+/// influence them.
 pub fn round(cipher: &Cipher, number_bytes: usize, sum_bytes: usize) -> Circuit {
     let (block, keys) = (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[1]);
     let (cells, bits) = (block.cells.len(), block.bits);

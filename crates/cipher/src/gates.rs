@@ -23,7 +23,7 @@ impl Form {
         self.0 & ONE != 0
     }
 
-    /// Its value, if bit i of `bits` is that of term i.
+    /// Its value, if bit i of `bits` is the value of term i.
     fn value(self, bits: u64) -> bool {
         ((self.terms() & bits).count_ones() & 1 == 1) != self.is_negated()
     }

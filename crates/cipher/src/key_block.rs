@@ -23,13 +23,13 @@ pub fn plaintext_bytes(cipher: &Cipher, block: usize) -> usize {
     (LENGTH_BYTES + longest.max(cipher.key_bytes)).next_multiple_of(block)
 }
 
-/// What stands before a key of so many bytes.
+/// What stands before a key of `bytes` bytes.
 pub fn length(bytes: usize) -> [u8; LENGTH_BYTES] {
     (8 * bytes as u16).to_be_bytes()
 }
 
-/// The plaintext of a block for a key of `new`, in blocks of `kek`: `key` and `random`, whole blocks of which the last bytes are taken, to
-/// `block 1`, `block 2` .. .
+/// The plaintext of a block for a key of `new`, in blocks of `kek`: `key` and `random` to `block 1`, `block
+/// 2` .. . `random` has whole blocks, and its last bytes are taken.
 ///
 /// Views of the blocks may be of anything, so the bytes of the key are looked up there and back, as in [`key_cells`](crate::key_cells).
 pub fn plaintext(kek: &Cipher, new: &Cipher) -> Circuit {

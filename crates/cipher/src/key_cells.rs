@@ -1,8 +1,9 @@
 //! Values of one cipher as the key of another: the same bits in cells of another width.
 //!
-//! A circuit of its own delivers the views of a key that the key's schedule wants. They may be views of anything, so bytes go through the
-//! S-box of AES and its inverse first: whatever a protocol can share, it can look up, with any views. Nothing is asked of the value's own
-//! source for them, such as the round keys of the cipher that computed it, which are stored without.
+//! A circuit of its own delivers the views of a key that the key's schedule wants. They may be views of
+//! anything, so bytes go through the S-box of AES and its inverse first: a protocol can look up every value
+//! that it can share, with any views. The source of the value, such as the round keys of the cipher that
+//! computed it, need not have these views, and is stored without them.
 
 use std::sync::Arc;
 

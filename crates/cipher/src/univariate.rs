@@ -1,10 +1,11 @@
 //! Tables of 6 bits as one polynomial over GF(2^6) (Carlet et al. 2012; Keller et al. 2017, sections 3.2 and 5, 3DES-Raw).
 //!
-//! The field is GF(2)\[x\]/(x^6 + x^4 + x^3 + x + 1), bit i of a cell the coefficient of x^i, and outputs are padded with
-//! zeros above. Since (X + a)^63 is 0 at a and 1 elsewhere, f(X) is the sum over all a of f(a) (1 + (X + a)^63), and as
-//! every binomial coefficient of 63 is odd, the coefficient of X^i is the sum of f(a) a^(63-i) for i > 0, and f(0) for
-//! i = 0. That of X^63 is the sum of all outputs, which is 0 for tables that put out every value equally often, as the
-//! S-boxes of DES do: their polynomials have degree 62 at most.
+//! The field is GF(2)\[x\]/(x^6 + x^4 + x^3 + x + 1), bit i of a cell the coefficient of x^i, and outputs are
+//! padded with zeros above. Since (X + a)^63 is 0 at a and 1 elsewhere, f(X) is the sum over all a of f(a)
+//! (1 + (X + a)^63), and as every binomial coefficient of 63 is odd, the coefficient of X^i is the sum of
+//! f(a) a^(63-i) for i > 0, and f(0) for i = 0. The coefficient of X^63 is the sum of all outputs, which is 0
+//! for tables that put out every value equally often, as the S-boxes of DES do: their polynomials have degree
+//! 62 at most.
 //!
 //! Not constant time in the coefficients and points: tables are public.
 

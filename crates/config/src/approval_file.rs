@@ -1,5 +1,5 @@
-//! The file in which a request for approval goes from hand to hand and collects signatures. Nothing in it is trusted: what it says is what is
-//! signed, and is shown from the same bytes.
+//! The file in which a request for approval goes from hand to hand and collects signatures. Nothing in it is
+//! trusted: people are shown the content of the same bytes that they sign.
 
 use std::path::Path;
 

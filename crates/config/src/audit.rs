@@ -1,4 +1,4 @@
-//! `[audit]` in `node.toml`: how a node logs who did what.
+//! `[audit]` in `node.toml`: the settings of a node's audit log.
 
 use std::path::PathBuf;
 

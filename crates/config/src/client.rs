@@ -153,7 +153,7 @@ fn cluster_of(path: &Path) -> Result<Option<Cluster>> {
 }
 
 fn set_cluster(path: &Path, name: &str, cluster: &Cluster, consent: Consent) -> Result<()> {
-    // Whoever wants another cluster need not be able to read the file of the one before.
+    // With consent to another cluster, the file of the former cluster need not be readable.
     let before = if consent == Consent::Cluster { None } else { cluster_of(path)? };
     if let Some(before) = before {
         let succeeds = consent >= Consent::Certificates && cluster.is_successor_of(&before);

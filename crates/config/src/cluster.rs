@@ -73,8 +73,8 @@ pub enum Consent {
 }
 
 impl Cluster {
-    /// A new cluster, with an id of its own. The order of the cards is that of party numbers. `threshold` nodes together
-    /// learn nothing.
+    /// A new cluster, with an id of its own. The cards are in the order of party numbers. `threshold` nodes
+    /// together learn nothing.
     pub fn define(protocol: &str, threshold: usize, cards: Vec<Card>) -> Result<Cluster> {
         let mut id = [0; 16];
         random_bytes(&mut id).map_err(|e| Error::misuse(e.to_string()))?;
@@ -109,7 +109,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The threshold of a successor for which nobody has chosen one.
+    /// The threshold of a successor if nobody has chosen it.
     fn threshold_under(&self, protocol: &str, nodes: usize) -> usize {
         let threshold = catalog::find(protocol).map(|descriptor| descriptor.threshold);
         match threshold {
@@ -275,8 +275,9 @@ impl Cluster {
         *hasher.finalize().as_bytes()
     }
 
-    /// Refuses a changed file that has a node with none of its certificates from before. In a rotation, old and new certificates are
-    /// in the file together for a while. So in such a file somebody replaced them, rightly or wrongly.
+    /// Refuses a changed file in which a node has lost all of its earlier certificates. In a rotation, old
+    /// and new certificates are in the file together for a while. So in such a file somebody replaced them,
+    /// rightly or wrongly.
     pub(crate) fn refuse_replaced(&self, before: &Cluster) -> Result<()> {
         let pairs = self.cards.iter().filter_map(|card| Some((card, before.card_named(&card.name)?)));
         let replaced: Vec<String> = pairs

@@ -7,11 +7,12 @@
 //!
 //! # How hard it is to forge
 //!
-//! A forger searches offline for as long as he likes, so people must never compare only a part of a fingerprint. In hexadecimal it
-//! has 256 bits; as 16 words it has the first 16 bytes, 128 bits. To find a file with the fingerprint of a given file (a second
-//! preimage) takes 2^256 tries for hexadecimal and 2^128 for words. A person who also makes the first file can look for two files with
-//! one fingerprint (a collision): that takes 2^128 tries for hexadecimal, but 2^64 for words. So compare words only if you trust the
-//! person who defines the cluster, and hexadecimal otherwise.
+//! A forger can search offline without a time limit, so people must never compare only a part of a
+//! fingerprint. In hexadecimal it has 256 bits; as 16 words it has the first 16 bytes, 128 bits. To find a
+//! file with the fingerprint of a given file (a second preimage) takes 2^256 tries for hexadecimal and 2^128
+//! for words. A person who also makes the first file can look for two files with one fingerprint (a
+//! collision): that takes 2^128 tries for hexadecimal, but 2^64 for words. So compare words only if you trust
+//! the person who defines the cluster, and hexadecimal otherwise.
 
 mod words;
 

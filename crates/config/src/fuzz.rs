@@ -68,7 +68,7 @@ const RULE_WORDS: [&str; 19] = [
     "*",
 ];
 
-/// The memory that a parser may hold for a file, of which TOML makes a tree first.
+/// The memory that a parser may hold for a file. The TOML parser makes a tree of the file first.
 fn room(bytes: &[u8]) -> usize {
     (1 << 20) + 512 * bytes.len()
 }

@@ -1,4 +1,5 @@
-//! `gateway.toml`: on what a gateway listens, as which client it asks the nodes, and who may ask it for what.
+//! `gateway.toml`: where a gateway listens, the client as which it asks the nodes, and the permissions of its
+//! callers.
 
 mod listener;
 #[cfg(test)]

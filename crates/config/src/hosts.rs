@@ -42,7 +42,7 @@ struct Versioned {
 }
 
 impl Hosts {
-    /// Of these parties.
+    /// The hosts of these parties.
     pub fn new(hosts: Vec<Host>) -> Result<Hosts> {
         let hosts = Hosts { version: VERSION, hosts };
         hosts.check()?;

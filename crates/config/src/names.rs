@@ -13,8 +13,9 @@ impl Cluster {
     }
 }
 
-/// `party 2` becomes the name of the second node, `parties 1, 3` the names of two nodes, `party n + 1` the client. Any other party is a
-/// node; only `this party` is the reader. Names of keys and clients have no spaces, so none of them is taken for these words.
+/// `party 2` becomes the name of the second node, `parties 1, 3` the names of two nodes, `party n + 1` the
+/// client. Any other party is a node; only `this party` is the reader. Names of keys and clients have no
+/// spaces, so they are not taken for these words.
 pub fn in_names(text: &str, names: &[&str], reader: &str) -> String {
     let mut message: Vec<String> = Vec::new();
     let mut words = text.split(' ').peekable();

@@ -98,7 +98,8 @@ impl NodeDir {
         Ok(dir.card())
     }
 
-    /// Adds a worker to the settings of this node, which are those of its first worker. Returns its number. The node's card has it from now on.
+    /// Adds a worker to the settings of this node. These are the settings of its first worker. Returns the
+    /// new worker's number. The node's card has it from now on.
     pub fn add_worker(&mut self, place: Place) -> Result<u16> {
         let mut settings = self.settings.clone();
         settings.workers.push(place);

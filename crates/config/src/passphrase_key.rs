@@ -1,9 +1,9 @@
 //! A key from what a person remembers: Argon2id (RFC 9106) gives a key of XChaCha20-Poly1305. A file says what it costs, so that later
 //! versions can raise the costs, and authenticates that.
 //!
-//! Lanes are parts of the memory that threads fill at the same time. The work and the memory of a guess are the same with any number of
-//! them. So whoever has several processors waits less for the own key, while an attacker, who has guesses enough to keep all of his
-//! processors busy, gets no more guesses for the same price.
+//! Lanes are parts of the memory that threads fill at the same time. The work and the memory of a guess are
+//! the same with any number of them. So a user with several processors waits less for a key. An attacker has
+//! enough guesses to keep all processors busy anyway, and gets no more guesses for the same price.
 
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305};

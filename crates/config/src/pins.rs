@@ -1,19 +1,22 @@
 //! A client's key under PINs, for PKCS#11: the file `identity.pins` in the place of `identity.key`.
 //!
-//! The key is sealed twice, under the PIN of the user and that of the security officer (SO): XChaCha20-Poly1305 under Argon2id of the PIN
-//! with a salt of its own. Either PIN opens it.
+//! The key is sealed twice, under the PIN of the user and under the PIN of the security officer (SO):
+//! XChaCha20-Poly1305 under Argon2id of the PIN with a salt of its own. Either PIN opens it.
 //!
 //! # What this protects
 //!
-//! Whoever copies the directory has to guess a PIN, at 64 MiB and three passes a guess. A short PIN does not withstand that: it takes the
-//! length of a passphrase. A seal for quick logins ([`Strength::Quick`]) makes a guess some seventeen times cheaper (a fifth of the work, in less
-//! than a third of the memory), and so takes long PINs only; a seal refuses others, whoever makes it. Ten wrong PINs of the user lock it for
-//! programs, which keeps a program from trying further. The count is in the directory (`identity.tries`), so it binds nobody who can write
-//! there. A process that has unsealed the key holds it in its memory.
+//! An attacker that copies the directory has to guess a PIN, at 64 MiB and three passes a guess. A short PIN
+//! does not withstand that: the PIN must be as long as a passphrase. A seal for quick logins
+//! ([`Strength::Quick`]) makes a guess some seventeen times cheaper (a fifth of the work, in less than a
+//! third of the memory). So it takes long PINs only, and refuses all others. Ten wrong PINs of the user lock
+//! it for programs, which keeps a program from trying further. The count is in the directory
+//! (`identity.tries`), so it does not bind an attacker that can write there. A process that has unsealed the
+//! key holds it in its memory.
 //!
-//! The count is raised durably before anything depends on whether a PIN is right: a thread writes it while others make the key of the PIN,
-//! and only when both are done the seal is opened. So a kill gives no further try. A try whose key could not be made, because the machine has
-//! no thread or memory left, is taken back: it has tried no PIN.
+//! The count is raised durably before anything depends on whether a PIN is right: a thread writes it while
+//! others make the key of the PIN, and the seal is opened only when both are done. So a kill gives no further
+//! try. A try whose key could not be made, because the machine has no thread or memory left, is taken back:
+//! it has tried no PIN.
 //!
 //! # What the time of a try says
 //!
@@ -53,9 +56,9 @@ const FILE: &str = "identity.pins";
 /// Whose PIN it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PinOwner {
-    /// The user, who uses keys.
+    /// The user of the keys.
     User,
-    /// The security officer, who gives the user a new PIN.
+    /// The security officer gives the user a new PIN.
     SecurityOfficer,
 }
 
@@ -123,7 +126,8 @@ impl SealedClient {
         Ok(self.read()?.costs().cost.least_pin())
     }
 
-    /// Seals the key of a client's directory, and removes it from there. It must be in the clear, or given by who has unsealed it.
+    /// Seals the key of a client's directory, and removes it from there. The key must be in the clear, or the
+    /// caller has unsealed it.
     pub fn seal(
         &self,
         identity: &StoredIdentity,
@@ -145,7 +149,8 @@ impl SealedClient {
         Ok(self.remove_clear_key()?)
     }
 
-    /// Sets the PIN of one of the two, for who has unsealed the key. The user's PIN is no longer locked then.
+    /// Sets the PIN of one of the two, for a caller that has unsealed the key. The user's PIN is no longer
+    /// locked then.
     pub fn set_pin(
         &self,
         identity: &StoredIdentity,

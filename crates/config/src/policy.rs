@@ -1,7 +1,8 @@
 //! `clients.toml`: what each client may do at this node. A client that is not in it may do nothing.
 //!
-//! A `[[client]]` has a certificate, and what it may do at any time. A `[[rule]]` allows some clients or groups more, under conditions (modes,
-//! times, limits of requests and blocks), or forbids something. The file of a version without rules means what it meant.
+//! A `[[client]]` has a certificate, and what it may do at any time. A `[[rule]]` allows some clients or
+//! groups more, under conditions (modes, times, limits of requests and blocks), or forbids something. The
+//! file of a version without rules keeps its meaning.
 
 mod approval;
 mod check;

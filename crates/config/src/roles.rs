@@ -66,7 +66,7 @@ impl Roles {
         }
     }
 
-    /// Whether they fit nodes of so many workers.
+    /// Checks that the roles fit nodes with this number of worker groups.
     pub fn check(&self, worker_groups: usize) -> Result<()> {
         let wrong = |message: String| Err(Error::Misuse(message));
         let named: Vec<u16> = self.serve_only.iter().chain(&self.make_only).copied().collect();

@@ -1,5 +1,5 @@
-//! A key is sealed to the nodes, and a node opens its part. What the file says and why nothing of it can be moved elsewhere:
-//! [`SealedImport`].
+//! A key is sealed to the nodes, and a node opens its part. [`SealedImport`] describes the content of the
+//! file, and why nothing of it can be moved elsewhere.
 
 use polyclave_api::{NewKey, SealedImport, SealedPart, VERSION};
 use polyclave_protocol::session::random_bytes;
@@ -38,7 +38,7 @@ pub fn seal_import(
     Ok(file)
 }
 
-/// A node's own part of the key, of so many bytes.
+/// A node's own part of the key, `bytes` bytes long.
 pub fn open_import(
     file: &SealedImport,
     node: Party,

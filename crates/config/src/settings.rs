@@ -59,12 +59,12 @@ fn is_first(worker: &u16) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CertificateSettings {
-    /// So many days before; 0 only once they have ended.
+    /// How many days before the end it warns; 0: only once they have ended.
     pub warn_days: u32,
 }
 
 impl CertificateSettings {
-    /// As many days before as people who are on holiday need, besides the time for giving a changed file to everybody.
+    /// Enough days for people on holiday, and for giving a changed file to everybody.
     pub const WARN_DAYS: u32 = 30;
 }
 
@@ -78,7 +78,8 @@ impl Default for CertificateSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RefreshSettings {
-    /// So many days after the last one; never if absent. It begins once all nodes want it, so write the same at all of them.
+    /// How many days after the last refresh; never if absent. It begins once all nodes want it, so write the
+    /// same at all of them.
     pub every_days: Option<u32>,
 }
 
@@ -160,7 +161,7 @@ pub struct NodeLimits {
     pub memory_per_request_mib: usize,
     /// The same for all concurrent computations. Further requests wait.
     pub memory_mib: usize,
-    /// Keys of all clients together. Beyond that none is made.
+    /// Keys of all clients together. Beyond this number no key is made.
     pub keys: usize,
 }
 

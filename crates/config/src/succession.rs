@@ -1,13 +1,14 @@
-//! The card of a client whose certificate changes: with the next certificate, for which the current one vouches.
+//! The card of a client whose certificate changes: with the next certificate, signed under the current one.
 //!
-//! The client signs with the key of its current certificate that another certificate is its next one. A node that knows the current
-//! certificate by a rule, and checks the signature, gives the next one the same rights. So nobody has to compare a certificate anew: the
-//! card may come over any way. Whoever has the current key can do this too, but with that key he is the client already, until
-//! somebody revokes it.
+//! The client signs with the key of its current certificate that another certificate is its next one. A node
+//! that knows the current certificate by a rule, and checks the signature, gives the next one the same
+//! rights. So nobody has to compare a certificate anew: the card may come over any way. A thief of the
+//! current key can do this too, but with that key the thief can act as the client anyway, until somebody
+//! revokes it.
 //!
-//! The signature is Ed25519 over a text that no TLS handshake signs (RFC 8446, section 4.4.3, begins with 64 spaces), with the client's
-//! name and the digests of both certificates. A card that was used is of no use later: by then the node knows the client by
-//! another certificate than the one that vouches.
+//! The signature is Ed25519 over a text that no TLS handshake signs (RFC 8446, section 4.4.3, begins with 64
+//! spaces), with the client's name and the digests of both certificates. A card that was used is of no use
+//! later: by then the node knows the client by another certificate than the one that signed.
 
 use std::path::Path;
 
@@ -53,7 +54,7 @@ impl ClientSuccession {
         Ok(ClientSuccession { name: name.into(), certificate, next: Some(next) })
     }
 
-    /// Reads a card. A next certificate for which the current one does not vouch is an error.
+    /// Reads a card. A next certificate that is not signed under the current one is an error.
     pub fn parse(text: &str) -> Result<ClientSuccession> {
         let card: ClientSuccession = text::parse(text)?;
         check_name("client", &card.name)?;

@@ -1,7 +1,8 @@
-//! Threads for long requests: their bodies are read, decoded, answered and wiped there, with less priority than short requests have on theirs. So a caller who
-//! sends much takes the time that others leave.
+//! Threads for long requests: their bodies are read, decoded, answered and wiped there, with less priority
+//! than short requests have on theirs. So a caller that sends much takes the time that others leave.
 //!
-//! One of them takes a tenth of a second of a processor, in steps that nothing interrupts. Those were steps of the threads that answer everybody.
+//! A long request takes a tenth of a second of a processor, in steps that nothing interrupts. Without these
+//! threads it would hold up the threads that answer everybody.
 
 use std::future::Future;
 use std::io;

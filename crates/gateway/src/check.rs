@@ -1,4 +1,4 @@
-//! What a gateway would not find when it starts, or when somebody asks it: files, and keys at the nodes.
+//! Finds, before a gateway starts or is asked, what would be missing then: files, and keys at the nodes.
 
 use polyclave_api::{KeyInfo, Mode, Reason};
 use polyclave_client::{Client, Error as ClientError};
@@ -7,8 +7,8 @@ use polyclave_config::{ClientDir, GatewaySettings};
 use crate::transform::Transformations;
 use crate::{Error, Result, tls};
 
-/// Looks for all files that the settings name, and asks the nodes for all keys. Why the nodes could not be asked, if they could not: then the keys
-/// are as they are.
+/// Looks for all files that the settings name, and asks the nodes for all keys. Returns why the nodes could
+/// not be asked, if so: then the keys are not checked.
 pub fn check(settings: &GatewaySettings) -> Result<Option<String>> {
     Transformations::new(&settings.transform)?;
     for listener in &settings.listeners {

@@ -1,8 +1,9 @@
 //! The connections of a listener, within limits.
 //!
-//! A connection is a stranger's until a request on it had a good token; from then on it is one of that token. Strangers have a share of their own, and
-//! those of one address a part of it, so that nobody without a token keeps out those who have one. If there is no room, another connection is
-//! closed: among strangers one of the address that has most, and among tokens one of the token that has most. It is the one that was idle for
+//! A connection is a stranger's until a request on it had a good token; from then on it is one of that token.
+//! Strangers have a share of their own, and those of one address a part of it, so that strangers cannot keep
+//! out callers with a token. If there is no room, another connection is closed: among strangers one of the
+//! address that has most, and among tokens one of the token that has most. It is the one that was idle for
 //! longest.
 //!
 //! Requests of one token, or of strangers at one address, begin one after the other, and the threads do what else is ready between two of them. So a caller

@@ -1,4 +1,5 @@
-//! What the gateway counts, for Prometheus. None of it says anything of keys or messages; tokens are named in the log only.
+//! What the gateway counts, for Prometheus. The counts say nothing of keys or messages, and tokens are named
+//! in the log only.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub(crate) struct Now {
     pub(crate) memory: usize,
     /// How many long requests there were.
     pub(crate) long: u64,
-    /// Of each API.
+    /// The connections of each API.
     pub(crate) connections: [(&'static str, connections::ConnectionCounts); 2],
 }
 

@@ -1,4 +1,5 @@
-//! The operator's page alone, on the loopback interface, for whoever has the directory of a client: `polyclave dashboard`.
+//! The operator's page alone, on the loopback interface, for users with the directory of a client: `polyclave
+//! dashboard`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -58,8 +59,9 @@ impl Dashboard {
         Ok(Dashboard { runtime: Some(runtime), collector, graceful, connections, client, address, token })
     }
 
-    /// Where a browser finds the page. The token is in a part that browsers do not send: no log and no other site gets it from there. Whoever
-    /// has it may look, so that other users of this machine may not.
+    /// Where a browser finds the page. The token is in a part that browsers do not send: no log and no other
+    /// site gets it from there. The page opens only with the token, so that other users of this machine
+    /// cannot see it.
     pub fn url(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("http://{}/ui#token={}", self.address, *self.token))
     }

@@ -1,14 +1,14 @@
-//! Why somebody who asks the gateway does not get an answer, whatever the API.
+//! Why a caller of the gateway does not get an answer, for all APIs.
 
 use polyclave_api::Reason;
 use polyclave_client::Error;
 
-/// What went wrong, and whose fault it is. None of the texts has anything of a message, a token or a key.
+/// What went wrong, and whose fault it is. The texts contain nothing of a message, a token or a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The request cannot be meant like that.
     Bad(String),
-    /// The ciphertext is not authentic: one text, whatever is wrong with it.
+    /// The ciphertext is not authentic. There is one text for all its faults.
     Unauthentic,
     /// Nobody is known by this token.
     Stranger,
@@ -32,7 +32,7 @@ pub(crate) enum Failure {
     Late,
     /// The nodes cannot serve at the moment.
     Unavailable(String),
-    /// Neither the caller nor a node that is missing is the cause.
+    /// The cause is neither the caller nor a missing node.
     Internal(String),
 }
 

@@ -11,8 +11,9 @@
 //!      polyclave-client, on behalf of the token
 //! ```
 //!
-//! A gateway is a client of the nodes. It sees the messages of those who ask it, and no key. A stolen token can do what its entry says, until
-//! it is removed from the file; a stolen gateway what the nodes allow to its client.
+//! A gateway is a client of the nodes. It sees the messages of its callers, and no key. A stolen token can do
+//! what its entry says, until it is removed from the file. A stolen gateway can do what the nodes allow its
+//! client.
 
 mod bulk;
 mod check;

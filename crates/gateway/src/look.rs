@@ -1,5 +1,5 @@
-//! Whether the nodes can serve, and who is missing: a look every few seconds, on a thread of its own, so that nobody who asks has to wait for
-//! a node that does not answer.
+//! Whether the nodes can serve, and which are missing: a check every few seconds, on a thread of its own, so
+//! that no caller has to wait for a node that does not answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;

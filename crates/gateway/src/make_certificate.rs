@@ -1,4 +1,4 @@
-//! A certificate for a listener, for those who have no authority that makes one.
+//! A certificate for a listener, for users without a certificate authority.
 
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose,

@@ -1,4 +1,4 @@
-//! A token: 32 random bytes, of which the gateway's file has the hash only.
+//! A token: 32 random bytes. The gateway's file has only their hash.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,10 +1,10 @@
 //! Memory for requests that are longer than a little. It is taken as their bytes arrive, not as they are announced.
 //!
-//! Somebody may hold twice as much as is left. So one alone holds two thirds at most, and if several hold as much as they may, something is left for
-//! another one.
+//! A caller may hold at most twice the memory that is left. So a single caller holds at most two thirds, and
+//! if several hold as much as they may, some memory is left for another one.
 //!
-//! Requests that each hold a part and wait for more could wait for each other for ever. So one waits at a time. Another one that would have to wait is
-//! refused, and gives back what it has.
+//! Requests that each hold a part and wait for more could wait for each other for ever. So one request waits
+//! at a time. Another request that would have to wait is refused, and gives back what it has.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,7 +69,8 @@ impl Memory {
 }
 
 impl Held {
-    /// Waits until earlier requests of the same one leave so much of what one may hold. Nothing is taken by that.
+    /// Waits until earlier requests of the same caller leave `bytes` bytes of the share that one caller may
+    /// hold. It takes no memory.
     pub(crate) async fn take_turn(&mut self, turns: &Arc<Semaphore>, bytes: usize) {
         if self.turn.is_none() {
             let share = (bytes * TURNS).div_ceil(self.memory.most_of_one()).min(TURNS);
@@ -78,7 +79,7 @@ impl Held {
         }
     }
 
-    /// Takes so much in all. If there is not enough, it waits, if nobody else does.
+    /// Takes `bytes` bytes in all. If there is not enough, it waits, if nobody else does.
     pub(crate) async fn grow_to(&mut self, bytes: usize) -> Result<(), Scarce> {
         if self.try_grow_to(bytes) {
             return Ok(());
@@ -132,7 +133,7 @@ impl Drop for Held {
     }
 }
 
-/// The one who waits. Another one may when this is dropped.
+/// The request that waits. Another one may when this is dropped.
 struct Waiting<'m>(&'m Memory);
 
 impl<'m> Waiting<'m> {

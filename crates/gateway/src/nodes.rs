@@ -1,4 +1,5 @@
-//! Asking the nodes: on threads of their own, since the client library waits, so many at a time, and in turn.
+//! Asking the nodes: on threads of their own, since the client library waits, with a limit on the requests at
+//! a time, and in turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ const TRIES: usize = 3;
 /// requests takes processor time of the gateway from the other callers.
 const REFUSED_AFTER: Duration = Duration::from_secs(1);
 
-/// Somebody for whom the gateway asks.
+/// A caller on whose behalf the gateway asks.
 #[derive(Clone)]
 pub(crate) struct Asker {
     /// The name of the token or the KMS.

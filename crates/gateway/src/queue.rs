@@ -1,10 +1,12 @@
-//! Whose request is asked of the nodes next.
+//! The order in which requests go to the nodes.
 //!
-//! So many requests are with the nodes at once. The others wait in lines: one line for each token and each KMS. A place that becomes free goes to the lines
-//! in turn, so that one token with a thousand requests delays another one's single request by no more than one of its own.
+//! The number of requests that are with the nodes at once is limited. The others wait in lines: one line for
+//! each token and each KMS. A place that becomes free goes to the lines in turn, so that one token with a
+//! thousand requests delays another one's single request by no more than one of its own.
 //!
-//! Requests that are with the nodes at the same time slow each other down, too. So a line has few places while other lines ask now and then, and one place
-//! while a request of a line is with the nodes in which nobody waits. A line that is alone has all places.
+//! Requests that are with the nodes at the same time slow each other down, too. So a line has few places
+//! while other lines ask now and then. It has one place while the nodes have a request of another line in
+//! which nobody waits. A line that is alone has all places.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,7 +45,7 @@ struct Waiters {
     last: Instant,
 }
 
-/// A place with the nodes. It goes to whoever is next when it is dropped.
+/// A place with the nodes. When it is dropped, it goes to the next request in line.
 pub(crate) struct Place {
     /// None if it was given back already.
     places: Option<Arc<Places>>,
@@ -98,7 +100,7 @@ impl State {
         &mut self.lines[at]
     }
 
-    /// Somebody who has a place now. The line is the last one then.
+    /// The next request that gets a place. The line is the last one then.
     fn next(&mut self, most: usize, now: Instant) -> Option<(Arc<str>, oneshot::Sender<Place>)> {
         if self.taken >= most {
             return None;
@@ -133,7 +135,7 @@ impl State {
 }
 
 impl Places {
-    /// Gives free places to those who are next.
+    /// Gives free places to the next requests.
     fn give(self: &Arc<Places>, mut state: parking_lot::MutexGuard<'_, State>) {
         while let Some((line, call)) = state.next(self.most, Instant::now()) {
             if let Err(mut returned) = call.send(Place { places: Some(self.clone()), line }) {

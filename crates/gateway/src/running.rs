@@ -37,13 +37,13 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 /// How often samples are sorted into their buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
-/// Connections of those who ask for health and metrics, and of an API server.
+/// Connections for health and metrics, and of an API server.
 const FEW: usize = 64;
 
 /// A gateway that serves until this is dropped.
 pub struct Running {
     runtime: Option<Runtime>,
-    /// Of long requests.
+    /// The runtime of long requests.
     bulk: Option<Runtime>,
     tasks: Vec<JoinHandle<()>>,
     graceful: Arc<parking_lot::Mutex<GracefulShutdown>>,
@@ -65,7 +65,7 @@ struct Seen {
     queue: Queue,
     memory: Arc<Memory>,
     bulk: Bulk,
-    /// Of the listeners and the KMSs, in the order of the file.
+    /// The connections of the listeners and the KMSs, in the order of the file.
     listeners: Arc<Vec<Arc<Connections>>>,
     kms: Arc<Vec<Arc<Connections>>>,
 }

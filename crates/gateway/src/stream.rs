@@ -1,5 +1,6 @@
-//! A caller's connection, as HTTP is served on it. Two things are decided here that HTTP leaves to connections: for how long a caller is waited for that takes
-//! nothing of an answer; and that an answer arrives although the request's body is not read.
+//! A caller's connection, as HTTP is served on it. Two things are decided here that HTTP leaves to
+//! connections: how long the gateway waits for a caller that takes nothing of an answer, and how an answer
+//! arrives although the request's body is not read.
 
 use std::future::Future;
 use std::io;

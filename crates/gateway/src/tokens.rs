@@ -17,7 +17,7 @@ use crate::Result;
 use crate::memory::TURNS;
 use crate::nodes::Asker;
 
-/// A token, and as whom the nodes are asked for it.
+/// A token, and the client as which the gateway asks the nodes for it.
 pub(crate) struct Token {
     pub(crate) entry: GatewayToken,
     pub(crate) asker: Asker,
@@ -40,8 +40,8 @@ pub(crate) fn token_of(headers: &HeaderMap) -> Option<&str> {
     all.next().filter(|text| !text.is_empty() && all.next().is_none())
 }
 
-/// The tokens by their hashes. An attacker who measures how long a look-up takes learns something of the hash of what it has sent itself, and
-/// cannot choose tokens by their hashes.
+/// The tokens by their hashes. An attacker that measures how long a look-up takes learns something of the
+/// hash of its own input, and cannot choose tokens by their hashes.
 type ByHash = HashMap<[u8; 32], Arc<Token>>;
 
 /// See the [module](self).

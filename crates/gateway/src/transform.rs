@@ -278,7 +278,7 @@ fn most_in_groups(part: &Hir) -> Option<usize> {
     }
 }
 
-/// Whether a group may match more than once. Of such a group only the last match is told.
+/// Whether a group may match more than once. Only the last match of such a group is told.
 fn repeats_a_group(part: &Hir) -> bool {
     match part.kind() {
         HirKind::Repetition(repetition) => {

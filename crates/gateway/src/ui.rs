@@ -63,7 +63,7 @@ impl Ui {
         Arc::new(Ui { access, collector, search })
     }
 
-    /// Who asks, on a connection that is not a stranger's any more.
+    /// The caller, on a connection that is not a stranger's any more.
     fn admit(&self, request: &Request) -> Result<Viewer, Denied> {
         let viewer = self.access.admit(request.headers())?;
         viewer.comes_on(request.extensions().get::<Peer>())?;

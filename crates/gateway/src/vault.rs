@@ -121,7 +121,7 @@ impl Default for Noted {
     }
 }
 
-/// Who asks, while it is asked: the token may be revoked at any moment.
+/// The caller, while its request runs: the token may be revoked at any moment.
 pub(crate) struct Caller {
     text: Zeroizing<String>,
     hash: [u8; 32],
@@ -192,7 +192,7 @@ impl Vault {
         }
     }
 
-    /// Who asks.
+    /// The caller.
     fn admit(&self, headers: &HeaderMap) -> Result<Caller, Failure> {
         let text = token_of(headers).ok_or(Failure::Stranger)?;
         let hash = GatewayToken::hash_of(text);
@@ -252,7 +252,7 @@ impl Admitted {
     }
 }
 
-/// Headers that change what a request means. Whoever sends them must not get what they did not ask for.
+/// Refuses headers that change what a request means. Their sender must not get an answer to another request.
 fn refuse_what_is_ignored_elsewhere(headers: &HeaderMap) -> Result<(), Failure> {
     let mut wraps = headers.get_all("x-vault-wrap-ttl").iter();
     if wraps.any(|value| !value.is_empty()) {

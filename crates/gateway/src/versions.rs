@@ -74,7 +74,7 @@ impl Versions {
 pub(crate) enum Found {
     /// It is there, or was.
     Version(KeyVersion, Source),
-    /// There is none with so high a number.
+    /// No version has so high a number.
     TooNew,
     /// There was one.
     Destroyed,

@@ -1,9 +1,10 @@
 //! The carry-less product of words, computed with the integer multiplication of the processor.
 //!
-//! Carries spoil a carry-less product, unless they have room: of an operand only every fifth bit is kept, in five copies,
-//! so at most 13 ones meet in a place and their sum stays within its five bits, the lowest of which is the parity. (The idea
-//! is BearSSL's `ghash_ctmul64`, which keeps every fourth bit and has 64-bit products.) Assumes a multiplier whose time
-//! does not depend on its operands, as 64-bit processors have. Cost: 25 multiplications of words a product.
+//! Carries spoil a carry-less product, unless they have room: each of five copies of an operand keeps only
+//! every fifth bit. So at most 13 ones meet in a place, and their sum stays within its five bits. The lowest
+//! of these is the parity. (The idea is BearSSL's `ghash_ctmul64`, which keeps every fourth bit and has
+//! 64-bit products.) Assumes a multiplier whose time does not depend on its operands, as 64-bit processors
+//! have. Cost: 25 multiplications of words a product.
 
 /// Every fifth bit.
 const SPARSE: u64 = 0x1084_2108_4210_8421;

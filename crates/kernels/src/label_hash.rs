@@ -5,11 +5,12 @@
 //! concrete security for half-gates garbling (in the multi-instance setting)", ePrint 2019/1168, where t is the key itself, at the label
 //! `x ^ sigma^-1(t mod 1024)`. So its theorem holds, in which a key may be used more than once:
 //!
-//! *With AES as an ideal cipher, an unknown offset of rho bits of entropy, p evaluations of AES by the attacker, q hashes at the
-//! offset, and mu of them under one key at most, H differs from a random function (tweakable, circular) by no more than about
-//! (2 mu p + mu q) / 2^rho, constants aside.* With one label hidden for each tweak, mu = 1024 and rho = 127, which leaves 2^116
-//! evaluations, however many hashes there are. If a tweak hides more labels ([`LabelHash::hash_gates`]), mu is larger by that factor.
-//! One fixed key (mu = q) would leave 2^87 after 2^40 hashes.
+//! *With AES as an ideal cipher, an unknown offset of rho bits of entropy, p evaluations of AES by the
+//! attacker, q hashes at the offset, and mu of them under one key at most, H differs from a random function
+//! (tweakable, circular) by no more than about (2 mu p + mu q) / 2^rho, constants aside.* With one label
+//! hidden for each tweak, mu = 1024 and rho = 127, which leaves 2^116 evaluations, for any number of hashes.
+//! If a tweak hides more labels ([`LabelHash::hash_gates`]), mu is larger by that factor. One fixed key (mu =
+//! q) would leave 2^87 after 2^40 hashes.
 //!
 //! The caller has to guarantee that under one root **no tweak is used for two wires**. And labels of two wires under one key must not
 //! differ by the difference of their tweaks' images under `sigma^-1`: equal labels do not, and random ones and their sums do with

@@ -8,8 +8,9 @@ mod avx2;
 use crate::isa::Isa;
 use crate::label_hash::Label;
 
-/// Overwrites the row of `len` bytes at `dst` by the sum of the rows at `sources` and of `constant` in every lane. A label is
-/// 16 bytes, and all rows are in `arena`; that at `dst` is none of the others, nor overlaps one.
+/// Overwrites the row of `len` bytes at `dst` by the sum of the rows at `sources` and of `constant` in every
+/// lane. A label is 16 bytes, and all rows are in `arena`; The row at `dst` differs from all others and
+/// overlaps none.
 ///
 /// # Panics
 /// If `len` is no number of labels, or a row ends outside.

@@ -4,9 +4,10 @@
 //! threads which the child does not have. What holds such things remembers its [`Process`], and is not used in a child. What a child needs
 //! too is kept [per process](PerProcess).
 //!
-//! The forks are counted by a function that the C library calls in each child. So a child that was given the number of an earlier process is
-//! noticed, and a look costs no system call. A child of `_Fork` or of `clone` itself is not noticed. POSIX lets such a child of a program
-//! with threads do nothing but what a signal handler may do.
+//! The forks are counted by a function that the C library calls in each child. So a child that was given the
+//! number of an earlier process is noticed, and a look costs no system call. A child of `_Fork` or of `clone`
+//! itself is not noticed. POSIX lets such a child of a program with threads do only what a signal handler may
+//! do.
 //!
 //! This needs a call of C, so it is in this crate. `crates/pkcs11/tests/it/forks.rs` forks and tests it.
 
@@ -65,7 +66,8 @@ fn begin_counting() {
     IS_COUNTING.store(true, Ordering::Release);
 }
 
-/// A value of which every process has its own. It is made when it is first used. No lock is taken for that, and none that the parent had.
+/// A value that every process has for itself. It is made when it is first used. No lock is taken for that, so
+/// a lock that a thread of the parent held cannot block a child.
 pub struct PerProcess<T>(OnceBox<Generation<T>>);
 
 struct Generation<T> {

@@ -1,9 +1,10 @@
 //! Sums of some of the entries of unit vectors (or of any vectors of 2^l words). For every vector and every bit of a table's output: the
 //! sum of the entries j with that bit set in T(j + h), for a public h of each vector.
 //!
-//! Entries are taken four at a time. The four with numbers 4v .. 4v+3 belong to outputs T(4(v + h/4) + ..), in an order that the
-//! lowest two bits of h give; so the masks that keep the entries of an output bit are prepared for each of these four orders,
-//! and all of a vector is read once, in its own order, whatever h is, and asked for from memory ahead of time.
+//! Entries are taken four at a time. The four with numbers 4v .. 4v+3 belong to outputs T(4(v + h/4) + ..),
+//! in an order that the lowest two bits of h give; so the masks that keep the entries of an output bit are
+//! prepared for each of these four orders, and all of a vector is read once, in its own order for every h,
+//! and prefetched from memory.
 //!
 //! With AVX2 entries of up to 64 bits are worked on a register at a time. h and the table are public.
 

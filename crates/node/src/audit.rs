@@ -1,15 +1,18 @@
 //! The audit log: who did what. No line in it can be changed, removed, moved or inserted unnoticed.
 //!
-//! Each event is one line of JSON. It contains the hash of the line before and ends with its own: BLAKE3 of all other fields in the order
-//! of the line, each text preceded by its length (8 bytes, little-endian), numbers in 8 bytes, little-endian, `request` and `previous` as
-//! raw bytes. The hash takes no key, so anybody can check a log; and somebody who can write the log could compute all hashes again from
-//! some line on. This, and a cut end, is noticed by comparison with the number and hash of the last line, which the node keeps in its store
-//! ([`Store::note_audit_head`](polyclave_store::Store::note_audit_head)). A log has several files; the chain continues from one to the next.
+//! Each event is one line of JSON. It contains the hash of the line before and ends with its own: BLAKE3 of
+//! all other fields in the order of the line, each text preceded by its length (8 bytes, little-endian),
+//! numbers in 8 bytes, little-endian, `request` and `previous` as raw bytes. The hash takes no key, so
+//! anybody can check a log; and somebody who can write the log could compute all hashes again from some line
+//! on. The node notices this, and a cut end, by comparison with the number and hash of the last line, which
+//! it keeps in its store ([`Store::note_audit_head`](polyclave_store::Store::note_audit_head)). A log has
+//! several files; the chain continues from one to the next.
 //!
-//! A request gets a line before anything is computed for it ([`AuditLog::admit`]), and another when it is over. If the first line cannot be
-//! written the request is refused, unless the node is set to serve without. So no served request is missing, even if the node is killed:
-//! the operating system has what is written. It reaches the disk with [`AuditLog::sync`], once a second. A power failure can lose those
-//! lines, and the next start says that the node was not stopped in order.
+//! A request gets a line before anything is computed for it ([`AuditLog::admit`]), and another when it is
+//! over. If the first line cannot be written the request is refused, unless the node is set to serve without
+//! it. So no served request is missing, even if the node is killed: the operating system has what is written.
+//! It reaches the disk with [`AuditLog::sync`], once a second. A power failure can lose those lines, and the
+//! next start says that the node was not stopped in order.
 //!
 //! A line also has a mark that was on the store's disk by then (`mark`). So the node notices at its start if its store was put back to an older state
 //! ([`AuditError::StoreBehind`]).
@@ -17,7 +20,7 @@
 //! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. A time in which no line could
 //! be written is recorded in a line `gap` as soon as one can be written ([`Gap`]).
 //!
-//! There is no field for free text. Whatever does not look like a name is logged as `?`.
+//! There is no field for free text. A text that does not look like a name is logged as `?`.
 
 mod end;
 mod error;

@@ -17,8 +17,9 @@
 //! audit        the audit log
 //! ```
 //!
-//! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node. `control.rs` carries out the orders of other nodes.
-//! What must not be lost is in `polyclave_store`. Each folder takes the parts that it needs, and imports none of the folders above it.
+//! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node. `control.rs` carries out
+//! the orders of other nodes. What must not be lost is in `polyclave_store`. Each folder takes the parts that
+//! it needs, and imports nothing from the folders above it.
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
 

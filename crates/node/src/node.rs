@@ -99,7 +99,7 @@ impl Running {
             .map_err(|e| named(e, &cluster))
     }
 
-    /// Starts the node of a directory under another protocol than the one that its cluster's file names.
+    /// Starts the node of a directory under a protocol that differs from its cluster file's.
     #[cfg(test)]
     pub(crate) fn start_with(
         dir: NodeDir,
@@ -155,7 +155,7 @@ impl Running {
         (self.stopped_by_audit)()
     }
 
-    /// One sentence on whom the protocol protects against.
+    /// One sentence on the adversary that the protocol protects against.
     pub fn adversary(&self) -> &str {
         &self.adversary
     }

@@ -18,21 +18,26 @@
 //! 4. Each new node takes the new shares into use in the place of the old ones. Each node that leaves destroys its shares. One transaction
 //!    each. Afterwards the free pages of the store are erased (`store/src/erase.rs`).
 //!
-//! **No key is lost, and no two sets of nodes can use a key.** A node takes the new shares into use, or destroys the old ones, only
-//! after all have said that they prepared them. So if a node is done, all others are prepared or done, and a rerun completes them. If none is, and
-//! all are here, nobody has taken anything into use, and they begin anew. An old node that is prepared does not run, and the old nodes that
-//! take no part are fewer than a quorum (`reshare/plan.rs`). So once any new node can serve, the old cluster cannot.
+//! **No key is lost, and no two sets of nodes can use a key.** A node takes the new shares into use, or
+//! destroys the old ones, only after all have said that they prepared them. So if a node is done, all others
+//! are prepared or done, and a rerun completes them. If no node is done, and all are here, no node has taken
+//! anything into use, and they begin anew. An old node that is prepared does not run, and the old nodes
+//! outside the move are fewer than a quorum (`reshare/plan.rs`). So once any new node can serve, the old
+//! cluster cannot.
 //!
 //! If the rules of a node want approval of a reshare, it takes part only with one for exactly these two cluster files. A node that
 //! has prepared the move may complete it without.
 //!
-//! An operator who gives a prepared move up for good ([`abandon`]) has to know that no other node is done.
+//! An operator may give a prepared move up for good ([`abandon`]) only if no other node is done.
 //!
-//! **Which keys**: all that every old node that takes part holds, pending or announced. A key that is announced at some of them and missing
-//! or deleted at others stops the move, as it stops a refresh, unless its deletion was interrupted, which is completed or given up. Ids of deleted keys move, too, so that they stay deleted.
+//! **Which keys**: all that every old node that takes part holds, pending or announced. A key that is
+//! announced at some of them and missing or deleted at others stops the move, as it stops a refresh. The
+//! exception is an interrupted deletion: it is completed or given up. Ids of deleted keys move, too, so that
+//! they stay deleted.
 //!
-//! **Adversary**: that of the protocol, and of the weaker one if there are two. Whoever cheats under one that bears it can stop the move, and is named where that can be known. It
-//! can understate what it has spent of a key's budget (`reshare/offers.rs`), by its own part.
+//! **Adversary**: the adversary of the protocol; if the clusters have two protocols, that of the weaker one.
+//! Under a protocol that withstands cheating, a cheater can stop the move, and is named where that can be
+//! known. It can understate what it has spent of a key's budget (`reshare/offers.rs`), by its own part.
 
 #[cfg(test)]
 mod fuzz;
@@ -342,7 +347,7 @@ impl Node<'_> {
             }
         };
         self.commit(id)?;
-        // Whoever does not hear this from all waits for nobody's shares any more.
+        // A node that does not hear this from all nodes needs no more shares from them.
         let all = tell_all(&DONE, net).is_ok_and(|message| message.iter().all(|(_, said)| *said == DONE));
         let left = self.plan.role(self.me).new.is_none();
         Ok(Done { left, keys: self.store.count().map_err(system)?, all })

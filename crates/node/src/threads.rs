@@ -15,7 +15,7 @@ use crate::Result;
 
 /// How often a thread checks whether the node is to stop.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The same for threads that wait for somebody else to begin, of which there are many.
+/// The same for threads that wait for somebody else to begin. There are many of them.
 pub(crate) const IDLE_LOOK: Duration = Duration::from_millis(500);
 
 /// The threads of a node.
@@ -57,7 +57,8 @@ impl Threads {
     }
 }
 
-/// Threads of one kind that work for one peer. Their number is limited, however many orders the peer gives.
+/// Threads of one kind that work for one peer. Their number is limited, for any number of orders from the
+/// peer.
 pub(crate) struct Crew {
     name: &'static str,
     most: usize,

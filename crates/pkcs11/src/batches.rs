@@ -6,10 +6,11 @@
 //!
 //! # When that is safe
 //!
-//! Only what is the same for the nodes goes together: blocks that each stand by themselves (ECB), under the same version of a key, in the
-//! same direction, for the same login. The nodes compute every block of a request independently of the others, see none of them, and judge
-//! a request by the client, the key, the mode and the number of blocks, which is charged as it would be alone. The answer is cut at the
-//! places where the data were joined, which do not depend on the data.
+//! Only requests that are alike for the nodes go together: blocks that each stand by themselves (ECB), under
+//! the same version of a key, in the same direction, for the same login. The nodes compute every block of a
+//! request independently of the others, do not see the blocks, and judge a request by the client, the key,
+//! the mode and the number of blocks, which is charged as it would be alone. The answer is cut at the places
+//! where the data were joined, which do not depend on the data.
 //!
 //! # How long it takes
 //!
@@ -33,7 +34,8 @@ use zeroize::Zeroizing;
 
 use crate::rv::Result;
 
-/// How many requests of a kind are under way at most: so many that the nodes are busy while the answer of another one is on its way.
+/// How many requests of a kind are under way at most: enough to keep the nodes busy while the answer of
+/// another one is on its way.
 const MAX_RUNNING: usize = 2;
 /// The most bytes of a request that goes with others. Longer ones gain nothing.
 const MAX_JOINED_BYTES: usize = 4 << 10;
@@ -187,7 +189,7 @@ impl Batches {
     }
 }
 
-/// The right to have a request under way. It goes on to those who wait, whatever happens.
+/// The right to have a request under way. It passes on to those who wait, also after an error or a panic.
 struct Turn<'b> {
     batches: &'b Batches,
     kind: &'b Kind,

@@ -4,8 +4,9 @@
 //! nothing is given before the tag was compared, and nodes wait for a program between its calls for a short time only ([`crate::gcm`]). Short
 //! parts of ECB may go together with those of other threads ([`crate::batches`]).
 //!
-//! CBC with padding tells a program whether the padding was good, as every module of PKCS#11 does. Whoever may have ciphertexts of his
-//! choice decrypted there can use that to decrypt others (Vaudenay, Eurocrypt 2002). The padding itself is looked at in constant time.
+//! CBC with padding tells a program whether the padding was good, as every module of PKCS#11 does. A caller
+//! that can have chosen ciphertexts decrypted there can use that to decrypt others (Vaudenay, Eurocrypt
+//! 2002). The padding itself is looked at in constant time.
 
 use std::sync::Arc;
 

@@ -2,7 +2,8 @@
 
 use zeroize::Zeroizing;
 
-/// Bytes that are wiped, also where they lay before there were so many: a vector that grows by itself leaves what it held in memory.
+/// Bytes that are wiped, also at their earlier places in memory: a vector that grows by itself leaves copies
+/// of its content behind.
 #[derive(Default)]
 pub(crate) struct Gathered(Zeroizing<Vec<u8>>);
 

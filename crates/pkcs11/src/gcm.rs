@@ -1,4 +1,4 @@
-//! Messages of GCM, and who chooses their nonces.
+//! Messages of GCM, and the choice of their nonces.
 //!
 //! | `gcm_nonce` | the program gives an IV of 12 bytes to encrypt | it gives none |
 //! |---|---|---|
@@ -6,10 +6,11 @@
 //! | `nodes` | zeros are overwritten by the nodes' nonce; others are refused | the nodes' nonce follows the tag |
 //! | `overwrite` | whatever it is, it is overwritten by the nodes' nonce | the nodes' nonce follows the tag |
 //!
-//! A nonce is written when the operation begins, and never later: a program may read it from then on. So the conversation with the nodes
-//! begins there, too, and a program that does not give the message while the nodes wait gets an error. They wait 20 s, and 5 s if a client waits
-//! that has fewer requests under way, because each message that has begun holds one of the channels of the nodes. The message is not asked for
-//! again: that would take another nonce.
+//! A nonce is written when the operation begins, and never later: a program may read it from then on. So the
+//! conversation with the nodes begins there, too, and a program that does not give the message while the
+//! nodes wait gets an error. They wait 20 s, and 5 s if a client with fewer requests under way waits, because
+//! each message that has begun holds one of the channels of the nodes. The message is not asked for again:
+//! that would take another nonce.
 
 use std::sync::Arc;
 

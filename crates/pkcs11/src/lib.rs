@@ -18,9 +18,11 @@
 //! A client of the nodes (`polyclave-client`) in the process of the program. It sees the program's data, PINs, and the client's TLS key
 //! while somebody is logged in. It never sees a key of the nodes, except one that the program itself imports.
 //!
-//! It is a guest: it writes nothing to standard error, handles no signals, and keeps no thread. Threads make a key of a PIN, connect to nodes,
-//! and receive what a node still owes when a request is given up. The first two end before the function does that started them, the last at
-//! the latest in `C_Logout` or `C_Finalize`. The library stays in memory all the same (`build.rs`): the runtime of Rust must not lose its code.
+//! It is a guest: it writes nothing to standard error, handles no signals, and keeps no thread. Threads make
+//! a key of a PIN, connect to nodes, and receive what a node still owes when a request is given up. The first
+//! two kinds end before the function that started them. The last kind ends at the latest in `C_Logout` or
+//! `C_Finalize`. The library stays in memory all the same (`build.rs`): the runtime of Rust must not lose its
+//! code.
 //!
 //! `docs/use/pkcs11.md` says how programs use it.
 

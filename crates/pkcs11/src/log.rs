@@ -1,8 +1,8 @@
 //! Text for people: in the log of the system (syslog), or where `POLYCLAVE_PKCS11_LOG` says, which is a file, or another socket of syslog. Not on
 //! standard error, which belongs to the program, and may be a file of its data if the program has closed it.
 //!
-//! No line has a PIN, a key or data of the program. Nobody waits for a lock here: in the child of a fork nobody would open it. Nobody waits
-//! for a log that takes nothing either.
+//! No line has a PIN, a key or data of the program. This code waits for no lock: in the child of a fork
+//! nobody would release it. It does not wait for a log that takes nothing either.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -23,7 +23,7 @@ static LOG: RwLock<Option<Log>> = RwLock::new(None);
 
 enum Log {
     File(File),
-    /// The address is looked up for each line: whoever reads the log may start anew.
+    /// The address is looked up for each line, because the reader of the log may restart.
     Syslog(UnixDatagram, PathBuf),
 }
 

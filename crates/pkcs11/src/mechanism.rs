@@ -1,4 +1,5 @@
-//! The table of mechanisms: which keys each takes, what it does, and what nodes must have made a key for.
+//! The table of mechanisms: the keys that each takes, what it does, and the purposes that the nodes must have
+//! made a key for.
 
 use cryptoki_sys::*;
 use polyclave_api::{KeyInfo, Mode, Usage};
@@ -50,7 +51,8 @@ pub(crate) enum Parameter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KdfPart {
     Bytes(Vec<u8>),
-    /// The length of the derived key in bits, or of the whole blocks that it is taken from, in so many bytes, perhaps the lowest first.
+    /// The length of the derived key in bits, or of the whole blocks that it is taken from. It has `bytes`
+    /// bytes, perhaps the lowest first.
     Length {
         bytes: usize,
         little_endian: bool,
@@ -88,7 +90,7 @@ pub(crate) struct Entry {
     pub(crate) flags: CK_FLAGS,
     /// Bytes of a key: least and most.
     pub(crate) sizes: (CK_ULONG, CK_ULONG),
-    /// Of which modes a key must have one, at the nodes. None for what needs only a usage.
+    /// A key must have one of these modes at the nodes. Empty if only a usage is needed.
     pub(crate) modes: &'static [Mode],
 }
 

@@ -150,7 +150,8 @@ impl Template {
             because(CKR_ATTRIBUTE_VALUE_INVALID, "the attributes of the key are longer than nodes keep")
         })?;
         let of_program = modes.contains(&Mode::Gcm) && token.gcm_nonce == GcmNonce::Caller;
-        // Nodes refuse that for a key that does not encrypt. Who decrypts has the nonce from the program in any case.
+        // Nodes refuse that for a key that does not encrypt. Decryption takes the nonce from the program in
+        // any case.
         let caller_nonces = usage.contains(&Usage::Encrypt)
             && (of_program || modes.iter().any(|mode| mode.choice() == Choice::InitialBlock));
         let is_session = !self.flag(CKA_TOKEN)?.unwrap_or(false);
@@ -254,9 +255,10 @@ impl Template {
         Ok(Some(list))
     }
 
-    /// What the key is for, and which attributes are off although nodes do not distinguish them. If the template says nothing of uses, it
-    /// encrypts and decrypts. If it says that there are none, it is for nothing, as the standard allows: it can only leave, wrapped, if it is
-    /// extractable. No key of Triple DES wraps: programs that ask for every use at once get the others.
+    /// What the key is for, and which attributes are off although nodes do not distinguish them. If the
+    /// template says nothing of uses, it encrypts and decrypts. If it lists no mechanism, the key has no use,
+    /// as the standard allows. It can only be exported, wrapped, if it is extractable. No key of Triple DES
+    /// wraps: programs that ask for every use at once get the others.
     fn usage(&self, cipher: &str, mechanisms: &Option<Vec<u64>>) -> Result<(Vec<Usage>, Vec<u64>)> {
         let mut on = Vec::new();
         for (kind, _) in USES {

@@ -1,4 +1,4 @@
-//! A token: the keys of a client under a prefix, who is logged in, and what its objects' handles stand for.
+//! A token: the keys of a client under a prefix, the state of the login, and the objects behind its handles.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const BETWEEN: Duration = Duration::from_millis(100);
 /// Handles of objects, of all tokens of the process: none is used twice.
 static NEXT_OBJECT: AtomicU64 = AtomicU64::new(1);
 
-/// Who is logged in, in all sessions of a token.
+/// The user that is logged in, in all sessions of a token.
 #[derive(Clone)]
 pub(crate) enum Login {
     Nobody,
@@ -171,7 +171,7 @@ impl Token {
         }
     }
 
-    /// Who is logged in, or else the user, changes the own PIN.
+    /// Changes the PIN of the owner that is logged in, or of the user if nobody is.
     pub(crate) fn set_pin(&self, old: &[u8], new: &[u8]) -> Result<()> {
         let _one_at_a_time = self.changing.lock();
         self.refuse_unsealed()?;

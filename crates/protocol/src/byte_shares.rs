@@ -1,4 +1,5 @@
-//! A shared value of which a party has one byte for each cell: Shamir sharing over GF(2^8), and additive sharing.
+//! A shared value with one byte at each party for each cell: Shamir sharing over GF(2^8), and additive
+//! sharing.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix, Slot};
 use zeroize::Zeroizing;
@@ -29,7 +30,7 @@ impl SharedValue for ByteShares {
 }
 
 impl ByteShares {
-    /// From an output port, whose slots have these rows in so many lanes.
+    /// From an output port. `row` gives the row of each slot, in `lanes` lanes.
     pub fn of_port<'a>(port: &CompiledPort, lanes: usize, row: impl Fn(Slot) -> &'a [u8]) -> Self {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
         let lanes = if port.uniform { 1 } else { lanes };
@@ -51,7 +52,7 @@ impl ByteShares {
         Cells::block_bytes(self.count, self.bits) * self.lanes
     }
 
-    /// Of cells.
+    /// The shares of cells.
     pub fn of_cells(cells: &Cells) -> Self {
         let (bits, count, lanes) = (cells.bits(), cells.count(), cells.lanes());
         let rows = Zeroizing::new(cells.rows().to_vec());

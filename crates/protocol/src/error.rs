@@ -1,4 +1,4 @@
-//! Errors. Each says who caused it: a peer, the caller, or the machine.
+//! Errors. Each names its cause: a peer, the caller, or the machine.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub enum Error {
     /// The peer closed the connection or its process ended.
     #[error("{peer} closed the connection ({detail}); see whether it is still running, and its own error")]
     Closed {
-        /// Who.
+        /// The peer.
         peer: Party,
         /// What the transport saw.
         detail: String,
@@ -26,22 +26,23 @@ pub enum Error {
     /// The peer sent nothing (or took nothing) for the whole of the time limit.
     #[error("{peer} did not answer within {waited:?}; see whether it is running and reachable")]
     Timeout {
-        /// Who.
+        /// The peer.
         peer: Party,
         /// The limit that ran out.
         waited: Duration,
     },
-    /// The peer sent something that the protocol does not allow at this point. **The named party did deviate**: the wrong message came
-    /// from that party itself, over its own authenticated channel to this one, and no message of a third party could have made an
-    /// honest party send it. If a third party could have caused it, the error is [`Error::Equivocation`] or [`Error::CheckFailed`],
-    /// which name nobody. This party knows who deviated; for others it is this party's word against the peer's. (This holds under
-    /// protocols that verify. A passive protocol assumes that all parties follow it. A party that does not can mislead two others, so
-    /// that their messages to each other do not fit.)
+    /// The peer sent something that the protocol does not allow at this point. **The named party did
+    /// deviate**: the wrong message came from that party itself, over its own authenticated channel to this
+    /// one, and no message of a third party could have made an honest party send it. If a third party could
+    /// have caused it, the error is [`Error::Equivocation`] or [`Error::CheckFailed`], which name nobody.
+    /// This party knows that the peer deviated. For others it is this party's word against the peer's. (This
+    /// holds under protocols that verify. A passive protocol assumes that all parties follow it. A party that
+    /// does not can mislead two others, so that their messages to each other do not fit.)
     #[error(
         "{peer} sent something that does not fit: {detail}; both sides must run the same version and command"
     )]
     Peer {
-        /// Who.
+        /// The peer.
         peer: Party,
         /// What was wrong with it.
         detail: String,
@@ -54,7 +55,7 @@ pub enum Error {
          see its own error"
     )]
     OutOfStep {
-        /// Who.
+        /// The peer.
         peer: Party,
         /// What does not fit.
         detail: String,
@@ -62,7 +63,7 @@ pub enum Error {
     /// The hello round found that a peer wants to run something else.
     #[error("{peer} runs with another {field} than this party; start all parties with the same settings")]
     Disagreement {
-        /// Who.
+        /// The peer.
         peer: Party,
         /// The setting that differs.
         field: &'static str,
@@ -84,7 +85,7 @@ pub enum Error {
         "{peer} did not answer a check that was under way ({detail}); see whether it is still running, and its own error"
     )]
     Unanswered {
-        /// Who.
+        /// The peer.
         peer: Party,
         /// What this party saw.
         detail: String,
@@ -197,8 +198,9 @@ impl Error {
         )
     }
 
-    /// How much an error says about why several sessions of one setup ended that ran side by side; the least says most. A check that failed
-    /// comes first, whoever's session it was in, and what only follows from it last.
+    /// Ranks the errors of several sessions of one setup that ran side by side, by how much each says about
+    /// why they ended: the lowest says most. A failed check comes first, in any of the sessions, and errors
+    /// that only follow from it come last.
     pub fn rank(&self) -> u8 {
         match self {
             Error::CheckFailed { what } if *what == EARLIER_CHECK => 3,

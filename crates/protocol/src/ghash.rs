@@ -5,10 +5,12 @@
 //! 128; inside of a group the sums with the low powers are local, and across the groups one inner product with the
 //! high powers is one opening. Segments follow each other by Horner's rule: Y becomes Y H^m plus the segment's hash.
 //!
-//! Adversary: that of the protocol. Blocks and their number are public; the hash key, its powers and the hash stay shared.
+//! Adversary: the protocol's. Blocks and their number are public; the hash key, its powers and the hash stay
+//! shared.
 //!
-//! Of many keys, where a protocol has powers x^(2^k) for less than products ([`ElementArithmetic::frobenius`]), only the 63 odd powers of H
-//! up to 127 are products. Every exponent up to 128 is an odd one times a power of two, and H^(128 j) is (H^j)^128.
+//! For many keys, where a protocol has powers x^(2^k) for less than products
+//! ([`ElementArithmetic::frobenius`]), only the 63 odd powers of H up to 127 are products. Every exponent up
+//! to 128 is an odd one times a power of two, and H^(128 j) is (H^j)^128.
 //!
 //! Cost: 14 rounds and 254 multiplications a key, or 8 rounds, 63 multiplications and 8,320 random bits. The first segment takes no round if it has at most 128 blocks, else one,
 //! with one multiplication; each later segment one round and multiplication, and another of both to make H^m if m is above
@@ -45,8 +47,9 @@ impl GhashKey {
         Ok(GhashKey::from(&by_products(arithmetic, h, net)?))
     }
 
-    /// Computes the powers of some elements, each of which is the hash key of another key. In the rounds of one, and in the cheapest way,
-    /// which may take random bits in the place of most products: a stock has few.
+    /// Computes the powers of some elements. Each element is the hash key of another key. It takes the rounds
+    /// of one element, and the cheapest way. This way may use random bits in the place of most products,
+    /// because a stock has few products.
     pub fn derive_all(
         arithmetic: &mut dyn ElementArithmetic,
         keys: &Elements,

@@ -1,6 +1,6 @@
 //! Rows of lanes, as shared values hold them: one for each cell, and for each image of it.
 
-/// Of every row, which has so many lanes, those of these numbers, in this order.
+/// The `selected` lanes of every row, in this order. A row has `lanes` lanes.
 ///
 /// # Panics
 /// If there is no such lane.
@@ -11,7 +11,8 @@ pub(crate) fn select<T: Copy>(rows: &[T], lanes: usize, selected: &[usize]) -> V
     all
 }
 
-/// Of every row the lanes of all parts, one part after another. A part is its rows and the number of its lanes; all have as many rows.
+/// Joins the lanes of all parts in every row, one part after another. A part is its rows and the number of
+/// its lanes. All parts have the same number of rows.
 pub(crate) fn join<T: Copy>(parts: &[(&[T], usize)]) -> Vec<T> {
     // Sized at once, as above.
     let mut joined = Vec::with_capacity(parts.iter().map(|(rows, _)| rows.len()).sum());

@@ -32,7 +32,7 @@ pub struct Traffic {
     pub payload_sent: u64,
     /// Bytes of all messages received.
     pub payload_received: u64,
-    /// Messages sent; an empty entry of an exchange is none.
+    /// Messages sent. An empty entry of an exchange does not count.
     pub messages_sent: u64,
     /// Exchanges and gatherings, in which every party sends and receives at once: rounds, if the protocol talks in no
     /// other way.

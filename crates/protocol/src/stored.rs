@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// Of bytes without a header.
+    /// A reader of bytes without a header.
     pub fn bare(bytes: &'a [u8], protocol: &'static str) -> Reader<'a> {
         Reader { bytes, protocol }
     }

@@ -23,7 +23,7 @@ pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
         Error::Misuse(_) | Error::Drafted => ("Misuse", None),
         Error::Ended => ("Ended", None),
         Error::Config(_) => ("ConfigurationError", None),
-        // Io is none of these: it is raised as an error of the system.
+        // Io is not among these: it is raised as an error of the system.
         _ => ("Error", None),
     };
     match error {

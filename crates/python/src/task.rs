@@ -1,5 +1,5 @@
-//! What is done with data: a file is sealed or opened, or data are encrypted or decrypted in the plain format of a mode. Whatever the data come
-//! from and go to.
+//! What is done with data: a file is sealed or opened, or data are encrypted or decrypted in the plain format
+//! of a mode. It works for all sources and destinations of the data.
 
 use std::io::{self, Cursor, Read, Write};
 
@@ -75,7 +75,7 @@ pub(crate) struct Plain {
     /// Bytes of the nonce with which the ciphertext of GCM or CCM begins.
     pub(crate) nonce_bytes: usize,
     pub(crate) tag_bytes: usize,
-    /// Of the first block, in ECB under a cipher that takes one.
+    /// The tweak of the first block, in ECB under a cipher that takes one.
     pub(crate) tweak: Vec<u8>,
     pub(crate) padding: Padding,
 }
@@ -292,7 +292,7 @@ fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
     Ok(mode.initial_bytes(&cipher))
 }
 
-/// A message of at most so many bytes, and one byte more if it is longer.
+/// A message of at most `most` bytes, and one byte more if it is longer.
 fn message(input: &mut dyn Read, most: usize) -> Result<Zeroizing<Vec<u8>>> {
     let mut data = Zeroizing::new(Vec::with_capacity(most + 1));
     input.take(most as u64 + 1).read_to_end(&mut data).map_err(reading)?;

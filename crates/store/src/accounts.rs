@@ -16,7 +16,7 @@ fn copy_of(account: [u8; 16], id: [u8; 16]) -> Vec<u8> {
     [COPY, &account, &id].concat()
 }
 
-/// Whether a record of [`Table::Meta`] is that of a copy.
+/// Whether a record of [`Table::Meta`] belongs to a copy.
 pub(super) fn is_copy(record: &[u8]) -> bool {
     record.starts_with(COPY) && record.len() == COPY.len() + 32
 }

@@ -1,4 +1,5 @@
-//! Which approvals are spent. They stay for ever: people sign them, so there are few, and a clock that is put back gives none back.
+//! The spent approvals. They are kept for ever: people sign approvals, so there are few. So a clock that is
+//! put back makes no approval usable again.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ const APPROVED_RESHARE: &[u8] = b"approved reshare";
 struct Spent {
     /// Seconds since 1970, by this node's clock.
     at: u64,
-    /// Of what was approved.
+    /// The digest of what was approved.
     digest: [u8; 32],
 }
 

@@ -86,7 +86,8 @@ impl Store {
         Ok(())
     }
 
-    /// How many blocks of each account count as spent, read at once. Accounts of which nothing is spent may be missing.
+    /// How many blocks of each account count as spent, read at once. Accounts with nothing spent may be
+    /// missing.
     pub fn spent_of_all(&self) -> Result<HashMap<[u8; 16], u64>> {
         let mut all = HashMap::new();
         self.engine.read(|records| {
@@ -96,7 +97,7 @@ impl Store {
                 Ok(())
             })
         })?;
-        // Of what is held here not all is spent.
+        // Blocks that are held here are not all spent.
         let meters: Vec<_> =
             self.budgets.accounts.lock().iter().map(|(id, meter)| (*id, meter.clone())).collect();
         for (account, meter) in meters {
@@ -107,7 +108,8 @@ impl Store {
         Ok(all)
     }
 
-    /// How many blocks of an account count as spent, with all that other workers hold. That of a key that was never copied is its own id.
+    /// How many blocks of an account count as spent, with all that other workers hold. The account of a key
+    /// that was never copied is its own id.
     pub fn spent(&self, account: [u8; 16]) -> Result<u64> {
         let meter = self.budgets.accounts.lock().get(&account).cloned();
         // Locked while it is read: a lease changes both.

@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::versions::{Which, label_of, record_of};
 use super::{KeyState, Result, Store, StoreError};
 
-/// Names of keys of which a record could not be read at the last attempt.
+/// Names of keys with a record that could not be read at the last attempt.
 #[derive(Debug, Default)]
 pub(super) struct Damage(Mutex<BTreeSet<String>>);
 
@@ -37,7 +37,7 @@ impl Damage {
 }
 
 impl Store {
-    /// Names of keys of which a record could not be read.
+    /// Names of keys with a record that could not be read.
     pub fn damaged(&self) -> Vec<String> {
         self.damage.lock().iter().cloned().collect()
     }

@@ -9,16 +9,19 @@
 //!
 //! # Why no lot comes back
 //!
-//! Material must not be used twice, also if the server loses changes or is put back to an old copy, and also if every other node cheats. So
-//! nothing rests on what the server remembers. A lot is sealed to a key pair that its receiver has drawn for this one request, and has in memory
-//! only. It opens one lot with it, and wipes it. An old copy of a lot is of no use to anybody: not to the process that received it, not to the next
-//! start of the worker, and not to whoever finds it on a disk later, with the node's secret. From then on the lot is in memory, as if it had been made
-//! here (`material/stock.rs`).
+//! Material must not be used twice, also if the server loses changes or is put back to an old copy, and also
+//! if every other node cheats. So nothing rests on what the server remembers. A lot is sealed to a key pair
+//! that its receiver has drawn for this one request, and has in memory only. It opens one lot with the
+//! private key, and wipes that key. An old copy of a lot is of no use to anybody: not to the process that
+//! received it, not to the next start of the worker, and not to an attacker that finds it on a disk later,
+//! together with the node's secret. From then on the lot is in memory, as if it had been made here
+//! (`material/stock.rs`).
 //!
 //! # What the server can do
 //!
-//! It can lose lots and requests, keep them back, or mix them up: whoever asked then waits until it gives up, and asks for another lot. It cannot make a
-//! lot, since it lacks the node's secret, under which both messages are sealed together with the request's id.
+//! The server can lose lots and requests, keep them back, or mix them up. The worker that asked then waits
+//! until it gives up, and asks for another lot. It cannot make a lot, since it lacks the node's secret, under
+//! which both messages are sealed together with the request's id.
 //!
 //! HPKE (RFC 9180) in base mode, with the suite of `transport/src/sealing.rs`.
 
@@ -57,7 +60,7 @@ pub struct WantedLot {
     pub count: u32,
 }
 
-/// A request, as whoever makes the lot sees it.
+/// A request, as the worker that makes the lot sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LotRequest {
     /// What is wanted.
@@ -74,7 +77,8 @@ pub struct DeliveredLot {
     pub items: Zeroizing<Vec<u8>>,
 }
 
-/// A request of this process. When it is dropped, nobody is asked any more, and what may still be delivered opens to nobody.
+/// A request of this process. When it is dropped, the request ends, and nobody can open a lot that is still
+/// delivered for it.
 pub struct AskedLot<'s> {
     store: &'s Store,
     wanted: WantedLot,
@@ -182,7 +186,8 @@ impl AskedLot<'_> {
 
 impl Drop for AskedLot<'_> {
     fn drop(&mut self) {
-        // Whoever may still make it finds that nobody waits for it. If the server does not answer, the next start of this worker removes it.
+        // A worker that still makes the lot finds that nobody waits for it. If the server does not answer,
+        // the next start of this worker removes it.
         let _ = self.store.give_up_lot(&self.wanted.id);
     }
 }

@@ -5,10 +5,10 @@
 //! | 1 | name, cipher, modes, budget, id, origin, made, check value, state |
 //! | 4 | an empty name, the version (4), properties, state, the client that made it if it is a session key |
 //!
-//! Version 1 is that of Polyclave 0.1. It begins with the key's name, which is never empty. Such a key is for everything
-//! that its modes can do, is not wrappable, and has no attributes. It is the first version of its name, active, and takes
-//! no nonces from clients. It is written in the newest version whenever it changes. Versions 2 and 3 were those of
-//! development versions of 0.2.0, and are not read.
+//! Version 1 is the version of Polyclave 0.1. It begins with the key's name, which is never empty. Such a key
+//! may be used for everything that its modes can do, is not wrappable, and has no attributes. It is the first
+//! version of its name, active, and takes no nonces from clients. It is written in the newest version
+//! whenever it changes. Development versions of 0.2.0 wrote versions 2 and 3. These are not read.
 
 use std::collections::BTreeMap;
 use std::fmt;

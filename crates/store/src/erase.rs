@@ -5,9 +5,9 @@
 //! A crash leaves the old file or the new one in place, both whole, and perhaps one of two others: `.new`, which the next attempt begins
 //! again, or `.old`, which is overwritten at the next start ([`erase_left`]). The record that says that this is due is in the old file only.
 //!
-//! What this cannot do: reach blocks that the file system or the disk keeps aside. That is so on file systems that copy on write, in
-//! snapshots, and on flash memory. There only a disk that is encrypted as a whole, or a secret that is kept elsewhere, protects what was
-//! deleted.
+//! This cannot reach blocks that the file system or the disk keeps aside: on file systems that copy on write,
+//! in snapshots, and on flash memory. There only a disk that is encrypted as a whole, or a secret that is
+//! kept elsewhere, protects what was deleted.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};

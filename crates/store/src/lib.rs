@@ -134,7 +134,7 @@ impl Store {
         Store::found(dir, Access::Worker(dir.settings().worker), secret)
     }
 
-    /// The same for what concerns all workers: none of them runs meanwhile.
+    /// The same for operations that concern all workers. No worker runs meanwhile.
     pub fn alone(dir: &NodeDir, secret: &Secret) -> Result<Store> {
         Store::found(dir, Access::Alone, secret)
     }

@@ -1,7 +1,7 @@
 //! How much is spent of lots of material: for each lot a number below which all items count as spent.
 //!
-//! Lots belong to one epoch, that of the common secrets under which they were made. When another epoch begins, the marks of the earlier
-//! ones are forgotten, and nothing of their lots can be spent any more.
+//! Lots belong to one epoch: the epoch of the common secrets under which they were made. When another epoch
+//! begins, the marks of the earlier ones are forgotten, and nothing of their lots can be spent any more.
 
 use super::engine::{Records, Table};
 use super::own_records::number_of;

@@ -41,7 +41,7 @@ pub(super) struct Latest {
 }
 
 impl Latest {
-    /// If two changes become durable at the same time, the later mark counts, in whatever order they arrive here.
+    /// If two changes become durable at the same time, the later mark counts, in any order of arrival here.
     pub(super) fn note(&self, mark: Mark) {
         let mut latest = self.mark.lock();
         if latest.is_none_or(|before| before.number < mark.number) {
@@ -117,8 +117,8 @@ impl Store {
         }
     }
 
-    /// What this node can say about its past; all of it is on the disk. Whoever hears it has heard of no later mark than [`Store::mark`] tells from
-    /// now on, also if other workers have made the latest changes.
+    /// What this node can say about its past. All of it is on the disk. From now on [`Store::mark`] tells no
+    /// earlier mark than this one, also if other workers have made the latest changes.
     pub fn past(&self) -> Result<Past> {
         let known = self.latest.known();
         let (head, starts) = self

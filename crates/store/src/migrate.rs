@@ -1,10 +1,11 @@
 //! Moving the store of a node that does not run: from its file to a server, back, or to another server.
 //!
-//! Records are moved as they are, sealed, since what they are sealed with does not depend on where they are. The order makes a crash at any moment
-//! harmless: all records are at the new place in one transaction; they are compared with the old ones; the settings name the new place; the
-//! old place is emptied. Until the settings change, the old store is the store, and whatever is at the new place is overwritten by the next try.
-//! Afterwards only the new one is used. A file that is left of the old one is removed by the same command again; records that are left at a
-//! server are sealed, and of no use to a node.
+//! Records are moved as they are, sealed, since what they are sealed with does not depend on where they are.
+//! The order makes a crash at any moment harmless: all records are at the new place in one transaction; they
+//! are compared with the old ones; the settings name the new place; the old place is emptied. Until the
+//! settings change, the old store is the store, and the next try overwrites everything at the new place.
+//! Afterwards only the new one is used. A file that is left of the old one is removed by the same command
+//! again; records that are left at a server are sealed, and of no use to a node.
 
 use polyclave_config::{NodeDir, NodeSettings};
 

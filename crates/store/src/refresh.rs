@@ -160,7 +160,7 @@ impl Store {
                 let found = find(changes, &name, Which::Id(id))?;
                 let (record, mut entry) = match found {
                     Some(found) => found,
-                    // A session key, of which a restored backup has nothing.
+                    // A session key, which no restored backup contains.
                     None => continue,
                 };
                 let shares = changes.bytes(Table::Meta, &shares_of(id))?.ok_or(StoreError::NoRefresh)?;

@@ -1,10 +1,11 @@
-//! Session keys: they live until their time has ended, and then nothing is left of them. And components of keys, which end if nobody combines
-//! them in time.
+//! Session keys, which are removed without a trace when their time has ended, and components of keys, which
+//! end if no client combines them in time.
 //!
-//! Their records lie among those of other keys. What differs for session keys: they are in no backup; they do not count among the keys; and each
-//! has a maker, because every client may have only so many. What ends by itself leaves no tombstone, since the id of a key is never drawn
-//! again. (A component that a backup brings back ends once more.) Which there are is known in memory, too, so that neither a count nor the
-//! search for those that have ended reads all keys.
+//! Their records lie among those of other keys. What differs for session keys: they are in no backup; they do
+//! not count among the keys; and each has a maker, because the number of session keys is limited for each
+//! client. A key that ends by itself leaves no tombstone, since the id of a key is never drawn again. (A
+//! component that a backup brings back ends once more.) A list of them is in memory, too, so that counting
+//! them, and finding those that have ended, does not read all keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -35,7 +35,7 @@ struct Content {
 pub enum Change {
     /// These bytes were written at this offset.
     Write(u64, Vec<u8>),
-    /// It has so many bytes from now on.
+    /// It has this many bytes from now on.
     Resize(u64),
     /// Everything before is durable.
     Sync,
@@ -226,7 +226,8 @@ impl Store {
         changed.expect("written");
     }
 
-    /// Changes a bit of the last share of a key, as whoever has the secret of the store can; the same once more mends it.
+    /// Changes a bit of the last share of a key, as an attacker with the secret of the store can. A second
+    /// call mends it.
     pub fn change_share(&self, id: [u8; 16]) {
         let mut shares = self.shares_of(id).expect("they are there");
         let part = shares.values_mut().next_back().expect("shares");

@@ -1,7 +1,8 @@
 //! The versions of a key: one record each, under the name and the version. Each has its own id, shares and budget, like a key of its own.
 //!
-//! The record of version 1 is named like the key, as in stores from before there were versions. That of another has a zero byte, which no
-//! name has, and the version behind the name. So the versions of a key lie side by side, and the newest comes last.
+//! The record of version 1 is named like the key, as in stores from before there were versions. The record of
+//! another version is named by the name, a zero byte, which no name has, and the version. So the versions of
+//! a key lie side by side, and the newest comes last.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -161,7 +162,7 @@ impl Store {
             let shares: Shares = shares.into_iter().map(|(of, share)| (of, Zeroizing::new(share))).collect();
             Ok(Some(StoredKey { info, state, shares, maker }))
         });
-        // That a version is not there says nothing of the others.
+        // A missing version says nothing about the others.
         if !matches!(read, Ok(None)) {
             self.damage.note(&label, &read);
         }

@@ -33,7 +33,7 @@ pub(crate) struct Guest {
     pub(crate) from: SocketAddr,
 }
 
-/// Where the accepting thread delivers connections. None of these calls may wait.
+/// Where the accepting thread delivers connections. These calls must not wait.
 pub(crate) trait Desk: Send + Sync {
     /// Accepts a connection.
     fn welcome(&self, guest: Guest);

@@ -31,7 +31,7 @@ pub(crate) enum Guests {
     Clients(Party),
 }
 
-/// A connection that has not yet shown who it is.
+/// A connection that has not yet shown its certificate and stream.
 pub(crate) struct Arrival {
     pub(crate) socket: Socket,
     pub(crate) from: SocketAddr,
@@ -39,7 +39,7 @@ pub(crate) struct Arrival {
     greeting: [u8; GREETING],
     /// Bytes of the greeting read.
     read: usize,
-    /// Whose connection it is and which stream, once our answer is written.
+    /// The party and the stream of the connection, once our answer is written.
     known: Option<(Party, StreamId)>,
 }
 

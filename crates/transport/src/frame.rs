@@ -1,8 +1,8 @@
 //! Messages as frames: four bytes of length, big-endian, then that many bytes.
 //!
-//! Both sides know every length beforehand; the header only proves that they agree. A message that is longer than the frame limit
-//! travels as several frames, of which all but the last have exactly the limit. An empty message is one empty frame. No memory is
-//! allocated because a peer announced a length.
+//! Both sides know every length beforehand; the header only proves that they agree. A message that is longer
+//! than the frame limit travels as several frames. All but the last have exactly the limit. An empty message
+//! is one empty frame. No memory is allocated because a peer announced a length.
 
 use crate::broken::Broken;
 use crate::buffer::Buffer;

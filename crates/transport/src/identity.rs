@@ -157,7 +157,7 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// Checks the Ed25519 signature of whoever has the private key of a certificate. The dates of the certificate do not count.
+/// Checks an Ed25519 signature under the key of a certificate. The dates of the certificate do not count.
 pub fn verify_signature(certificate: &CertificateDer<'_>, message: &[u8], signature: &[u8]) -> Result<()> {
     let wrong = || Error::misuse("the signature is not of this certificate's key");
     let (_, parsed) = parse_x509_certificate(certificate).map_err(|_| wrong())?;

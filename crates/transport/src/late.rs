@@ -15,7 +15,7 @@ pub(crate) struct Late {
 
 struct Message {
     len: usize,
-    /// How much of the first message came in time. Of the following messages nothing can have come before.
+    /// How much of the first message came in time. The later messages cannot have begun to arrive by then.
     passage: Passage,
 }
 

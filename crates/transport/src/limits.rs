@@ -18,7 +18,7 @@ pub struct Limits {
     pub connect: Duration,
     /// For how long a client tries a node again that refuses the connection: it may just be starting.
     pub refused: Duration,
-    /// Until an incoming connection has shown who it is.
+    /// Until an incoming connection has shown its certificate and stream.
     pub handshake: Duration,
     /// Until a peer that owes bytes, or that should take ours, moves at least one; and at a mesh, until somebody asks for a
     /// connection.

@@ -1,8 +1,9 @@
 //! [`TlsNet`]: the network port over TLS.
 //!
-//! One thread drives all connections of a stream. It sends and receives a piece at a time, going round the peers. So no order of sizes can
-//! deadlock, and data for one peer flows while that for the next is encrypted. When nothing moves, the thread yields its core a few times,
-//! because answers on a fast network take microseconds, and then sleeps in `poll`.
+//! One thread drives all connections of a stream. It sends and receives a piece at a time, going round the
+//! peers. So no order of sizes can deadlock, and data for one peer flows while data for the next is
+//! encrypted. When nothing moves, the thread yields its core a few times, because answers on a fast network
+//! take microseconds, and then sleeps in `poll`.
 //!
 //! A call that fails leaves messages half sent. So the first error is final, and every later call returns it again. In a gathering, a
 //! peer's failure is not an error: only its link is closed.
@@ -49,9 +50,9 @@ pub struct TlsNet {
     failed: Option<Error>,
     /// When everything has to be finished, even if bytes still arrive.
     deadline: Option<Instant>,
-    /// Who ends what it leaves behind, if somebody does.
+    /// Ends the threads in which this network lingers after its drop, if its owner wants that.
     farewells: Option<Arc<Farewells>>,
-    /// Who ends what is done on it, if somebody may.
+    /// Lets another thread end the work on this network, if set.
     halt: Option<Halt>,
 }
 
@@ -219,7 +220,7 @@ impl TlsNet {
         let limit = self.limits.max_frame;
         let mut arrived = PartySet::default();
         for link in self.links.iter_mut().flatten() {
-            // Whatever is wrong with it shows when it is used.
+            // An error of the link shows when the link is used.
             let _ = link.look(limit);
             if link.has_early() {
                 arrived = arrived.and([link.peer].into_iter().collect());

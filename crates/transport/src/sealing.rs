@@ -1,15 +1,16 @@
-//! Sealing to a certificate: only whoever has its private key opens it. HPKE (RFC 9180) in base mode, with the suite DHKEM(X25519,
-//! HKDF-SHA256), HKDF-SHA256, ChaCha20-Poly1305, by the crate `hpke`.
+//! Sealing to a certificate: only the holder of its private key can open the result. HPKE (RFC 9180) in base
+//! mode, with the suite DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, ChaCha20-Poly1305, by the crate `hpke`.
 //!
-//! A certificate has an Ed25519 key. The X25519 key is the same point on the Montgomery curve (RFC 7748, section 4.1), and the private key is
-//! the scalar that Ed25519 signs with (RFC 8032, section 5.1.5). So nothing new has to be published, and a cluster file that people have
-//! compared says to whom something is sealed.
+//! A certificate has an Ed25519 key. The X25519 key is the same point on the Montgomery curve (RFC 7748,
+//! section 4.1), and the private key is the scalar that Ed25519 signs with (RFC 8032, section 5.1.5). So
+//! nothing new has to be published, and the cluster file that people have compared names the recipients.
 //!
 //! **One key for both**: E. Thormarker, "On using the same key pair for Ed25519 and an X25519 based KEM" (IACR ePrint 2021/509) proves that
 //! signatures and this KEM (HPKE's) stay secure together, in the random oracle model under gap-DH. A decapsulation hashes what it computes,
 //! a signature hashes with SHA-512 over other inputs, and neither gives the other's answers away.
 //!
-//! **What it does not give**: it does not say who sealed, and whoever gets the private key later opens what was sealed before.
+//! **What it does not give**: it does not authenticate the sender, and it has no forward secrecy: an attacker
+//! that gets the private key later opens what was sealed before.
 
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use hpke::aead::ChaCha20Poly1305;

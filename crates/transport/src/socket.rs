@@ -320,7 +320,7 @@ impl Socket {
     }
 
     fn raw_advance(&mut self, task: Task<'_>, sink: Option<&mut Sink<'_>>) -> Result<Did, rustls::Error> {
-        // All of `inbound`, whatever the task, since the TLS machine keeps positions within it.
+        // All of `inbound` for every task, since the TLS machine keeps positions within it.
         let inbound = self.inbound.filled_mut();
         let mut arrived = Arrived { sink, early: &mut self.early };
         let (discard, did) = self.tls.step(inbound, &mut self.outbound, task, &mut arrived);

@@ -31,7 +31,7 @@ pub(crate) struct Switchboard {
 #[derive(Default)]
 struct State {
     waiting: HashMap<(Party, StreamId), Waiting>,
-    /// Who was refused lately, and why.
+    /// The connections that were refused lately, and why.
     turned_away: VecDeque<(Instant, String)>,
     closed: bool,
 }

@@ -92,7 +92,8 @@ impl BlockHeader {
         key_version(&self.key_version)
     }
 
-    /// The text of a header for a key of an algorithm, whose encrypted form has so many bytes.
+    /// The text of a header for a key of an algorithm. `encrypted` is the number of bytes of the encrypted
+    /// key.
     pub fn text(&self, version: Version, algorithm: u8, encrypted: usize) -> Vec<u8> {
         let length = HEADER + 2 * (encrypted + version.block_bytes());
         let mut text = vec![version.letter()];

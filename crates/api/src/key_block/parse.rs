@@ -90,8 +90,8 @@ impl KeyBlock {
     }
 }
 
-/// The characters of so many optional blocks. Each has an id, and a length in two hexadecimal digits that counts all of it; `00` and `02` are
-/// followed by a length in four.
+/// The number of characters of `count` optional blocks. Each has an id, and a length in two hexadecimal
+/// digits that counts all of it. `00` and `02` are followed by a length in four digits.
 fn optional_blocks(rest: &[u8], count: usize) -> Result<usize, String> {
     let (mut at, mut ids) = (0, Vec::new());
     for number in 1..=count {

@@ -18,7 +18,7 @@ pub const MAX_SMALL_BLOCKS: u64 = 1 << 20;
 /// 800-38D, section 8.3), each of at least one block.
 pub const MAX_BLOCKS: u64 = 1 << 32;
 
-/// The most blocks under one key of a cipher with blocks of so many bytes.
+/// The most blocks under one key of a cipher with blocks of `block_bytes` bytes.
 pub fn most_blocks(block_bytes: usize) -> u64 {
     if block_bytes < 16 { MAX_SMALL_BLOCKS } else { MAX_BLOCKS }
 }

@@ -1,4 +1,4 @@
-//! What a message in each mode may have, and of which lengths.
+//! The options of a message in each mode, and their lengths.
 
 use std::ops::RangeInclusive;
 
@@ -42,7 +42,7 @@ impl Mode {
         }
     }
 
-    /// Whether a tag may have so many bytes. Below 64 bits a guess is too likely to be right (SP 800-38C,
+    /// Whether a tag may have `bytes` bytes. Below 64 bits a guess is too likely to be right (SP 800-38C,
     /// appendix B.2; for GCM SP 800-38D, section 5.2.1.2).
     pub fn takes_tag(self, bytes: usize) -> bool {
         match self {

@@ -9,15 +9,15 @@
 //! * D_K of a CMAC of one block is that block plus the subkey.
 //! * E_K of the first block of a code of CCM, or of one of its counter blocks, gives codes, keystream and
 //!   what covers tags.
-//! * Keystream of GCM and CCM is E_K of counter blocks, and who knows a message knows it. With it one code of
-//!   CMAC gives another: if C is the code of a block M, it is also that of the counter block followed by M
-//!   plus its keystream. (Our own observation. EAX, which has counter mode and CMAC under one key, puts a
-//!   block in front of every message of CMAC that no counter block equals.)
+//! * The keystream of GCM and CCM is E_K of counter blocks. A client that knows a message knows it. With it
+//!   one code of CMAC gives another: if C is the code of a block M, it is also the code of the counter block
+//!   followed by M plus its keystream. (Our own observation. EAX, which has counter mode and CMAC under one
+//!   key, puts a block in front of every message of CMAC that no counter block equals.)
 //! * The right to encrypt in CBC does not give E_K of a block that the client chose (`modes/chain.rs` of a
 //!   node). CBC is still kept apart from GCM and CCM, so that they do not depend on that alone.
 //!
-//! * The keys of files of the mode `envelope` are codes of CMAC: who may compute codes, or single blocks,
-//!   computes them.
+//! * The keys of files of the mode `envelope` are codes of CMAC: a client that may compute codes, or single
+//!   blocks, can compute them.
 //!
 //! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC, and `envelope` and
 //! `ff1` with everything. CTR and ECB give E_K(anything) by definition. Programs written for an HSM use one
@@ -28,11 +28,11 @@
 //!
 //! A key for SIV has no other mode: it is two keys, and a node refuses more ([`super::new_key`]).
 //!
-//! * A round of FF1 is a CBC-MAC, of which a client gets up to the whole last block. Whoever has E_K of any
-//!   block computes the rounds, and inverts every token. The other way round, whoever knows two of these
-//!   blocks, R and R', makes a second code of CMAC from one: the codes of R's input followed by M, and of R'
-//!   's input followed by M + R + R', are equal. (Our own observation.) So `ff1`, too, is **refused** with
-//!   everything.
+//! * A round of FF1 is a CBC-MAC, and a client gets up to the whole last block of it. A client that can get
+//!   E_K of any block computes the rounds, and inverts every token. The other way round, a client that knows
+//!   two of these blocks, R and R', makes a second code of CMAC from one: the codes of R's input followed by
+//!   M, and of R' 's input followed by M + R + R', are equal. (Our own observation.) So `ff1`, too, is
+//!   **refused** with everything.
 //!
 //! These pairs undo nothing:
 //! * CTR with CBC, because a client that may decrypt may do so in both.

@@ -22,7 +22,7 @@ pub enum Usage {
     Derive,
     /// Give a client bytes that are derived from it.
     Kdf,
-    /// Tokenize values and invert tokens: whoever may do one could do the other.
+    /// Tokenize values and invert tokens: a client that may do one could do the other.
     Tokenize,
 }
 
@@ -73,8 +73,8 @@ pub fn usage_of(modes: &[Mode]) -> Vec<Usage> {
     usage
 }
 
-/// The modes of a key of which only the usage was said, in order: gcm for data, and the only mode that there
-/// is for codes and tokens.
+/// The modes of a key that was requested with only its usage, in order: gcm for data, and the only mode that
+/// there is for codes and tokens.
 pub fn modes_of(usage: &[Usage]) -> Vec<Mode> {
     let is_for = |mode: &Mode| mode.usages().iter().any(|of_mode| usage.contains(of_mode));
     [Mode::Gcm, Mode::Cmac, Mode::Ff1].into_iter().filter(is_for).collect()

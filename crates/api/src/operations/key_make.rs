@@ -75,9 +75,9 @@ impl Describe for CopyKey {
         vec![KeyRef::with_id(&self.key, Some(self.id))]
     }
 
-    /// The rules for the copy's own name decide who uses it, when and how much. So the client that makes it
-    /// must be allowed each of its uses under the name of the key, in each of its modes, at all times and
-    /// without limits.
+    /// The rules for the copy's own name decide which clients use it, when and how much. So the client that
+    /// makes it must be allowed each of its uses under the name of the key, in each of its modes, at all
+    /// times and without limits.
     fn permissions(&self) -> Vec<Permission> {
         let (key, new) = (&self.key, &self.new);
         let mut asked = vec![Permission::of(Right::Generate, &new.name)];

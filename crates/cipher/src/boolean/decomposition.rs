@@ -1,9 +1,10 @@
 //! Writes any table as XORs and ANDs. Two input bits split it into four tables, whose bits are sums of products.
 //!
 //! In a basis of the input space, let u and v be the last two coordinates and w the others. An output bit is
-//! f0(w) + u f1(w) + v f2(w) + uv f3(w). All products of coordinates of w are made once for all outputs, and a bit takes
-//! as many ANDs more as f1, f2 and f3 span dimensions (constants apart). Of the sums of output bits those with the
-//! fewest are computed, the output bits follow linearly. For 6 bits at most 11 + 1 + 3 per output.
+//! f0(w) + u f1(w) + v f2(w) + uv f3(w). All products of coordinates of w are made once for all outputs, and
+//! a bit takes as many ANDs more as f1, f2 and f3 span dimensions (constants apart). Of all sums of output
+//! bits, the ones with the fewest ANDs are computed. The output bits follow from them linearly. For 6 bits at
+//! most 11 + 1 + 3 per output.
 //!
 //! How many it is depends on the basis. Those for the S-boxes of DES come from a search through all 651 choices of u and
 //! v and all 256 ways to choose the other coordinates for each.

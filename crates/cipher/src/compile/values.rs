@@ -1,4 +1,4 @@
-//! Decides which images of which wires are needed, by walking from the outputs back.
+//! Finds the needed images of wires, from the outputs back.
 
 use super::Maps;
 use crate::circuit::{Op, Port};

@@ -82,8 +82,9 @@ pub fn alone(cipher: &Cipher, which: Range<usize>) -> Circuit {
     b.finish()
 }
 
-/// A block times x (SP 800-38B, section 6.1, step 2): `block` to `doubled`. The cells go through the S-box of AES and its inverse first, so
-/// that the result can have any views, whatever the block has (`key_cells.rs`).
+/// A block times x (SP 800-38B, section 6.1, step 2): `block` to `doubled`. The cells go through the S-box of
+/// AES and its inverse first, so that the result can have any views, independent of the block's
+/// (`key_cells.rs`).
 pub fn doubled_block(cipher: &Cipher) -> Circuit {
     let (mut b, mut block, bits) = begin(cipher, "doubled");
     if bits > 1 {

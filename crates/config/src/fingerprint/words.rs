@@ -1,7 +1,8 @@
 //! The list of words in which a fingerprint is read aloud.
 
-/// A word for every byte: common English nouns of 5 to 9 letters. No two share their first four letters, and at least three letters
-/// have to change to turn one into another. So a word that was misheard or misspelt is usually none of the list, not another one.
+/// A word for every byte: common English nouns of 5 to 9 letters. No two share their first four letters, and
+/// at least three letters have to change to turn one into another. So a word that was misheard or misspelt is
+/// usually not in the list, and not another word of it.
 #[rustfmt::skip]
 pub(super) const WORDS: [&str; 256] = [
     "acorn", "admiral", "airport", "album", "alligator", "almond", "alphabet", "amber",

@@ -1,4 +1,4 @@
-//! On what a gateway listens: loopback, TLS, or a Unix socket.
+//! Where a gateway listens: loopback, TLS, or a Unix socket.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Who may ask a gateway for what.
+//! The permissions of a gateway's callers.
 
 use polyclave_api::Right;
 use serde::{Deserialize, Deserializer, de};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 use crate::policy::{check_pattern, fits};
 use crate::{Error, Result};
 
-/// The rights for which a gateway has a use.
+/// The rights that a gateway can use.
 pub const TOKEN_RIGHTS: [Right; 10] = [
     Right::Generate,
     Right::List,

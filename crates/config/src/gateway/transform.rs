@@ -14,7 +14,7 @@ pub struct GatewayTransform {
     pub transformation: Vec<GatewayTransformation>,
     /// What values look like.
     pub template: Vec<GatewayTemplate>,
-    /// Of which characters values are made.
+    /// The characters that values are made of.
     pub alphabet: Vec<GatewayAlphabet>,
 }
 
@@ -47,9 +47,9 @@ pub struct GatewayTransformation {
     /// The tweak of `tweak_source = "internal"`, in hexadecimal; empty if absent.
     #[serde(default, deserialize_with = "hexadecimal")]
     pub tweak: Vec<u8>,
-    /// For numbers of cards: so many digits at the beginning stay.
+    /// For card numbers: how many digits at the beginning stay.
     pub keep_first: Option<usize>,
-    /// For numbers of cards: so many digits at the end stay.
+    /// For card numbers: how many digits at the end stay.
     pub keep_last: Option<usize>,
     /// For numbers of cards: tokens pass the Luhn test.
     pub luhn: Option<bool>,
@@ -59,7 +59,7 @@ pub struct GatewayTransformation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TweakSource {
-    /// Whoever asks gives one with each value.
+    /// The caller gives one with each value.
     #[default]
     Supplied,
     /// It is the same for all values of the transformation.
@@ -78,7 +78,7 @@ pub struct GatewayTemplate {
     pub alphabet: String,
 }
 
-/// Of which characters values are made.
+/// The characters that values are made of.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayAlphabet {

@@ -66,7 +66,8 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl NodeDir {
-    /// Sets whom to ask for the passphrase, if the secret is sealed under one and the service manager has not passed it.
+    /// Sets the function that asks for the passphrase, if the secret is sealed under one and the service
+    /// manager has not passed it.
     pub fn ask_passphrase(&mut self, ask: AskPassphrase) {
         self.secrets.ask = Some(ask);
     }
@@ -130,8 +131,9 @@ impl NodeDir {
         sealed.open(&passphrase).map_err(|e| e.in_file(&path))
     }
 
-    /// Seals the secret under a passphrase. It was in the clear, or sealed under another one, for which the node asks. After a crash it is
-    /// where it was, or in both places; then this can be repeated.
+    /// Seals the secret under a passphrase. It was in the clear, or sealed under another passphrase, and the
+    /// node asks for that one. After a crash the secret is where it was, or in both places. Then this can be
+    /// repeated.
     pub fn seal_secret(&self, passphrase: &Passphrase) -> Result<()> {
         let (clear, sealed) = (self.file(CLEAR), self.file(SEALED));
         let secret = if clear.exists() { private::load_secret(&clear)? } else { self.secret_to_move()? };

@@ -43,7 +43,7 @@ impl Strength {
 }
 
 impl Cost {
-    /// A seal that costs less than the full one, for whatever reason, takes long PINs only.
+    /// A seal that costs less than the full one takes long PINs only.
     pub(super) fn least_pin(self) -> usize {
         let is_full = self.memory_kib >= FULL.memory_kib && self.passes >= FULL.passes;
         if is_full { MIN_PIN } else { MIN_PIN_IF_QUICK }

@@ -1,4 +1,4 @@
-//! How often wrong PINs were tried, and that it is one at a time.
+//! Counts the wrong PINs, and lets only one be tried at a time.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,7 +8,7 @@ use crate::{Error, Result, private};
 
 pub(super) const TRIES: &str = "identity.tries";
 const LOCK: &str = "identity.lock";
-/// After so many wrong PINs of the user in a row it is locked.
+/// After this many wrong PINs in a row the user's PIN is locked.
 pub const MAX_WRONG_PINS: u32 = 10;
 
 impl SealedClient {
@@ -20,7 +20,7 @@ impl SealedClient {
         }
         let text = private::read(&path)?;
         let count = str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
-        // Who cannot say how many were tried allows no more.
+        // If the count cannot be read, no more tries are allowed.
         Ok(count.unwrap_or(MAX_WRONG_PINS))
     }
 

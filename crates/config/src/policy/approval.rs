@@ -1,7 +1,8 @@
 //! Which operations need the approval of several people, and whether they have it.
 //!
-//! Every node decides by its own rules. It counts approvers, not signatures: each `[[approver]]` once, by the certificate that the rules name
-//! now. So who was removed, from the rules or from a group, or has another certificate since, does not count.
+//! Every node decides by its own rules. It counts approvers, not signatures: each `[[approver]]` once, by the
+//! certificate that the rules name now. So an approver that was removed since, from the rules or from a
+//! group, or that has another certificate now, does not count.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ use crate::{is_signed_by, text};
 pub struct Approver {
     /// The approver's name.
     pub name: String,
-    /// The certificate under whose key the approver signs.
+    /// The approver signs under the key of this certificate.
     #[serde(with = "text::certificate")]
     pub certificate: CertificateDer<'static>,
 }
@@ -84,18 +85,18 @@ pub struct ApprovalRule {
     /// Whether the client that asks counts if it is one of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requester_counts: bool,
-    /// Whom it takes besides. Who is named in several parts counts in each.
+    /// Further approvers that it takes. An approver that is named in several parts counts in each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub and: Vec<Quorum>,
 }
 
-/// A number of approvers out of some.
+/// A number of approvers out of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quorum {
     /// How many it takes.
     pub need: usize,
-    /// Out of which: names, or groups with an `@`.
+    /// The approvers that count: names, or groups with an `@`.
     pub of: Vec<String>,
 }
 
@@ -113,7 +114,8 @@ impl ClientPolicy {
         self.approvals.iter().filter(|rule| rule.node.contains(&operation)).collect()
     }
 
-    /// The names of the approvers who have signed, if they are enough for all of some rules; otherwise what is missing.
+    /// The names of the approvers that have signed, if they are enough for all `rules`. Otherwise the error
+    /// says what is missing.
     pub fn approvers_of(
         &self,
         approval: &Approval,
@@ -155,7 +157,7 @@ impl ClientPolicy {
         Ok(all)
     }
 
-    /// The approvers whom a list names, each once.
+    /// The approvers that a list names, each once.
     pub(super) fn named<'p>(&'p self, of: &'p [String]) -> BTreeSet<&'p str> {
         let group = |name: &str| self.approver_groups.iter().find(|group| group.name == name);
         let members = |name: &'p String| match name.strip_prefix('@') {

@@ -9,7 +9,7 @@ use crate::{Error, Result, check_name};
 const MAX_CLIENTS: usize = 10_000;
 const MAX_RULES: usize = 1_000;
 const MAX_ITEMS: usize = 1_000;
-/// The most approvers: for each one who signed, a signature is verified.
+/// The most approvers: one signature is verified for each approver that signed.
 const MAX_APPROVERS: usize = 100;
 
 /// A kind of entries in the file.

@@ -1,4 +1,4 @@
-//! Whether the rules allow something, and by which of them.
+//! Whether the rules allow something, and which rule allows it.
 //!
 //! A rule that denies wins over all that allow. What no rule allows is forbidden.
 
@@ -122,7 +122,7 @@ impl ClientPolicy {
         allowed
     }
 
-    /// The rules that are for a client, by name, of whatever time.
+    /// The rules for a client, by its name, for all times.
     pub fn rules_for<'p>(&'p self, client: &'p str) -> impl Iterator<Item = &'p Rule> {
         let is_in = move |group: &String| {
             self.groups.iter().any(|g| g.name == *group && g.clients.iter().any(|name| name == client))

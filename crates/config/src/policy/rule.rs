@@ -39,7 +39,8 @@ pub struct Group {
     pub clients: Vec<String>,
 }
 
-/// A rule with conditions (`[[rule]]`). What a rule with `deny` covers is forbidden, whatever else allows it.
+/// A rule with conditions (`[[rule]]`). What a rule with `deny` covers is forbidden, also if another rule
+/// allows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {

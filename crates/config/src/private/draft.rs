@@ -118,7 +118,7 @@ impl Write for Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Nothing can be done if this fails, too; whoever writes to this place next tries again.
+            // Nothing can be done if this fails, too. The next write to this place tries again.
             let _ = fs::remove_file(temporary);
         }
     }

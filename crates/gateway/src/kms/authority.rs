@@ -1,9 +1,12 @@
-//! Clients of gRPC's C core, as in Python, name a Unix socket in `:authority` by its path: `run%2Fkms.sock`, and some others `/run/kms.sock`. That is no
-//! authority of HTTP, and h2 breaks off such a request. gRPC over a socket has no use for the name, and neither has the KMS.
+//! Clients of gRPC's C core, as in Python, name a Unix socket in `:authority` by its path: `run%2Fkms.sock`,
+//! and some others `/run/kms.sock`. That is no authority of HTTP, and h2 breaks off such a request. Neither
+//! gRPC over a socket nor the KMS uses the name.
 //!
-//! So the characters `%` and `/` become `-` in it, before h2 reads it. Nothing else is changed, and no length: so it does not matter to the compression of
-//! headers (HPACK, RFC 7541), whose table counts bytes. What this does not understand passes as it is, and h2 judges it: a name that is compressed (Huffman), that
-//! begins in one frame and ends in another, or that stands behind 16 KiB of other headers. Clients of the C core send none of these.
+//! So the characters `%` and `/` become `-` in it, before h2 reads it. Nothing else is changed, and no
+//! length: so it does not matter to the compression of headers (HPACK, RFC 7541), whose table counts bytes.
+//! Names that this filter does not understand pass unchanged, and h2 judges them: a name that is compressed
+//! (Huffman), that begins in one frame and ends in another, or that stands behind 16 KiB of other headers.
+//! Clients of the C core do not send such names.
 
 use std::io;
 use std::pin::Pin;
@@ -33,9 +36,9 @@ pub(crate) struct Lenient<S> {
 /// What was read. It is passed on once it is known not to be a name, or not to be one any more.
 struct Filter {
     held: Vec<u8>,
-    /// So many of them can be passed on.
+    /// How many of the held bytes can be passed on.
     ready: usize,
-    /// So many bytes that come next are not looked at.
+    /// How many of the next bytes are not examined.
     skipped: usize,
 }
 
@@ -134,7 +137,7 @@ fn fields(flags: u8, frame: &mut [u8]) -> &mut [u8] {
     frame.get_mut(start..end).unwrap_or_default()
 }
 
-/// Makes an authority of the one among some fields, if it is none.
+/// Turns the name in `:authority` among some fields into a valid authority, if it is not valid.
 fn rename(mut fields: &mut [u8]) {
     while let Some(&mut first) = fields.first_mut() {
         let bits = match first {
@@ -166,7 +169,7 @@ fn rename(mut fields: &mut [u8]) {
     }
 }
 
-/// An integer whose first part has so many bits, and what follows.
+/// An integer whose first part has `bits` bits, and the bytes behind it.
 fn integer(bytes: &mut [u8], bits: u32) -> Option<(usize, &mut [u8])> {
     let most = (1 << bits) - 1;
     let (first, mut rest) = bytes.split_first_mut()?;

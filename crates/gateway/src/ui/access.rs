@@ -1,4 +1,5 @@
-//! Who may look at the page: whoever has a token of the gateway with the right `observe`, or the token that `polyclave dashboard` printed.
+//! Access to the page: it takes a token of the gateway with the right `observe`, or the token that `polyclave
+//! dashboard` printed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,15 +12,15 @@ use polyclave_config::GatewayToken;
 use crate::connections::Peer;
 use crate::tokens::{Tokens, token_of};
 
-/// Whose tokens are taken.
+/// The tokens that are accepted.
 pub(crate) enum Access {
     /// Those of a gateway's file.
     Gateway(Arc<Tokens>),
-    /// One, of which this is the hash.
+    /// The token with this hash.
     One([u8; 32]),
 }
 
-/// Somebody who may look.
+/// An admitted viewer.
 pub(crate) struct Viewer {
     hash: [u8; 32],
     entry: Option<GatewayToken>,
@@ -49,7 +50,7 @@ impl Denied {
 }
 
 impl Access {
-    /// Who asks, by the token in the header.
+    /// The viewer, by the token in the header.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Viewer, Denied> {
         let hash = GatewayToken::hash_of(token_of(headers).ok_or(Denied::Stranger)?);
         match self {
@@ -66,7 +67,7 @@ impl Access {
         }
     }
 
-    /// Whether somebody who was admitted still may look, as the file says now.
+    /// Whether an admitted viewer may still look, by the present file.
     pub(crate) fn still(&self, viewer: &Viewer) -> bool {
         match self {
             Access::One(_) => true,
@@ -88,7 +89,7 @@ impl Viewer {
         peer.map_or(Ok(()), |peer| peer.is_known_as(&self.name().into())).map_err(|_| Denied::Crowded)
     }
 
-    /// Whether a search may show a key. Who has the token of a dashboard has all that its client has.
+    /// Whether a search may show a key. The token of a dashboard gives all rights of its client.
     pub(crate) fn may_list(&self, key: &str) -> bool {
         self.entry.as_ref().is_none_or(|entry| entry.allows(Right::List, key))
     }

@@ -1,6 +1,7 @@
 //! What is wrong, in words, and what to do about it. The worst comes first.
 //!
-//! One cause is one alarm. What follows from it is told under it: a node that does not answer is one alarm, however many others miss it.
+//! One cause is one alarm. Its consequences are told under it: a node that does not answer is one alarm, for
+//! any number of nodes that miss it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::snapshot::{Cluster, Shown, is_not_allowed};
 
-/// The most that are told, and the most that is told under one.
+/// The most alarms that are told, and the most consequences under one.
 const MAX: usize = 12;
 const MAX_UNDER: usize = 8;
 /// The part of a budget or a stock below which it is low.
 const LOW: f64 = 0.1;
-/// A key that expires within so many seconds is told.
+/// A key that expires within this many seconds is told.
 const SOON: u64 = 7 * 24 * 3600;
 
 /// How bad it is.
@@ -29,7 +30,7 @@ struct Alarm {
     level: Level,
     what: String,
     to_do: String,
-    /// What follows from it: the nodes of which something is so, and what.
+    /// Its consequences: the names of the nodes concerned, and the message.
     under: Vec<(Vec<String>, String)>,
 }
 
@@ -72,7 +73,7 @@ impl Alarms {
         self.causes.iter().filter(|(of, _)| fits(of)).map(|(_, at)| *at).min()
     }
 
-    /// Tells something under its cause. Of several nodes of which the same is so it is told once.
+    /// Tells a consequence under its cause. The same consequence for several nodes is told once.
     fn follows(&mut self, cause: usize, level: Level, of: &[&str], what: String) {
         let alarm = &mut self.all[cause];
         alarm.level = alarm.level.min(level);
@@ -209,7 +210,7 @@ fn of_reach(alarms: &mut Alarms, node: &Shown<'_>) {
     }
 }
 
-/// Whom it does not see.
+/// Alarms for the nodes that it does not see.
 fn of_links(alarms: &mut Alarms, node: &Shown<'_>) {
     let (name, worker) = (&node.name, node.worker);
     let Some(report) = node.report() else { return };

@@ -1,4 +1,4 @@
-//! Asks each node once a second while somebody looks, and tells all who look the same.
+//! Asks each node once a second while there are viewers, and tells all viewers the same.
 //!
 //! Each worker of each node has a thread of its own, so one that does not answer delays nobody else's figures. The threads wait while nobody looks.
 
@@ -51,7 +51,7 @@ pub(super) struct Shared {
     cluster: Cluster,
     own: Option<Own>,
     viewers: Arc<Viewers>,
-    /// Of each worker group, each node's worker.
+    /// Each node's worker in each worker group.
     workers: Vec<Mutex<Seen>>,
     stopping: AtomicBool,
     /// Raised when somebody begins to look, or all ends.
@@ -137,7 +137,7 @@ impl Collector {
         Ok(())
     }
 
-    /// A place for somebody who looks with the token of this name, if there is one.
+    /// A place for a viewer with the token of this name, if one is free.
     pub(super) fn look(&self, name: &str) -> Option<Place> {
         let place = self.shared.viewers.place(name)?;
         self.shared.wake();

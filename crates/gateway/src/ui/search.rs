@@ -92,7 +92,7 @@ impl Search {
     }
 
     async fn listing(&self) -> Result<Arc<Listing>, String> {
-        // Whoever asks meanwhile waits for the same list.
+        // Requests that come meanwhile wait for the same list.
         let mut kept = self.kept.lock().await;
         if let Some((at, listing)) = &*kept
             && at.elapsed() < KEEP

@@ -320,7 +320,7 @@ fn in_words(code: &str) -> &str {
     known.map_or(code, |reason| reason.in_words())
 }
 
-/// Who saw which node at fault.
+/// The faults of nodes, and the nodes that saw them.
 fn faults(nodes: &[Shown<'_>]) -> Value {
     let reports = nodes.iter().filter_map(|node| Some((&node.name, node.report()?)));
     let rows = reports.flat_map(|(by, report)| {

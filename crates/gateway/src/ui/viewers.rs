@@ -1,6 +1,7 @@
-//! How many look at the page. Each has a place, and there are few. A browser that takes nothing any more, such as that of a laptop that was
-//! closed, loses its place to others after a while. If there is no room, the token that has most places loses one to a token that has fewer: one token keeps
-//! nobody else from looking.
+//! How many look at the page. Each has a place, and there are few. A browser that takes nothing any more,
+//! such as that of a laptop that was closed, loses its place to others after a while. If there is no room,
+//! the token that has most places loses one to a token that has fewer: so one token cannot keep others from
+//! looking.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// The most who look at once.
+/// The most viewers at a time.
 pub(crate) const MAX: usize = 16;
-/// Whoever takes nothing for so long does not look.
+/// A viewer that takes nothing for this long has gone.
 const STALLED: Duration = Duration::from_secs(20);
 
-/// Those who look.
+/// The present viewers.
 #[derive(Default)]
 pub(crate) struct Viewers {
     next: AtomicU64,
-    /// Who has each, and when it took something last.
+    /// The token of each viewer, and when the viewer last took something.
     places: Mutex<HashMap<u64, (Arc<str>, Instant)>>,
 }
 

@@ -22,7 +22,7 @@ const LONG: usize = 64 << 10;
 pub(crate) enum Answer {
     /// Data, with what a person should read.
     Data(Data, Vec<String>),
-    /// The results of a batch of which something failed.
+    /// The results of a batch that failed in part.
     Partly(StatusCode, Data, Vec<String>),
     /// Data that stands beside the envelope, too, as in Vault for some paths of `sys`.
     Beside(Map<String, Value>),
@@ -86,7 +86,7 @@ impl Answer {
             Answer::Failed(failure) => {
                 let (status, errors) = message_of(&failure);
                 let mut response = json_response(status, &json!({ "errors": errors }), 256, held);
-                // Whoever has no token, or too many connections, does not keep this one.
+                // A caller without a token, or with too many connections, does not keep this one.
                 if matches!(failure, Failure::Stranger | Failure::Crowded) {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }

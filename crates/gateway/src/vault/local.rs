@@ -1,4 +1,4 @@
-//! What takes no node: random bytes of the operating system, and hashes.
+//! Operations that need no node: random bytes of the operating system, and hashes.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

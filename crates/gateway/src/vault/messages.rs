@@ -21,10 +21,10 @@ use super::{Caller, Vault};
 use crate::failure::Failure;
 use crate::versions::{Found, Source};
 
-/// So many items of one batch are with the nodes, or wait for them, at once.
+/// How many items of one batch are with the nodes, or wait for them, at once.
 const AT_ONCE: usize = 8;
 
-/// Who asks for what.
+/// The caller and its call.
 type Ask<'a> = (&'a Caller, &'a Call);
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
@@ -161,8 +161,8 @@ async fn decrypt_one(
 const TOO_NEW: &str = "invalid ciphertext: version is too new";
 const TOO_OLD: &str = "ciphertext or signature version is disallowed by policy (too old)";
 
-/// Does something under a version of a key, of which the number is known. If the id that is remembered for it is not known to the nodes any
-/// more, the id is looked up again.
+/// Does something under a version of a key, given the version's number. If the nodes do not know the
+/// remembered id any more, the id is looked up again.
 async fn under<T, F: Future<Output = Result<T>>>(
     vault: &Vault,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! What a request asks for, by its method and path, and what right that takes.
+//! The operation that a request asks for, by its method and path, and the right that it takes.
 
 use axum::http::{Method, Uri};
 use polyclave_api::Right;

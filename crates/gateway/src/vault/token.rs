@@ -1,4 +1,5 @@
-//! What a token may ask of itself: who it is, and that it may go on. Tokens of a gateway do not end by themselves.
+//! Requests of a token about itself: to look it up, and to renew it. Tokens of a gateway do not end by
+//! themselves.
 
 use serde_json::{Map, Value, json};
 

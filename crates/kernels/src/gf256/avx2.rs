@@ -1,7 +1,7 @@
 //! Products on 32-byte vectors, through the tower field of [`super::tower`].
 //!
-//! Cost: 40 vector instructions for 32 products, of which 13 are shuffles; Horner's rule on the same
-//! vectors takes about 60.
+//! Cost: 40 vector instructions for 32 products, 13 of them shuffles. Horner's rule on the same vectors takes
+//! about 60.
 
 #![allow(unsafe_code)]
 

@@ -56,7 +56,8 @@ const COORDINATES: [u8; 256] = {
     inverse
 };
 
-/// Coordinates of the bytes below 16, and of the multiples of 16: their sums are those of all bytes.
+/// Coordinates of the bytes below 16, and of the multiples of 16. Their sums are the coordinates of all
+/// bytes.
 pub(super) const SPLIT: [[u8; 16]; 2] = {
     let mut tables = [[0; 16]; 2];
     let mut nibble = 0;

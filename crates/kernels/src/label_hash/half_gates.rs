@@ -1,8 +1,9 @@
 //! Half gates: Zahur, Rosulek and Evans 2015, "Two halves make a whole", figure 2, for many gates at once.
 //!
-//! An AND of the wires a and b is the sum of two gates of which each has an operand that one party knows: the colour of b's
-//! label for zero (the garbler's half, ciphertext `T_G`) and that of the label that the evaluator has (the evaluator's, `T_E`).
-//! The garbler calls H four times, the evaluator twice, and two ciphertexts are sent.
+//! An AND of the wires a and b is the sum of two gates. In each gate one party knows one operand: the colour
+//! of b's label for zero (the garbler's half, ciphertext `T_G`) and that of the label that the evaluator has
+//! (the evaluator's, `T_E`). The garbler calls H four times, the evaluator twice, and two ciphertexts are
+//! sent.
 
 use super::{Label, LabelHash, Rounds, portable, runs};
 #[cfg(target_arch = "x86_64")]

@@ -26,25 +26,30 @@
 //!       1001          0111            0j00
 //! ```
 //!
-//! solves the three equations for every a and b, and whatever the two bits rho are: tested symbolically. So with rho uniform, any one
-//! `r_ij` is uniform, whatever a and b are, and one is what the evaluator sees: r is encrypted like C, bit by bit, with p for h, and
-//! with all five unknowns sent, since `r_00` is given: the control bits.
+//! solves the three equations for every a and b, and for all values of the two bits rho: tested symbolically.
+//! So with rho uniform, any single `r_ij` is uniform for every a and b. The evaluator sees a single one: r is
+//! encrypted like C, bit by bit, with p for h, and with all five unknowns sent, since `r_00` is given: the
+//! control bits.
 //!
-//! **Security**, if the hashes at labels that the evaluator does not have are random to it: of the six, three are such, one each in
-//! G_0, G_1 and G_2, which are so uniform. Their p likewise make three of the control bits uniform, and the two others are then what
-//! opens to `r_ij`. The rest of its view is what it computes of these. So it is the same whatever a and b are, which is all that was
-//! to be hidden.
+//! **Security**, if the hashes at labels that the evaluator does not have are random to it: three of the six
+//! are such, one each in G_0, G_1 and G_2. So these three are uniform. The p of the three hashes likewise
+//! make three of the control bits uniform. The other two are then determined, because they must open to
+//! `r_ij`. The rest of its view is what it computes of these. So it has the same distribution for every a and
+//! b, and only a and b were to be hidden.
 //!
-//! **The hash** must so stay random if linear functions of Delta are added to halves of it: `h(A + Delta) + Delta_R`, say. The paper
-//! has a notion of its own for that, randomized tweakable circular correlation robustness; that and its instantiation are known
-//! here from other people's accounts, not from the paper's text. Here AES is an ideal cipher as in [`label_hash`](super), where
-//! an attacker may learn Delta in two ways: by a call of AES on an input `sigma(x + Delta) + t`, or by one of its inverse on an
-//! output. The input has 127 unknown bits. Of the output y only 64 bits go into `h = T(y + sigma(x + Delta) + t)`, so y must not be
-//! known there: `T(sigma(Delta)) + L(Delta)` has to be a bijection in 64 of Delta's bits for each of the four L that take neither,
-//! one, or the sum of its halves, or else 64 bits of y were known, and the other 64 could be tried. The first or the last 64 bits
-//! as they are would be such a mistake: sigma makes them a half, and a sum of halves. So T takes the last and the first word of four,
-//! in this order, and p is the highest bit of the second; together these 65 are independent of L, tested as matrices. Then y has 127
-//! unknown bits, too, and the theorem's bound holds with mu = 1536 hashes under a key: some 2^115 evaluations.
+//! **The hash** must so stay random if linear functions of Delta are added to halves of it: `h(A + Delta) +
+//! Delta_R`, say. The paper has a notion of its own for that, randomized tweakable circular correlation
+//! robustness; that and its instantiation are known here from other people's accounts, not from the paper's
+//! text. Here AES is an ideal cipher as in [`label_hash`](super), where an attacker may learn Delta in two
+//! ways: by a call of AES on an input `sigma(x + Delta) + t`, or by one of its inverse on an output. The
+//! input has 127 unknown bits. Only 64 bits of the output y go into `h = T(y + sigma(x + Delta) + t)`, so y
+//! must not be known there: `T(sigma(Delta)) + L(Delta)` has to be a bijection in 64 of Delta's bits for each
+//! of the four L that take neither, one, or the sum of its halves, or else 64 bits of y were known, and the
+//! other 64 could be tried. The first or the last 64 bits as they are would be such a mistake: sigma makes
+//! them a half, and a sum of halves. So T takes the last and the first word of four, in this order, and p is
+//! the highest bit of the second; together these 65 are independent of L, tested as matrices. Then y has 127
+//! unknown bits, too, and the theorem's bound holds with mu = 1536 hashes under a key: some 2^115
+//! evaluations.
 //!
 //! **Tweaks**: A, B and A + B have one each, 2n, 2n + 1 and 2n + 2^64 for gate number n. An AND of a wire with itself, or with its
 //! negation, needs no care: the evaluator's A + B is then zero, and so public, but the one it does not have is Delta, hashed under a
@@ -54,8 +59,9 @@
 //!
 //! # Differences from the paper
 //! * The five control bits are sent as a byte: 25 bytes a gate.
-//! * S is the paper's as others tell of it. `R'` and the formula of r come of our own search: for these S the equations over all
-//!   colours have many solutions, of which this is one of the sparsest. Security does not depend on which of them is used.
+//! * S is the paper's as others tell of it. `R'` and the formula of r come of our own search: for these S the
+//!   equations over all colours have many solutions, and this is one of the sparsest. Security does not
+//!   depend on the choice.
 
 #[cfg(target_arch = "x86_64")]
 mod aesni;

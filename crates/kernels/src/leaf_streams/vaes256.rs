@@ -22,7 +22,7 @@ const MAX: usize = 8;
 /// Some registers of a stream or of a sum of streams.
 type Piece<const R: usize> = [__m256i; R];
 
-/// The round keys of all leaves, in memory of which no copy is left behind.
+/// The round keys of all leaves, in memory that is not copied elsewhere.
 pub(super) fn expand(keys: &[[u8; 16]]) -> Vec<RoundKeys> {
     let mut expanded: Vec<RoundKeys> = keys.iter().map(|_| RoundKeys::zero()).collect();
     for (expanded, key) in expanded.iter_mut().zip(keys) {

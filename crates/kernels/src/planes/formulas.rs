@@ -8,10 +8,10 @@ pub(super) trait Register: Copy {
     /// Bytes in it.
     const BYTES: usize;
 
-    /// The first bytes of a slice, which has so many.
+    /// The first [`Self::BYTES`] bytes of a slice, which is at least as long.
     fn load(bytes: &[u8]) -> Self;
 
-    /// Overwrites the first bytes of a slice, which has so many.
+    /// Overwrites the first [`Self::BYTES`] bytes of a slice, which is at least as long.
     fn store(self, bytes: &mut [u8]);
 
     fn xor(self, other: Self) -> Self;

@@ -18,8 +18,8 @@ const HALF: usize = 16;
 /// Fours of entries of a vector of 64.
 const USUAL: usize = 16;
 
-/// See [`Sums::add_up`]; lengths were checked there. Gives the sums of four output bits at a time: which four, of which
-/// vector.
+/// See [`Sums::add_up`]; lengths were checked there. Gives the sums of four output bits at a time, with the
+/// numbers of the four and of the vector.
 #[target_feature(enable = "avx2")]
 pub(super) fn add_up(
     kernel: &Sums<u64>,

@@ -80,7 +80,7 @@ impl End {
         self.gap.get_or_insert_with(|| gap::begun(now()))
     }
 
-    /// Writes the line of a gap and syncs it to the disk. Only then the gap is over.
+    /// Writes the line of a gap and syncs it to the disk. Only then is the gap over.
     pub(super) fn close_gap(&mut self) -> Result<(), AuditError> {
         let Some(open) = self.gap.clone() else { return Ok(()) };
         let (len, head) = (self.len, self.head);
@@ -140,7 +140,7 @@ impl End {
         let Some(keep) = self.keep else { return Ok(()) };
         let closed = files::closed(&self.path).map_err(|e| self.broken(e))?;
         let Some((last, _)) = closed.len().checked_sub(keep + 1).map(|at| &closed[at]) else { return Ok(()) };
-        // Only after a line says that these files are not missing by mistake.
+        // First a line says that these files are not missing by mistake. Only then are they removed.
         let text = self.put(&Event { blocks: *last, ..Event::of_node(DISCARDED, "as-set") })?;
         self.send(&text);
         self.sync()?;

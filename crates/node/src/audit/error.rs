@@ -44,7 +44,7 @@ pub enum AuditError {
         /// The last record that the store knows of.
         noted: u64,
     },
-    /// The log is consistent, but is not the one that was written.
+    /// The log is consistent, but it is not the log that this node wrote.
     #[error(
         "the audit log {} was written anew: its record {noted} is not the one that the store knows of",
         path.display()

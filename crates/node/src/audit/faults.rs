@@ -1,8 +1,9 @@
-//! The faults of other nodes that this node has seen, where the nodes continue in spite of them ([`Faults`]). They are logged, counted,
-//! audited, and shown to operators and clients who ask for the status.
+//! The faults of other nodes that this node has seen and that do not stop the nodes ([`Faults`]). They are
+//! logged, counted, audited, and shown to operators and clients who ask for the status.
 //!
-//! Only this node knows them. A node that was outvoted sent shares that contradict the others': it cheats, or is broken. A node that was
-//! told other things may not have seen it. That a node fell silent says nothing about the reason.
+//! Only this node knows them. A node that was outvoted sent shares that contradict the others': it cheats, or
+//! is broken. A node that was told other things may not have seen it. The silence of a node says nothing
+//! about its reason.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
@@ -50,7 +51,7 @@ impl Seen {
         all.filter(|count| count.outvoted + count.silent > 0).collect()
     }
 
-    /// Remembers the faults that one request has shown, once for each request, whatever its outcome.
+    /// Remembers the faults that one request has shown, once for each request, also if the request failed.
     pub(crate) fn note(&self, client: &str, operation: &str, key: &str, request: [u8; 16], faults: Faults) {
         let Faults { outvoted, silent } = faults;
         self.outvoted.fetch_or(outvoted.bits(), Relaxed);

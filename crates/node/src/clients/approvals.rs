@@ -11,8 +11,9 @@
 //! All nodes serve such a request, also one that a quorum could serve. Otherwise a client could use one approval with several sets of nodes
 //! that have no node in common.
 //!
-//! Approvals protect against clients and against too few approvers. A node that does not follow the protocol can ignore its rules, like every
-//! other rule: what it can do alone is what the protocol among the nodes lets it.
+//! Approvals protect against clients and against too few approvers. A node that does not follow the protocol
+//! can ignore its rules, like every other rule. Only the protocol among the nodes limits what it can do
+//! alone.
 
 use polyclave_api::{
     About, Approval, KeyRef, NamedKey, Operation, Permission, Reason, Refusal, Request, Statement, Subject,
@@ -34,7 +35,7 @@ pub(crate) struct Approved {
     digest: [u8; 32],
     /// The last second in which it holds.
     not_after: u64,
-    /// Who has signed, by this node's rules, for the audit log.
+    /// The names of the approvers that have signed, by this node's rules, for the audit log.
     pub(crate) by: Vec<String>,
 }
 

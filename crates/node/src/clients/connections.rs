@@ -1,7 +1,8 @@
 //! The connections of one client.
 //!
-//! A client that has as many connections as it may have is given another one if one of its own is quiet, which is closed for it: several
-//! programs of one client keep connections for their next requests, and none of them knows of the others. Those of other clients stay.
+//! A client at its limit of connections gets another one if one of its connections is quiet: that one is
+//! closed. Several programs of one client may keep connections for their next requests without knowing of
+//! each other. Connections of other clients stay.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -105,7 +106,7 @@ impl Account {
         all
     }
 
-    /// Gives the first of some connections away to which no request has come since they were looked at.
+    /// Gives away the first of some connections that has had no request since it was last examined.
     fn give_away_first_of(&mut self, quiet: &[(Instant, Arc<Mutex<Place>>)]) -> bool {
         let given = quiet.iter().find(|(since, place)| {
             let mut place = place.lock();

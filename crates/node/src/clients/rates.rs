@@ -4,8 +4,8 @@
 //! day allows a client that asks other nodes each time, or whose nodes are started anew, more than N. A limit that must never be exceeded
 //! is a key's budget, which is durable and which all nodes share.
 //!
-//! Not a library's (governor): its buckets fill up again all the time, so that twice the limit fits into some hour, and it forgets what was
-//! counted if another rule changes.
+//! A library (governor) does not fit: its buckets fill up again all the time, so that twice the limit fits
+//! into some hour, and it forgets what was counted if another rule changes.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
-//! How many requests this node has answered, how, and how fast, for those who watch it ([`Report`](polyclave_api::Report)). The
-//! metrics have the same; but they are global to a process, which may have several nodes, and only whoever reaches the node's machine can
-//! ask for them.
+//! How many requests this node has answered, how, and how fast, for monitoring
+//! ([`Report`](polyclave_api::Report)). The metrics have the same. But they are global to a process, which
+//! may have several nodes, and can only be read by a program that reaches the node's machine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) struct Tally(Mutex<Counts>);
 
 #[derive(Default)]
 struct Counts {
-    /// By operation and outcome, of which there are few.
+    /// By operation and outcome. There are few of both.
     requests: BTreeMap<(&'static str, &'static str), u64>,
     latencies: [u64; LATENCY_BOUNDS_MS.len() + 1],
 }

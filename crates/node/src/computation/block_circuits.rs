@@ -1,5 +1,6 @@
-//! Circuits of single blocks of AES, for modes whose blocks stay shared: SIV, CCM, FF1, and GCM where a tag is short or a nonce long. They are
-//! made on first use. What any of them puts out, all of them take: their outputs have the views that their inputs need.
+//! Circuits of single blocks of AES, for modes whose blocks stay shared: SIV, CCM, FF1, and GCM where a tag
+//! is short or a nonce long. They are made on first use. Each of them takes the outputs of all others: their
+//! outputs have the views that their inputs need.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,13 +25,14 @@ pub(crate) enum BlockCircuit {
     ChainedWith,
     /// `block` and `other`: the first bytes of the one, then zeros, plus the other.
     Beginning(usize),
-    /// `block` to `before` and `behind`, for a message that ends with so many bytes after its last whole block.
+    /// `block` to `before` and `behind`, for a message with this number of bytes after its last whole block.
     Overlapping(usize),
     /// `block` to its double.
     Doubled,
     /// `block` to each of its last [`COUNTER_BITS`] bits.
     CounterBits,
-    /// The last block of a round of FF1: `number`, of so many bytes, `public`, `chain` and `round_keys` to `sum`, of so many bytes.
+    /// The last block of a round of FF1: `number`, `public`, `chain` and `round_keys` to `sum`. The fields
+    /// are the numbers of bytes of `number` and of `sum`.
     Ff1Round(usize, usize),
 }
 

@@ -61,9 +61,10 @@ impl Computation<'_> {
 
     /// Shared elements as blocks of a port, one a lane.
     ///
-    /// The nodes open each element plus random bits r that are shared both as bytes and as an element: a mask as clients get, whose message
-    /// to a client nobody is sent. What is opened is uniform, whatever the element is. Under a protocol that verifies it is checked before it
-    /// is used. Each block is it plus \[r\].
+    /// The nodes open each element plus random bits r that are shared both as bytes and as an element: a mask
+    /// as clients get, but its message to a client is sent to nobody. The opened value is uniform for any
+    /// element. Under a protocol that verifies, it is checked before it is used. Each block is the opened
+    /// value plus \[r\].
     pub(crate) fn as_blocks(&mut self, elements: &Elements, port: &CompiledPort) -> Result<AnyShared> {
         let (mask, _) = self.protocol.mask_input(BLOCK * elements.count(), self.net)?;
         let masked = elements.add(&self.protocol.mask_elements(&mask));

@@ -49,7 +49,7 @@ impl Coding<'_> {
         self.of_blocks(&blocks, (lanes, is_whole), protocol, net)
     }
 
-    /// The codes of blocks, of which the last one is whole, or was filled up.
+    /// The codes of blocks. `is_whole` says whether the last block is whole or was filled up.
     pub(crate) fn of_blocks(
         &self,
         blocks: &[Input<'_, AnyShared>],

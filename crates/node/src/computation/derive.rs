@@ -1,9 +1,10 @@
 //! Deriving a key from another on shares: the base key encrypts blocks that everybody knows, and the first bytes of the result are the new
 //! key. Nothing of it is opened.
 //!
-//! **One base derives keys of one cipher.** The same data gives the same bytes, whatever cipher they are for. So a key of DES would be the first
-//! bytes of a key of AES, and a client that finds it by trying all keys has these bytes. Neither PKCS#11 nor SP 800-108 makes the cipher an input of
-//! the computation, and other programs compute the same keys. So the first derived key fixes the cipher of the base, at all nodes
+//! **One base derives keys of one cipher.** The same data gives the same bytes for every cipher. So a key of
+//! DES would be the first bytes of a key of AES, and a client that finds it by trying all keys has these
+//! bytes. Neither PKCS#11 nor SP 800-108 makes the cipher an input of the computation, and other programs
+//! compute the same keys. So the first derived key fixes the cipher of the base, at all nodes
 //! (`store/src/children.rs`). They note it before they compute the key.
 //!
 //! **No two blocks of `EcbData` are equal.** Otherwise equal blocks under a base of Triple DES would make a key of Triple DES with equal parts. With
@@ -13,8 +14,8 @@
 //! * `CmacCounter`: SP 800-108 r1, section 4.1, with CMAC as PRF. The input of code i is `before`, i and `after`, as the caller has put them
 //!   together; label, context and length are the caller's.
 //!
-//! Whoever can have the base key encrypt chosen blocks, or for `CmacCounter` compute codes, in another way knows what is derived from it
-//! (`api/src/modes/pairs.rs`).
+//! A client that can have the base key encrypt chosen blocks in another way, or for `CmacCounter` compute
+//! codes, knows the keys that are derived from it (`api/src/modes/pairs.rs`).
 
 use std::collections::HashSet;
 
@@ -75,7 +76,8 @@ pub(crate) fn other_cipher(base: &str, known: &str, wanted: &str) -> String {
     )
 }
 
-/// Blocks of so many codes of SP 800-108, each of `given` bytes and the counter. The error says why it is refused.
+/// The number of blocks of `codes` codes of SP 800-108, each of `given` bytes and the counter. The error says
+/// why they are refused.
 pub(crate) fn blocks_of_codes(
     counter_bits: u8,
     given: usize,

@@ -24,7 +24,7 @@ pub(crate) const HASH_KEY: &str = "powers of the hash key";
 /// Shares ready for computing.
 pub(crate) struct ExpandedKey {
     pub(crate) round_keys: AnyShared,
-    /// Of the second key, for a mode that takes two.
+    /// The round keys of the second key, for a mode that takes two.
     pub(crate) second: Option<AnyShared>,
     /// For keys made for a mode with CMAC, `envelope` and key blocks among them, or to derive others or bytes.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
@@ -81,7 +81,7 @@ pub(crate) fn only_itself(key: &AnyShared, protocol: &AnyServiceSession) -> Shar
     Shares::from([(RAW.into(), protocol.save(key))])
 }
 
-/// A key itself, of which a node has shares if it may be wrapped.
+/// A key itself. A node has shares of it if the key may be wrapped.
 pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession) -> Result<AnyShared> {
     protocol.restore(stored(name, shares, RAW)?)
 }

@@ -4,10 +4,12 @@
 //! MAC is the CMAC of the header and the plaintext: the key's length, the key and random bytes. The plaintext is encrypted in CBC, with the MAC as the
 //! initial block.
 //!
-//! The header and what is encrypted are public among the nodes, and the plaintext never is. When a block is unwrapped, the nodes compare the MAC, by
-//! opening a random multiple of the difference ([`is_zero`](polyclave_protocol::service::ElementArithmetic::is_zero)), before anything
-//! else is done with the plaintext. So a block that was altered tells nobody more than that, and no key is ever made of it. Only then they
-//! compare the length in the same way: its author is then who has the protecting key.
+//! The header and the ciphertext are public among the nodes. The plaintext never is. When a block is
+//! unwrapped, the nodes compare the MAC, by opening a random multiple of the difference
+//! ([`is_zero`](polyclave_protocol::service::ElementArithmetic::is_zero)), before anything else is done with
+//! the plaintext. So a block that was altered tells nobody more than that, and no key is ever made of it.
+//! Only then do they compare the length in the same way. At that point they know that its author has the
+//! protecting key.
 
 use polyclave_api::key_block::{KeyBlock, Version, algorithm};
 use polyclave_api::{BlockHeader, Derivation, Mode, NewKey, Reason, Refusal};
@@ -32,9 +34,9 @@ const AUTHENTICATION: [u8; 2] = [0, 1];
 
 /// The two keys of a block.
 pub(crate) struct BlockKeys {
-    /// Round keys of the one that encrypts.
+    /// Round keys of the key that encrypts.
     pub(crate) encryption: AnyShared,
-    /// The one that authenticates.
+    /// The key that authenticates.
     pub(crate) authentication: ExpandedKey,
 }
 

@@ -152,7 +152,7 @@ impl KeyCircuits {
         })
     }
 
-    /// The sum of so many keys of `of`; with parity, also `check`.
+    /// The sum of several keys of `of`; with parity, also `check`.
     pub(crate) fn sum(
         &self,
         of: &Circuits,

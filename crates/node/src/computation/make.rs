@@ -67,9 +67,10 @@ pub(crate) fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
     b.finish()
 }
 
-/// Expands a shared key, or the two keys of a mode that takes two: round keys, what its modes and usages need of E(0), and its check value,
-/// which is the only value that is opened. That of two keys is both of theirs. With those bytes of the CMAC of zeros under the first key 88
-/// bits of the beginning of SIV's code are still unknown, and no code of a message equals it.
+/// Expands a shared key, or the two keys of a mode that takes two: round keys, what its modes and usages need
+/// of E(0), and its check value, which is the only value that is opened. The check value of two keys consists
+/// of the check values of both. It shows some bytes of the CMAC of zeros under the first key. 88 bits of the
+/// beginning of SIV's code are then still unknown, and no code of a message equals it.
 pub(crate) fn expand(
     keys: &[AnyShared],
     new: &NewKey,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Of the current request.
+/// The progress of the current request.
 pub(crate) struct Progress {
     done: AtomicU64,
     of: AtomicU64,
-    /// Of all requests of this node.
+    /// The number of blocks of all requests of this node.
     computed: Arc<AtomicU64>,
 }
 

@@ -268,7 +268,8 @@ impl Keys {
         Ok(page(keys))
     }
 
-    /// The same for a key that a client makes. Of session keys each client has so many at most, and they are gone after a day.
+    /// The same for a key that a client makes. Each client has at most [`MAX_SESSION_KEYS`] session keys, and
+    /// they end after a day.
     pub(crate) fn refuse_too_many_of(&self, new: &NewKey, client: &str) -> Result<(), Refusal> {
         if new.lifetime == Lifetime::Stored {
             return self.refuse_too_many();
@@ -336,7 +337,7 @@ impl Keys {
         self.store.count().unwrap_or_default()
     }
 
-    /// The names of the keys of which a record cannot be read.
+    /// The names of the keys with a record that cannot be read.
     pub(crate) fn damaged(&self) -> Vec<String> {
         self.store.damaged()
     }

@@ -1,11 +1,13 @@
 //! A copy of a key: the same shares under another id and name.
 //!
-//! Nothing is computed and nothing is opened: every node stores its own shares again. So a copy is as secret as the key, and neither is worth
-//! more together with the other: whoever knows one knows both, and a refresh gives each fresh shares of its own.
+//! Nothing is computed and nothing is opened: every node stores its own shares again. So a copy is as secret
+//! as the key, and both together reveal no more than one of them: an attacker that knows one knows both. A
+//! refresh gives each of them fresh shares of its own.
 //!
-//! **What a copy is for only shrinks.** Each node judges that by its own record of the key: cipher, modes, usage, whether it may be wrapped, and
-//! whether clients choose nonces. The limits that hold for a key are those of how much was computed under its bits, whatever the name. So both
-//! pay from one *account* (`store/src/accounts.rs`), under budgets of which that of the copy is at most that of the key.
+//! **What a copy is for only shrinks.** Each node judges that by its own record of the key: cipher, modes,
+//! usage, whether it may be wrapped, and whether clients choose nonces. The limits of a key bound how much is
+//! computed under its bits, under any name. So both pay from one *account* (`store/src/accounts.rs`), and the
+//! budget of the copy is at most the budget of the key.
 
 use polyclave_api::{KeyInfo, NewKey, Reason, Refusal, VersionState};
 use polyclave_store::StoredKey;
@@ -56,7 +58,7 @@ pub(crate) fn may_be_made(of: &KeyInfo, new: &NewKey) -> Result<(), String> {
     Ok(())
 }
 
-/// What a node stores of a copy: its shares of what the copy is for.
+/// What a node stores of a copy: its shares of the values that the permitted uses of the copy need.
 pub(crate) fn shares(of: &StoredKey, new: &NewKey) -> Result<Shares, Refusal> {
     let name = &of.info.properties.name;
     let missing = |part: &str| {

@@ -105,7 +105,7 @@ pub(crate) fn next(material: &Material) -> Option<Preparation> {
     Some(Preparation::Fill { kind, count, request: Some(id) })
 }
 
-/// At a worker that only serves: gets this node's part of so many items, while its peers get theirs.
+/// At a worker that only serves: gets this node's part of `count` items, while its peers get theirs.
 pub(crate) fn ask(
     material: &Material,
     stream: &Stream,
@@ -274,7 +274,7 @@ fn deliver(
     }
 }
 
-/// Gives a request up, if this worker has undertaken it: whoever asked sees it soon, and asks again.
+/// Gives a request up, if this worker has undertaken it. The worker that asked sees it soon, and asks again.
 pub(crate) fn give_up(material: &Material, id: &[u8; 16]) {
     if let Err(e) = material.store.give_up_lot(id) {
         tracing::warn!(error = %e, "a request of another worker was not given up; that worker waits until it is tired of it");

@@ -96,7 +96,7 @@ impl SessionContext {
         }
     }
 
-    /// Joins a session of a request that has so many bytes of memory.
+    /// Joins a session of a request with this many bytes of memory.
     pub(crate) fn join(
         &self,
         material: &Material,
@@ -167,7 +167,7 @@ impl Material {
         self.end_epoch_if(why, |_| true);
     }
 
-    /// The same, if a peer is in another start than the one that takes part in the epoch.
+    /// The same, if a peer has restarted since it joined the epoch.
     pub(crate) fn end_epoch_of_other_start(&self, peer: Party, boot: [u8; 16]) {
         self.end_epoch_if("a peer has started again", |epoch| epoch.boots[peer.index()] != boot);
     }

@@ -40,10 +40,11 @@ use crate::threads::{Crew, POLL_INTERVAL, Threads};
 
 /// The pause before something is tried again for the first time.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The pause after several attempts in turn at which a node was missed. The nodes can be out of step: one that came late to a meeting waits
-/// there for those that have left it, while these wait for it at the next one. If the first node ordered attempts at shorter intervals than
-/// a node spends in such a meeting, they would never all be at the same one. In this time every node ends two, of which one has waited for
-/// the other.
+/// The pause after several attempts in turn at which a node was missed. The nodes can be out of step: one
+/// that came late to a meeting waits there for those that have left it, while these wait for it at the next
+/// one. If the first node ordered attempts at shorter intervals than a node spends in such a meeting, they
+/// would never all be at the same one. In this time every node ends two meetings, also if the second had to
+/// wait for the first.
 const LONG_PAUSE: Duration = LONGEST_MEETING.saturating_add(LONGEST_MEETING).saturating_add(ENDING);
 /// How long epochs may differ between nodes before a new one is ordered. A shorter difference only means that a beat is not yet here.
 const SETTLED: Duration = Duration::from_secs(3);
@@ -100,7 +101,8 @@ pub(crate) fn prepare(material: &Arc<Material>) {
         lacking = None;
         let some_are_missed = matches!(done, Err(Error::Closed { .. } | Error::Timeout { .. }));
         match done {
-            // Whoever waits for material does not wait for a pause besides. After an epoch the other nodes take a moment to take it into use.
+            // A request that waits for material does not wait for a pause besides. After an epoch the other
+            // nodes take a moment to take it into use.
             Ok(()) if matches!(next, Preparation::Fill { .. }) => pause = Duration::ZERO,
             Ok(()) => {}
             Err(e) => {
@@ -138,7 +140,7 @@ pub(crate) struct Wanted {
     pub(crate) kind: u8,
     /// How many items.
     pub(crate) count: u32,
-    /// The request of another worker of this node for which they are; `None` for the stock.
+    /// The request of another worker of this node that they are for; `None` for the stock.
     pub(crate) request: Option<[u8; 16]>,
 }
 
@@ -147,7 +149,7 @@ pub(crate) fn next_lot(material: &Material) -> Option<Preparation> {
     lacking_kind(material).or_else(|| delivery::next(material))
 }
 
-/// Finds a kind of which there is too little, the emptiest first, and how many items to make of it in one run.
+/// Finds a kind with too few items in stock, the emptiest first, and how many items to make of it in one run.
 fn lacking_kind(material: &Material) -> Option<Preparation> {
     let epoch = material.epoch()?;
     if !material.role().serves() || !material.network.is_complete() || !material.may_use_mac_key() {
@@ -283,7 +285,7 @@ fn fill_stock(
     })
 }
 
-/// Adds what the nodes have to agree on who make material together.
+/// Adds the parameters on which nodes that make material together have to agree.
 pub(super) fn compared(material: &Material, parameters: HandshakeParameters) -> HandshakeParameters {
     parameters
         .with("duty of these workers (cluster file)", material.role().message().as_bytes())
@@ -302,8 +304,8 @@ fn part(material: &Material, epoch: &Epoch, target: &Target) -> usize {
     part.min(most).max(1)
 }
 
-/// In how many parts a run asks others for a lot. All runs that may be under way ask each of those that make material for two, so that none of them
-/// waits for the next request.
+/// In how many parts a run asks others for a lot. All runs that may be under way together ask each maker for
+/// two parts, so that no maker waits for the next request.
 fn parts(material: &Material, epoch: &Epoch) -> usize {
     let requests = 2 * material.members.cluster.roles().make_only.len().max(1);
     match material.role() {

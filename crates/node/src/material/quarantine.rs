@@ -1,20 +1,26 @@
 //! What happens when a check fails: this node computes nothing any more, for anybody, until its operators have made fresh common secrets.
 //!
-//! A failed check shows that a node departed from the protocol. Where there is a MAC key, it can also tell a cheater about a bit of that
-//! key. Mostly this node cannot know who cheated; the reason names one node only if that node itself sent something that does not fit
-//! ([`Error::Peer`]). So nothing is tried again. The node writes down what happened before it answers, gives up the epoch and all material,
-//! and remains under quarantine over restarts. Only a refresh ends it ([`crate::material::refresh`]). A client learns that it happened and
-//! nothing about how far its computation had come. The peers learn of it with the next beat.
+//! A failed check shows that a node departed from the protocol. Where there is a MAC key, it can also tell a
+//! cheater about a bit of that key. Usually this node cannot know which node cheated. The reason names a node
+//! only if that node itself sent something that does not fit ([`Error::Peer`]). So nothing is tried again.
+//! The node writes down what happened before it answers, gives up the epoch and all material, and remains
+//! under quarantine over restarts. Only a refresh ends it ([`crate::material::refresh`]). A client learns
+//! that it happened and nothing about how far its computation had come. The peers learn of it with the next
+//! beat.
 //!
-//! Under replicated sharing a failed check tells a cheater nothing, because there is no MAC key. But it shows that one of the two other nodes
-//! cheats, or that the disk of one of the three is damaged, and neither this node nor anybody else can tell which ([`Error::OneOfTwo`]).
-//! Without any of the three there is no third share. So this node stops, too. The reason and the audit log name the two, and claim no more.
+//! Under replicated sharing a failed check tells a cheater nothing, because there is no MAC key. But it shows
+//! that one of the two other nodes cheats, or that the disk of one of the three is damaged, and neither this
+//! node nor anybody else can tell which ([`Error::OneOfTwo`]). All three nodes are needed: without one of
+//! them there is no third share. So this node stops, too. The reason and the audit log name the two, and
+//! claim no more.
 //!
-//! Where there is a MAC key, the node counts failures under it, and also checks that a peer left without an answer ([`Error::Unanswered`]).
-//! The latter end the epoch, also without a MAC key. They are no quarantine, because machines are killed, until there are so many that the
-//! key must be replaced ([`Guesses`], which has the bound). The count is durable: every epoch makes its transfers afresh under the same stored share of the key, and a node that
-//! started the count again with each would allow any number of guesses. Every node counts what it has seen: those are the guesses at its
-//! own share, and a forger needs the shares of all nodes that do not cheat.
+//! Where there is a MAC key, the node counts failures under it, and also checks that a peer left without an
+//! answer ([`Error::Unanswered`]). An unanswered check ends the epoch, also without a MAC key. It causes no
+//! quarantine, because machines are killed, until there are so many failures that the key must be replaced
+//! ([`Guesses`], which has the bound). The count is durable: every epoch makes its transfers afresh under the
+//! same stored share of the key, and a node that started the count again with each would allow any number of
+//! guesses. Every node counts the failures that it has seen: these are the guesses at its own share. A forger
+//! needs the shares of all nodes that do not cheat.
 //!
 //! * **Failures that can tell a bit of the key** happen behind a gate, one at a time between all streams, requests and workers of the node. The node
 //!   counts them before the gate opens (`guard.rs`). They come here as [`Error::Counted`].
@@ -62,7 +68,8 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What an error shows, if it is that of a check that failed in the same session. `during` says what was under way, never how far.
+    /// What an error shows, if a check that failed in the same session caused it. `during` says what was
+    /// under way, never how far.
     pub(crate) fn of(error: &Error, during: &str, name_of: impl Fn(Party) -> String) -> Option<Failure> {
         let reason = match error {
             Error::Counted(error) => return Failure::of(error, during, name_of),
@@ -152,8 +159,9 @@ pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
     true
 }
 
-/// Why keys cannot be carried over from the MAC key in use, if that is so: a cheater may know so much of that key that the probability of a
-/// correct result is too small, and the operator has not accepted that risk. Without a MAC key there is nothing to know of it.
+/// Refuses to carry keys over from the MAC key in use if a cheater may know too much of that key: then the
+/// probability of a correct result is too small. The operator can accept that risk. Without a MAC key there
+/// is no such risk.
 pub(crate) fn refuse_guessed(store: &Store, has_mac_key: bool) -> crate::Result<()> {
     let guesses = store.guesses().map_err(system)?;
     if !has_mac_key || guesses.may_go_on(KEY_BITS) || store.guesses_accepted().map_err(system)? {

@@ -1,12 +1,13 @@
 //! Refresh: the nodes make fresh common secrets and carry every stored key over to them, with fresh
 //! shares. Old shares and old common secrets are of no use together with the new ones. It ends a quarantine.
 //!
-//! **Adversary**: mobile (Ostrovsky and Yung 1991; Herzberg, Jarecki, Krawczyk and Yung 1995). Between two refreshes it has at most t nodes,
-//! or copies of their disks and backups; over time it may have had all of them. A node that it has during a refresh counts for both
-//! times. It must be driven out of the others before, and cannot act in their name any more. `shamir/refresh.rs` and `spdz/refresh.rs` of the
-//! protocol crate say why shares before and after do not combine. What this takes of a node: after [`commit`] it keeps no share, no common
-//! secret and no material from before. The exceptions are requests that were running, for [`gate::LONGEST_OLD`] at most, and sealed bytes in
-//! free pages of the database (docs/security/refresh.md).
+//! **Adversary**: mobile (Ostrovsky and Yung 1991; Herzberg, Jarecki, Krawczyk and Yung 1995). Between two
+//! refreshes it has at most t nodes, or copies of their disks and backups; over time it may have had all of
+//! them. A node that it has during a refresh counts for both times. It must be driven out of the others
+//! before, and cannot act in their name any more. `shamir/refresh.rs` and `spdz/refresh.rs` of the protocol
+//! crate say why shares before and after do not combine. This requires that a node keeps no share, no common
+//! secret and no material from before after [`commit`]. The exceptions are requests that were running, for
+//! [`gate::LONGEST_OLD`] at most, and sealed bytes in free pages of the database (docs/security/refresh.md).
 //!
 //! Every operator orders it at their own node ([`crate::operator::admin`]), or `node.toml` does ([`order_if_due`]); the order is durable. A
 //! node is in one of these states, all of them on its disk ([`Store`](polyclave_store::Store)). S is the id of the common secrets in use, P the
@@ -18,10 +19,13 @@
 //!                                 +---- nobody is at P, some lack it -+
 //! ```
 //!
-//! The first node leads: when all nodes want a refresh, or any node has something prepared, it orders a round. In a round no key is made or
-//! deleted. Under active protocols that abort no request runs at all, since the epoch ends. Under the others keys are used all the while,
-//! under S. Only the moment in which P is taken into use has to wait until no request is between reading shares and noting which common secrets
-//! they belong to. (Nodes compare the latter in every request, so shares of S and of P never meet.) All nodes are connected, tell each other (wants, S, P), and compare what each has heard. Then
+//! The first node leads: when all nodes want a refresh, or any node has something prepared, it orders a
+//! round. In a round no key is made or deleted. Under active protocols that abort no request runs at all,
+//! since the epoch ends. Under the other protocols keys are used during the whole round, under S. Only the
+//! moment in which P is taken into use has to wait until no request is between reading shares and noting
+//! which common secrets they belong to. (Nodes compare these common secrets in every request, so shares of S
+//! and of P never meet.) All nodes are connected, tell each other (wants, S, P), and compare what each has
+//! heard. Then
 //!
 //! 1. *The S of one node is the P of another*, or *all have prepared the same P*: all nodes had stored P, so the nodes that have it
 //!    prepared take it into use, and the round is over.
@@ -30,25 +34,30 @@
 //!    over and stored beside the old one, piece by piece, and last the common secrets stored as prepared. All nodes tell each other so.
 //!    Then each node takes all of it into use in one transaction, which also ends the quarantine and the wish.
 //!
-//! Carrying over is checked by the protocols before anything is prepared, so no key's check value is computed again. Under Shamir sharing
-//! what is added to shares is tested to share zeros. Where there are MACs, what is opened has them. Under replicated sharing every node adds the
-//! same zeros, and each two nodes compare the shares that both hold afterwards.
+//! Carrying over is checked by the protocols before anything is prepared, so no key's check value is computed
+//! again. Under Shamir sharing the nodes test that the values added to shares are sharings of zero. Under
+//! protocols with MACs the opened values have MACs. Under replicated sharing every node adds the same zeros,
+//! and each two nodes compare the shares that both hold afterwards.
 //!
-//! So a crash at any moment leaves every node at S or at P with all keys, and a round with all nodes brings them together: a node at P knew
-//! that all had stored P, and no node gives P up while another could be at P. A node with something prepared makes and deletes no key, so
-//! that none is there or gone that was not or was refreshed.
+//! So a crash at any moment leaves every node at S or at P with all keys, and a round with all nodes brings
+//! them together: a node at P knew that all had stored P, and no node gives P up while another could be at P.
+//! A node with something prepared makes and deletes no key, so that its keys stay exactly those that were
+//! refreshed.
 //!
-//! A failure that would come again ends the wish at the nodes that see it: a check that fails, and shares of a stored key that cannot be
-//! read, or that do not fit those of another node ([`would_repeat`], [`refresh`]). Then the nodes serve as before, the operators look first,
-//! and order the refresh again. By the settings alone a node orders none for a day. What else fails, such as a connection that ends, is
-//! tried again.
+//! A failure that would come again ends the wish at the nodes that see it: a check that fails, and shares of
+//! a stored key that cannot be read, or that do not fit those of another node ([`would_repeat`],
+//! [`refresh`]). Then the nodes serve as before, the operators look first, and order the refresh again. By
+//! the settings alone a node orders none for a day. Other failures, such as a connection that ends, lead to
+//! another try.
 //!
-//! The old MAC key was given up in memory when a check failed; here the nodes use it once more, as it was stored. The failed check may have
-//! told a cheater something about it (no check opens anything of it: `authenticated/check.rs`). After b failed checks, those of earlier rounds
-//! included, what is refreshed is right except with probability sum over j <= b of C(64, j) 2^-64
-//! ([`Guesses`](polyclave_protocol::authenticated::Guesses)). Every node counts durably what it has seen, and takes no part in a round once that
-//! probability is more than 2^-40, after six checks, unless its operator accepts the risk ([`refuse_guessed`]). What is opened under the
-//! old key is masked, whatever the cheater knows.
+//! The old MAC key was given up in memory when a check failed; here the nodes use it once more, as it was
+//! stored. The failed check may have told a cheater something about it (no check opens anything of it:
+//! `authenticated/check.rs`). After b failed checks, those of earlier rounds included, what is refreshed is
+//! right except with probability sum over j <= b of C(64, j) 2^-64
+//! ([`Guesses`](polyclave_protocol::authenticated::Guesses)). Every node counts durably what it has seen, and
+//! takes no part in a round once that probability is more than 2^-40, after six checks, unless its operator
+//! accepts the risk ([`refuse_guessed`]). All values that are opened under the old key are masked, so they
+//! stay secret even from a cheater that knows the key.
 //!
 //! A key is refreshed if all nodes hold it, whether announced or pending. A deletion that was interrupted is completed or given up first
 //! (`refresh/common.rs`). Any other key that is announced at some nodes, and missing or deleted

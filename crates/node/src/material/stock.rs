@@ -1,11 +1,13 @@
 //! The stock of this node: material made ahead and used once ([`polyclave_protocol::stock`]).
 //!
 //! * A **lot** is what one run of all nodes made of one kind ([`fill`]). Its name is random, and no node chooses it.
-//! * A **claim** says which items a session takes: ranges of lots. The node with the lowest number, the proposer, picks them. It marks them
-//!   as spent in its store, then tells the others. They follow if they know the lots, if none of the items was claimed here before, and if
-//!   the claim leaves out at most a part of a lot ([`Refused::TooFar`]). They, too, mark the items before they use one. A refused claim
-//!   costs nothing here. Sessions run side by side, so claims come in any order, and items that were left out can be claimed later; a claim
-//!   that leaves out too much waits a short time for claims that are still on their way.
+//! * A **claim** says which items a session takes: ranges of lots. The node with the lowest number, the
+//!   proposer, picks them. It marks them as spent in its store, then tells the others. They follow if they
+//!   know the lots, if no item was claimed here before, and if the claim leaves out at most a part of a lot
+//!   ([`Refused::TooFar`]). They, too, mark the items before they use one. A refused claim costs nothing
+//!   here. Sessions run side by side, so claims come in any order, and items that were left out can be
+//!   claimed later; a claim that leaves out too much waits a short time for claims that are still on their
+//!   way.
 //! * Marks are made ahead, as for budgets: one synced write covers an eighth of a lot, or a claim if that is more.
 //!
 //! # Nothing is used twice
@@ -73,7 +75,8 @@ const MAX_BYTES: usize = 8 << 30;
 /// After this time without a claim the stock is filled up, however little is missing.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// The most lots of which only the proposer knows whether they can be used. Beyond that the oldest is dropped.
+/// The most lots that are kept while only the proposer knows whether they can be used. Beyond that the oldest
+/// is dropped.
 const MAX_IN_DOUBT: usize = 4;
 
 /// The material of one epoch.
@@ -132,8 +135,8 @@ impl Lots {
         Lots::begin(me, nodes, (epoch, epoch), kinds, store, Box::new(ByProposer))
     }
 
-    /// The same for nodes that correct each other, of which a `quorum` must take the same items. `boot` is this start of the node: its lots
-    /// end with it, and the epoch does not.
+    /// The same for nodes that correct each other: a `quorum` of them must take the same items. `boot` is
+    /// this start of the node: its lots end with it, and the epoch does not.
     pub(crate) fn permanent(
         me: Party,
         nodes: usize,

@@ -2,9 +2,9 @@
 
 use polyclave_protocol::stock::{Kind, Levels, Purpose};
 
-/// The most blocks for which there is material for tags, and for what surrounds blocks.
+/// The material for tags, and for what surrounds blocks, is for at most this many blocks.
 const MAX_FOR_TAGS: usize = 128;
-/// The most blocks for which there are tables of 8 bits where AES takes none of them.
+/// Where AES uses no tables of 8 bits, there are such tables for at most this many blocks.
 const MAX_WITHOUT_AES: usize = 32;
 
 /// The target level of one kind.

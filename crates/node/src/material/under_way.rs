@@ -1,5 +1,5 @@
-//! Runs in which workers that only serve wait for material, at the leading node. Several are under way at a time, so that whoever makes material
-//! need not wait for the next request.
+//! Runs in which workers that only serve wait for material, at the leading node. Several are under way at a
+//! time, so that the makers of material need not wait for the next request.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ struct Runs {
 }
 
 impl UnderWay {
-    /// Whether another run may begin, if so many may be under way.
+    /// Whether another run may begin, if at most `most` may be under way.
     pub(super) fn has_place(&self, most: usize) -> bool {
         let runs = self.0.lock();
         runs.under_way.len() < most && runs.failed.is_none_or(|at| at.elapsed() >= PAUSE)

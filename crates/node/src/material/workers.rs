@@ -1,8 +1,9 @@
 //! What a worker learns of the others of its party (`store/src/worker.rs`).
 //!
-//! The first worker alone agrees with the other nodes on common secrets, refreshes keys to fresh ones, removes what has ended, and takes changed
-//! rules for clients into force. The others serve, under what is in the store. When they find other common secrets there than those that they
-//! began with, they compute nothing more and start again: that takes a moment, and leaves nothing of the old ones in memory.
+//! The first worker alone agrees with the other nodes on common secrets, refreshes keys to fresh ones,
+//! removes what has ended, and takes changed rules for clients into force. The others serve, with the state
+//! that is in the store. When they find new common secrets there, they compute nothing more and start again:
+//! that takes a moment, and leaves nothing of the old ones in memory.
 
 #[cfg(test)]
 mod tests;

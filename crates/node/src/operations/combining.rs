@@ -1,9 +1,9 @@
 //! Components of a key: taken one from each client, and combined.
 //!
-//! A component is kept as shares of itself, and of nothing that could be used. So it survives restarts, and
-//! is refreshed, backed up and deleted as keys are. Its check value is computed on shares and opened: that is
-//! what it is for. The key is the sum of the components, on shares: whoever lacks one component, and has no
-//! more shares than the protocol tolerates, knows nothing of the key.
+//! The nodes keep shares of a component itself, and of no value that could be used as a key. So it survives
+//! restarts, and is refreshed, backed up and deleted as keys are. Its check value is computed on shares and
+//! opened, as its purpose is. The key is the sum of the components, on shares. An attacker that lacks one
+//! component, and has no more shares than the protocol tolerates, knows nothing of the key.
 
 use polyclave_api::{CheckKind, KeyCheck, KeyInfo, NewKey, Origin, Parity, Reason, Refusal};
 use polyclave_protocol::Error;
@@ -90,7 +90,7 @@ impl Serving<'_, '_> {
         Ok(key)
     }
 
-    /// Refuses a key with another check value than is expected.
+    /// Refuses a key whose check value differs from the expected one.
     pub(super) fn compare(
         &mut self,
         protocol: &mut AnyServiceSession,

@@ -1,5 +1,5 @@
-//! What a node decides alone about requests with components of a key: who gives which, and when they are all
-//! there.
+//! What a node decides alone about requests with components of a key: which client gives which component, and
+//! when all are there.
 //!
 //! Separation of duties: a client gives one component of a key, and no two components of a key may come from
 //! one certificate. Two certificates of one person look like two people to the nodes; the operators know to

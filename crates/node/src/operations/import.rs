@@ -39,7 +39,7 @@ impl Planned for Imported {
 }
 
 impl Serving<'_, '_> {
-    /// Takes a key of so many parts from the client, under a mask that the client has checked.
+    /// Takes a key in several parts from the client, under a mask that the client has checked.
     pub(super) fn import(
         &mut self,
         protocol: &mut AnyServiceSession,

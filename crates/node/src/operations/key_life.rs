@@ -26,8 +26,8 @@ impl Operation for Delete {
     }
 }
 
-/// Refuses to delete a key that may not be deleted, and the current version alone: its number would be given
-/// again.
+/// Refuses to delete a key that may not be deleted, and to delete only the current version, since its number
+/// would be assigned again.
 fn refuse_deletion(service: &Service, key: &str, version: Option<u32>) -> Result<(), Refusal> {
     let [current, _] = service.keys.newest(key)?;
     let Some(current) = current else { return Ok(()) };
@@ -107,7 +107,7 @@ impl Operation for Configure {
     }
 }
 
-/// A key of which less is allowed, or whose deletion is.
+/// Withdraws permissions of a key, or permits its deletion.
 struct Configured(Configure);
 
 impl Planned for Configured {

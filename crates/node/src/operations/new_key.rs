@@ -1,4 +1,4 @@
-//! The name of a key that a request makes or changes, and what no new key gets past.
+//! The name of a key that a request makes or changes, and the checks for every new key.
 
 use polyclave_api::{NewKey, Refusal, check_new_key, key_of_component};
 use polyclave_cipher::Cipher;

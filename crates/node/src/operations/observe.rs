@@ -1,4 +1,4 @@
-//! Operations that each node answers alone. None of them is planned.
+//! Operations that each node answers alone. They are not planned.
 
 use polyclave_api::operations::{List, Random, Report, Show, Status};
 

@@ -1,4 +1,4 @@
-//! What no use of a key gets past.
+//! The checks for every use of a key.
 
 use std::sync::Arc;
 

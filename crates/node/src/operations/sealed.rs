@@ -4,13 +4,13 @@
 //! # What holds
 //!
 //! The key is the sum of one part for each node ([`SealedImport`]), and each part is opened by its node
-//! alone. So whoever carries the file, and any nodes but all of them, learn nothing of the parts that they do
-//! not have; and the nodes share and add the parts under the protocol, as they do when they make a key. Then
-//! they compute the check value, and make the key only if it is the one in the file. A node that shares
-//! another part makes another key: that passes with probability 2^-40 a try (2^-24 for ciphers with blocks of
-//! 8 bytes, whose check values have 3 bytes). A try that fails shows the node that adds a difference of its
-//! choice the check value of the key with that difference, so nodes count tries, and refuse the file after
-//! [`MAX_TRIES`]. Every try has a line in the audit log.
+//! alone. So the carrier of the file, and any set of nodes that lacks one node, learn nothing of the parts
+//! that they do not have. The nodes share and add the parts under the protocol, as they do when they make a
+//! key. Then they compute the check value, and make the key only if it is the one in the file. A node that
+//! shares another part makes another key: that passes with probability 2^-40 a try (2^-24 for ciphers with
+//! blocks of 8 bytes, whose check values have 3 bytes). A node can add a difference of its choice; a try that
+//! fails then shows it the check value of the key with that difference. So nodes count tries, and refuse the
+//! file after [`MAX_TRIES`]. Every try has a line in the audit log.
 //!
 //! A try is counted where something could be learned of it and not before: when everything is computed, and
 //! the check value is all that is left to open. What was opened until then was masked, and does not depend on
@@ -27,7 +27,7 @@
 //!
 //! The check value does not depend on the parity bits of keys of DES. So a node that shares another part
 //! could change these bits unnoticed. Therefore the nodes compute them from the other bits, on shares: the
-//! key has odd parity, whatever the parts have.
+//! key has odd parity for any parity of the parts.
 
 use polyclave_api::{
     CheckKind, KeyCheck, Lifetime, NewKey, Origin, Parity, Reason, Refusal, SealedImport, Step,
@@ -176,7 +176,8 @@ impl Serving<'_, '_> {
         let check_value = check_value?;
         self.compare(&mut protocol, &material.round_keys, &check_value, (Some(&expected), circuits))?;
         let info = self.made(new, Origin::Imported, check_value)?;
-        // Before anything is stored: a node that has the key, pending or announced, knows of which file.
+        // Before anything is stored: a node that has the key, pending or announced, knows which file it came
+        // from.
         self.service.store.note_sealed(nonce, info.id).map_err(system)?;
         let raw = keys.first().filter(|_| info.properties.wrappable);
         let shares = material.save(raw, &protocol);

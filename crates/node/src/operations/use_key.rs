@@ -30,7 +30,7 @@ pub(super) struct Used {
 /// A second key of a use: one that is wrapped, or under which something was encrypted.
 pub(super) struct Other {
     pub(super) key: Arc<StoredKey>,
-    /// Blocks that are computed under it; none of a key that is wrapped.
+    /// Blocks that are computed under it; 0 for a key that is wrapped.
     pub(super) blocks: u64,
 }
 

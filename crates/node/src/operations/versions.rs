@@ -7,15 +7,16 @@
 //! it is announced, too. Any other pending one was not stored by all, and nobody has announced it: the new
 //! version takes its number. So every number stands for one version, at all nodes.
 //!
-//! **A change** says what is to be, not what is to be changed, and only moves on. Every node has judged it
-//! for itself before the hello round compared that all accept it. A node that was killed before it had
-//! written the change makes it when the client repeats it.
+//! **A change** names the new state and not the difference, and only moves forward. Every node judges it for
+//! itself, and the hello round then compares that all accept it. A node that was killed before it had written
+//! the change makes it when the client repeats it.
 //!
 //! **A description** has a revision that goes up by one with each change, and a change names the revision
-//! before it. The nodes tell each other theirs and compare what each has heard: the latest at any node
-//! counts, and it has to be the one that the client names, or the next one if the nodes that have it hold
-//! this very change. So nobody overwrites what they have not read, no number is left out, and a node that was
-//! killed during a change, or that was restored from a backup, catches up with the next one.
+//! before it. The nodes tell each other their revisions and compare what each has heard. The latest at any
+//! node counts. It has to be the revision that the client names, or the next one if the nodes that have it
+//! hold this very change. So no client overwrites a revision that it has not read, and no number is left out.
+//! A node that was killed during a change, or that was restored from a backup, catches up with the next
+//! change.
 
 use polyclave_api::{KeyInfo, NewKey, Origin, Reason, Refusal, Reply};
 

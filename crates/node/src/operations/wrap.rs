@@ -90,7 +90,7 @@ impl Operation for Rewrap {
 }
 
 /// Refuses to rewrap from or to a key that is not for it. The rights are those that each key's usage and
-/// state have to allow; the client needs none of them.
+/// state have to allow. The client does not need them.
 fn refuse_to_rewrap(
     (service, client): (&Service, &Client),
     info: &KeyInfo,

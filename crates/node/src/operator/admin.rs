@@ -58,8 +58,8 @@ pub enum Instruction {
         /// The approval, in the form of its file, if the rules want one.
         #[serde(default)]
         approval: Option<String>,
-        /// Also if so many checks have failed under the MAC key in use that a cheater may know it: the operator
-        /// accepts the risk.
+        /// Also if a cheater may know the MAC key in use, after many failed checks: the operator accepts the
+        /// risk.
         #[serde(default)]
         despite_failures: bool,
     },
@@ -187,8 +187,9 @@ fn carry_out(
     Ok((Answer::Done, described(order)))
 }
 
-/// Remembers that the operator wants a refresh. If the rules want approval of it, it is of exactly these common secrets, and is spent in the
-/// same write. An order that stands already needs none again.
+/// Remembers that the operator wants a refresh. If the rules want approval of it, the approval is for exactly
+/// these common secrets, and is spent in the same write. An order that stands already needs no further
+/// approval.
 fn want_refresh(
     approvals: &Approvals<'_>,
     approval: Option<&str>,

@@ -1,8 +1,10 @@
 //! Whether what the workers of a node have logged fits what is in their store: a checker for trials, in which nodes are killed.
 //!
-//! Each worker writes an audit log of its own. Its line about a request that is over says how many blocks the request took of a key. The store says
-//! how many blocks of each account count as spent, with what was leased and not used. So the latter are at least as many; otherwise something
-//! was spent twice. And a key of which any worker has logged that it is made is there, unless a deletion has begun.
+//! Each worker writes an audit log of its own. Its line about a completed request says how many blocks the
+//! request took of a key. The store says how many blocks of each account count as spent, those that were
+//! leased and not used included. So the store counts at least as many blocks as the logs; otherwise blocks
+//! were spent twice. And if any worker has logged that a key was made, the key is in the store, unless a
+//! deletion has begun.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -23,7 +25,7 @@ const USES: [&str; 4] = ["encrypt", "decrypt", "mac", "tokenize"];
 pub struct Balance {
     /// By worker: what its log shows of itself. Its lines are in order, and none was changed.
     pub workers: Vec<Verified>,
-    /// Keys that a log says were made, and of which none says that they were deleted.
+    /// Keys that a log says were made, and that no log says were deleted.
     pub made: usize,
     /// Those of them that are not in the store.
     pub lost: Vec<String>,
@@ -31,7 +33,7 @@ pub struct Balance {
     pub logged: u64,
     /// The same as the store counts them.
     pub counted: u64,
-    /// Keys of which fewer blocks are counted than were logged.
+    /// Keys with fewer blocks counted than logged.
     pub overspent: Vec<String>,
 }
 
@@ -50,8 +52,8 @@ struct Logged {
     blocks: u64,
 }
 
-/// Compares logs and store of a node, of which no worker runs. `workers`: the directories of its workers, the first one's first. An audit log
-/// that was tampered with is an error.
+/// Compares the logs and the store of a node while no worker of it runs. `workers`: the directories of its
+/// workers, the first worker's first. An audit log that was tampered with is an error.
 pub fn balance(workers: &[NodeDir]) -> Result<Balance> {
     let mut found = Balance::default();
     let mut logged: BTreeMap<String, Logged> = BTreeMap::new();
@@ -78,7 +80,7 @@ pub fn balance(workers: &[NodeDir]) -> Result<Balance> {
             continue;
         };
         found.made += usize::from(of_name.made);
-        // Of an account that several keys pay from, each of them has only a part.
+        // If several keys pay from one account, each of them has only a part of it.
         if accounts.iter().any(|account| payers[account].len() > 1) {
             continue;
         }
@@ -104,7 +106,7 @@ fn read(dir: &NodeDir, logged: &mut BTreeMap<String, Logged>) -> Result<()> {
             let of_name = logged.entry(key.to_owned()).or_default();
             match operation {
                 "generate" => of_name.made |= outcome == "done",
-                // It may have been carried out, whatever came of the request.
+                // It may have been carried out even if the request failed.
                 "delete" => of_name.deleted = true,
                 _ if USES.contains(&operation) => {
                     of_name.blocks += line["blocks"].as_u64().unwrap_or_default();

@@ -14,7 +14,7 @@ const DAY: u64 = 24 * 60 * 60;
 /// How often the dates are looked at. Clients can be many, and the dates are far away.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// Whose certificate it is, from the point of view of a node.
+/// The holder of a certificate, from the point of view of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Holder {
@@ -26,7 +26,7 @@ pub enum Holder {
     Client,
 }
 
-/// The end of a certificate. Of somebody with two certificates, which is about to change them, it is the later one.
+/// The end of a certificate. For a holder with two certificates, during a change, it is the later one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CertificateEnd {
     /// What its holder is.

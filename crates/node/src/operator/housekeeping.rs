@@ -20,7 +20,7 @@ use crate::operator::reload;
 use crate::requests::channels::PING_EVERY;
 use crate::threads::POLL_INTERVAL;
 
-/// The pause before something is tried again for which the disk may lack room.
+/// The pause before a retry of something that failed, perhaps because the disk is full.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Ends session keys and components, reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, orders a
@@ -96,8 +96,8 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     }
 }
 
-/// Orders a refresh if one is due by the settings, and tells how it stands. Without a number of days none is ordered; the time since the last
-/// one is kept all the same.
+/// Orders a refresh if one is due by the settings, and tells how it stands. Without a number of days no
+/// refresh is ordered. The time of the last one is recorded all the same.
 fn refresh(core: &Core, every_days: Option<u32>) {
     let needs =
         core.rules.policy().approvals_for_node(NodeOperation::Refresh).first().map(|rule| rule.message());

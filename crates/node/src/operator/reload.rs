@@ -63,8 +63,9 @@ pub(crate) fn log(core: &Core) {
     }
 }
 
-/// The rules with which a node starts: those of its file, if those that were in force last allow the change; otherwise the latter. A worker that is
-/// not the first takes those that are in force.
+/// The rules with which a node starts: the rules of its file, if the rules that were in force last allow the
+/// change. Otherwise the rules that were in force last. A worker that is not the first takes the rules in
+/// force.
 pub(crate) fn at_start(dir: &NodeDir, store: &Store, cluster: [u8; 16]) -> Result<ClientPolicy> {
     let policy = dir.policy().map_err(system)?;
     let noted = store.noted_policy().map_err(system)?;

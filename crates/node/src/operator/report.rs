@@ -53,9 +53,9 @@ pub(crate) fn report(core: &Core, client: &Client) -> Result<Reply, Refusal> {
     })))
 }
 
-/// What takes long to find out, from a while ago at most.
+/// The figures that take long to find out, at most [`KEEP`] old.
 fn recent(core: &Core) -> Slow {
-    // Whoever asks meanwhile waits for the same answer.
+    // Callers that ask meanwhile wait for the same answer.
     let mut kept = core.kept.lock();
     match kept.as_ref().filter(|slow| slow.at.elapsed() < KEEP) {
         Some(slow) => slow.clone(),

@@ -31,7 +31,7 @@ pub(crate) type Levels = [u16; KINDS];
 pub(crate) enum Order {
     /// Nothing: the sender is alive, and in this state.
     Beat(Beat),
-    /// Open a channel among a set of nodes, of which the sender is the first.
+    /// Open a channel among a set of nodes. The sender is the first of them.
     Channel { serving: PartySet, name: [u8; 16] },
     /// Agree on common secrets, all nodes together.
     Setup { name: [u8; 16] },

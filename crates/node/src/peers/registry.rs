@@ -167,7 +167,7 @@ impl Peers {
         heard.iter().filter_map(|peer| Some((peer, known[peer.index()].ahead?))).collect()
     }
 
-    /// Remembers up to which of this node's marks a peer says that it holds them.
+    /// Remembers the latest of this node's marks that a peer says it holds.
     pub(crate) fn note_holds(&self, peer: Party, holds: u64) {
         self.known()[peer.index()].holds = holds;
         self.holding.notify_all();

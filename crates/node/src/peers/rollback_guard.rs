@@ -5,12 +5,14 @@
 //! says in its next beat, which it sends at once, which mark it holds. Each mark that moved costs one synced write; several that moved
 //! meanwhile share one.
 //!
-//! A node acts on a change of its store only when peers hold the mark of that change ([`Marks::protect`]): before it computes the first
-//! block of a range of a budget, before it announces a key whose shares it stored, before it confirms a deletion. So there is no moment at
-//! which such a change has had an effect and only its own node knows of it. Any node that serves a request may be put back; enough of the
-//! other nodes that serve it hold its mark for one of them to follow the protocol, or all do. What is left: nodes that do not serve the
-//! request learn the mark with the next beat, within half a second, or when they are connected again. If a node is put back before that,
-//! and then serves only with such nodes, they do not notice it. The others notice it as soon as they meet it.
+//! A node acts on a change of its store only when peers hold the mark of that change ([`Marks::protect`]):
+//! before it computes the first block of a range of a budget, before it announces a key whose shares it
+//! stored, before it confirms a deletion. So there is no moment at which such a change has had an effect and
+//! only its own node knows of it. Any node that serves a request may be put back. Among the other nodes that
+//! serve it, so many hold its mark that one of them follows the protocol, or all of them hold it. What is
+//! left: nodes that do not serve the request learn the mark with the next beat, within half a second, or when
+//! they are connected again. If a node is put back before that, and then serves only with such nodes, they do
+//! not notice it. The others notice it as soon as they meet it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +93,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Takes note of which mark of this node a peer says that it holds.
+    /// Notes the mark of this node that a peer says it holds.
     pub(crate) fn note_holds(&self, peer: Party, holds: u64) {
         let own = self.store.mark().unwrap_or_default().number;
         if holds > own {
@@ -105,8 +107,8 @@ impl Marks {
         self.network.peers.note_holds(peer, holds);
     }
 
-    /// Waits until other serving nodes hold the mark of this node's latest change: any `threshold + 1` of them, of which one follows the
-    /// protocol, or all if there are no more.
+    /// Waits until other serving nodes hold the mark of this node's latest change: any `threshold + 1` of
+    /// them, so at least one that follows the protocol, or all if there are no more.
     pub(crate) fn protect(&self, serving: PartySet) -> Result<(), Refusal> {
         let mark = self.store.mark().map_err(of_store)?;
         let others: PartySet = serving.iter().filter(|p| *p != self.members.me).collect();

@@ -14,7 +14,7 @@ use crate::requests::channels::announce;
 use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 
-/// In what a node differs at which the request waits for a refresh to end.
+/// The setting that differs at a node where the request waits for a refresh to end.
 const REFRESH: &str = "whether a refresh is under way";
 
 /// What a node says in the hello round of a request that the leading node has announced: of a refresh, and of the request.
@@ -49,11 +49,13 @@ pub(crate) const COMPUTE: Duration = Duration::from_secs(45);
 /// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead is replaced as long as this
 /// node has not opened its nonce: until then nothing has been used, and nobody knows any session id.
 ///
-/// After that, any error ends the request. The node that speaks last in the hello sees the session id first, and nonces and counters come
-/// from that id. If the hello could be repeated, this node could end one attempt after the other until it likes the id, thousands in the
-/// time of one request. So a cheater has one draw for each request: q requests that it makes fail give it the best of q + 1 ids, which is
-/// log2 (q + 1) bits, and each of them is a refusal in the audit logs. (An honest client repeats a request only a few times. A client that
-/// cheats as well can ask for any number of sessions and take the one that it likes, whoever speaks last.)
+/// After that, any error ends the request. The node that speaks last in the hello sees the session id first,
+/// and nonces and counters come from that id. If the hello could be repeated, this node could end one attempt
+/// after the other until it likes the id, thousands in the time of one request. So a cheater has one draw for
+/// each request: q requests that it makes fail give it the best of q + 1 ids, which is log2 (q + 1) bits, and
+/// each of them is a refusal in the audit logs. (An honest client repeats a request only a few times. A
+/// client that cheats as well can ask for any number of sessions and take the one that it likes. It does not
+/// matter then which node speaks last.)
 pub(crate) fn begin<'c>(
     service: &'c Service,
     plan: &Plan,

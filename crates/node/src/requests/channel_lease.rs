@@ -68,8 +68,9 @@ impl Drop for ChannelLease<'_> {
     }
 }
 
-/// Gets a channel, and the memory to compute in. The leading node picks a channel; the other nodes wait for the one that it picked. They give way
-/// to a refresh that waits for them: the request may be waiting for it at the leading node.
+/// Gets a channel, and the memory to compute in. The leading node picks a channel, and the other nodes wait
+/// for that channel. They give way to a refresh that waits for them: the request may be waiting for the
+/// refresh at the leading node.
 pub(super) fn acquire<'c>(
     service: &'c Service,
     plan: &Plan,

@@ -56,7 +56,7 @@ pub(crate) struct Serving<'a, 'c> {
     pub(crate) faults: Faults,
 }
 
-/// A request gave way to a refresh before it began. Nothing was used, but so many blocks were paid for.
+/// A request gave way to a refresh before it began. Nothing was used, but `blocks` blocks were paid for.
 pub(crate) struct GaveWay {
     pub(crate) blocks: u64,
 }

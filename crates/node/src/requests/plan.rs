@@ -148,7 +148,7 @@ pub(crate) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Who asks which node.
+    /// The client that asks, and the node that it asks.
     pub(crate) fn by(&self) -> (&'a Service, &'a Client) {
         (self.service, self.client)
     }

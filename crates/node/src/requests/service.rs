@@ -57,8 +57,8 @@ impl Service {
         Approvals { rules: &self.rules, store: &self.store, cluster: self.members.cluster.id() }
     }
 
-    /// Pays for blocks from what the rules allow to the client and from the key's budget, and has the others that serve remember the latter,
-    /// before they are computed.
+    /// Pays for blocks before they are computed, from the client's limits in the rules and from the key's
+    /// budget. Then waits until enough other serving nodes hold the mark of the change to the budget.
     pub(crate) fn pay(
         &self,
         (client, asked): (&Client, &[Permission]),

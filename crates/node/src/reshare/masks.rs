@@ -1,11 +1,11 @@
-//! Some keys are opened under masks, which the new nodes share: to a cluster of another protocol, and under protocols with MACs
-//! (`protocol/src/handover.rs`, which has the security argument).
+//! Opens some keys under masks that the new nodes share: for a move to a cluster of another protocol, and
+//! under protocols with MACs (`protocol/src/handover.rs`, which has the security argument).
 //!
 //! Only the key itself, if it may be wrapped, and the round keys move, as bytes: those are the same in all circuits of a cipher. The new nodes
 //! compute anew what else its modes need (`reshare/receiving.rs`).
 //!
-//! Many keys move in one handover, so its masks, checks and rounds are those of one value. The same part of all keys of a cipher is one value,
-//! one key a lane.
+//! Many keys move in one handover, at the cost in masks, checks and rounds of one value. The same part of all
+//! keys of a cipher is one value, with one key a lane.
 //!
 //! A check that fails among the old nodes puts the node under quarantine, durably and before anything else, as it would in a request
 //! (`material/quarantine.rs`). If the old nodes have a MAC key, the failure also counts as one under it, and a node whose MAC key bears no
@@ -135,7 +135,8 @@ pub(super) fn move_piece(
     }
 }
 
-/// The error, after what it means for the old common secrets is on this node's disk. Parties are those of the common network.
+/// Returns the error once this node has stored on its disk what it means for the old common secrets. Parties
+/// are those of the common network.
 fn judged(node: &Node<'_>, error: Error) -> Error {
     if node.plan.from.adversary() != Adversary::Abort {
         return error;

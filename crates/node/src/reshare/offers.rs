@@ -1,9 +1,10 @@
 //! Which keys the old nodes hold, as they tell all others: properties, what is public of the stored shares, and what each has spent of the
 //! budgets.
 //!
-//! **What may change in a key's life**: its label and attributes, its state, the least version, whether it may be deleted, and what was
-//! withdrawn of its uses. Of a change that was interrupted some nodes may not know. The key moves with what most old nodes have, and if there are equally many, with what is
-//! stricter or newer. So where honest nodes agree and are a majority, no others can change it.
+//! **What may change in a key's life**: its label and attributes, its state, the least version, whether it
+//! may be deleted, and what was withdrawn of its uses. Some nodes may not know of an interrupted change. The
+//! key moves with what most old nodes have, and in a tie with the stricter or newer. So where honest nodes
+//! agree and are a majority, the others cannot change it.
 //!
 //! **Budgets.** Under a budget of B blocks each of n nodes pays for at most B q / n, where q is the quorum, and every block is paid for at q nodes
 //! at least. So if l nodes are lost, the others together have paid q - l times for each of the T blocks that were computed: T is at most

@@ -1,4 +1,4 @@
-//! Who takes part in the move of keys from one cluster to another, and with which number.
+//! Which nodes take part in the move of keys from one cluster to another, and under which numbers.
 //!
 //! Old nodes that are not lost come first, in their order. The nodes that are new follow. A node that stays is in both clusters with the same
 //! name and a certificate in common.
@@ -179,7 +179,7 @@ impl Plan {
         others.map(|(_, (card, _))| card.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// An error in which nodes have their names. Parties are those of the common network.
+    /// An error that refers to nodes by name. Parties are those of the common network.
     pub(crate) fn in_names(&self, error: &Error) -> String {
         if let Error::Disagreement { peer, field: "cluster" } = error {
             return format!(

@@ -43,7 +43,7 @@ struct Parts {
     second: Option<AnyShared>,
     subkeys: Option<(AnyShared, AnyShared)>,
     hash_key: Option<GhashKey>,
-    /// Of both keys, for a mode that takes two.
+    /// The check value; of both keys, for a mode that takes two.
     check_value: Vec<u8>,
 }
 
@@ -113,7 +113,8 @@ pub(super) fn received(
     Ok(keys)
 }
 
-/// What the modes and usages of some keys need besides their round keys, and their check values. Of second keys the latter alone.
+/// What the modes and usages of some keys need besides their round keys, and their check values. For second
+/// keys, only their check values.
 fn complete(
     (batch, round_keys): (&KeyGroup<'_>, &AnyShared),
     circuit: &Compiled,

@@ -105,7 +105,7 @@ fn deal(
     Ok(dealt)
 }
 
-/// A fault, with the names of those who are to blame.
+/// A fault, with the names of the nodes that caused it.
 fn message_of(node: &Node<'_>, places: &[Party], fault: Fault) -> Error {
     let (old, new) = (|nodes| node.plan.old_names(nodes), |nodes| node.plan.new_names(nodes));
     let alone = |node: Party| -> PartySet { [node].into_iter().collect() };

@@ -1,5 +1,5 @@
-//! Clients are served: what each node answers alone ([`reception`], [`random`]), and what all nodes do together
-//! ([`together`]).
+//! Serves clients: requests that each node answers alone ([`reception`], [`random`]), and requests that all
+//! nodes serve together ([`together`]).
 
 mod random;
 pub(crate) mod reception;

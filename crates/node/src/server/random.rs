@@ -2,12 +2,14 @@
 //!
 //! # Why this needs no protocol among the nodes
 //!
-//! The sum is uniform and unknown to everybody but the client as long as one of the nodes that answer is honest: its part is uniform, is
-//! sent over a channel of its own, and no other node sees it before it sends, or ever. So n - 1 nodes that depart from the protocol in
-//! any way cannot choose or learn a bit. They can only fall silent, without knowing what they prevent. A shared mask of the protocol
-//! ([`mask_input`](polyclave_protocol::service::ServiceSession::mask_input)) would promise less: under Shamir sharing it follows from
-//! common secrets that t + 1 nodes hold, so whoever steals them later could compute it again from a session's messages. Nothing is
-//! verified, because any bytes of a cheating node are as good as any others.
+//! The sum is uniform and unknown to everybody but the client as long as one of the nodes that answer is
+//! honest. The part of that node is uniform and is sent over a channel of its own. No other node ever sees
+//! it. So n - 1 nodes that depart from the protocol in any way cannot choose or learn a bit. They can only
+//! fall silent, without knowing what they prevent. A shared mask of the protocol
+//! ([`mask_input`](polyclave_protocol::service::ServiceSession::mask_input)) would promise less: under Shamir
+//! sharing it follows from common secrets that t + 1 nodes hold, so an attacker that steals them later could
+//! compute it again from a session's messages. Nothing is verified, because any bytes of a cheating node are
+//! as good as any others.
 
 use std::time::Duration;
 

@@ -213,7 +213,8 @@ fn lost(e: Error) -> Refusal {
     Refusal::new(Reason::Unavailable, e.to_string())
 }
 
-/// For whom the client says that it asks, for the audit log. A name of users of the client, whatever it is, can be no other field of a line.
+/// The user on whose behalf the client says that it asks, for the audit log. No such name can pass for
+/// another field of a line.
 fn behalf(whom: &str) -> Result<String, Refusal> {
     if whom.is_empty() {
         return Ok(String::new());

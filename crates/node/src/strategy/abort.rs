@@ -1,8 +1,9 @@
 //! Protocols that abort: all serving nodes agree on every step of a client, and any failure ends the request at all of them.
 //!
-//! Under protocols with checks against active cheaters ([`Checked`]), a failed check ends all service of this node ([`quarantine`]): it can
-//! have told a cheater a bit of a MAC key, or it shows that a node cheats without which the others cannot go on. What the nodes make
-//! afresh after every start belongs to one [`epoch`].
+//! Under protocols with checks against active cheaters ([`Checked`]), a failed check ends all service of this
+//! node ([`quarantine`]): it can have told a cheater a bit of a MAC key, or it shows that a node cheats that
+//! the others need to go on. The material that the nodes make afresh after every start belongs to one
+//! [`epoch`].
 
 use std::time::Duration;
 

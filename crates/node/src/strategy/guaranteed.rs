@@ -28,8 +28,9 @@ use crate::requests::begin::{blame, unavailable};
 use crate::requests::channel_lease::ChannelLease;
 use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
 
-/// The unit of time limits while nodes use a key. They wait [`ONLINE`] of these for each other's messages, and in total no longer than
-/// their client waits for them (60 s), so that they can tell the client who was silent.
+/// The unit of time limits while nodes use a key. They wait [`ONLINE`] of these for each other's messages,
+/// and in total no longer than their client waits for them (60 s), so that they can tell the client which
+/// node was silent.
 const SILENCE: Duration = Duration::from_secs(5);
 /// How many of these time limits nodes wait for what they cannot do without. Longer than a client may take for a step.
 pub(crate) const ONLINE: u32 = 8;

@@ -85,7 +85,7 @@ pub unsafe extern "C" fn C_GetFunctionList(to: *mut *mut CK_FUNCTION_LIST) -> CK
 ///
 /// # Safety
 ///
-/// `count` is null or points to a number; `to` is null or points to memory for so many interfaces.
+/// `count` is null or points to a number; `to` is null or points to memory for that number of interfaces.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn C_GetInterfaceList(to: *mut CK_INTERFACE, count: *mut CK_ULONG) -> CK_RV {
     entry(|| {

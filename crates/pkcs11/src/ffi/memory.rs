@@ -33,7 +33,7 @@ pub(super) unsafe fn bytes<'a>(from: *const CK_BYTE, len: CK_ULONG) -> Result<&'
 ///
 /// # Safety
 ///
-/// `from` is null or points to a `T`, of which every pattern of bits is one.
+/// `from` is null or points to a `T`. Every bit pattern is a valid `T`.
 pub(super) unsafe fn read<T: Copy>(from: *const T) -> Result<T> {
     if from.is_null() {
         return Err(Rv(CKR_ARGUMENTS_BAD));
@@ -77,7 +77,7 @@ pub(super) unsafe fn copy(to: *mut CK_BYTE, bytes: &[u8]) -> Result<()> {
 ///
 /// # Safety
 ///
-/// `len` is null or points to a length; `out` is null or points to so many bytes.
+/// `len` is null or points to a length; `out` is null or points to that number of bytes.
 pub(super) unsafe fn give(
     out: *mut CK_BYTE,
     len: *mut CK_ULONG,
@@ -136,6 +136,6 @@ pub(super) unsafe fn attributes(from: *const CK_ATTRIBUTE, count: CK_ULONG) -> R
     if count > MAX_ATTRIBUTES || (from.is_null() && count > 0) {
         return Err(Rv(CKR_ARGUMENTS_BAD));
     }
-    // SAFETY: not null, and the caller vouches for so many.
+    // SAFETY: not null, and the caller vouches for `count` of them.
     (0..count as usize).map(|i| unsafe { read(from.add(i)) }).collect()
 }

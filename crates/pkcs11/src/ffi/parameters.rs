@@ -116,7 +116,7 @@ unsafe fn counter_kdf(kdf: &CK_SP800_108_KDF_PARAMS) -> Result<Parameter> {
         if kdf.pDataParams.is_null() {
             return Err(bad("pDataParams is null"));
         }
-        // SAFETY: the program vouches for so many parts, and for what they point to.
+        // SAFETY: the program vouches for `ulNumberOfDataParams` parts, and for what they point to.
         let part = unsafe { read(kdf.pDataParams.add(i)) }?;
         let part = match part.type_ {
             CK_SP800_108_ITERATION_VARIABLE => {

@@ -1,11 +1,13 @@
-//! The MAC check: it verifies that everything that was opened is what was shared.
+//! The MAC check: it verifies that every opened value is the shared one.
 //!
-//! Coins are tossed after everything is opened. They give every opened value v_j with MAC m_j an independent coefficient chi_j. Every
-//! party computes sigma_i = sum chi_j m_ij - alpha_i sum chi_j v_j. The sum of all sigma_i is sum chi_j (m_j - alpha v_j), which is 0 if
-//! everything is right. If some v_j are off by d_j, the sum is alpha times sum chi_j d_j, plus whatever a cheater adds to its own part.
-//! The cheater fixes that before it can know alpha, so the sum is 0 with probability at most 2 / |F|, however many values there are
-//! (security-notes H; Damgard et al. 2012, figure "MACCheck"; Keller et al. 2017, section 2). If there are three parties or more, they
-//! first compare digests of what each has seen. So all v_j are the same at all honest parties.
+//! Coins are tossed after everything is opened. They give every opened value v_j with MAC m_j an independent
+//! coefficient chi_j. Every party computes sigma_i = sum chi_j m_ij - alpha_i sum chi_j v_j. The sum of all
+//! sigma_i is sum chi_j (m_j - alpha v_j), which is 0 if everything is right. If some v_j are off by d_j, the
+//! sum is alpha times sum chi_j d_j, plus any value that a cheater adds to its own part. The cheater fixes
+//! that before it can know alpha, so the sum is 0 with probability at most 2 / |F|, however many values there
+//! are (security-notes H; Damgard et al. 2012, figure "MACCheck"; Keller et al. 2017, section 2). If there
+//! are three parties or more, they first compare digests of what each has seen. So all v_j are the same at
+//! all honest parties.
 //!
 //! A **zero test** reveals whether the sum is zero, and nothing else. It takes a random product c = a b that is used for nothing else:
 //! the parties open d = sigma - a and then z = d b + c = sigma b, both by commitment. (In the plain check of the papers all parties open
@@ -15,18 +17,21 @@
 //! * *It finds errors.* If a cheater shifts d by e and z by f, then z = (sigma + e) b + f. The cheater fixed e before it saw d. So
 //!   sigma + e = 0 for a sigma that is alpha times something needs a guess at alpha, and otherwise z = 0 needs a guess at b: 2 / |F|
 //!   together.
-//! * *The product need not be verified.* An error in c that depends on nothing secret is a part of f. In addition a cheater can make c
-//!   wrong by a function g of bits of honest shares of a, if it makes other offers from transfer to transfer; and by sums of Delta_i b_i,
-//!   where b_i is the share of honest party i, if it uses other factors from peer to peer (`mascot/triples.rs`). Together z = sum
-//!   (sigma + e + Delta_i) b_i + g(a) + f. The b_i are uniform, whatever is known of a and alpha, because no message reveals anything of
-//!   them. So z is uniform, and reveals nothing of g(a), unless all sigma + e + Delta_i are zero. They are zero if sigma = 0 and the
-//!   cheater changed none of these values, or by a guess at alpha. Then z reveals something of a; but all that a has hidden is sigma,
-//!   which the cheater knows. (The parts of sigma of single honest parties are also hidden by their shares of MACs.) So neither a
-//!   sacrifice nor a combination of several products is needed. A cheater that makes c wrong fails its own test.
-//! * *It reveals nothing of alpha*, even if it fails and the cheater, who sees z first, withholds its own part for ever: d is uniform
-//!   because a is, and z is independent of d and alpha, as said. The cheater learns whether sigma + e is zero, that is, that one value
-//!   which it has chosen beforehand is not alpha. So silence does not cost the key; a failure does, as in every check. Over Q tests that
-//!   end in either way the loss is Q 2 / |F|.
+//! * *The product need not be verified.* An error in c that depends on nothing secret is a part of f. In
+//!   addition a cheater can make c wrong by a function g of bits of honest shares of a, if it makes other
+//!   offers from transfer to transfer; and by sums of Delta_i b_i, where b_i is the share of honest party i,
+//!   if it uses other factors from peer to peer (`mascot/triples.rs`). Together z = sum (sigma + e + Delta_i)
+//!   b_i + g(a) + f. The b_i stay uniform under any knowledge of a and alpha, because no message reveals
+//!   anything of them. So z is uniform, and reveals nothing of g(a), unless all sigma + e + Delta_i are zero.
+//!   They are zero if sigma = 0 and the cheater changed none of these values, or by a guess at alpha. Then z
+//!   reveals something of a; but all that a has hidden is sigma, which the cheater knows. (The parts of sigma
+//!   of single honest parties are also hidden by their shares of MACs.) So neither a sacrifice nor a
+//!   combination of several products is needed. A cheater that makes c wrong fails its own test.
+//! * *It reveals nothing of alpha*, even if it fails and the cheater, which sees z first, withholds its own
+//!   part for ever: d is uniform because a is, and z is independent of d and alpha, as said. The cheater
+//!   learns whether sigma + e is zero, that is, that one value which it has chosen beforehand is not alpha.
+//!   So silence does not cost the key; a failure does, as in every check. Over Q tests that end in either way
+//!   the loss is Q 2 / |F|.
 //! * *Tests that run side by side* under the same key reveal nothing more, because each has its own product and its own coins. Their sums are
 //!   looked at one after the other, and after a failure in one session the key is given up ([`MacKey::judge`]). So a test of another session
 //!   that ends later does not count, and many guesses at once are as good as one.

@@ -1,13 +1,15 @@
 //! The MAC key, and whether it may still be used.
 //!
-//! After a check under it has failed, of any kind, a key is given up for all sessions. The failure may be that of a guess at bits of the
-//! key, and then it tells the cheater whether the guess was right (security-notes G). The key is also given up if a peer leaves a check
-//! of transfers, or of products with shares of the key, without an answer once it could know the coins ([`Error::Unanswered`]). Any other
-//! silence is no failure. What honest parties say before a check has passed at all of them reveals nothing of the key, except whether one
-//! value, which cheaters chose beforehand, is right: `check.rs` argues this for the zero test, and `mascot/cope.rs` for products with
-//! shares of the key. So a peer that is killed costs the session, but not what is stored under the key. `guesses.rs` says how many
-//! failures are tolerable for a key that is used again at the operators' order. A check of leaky products that is left without an answer
-//! is treated in the same way, though it tells nothing of the key (`tinyot/coset_check.rs`).
+//! After a check under it has failed, of any kind, a key is given up for all sessions. The failure may come
+//! from a guess at bits of the key, and then it tells the cheater whether the guess was right (security-notes
+//! G). The key is also given up if a peer leaves a check of transfers, or of products with shares of the key,
+//! without an answer once it could know the coins ([`Error::Unanswered`]). Any other silence is no failure.
+//! The messages of honest parties before a check has passed at all of them reveal nothing of the key, except
+//! whether one value, which cheaters chose beforehand, is right: `check.rs` argues this for the zero test,
+//! and `mascot/cope.rs` for products with shares of the key. So a peer that is killed costs the session, but
+//! not what is stored under the key. `guesses.rs` says how many failures are tolerable for a key that is used
+//! again at the operators' order. A check of leaky products that is left without an answer is treated in the
+//! same way, though it tells nothing of the key (`tinyot/coset_check.rs`).
 
 use std::sync::Arc;
 
@@ -37,7 +39,7 @@ impl<F: MacField> MacKey<F> {
         Ok(Self::of_share(net.me(), net.parties(), share[0]))
     }
 
-    /// The key of which this is the share of party `me`.
+    /// The key with this word as the share of party `me`.
     pub fn of_share(me: Party, parties: usize, share: F::Word) -> Self {
         MacKey { me, parties, share: Arc::new(Zeroizing::new(share)), retired: Retirement::default() }
     }

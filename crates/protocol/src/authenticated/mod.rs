@@ -1,5 +1,5 @@
-//! Authenticated additive sharing: what the protocols with MACs have in common, whichever of them makes the
-//! material or computes with it.
+//! Authenticated additive sharing: what all protocols with MACs have in common, those that make material and
+//! those that compute with it.
 //!
 //! The parties share a MAC key alpha. A shared value x comes with shares of alpha x ([`Authenticated`]).
 //! Values are opened ([`Openings`]), and a check finds wrong openings before anything is released
@@ -7,7 +7,7 @@
 //!
 //! [`spdz`](crate::spdz) computes with such shares, [`mascot`](crate::mascot) and [`tinyot`](crate::tinyot)
 //! make material of them, and [`tinytable`](crate::tinytable) exchanges values with clients by them. This
-//! folder imports none of the four.
+//! folder does not import these four.
 //!
 //! | file | what |
 //! |---|---|

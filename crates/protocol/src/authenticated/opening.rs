@@ -154,8 +154,8 @@ impl<F: MacField> Openings<F> {
         }
     }
 
-    /// Claims that elements are zero, of which this party's shares of the MACs are given: the check finds whether they are.
-    /// Nothing is sent.
+    /// Claims that elements are zero, given this party's shares of their MACs. The check finds whether they
+    /// are. Nothing is sent.
     pub(crate) fn claim_zero(&mut self, macs: &[F::Word]) {
         self.elements.resize(self.elements.len() + macs.len(), F::Word::ZERO);
         self.element_macs.extend_from_slice(macs);

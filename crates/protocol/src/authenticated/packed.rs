@@ -1,9 +1,10 @@
 //! Cells of a small field on the wire: only their coordinates over GF(2), several cells a byte.
 //!
-//! The map from a byte to coordinates is linear over GF(2) on all bytes, and right on the bytes of the small field. So the coordinates of
-//! the shares of a cell add up to the coordinates of the cell, even if the shares lie outside of the small field, and a party sends the
-//! coordinates of its share only. Whatever coordinates a cheater sends, the sum is a cell of the small field, and the MAC check is about
-//! that cell.
+//! The map from a byte to coordinates is linear over GF(2) on all bytes, and right on the bytes of the small
+//! field. So the coordinates of the shares of a cell add up to the coordinates of the cell, even if the
+//! shares lie outside of the small field, and a party sends the coordinates of its share only. For any
+//! coordinates that a cheater sends, the sum is a cell of the small field, and the MAC check covers that
+//! cell.
 //!
 //! Byte i has the coordinates of cell i in its lowest bits, then those of cell i + len, of cell i + 2 len .., where len is the number of
 //! bytes. Bits without a cell are zero.
@@ -33,7 +34,7 @@ pub(crate) static PAIRS: Packed = Packed::new(&GF4);
 pub(crate) const MAX_CELLS: usize = 4;
 
 impl Packed {
-    /// Of the field with this basis.
+    /// The packing for the field with this basis.
     const fn new(basis: &[u8]) -> Packed {
         const NOTHING: Map = Map::new([0; 8]);
         let (bits, coordinates) = (basis.len(), coordinates(basis));
@@ -57,7 +58,7 @@ impl Packed {
         packed
     }
 
-    /// Bytes of so many cells.
+    /// Bytes of `cells` cells.
     pub(crate) fn bytes(&self, cells: usize) -> usize {
         cells.div_ceil(self.cells)
     }

@@ -41,7 +41,7 @@ impl<F: MacField> Vectors<F> {
         1 + F::BYTES + bit_bytes(in_bits) + (F::BYTES << in_bits)
     }
 
-    /// Room for so many vectors, all of zeros.
+    /// Room for `count` vectors, all of zeros.
     pub(crate) fn room(in_bits: u8, count: usize, pool: &Pool) -> Self {
         Vectors {
             in_bits,
@@ -58,7 +58,8 @@ impl<F: MacField> Vectors<F> {
         self.index_macs[at..][..macs.len()].copy_from_slice(macs);
     }
 
-    /// Sets the shares of the entries of so many vectors from `at` on: bits, eight in a byte, one vector after another.
+    /// Sets the shares of the entries of `count` vectors from `at` on: bits, eight in a byte, one vector
+    /// after another.
     pub(crate) fn set_bits(&mut self, at: usize, count: usize, packed: &[u8]) {
         let (size, entries) = (bit_bytes(self.in_bits), 1 << self.in_bits);
         if entries >= 8 {
@@ -77,7 +78,7 @@ impl<F: MacField> Vectors<F> {
         bytes.zip(macs).for_each(|(to, mac)| mac.write_to(to));
     }
 
-    /// Adds public bits, a word for each vector from `at` on, to so many of its entries.
+    /// Adds public bits, a word for each vector from `at` on, to `width` of its entries from `entry` on.
     pub(crate) fn add_public(
         &mut self,
         at: usize,

@@ -38,14 +38,15 @@ pub struct Descriptor {
 /// How nodes serve with a protocol.
 #[derive(Clone)]
 pub struct Serving {
-    /// For whoever chooses a protocol for a cluster: who has to be there, and what limits a request.
+    /// Advice for the choice of a cluster's protocol: which nodes have to be there, and what limits a
+    /// request.
     pub advice: &'static str,
     /// The usual levels of the stock.
     pub stock: Levels,
     /// Bytes a second of a long stream under AES-128 in `gcm`, as measured with all nodes on two idle cores (docs/benchmarks.md); none if that
     /// was not measured. People are told it before they wait.
     pub stream_bytes_a_second: Option<u32>,
-    /// The protocol among so many nodes with such a threshold.
+    /// The protocol for a number of nodes and a threshold.
     pub config: fn(usize, usize) -> Result<AnyServiceConfig>,
 }
 

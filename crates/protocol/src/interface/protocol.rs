@@ -65,10 +65,11 @@ pub trait ProtocolConfig: Sync {
     /// Which adversary it tolerates, provided that its material is correct.
     fn adversary(&self) -> Adversary;
 
-    /// One sentence, shown to people, that says against whom the protocol protects.
+    /// One sentence, shown to people, on the adversary that the protocol protects against.
     fn promise(&self) -> String;
 
-    /// Whether an output is right whatever the other parties do. It is not if they could have made the material themselves.
+    /// Whether an output is right for any behaviour of the other parties. It is not if they could have made
+    /// the material themselves.
     fn verifies(&self) -> bool {
         self.adversary() != Adversary::Passive
     }
@@ -194,7 +195,7 @@ pub trait Session: Maps + Send {
     /// What this party has done so far.
     fn tally(&self) -> Tally;
 
-    /// The faults of others that it has seen, if the protocol goes on in spite of them.
+    /// The faults of others that it has seen, if the protocol continues despite faults.
     fn faults(&self) -> Faults {
         Faults::default()
     }

@@ -37,7 +37,8 @@ impl<T> Unverified<T> {
     }
 }
 
-/// Output that was checked before it was revealed: right, whatever the other parties did, up to the error of the check.
+/// Output that was checked before it was revealed: right for any behaviour of the other parties, up to the
+/// error of the check.
 #[derive(Debug)]
 pub struct Checked<T>(T);
 

@@ -115,9 +115,10 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         self.join(setup, stream, serving)
     }
 
-    /// Carries stored values over from one setup to another, among all nodes, and gives them fresh shares: the old ones are of no use
-    /// together with the new. Both setups are renewed. Under protocols with MACs the first must not have been exposed. All nodes name the
-    /// same values in the same order. Under an active protocol each value stays the same, whoever cheats, or there is an error.
+    /// Carries stored values over from one setup to another, among all nodes, and gives them fresh shares:
+    /// the old ones are of no use together with the new. Both setups are renewed. Under protocols with MACs
+    /// the first must not have been exposed. All nodes name the same values in the same order. Under an
+    /// active protocol each value stays the same or there is an error, no matter which nodes cheat.
     ///
     /// All values are in memory at once: the caller does not take too many together.
     fn refresh(
@@ -182,7 +183,7 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// [can be joined](ServiceSession::can_join).
     ///
     /// # Panics
-    /// If there is none.
+    /// If `parts` is empty.
     fn join_lanes(&self, parts: &[&Self::Shared]) -> Self::Shared;
 
     /// What a node stores of a shared value, views included.
@@ -244,8 +245,8 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// Bytes of a value's blocks in the order in which people write them, over all lanes.
     fn block_bytes(&self, value: &Self::Shared) -> usize;
 
-    /// What this node sends to a client that is to learn the first `bytes` bytes of a value's blocks, behind the protocol's check. The
-    /// value has so many. No share of the others goes out.
+    /// What this node sends to a client that is to learn the first `bytes` bytes of a value's blocks, behind
+    /// the protocol's check. The value has at least `bytes` bytes. No share of the other bytes goes out.
     fn bytes_for_client(&mut self, value: &Self::Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>>;
 
     /// This node's message to a client that is to learn a value, sent after the protocol's check; in blocks as people write them.

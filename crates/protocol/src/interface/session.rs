@@ -203,7 +203,7 @@ fn commitment(
     *hasher.finalize().as_bytes()
 }
 
-/// A commitment, the set of those who serve, and digests of the settings and of their names.
+/// A commitment, the set of serving parties, and digests of the settings and of their names.
 fn greeting(commitment: &[u8; HASH_BYTES], serving: PartySet, terms: &HandshakeParameters) -> Vec<u8> {
     let names = terms.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
     let names = blake3::derive_key("polyclave 2026 setting names", names.as_bytes());
@@ -236,7 +236,7 @@ fn seen(commitments: &[(Party, Vec<u8>)]) -> [u8; HASH_BYTES] {
     *hasher.finalize().as_bytes()
 }
 
-/// The hash of all nonces, the set of those who serve, and the settings.
+/// The hash of all nonces, the set of serving parties, and the settings.
 fn session_id(nonces: &[[u8; NONCE_BYTES]], serving: PartySet, terms: &HandshakeParameters) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session id");
     hasher.update(&serving.bits().to_le_bytes()).update(nonces.as_flattened());

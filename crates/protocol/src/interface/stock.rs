@@ -1,7 +1,8 @@
 //! The interface to material that nodes make ahead and keep in stock.
 //!
-//! A party durably marks items as spent, then reads them, and then sends. So no item is used twice. All parties take the same
-//! items: one party proposes which, and the others make sure that none of them was spent before.
+//! A party durably marks items as spent, then reads them, and then sends. So no item is used twice. All
+//! parties take the same items: one party proposes them, and the others make sure that no item was spent
+//! before.
 
 use zeroize::Zeroizing;
 
@@ -24,24 +25,25 @@ pub struct Kind {
 /// What material of a kind serves: widths of tables and operations, never names of ciphers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
-    /// Lookups in tables whose input has up to so many bits.
+    /// Lookups in tables with inputs of up to this many bits.
     Tables(u8),
     /// Inversions in GF(2^8).
     Inversions,
     /// Products of elements of GF(2^128): tags.
     Tags,
-    /// What surrounds blocks: clients' inputs and outputs, checks, keys. Whoever computes many blocks takes little of it for each.
+    /// What surrounds blocks: clients' inputs and outputs, checks, keys. A computation of many blocks takes
+    /// little of it for each.
     Surroundings,
-    /// Whatever is computed.
+    /// All computations.
     All,
 }
 
 /// How much is in stock, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// Of AES.
+    /// Blocks of AES.
     pub aes_blocks: usize,
-    /// Of Triple DES.
+    /// Blocks of Triple DES.
     pub des_blocks: usize,
 }
 

@@ -202,7 +202,7 @@ impl Mesh {
     /// What has not come is late from now on.
     fn end(&mut self, into: &[&mut [u8]], limit: Duration, pending: PartySet) {
         for p in self.members.iter() {
-            // So that nobody is judged whom this call has not asked.
+            // So that only peers that this call has asked are judged.
             let _ = self.come(p, false, 0);
         }
         self.lose_the_silent(limit, PartySet::from_bits(0));

@@ -5,11 +5,12 @@
 //! `r[b] = a G - H(b, r[1-b])` and sends both. The sender draws y, sends `Y = y G`, and has the keys
 //! `K(j, y (r[j] + H(j, r[1-j])))`; the receiver has `K(b, a Y)`.
 //!
-//! **Security** (the paper's theorem on this construction, for active static adversaries, universally composable): H and K
-//! are random oracles, H onto the group, programmable; Diffie-Hellman is hard in Ristretto, and since keys are hashed the
-//! computational assumption is enough. Both r are uniform whatever b is, so the choice is hidden without any assumption.
-//! Of the two sums `r[j] + H(j, r[1-j])` a receiver can know the logarithm of one only: that of the oracle's earlier query,
-//! which tells the simulator b; the other is an answer of the oracle and Diffie-Hellman's challenge.
+//! **Security** (the paper's theorem on this construction, for active static adversaries, universally
+//! composable): H and K are random oracles, H onto the group, programmable; Diffie-Hellman is hard in
+//! Ristretto, and since keys are hashed the computational assumption is enough. Both r are uniform for either
+//! b, so the choice is hidden without any assumption. A receiver can know the logarithm of only one of the
+//! two sums `r[j] + H(j, r[1-j])`: the one of the oracle's earlier query, which tells the simulator b. The
+//! other is an answer of the oracle and Diffie-Hellman's challenge.
 //!
 //! **Endemic** means that a cheater can influence its own outputs: a sender both keys, a receiver the one it learns. Here
 //! keys only encrypt what the sender chooses (`tree.rs`), as the paper's section on other notions of security allows.

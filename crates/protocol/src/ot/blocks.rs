@@ -1,8 +1,8 @@
 //! Blocks of transfers, in memory that is reused.
 //!
-//! Extensions are made in batches of some megabytes. If every batch took fresh memory, most of the time would go to having it
-//! mapped, cleared and wiped. So memory goes back to where it came from: it is wiped when the last of those who share it are
-//! dropped, and need not be before. There is never more of it than was in use at one time.
+//! Extensions are made in batches of some megabytes. If every batch took fresh memory, most of the time would
+//! go to having it mapped, cleared and wiped. So memory goes back to where it came from: it is wiped when its
+//! last user is dropped, and need not be wiped before. There is never more of it than was in use at one time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

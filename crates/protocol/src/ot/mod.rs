@@ -17,14 +17,16 @@
 //!
 //! * A sender of transfers (which lacks leaves) learns nothing about choices. Corrections are hidden by streams that it lacks,
 //!   computationally (AES, BLAKE3, Diffie-Hellman), and the check's answer is hidden by a mask that is used once.
-//! * A receiver of transfers learns nothing about Delta unless it risks a guess, in trees with wrong sums or in extension with
-//!   inconsistent choices. A guess about b bits of Delta passes with probability 2^-b. If it passes, the receiver knows these b bits, and
-//!   nothing else went wrong except with probability 2^-115 (`Sender::fault` in `extension.rs`, for every f: the check hashes to 128
-//!   bits). So statistical security is that of the guess, and **a failed check leaks about one bit**. Nothing may be tried again, the
-//!   caller quarantines the peer, and everything under this Delta is retired, in all forks of the setup at once ([`Pairs::fork`]). A
-//!   receiver that is silent once it may know the coins, and before it has answered, also ends them ([`Error::Unanswered`]). It does not
-//!   know whether a guess was right, because the sender compares first and no message before depends on Delta; but it has chosen among
-//!   coins. A receiver that is silent before that has seen no coins, and its silence costs the session only.
+//! * A receiver of transfers learns nothing about Delta unless it risks a guess, in trees with wrong sums or
+//!   in extension with inconsistent choices. A guess about b bits of Delta passes with probability 2^-b. If
+//!   it passes, the receiver knows these b bits, and nothing else went wrong except with probability 2^-115
+//!   (`Sender::fault` in `extension.rs`, for every f: the check hashes to 128 bits). So the statistical
+//!   security is the security of the guess, and **a failed check leaks about one bit**. Nothing may be tried
+//!   again, the caller quarantines the peer, and everything under this Delta is retired, in all forks of the
+//!   setup at once ([`Pairs::fork`]). A receiver that is silent once it may know the coins, and before it has
+//!   answered, also ends them ([`Error::Unanswered`]). It does not know whether a guess was right, because
+//!   the sender compares first and no message before depends on Delta; but it has chosen among coins. A
+//!   receiver that is silent before that has seen no coins, and its silence costs the session only.
 //! * Coins are tossed by commitment and opening ([`crate::coins`]). No party opens before all messages of the receivers have come to it.
 //!   Coins are good if one party is honest.
 //!
@@ -36,12 +38,14 @@
 //! **Delta** is chosen by the caller: its lowest bits can be a share of a key. It must be uniform in all columns on which the purpose
 //! relies, because the choices of the base transfers are its bits, and everything above counts guesses of it.
 //!
-//! **Rounds**: two for [`Pairs::setup`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three for both together, and for
-//! several forks at once ([`extend_checked`]). **Bytes** in each direction of a pair: about 32 KiB to set up; columns / f bits for a
-//! transfer; 16 / f bytes a column for each check's mask and 16 bytes a column for its answer. **Memory**: until the check, columns / 8
-//! bytes for each transfer at each end, and 16 for its block if blocks are written before the check. All of it is reused; forks share it
-//! (`blocks.rs`, `tile.rs`). **Time** is that of AES: `2^f / f` blocks for every 128 bits of blocks. Adding streams up, turning columns
-//! into blocks and hashing them for the check together take about as long again (`docs/benchmarks.md`).
+//! **Rounds**: two for [`Pairs::setup`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three
+//! for both together, and for several forks at once ([`extend_checked`]). **Bytes** in each direction of a
+//! pair: about 32 KiB to set up; columns / f bits for a transfer; 16 / f bytes a column for each check's mask
+//! and 16 bytes a column for its answer. **Memory**: until the check, columns / 8 bytes for each transfer at
+//! each end, and 16 for its block if blocks are written before the check. All of it is reused; forks share it
+//! (`blocks.rs`, `tile.rs`). **Time**: AES encrypts `2^f / f` blocks for every 128 bits of blocks. Adding
+//! streams up, turning columns into blocks and hashing them for the check together take about as long again
+//! (`docs/benchmarks.md`).
 //!
 //! Constant time in Delta and in choices. All secrets are wiped when they are dropped, blocks when the last of all forks is dropped.
 //!
@@ -49,10 +53,11 @@
 //!
 //! * Base transfers encrypt sums that the grower of a tree chooses, from a root that it draws. The paper takes the outputs of random base
 //!   transfers for the first level. Ours costs 32 bytes a tree, and endemic base transfers are enough for it.
-//! * The receiver chooses its choice bits, so the correction of every tree is sent. The paper's random choices save that of the first
-//!   tree.
+//! * The receiver chooses its choice bits, so the correction of every tree is sent. The paper's random
+//!   choices save the correction of the first tree.
 //! * All digests of all trees of a pair go into one hash, instead of one hash a tree. It accepts the same points.
-//! * The universal hash goes to 128 bits with independent coefficients, which AES expands from the coin. Those of the paper are uniform.
+//! * The universal hash goes to 128 bits with independent coefficients, which AES expands from the coin. The
+//!   paper's coefficients are uniform.
 //! * One check covers all extensions since the last, and the parties of all pairs use one coin.
 
 mod base;
@@ -110,7 +115,7 @@ pub struct Pairs {
     checked: u64,
     /// Something failed here, if only a connection: the two ends are not in step any more.
     failed: bool,
-    /// A guess at Delta may have failed, here or in any other fork of one setup: none of them goes on.
+    /// A guess at Delta may have failed, here or in another fork of the same setup. Then no fork continues.
     retired: Retirement,
     /// Memory of all blocks, shared with forks.
     pool: Arc<Pool>,
@@ -314,9 +319,9 @@ impl Pairs {
         self.guarded(net, |pairs, net| pairs.try_extend(choices, count, net))
     }
 
-    /// Checks everything that was extended since the last check. After an error none of it may be used, and this object refuses to do
-    /// more. So does every fork of the setup, unless the error is a connection that failed before there were coins. Three rounds, or
-    /// none if there is nothing to check.
+    /// Checks everything that was extended since the last check. After an error nothing of it may be used,
+    /// and this object refuses to do more. So does every fork of the setup, unless the error is a connection
+    /// that failed before there were coins. Three rounds, or none if there is nothing to check.
     pub fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.guarded(net, Pairs::try_check)
     }
@@ -331,7 +336,8 @@ impl Pairs {
         self.retired.refuse_retired()
     }
 
-    /// Runs something after which, if it fails, this object is of no use, nor any other of the setup if it is a check.
+    /// Runs something. If it fails, this object is of no use any more. If it was a check, neither is any
+    /// other object of the setup.
     fn guarded<T>(
         &mut self,
         net: &mut dyn Net,
@@ -355,7 +361,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// An error if these are not a bit for each of so many transfers from each peer.
+    /// An error unless there is one choice bit for each of `count` transfers from each peer.
     fn refuse_other_choices(&self, choices: &[&[u8]], count: usize) -> Result<()> {
         let fits = |(ends, choices): (&Option<Ends>, &&[u8])| {
             choices.len() == if ends.is_some() { count.div_ceil(8) } else { 0 }

@@ -24,8 +24,8 @@ pub(super) struct Tile {
     column_bytes: usize,
 }
 
-/// Memory for tiles of one shape, shared by forks. It is wiped when the last of those who share it are dropped, and need not be before.
-/// There is never more of it than was in use at one time.
+/// Memory for tiles of one shape, shared by forks. It is wiped when its last user is dropped, and need not be
+/// wiped before. There is never more of it than was in use at one time.
 #[derive(Default)]
 pub(super) struct TilePool {
     spare: Mutex<Vec<Tile>>,
@@ -86,7 +86,8 @@ impl TilePool {
 }
 
 impl Tiles {
-    /// None yet, of so many columns. No other tiles of the pool have more than one column more or less.
+    /// No tiles yet; they will have `columns` columns. The numbers of columns of all tiles of a pool differ
+    /// by at most one.
     pub(super) fn new(columns: usize, pool: &Arc<TilePool>) -> Tiles {
         let mask = Tile::new(columns, GRAIN_BYTES);
         Tiles { columns, mask, has_mask: false, used: Vec::new(), pool: pool.clone() }
@@ -115,7 +116,7 @@ impl Tiles {
 
     /// One more; what it holds is undefined.
     pub(super) fn next(&mut self, column_bytes: usize) -> &mut Tile {
-        // The columns of both ends, one of which also keeps choices.
+        // The columns that fit both ends: one end also keeps choices.
         let most = self.columns + 1;
         let mut tile = self.pool.take().unwrap_or_else(|| Tile::new(most, TILE_BYTES));
         (tile.columns, tile.column_bytes) = (self.columns, column_bytes);

@@ -1,9 +1,10 @@
 //! All seeds but one for the sender of extended transfers, from base transfers: punctured pseudorandom functions on trees.
 //!
-//! The receiver grows a binary tree of seeds of depth f (Goldreich, Goldwasser and Micali 1986). The other side has the point alpha. At
-//! each level it learns, by one base transfer, the sum of all nodes on the side to which its path does not go. It knows all of these
-//! nodes but one from the levels above. So it gets every leaf except number alpha (Boyle et al. 2019; Roy 2022, "SoftSpokenOT", ePrint
-//! 2022/192, section 6). Base transfers encrypt the two sums of each level.
+//! The receiver grows a binary tree of seeds of depth f (Goldreich, Goldwasser and Micali 1986). The other
+//! side has the point alpha. At each level it learns, by one base transfer, the sum of all nodes on the side
+//! that its path does not take. It knows all of these nodes but one from the levels above. So it gets every
+//! leaf except number alpha (Boyle et al. 2019; Roy 2022, "SoftSpokenOT", ePrint 2022/192, section 6). Base
+//! transfers encrypt the two sums of each level.
 //!
 //! **Check** against wrong sums (the same section, for malicious security): each leaf gives a digest of 256 bits besides the seed. The
 //! grower sends the sum of a tree's digests, and a hash of all digests of all trees. The other side computes the digest that it lacks

@@ -5,14 +5,16 @@
 //! value, and nothing of the shares that the nodes go on with. A client together with one node learns no more than the value and what the
 //! node knows: the node's two shares and the value determine the third.
 //!
-//! **From a client** comes c = x ^ r, public among the nodes, under a mask r that they drew by pseudorandom sharing. \[x\] is \[r\] with c
-//! added to share 0. So whatever a client sends is an input; it can only be another one. If the nodes were told different c, the two that
-//! have share 0 differ, which the active model finds ([`AdversaryModel::compare`]), and so does whoever compares c before.
+//! **From a client** comes c = x ^ r, public among the nodes, under a mask r that they drew by pseudorandom
+//! sharing. \[x\] is \[r\] with c added to share 0. So everything that a client can send is a valid input,
+//! though perhaps not the intended one. If the nodes were told different c, the two that have share 0 differ.
+//! The active model finds this ([`AdversaryModel::compare`]), and so does an earlier comparison of c.
 //!
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!
-//! Adversary: that of the model. Under the passive one, nothing finds a wrong share that a node sends to a client, except that of a mask, in
-//! the check of masks ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)).
+//! Adversary: the model's. Under the passive model, nothing finds a wrong share that a node sends to a
+//! client. The exception is a share of a mask, in the check of masks
+//! ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)).
 
 use polyclave_cipher::{Cells, CompiledPort};
 use zeroize::Zeroizing;
@@ -102,7 +104,7 @@ impl Shared {
         Zeroizing::new(cells.to_blocks())
     }
 
-    /// Blocks of 16 bytes as elements. The sum of shares of bytes is that of elements: local.
+    /// Blocks of 16 bytes as elements. The sum of shares of bytes is the sum of elements: local.
     pub(super) fn elements(&self) -> Result<Elements> {
         let bytes = Cells::block_bytes(self.count, self.bits);
         if bytes != ELEMENT_BYTES {

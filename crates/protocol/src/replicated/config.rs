@@ -1,4 +1,4 @@
-//! The protocols, and what a party keeps of them: the keys of pseudorandom sharing.
+//! The protocols, and the state that a party keeps for them: the keys of pseudorandom sharing.
 
 use std::marker::PhantomData;
 
@@ -17,7 +17,7 @@ use crate::retirement::Retirement;
 use crate::shamir::{self, Structure};
 use crate::{Error, PartySet, Result};
 
-/// Replicated sharing among three parties, of which one may be corrupt.
+/// Replicated sharing among three parties. One may be corrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicatedConfig<A = Passive>(PhantomData<A>);
 
@@ -43,7 +43,7 @@ pub struct Setup {
 
 pub(super) const KEY_BYTES: usize = 32;
 
-/// Three parties of which one may be corrupt.
+/// Three parties. One may be corrupt.
 pub(super) fn structure() -> Structure {
     Structure::new(PARTIES, 1).expect("one of three is a minority")
 }

@@ -5,9 +5,10 @@
 //! with x at 0. At P_i's own point it depends on x_i and x_(i+1) alone, since f_A is 0 there for the share that P_i lacks. A linear image M(x) is
 //! shared by the sum of M(x_j) f_A.
 //!
-//! **Secrecy**: a party computes its share from its own shares, and nothing is sent. **Correctness**: if a party may cheat, the value has to be an
-//! output of a circuit or an element of this session, and verified. Of a value that was read from a disk or unmasked, nobody has compared the
-//! shares yet. What follows is as secure as Shamir sharing among three, which is passive.
+//! **Secrecy**: a party computes its share from its own shares, and nothing is sent. **Correctness**: if a
+//! party may cheat, the value has to be an output of a circuit or an element of this session, and verified.
+//! The shares of a value that was read from a disk or unmasked have not been compared yet. What follows is as
+//! secure as Shamir sharing among three, which is passive.
 //!
 //! Values go the other way, and to and from every other protocol, through masks ([`handover`](crate::handover)), also among the same parties.
 

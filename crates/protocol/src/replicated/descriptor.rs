@@ -25,7 +25,7 @@ pub static PASSIVE: Descriptor = Descriptor {
     ..AMONG_THREE
 };
 
-/// Among three parties of which one may cheat.
+/// Among three parties. One may cheat.
 pub static ACTIVE: Descriptor = Descriptor {
     name: Active::NAME,
     summary: "the same against a party that cheats: all products are proven before anything is opened",
@@ -44,7 +44,7 @@ pub static ACTIVE: Descriptor = Descriptor {
     ..AMONG_THREE
 };
 
-/// Refuses other numbers of nodes than three of which one may be corrupt.
+/// Refuses anything but three nodes, one of which may be corrupt.
 fn check(name: &str, nodes: usize, threshold: usize) -> Result<()> {
     match (nodes, threshold) {
         (PARTIES, 1) => Ok(()),

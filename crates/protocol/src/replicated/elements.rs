@@ -2,9 +2,10 @@
 //! field: P_i sends z_i = x_i (y_i + y_(i+1)) + x_(i+1) y_i + F(k_i) + F(k_(i+1)) to P_(i-1). Bytes are elements as they are: no
 //! conversion, no round.
 //!
-//! Adversary: that of the model. What a party receives of a product is masked under a key that it lacks. What it receives of an opening is
-//! the share that it lacks, which follows from the value and from its own shares. A party that cheats can only add errors to products, which
-//! the active model finds before anything is opened (`active/sacrifice.rs`).
+//! Adversary: the model's. In a product a party receives a value that is masked under a key that it lacks. In
+//! an opening it receives the share that it lacks, which follows from the value and from its own shares. A
+//! party that cheats can only add errors to products, which the active model finds before anything is opened
+//! (`active/sacrifice.rs`).
 //!
 //! Cost of a product: 16 bytes to one neighbour.
 

@@ -15,7 +15,8 @@ use super::{Pair, gates};
 use crate::Result;
 use crate::interface::net::Net;
 
-/// Lookups of one table in a layer. Rounds are those of the whole layer: in each, a group that has products left shares them.
+/// Lookups of one table in a layer. Rounds are shared by the whole layer: in each, a group that has products
+/// left shares them.
 pub(super) trait Group {
     /// The products of the next round.
     fn round<'r>(&'r self, registers: &'r Registers) -> Option<Round<'r>>;

@@ -1,5 +1,5 @@
-//! Replicated sharing of bits among three parties, of which one may be corrupt: Araki et al. 2016, with products in subfields of GF(2^8)
-//! so that a lookup of the S-box of AES sends 18 bits.
+//! Replicated sharing of bits among three parties. One may be corrupt. Araki et al. 2016, with products in
+//! subfields of GF(2^8) so that a lookup of the S-box of AES sends 18 bits.
 //!
 //! A bit is x = x_0 + x_1 + x_2. Party P_i has x_i and x_(i+1), and each two parties together have all three shares. Shares are in
 //! planes: a plane has the same bit of all lanes. Every map that is linear over GF(2) is local. A product of elements of any field of

@@ -1,4 +1,4 @@
-//! Shares go to those who are to learn a value.
+//! Shares go to the parties that are to learn a value.
 
 use super::PARTIES;
 use super::ring::{Ring, next, previous};

@@ -30,7 +30,7 @@ impl AdversaryModel for Passive {
     }
 
     fn combine(messages: [&[u8]; PARTIES]) -> Result<Zeroizing<Vec<u8>>> {
-        // Of three lengths, the length of most nodes is the one in the middle.
+        // The median of three lengths is the length that most nodes sent.
         let mut lengths = messages.map(<[u8]>::len);
         lengths.sort_unstable();
         let due = lengths[1];

@@ -12,9 +12,10 @@
 //! others, with m_a uniform. The adversary has x_a and y_b, and y_b = x_b + m_b tells nothing of x_b. So every value x is equally
 //! likely.
 //!
-//! **The seed must not follow from keys that are stored.** Were the m_j derived from the common key of the new setup, or from the keys of its
-//! pairs, a node that falls after the refresh could compute the share that it had before: with x_0, x_1 of P_0 from before, P_2 would give
-//! x_2 = y_2 + m_2, hence x. It is part of this that the old keys go, too (`node/src/material/refresh.rs`).
+//! **The seed must not follow from keys that are stored.** Were the m_j derived from the common key of the
+//! new setup, or from the keys of its pairs, a node that falls after the refresh could compute the share that
+//! it had before: with x_0, x_1 of P_0 from before, P_2 would give x_2 = y_2 + m_2, hence x. The old keys
+//! must go, too (`node/src/material/refresh.rs`).
 //!
 //! **A node that cheats** can do nothing to the seed (`commitment.rs`): two honest nodes have the same one, or there is an error. So both add
 //! the same m, which sums up to zero, and the value stays. After that each two nodes compare digests of the shares that they have in common,
@@ -26,7 +27,7 @@
 //! the digests of two nodes differ, one of these two cheats, or its memory or disk is damaged. Nothing is taken into use then. A cheater
 //! can end the refresh in this way; it learns nothing from that.
 //!
-//! Cost: three rounds, whatever is stored.
+//! Cost: three rounds, for any stored values.
 
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::secret::ct_eq;
@@ -100,7 +101,7 @@ pub(super) fn refresh<A: Named>(
 
 type Digest = [u8; DIGEST_BYTES];
 
-/// Of a share of the value with this number, under the key of the two parties that have it.
+/// The digest of a share of the value with this number, under the key of the two parties that have it.
 fn digest(key: &[u8; 32], number: u64, share: &[u8]) -> Digest {
     let mut digest = blake3::Hasher::new_keyed(key);
     digest.update(&number.to_le_bytes()).update(&(share.len() as u64).to_le_bytes()).update(share);

@@ -10,7 +10,7 @@ use polyclave_kernels::planes::Planes;
 use super::Pair;
 use crate::pool::{Pool, Shares};
 
-/// Sums take so many bytes at a time.
+/// Sums take this many bytes at a time.
 const STEP: usize = 16;
 /// Planes one after another should not fall into the same places of a cache.
 const APART: usize = 64;
@@ -85,7 +85,7 @@ impl Bank {
 }
 
 impl Registers {
-    /// For so many lanes. Every slot is written before it is read.
+    /// For `lanes` lanes. Every slot is written before it is read.
     pub(super) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Registers {
         let planes = widest(compiled);
         Registers {

@@ -19,11 +19,11 @@ const TILE: usize = 4096;
 /// One party's place in the ring, in one session and stream.
 pub struct Ring {
     pub(super) me: Party,
-    /// Of k_i and of k_(i+1), for shares of zero.
+    /// Generators of k_i and of k_(i+1), for shares of zero.
     zero: Pair<AesPrg>,
     /// The same, for the shares of inputs.
     input: Pair<AesPrg>,
-    /// Of the common key, for what goes to clients.
+    /// The generator of the common key, for what goes to clients.
     client: AesPrg,
     pub(super) pool: Pool,
     pub(super) phase: Phase,
@@ -70,7 +70,8 @@ impl Ring {
         }
     }
 
-    /// Which of this party's two shares is share 0 of the value, to which public values are added; none at one of the parties.
+    /// Which of this party's two shares is share 0 of the value, to which public values are added; `None` at
+    /// one of the parties.
     pub(super) fn share_zero(&self) -> Option<usize> {
         match self.me {
             Party(0) => Some(0),
@@ -167,7 +168,8 @@ impl Ring {
     }
 }
 
-/// Of three rows m_0, m_1 and m_2 that add up to zero, which all parties draw alike, the two that belong to the shares of a party.
+/// All parties draw the same three rows m_0, m_1 and m_2, which add up to zero. Returns the two that belong
+/// to the shares of a party.
 pub(super) fn common_zero(generator: &mut AesPrg, me: Party, len: usize) -> Pair<Zeroizing<Vec<u8>>> {
     let mut rows: [Zeroizing<Vec<u8>>; PARTIES] = std::array::from_fn(|_| Zeroizing::new(vec![0; len]));
     let [first, second, third] = &mut rows;
@@ -196,7 +198,7 @@ fn key(from: &[u8; 32], stream: &Stream, purpose: Purpose) -> Zeroizing<[u8; 32]
     Zeroizing::new(*hasher.finalize().as_bytes())
 }
 
-/// Of a generator.
+/// The seed of a generator.
 pub(super) fn seed(key: &[u8; 32]) -> Zeroizing<[u8; 16]> {
     let mut seed = Zeroizing::new([0; 16]);
     seed.copy_from_slice(&key[..16]);

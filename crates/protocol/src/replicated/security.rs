@@ -18,7 +18,7 @@ use crate::interface::session::Stream;
 use crate::pool::Shares;
 use crate::unchecked::Unchecked;
 
-/// One party's means against an adversary. Nobody outside can name it.
+/// One party's means against an adversary. Code outside this crate cannot name it.
 pub trait AdversaryModel: Sized + Send + 'static {
     /// Values that have left the protocol.
     type Released: Released;
@@ -47,7 +47,7 @@ pub trait AdversaryModel: Sized + Send + 'static {
         Ok(())
     }
 
-    /// A share of zero that masks products, so many bytes.
+    /// A share of zero that masks products, `len` bytes long.
     fn zero_share(&mut self, len: usize, ring: &mut Ring) -> Shares {
         ring.zero_share(len)
     }
@@ -71,8 +71,8 @@ pub trait AdversaryModel: Sized + Send + 'static {
     /// Nothing is verified or released in this session any more.
     fn give_up(&mut self) {}
 
-    /// Gives the owners of a value, of which a party has these shares, the share that they lack, from the party before the owner; `None` at
-    /// a party that is none.
+    /// Gives the owners of a value the share that they lack, from the party before the owner. `shares` are
+    /// this party's shares of the value. `None` at a party that is not an owner.
     fn third_share(
         &mut self,
         shares: Pair<&[u8]>,

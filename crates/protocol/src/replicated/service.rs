@@ -61,7 +61,8 @@ impl<A: AdversaryModel + Named + Sync> ServiceConfig for ReplicatedConfig<A> {
 impl<A: AdversaryModel + Named> ServiceSession for Replicated<A> {
     type Mask = Mask;
 
-    /// Products that wait for a proof come on top: they are proven when there are many, whatever a lane takes.
+    /// Products that wait for a proof come on top: they are proven when there are many, regardless of the
+    /// memory of a lane.
     fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
         (bytes / self.bytes_per_lane(compiled).max(1)).max(1)
     }

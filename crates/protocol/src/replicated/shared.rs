@@ -80,7 +80,7 @@ impl Shared {
     /// The lanes of several values, in order.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `parts` is empty.
     pub(super) fn join(parts: &[&Shared]) -> Shared {
         let rows: Vec<_> = parts.iter().map(|part| (&part.rows[..], part.lanes)).collect();
         let rows = Zeroizing::new(lanes::join(&rows));

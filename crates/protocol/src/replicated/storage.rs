@@ -1,10 +1,11 @@
 //! What a node stores on its disk of replicated sharing: its keys, and its two shares of values and of elements. All name the model and the
 //! party, so that another node's file, or one of the other protocol, is refused and not used.
 //!
-//! That a check has failed is not stored here: whoever keeps a setup remembers it (`node/src/material/quarantine.rs`).
+//! A failed check is not stored here: the owner of a setup remembers it (`node/src/material/quarantine.rs`).
 //!
-//! A file is no more authentic than its disk. The reader checks as much as bytes allow. Whatever they claim, it allocates nothing beyond
-//! what is there, and never panics. A changed share is found by the active model where the value is used, since another node has it, too.
+//! A file is no more authentic than its disk. The reader checks as much as bytes allow. No matter what they
+//! claim, it allocates nothing beyond what is there, and never panics. A changed share is found by the active
+//! model where the value is used, since another node has it, too.
 //!
 //! | | in order; numbers little-endian |
 //! |---|---|

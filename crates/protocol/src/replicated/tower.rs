@@ -7,8 +7,8 @@
 //! * V = N^4 M^2 = N^14,
 //! * x^254 = x^16 V, for x = 0 too.
 //!
-//! Squares and products by constants are linear, hence local. What remains is four products, one a round, of 4, 2, 4 and 8 bits: a
-//! product is sent as what it is an element of.
+//! Squares and products by constants are linear, hence local. What remains is four products, one a round, of
+//! 4, 2, 4 and 8 bits: a product is sent as an element of its field.
 
 use std::sync::LazyLock;
 
@@ -40,7 +40,7 @@ const ROWS: usize = 32;
 /// Both shares of the rows, and in a round what is sent, received and masked of at most eight bits.
 pub(super) const BYTES_PER_LANE: usize = 2 * ROWS / 8 + 4;
 
-/// The products, one a round: of which fields, the rows of the factors, and where it goes.
+/// The products, one a round: the fields, the rows of the factors, and the row of the product.
 pub(super) const PRODUCTS: [(Factors, [u32; 2], u32); 4] = [
     (Factors::Gf16, [XH, X], XH_XL),
     (Factors::Gf4, [N1, N], N1_N0),

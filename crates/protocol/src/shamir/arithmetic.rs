@@ -1,5 +1,6 @@
-//! The arithmetic of shared vectors that passive and active Shamir sharing have in common: who serves, and the state of one party in one
-//! session. The adversary decides how values are opened and multiplied ([`super::security`]).
+//! The arithmetic of shared vectors that passive and active Shamir sharing have in common: the serving
+//! parties, and the state of one party in one session. The adversary decides how values are opened and
+//! multiplied ([`super::security`]).
 //!
 //! Every elementary operation sends one byte to every peer, or two (Damgard and Keller 2010, section 3.2).
 //!
@@ -123,7 +124,7 @@ impl<S: AdversaryModel> Arithmetic<S> {
         }
     }
 
-    /// In the order of those who serve, as the coefficients of recombination are.
+    /// In the order of the serving parties, like the coefficients of recombination.
     pub(super) fn of_serving<'a, T>(&'a self, f: impl Fn(Party) -> T + 'a) -> Vec<T> {
         self.serving.iter().map(f).collect()
     }

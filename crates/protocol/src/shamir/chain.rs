@@ -8,8 +8,9 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Plans a chain of exponents from 1 to 254: each is the sum of two earlier ones. Of several such pairs the one that
-    /// is ready first is taken, so products that do not depend on each other share a round.
+    /// Plans a chain of exponents from 1 to 254: each is the sum of two earlier ones. If there are several
+    /// such pairs, the one that is ready first is taken, so products that do not depend on each other share a
+    /// round.
     ///
     /// # Panics
     /// If it is no addition chain for 254: chains are part of the program.

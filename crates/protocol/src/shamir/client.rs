@@ -1,21 +1,23 @@
 //! Clients of Shamir sharing: the masks of their inputs, and the messages that bring them outputs.
 //!
-//! **To a client** every serving node sends one byte for every byte of the value: its share plus a fresh zero sharing of degree 2t.
-//! Together they form a polynomial of degree 2t. It is random except for its value at 0 and, for somebody who knows what t nodes know, at
-//! the points of those nodes (`prss.rs`). So a client, alone or together with t nodes, learns the value and nothing about the polynomial
-//! that the nodes continue to use. This matters where a value stays shared or depends linearly on a key. At least 2t + 1 messages are
+//! **To a client** every serving node sends one byte for every byte of the value: its share plus a fresh zero
+//! sharing of degree 2t. Together they form a polynomial of degree 2t. It is random except for its value at 0
+//! and, to an adversary with the knowledge of t nodes, at the points of those nodes (`prss.rs`). So a client,
+//! alone or together with t nodes, learns the value and nothing about the polynomial that the nodes continue
+//! to use. This matters where a value stays shared or depends linearly on a key. At least 2t + 1 messages are
 //! needed to compute the value.
 //!
-//! **From a client** comes c = x ^ r, public among the nodes, for a mask r that they drew by pseudorandom sharing. \[x\] is the constant c
-//! plus \[r\], and every image M(x) is M(c) plus \[M(r)\]: polynomials of degree t by construction, as long as all nodes use the same c
-//! (the hello compares it). If clients handed out shares, a client could make a value of degree 2t, and opening that value would tell a
-//! node that cooperates with the client about the key. Whatever else a client sends only makes another x.
+//! **From a client** comes c = x ^ r, public among the nodes, for a mask r that they drew by pseudorandom
+//! sharing. \[x\] is the constant c plus \[r\], and every image M(x) is M(c) plus \[M(r)\]: polynomials of
+//! degree t by construction, as long as all nodes use the same c (the hello compares it). If clients handed
+//! out shares, a client could make a value of degree 2t, and opening that value would tell a node that
+//! cooperates with the client about the key. Any other message of a client only makes another x.
 //!
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!
 //! Adversary: passive. A node that sends a client a wrong share makes it compute another mask or output. The
-//! check of masks ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)) finds the
-//! former; nothing finds the latter.
+//! check of masks ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)) finds a
+//! wrong mask. Nothing finds a wrong output.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_kernels::affine::{Term, combine};
@@ -94,8 +96,8 @@ impl<S: AdversaryModel> Arithmetic<S> {
         net: &mut dyn Net,
     ) -> Result<Vec<u8>> {
         let width = Cells::block_bytes(value.count, value.bits);
-        // A cell at a shift is the cell times x^shift. The value is narrow, so no reduction occurs, and the same map applies to its shares
-        // whatever they are.
+        // A cell at a shift is the cell times x^shift. The value is narrow, so no reduction occurs, and the
+        // same map applies to all shares of it.
         let mut bytes: Vec<Vec<Term<'_>>> = vec![Vec::new(); width];
         for cell in 0..value.count {
             let (byte, shift) = Cells::place(cell, value.bits);
@@ -154,7 +156,8 @@ pub(super) fn combine_elements<S: AdversaryModel>(
     S::combine_elements(structure, serving, messages)
 }
 
-/// One message of every serving node, all of the same length. Of 2t + 1 lengths, the length of most nodes is the one in the middle.
+/// One message of every serving node, all of the same length. The median of 2t + 1 lengths is the length that
+/// most nodes sent.
 fn check_messages(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<()> {
     structure.check_serving(serving)?;
     if messages.len() != serving.len() {

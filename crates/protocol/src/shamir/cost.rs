@@ -9,8 +9,8 @@ use super::tables::{LookupMethod, Tables};
 use super::{masked_powers, masked_table, polynomial, product};
 use crate::interface::tally::Cost;
 
-/// Of all lookups of a circuit, inversions and other tables done in these ways. For masking the expectation of one lookup: a
-/// layer waits for the one that retries most.
+/// The cost of all lookups of a circuit, with inversions and other tables done in these ways. For masking it
+/// is the expectation of one lookup: a layer waits for the one that retries most.
 pub(super) fn cost<S: AdversaryModel>(
     compiled: &Compiled,
     security: &S,
@@ -53,8 +53,8 @@ pub(super) fn cost<S: AdversaryModel>(
 
 struct LookupCost {
     operations: f64,
-    /// Of an inversion: of the map before it, of the power, of the map after it. Then of a product, of polynomials, last of a
-    /// masked table: the order in which a layer runs them.
+    /// The rounds of an inversion: of the map before it, the power, and the map after it. Then the rounds of
+    /// a product, of polynomials, and last of a masked table: the order in which a layer runs them.
     rounds: [f64; 6],
     /// Operations.
     ahead: f64,
@@ -80,7 +80,7 @@ fn product_cost() -> LookupCost {
 
 fn polynomial_cost(images: bool) -> LookupCost {
     let (operations, rounds) = polynomial::COST;
-    // Of each product images are wanted that are no multiples.
+    // Images that are not multiples are wanted of each product.
     let more = if images { 0 } else { operations };
     let rounds = [0.0, 0.0, 0.0, 0.0, (rounds + more) as f64, 0.0];
     LookupCost { operations: (operations + more) as f64, rounds, ahead: 0.0, material_bytes: 0 }
@@ -97,8 +97,8 @@ fn inversion_cost(
     let before = opening(inversion.before.matrix.as_scalar().is_none());
     let after = opening(views.iter().any(|(m, _)| m.after(&inversion.after.matrix).as_scalar().is_none()));
     let retries = 2.0 / 255.0;
-    // Openings of products, one after another, of which images other than multiples are wanted: two in the power of Rivain and
-    // Prouff, and the last one.
+    // Openings of products, one after another, for which images other than multiples are wanted: two in the
+    // power of Rivain and Prouff, and the last one.
     let (cubes, last) = if images { (0.0, 0.0) } else { (2.0, after) };
     // Operations and rounds of the power alone.
     let (before, power, after) = match way {

@@ -38,7 +38,7 @@ pub static PASSIVE: Descriptor = Descriptor {
     }),
 };
 
-/// With fewer than a third of cheaters, who cannot stop it.
+/// Fewer than a third of the parties may cheat, and they cannot stop it.
 pub static ACTIVE: Descriptor = Descriptor {
     name: ShamirActiveConfig::NAME,
     summary: "Shamir sharing over GF(2^8); fewer than a third of the parties may cheat, and cannot stop it",

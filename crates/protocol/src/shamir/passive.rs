@@ -29,7 +29,7 @@ use crate::{Party, PartySet, Result};
 pub struct Passive {
     /// Coefficients of resharing polynomials: this party's own randomness.
     own_randomness: AesPrg,
-    /// Recombination: a polynomial of degree 2t at 0, from its values at the points of those who serve.
+    /// Recombination: a polynomial of degree 2t at 0, from its values at the points of the serving parties.
     lagrange: Vec<Map>,
     /// For each party the powers 1 .. t of its point.
     point_powers: Vec<Vec<Map>>,
@@ -72,8 +72,8 @@ impl AdversaryModel for Passive {
 
     fn load(&mut self, (): ()) {}
 
-    /// Sends every party the same shares and recombines. The shares of all who serve enter: they determine a polynomial of
-    /// degree 2t, so this opens values and products alike.
+    /// Sends every party the same shares and recombines. The shares of all serving parties enter: they
+    /// determine a polynomial of degree 2t, so this opens values and products alike.
     fn open(
         arithmetic: &mut Arithmetic<Passive>,
         shares: &[u8],
@@ -256,8 +256,8 @@ impl Arithmetic<Passive> {
         combine(values, &terms(self.of_serving(share_of), &self.security.lagrange), 0);
     }
 
-    /// Shares up to a tile of values with fresh polynomials of degree t, into the message of everybody who serves, at a
-    /// position.
+    /// Shares up to a tile of values with fresh polynomials of degree t, into the message to every serving
+    /// party, at a position.
     fn share_secret(&mut self, values: &[u8], at: usize) {
         let (len, identity) = (values.len(), Map::identity());
         let Passive { own_randomness, point_powers, .. } = &mut self.security;

@@ -4,16 +4,19 @@
 //! Every stored row is a sharing of its own, whether it is a value or an image of one (a view). So each row gets its own zeros, and nothing
 //! of a stored value is opened. The coefficients come from each party's operating system and are gone afterwards.
 //!
-//! **Adversary**: mobile. Between two refreshes it has at most t parties; a party that it has during a refresh counts for the time before
-//! and after. Let A be the parties before, B those after, C those during it, C within A and B. It knows the old polynomial x at A, the new
-//! one y = x + d at B, and d at A and B together, hence at C. Let f_A be the polynomial of degree t that is 1 at 0 and 0 at the points of
-//! A. For every other key x(0) + k there are polynomials that look the same: x + k f_A and d + k (f_A + f_B), so y + k f_B. The latter sum
-//! has degree t, is 0 at 0 and at all points of A and B in common. Whatever honest party's zeros are in d, its t coefficients are uniform,
-//! so both cases are equally likely: nothing is learnt of the key. (Were x opened under a mask of pseudorandom sharing instead, a party of C
-//! would see all messages, and the keys of B would give B's masks, hence B's old shares.)
+//! **Adversary**: mobile. Between two refreshes it has at most t parties; a party that it has during a
+//! refresh counts for the time before and after. Let A be the parties before, B those after, C those during
+//! it, C within A and B. It knows the old polynomial x at A, the new one y = x + d at B, and d at A and B
+//! together, hence at C. Let f_A be the polynomial of degree t that is 1 at 0 and 0 at the points of A. For
+//! every other key x(0) + k there are polynomials that look the same: x + k f_A and d + k (f_A + f_B), so y +
+//! k f_B. The latter sum has degree t, is 0 at 0 and at all points of A and B in common. No matter which
+//! honest party's zeros are in d, its t coefficients are uniform, so both cases are equally likely: nothing
+//! is learnt of the key. (Were x opened under a mask of pseudorandom sharing instead, a party of C would see
+//! all messages, and the keys of B would give B's masks, hence B's old shares.)
 //!
-//! It is part of this that the old keys of pseudorandom sharing go, too: t parties before and t others after could know all of them, and
-//! whatever was opened under them before. So nodes make fresh ones in the same transaction (`node/src/material/refresh.rs`).
+//! The old keys of pseudorandom sharing must go, too: otherwise t parties before and t others after could
+//! know all of them, and everything that was opened under them before. So nodes make fresh ones in the same
+//! transaction (`node/src/material/refresh.rs`).
 //!
 //! **The check.** After all have what was dealt, each party publishes 32 random bytes; their hash gives coefficients chi. For every dealer
 //! each party publishes 16 combinations of the dealt bytes, sum chi_j d_j over GF(2^8), and one of the elements, each plus one more dealt
@@ -26,8 +29,8 @@
 //!   would. So has a dealer that contradicts its own polynomial.
 //! - A party that contradicts more than t dealers has cheated, since one of them is honest, and an honest party contradicts no honest dealer.
 //! - What a dealer dealt counts if only such cheaters contradict it. Then every honest party's shares fit.
-//! - At most t^2 honest dealers are left out in this way, because of cheaters that contradict up to t each. t is 2 at most for 9 parties, so
-//!   more than t dealers remain, one of whom is honest.
+//! - At most t^2 honest dealers are left out in this way, because of cheaters that contradict up to t each. t
+//!   is 2 at most for 9 parties, so more than t dealers remain, and at least one of them is honest.
 //!
 //! A party that sends nothing to another ends the refresh, with an error that names it. It takes all parties.
 //!

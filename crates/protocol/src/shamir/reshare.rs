@@ -1,19 +1,23 @@
 //! Moves what is stored from one set of parties to another, under other numbers of parties and another threshold.
 //!
-//! Of the old parties P take part; the others may be gone. Each of P deals its share of every stored row to the new parties, by a fresh random
-//! polynomial of the new degree t'. The new share is the sum of what t + 1 of P dealt, times their Lagrange coefficients (Desmedt and
-//! Jajodia 1997; verified as below; Wong, Wang and Wing 2002 use commitments in that place; both cited from memory). As in
-//! a refresh, every row is a sharing of its own, whether it is a value or an image of one, and nothing of a stored value is opened.
+//! A set P of the old parties takes part; the others may be gone. Each of P deals its share of every stored
+//! row to the new parties, by a fresh random polynomial of the new degree t'. The new share is the sum of
+//! what t + 1 of P dealt, times their Lagrange coefficients (Desmedt and Jajodia 1997; verified as below;
+//! Wong, Wang and Wing 2002 use commitments in that place; both cited from memory). As in a refresh, every
+//! row is a sharing of its own, whether it is a value or an image of one, and nothing of a stored value is
+//! opened.
 //!
-//! **Adversary**: mobile. It has at most t of the old parties until they have erased their shares, and at most t' of the new ones; a party
-//! that it has while values move counts for both sets if it is in both. Under `shamir` it only looks on. Under `shamir-active` it
-//! does as it likes (t < n/3, t' < n'/3).
+//! **Adversary**: mobile. It has at most t of the old parties until they have erased their shares, and at
+//! most t' of the new ones; a party that it has while values move counts for both sets if it is in both.
+//! Under `shamir` it only looks on. Under `shamir-active` it deviates in any way (t < n/3, t' < n'/3).
 //!
-//! *Secrecy.* Let f be an old polynomial, A the old parties of the adversary, B the new ones, and g_i the polynomial of dealer i, so that
-//! g_i(0) = f(i). Let f_A be the polynomial of degree t that is 1 at 0 and 0 at A, and h_B that of degree t' that is 1 at 0 and 0 at B.
-//! For every other value f(0) + k, the polynomials f + k f_A and g_i + k f_A(i) h_B look the same to the adversary. It knows g_i whole
-//! for dealers i in A only, where f_A(i) = 0. Honest dealers' coefficients are uniform, so both cases are equally likely. What the check
-//! opens is masked, see below. Of t + 1 dealers one is honest, so the new polynomial is uniform but for its value at 0.
+//! *Secrecy.* Let f be an old polynomial, A the old parties of the adversary, B the new ones, and g_i the
+//! polynomial of dealer i, so that g_i(0) = f(i). Let f_A be the polynomial of degree t that is 1 at 0 and 0
+//! at A, and h_B that of degree t' that is 1 at 0 and 0 at B. For every other value f(0) + k, the polynomials
+//! f + k f_A and g_i + k f_A(i) h_B look the same to the adversary. It knows g_i whole for dealers i in A
+//! only, where f_A(i) = 0. Honest dealers' coefficients are uniform, so both cases are equally likely. What
+//! the check opens is masked, see below. At least one of t + 1 dealers is honest, so the new polynomial is
+//! uniform but for its value at 0.
 //!
 //! **The check.** When a new party has all that was dealt, it takes part in tossing coins chi. For every dealer i the new parties open 16
 //! combinations of the dealt bytes, sum chi_j g_i,j + m_i over GF(2^8), and one of the elements. What i deals ends with its shares m_i of
@@ -27,9 +31,10 @@
 //!    3t + 1 dealers it is corrected, which names the dealer; with 2t + 1 it is found; with t + 1, which `shamir` allows, there is nothing
 //!    to compare, and only the check values of the keys speak.
 //!
-//! A party that finds a fault stops, and nobody takes into use what not all new parties have accepted (`node/src/reshare`). So a fault ends
-//! the whole. No broadcast is needed: each honest new party judges for itself, and honest shares that do not fit show to every one of them.
-//! [`Fault`] says who can be named.
+//! A party that finds a fault stops, and nobody takes into use what not all new parties have accepted
+//! (`node/src/reshare`). So a fault ends the whole. No broadcast is needed: each honest new party judges for
+//! itself, and honest shares that do not fit show to every one of them. [`Fault`] says which parties can be
+//! named.
 //!
 //! **What it takes**: t + 1 of the old parties under `shamir`, 2t + 1 under `shamir-active`, and all new ones. No party may use the old shares
 //! afterwards.

@@ -58,7 +58,8 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         true
     }
 
-    /// Adds to the cost of an evaluation what its products, so many a lane and so many once, take ahead.
+    /// Adds to the cost of an evaluation what its products take ahead: `per_lane` products a lane and
+    /// `uniform` once.
     fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, structure: Structure);
 
     /// Takes material in, for the products that follow, and gives back what was there.
@@ -103,7 +104,7 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         net: &mut dyn Net,
     ) -> Result<()>;
 
-    /// Receives shares of images of another party's cells: so many, in so many lanes.
+    /// Receives shares of images of another party's cells. `shape` has the numbers of cells and lanes.
     fn receive_share(
         arithmetic: &mut Arithmetic<Self>,
         from: Party,
@@ -113,7 +114,8 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         net: &mut dyn Net,
     ) -> Result<()>;
 
-    /// Makes this party's shares of random values ready for a client: bytes that nobody has shares of but from this drawing.
+    /// Makes this party's shares of random values ready for a client: no shares of these bytes exist but
+    /// those from this drawing.
     fn hand_out_mask(arithmetic: &mut Arithmetic<Self>, message: &mut [u8]);
 
     /// Makes shares of a value ready for a client, by another sharing of the same value.
@@ -129,7 +131,7 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
     /// What this party has seen of others' faults.
     fn faults(arithmetic: &Arithmetic<Self>) -> Faults;
 
-    /// At a client: the bytes of which these are the nodes' messages.
+    /// At a client: the bytes that the nodes' messages give.
     fn combine(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
 
     /// At a client: the elements.

@@ -1,4 +1,4 @@
-//! The setup: who takes part, and the keys for pseudorandom secret sharing. A party keeps both between sessions.
+//! The setup: the parties, and the keys for pseudorandom secret sharing. A party keeps both between sessions.
 //!
 //! For every set A of n - t parties one key is known to exactly its members (Cramer, Damgard and Ishai 2005; Damgard and
 //! Keller 2010, section 3.3, call these sets minimal qualified, which holds for n = 2t + 1 only). Any t parties miss
@@ -25,7 +25,7 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// 3 <= n <= 9 parties, of which t together learn nothing, 1 <= t < n/2.
+    /// 3 <= n <= 9 parties. Any t of them together learn nothing, 1 <= t < n/2.
     pub fn new(parties: usize, threshold: usize) -> Result<Structure> {
         if !(3..=MAX_PARTIES).contains(&parties) {
             return Err(Error::Misuse(format!("shamir runs with 3 to {MAX_PARTIES} parties, not {parties}")));

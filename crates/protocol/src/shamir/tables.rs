@@ -26,7 +26,7 @@ pub enum Tables {
     InStock,
 }
 
-/// Bits that tables take of which unit vectors are in stock: the S-boxes of DES.
+/// Input bits of the tables with unit vectors in stock: the S-boxes of DES.
 pub(super) const STOCKED_BITS: u8 = 6;
 
 /// Up to this number of lanes, lanes count as few.

@@ -178,11 +178,11 @@ pub(super) struct Step<'a, F: MacField> {
     pub(super) products: &'a [(&'a Authenticated<F>, &'a Authenticated<F>)],
     /// One for each element of the products.
     pub(super) triples: Triples<F>,
-    /// Cells of which the bits are wanted.
+    /// Cells to be taken apart into bits.
     pub(super) decompose: Option<Decomposing<'a, F>>,
 }
 
-/// Cells of which the bits are wanted.
+/// Cells to be taken apart into bits.
 pub(super) struct Decomposing<'a, F: MacField> {
     /// Images of cells.
     pub(super) of: &'a Authenticated<F>,
@@ -196,7 +196,8 @@ pub(super) struct Stepped<F: MacField> {
     pub(super) decomposed: Option<Decomposed<F>>,
 }
 
-/// Cells of which every GF(2)-linear image follows without talking: x = c + sum of 2^i r_i with public c and shared bits r_i.
+/// Cells that give every GF(2)-linear image without communication: x = c + sum of 2^i r_i with public c and
+/// shared bits r_i.
 pub(super) struct Decomposed<F: MacField> {
     pub(super) public: Vec<u8>,
     pub(super) bits: Authenticated<F>,

@@ -71,7 +71,7 @@ pub static TOWER: Descriptor = Descriptor {
     ..descriptor("spdz-tower", |chosen| config(LookupMethod::Tower, chosen))
 };
 
-/// With masked tables from the quickest material that so many parties can make.
+/// With masked tables from the quickest material for this number of parties.
 fn quickest(
     method: LookupMethod,
     parties: usize,
@@ -116,7 +116,7 @@ fn config(method: LookupMethod, chosen: &Parameters) -> Result<AnyProtocolConfig
     with_material(method, chosen, &FromTransfers { expansion: chosen.parsed("expansion")? })
 }
 
-/// Material of one kind, whatever the field of MACs.
+/// Material of one kind, for every field of MACs.
 pub trait Material: Sync {
     /// It over one of the fields.
     fn over<F: MacField>(&self) -> Preprocessing<F>;

@@ -7,9 +7,9 @@
 //! * The coordinates of x_i and of m_i are shares of x_0, x_1 and of alpha x_0, alpha x_1: two elements in the form of `share.rs`. Opening
 //!   an element opens both, and the check covers it (`check.rs`).
 //! * A product takes three products of coordinates, in one round.
-//! * x^(2^k) is linear over GF(2) in the bits of x. With 128 random bits r, of which nobody knows any, the parties open x + r, and x^(2^k)
-//!   is (x + r)^(2^k) plus a public linear map of the bits. x + r is uniform, and the check covers its opening. r is for one element,
-//!   and for all powers of it.
+//! * x^(2^k) is linear over GF(2) in the bits of x. With 128 random bits r, all unknown to every party, the
+//!   parties open x + r, and x^(2^k) is (x + r)^(2^k) plus a public linear map of the bits. x + r is uniform,
+//!   and the check covers its opening. r serves one element, and all powers of it.
 //!
 //! Adversary: as in `arithmetic.rs`, whose openings are the only communication here.
 

@@ -2,9 +2,10 @@
 //!
 //! **Adversary**: active, static, all but one of 2 <= n <= 16 parties; the channels are private and
 //! authentic. Secure with abort: an honest party either learns the right output or none, and an abort reveals
-//! nothing. There is no fairness and no guarantee of output, and for n >= 3 nobody can say who cheated. A
-//! check errs with probability about 2^-k for the field GF(2^k) of the MACs (`authenticated/check.rs`). All
-//! other security is computational, because the material's is (`authenticated/source.rs`).
+//! nothing. There is no fairness and no guarantee of output, and for n >= 3 nobody can say which party
+//! cheated. A check errs with probability about 2^-k for the field GF(2^k) of the MACs
+//! (`authenticated/check.rs`). All other security is computational, because the material's is
+//! (`authenticated/source.rs`).
 //!
 //! A cell is an element of the field of MACs that lies in a smaller field inside it. Sums, and products by constants, are free.
 //! [`LookupMethod`] lists the ways to look up a table.

@@ -79,7 +79,7 @@ impl<F: MacField> Registers<F> {
         std::mem::replace(self.row_mut(slot), Row::zero(0))
     }
 
-    /// Sets a slot to an image of a cell of which these are the bits, lowest first.
+    /// Sets a slot to an image of a cell, given the cell's bits, lowest first.
     pub(super) fn set_image(&mut self, slot: Slot, matrix: &Matrix, bits: &[Row<F>]) {
         let mut row = self.take(slot);
         let columns = || matrix.columns().into_iter().zip(bits).filter(|(column, _)| *column != 0);

@@ -1,8 +1,9 @@
 //! The setup: a party's share of the MAC key, and the state from which the material of sessions is made.
 //!
-//! The share, and an anchor under it, can be stored; the transfers cannot, and are made anew after every start of a node
-//! ([`Setup::renew`]): a copy of a disk that is restored would repeat streams that have been used (security-notes J). That the new
-//! ones are under the stored key tests [`Mascot::bind`], which says why it suffices.
+//! The share, and an anchor under it, can be stored; the transfers cannot, and are made anew after every
+//! start of a node ([`Setup::renew`]): a copy of a disk that is restored would repeat streams that have been
+//! used (security-notes J). [`Mascot::bind`] tests that the new ones are under the stored key, and says why
+//! this suffices.
 //!
 //! A renewed setup is under the same key as the one it was made from, and shares its fate: a check that fails in a session of one
 //! is the end of both, since what could have been learnt is a part of alpha. What is stored says whether that has happened.
@@ -66,7 +67,7 @@ impl<F: MacField> Setup<F> {
         }
     }
 
-    /// Material for whatever the label names, which is used once.
+    /// Material for the purpose that the label names. A label is used once.
     pub(crate) fn source(&self, preprocessing: Preprocessing<F>, label: &[u8]) -> Result<Box<dyn Source<F>>> {
         match (preprocessing, &self.material) {
             (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => {
@@ -175,7 +176,8 @@ impl<F: MacField> Setup<F> {
 }
 
 impl Setup<Gf2_64> {
-    /// Authenticated bits of two parties under the same key, for whatever the label names, which is used once.
+    /// Authenticated bits of two parties under the same key, for the purpose that the label names. A label is
+    /// used once.
     pub(crate) fn bits(
         &self,
         preprocessing: Preprocessing<Gf2_64>,

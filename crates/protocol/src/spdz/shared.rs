@@ -83,7 +83,7 @@ impl<F: MacField> Shared<F> {
         }
     }
 
-    /// Cells of which these are the bits: the lowest of all cells, then the next ..
+    /// Cells from their bits: the lowest of all cells, then the next ..
     pub(super) fn of_bits(port: &CompiledPort, lanes: usize, bits: &Authenticated<F>) -> Self {
         let len = port.cells.len() * lanes;
         let mut shared = Self::zero(port.bits, port.cells.len(), lanes, port.views());
@@ -175,9 +175,9 @@ impl<F: MacField> Shared<F> {
 }
 
 impl<F: MacField> Arithmetic<F> {
-    /// A party's secret cells: under a mask of random bits that only it knows, x + r is public, so that x is a cell whatever
-    /// the party sends, and every image of x follows from the bits. What it told others is compared at the next check. One
-    /// round.
+    /// A party's secret cells: under a mask of random bits that only it knows, x + r is public, so that x is
+    /// a cell for any message of the party, and every image of x follows from the bits. What it told others
+    /// is compared at the next check. One round.
     pub(super) fn share(
         &mut self,
         owner: Party,
@@ -247,7 +247,7 @@ impl<F: MacField> Arithmetic<F> {
     }
 }
 
-/// The image of cells of which these are the bits: the lowest of all cells, then the next ..
+/// The image of cells, given their bits: the lowest of all cells, then the next ..
 pub(super) fn image_of_bits<F: MacField>(
     bits: &Authenticated<F>,
     view: &Matrix,

@@ -187,7 +187,7 @@ impl<F: MacField> FromStock<F> {
         }
     }
 
-    /// `None` if the stock keeps none of this width.
+    /// `None` if the stock keeps no vectors of this width.
     fn vectors(
         &self,
         in_bits: u8,

@@ -60,7 +60,7 @@ pub(super) struct Lie {
     pub(super) narrow: u8,
 }
 
-/// So many bits: rows of equal length.
+/// A number of bits: rows of equal length.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) rows: usize,
@@ -231,7 +231,8 @@ impl BlockBits {
         &self.values[at..][..len]
     }
 
-    /// Writes M of wide bits with a peer, of which this is the number among all peers, from this place on, a multiple of 8.
+    /// Writes M of wide bits with a peer, from place `at` on, a multiple of 8. `peer` is the peer's number
+    /// among all peers.
     pub(super) fn write_tags(&self, peer: usize, at: usize, tags: &mut [u128]) -> Result<()> {
         self.sides[peer].tags.write_blocks(at, tags)
     }
@@ -255,7 +256,8 @@ impl BlockBits {
         Ok(())
     }
 
-    /// Writes the narrow bits of row 0, with their tags and keys, to others from number `to` on: so many. Between two parties.
+    /// Writes `len` narrow bits of row 0, with their tags and keys, to others from number `to` on. Between
+    /// two parties.
     pub(super) fn write_to(
         &self,
         bits: &mut Bits,
@@ -294,7 +296,7 @@ impl BlockBits {
         Ok(())
     }
 
-    /// The shares of narrow bits from a place on, eight in a byte: a multiple of 8, and so many.
+    /// The shares of `len` narrow bits from place `at` on, a multiple of 8; eight in a byte.
     pub(super) fn packed_at(&self, at: usize, len: usize) -> &[u8] {
         &self.packed[at / 8..][..len.div_ceil(8)]
     }

@@ -18,9 +18,10 @@
 //! failing learns nothing of the key. But it has tried its guesses for nothing. So silence after the coins counts
 //! ([`Error::Unanswered`](crate::Error::Unanswered)).
 //!
-//! **More than two parties.** The honest party's bits are those of all honest parties together. Parties that were told different rho open
-//! nothing to each other. Cheaters that have other bits of x towards one honest party than towards another fail, whatever the secrets are:
-//! z is then off by honest shares of y, whose MACs contain keys that the cheaters do not know (docs/protocols/tower-material.md).
+//! **More than two parties.** The honest party's bits are those of all honest parties together. Parties that
+//! were told different rho open nothing to each other. Cheaters that have other bits of x towards one honest
+//! party than towards another fail for all values of the secrets: z is then off by honest shares of y, whose
+//! MACs contain keys that the cheaters do not know (docs/protocols/tower-material.md).
 //!
 //! Rounds: nine.
 

@@ -236,8 +236,8 @@ impl Buckets<'_> {
         }
     }
 
-    /// Opens z + r for fresh bits r, of which the triples get z = r + (z + r). Leaves the MACs of what was opened where those of z were.
-    /// A round for each so many.
+    /// Opens z + r for fresh bits r. The triples then get z = r + (z + r). Leaves the MACs of the opened
+    /// values where the MACs of z were. One round for every [`AT_ONCE`].
     fn correct(&mut self, maker: &mut Maker, net: &mut dyn Net) -> Result<Vec<u8>> {
         let mut corrections = Vec::with_capacity(self.range.len());
         for start in (0..self.range.len()).step_by(AT_ONCE) {

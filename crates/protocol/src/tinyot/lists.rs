@@ -31,7 +31,7 @@ pub(super) struct Column {
 }
 
 impl List {
-    /// Makes room for so many products. What is there is undefined.
+    /// Makes room for `count` products. What is there is undefined.
     pub(super) fn make_room(&mut self, count: usize) {
         for column in [&mut self.x, &mut self.y, &mut self.z] {
             column.make_room(count);
@@ -45,7 +45,7 @@ impl List {
 }
 
 impl Column {
-    /// Makes room for so many elements, none for squares. What is there is undefined.
+    /// Makes room for `count` elements, and no room for squares. What is there is undefined.
     pub(super) fn make_room(&mut self, count: usize) {
         if self.values.len() != count {
             self.values = Wiped::zeros(count);
@@ -68,7 +68,8 @@ impl Column {
         ElementsMut { values: &mut self.values[start..][..len], macs: &mut self.macs[start..][..len] }
     }
 
-    /// Sets the values of so many elements from `start` on to sums of bits times a basis. Row k of the bits has bit k of all elements.
+    /// Sets the values of `count` elements from `start` on to sums of bits times a basis. Row k of the bits
+    /// has bit k of all elements.
     pub(super) fn set_values(&mut self, start: usize, count: usize, field: &Subfield, bits: &BlockBits) {
         let rows = field.places().iter().enumerate();
         let term = |(k, map)| Term { src: bits.values_at(bits.place(k, 0), count), map };

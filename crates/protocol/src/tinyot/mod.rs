@@ -116,8 +116,9 @@ impl TinyOt {
     /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1, 2, 4 or 8, trades
     /// computation for communication ([`crate::ot`]). It and kappa are the same at all parties. Two rounds.
     ///
-    /// Among more than two parties, a cheater can take another key towards another peer. Whoever sets this up has to find that, before
-    /// anything else is made, as [`crate::mascot`] does when it joins this to its own material.
+    /// Among more than two parties, a cheater can take another key towards another peer. The caller has to
+    /// find that before anything else is made, as [`crate::mascot`] does when it joins this to its own
+    /// material.
     pub fn setup(label: &[u8], key: &Key, kappa: Kappa, expansion: usize, net: &mut dyn Net) -> Result<Self> {
         let all = PartySet::all(key.parties());
         if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), all) {

@@ -98,7 +98,7 @@ impl Openings {
         self.open_with(values, key, net, |i| (tags[i], keys[i]))
     }
 
-    /// The same for bits of which these are the values; `macs` gives the tag and the key of each.
+    /// The same for bits with these values. `macs` gives the tag and the key of each.
     pub(crate) fn open_with(
         &mut self,
         values: &[u8],

@@ -47,13 +47,13 @@ pub(super) struct VectorPlan {
 }
 
 impl RecordPlan {
-    /// With so many records.
+    /// With `records` records.
     pub(super) fn with(records: usize, kappa: Kappa) -> RecordPlan {
         let lists = |bits| fewest_lists(records, bits, KINDS_OF_RECORDS, kappa);
         RecordPlan { records, lists_16: lists(4), lists_4: lists(2) }
     }
 
-    /// The next batch if so many records are missing, 1 at least.
+    /// The next batch if `missing` records are missing, 1 at least.
     pub(super) fn of(missing: usize, kappa: Kappa) -> RecordPlan {
         cheapest(missing, MAX_RECORDS, |records| {
             let plan = RecordPlan::with(records, kappa);
@@ -65,7 +65,7 @@ impl RecordPlan {
     fn bits_of_a_record(&self) -> usize {
         let (b, c) = (self.lists_16, self.lists_4);
         let wide = 2 * 4 * b + 2 * 2 * c;
-        // Of P1, I1, I2 and P3, and the mask of the result.
+        // Narrow bits of P1, I1, I2 and P3, and the mask of the result.
         let narrow = 4 * b + 2 * c + 4 * (c - 1) + 8 * (b - 1) + 8;
         WIDE * wide + narrow
     }
@@ -75,7 +75,7 @@ impl RecordPlan {
 const KINDS_OF_RECORDS: usize = 4;
 
 impl GatePlan {
-    /// The next batch if so many gates are missing, 1 at least.
+    /// The next batch if `missing` gates are missing, 1 at least.
     pub(super) fn of(missing: usize, kappa: Kappa) -> GatePlan {
         cheapest(missing, MAX_GATES, |gates| {
             let lists = fewest_lists(gates, 1, 1, kappa);
@@ -85,7 +85,7 @@ impl GatePlan {
 }
 
 impl VectorPlan {
-    /// The next batch if so many vectors of 2^in_bits entries are missing, 1 at least.
+    /// The next batch if `missing` vectors of 2^in_bits entries are missing, 1 at least.
     pub(super) fn of(missing: usize, in_bits: u8, kappa: Kappa) -> VectorPlan {
         let (steps, entries) = (usize::from(in_bits) - 1, 1 << in_bits);
         cheapest(missing, MAX_VECTORS, |vectors| {

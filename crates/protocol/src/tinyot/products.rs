@@ -1,5 +1,6 @@
-//! Leaky products: shares of z = x y with a MAC, for x in GF(2^l) of which the parties have l wide authenticated bits, and for y in
-//! GF(2^p) with a MAC. A cheater may learn some bits of a few x, and nothing of y. docs/protocols/tower-material.md has the whole argument.
+//! Leaky products: shares of z = x y with a MAC, for x in GF(2^l), given as l wide authenticated bits, and
+//! for y in GF(2^p) with a MAC. A cheater may learn some bits of a few x, and nothing of y.
+//! docs/protocols/tower-material.md has the whole argument.
 //!
 //! Let alpha_i be the key of party i, Delta_i its whole Delta, and M_i\[b\] = K_j\[b\] + b Delta_j for each bit b of i. Elements are
 //! shared as in [`crate::spdz`]: y = y_A + y_B, and m_A + m_B = y (alpha_A + alpha_B). Let b_1 .. b_l be a basis of GF(2^l).
@@ -16,18 +17,21 @@
 //! The value has only p bits in its lane, coordinates in a basis of GF(2^p). So shares of z lie in the subfield, and opening a value takes
 //! p bits.
 //!
-//! **What a cheater A can do.** All that B uses of A are the offers; the transfers under them are checked before an offer leaves, because
-//! a receiver with inconsistent choices could compute Delta_B from B's pads. Let A send G_A + e for some offers. Then z is wrong by a
-//! value E'(x_B), and its MAC by E''(x_B), both GF(2)-linear in B's bits. `coset_check.rs` finds every product whose error is not zero. So
-//! a cheater passes only if x_B lies in the kernel of both, a subspace of some codimension c that A chose: it has guessed c bits, and
-//! passes with probability 2^-c. If it passes, the product is right, and A knows c linear functions of x_B. `rotation.rs` makes products
-//! from these of which A knows nothing.
+//! **What a cheater A can do.** All that B uses of A are the offers; the transfers under them are checked
+//! before an offer leaves, because a receiver with inconsistent choices could compute Delta_B from B's pads.
+//! Let A send G_A + e for some offers. Then z is wrong by a value E'(x_B), and its MAC by E''(x_B), both
+//! GF(2)-linear in B's bits. `coset_check.rs` finds every product whose error is not zero. So a cheater
+//! passes only if x_B lies in the kernel of both, a subspace of some codimension c that A chose: it has
+//! guessed c bits, and passes with probability 2^-c. If it passes, the product is right, and A knows c linear
+//! functions of x_B. `rotation.rs` turns these into products about which A knows nothing.
 //!
-//! **H** is [`AesHash`], tweakable circular correlation-robust. Circular: what is added to the pad that the peer lacks contains y alpha_i, and
-//! alpha_i is a part of Delta_i. The usual definition adds Delta or nothing; here it is a linear map of Delta, which depends on y but not on
-//! Delta. In the ideal-cipher argument the pad is fresh unless somebody asked for a block at distance Delta_i, whatever is added to it
-//! (docs/protocols/tower-material.md). Each direction between two parties has a key of its own in each stream, and the tweak is the number of the
-//! offer, counted over the life of the stream, so no tweak comes twice under a key.
+//! **H** is [`AesHash`], tweakable circular correlation-robust. Circular: what is added to the pad that the
+//! peer lacks contains y alpha_i, and alpha_i is a part of Delta_i. The usual definition adds Delta or
+//! nothing; here it is a linear map of Delta, which depends on y but not on Delta. In the ideal-cipher
+//! argument the pad is fresh, with any value added to it, unless somebody asked for a block at distance
+//! Delta_i (docs/protocols/tower-material.md). Each direction between two parties has a key of its own in
+//! each stream, and the tweak is the number of the offer, counted over the life of the stream, so no tweak
+//! comes twice under a key.
 //!
 //! Constant time in all shares. Cost of a product for each peer: l (64 + p) bits to it; 6 l AES calls. One round.
 
@@ -135,7 +139,7 @@ struct PieceRows {
     values: Wiped<u8>,
 }
 
-/// What is multiplied: bits, of which each stands for a power of a basis, and elements.
+/// What is multiplied: bits, each of them the coefficient of a basis element, and elements.
 struct Job<'a> {
     bits: &'a BlockBits,
     basis: &'a [u64],
@@ -389,7 +393,7 @@ impl PieceRows {
         }
     }
 
-    /// For x of so many bits.
+    /// For x of `bits` bits.
     fn make_room(&mut self, bits: usize) {
         if self.macs.len() < bits * PIECE {
             self.bits = Wiped::zeros(bits * PIECE);

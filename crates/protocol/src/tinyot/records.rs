@@ -43,9 +43,9 @@ use crate::interface::net::Net;
 use crate::{Result, coins};
 use polyclave_field::subfields::{MU, NU, OMEGA, ZETA};
 
-/// Of x over GF(16).
+/// The tower of x over GF(16).
 static OVER_GF16: LazyLock<Tower> = LazyLock::new(|| Tower::of(OMEGA, NU));
-/// Of N over GF(4).
+/// The tower of N over GF(4).
 static OVER_GF4: LazyLock<Tower> = LazyLock::new(|| Tower::of(ZETA, MU));
 
 /// A step of the tower: an element of trace 1 over the smaller field, its conjugate, and the product of both.
@@ -269,8 +269,8 @@ impl TinyOt {
     }
 }
 
-/// Tests that two sums are zero of which every party has a part. They are fixed before the coefficient of the second is tossed. `opened` is
-/// what all parties have seen before. Six rounds.
+/// Tests that two sums are zero. Every party has a part of each. They are fixed before the coefficient of the
+/// second is tossed. `opened` is what all parties have seen before. Six rounds.
 pub(super) fn test_sums(
     maker: &mut Maker,
     opened: u64,

@@ -1,4 +1,5 @@
-//! Combines leaky products, in buckets by rotation, to products of which a cheater knows nothing (docs/protocols/tower-material.md).
+//! Combines leaky products, in buckets by rotation, to products about which a cheater knows nothing
+//! (docs/protocols/tower-material.md).
 //!
 //! There are B lists of N leaky products (`products.rs`), all made and checked before coins are tossed. Then every list b > 1 gets a
 //! shift s_b, uniform below N, and a scalar c_b, uniform in GF(2^l) without 0; s_1 = 0 and c_1 = 1. Bucket j takes element j + s_b of list
@@ -8,14 +9,16 @@
 //!
 //! y_b masks y_1 in d_b. So y stays hidden, and x is uniform to a cheater unless it knows a linear function of it.
 //!
-//! **Error.** Let T_b be the pairs (element, function) of list b that the cheater knows because it guessed them, functions not 0, and u_b the
-//! bits that it guessed in list b. Bucket j leaks only if one function psi has, for every b, psi c_b among the functions known of the
-//! element that j takes from list b: what is known of the sum is what is known of every term. For B given pairs, one of each list, that
-//! has probability (N (2^l - 1))^-(B-1), because shifts and scalars are uniform and independent: the first pair fixes j and psi, and each
-//! other one takes one shift and one scalar. There are prod T_b choices of pairs, and the guesses pass with probability 2^-u. Of an
-//! element of which c bits are guessed 2^c - 1 functions are known. So T_b 2^-u_b is the sum over elements i of
-//! (1 - 2^-c_i) prod over k != i of 2^-c_k: the probability that exactly one of independent events happens that have probabilities
-//! 1 - 2^-c_i >= 1/2. For one element that is 1 - 2^-c <= 1 - 2^-l, for more it is at most 1/2. So
+//! **Error.** Let T_b be the pairs (element, function) of list b that the cheater knows because it guessed
+//! them, functions not 0, and u_b the bits that it guessed in list b. Bucket j leaks only if one function psi
+//! has, for every b, psi c_b among the functions known of the element that j takes from list b: what is known
+//! of the sum is what is known of every term. For B given pairs, one of each list, that has probability (N
+//! (2^l - 1))^-(B-1), because shifts and scalars are uniform and independent: the first pair fixes j and psi,
+//! and each other one takes one shift and one scalar. There are prod T_b choices of pairs, and the guesses
+//! pass with probability 2^-u. If c bits of an element are guessed, 2^c - 1 functions of it are known. So T_b
+//! 2^-u_b is the sum over elements i of (1 - 2^-c_i) prod over k != i of 2^-c_k: the probability that exactly
+//! one of independent events happens that have probabilities 1 - 2^-c_i >= 1/2. For one element that is 1 -
+//! 2^-c <= 1 - 2^-l, for more it is at most 1/2. So
 //!
 //! Pr\[a leak\] <= (1 - 2^-l)^B / (N (2^l - 1))^(B-1).
 //!
@@ -48,7 +51,7 @@ pub(super) fn log2_error(products: usize, lists: usize, bits: usize) -> f64 {
     lists as f64 * guessed - (lists - 1) as f64 * (products as f64 * functions).log2()
 }
 
-/// The fewest lists that are safe, if so many kinds of products have to be safe together.
+/// The fewest lists that are safe, if `kinds` kinds of products have to be safe together.
 pub(super) fn fewest_lists(products: usize, bits: usize, kinds: usize, kappa: Kappa) -> usize {
     let wanted = -f64::from(kappa.bits()) - (kinds as f64).log2() + 1e-9;
     (2..).find(|lists| log2_error(products, *lists, bits) <= wanted).expect("each list adds a bit at least")
@@ -64,7 +67,7 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// For lists of so many products of x in a field, from coins that are used for nothing else.
+    /// For lists of `products` products of x in a field, from coins that are used for nothing else.
     pub(super) fn draw(coin: &[u8; 32], kind: &str, products: usize, lists: usize, x: &Subfield) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 buckets by rotation");
         hasher.update(coin).update(kind.as_bytes());
@@ -140,8 +143,8 @@ impl Draws {
 /// Buckets whose differences are worked on at once.
 const PIECE: usize = 1024;
 
-/// Opens d_b = y_1 + y_b for all buckets and all lists b > 1, of whose y these are the values. Gives one row for each list b > 1. Provisional until
-/// their MACs are checked. One round.
+/// Opens d_b = y_1 + y_b for all buckets and all lists b > 1. `ys` has this party's values of y, one slice a
+/// list. Gives one row for each list b > 1. Provisional until their MACs are checked. One round.
 pub(super) fn open_differences(
     rotation: &Rotation,
     field: &Subfield,
@@ -182,7 +185,8 @@ pub(super) fn open_differences(
     Ok(mine)
 }
 
-/// This party's part of sum chi (m + alpha d) over values d that were opened, of which these are the MACs: zero if they were opened rightly.
+/// This party's part of sum chi (m + alpha d) over the opened values d, with `macs` the MACs m: zero if they
+/// were opened rightly.
 pub(super) fn error_of_opened(
     coefficients: &mut Coefficients<Gf2_64>,
     alpha: u64,

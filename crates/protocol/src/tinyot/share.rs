@@ -44,7 +44,7 @@ impl Bits {
         Bits { values: vec![0; len], tags: vec![0; len], keys: vec![0; len] }
     }
 
-    /// No bits yet, and room for so many.
+    /// No bits yet, and room for `len`.
     pub(crate) fn with_room(len: usize) -> Self {
         Bits { values: Vec::with_capacity(len), tags: Vec::with_capacity(len), keys: Vec::with_capacity(len) }
     }

@@ -6,9 +6,10 @@
 //! offers u itself, and the others fresh random words of 2^j bits. The bit s_j is the bucket's x. At the end random bits r_i take the
 //! vector apart: u + sum r_i X^i is opened, and entry i is r_i plus the bit that was opened.
 //!
-//! *u as payload.* A product tells nothing of y, and d_b = u + y_b is masked by a fresh y_b. If a cheater opens another d_b, then u of
-//! the next step is wrong by something that the cheater knows times s_j. But no message depends on u except under a mask, and the
-//! zero test at the end finds the wrong d_b whatever any secret is. So it learns that it was caught, and nothing else.
+//! *u as payload.* A product tells nothing of y, and d_b = u + y_b is masked by a fresh y_b. If a cheater
+//! opens another d_b, then u of the next step is wrong by something that the cheater knows times s_j. But no
+//! message depends on u except under a mask, and the zero test at the end finds the wrong d_b for all values
+//! of the secrets. So it learns that it was caught, and nothing else.
 //!
 //! **Error**: each of the l - 1 steps leaks with probability 2^-kappa / (l - 1) at most.
 //!
@@ -208,7 +209,7 @@ impl VectorBatch<'_> {
         self.combine(step, pieces, width, net).map_err(Error::in_a_check)
     }
 
-    /// Fills all lists: the first with u as y, the others with random words of so many bits.
+    /// Fills all lists: the first with u as y, the others with random words of `width` bits.
     fn fill(&mut self, pieces: usize, width: usize, net: &mut dyn Net) -> Result<()> {
         let VectorBatch { plan, room, maker } = self;
         let Room { lists, u, .. } = &mut **room;
@@ -417,7 +418,7 @@ impl VectorBatch<'_> {
     }
 }
 
-/// Opens words of so many bits in place. Provisional. One round.
+/// Opens words of `width` bits in place. Provisional. One round.
 fn open_words(words: &mut [u64], width: usize, net: &mut dyn Net) -> Result<()> {
     let peer = peer_of(net)?;
     let each = value_bytes(width);

@@ -46,7 +46,7 @@ pub(super) struct WordOffers {
     masks: Wiped<u64>,
 }
 
-/// Bytes of a value of so many bits in an offer or an opening.
+/// Bytes of a value of `bits` bits in an offer or an opening.
 pub(super) fn value_bytes(bits: usize) -> usize {
     bits.div_ceil(8)
 }
@@ -75,8 +75,8 @@ impl WordOffers {
         }
     }
 
-    /// Sets each column of z to the products of x, row 0 of the bits, and a column of y of so many bits; `x_macs` to the MACs of x. Provisional
-    /// until they are checked. One round.
+    /// Sets each column of z to the products of x, row 0 of the bits, and a column of y with words of `width`
+    /// bits. Sets `x_macs` to the MACs of x. Provisional until they are checked. One round.
     pub(super) fn multiply(
         &mut self,
         bits: &BlockBits,

@@ -93,7 +93,7 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// For so many lanes of a circuit.
+    /// For `lanes` lanes of a circuit.
     pub fn new(compiled: &'a Compiled, lanes: usize, macs: Macs) -> Plan<'a> {
         let packing = Packing::of(compiled);
         let mut plan = Plan { compiled, lanes, macs, packing, places: Vec::new(), records: 0, planes: 0 };

@@ -10,8 +10,9 @@
 //! The next check verifies every share of a mask by its tag. What the giver sends is its own choice.
 //!
 //! # Differences from the paper
-//! In the paper, preprocessing knows who gives an input and tells that party the mask, and tells both parties the masks of outputs. Here
-//! masks stay shared until they are needed. So a result can stay shared, too, and be the input of the next circuit.
+//! In the paper, preprocessing knows which party gives an input and tells that party the mask, and tells both
+//! parties the masks of outputs. Here masks stay shared until they are needed. So a result can stay shared,
+//! too, and be the input of the next circuit.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::secret::mark_public;

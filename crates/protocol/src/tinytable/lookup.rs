@@ -28,7 +28,7 @@ impl<R: Worth> TinyTable<R> {
     ) -> Result<()> {
         self.key.refuse_retired()?;
         batch.refuse_other(&self.stream, compiled, registers.lanes())?;
-        // Spent first: no table is read twice, whatever becomes of this layer.
+        // Spent first: no table is read twice, also if this layer fails.
         let spent = batch.take(lookups.len())?;
         if let Some(commitments) = &mut self.commitments {
             commitments.begin(batch)?;

@@ -80,7 +80,7 @@ pub fn tag_bytes(bits: u8) -> usize {
 /// Writes the low bytes of a tag.
 pub fn write_tag(tag: u128, to: &mut [u8]) {
     match <&mut [u8; 8]>::try_from(&mut *to) {
-        // Of a bit: without a call to copy.
+        // The tag of a bit: without a call to copy.
         Ok(to) => *to = (tag as u64).to_le_bytes(),
         Err(_) => to.copy_from_slice(&tag.to_le_bytes()[..to.len()]),
     }

@@ -254,7 +254,8 @@ impl<R: Worth> Session for TinyTable<R> {
         if !R::allows(self.macs) {
             return Err(Error::misuse("the protocol's verification is another than its outputs say"));
         }
-        // Nor is it opened before what it rests on is checked, though the caller has not asked for that.
+        // Everything that the value depends on is checked before it is opened, also if the caller has not
+        // asked for that.
         if shared.unchecked.is_pending() {
             self.check(net)?;
         }

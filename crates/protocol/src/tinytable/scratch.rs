@@ -148,7 +148,7 @@ impl Scratch {
         }
     }
 
-    /// Entries of a gate: of four planes the one that both masked inputs choose, bit by bit.
+    /// Entries of a gate: bit by bit, the one of four planes that both masked inputs choose.
     fn read_planes(&mut self, e: &[u8], place: &Place, batch: &Batch) {
         let plane = Packing::plane_bytes(place.width);
         let (u, v) = e.split_at(e.len() / 2);

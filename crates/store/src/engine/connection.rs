@@ -29,7 +29,7 @@ pub(super) type Values<'v> = &'v [(&'v (dyn ToSql + Sync), Type)];
 pub(super) struct Connection {
     server: Arc<Server>,
     client: Client,
-    /// Who reads and writes it.
+    /// The runtime that reads and writes it.
     runtime: Arc<Runtime>,
     /// A statement that is planned once, since it is run for every request.
     planned: OnceCell<Statement>,
@@ -71,7 +71,7 @@ impl Connection {
         self.client.is_closed()
     }
 
-    /// The same, after a look: for a connection that nobody looks after.
+    /// The same, after a check of the connection, for connections that nothing else reads.
     pub(super) fn turns_out_closed(&self) -> bool {
         self.runtime.block_on(async {
             // The first lets the runtime hear what has arrived, and the second lets the connection read it.

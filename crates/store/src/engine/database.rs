@@ -16,7 +16,7 @@ pub(in super::super) type OnRecord<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> +
 /// What is done with the sealed values of some records.
 pub(in super::super) type OnPeeked<'a> = dyn FnMut(Vec<Option<Vec<u8>>>) -> Result<()> + 'a;
 
-/// Whose records a change concerns.
+/// The owners of the records that a change concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Scope {
     /// Records of the party: its workers change them one after the other.

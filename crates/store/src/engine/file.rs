@@ -3,10 +3,11 @@
 //! After a failed write redb refuses everything, because it does not know what reached the disk. The store then opens the database again
 //! before the next transaction, so that a node continues once there is space again.
 //!
-//! redb trusts its own pages, and some damage to them makes it panic. The panic is caught here and becomes [`StoreError::Damaged`], as does
-//! everything else that shows that the file is not what was written. From then on every transaction is refused: nobody knows what a damaged
-//! page has caused, and redb's own locks may be left in any state. (A record that cannot be opened is not such a case: it is
-//! [`StoreError::Corrupt`], and the other records remain usable.)
+//! redb trusts its own pages, and some damage to them makes it panic. The panic is caught here and becomes
+//! [`StoreError::Damaged`], as does everything else that shows that the file is not what was written. From
+//! then on every transaction is refused: the effects of a damaged page are unknown, and redb's own locks may
+//! be left in any state. (A record that cannot be opened is not such a case: it is [`StoreError::Corrupt`],
+//! and the other records remain usable.)
 
 use std::any::Any;
 use std::cell::Cell;

@@ -47,7 +47,7 @@ pub(super) const HEAD_RECORD: &str = "the record of its latest change";
 enum Misfit {
     /// The store has lost its latest changes.
     Lost { known: u64, found: u64 },
-    /// A row is not the one that was written last.
+    /// A row differs from the version that was written last.
     PutBack(String),
 }
 

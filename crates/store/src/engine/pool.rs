@@ -1,4 +1,5 @@
-//! The connections of a process with the server of its store: few, since a server takes not many, and kept.
+//! The connections of a process with the server of its store: few, since a server accepts only a few, and
+//! they are kept open.
 
 use std::ops::Deref;
 use std::sync::Arc;

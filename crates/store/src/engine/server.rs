@@ -102,7 +102,7 @@ impl Server {
     }
 }
 
-/// Whether nobody is between this process and the server.
+/// Whether the connection to the server stays on this machine.
 fn is_near(host: &Host) -> bool {
     match host {
         Host::Unix(_) => true,

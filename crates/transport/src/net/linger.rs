@@ -84,8 +84,9 @@ impl TlsNet {
 }
 
 impl Drop for TlsNet {
-    /// Never waits, and does nothing for connections that another process made. Others may count on messages that a slow peer has not taken yet. A separate thread sends these, for as long as those
-    /// who wait for them may wait, if the process lives.
+    /// Never waits, and does nothing for connections that another process made. Others may count on messages
+    /// that a slow peer has not taken yet. A separate thread sends these until the time limit of the parties
+    /// that wait for them, if the process lives.
     fn drop(&mut self) {
         if self.failed.is_some() {
             return;

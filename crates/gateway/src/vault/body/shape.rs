@@ -1,7 +1,8 @@
 //! How deep a body of JSON is and how many values it has, counted as its bytes arrive. A body that is deeper, or has more values, than any request of the
 //! API is refused at once: its rest is not waited for, not kept, and not read as JSON.
 //!
-//! Whether it is JSON at all is not decided here. The counts mean nothing in what is none, and reading it fails.
+//! Whether it is JSON at all is not decided here. In a text that is not JSON the counts mean nothing, and
+//! reading it fails.
 
 use crate::failure::Failure;
 use crate::vault::fields::MAX_ITEMS;
@@ -69,7 +70,7 @@ impl Shape {
     }
 }
 
-/// The bytes of a text without those at the beginning that neither end it nor begin an escape.
+/// The bytes of a text without leading bytes that neither end it nor begin an escape.
 fn without_plain(mut bytes: &[u8]) -> &[u8] {
     while let Some((some, rest)) = bytes.split_first_chunk::<TOGETHER>() {
         if some.iter().fold(false, |found, byte| found | (*byte == b'"') | (*byte == b'\\')) {

@@ -22,7 +22,7 @@ const OF_ITEMS: &[&str] = &[
     "transformation",
     "tweak",
 ];
-/// The most names of unknown fields that are told, and of each so many characters.
+/// The most names of unknown fields that are told, and the most characters of each.
 const MAX_UNKNOWN: usize = 16;
 const MAX_CHARACTERS: usize = 64;
 /// The most texts of an array.
@@ -94,7 +94,7 @@ impl Value<'_> {
         Value { base: self.base, place, parsed: self.parsed }
     }
 
-    /// The fields of an object. Of several of one name the last one counts, as in Vault.
+    /// The fields of an object. If a name occurs several times, the last one counts, as in Vault.
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         known: &'static [&'static str],

@@ -104,8 +104,9 @@ pub(super) struct Ids {
     pub(super) deleted: Vec<[u8; 16]>,
 }
 
-/// What follows from all lists, so it is the same at all nodes. No other node's word deletes a key here, except a session key or a component of a
-/// key ([`TEMPORARY`]), and one that this node is about to delete itself ([`BEING_DELETED`]).
+/// The result is computed from all lists, so it is the same at all nodes. No other node's word deletes a key
+/// here, except a session key or a component of a key ([`TEMPORARY`]), and one that this node is about to
+/// delete itself ([`BEING_DELETED`]).
 pub(super) fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Ids> {
     let nodes = 1 + theirs.len();
     let mut entries: BTreeMap<[u8; 16], Vec<&Listed>> = BTreeMap::new();

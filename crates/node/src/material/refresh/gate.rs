@@ -1,10 +1,11 @@
 //! What keeps requests and a refresh apart.
 //!
-//! A request that makes or deletes keys holds the gate until it ends, and a round holds it exclusively. Under protocols that pause for a
-//! refresh every request does so. All requests hold the *moment* while they read shares and note which common secrets these belong to;
-//! whoever takes fresh ones into use holds it exclusively. So no request ever has shares of one set and common secrets of another.
+//! A request that makes or deletes keys holds the gate until it ends, and a round holds it exclusively. Under
+//! protocols that pause for a refresh every request does so. All requests hold the *moment* while they read
+//! shares and note which common secrets these belong to. A thread that takes fresh ones into use holds it
+//! exclusively. So no request ever has shares of one set and common secrets of another.
 //!
-//! A request for which a round is in the way waits for its end (`server/together.rs`).
+//! A request that a round holds up waits for the end of the round (`server/together.rs`).
 //!
 //! Under protocols that pause, a round waits for requests, and material is made by the thread that waits. So no request waits for material
 //! meanwhile: it takes what is in stock, or ends as one that finds the stock dry.
@@ -55,8 +56,9 @@ impl Refresh {
 }
 
 impl Material {
-    /// While this is held, no refresh changes shares of keys. It must be taken before any share is read, by a request that only uses keys
-    /// or by one that makes or deletes one. `None` while a refresh is under way for which the request has to wait.
+    /// While this is held, no refresh changes shares of keys. It must be taken before any share is read, by a
+    /// request that only uses keys or by one that makes or deletes one. `None` while the request has to wait
+    /// for a refresh.
     pub(crate) fn hold_off_refresh(&self, only_uses: bool) -> Result<Option<HeldOff<'_>>, Refusal> {
         self.sync()?;
         if !only_uses && self.store.others_refresh().map_err(of_store)? {

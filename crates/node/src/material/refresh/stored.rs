@@ -81,7 +81,7 @@ fn shares_of(store: &Store, name: &str, id: [u8; 16]) -> Result<Shares> {
     Ok(key.ok_or_else(|| Error::System("it is gone".into()))?.shares.clone())
 }
 
-/// The keys to which some of the carried values belong, for people: the first ones by their names.
+/// The keys that own some of the carried values, as a text for people: the first ones by their names.
 fn named(keys: &[HeldKey], refreshed: &[RefreshedKey], values: &[usize]) -> String {
     let mut end = 0;
     let mut labels = Vec::new();

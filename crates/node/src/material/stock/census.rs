@@ -7,11 +7,12 @@
 //!
 //! # Room
 //!
-//! Usable material is not given up for new material. Otherwise a leader of fills could make all nodes give up all they have and then fall
-//! silent. There is one exception: lots that a node has lost by starting again. They serve in an emergency, and would accumulate with every
-//! start. The oldest of them is dropped if a full level remains in other lots on which every node has just said that it relies, not
-//! counting the nodes that lost them. A node that lies here makes another node keep more, or keep what only the liar denies. It never makes
-//! it give up the last lots that honest nodes have in common.
+//! Usable material is not given up for new material. Otherwise a leader of fills could make all nodes give up
+//! all they have and then fall silent. There is one exception: lots that a node has lost by starting again.
+//! They serve in an emergency, and would accumulate with every start. The oldest of them is dropped if a full
+//! level remains in other lots on which every node has just said that it relies, not counting the nodes that
+//! lost them. A node that lies here makes another node keep more, or keep items that only the liar denies. It
+//! can never make another node give up the last lots that honest nodes have in common.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -163,7 +164,7 @@ pub(super) fn read(mut bytes: &[u8]) -> Option<Inventory> {
             let (from, to) = range.split_at(8);
             let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
             let (from, to) = (number(from)?, number(to)?);
-            // Ranges come in order, so adding one is fast, whatever a peer says.
+            // Ranges come in order, so adding one is fast for any message of a peer.
             if from < spent.end() || to <= from {
                 return None;
             }

@@ -95,8 +95,8 @@ pub(super) fn judge(
     if claimed == asked { Ok(()) } else { Err(Refused::Count { asked, claimed }) }
 }
 
-/// Refuses a claim with many more ranges than it needs: a proposer could otherwise cut the stock into so many pieces that the rest fits
-/// into no claim.
+/// Refuses a claim with many more ranges than it needs. Otherwise a proposer could cut the stock into pieces
+/// so small that the rest fits into no claim.
 pub(super) fn refuse_pieces(
     lots: &[Lot],
     kind: &Kind,

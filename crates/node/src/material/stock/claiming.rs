@@ -67,7 +67,7 @@ pub(crate) trait Claiming: Send + Sync {
     /// How many runs may be under way at a time where others make the material.
     fn runs_at_once(&self) -> usize;
 
-    /// At the leading node: whether to make material of a kind of which so many items are left.
+    /// At the leading node: whether to make material of the target's kind when `left` items are left.
     fn is_due(&self, lots: &Lots, target: &Target, left: usize) -> bool;
 
     /// How many items a run may make for this node to take part.

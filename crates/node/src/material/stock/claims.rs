@@ -49,7 +49,7 @@ impl Range {
     }
 }
 
-/// A claim as two messages, of which the second may be empty.
+/// A claim as two messages. The second may be empty.
 pub(super) fn encode(epoch: &[u8; 32], ranges: &[Range]) -> [Vec<u8>; 2] {
     let head = [&epoch[..], &(ranges.len() as u32).to_le_bytes()].concat();
     let body = ranges.iter().flat_map(Range::encode).collect();

@@ -1,8 +1,9 @@
 //! One run of preprocessing: all nodes make a lot together.
 //!
-//! A lot can be claimed when it is known that all nodes hold their parts. [`Claiming`](super::claiming::Claiming) decides who tells whom. A
-//! node that has reported its part and hears nothing cannot know what others heard: it keeps the lot, which is used if it is claimed
-//! ([`MAX_IN_DOUBT`](super::MAX_IN_DOUBT)), and does not count it.
+//! A lot can be claimed when it is known that all nodes hold their parts.
+//! [`Claiming`](super::claiming::Claiming) decides who tells whom. A node that has reported its part and
+//! hears nothing cannot know what others heard. It keeps the lot and uses it if it is claimed
+//! ([`MAX_IN_DOUBT`](super::MAX_IN_DOUBT)), but does not count it.
 
 use std::thread;
 
@@ -42,8 +43,9 @@ impl Run<'_> {
 /// What a run does with an error before anything else.
 pub(crate) type Judge<'j> = dyn Fn(&Error) + Sync + 'j;
 
-/// Makes a lot. All nodes do this at once. `make` makes and checks this node's parts of so many items on one stream of the session; every
-/// stream has its own connections and its own thread. `judge` gets every error, once.
+/// Makes a lot. All nodes do this at once. `make` makes and checks this node's parts of a number of items on
+/// one stream of the session. Every stream has its own connections and its own thread. `judge` gets every
+/// error, once.
 pub(crate) fn fill(
     lots: &Lots,
     parameters: HandshakeParameters,

@@ -47,7 +47,7 @@ pub(crate) struct Lot {
 }
 
 impl Lot {
-    /// A lot of whole items, of which those below `mark` count as spent. `holders` made it.
+    /// A lot of whole items. Items below `mark` count as spent. `holders` made it.
     pub(super) fn new(
         id: [u8; 16],
         kind: Kind,
@@ -173,7 +173,8 @@ impl Lot {
         self.spent.add(range.from, range.to);
     }
 
-    /// Wipes items that are of no use any more, whether they were claimed here or not. One pass, however many pieces a peer reports.
+    /// Wipes items that are of no use any more, whether they were claimed here or not. One pass for any
+    /// number of pieces that a peer reports.
     pub(super) fn lose(&mut self, useless: &Ranges) {
         let mut here = Ranges::default();
         self.spent.gaps(self.count).for_each(|(from, to)| here.add(from, to));
@@ -219,7 +220,7 @@ impl Lot {
         self.pieces = pieces.collect();
     }
 
-    /// The bytes of some items. They lie in one piece, because none of them is spent.
+    /// The bytes of some items. They lie in one piece, because they are all unspent.
     fn items_of(&mut self, from: u64, to: u64) -> &mut [u8] {
         let at = self.pieces.partition_point(|(first, _)| *first <= from) - 1;
         let (first, items) = &mut self.pieces[at];

@@ -80,7 +80,7 @@ impl Claiming for ByProposer {
         0
     }
 
-    /// Except at the proposer, which is the one to claim it.
+    /// True at all nodes but the proposer: only the proposer claims the lot.
     fn keeps_in_doubt(&self, me: Party) -> bool {
         me != PROPOSER
     }
@@ -213,7 +213,7 @@ struct Wait<'l> {
     lots: &'l Lots,
     kind: Kind,
     began: Instant,
-    /// What could be taken, and since when it has been so much.
+    /// How many items could be taken, and since when.
     there: (u64, u64),
     since: Instant,
 }

@@ -7,39 +7,44 @@
 //!
 //! # Why no two sessions use the same item
 //!
-//! If nodes used one item in different sessions, even each node only once, they would reveal the difference of the values that they masked
-//! with it: t known shares determine all others from one. Say node i uses the item in one session, and node j in another. The quorum that
-//! told i the same and the quorum that told j the same have a node in common that does not cheat, and that node gives an item to one
-//! session only. So this cannot happen, whoever proposes, and whatever a proposer tells to whom. A node that took an item and cannot use it
-//! has lost it: the item is wiped.
+//! If nodes used one item in different sessions, even each node only once, they would reveal the difference
+//! of the values that they masked with it: t known shares determine all others from one. Say node i uses the
+//! item in one session, and node j in another. The quorum that told i the same and the quorum that told j the
+//! same have a node in common that does not cheat, and that node gives an item to one session only. So this
+//! cannot happen, no matter which nodes propose and what a proposer tells each node. A node that took an item
+//! and cannot use it has lost it: the item is wiped.
 //!
 //! # What a cheater cannot take away
 //!
-//! A proposer may leave out whatever it likes, and what it leaves out serves the next proposer. Leaving out much in many small pieces is
-//! refused.
+//! A proposer may leave out any items, and the next proposer can take them. Leaving out much in many small
+//! pieces is refused.
 //!
-//! A proposer that tells nodes different claims takes nothing from the nodes that it misleads. It can echo what it likes, but the others
-//! echo what they heard. If fewer than a quorum, including the proposer, were told the same, they take nothing and lose nothing; and what a
-//! node takes is what a quorum was told. The proposer itself only *promises* items until the echo is over, so that no other session
-//! proposes them: if too few nodes follow, they are free again.
+//! A proposer that tells nodes different claims takes nothing from the nodes that it misleads. It can echo
+//! what it likes, but the others echo what they heard. If fewer than a quorum, including the proposer, were
+//! told the same, they take nothing and lose nothing. A node takes items only if a quorum was told the same.
+//! The proposer itself only *promises* items until the echo is over, so that no other session proposes them:
+//! if too few nodes follow, they are free again.
 //!
 //! *What is left*: a cheating node whose word the others need for a quorum can deny afterwards that it took what it echoed. Such a node is
 //! a proposer that told t of the others something else, or any node while another is missing or cannot follow. Then the request fails, and
 //! the nodes that took the claim have lost that much. The client asks again without the nodes that it suspects.
 //!
-//! A node that was away, or was told other things, proposes items that the others have spent. A node that refuses a claim says which range
-//! of items it has spent there. If so many say this that too few are left to use the items, the proposer wipes them, so that it catches up
-//! with the others. The nodes compare all items before they make material ([`census`](super::census)). In a claim that too few followed,
-//! the proposer also wipes what any single node says to have spent, so that no two nodes refuse each other for ever.
+//! A node that was away, or was told other things, proposes items that the others have spent. A node that
+//! refuses a claim says which range of items it has spent there. If too few other nodes are left to use the
+//! items, the proposer wipes them, and so catches up with the others. The nodes compare all items before they
+//! make material ([`census`](super::census)). After a claim that too few followed, the proposer also wipes
+//! the items that any single node says it has spent, so that no two nodes refuse each other for ever.
 //!
-//! A node that other sessions left out for a while holds lots that the others have spent, as many as they spend until a comparison wipes them. If
-//! each refused claim taught it of one lot only, and the others spent another one meanwhile, no session with this proposer would ever succeed.
-//! So after a refused claim it proposes items of its youngest lots, which the others still have, until comparisons have told it the rest
+//! A node that other sessions left out for a while holds lots that the others have spent, as many as they
+//! spend until a comparison wipes them. If it learned of only one lot from each refused claim, and the others
+//! spent another lot meanwhile, no session with this proposer would ever succeed. So after a refused claim it
+//! proposes items of its youngest lots, which the others still have, until comparisons have told it the rest
 //! ([`BEHIND`]).
 //!
-//! A proposer that says that the stock is dry while others could take from it is named in the refusal, and so is one whose claim does not
-//! fit. That accuses nobody ([`Error::OutOfStep`]): an honest proposer may have started again, and a cheater can have made it or this node
-//! spend what the other has not. The client asks the others.
+//! The refusal names a proposer that says that the stock is dry while others could take from it, and a
+//! proposer whose claim does not fit. This is no accusation ([`Error::OutOfStep`]): an honest proposer may
+//! have started again, and a cheater can have made it or this node spend items that the other has not spent.
+//! The client asks the others.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
@@ -74,9 +79,10 @@ const NONE: Range = Range { lot: [0; 16], from: 0, to: 0 };
 /// How long a peer may be silent. Longer than the delay of an honest node that was held up before, and short enough for openings to follow.
 const PATIENCE: Patience = Patience::of(3);
 
-/// How long a proposer waits for material that is being made. Where nodes correct each other, making it takes moments. After some nodes
-/// have started again, the others may hold enough items, but of lots that too few nodes hold. The proposer then waits this long for more,
-/// if all nodes are connected to make it. Less than the time for which the others wait for its claim.
+/// How long a proposer waits for material that is being made. Where nodes correct each other, making it takes
+/// moments. After some nodes have started again, the others may hold enough items, but of lots that too few
+/// nodes hold. The proposer then waits this long for more, if all nodes are connected to make it. Less than
+/// the time that the others wait for its claim.
 pub(super) const REFILL: Duration =
     if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(3) };
 
@@ -124,7 +130,8 @@ impl Claiming for ByQuorum {
         Ok(())
     }
 
-    /// Each node hears of some claims only. What this node lacks is really lacking, whoever lies.
+    /// Each node hears of some claims only. Items that this node lacks are really lacking, also if other
+    /// nodes lie.
     fn believed_left(&self, lots: &Lots, target: &Target, own: Option<u16>, others: Vec<u16>) -> usize {
         let Some(own) = own else { return lots.left(&target.kind) };
         let levels = others.into_iter().chain([own]).collect();
@@ -153,13 +160,14 @@ impl Claiming for ByQuorum {
     }
 }
 
-/// Judges the levels that all nodes report, of which `liars` may be false: leaves out the `liars` lowest and returns the lowest of the
-/// rest.
+/// Judges the levels that all nodes report. Up to `liars` of them may be false, so it leaves out the `liars`
+/// lowest and returns the lowest of the rest.
 ///
-/// If the result is too low, the level of at least one honest node is too low: liars could only lower as many values as are left out, so
-/// they cannot have material made for ever. And they cannot prevent it from being made: whatever they say, the result is too low as soon as
-/// `liars + 1` honest nodes are too low. (A single honest node, other than this one, may lack material unnoticed until the others lack it
-/// too; without it there is still a quorum, if no other node cheats.)
+/// If the result is too low, the level of at least one honest node is too low: liars could only lower as many
+/// values as are left out, so they cannot have material made for ever. And they cannot prevent it from being
+/// made: the result is too low as soon as `liars + 1` honest nodes are too low, no matter what liars report.
+/// (A single honest node, other than this one, may lack material unnoticed until the others lack it too;
+/// without it there is still a quorum, if no other node cheats.)
 fn believable(mut levels: Vec<u16>, liars: usize) -> u16 {
     levels.sort_unstable();
     levels.get(liars).copied().unwrap_or_default()
@@ -317,7 +325,7 @@ impl Lots {
         hasher.finalize().into()
     }
 
-    /// Whether at least `quorum` of some nodes could take so many items.
+    /// Whether at least `quorum` of the `members` could take `count` items.
     fn has(&self, kind: &Kind, count: usize, members: PartySet, quorum: usize) -> bool {
         choose(&self.lock(), kind, count as u64, members, quorum).is_some()
     }

@@ -37,7 +37,7 @@ pub struct Status {
     pub threshold: usize,
     /// How many nodes a request needs.
     pub needed: usize,
-    /// Whom the protocol protects against.
+    /// The adversary that the protocol protects against.
     pub adversary: String,
     /// Whether it can serve requests now.
     pub ready: bool,
@@ -94,7 +94,7 @@ pub struct Status {
     pub outvoted: Vec<String>,
     /// Names of nodes that fell silent in the middle of some request since then.
     pub silent: Vec<String>,
-    /// Names of keys of which this node cannot read a record.
+    /// Names of keys with a record that this node cannot read.
     pub damaged: Vec<String>,
     /// How many keys this node lacks that other nodes have.
     pub lacking: u64,

@@ -1,9 +1,10 @@
 //! Protocols behind one set of types (type erasure). Nodes, clients and commands are written for these types.
 //!
-//! Inside this crate a protocol is a set of types ([`ProtocolConfig`], [`Session`]), so that its loops are compiled for exactly these.
-//! Above this crate, a name in a file decides which protocol runs. So here all protocols have the same types: [`AnyProtocolConfig`],
-//! [`AnySession`], [`AnyShared`] and so on are handles to objects of some protocol, and implement the same traits. Code above this
-//! crate is compiled once and not once for each protocol, and a new protocol changes none of it.
+//! Inside this crate a protocol is a set of types ([`ProtocolConfig`], [`Session`]), so that its loops are
+//! compiled for exactly these. Above this crate, a name in a file decides which protocol runs. So here all
+//! protocols have the same types: [`AnyProtocolConfig`], [`AnySession`], [`AnyShared`] and so on are handles
+//! to objects of some protocol, and implement the same traits. Code above this crate is compiled once and not
+//! once for each protocol, and does not change for a new protocol.
 //!
 //! A call through a handle costs a virtual call and a check of the type. It is one call for a whole batch of lanes, so neither
 //! can be measured (`docs/benchmarks.md`, "Erased types").

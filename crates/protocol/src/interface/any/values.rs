@@ -22,7 +22,7 @@ impl AnySetup {
     }
 }
 
-/// A value of which this party has its part; wiped on drop of its last handle.
+/// This party's part of a shared value; wiped on drop of its last handle.
 #[derive(Clone)]
 pub struct AnyShared(Arc<dyn ErasedShared>);
 

@@ -1,11 +1,11 @@
 //! Shares as words of a Reed-Solomon code: the shares of one value, of all parties that sent theirs, are a polynomial's values at the
 //! parties' points.
 //!
-//! **Degree t, corrected.** Two different polynomials of degree t agree at t points at most. Of 2t + 1 shares that lie on one polynomial
-//! of degree t, at least t + 1 come from parties that do not cheat, and these determine it. So it is the right one. A value is taken as
-//! soon as 2t + 1 shares agree, whoever sent them and whoever is missing. With n >= 3t + 1 parties that happens at the latest when all
-//! parties that do not cheat have answered. Parties whose shares are not on that polynomial are outvoted: they certainly sent a wrong
-//! share.
+//! **Degree t, corrected.** Two different polynomials of degree t agree at t points at most. Of 2t + 1 shares
+//! that lie on one polynomial of degree t, at least t + 1 come from parties that do not cheat, and these
+//! determine it. So it is the right one. A value is taken as soon as 2t + 1 shares agree, from any 2t + 1
+//! parties. With n >= 3t + 1 parties that happens at the latest when all parties that do not cheat have
+//! answered. Parties whose shares are not on that polynomial are outvoted: they certainly sent a wrong share.
 //!
 //! **Degree 2t, checked.** n >= 3t + 1 shares of degree 2t detect t wrong ones, but correct none for n = 3t + 1. Two polynomials of
 //! degree 2t can agree at 2t points, so n - 2t >= t + 1 of the shares would have to be wrong for a wrong value to pass. All n shares
@@ -43,8 +43,9 @@ const PIECE: usize = 4096;
 
 static SCALARS: LazyLock<Vec<Map>> = LazyLock::new(|| (0..=255).map(|c| scalar(Gf256(c))).collect());
 
-/// The values behind shares of degree t, corrected: right as long as no more than t parties cheat. Returns who was outvoted;
-/// `None` if no 2t + 1 shares agree, so that more of them are needed. This party is suspected last.
+/// The values behind shares of degree t, corrected: right as long as no more than t parties cheat. Returns
+/// the outvoted parties; `None` if no 2t + 1 shares agree, so that more of them are needed. This party is
+/// suspected last.
 pub(in super::super) fn decode(
     symbol: Symbol,
     threshold: usize,
@@ -106,7 +107,8 @@ pub(super) fn first_fault(symbol: Symbol, degree: usize, words: &[Word<'_>]) -> 
     })
 }
 
-/// The share that a party must have of one value of which these, one symbol each, are shares of degree t, up to t of them wrong.
+/// The right share of `party` of one value, computed from `words`: shares of degree t of the value, one
+/// symbol each, up to t of them wrong.
 pub(super) fn right_share(
     symbol: Symbol,
     threshold: usize,

@@ -8,7 +8,7 @@ use crate::interface::protocol::{Adversary, ProtocolConfig};
 use crate::interface::session::{HandshakeParameters, Stream};
 use crate::{Error, PartySet, Result};
 
-/// Shamir sharing among some parties of which fewer than a third may cheat, with one way to invert.
+/// Shamir sharing among parties, fewer than a third of which may cheat, with one way to invert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShamirActiveConfig {
     structure: Structure,

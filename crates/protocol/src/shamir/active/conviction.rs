@@ -1,11 +1,13 @@
 //! Products ahead after a fault was seen. Shares are broadcast, so all parties see the same shares, and a wrong share convicts its
 //! sender.
 //!
-//! If the broadcast shares of a value do not lie on a polynomial of degree 2t, some party sent a wrong one, and all parties know for
-//! which value. That value will not be used. For it, every party broadcasts what its share was made of. These are its shares of both
-//! factors and of the mask, which have degree t and so can be corrected; and the parts of the zero sharings, each of which n - t parties
-//! know and at most t of them lie about. So all parties compute the right share of every party. A party that sent another share is a
-//! cheater, for certain and before all. Parties that follow the protocol are never convicted, because everything that they say is right.
+//! If the broadcast shares of a value do not lie on a polynomial of degree 2t, some party sent a wrong share,
+//! and all parties know for which value. That value will not be used. Every party broadcasts the values that
+//! its share of it was made of. These are its shares of both factors and of the mask, which have degree t and
+//! so can be corrected; and the parts of the zero sharings, each of which n - t parties know and at most t of
+//! them lie about. So all parties compute the right share of every party. A party that sent another share is
+//! a cheater, for certain and before all. Parties that follow the protocol are never convicted, because
+//! everything that they say is right.
 //!
 //! This opens random values of material that is thrown away, and nothing from which any other value was made. The factors of that value
 //! may have entered other products of the same material, which is thrown away too, but no other products.

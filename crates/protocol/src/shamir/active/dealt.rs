@@ -1,22 +1,25 @@
-//! Random sharings that the parties deal and verify: of degree t, and of the same value by degree t and by degree 2t (double sharings).
-//! Damgard, Geisler, Kroigaard and Nielsen 2009 after Beerliova-Trubiniova and Hirt 2008, section 4. With four parties, one of which may
-//! cheat: four contributions, two checked, two kept.
+//! Random sharings that the parties deal and verify: of degree t, and of the same value by degree t and by
+//! degree 2t (double sharings). Damgard, Geisler, Kroigaard and Nielsen 2009 after Beerliova-Trubiniova and
+//! Hirt 2008, section 4. With four parties and one cheater: four contributions, two checked, two kept.
 //!
-//! Every one of m parties deals sharings of random values, with randomness of its operating system. All parties apply a hyper-invertible
-//! matrix to the m contributions, locally. Of the m outputs, 2t are checked, each by one party to which all parties send their shares of
-//! it, and m - 2t are kept. This takes two rounds for any number of columns (places at which each party deals once).
+//! Every one of m parties deals sharings of random values, with randomness of its operating system. All
+//! parties apply a hyper-invertible matrix to the m contributions, locally. 2t of the m outputs are checked,
+//! and m - 2t are kept. Each of the 2t is checked by one party, and all parties send it their shares of that
+//! output. This takes two rounds for any number of columns (places at which each party deals once).
 //!
-//! **Correct**: call a sharing *good* if the shares of the parties that follow the protocol lie on polynomials of degrees t and 2t with
-//! the same value at 0. Good contributions make good outputs, because good sharings form a linear subspace. At least m - t dealers are
-//! honest, and at least t checkers. An honest checker finds its output good, or complains: m shares on a polynomial of the right degree
-//! contain those of m - t >= 2t + 1 honest parties, which are thus on it and determine its value. The m - t good inputs and t good
-//! outputs are m values, of which all inputs and outputs are linear combinations (`hyper_invertible.rs`). So all are good. There is no
-//! statistical error.
+//! **Correct**: call a sharing *good* if the shares of the parties that follow the protocol lie on
+//! polynomials of degrees t and 2t with the same value at 0. Good contributions make good outputs, because
+//! good sharings form a linear subspace. At least m - t dealers are honest, and at least t checkers. An
+//! honest checker finds its output good, or complains: m shares on a polynomial of the right degree contain
+//! those of m - t >= 2t + 1 honest parties, which are thus on it and determine its value. The m - t good
+//! inputs and t good outputs are m values, and all inputs and outputs are linear combinations of them
+//! (`hyper_invertible.rs`). So all are good. There is no statistical error.
 //!
-//! **Secret**: t parties know what they dealt, and as checkers they know t outputs at most. Of the other outputs they see only their own
-//! points. For any fixed contributions of the t parties, the m - 2t kept outputs and those t are a bijective linear image of what m - t
-//! honest parties dealt. So the kept outputs are jointly uniform, except for these parties' own points of them. The contributions of
-//! cheaters are fixed even if they deal last, because nothing that they can know depends on the values that others dealt.
+//! **Secret**: t parties know what they dealt, and as checkers they know t outputs at most. They see only
+//! their own points of the other outputs. For any fixed contributions of the t parties, the m - 2t kept
+//! outputs and those t are a bijective linear image of what m - t honest parties dealt. So the kept outputs
+//! are jointly uniform, except for these parties' own points of them. The contributions of cheaters are fixed
+//! even if they deal last, because nothing that they can know depends on the values that others dealt.
 //!
 //! **Each checked output goes to one party only.** If 2t outputs were opened to all parties, cheaters would know them, and of the
 //! randomness of m - t honest dealers only m - 3t values would be left, not m - 2t. After a fault all parties must see the same. Then t
@@ -140,7 +143,7 @@ impl Dealt {
         weighted(Symbol::Byte, self.matrix[i].iter().copied().zip(of), dst);
     }
 
-    /// One column among four parties, of which one may cheat.
+    /// One column among four parties. One may cheat.
     #[cfg(test)]
     pub(super) fn of_one_column(
         order: Order,
@@ -249,7 +252,7 @@ impl Arithmetic<Active> {
         Ok(())
     }
 
-    /// Opens half of the checked outputs to all parties. If one is wrong, all find out who cheated.
+    /// Opens half of the checked outputs to all parties. If one is wrong, all find out which party cheated.
     fn check_before_all(&mut self, dealt: &Dealt, net: &mut dyn Net) -> Result<()> {
         let (order, checked) = (dealt.order, dealt.first_kept / 2);
         let len = order.rows() * order.columns;

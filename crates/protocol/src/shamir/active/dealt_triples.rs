@@ -106,7 +106,7 @@ impl DealtTriples {
 }
 
 impl Arithmetic<Active> {
-    /// Opens products by broadcast; if they are wrong, all settle who cheated.
+    /// Opens products by broadcast. If they are wrong, all parties settle which party cheated.
     fn open_products_before_all(
         &mut self,
         dealt: &Dealt,

@@ -1,5 +1,5 @@
-//! Finds out who cheated when a value that was made from dealt sharings turns out wrong before all parties: one party is convicted, or
-//! two parties are named of which one cheats.
+//! Finds the cheater when a value that was made from dealt sharings turns out wrong before all parties: one
+//! party is convicted, or two parties are named, and one of the two cheats.
 //!
 //! Dealt sharings went through private channels. So the other parties can only go by what dealer and receiver say. For one column, which
 //! nobody will use, every party broadcasts the polynomials that it dealt and the shares that it got. Then all parties see the same, and

@@ -1,10 +1,12 @@
 //! Inputs of a party. The party masks its input by a value that only it knows, and broadcasts the masked input.
 //!
-//! A random r is drawn as a pseudorandom sharing and revealed to the owner alone, who decodes it with correction. The owner broadcasts
-//! c = x + r. \[x\] is c plus \[r\], and every linear image M(x) is M(c) plus \[M(r)\]. These have degree t whatever the owner sent,
-//! because all parties that follow the protocol have the same c. If nothing is received from an owner, it gives no input, and all parties
-//! know it. That is silence, and accuses nobody ([`Error::Missing`]): an owner that follows the protocol is silent, too, if it has
-//! ended the session for a reason that the others have not seen, such as a wrong opening in the hello that a cheater sent to it alone.
+//! A random r is drawn as a pseudorandom sharing and revealed to the owner alone. The owner decodes it with
+//! correction. The owner broadcasts c = x + r. \[x\] is c plus \[r\], and every linear image M(x) is M(c)
+//! plus \[M(r)\]. These have degree t for any c that the owner sent, because all parties that follow the
+//! protocol have the same c. If nothing is received from an owner, it gives no input, and all parties know
+//! it. That is silence, and accuses nobody ([`Error::Missing`]): an owner that follows the protocol is
+//! silent, too, if it has ended the session for a reason that the others have not seen, such as a wrong
+//! opening in the hello that a cheater sent to it alone.
 //!
 //! What is opened: c, which is uniform to all parties but the owner, because r is used once.
 //!
@@ -15,9 +17,10 @@
 //! * One honest party's input is uniform, and t others see only c and their points of \[r\]. So they choose theirs without knowing
 //!   anything of it, and the sum is uniform. A party that gives no input ends the generation, and knows nothing of the others' inputs.
 //! * Both are sharings of degree t that no cheater can make inconsistent.
-//! * In one point dealt sharings have more: the keys for pseudorandom sharing have no part in them. An input follows from c and those
-//!   keys, which t + 1 parties hold together. But all lookups, from the key schedule on, open the key, and the images of it
-//!   from which they start, under pseudorandom masks. So the key is protected by nothing beyond those keys, however it was made.
+//! * In one point dealt sharings are stronger: the keys for pseudorandom sharing have no part in them. An
+//!   input follows from c and those keys, which t + 1 parties hold together. But all lookups, from the key
+//!   schedule on, open the key, and the images of it from which they start, under pseudorandom masks. So the
+//!   key is protected by nothing beyond those keys, however it was made.
 
 use polyclave_kernels::affine::{Map, Term, combine};
 

@@ -1,12 +1,13 @@
-//! Shamir sharing against parties that cheat: n >= 3t + 1 parties, of whom t may do as they like.
+//! Shamir sharing against parties that cheat: n >= 3t + 1 parties, and t of them may deviate in any way.
 //!
 //! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009). Triples are
 //! made ahead, by pseudorandom secret sharing or from sharings that are dealt and verified ([`Preprocessing`]). Online only sharings of
 //! degree t are opened.
 //!
-//! **Adversary**: active, static, at most t < n/3 parties, over a **synchronous** network: a message between two parties that follow the
-//! protocol arrives within the network's time limit, privately and authentically. Secrecy is computational (pseudorandom sharing). There
-//! is no statistical error, because every check here is that of a code.
+//! **Adversary**: active, static, at most t < n/3 parties, over a **synchronous** network: a message between
+//! two parties that follow the protocol arrives within the network's time limit, privately and authentically.
+//! Secrecy is computational (pseudorandom sharing). There is no statistical error, because every check here
+//! is a check of a code.
 //!
 //! * **Online** ([`opening`]) every opened value is decoded with correction ([`code`]): a value counts as soon as 2t + 1 shares agree. So
 //!   no party can make it wrong, delay it or stop it. A wrong share is outvoted, and nobody waits for a silent or slow party. If

@@ -96,8 +96,8 @@ impl Arithmetic<Active> {
         }
     }
 
-    /// [`Arithmetic::open_masked`] with triples (Beaver 1991). Of a product x y two values are opened, e = x + a and f = y + b, for
-    /// a triple (a, b, c = a b) that serves once. Then x y = e f + e b + f a + c.
+    /// [`Arithmetic::open_masked`] with triples (Beaver 1991). For a product x y two values are opened, e =
+    /// x + a and f = y + b, with a triple (a, b, c = a b) that serves once. Then x y = e f + e b + f a + c.
     ///
     /// c is a public w plus a pseudorandom value, which is, as a and b are, the sum of parts that each a set of parties knows. So
     /// x y is (e f + w) plus the sum over those sets of a value that the set's members know, e b_A + f a_A + c_A, times f_A. Any
@@ -208,7 +208,7 @@ impl Arithmetic<Active> {
         }
     }
 
-    /// Products as openings under a mask, of which the value itself is the only image wanted.
+    /// Products as openings under a mask. The only image wanted is the value itself.
     pub(super) fn multiply_by_opening(
         &mut self,
         products: &[(&[u8], &[u8])],

@@ -1,12 +1,14 @@
-//! Products ahead: sharings of degree 2t, opened to all parties and checked. Powers of masks and masked tables are made of them,
-//! whichever way triples are made: pseudorandom values, opened under pseudorandom masks.
+//! Products ahead: sharings of degree 2t, opened to all parties and checked. Powers of masks and masked
+//! tables are made of them, with every way to make triples: pseudorandom values, opened under pseudorandom
+//! masks.
 //!
-//! What is opened is z + r for a pseudorandom r of degree t, plus a zero sharing of degree 2t. It is uniform to t parties except for what
-//! they know of it (`prss.rs`). If n shares lie on one polynomial of degree 2t, its value is right: t wrong shares among n >= 3t + 1
-//! leave 2t + 1 right ones, which determine it. If they do not, some party cheated, and this party says so when all are asked
-//! (`is_accepted`). Until then it goes on with whatever it received: everything that it sends is masked afresh, does not depend on an
-//! input, and will not be used. (If cheaters made a sharing inconsistent, its products show differences that the cheaters chose, times
-//! shares of random values that are thrown away with it.)
+//! What is opened is z + r for a pseudorandom r of degree t, plus a zero sharing of degree 2t. It is uniform
+//! to t parties except for what they know of it (`prss.rs`). If n shares lie on one polynomial of degree 2t,
+//! its value is right: t wrong shares among n >= 3t + 1 leave 2t + 1 right ones, which determine it. If they
+//! do not, some party cheated, and this party says so when all are asked (`is_accepted`). Until then it goes
+//! on with the values that it received: everything that it sends is masked afresh, does not depend on an
+//! input, and will not be used. (If cheaters made a sharing inconsistent, its products show differences that
+//! the cheaters chose, times shares of random values that are thrown away with it.)
 
 use polyclave_kernels::gf256::multiply;
 use zeroize::Zeroizing;

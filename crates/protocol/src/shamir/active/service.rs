@@ -38,7 +38,8 @@ use crate::{Error, Party, PartySet, Result};
 const AES_LOOKUPS: usize = 160;
 /// S-boxes of a block of 3DES.
 const DES_LOOKUPS: usize = 384;
-/// Products of elements: a tag takes a few. The powers of a hash key take 254, which is what four blocks come with.
+/// Products of elements: a tag takes a few. The powers of a hash key take 254, as many as come with four
+/// blocks.
 const TAG_PRODUCTS: usize = 64;
 const POWERS: Kind = Kind {
     name: "masked powers",

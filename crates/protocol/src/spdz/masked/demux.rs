@@ -81,7 +81,8 @@ impl Packing {
     }
 }
 
-/// Triples, random bits, openings and rounds of one unit vector of 2^in_bits entries; none of them for [`Packing::Rotation`].
+/// Triples, random bits, openings and rounds of one unit vector of 2^in_bits entries; all 0 for
+/// [`Packing::Rotation`].
 pub(in crate::spdz) fn demux_cost<F: MacField>(in_bits: u8, packing: Packing) -> [usize; 4] {
     if packing == Packing::Rotation {
         return [0; 4];
@@ -205,8 +206,8 @@ fn doubled<F: MacField>(
     products: Vec<Authenticated<F>>,
     packing: Packing,
 ) -> Vec<Piece<F>> {
-    // The first piece is the fullest. All do the same: in one that has room when others have none, upper entries would come
-    // before their turn.
+    // The first piece is the fullest. All pieces do the same: otherwise upper entries would come before their
+    // turn in a piece that has room when others have none.
     let have_room = 2 * pieces[0].entries <= packing.entries::<F>();
     let mut upper = Vec::new();
     for (piece, product) in pieces.iter_mut().zip(products) {

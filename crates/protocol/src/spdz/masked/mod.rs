@@ -6,7 +6,8 @@
 //!
 //! * [`demux`]: makes the unit vector from the bits of s, in preprocessing (Protocol 3).
 //! * [`Vectors`](crate::authenticated::Vectors): unit vectors as a party keeps them, in stock or until a lookup uses them.
-//! * [`Units`](crate::authenticated::Units): for tables of at most 6 bits the unit vector is stored and combined when it is used, whichever outputs are needed.
+//! * [`Units`](crate::authenticated::Units): for tables of at most 6 bits the unit vector is stored, and
+//!   combined to the needed outputs when it is used.
 //! * [`Rows`](crate::authenticated::Rows): for larger tables the masked table itself is stored, with the images of its outputs that are needed (Protocol 2).
 
 mod demux;

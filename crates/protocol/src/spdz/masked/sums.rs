@@ -14,7 +14,7 @@ use crate::spdz::registers::{Registers, Row};
 /// A table as sums of entries.
 pub(in crate::spdz) struct Sums<F: MacField> {
     out_bits: u8,
-    /// By h, for each output bit the entries j of which T(j + h) has it.
+    /// By h, for each output bit: the entries j for which this bit of T(j + h) is 1.
     masks: Vec<[u64; 8]>,
     of_macs: unit_sums::Sums<F::Word>,
 }

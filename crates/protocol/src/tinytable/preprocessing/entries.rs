@@ -127,9 +127,10 @@ fn evaluate_all(
     Ok((0..entries).map(entry).collect())
 }
 
-/// The unit vector of s: entry j is the product of all s_i or 1 + s_i, by Keller et al. 2017, Protocol 3, on single bits. Of
-/// two bits it takes one product, that of figure 8; of l bits 2^l - l - 1 and not 2^l - 2, since at every step the entries add up to
-/// 1, and the last product is what the others leave of the bit. One round for every bit but the first.
+/// The unit vector of s: entry j is the product of all s_i or 1 + s_i, by Keller et al. 2017, Protocol 3, on
+/// single bits. For two bits it takes one product, as in figure 8. For l bits it takes 2^l - l - 1 and not
+/// 2^l - 2, since at every step the entries add up to 1, and the last product is what the others leave of the
+/// bit. One round for every bit but the first.
 fn unit_vector(
     s: Vec<Bits>,
     products: &mut Products,

@@ -49,7 +49,7 @@ impl Gates {
         }
     }
 
-    /// Whether there is no room for so many lanes more.
+    /// Whether there is no room for `lanes` more lanes.
     pub(super) fn are_full_with(&self, lanes: usize) -> bool {
         self.outputs.len() + lanes > self.room
     }

@@ -68,7 +68,7 @@ impl MaskRegisters {
         (0..usize::from(bits)).map(|bit| self.bits.part(self.range(slot, bit))).collect()
     }
 
-    /// Sets a slot to an image of a cell of which these are the bits.
+    /// Sets a slot to an image of a cell, given the cell's bits.
     pub(super) fn put(&mut self, slot: Slot, matrix: &Matrix, bits: &[BitSlices<'_>]) {
         let (width, outs) = (self.width(slot), usize::from(matrix.outs()));
         self.sum.clear(0, outs * width);
@@ -130,7 +130,7 @@ impl MaskRegisters {
     }
 }
 
-/// Adds the image of a cell, given by its bits, to one whose bits have so many lanes each.
+/// Adds the image of a cell, given by its bits, to `sum`, whose bits have `width` lanes each.
 fn add_image<'a>(sum: &mut Bits, width: usize, matrix: &Matrix, bits: impl Iterator<Item = BitSlices<'a>>) {
     for (column, bit) in matrix.columns().into_iter().zip(bits) {
         for out in (0..8).filter(|out| column >> out & 1 == 1) {
@@ -139,7 +139,8 @@ fn add_image<'a>(sum: &mut Bits, width: usize, matrix: &Matrix, bits: impl Itera
     }
 }
 
-/// Adds cells of which these are the bits, in so many lanes or the same in all. Tags of the bits, times X^i, add up to those of the cells.
+/// Adds cells, given their bits, in `lanes` lanes or the same in all. Tags of the bits, times X^i, add up to
+/// those of the cells.
 fn add_cells(masks: &mut Masks, at: usize, lanes: usize, bits: &[BitSlices<'_>]) {
     for (i, bit) in bits.iter().enumerate() {
         let of_lane = |lane: usize| if bit.values.len() == 1 { 0 } else { lane };

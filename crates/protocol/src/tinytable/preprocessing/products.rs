@@ -33,7 +33,7 @@ impl<T> Stock<T> {
         Stock { made: None, spent: 0, wanted: 0 }
     }
 
-    /// Hands out where the next ones lie, at most so many, which `make` makes if there are none left.
+    /// Hands out the places of the next products, at most `most`. `make` makes more if there are none left.
     fn next(
         &mut self,
         most: usize,

@@ -76,7 +76,8 @@ impl Records {
         }
     }
 
-    /// Writes entries of cells of some lanes, of which the first is the `first` of all lanes of the lookups at these places.
+    /// Writes entries of the cells of some lanes. Their first lane has number `first` among all lanes of the
+    /// lookups at these places.
     pub(super) fn write(&mut self, places: &[Place], first: usize, entries: &EntryBits, records: &mut [u8]) {
         for (entry, bits) in entries.iter().enumerate() {
             let cells = Cells::of(bits);
@@ -104,7 +105,7 @@ impl Records {
         }
     }
 
-    /// Writes what verifies an entry of so many bits, of which these are the tag and the key of the peer's tag.
+    /// Writes what verifies an entry of `bits` bits: its tag, and the key of the peer's tag.
     pub(super) fn write_macs(&mut self, tag: u128, key: u128, bits: u8, to: &mut [u8]) {
         match self.macs {
             Macs::None | Macs::Minimac => {}

@@ -109,7 +109,8 @@ impl History {
         self.pending = Some(change);
     }
 
-    /// Follows the change of this process, if it is the next one and its state is the one that was made. Returns whether it did.
+    /// Adopts the pending change of this process, if it is the next change and its state is the state that
+    /// was made. Returns whether it did.
     pub(super) fn confirm(&mut self, is_made: impl FnOnce(&State) -> bool) -> bool {
         let next = self.state.head.changes + 1;
         let made = self.pending.take_if(|change| change.state.head.changes == next && is_made(&change.state));
@@ -125,7 +126,7 @@ impl History {
         since
     }
 
-    /// Notes that a transaction that began with so many changes has ended.
+    /// Notes the end of a transaction that began after `since` changes.
     pub(super) fn leave(&mut self, since: u64) {
         if let Some(count) = self.readers.get_mut(&since) {
             *count -= 1;
@@ -136,7 +137,7 @@ impl History {
         self.forget_past();
     }
 
-    /// Forgets what no transaction that goes on can see.
+    /// Forgets past states that no running transaction can see.
     fn forget_past(&mut self) {
         let oldest = self.readers.keys().next().copied();
         while let Some(past) = self.past.front()
@@ -146,7 +147,7 @@ impl History {
         }
     }
 
-    /// The value that a row had after so many changes.
+    /// The value that a row had after `at` changes.
     pub(super) fn stamp(&self, at: u64, table: usize, record: &[u8]) -> Option<Stamp> {
         if !self.past.is_empty() {
             let key = (table, record.to_vec());
@@ -158,7 +159,7 @@ impl History {
         self.rows[table].get(record).copied()
     }
 
-    /// The keys of all rows of a table after so many changes.
+    /// The keys of all rows of a table after `at` changes.
     pub(super) fn keys(&self, at: u64, table: usize) -> Vec<Vec<u8>> {
         let mut keys: BTreeSet<Vec<u8>> = self.rows[table].keys().map(|key| key.to_vec()).collect();
         for ((_, record), was) in self.replaced_since(at).filter(|((of, _), _)| *of == table) {
@@ -170,7 +171,7 @@ impl History {
         keys.into_iter().collect()
     }
 
-    /// How many rows a range of a table had after so many changes.
+    /// How many rows a range of a table had after `at` changes.
     pub(super) fn count(&self, at: u64, table: usize, range: Range<'_>) -> usize {
         let now = match range {
             None => self.rows[table].len(),

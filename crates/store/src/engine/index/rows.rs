@@ -31,7 +31,8 @@ pub(super) fn read_rows(state: &dyn Reading, seal: &Seal) -> Result<(Rows, Diges
 /// The most records that an error names.
 const MAX_NAMED: usize = 4;
 
-/// Of tables that do not fit the digest, the first records that do not open: their bytes are damaged. One that was put back opens.
+/// The first records that do not open in tables that do not fit the digest: their bytes are damaged. A record
+/// that was put back opens.
 pub(super) fn damaged_records(state: &dyn Reading, seal: &Seal, tables: &[&str]) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for table in COVERED.into_iter().filter(|table| tables.contains(&table.name())) {

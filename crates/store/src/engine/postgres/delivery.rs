@@ -9,8 +9,9 @@
 //! | | `maker integer` | who makes it; `NULL` as long as nobody does |
 //! | | `lot bytea` | the material, sealed to whoever asked; `NULL` until it is there |
 //!
-//! The table is not logged: nothing in it reaches the server's log of changes, its backups and replicas, and it is empty after a crash of the server. Then
-//! the lots are asked for again. Whether a worker still runs is seen by its advisory lock.
+//! The table is not logged: nothing in it reaches the server's log of changes, its backups and replicas, and
+//! it is empty after a crash of the server. Then the lots are asked for again. Its advisory lock shows
+//! whether a worker still runs.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,7 +27,7 @@ const TABLE: &str = "CREATE UNLOGGED TABLE polyclave_delivery (number bigint GEN
                      worker integer NOT NULL, request bytea NOT NULL, maker integer, lot bytea); \
                      ALTER TABLE polyclave_delivery ALTER COLUMN lot SET STORAGE EXTERNAL";
 
-/// After so many bytes of lots their place in the table is used again.
+/// After this many bytes of lots their space in the table is reclaimed.
 const VACUUMED_AFTER: usize = 64 << 20;
 
 /// Whether the worker in this column runs.
