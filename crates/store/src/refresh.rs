@@ -1,6 +1,6 @@
 //! The stored state of a refresh to fresh common secrets, with fresh shares of all keys: wanted, then prepared beside what is in use, then
 //! taken into use. Keys are prepared in pieces, a transaction each, and count once the common secrets are prepared, too. All is taken into
-//! use in one transaction. [`crate::material::refresh`] describes how the nodes do this together.
+//! use in one transaction. `crates/node/src/material/refresh.rs` describes how the nodes do this together.
 
 use std::collections::{BTreeMap, BTreeSet};
 

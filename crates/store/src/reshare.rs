@@ -1,5 +1,5 @@
 //! The stored state of a move of all keys to another set of nodes: prepared beside what is in use, then taken into use, all at once.
-//! [`crate::reshare`] describes how the nodes do this together.
+//! `crates/node/src/reshare.rs` describes how the nodes do this together.
 //!
 //! Keys are prepared in pieces, a transaction each, and count once the stage is [`Stage::Prepared`]. A node of the new set then replaces
 //! everything that it has by what was prepared. A node that leaves has prepared nothing, and destroys what it has.
