@@ -42,8 +42,8 @@ impl Client {
         key: &str,
         header: &[u8],
         input: &mut (impl Read + Seek),
-        output: &mut (dyn Write + Send),
-        progress: &mut (dyn FnMut(u64) + Send),
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         if header.len() > MAX_HEADER {
             let message = format!("a header of {} bytes; at most {MAX_HEADER} are allowed", header.len());
@@ -67,7 +67,7 @@ impl Client {
         &self,
         key: &str,
         input: &mut dyn Read,
-        output: &mut (dyn Write + Send),
+        output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let (head, bytes) = Head::read(input)?;
@@ -99,8 +99,8 @@ fn write_under(
     head: &Head,
     (rho, seen): (&[u8; RHO], &Seen),
     input: &mut dyn Read,
-    output: &mut (dyn Write + Send),
-    progress: &mut (dyn FnMut(u64) + Send),
+    output: &mut dyn Write,
+    progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
     let bytes = head.to_bytes();
     let sealer = Sealer::new(file_key, &bytes)?;
@@ -108,7 +108,7 @@ fn write_under(
     first.extend_from_slice(rho);
     sealer.seal(0, false, &mut first)?;
     output.write_all(&bytes).and_then(|()| output.write_all(&first)).map_err(Error::writing)?;
-    sealed(input, &sealer, seen, output, progress)?;
+    sealed(input, sealer, seen, output, progress)?;
     output.flush().map_err(Error::writing)
 }
 
@@ -117,13 +117,12 @@ fn open_under(
     file_key: &[u8; FILE_KEY],
     (head, bytes): (&Head, &[u8]),
     input: &mut dyn Read,
-    output: &mut (dyn Write + Send),
+    output: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64> {
     let sealer = Sealer::new(file_key, bytes)?;
     let rho = sealer.open_rho(input)?;
-    let mut commit = Commitment::new();
-    let done = opened(input, &sealer, &mut commit, output, progress)?;
+    let (mut commit, done) = opened(input, sealer, output, progress)?;
     let computed = commit.finish(&head.envelope.header, &rho);
     if !ct_eq(&computed, &head.envelope.commitment) {
         return Err(Error::Unauthentic(
@@ -145,12 +144,13 @@ fn committed(
     input: &mut dyn Read,
     header: &[u8],
     rho: &[u8; RHO],
-    progress: &mut (dyn FnMut(u64) + Send),
+    progress: &mut dyn FnMut(u64),
 ) -> Result<([u8; 32], Seen)> {
-    let mut commit = Commitment::new();
     let mut ahead = Ahead::new(input);
     let mut seen = Seen { bytes: 0, marks: Marks::new()? };
-    stages::run(
+    let mut done = 0;
+    let mut commit = stages::run(
+        Commitment::new(),
         &mut |buffer| {
             let more = ahead.fill(buffer, CHUNK)?;
             seen.bytes += buffer.len() as u64;
@@ -163,9 +163,13 @@ fn committed(
             seen.marks.note(buffer);
             Ok(more)
         },
-        &mut |buffer| {
+        |commit, buffer, _| {
             commit.update(buffer);
-            progress(commit.bytes());
+            Ok(())
+        },
+        &mut |buffer| {
+            done += buffer.len() as u64;
+            progress(done);
             Ok(())
         },
     )?;
@@ -175,15 +179,16 @@ fn committed(
 /// Second pass: the chunks of a file, which has not changed since the first.
 fn sealed(
     input: &mut dyn Read,
-    sealer: &Sealer,
+    sealer: Sealer,
     seen: &Seen,
-    output: &mut (dyn Write + Send),
-    progress: &mut (dyn FnMut(u64) + Send),
+    output: &mut dyn Write,
+    progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
     let changed = || Error::Misuse("the input changed while it was read; nothing was encrypted".into());
     let mut ahead = Ahead::new(input);
     let (mut index, mut left, mut done) = (0, seen.bytes, seen.bytes);
     stages::run(
+        (sealer, 0),
         &mut |buffer| {
             let more = ahead.fill(buffer, CHUNK)?;
             let due = left.min(CHUNK as u64);
@@ -192,8 +197,11 @@ fn sealed(
                 return Err(changed());
             }
             index += 1;
-            sealer.seal(index as u64, !more, buffer)?;
             Ok(more)
+        },
+        |(sealer, number), buffer, last| {
+            *number += 1;
+            sealer.seal(*number, last, buffer)
         },
         &mut |buffer| {
             output.write_all(buffer).map_err(Error::writing)?;
@@ -202,35 +210,39 @@ fn sealed(
             Ok(())
         },
     )
+    .map(drop)
 }
 
-/// The chunks of a file, decrypted. Returns the number of bytes.
+/// The chunks of a file, decrypted. Returns what they have to be compared with, and the number of bytes.
 fn opened(
     input: &mut dyn Read,
-    sealer: &Sealer,
-    commit: &mut Commitment,
-    output: &mut (dyn Write + Send),
+    sealer: Sealer,
+    output: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
-) -> Result<u64> {
+) -> Result<(Commitment, u64)> {
     let mut ahead = Ahead::new(input);
-    let (mut number, mut done) = (1, 0);
-    stages::run(
-        &mut |buffer| {
-            let more = ahead.fill(buffer, CHUNK + TAG)?;
-            sealer.open(number, !more, buffer)?;
-            if buffer.is_empty() && number > 1 {
+    let mut done = 0;
+    let (_, commit, _) = stages::run(
+        (sealer, Commitment::new(), 0),
+        &mut |buffer| ahead.fill(buffer, CHUNK + TAG),
+        |(sealer, commit, number), buffer, last| {
+            *number += 1;
+            sealer.open(*number, last, buffer)?;
+            if buffer.is_empty() && *number > 1 {
                 return Err(chunks::cut());
             }
-            number += 1;
             commit.update(buffer);
-            done += buffer.len() as u64;
-            if done > MAX_FILE {
-                return Err(Error::Unauthentic("the file is longer than any file in an envelope".into()));
+            match commit.bytes() > MAX_FILE {
+                true => Err(Error::Unauthentic("the file is longer than any file in an envelope".into())),
+                false => Ok(()),
             }
-            progress(done);
-            Ok(more)
         },
-        &mut |buffer| output.write_all(buffer).map_err(Error::writing),
+        &mut |buffer| {
+            output.write_all(buffer).map_err(Error::writing)?;
+            done += buffer.len() as u64;
+            progress(done);
+            Ok(())
+        },
     )?;
-    Ok(done)
+    Ok((commit, done))
 }

@@ -468,6 +468,7 @@ fn combination(message: &[u8], len: usize, chi: Element) -> Vec<u8> {
         Gf128::from_bytes(element)
     };
     let elements = of_mask.chunks(ELEMENT_BYTES).map(element);
+    // A difference is the same as a sum.
     let powers = powers(chi, len.div_ceil(ELEMENT_BYTES)).into_iter().map(Gf128::from_bytes);
     elements.zip(powers).fold(element(of_blind), |sum, (x, power)| sum + x * power).to_bytes().to_vec()
 }

@@ -45,6 +45,11 @@ struct Gate {
 }
 
 impl Retirement {
+    /// Whether both are the same gate.
+    pub(crate) fn is(&self, other: &Retirement) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// From now on this guard stands before comparisons of single bits. There is one for a secret: a second one changes nothing.
     pub(crate) fn guard(&self, guard: Arc<dyn GuessGuard>) {
         let _ = self.0.guard.set(guard);

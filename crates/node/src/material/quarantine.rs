@@ -206,9 +206,10 @@ impl Material {
     /// At a start, writes down a quarantine that follows from the count. The node may have been killed between the two.
     pub(crate) fn resume_quarantine(&self) {
         let guesses = self.guesses();
-        if self.is_quarantined() || !self.strategy.has_mac_key() {
+        if !self.strategy.has_mac_key() {
             return;
         }
+        // A quarantine that there is already keeps its reason.
         if guesses.failed > 0 {
             self.quarantine("a check failed before this start".to_owned().into());
         } else if guesses.must_refresh(KEY_BITS) {
@@ -223,12 +224,11 @@ impl Material {
         sum(stored, uncounted)
     }
 
-    /// Adds to the count of failed and unanswered checks.
+    /// Adds to the count of failed and unanswered checks. What could not be written is settled within a second, as is the metric.
     fn count_guesses(&self, more: Guesses) {
         if let Err(e) = self.store.count_guesses(more) {
             self.note_uncounted(more, &e);
         }
-        self.settle_guesses();
     }
 
     /// Remembers failures or silences that could not be written down.
@@ -333,6 +333,10 @@ mod tests {
         let error = Error::Peer { peer: Party(1), detail: "a wrong length".into() };
         let failure = of(&error).expect("it does not fit");
         assert!(failure.reason.starts_with("node-2 sent") && failure.suspects.is_empty());
+        let failure = of(&Error::Counted(Box::new(error))).expect("it does not fit");
+        assert!(failure.reason.starts_with("node-2 sent"), "{}", failure.reason);
+        let failure = of(&Error::Equivocation { what: "openings" }).expect("a check failed");
+        assert_eq!(failure.reason, "a node told others different things while keys moved");
     }
 
     #[test]

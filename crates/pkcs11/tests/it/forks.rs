@@ -1,14 +1,14 @@
 //! What is left of a client in the child of a fork: nothing but what it must make anew. The nodes are behind relays, which see who sends on
 //! which connection.
 
-use std::io::{Cursor, Read, Write};
+use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::ptr;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use cryptoki_sys::*;
 use polyclave_api::{CHUNK, Mode, NewKey};
-use polyclave_client::{Client, Spool};
+use polyclave_client::{Client, Error, Spool};
 use polyclave_config::Cluster;
 use polyclave_harness::relay::Relay;
 use polyclave_kernels::process::{PerProcess, Process};
@@ -178,6 +178,97 @@ fn a_request_that_is_under_way_goes_on_in_the_parent_only() {
     outcome.expect("sealed");
     let mut opened = Vec::new();
     client.open_sealed("k", &mut &out[..], &mut opened, &mut |_| ()).expect("opened");
+    assert!(opened == data);
+}
+
+/// Forks when it is read or written for the third time in the pass of its number. The parent waits there until the child has ended.
+struct ForksInPass {
+    data: Cursor<Vec<u8>>,
+    pass: usize,
+    left: usize,
+    is_child: Option<bool>,
+}
+
+impl ForksInPass {
+    fn new(data: Vec<u8>, pass: usize) -> ForksInPass {
+        ForksInPass { data: Cursor::new(data), pass, left: 3, is_child: None }
+    }
+
+    fn pass(&mut self) {
+        if self.pass > 0 || self.is_child.is_some() {
+            return;
+        }
+        self.left -= 1;
+        if self.left == 0 {
+            let child = forked();
+            self.is_child = Some(child.is_none());
+            if let Some(child) = child {
+                assert_eq!(exit_code(child), 0);
+            }
+        }
+    }
+
+    /// Ends a child, which has to have been refused.
+    fn end_child(&self, outcome: &Result<u64, Error>) {
+        match self.is_child {
+            Some(true) => {
+                ended(code(matches!(outcome, Err(Error::Misuse(what)) if what.contains("forked")), 1))
+            }
+            Some(false) => {}
+            None => panic!("it was not used so often"),
+        }
+    }
+}
+
+impl Read for ForksInPass {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.pass();
+        self.data.read(buffer)
+    }
+}
+
+impl Write for ForksInPass {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.pass();
+        self.data.write(bytes)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for ForksInPass {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        if to != SeekFrom::Current(0) {
+            self.pass -= 1;
+        }
+        self.data.seek(to)
+    }
+}
+
+/// The child would encrypt other chunks under the numbers that its parent uses. It is refused at once: it has no thread that would end.
+#[test]
+fn a_file_in_an_envelope_is_written_and_read_on_in_the_parent_only() {
+    let own = own("");
+    let client = own.cluster.client();
+    client.generate(NewKey::for_modes("e", "aes-128", &[Mode::Envelope], 1 << 20)).expect("made");
+    let data = data(6 << 20);
+    // While it is read for the commitment, while it is read to be encrypted, and while the file is written.
+    for pass in [0, 1] {
+        let (mut input, mut file) = (ForksInPass::new(data.clone(), pass), Vec::new());
+        let outcome = client.write_envelope("e", b"", &mut input, &mut file, &mut |_| ());
+        input.end_child(&outcome);
+        outcome.expect("written");
+    }
+    let mut output = ForksInPass::new(Vec::new(), 0);
+    let outcome = client.write_envelope("e", b"", &mut Cursor::new(&data), &mut output, &mut |_| ());
+    output.end_child(&outcome);
+    outcome.expect("written");
+    let file = output.data.into_inner();
+    let (mut input, mut opened) = (ForksInPass::new(file, 0), Vec::new());
+    let outcome = client.open_envelope("e", &mut input, &mut opened, &mut |_| ());
+    input.end_child(&outcome);
+    outcome.expect("opened");
     assert!(opened == data);
 }
 

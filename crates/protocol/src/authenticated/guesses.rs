@@ -117,7 +117,13 @@ mod tests {
         }
         let five = after(5, 0).forgery_bound_log2(64);
         assert!((-41.1..-41.0).contains(&five), "{five}: it is not 2^(b - 64)");
-        assert_eq!(after(64, 0).forgery_bound_log2(64), 0.0);
+        for failed in [64, 65, 1000] {
+            assert_eq!(
+                after(failed, 0).forgery_bound_log2(64),
+                0.0,
+                "{failed}: the cheater may have every bit"
+            );
+        }
     }
 
     /// Counted out for a small key: of all patterns of right and wrong guesses at its bits, those with at most b wrong ones.

@@ -391,3 +391,89 @@ fn no_message_of_an_old_shamir_active_party_makes_values_wrong_or_an_honest_one_
         Party(2),
     );
 }
+
+/// A handover of so many bytes from one place to the same.
+fn of_length<'s>(config: &'s AnyServiceConfig, places: &'s [Option<Party>], len: usize) -> Handover<'s> {
+    let side = Side { config, places };
+    Handover { from: side, to: side, len }
+}
+
+/// What a party allocates for others follows from the length.
+#[test]
+fn no_bytes_and_too_many_are_not_handed_over() {
+    let outcomes = run_parties(2, |net| {
+        let config = with_dealt_material();
+        let draw = |len: usize, net: &mut dyn Net| {
+            of_length(&config, &[], len).draw(&mut Sessions { old: None, new: None }, net).map(drop)
+        };
+        for len in [0, MAX_BYTES + 1] {
+            let refused = draw(len, net);
+            assert!(matches!(refused, Err(Fault::Elsewhere(Error::Misuse(_)))), "{len}: {refused:?}");
+        }
+        for len in [1, MAX_BYTES] {
+            assert_eq!(draw(len, net), Ok(()), "{len}");
+        }
+        Ok(())
+    });
+    assert_eq!(outcomes, [Ok(()), Ok(())]);
+}
+
+/// Four times what is handed over, and 64 bytes more each: what a party says it will send is what another one allocates.
+#[test]
+fn a_party_that_says_it_has_longer_messages_than_masks_take_is_named() {
+    for len in [1, 20] {
+        for over in [0, 1] {
+            let outcomes = run_parties(2, |net| {
+                if net.me() == Party(1) {
+                    let words = [4 * (len as u64 + 64) + over, 0, 0, 0].map(u64::to_le_bytes);
+                    tell(words.as_flattened(), &[32; 2], net)?;
+                    return Ok(tell(&[], &[0; 2], net).map(drop).map_err(Fault::from));
+                }
+                let config = with_dealt_material();
+                let handover = of_length(&config, &[Some(Party(1))], len);
+                Ok(handover.draw(&mut Sessions { old: None, new: None }, net).map(drop))
+            });
+            let drawn = outcomes[0].as_ref().expect("it ran");
+            match over {
+                0 => assert_eq!(*drawn, Ok(())),
+                _ => assert!(
+                    matches!(drawn, Err(Fault::Elsewhere(Error::Peer { peer: Party(1), .. }))),
+                    "{drawn:?}"
+                ),
+            }
+        }
+    }
+}
+
+/// A dealer would tell the others less than what hides the values, or would find no blind.
+#[test]
+fn masks_of_another_length_and_missing_blinds_are_refused() {
+    let outcomes = run_parties(2, |net| {
+        let (config, places) = (with_dealt_material(), places(&[0, 1]));
+        let side = Side { config: &config, places: &places };
+        let mut session = joined(&side, &places, net)?.expect("it is a member");
+        let handover = of_length(&config, &places, BYTES.len());
+        let (masks, messages) = handover.masks(&side, &mut session, net)?;
+        let heard = handover.exchange(&messages, &[], net)?.old;
+        let known = handover.known(&side, &masks, heard.clone())?;
+        assert_eq!(known.len(), BYTES.len() + ELEMENT_BYTES);
+        let refused = Error::CheckFailed { what: "a mask of another length than was asked for" };
+        for len in [BYTES.len() - 1, BYTES.len() + 1] {
+            let other = of_length(&config, &places, len).known(&side, &masks, heard.clone());
+            assert_eq!(other.map(drop), Err(refused.clone()), "{len}");
+        }
+        let without_blinds = heard.into_iter().map(|[mask, _]| [mask, Zeroizing::default()]).collect();
+        assert_eq!(handover.known(&side, &masks, without_blinds).map(drop), Err(refused));
+        Ok(())
+    });
+    assert_eq!(outcomes, [Ok(()), Ok(())]);
+}
+
+#[test]
+fn a_party_tells_nothing_of_another_length_than_is_due() {
+    let outcomes = run_parties(2, |net| Ok(tell(&[1], &[2; 2], net).map(drop)));
+    for outcome in outcomes {
+        let outcome = outcome.expect("it ran");
+        assert!(matches!(outcome, Err(Error::Misuse(_))), "{outcome:?}");
+    }
+}

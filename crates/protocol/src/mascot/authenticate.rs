@@ -162,6 +162,7 @@ impl Zeros {
     pub(super) fn setup(net: &mut dyn Net) -> Result<Self> {
         let (me, n) = (net.me(), net.parties());
         let mut seeds = vec![Zeroizing::new([0; 16]); n];
+        // One for this party itself would be thrown away below.
         for p in Party::all(n).filter(|p| *p > me) {
             random_bytes(&mut *seeds[p.index()])?;
         }

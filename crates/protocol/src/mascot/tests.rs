@@ -152,3 +152,15 @@ fn inputs_of_somebody_else_are_refused() {
         mascot.bits(1, net)
     });
 }
+
+/// The first of several would be tested, and the others believed.
+#[test]
+fn an_anchor_is_one_element() {
+    made::<Gf2_64, _>(2, |mascot, net| {
+        for len in [0, 2] {
+            let bound = mascot.bind(&Authenticated::zero(len), net);
+            assert!(matches!(bound, Err(Error::Misuse(_))), "{len} elements: {bound:?}");
+        }
+        Ok(())
+    });
+}

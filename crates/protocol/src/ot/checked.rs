@@ -111,6 +111,7 @@ impl Columns {
     }
 }
 
+/// Otherwise it would be wiped and given back to the system, which only costs time.
 impl Drop for Columns {
     fn drop(&mut self) {
         self.home.give_back(&mut self.tiles);
@@ -126,10 +127,16 @@ impl Pairs {
     }
 }
 
-/// [`Pairs::extend_checked`] of several pairs at once, under one coin: three rounds in all. After an error none of them goes on.
+/// [`Pairs::extend_checked`] of several forks of one setup at once, under one coin: three rounds in all. After an error none of them goes
+/// on.
 pub fn extend_checked<const N: usize>(batches: [Batch<'_>; N], net: &mut dyn Net) -> Result<[Checked; N]> {
     let mut batches = batches;
+    let gate = batches.first().map(|batch| batch.pairs.retired.clone()).unwrap_or_default();
     for batch in &batches {
+        // One gate is asked, for all.
+        if !batch.pairs.retired.is(&gate) {
+            return Err(Error::misuse("transfers of different setups are not checked together"));
+        }
         batch.pairs.refuse_others(net)?;
         batch.pairs.refuse_other_choices(batch.choices, batch.count)?;
     }
@@ -235,12 +242,9 @@ pub(super) fn answer(all: &mut [&mut Pairs], coin: &[u8; 32], net: &mut dyn Net)
     // One comparison of all, since nothing between them is sent. They are of one secret.
     let fault = || compared.iter().find_map(|(due, sent, of)| extension::Sender::fault(due, sent, of));
     let Some(first) = all.first() else { return Ok(()) };
+    // The gate is that of all, and looks last whether they are retired.
     first.retired.judge_guess(fault)?;
-    drop(compared);
-    for pairs in all {
-        pairs.checked = pairs.next;
-        pairs.refuse_retired()?;
-    }
+    all.iter_mut().for_each(|pairs| pairs.checked = pairs.next);
     Ok(())
 }
 
@@ -274,3 +278,6 @@ impl Pairs {
         checked
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -287,6 +287,45 @@ mod tests {
         }
     }
 
+    /// The last part of an answer is the hash of the choices behind their mask. The sender knows the coin: of a mask that it knows too, it would
+    /// learn 128 sums of choices.
+    #[test]
+    fn the_same_choices_have_another_answer_each_time() {
+        let shape = Shape::new(128, 4).expect("it is valid");
+        let answer = || {
+            let (mut sender, mut receiver) = ends(shape, 0x1234_5678);
+            let mut message = vec![0; receiver.message_bytes(128)];
+            receiver.extend(&[0; 16], 128, &mut message, &mut []).expect("randomness");
+            sender.extend(&message, 128, &mut []);
+            let response = receiver.respond(&COIN);
+            assert!(passes(&sender, &response));
+            response[shape.columns() * GRAIN_BYTES..].to_vec()
+        };
+        let answers = [answer(), answer()];
+        assert!(answers[0] != answers[1] && !answers.contains(&vec![0; GRAIN_BYTES]));
+    }
+
+    #[test]
+    fn room_that_is_used_again_keeps_no_choices_of_its_earlier_use() {
+        let shape = Shape::new(128, 4).expect("it is valid");
+        let (_, mut receiver) = ends(shape, 0x1234_5678);
+        for (choices, kept) in [
+            ([0xff; 16].as_slice(), [0xff; 16]),
+            (&[0x5a], {
+                let mut kept = [0; 16];
+                kept[0] = 0x5a;
+                kept
+            }),
+        ] {
+            let count = 8 * choices.len();
+            let mut message = vec![0; receiver.message_bytes(count)];
+            receiver.extend(choices, count, &mut message, &mut []).expect("randomness");
+            let tile = &receiver.tiles.used()[0];
+            assert_eq!(tile.bytes()[shape.columns() * GRAIN_BYTES..], kept);
+            receiver.tiles.checked_from(usize::MAX);
+        }
+    }
+
     #[test]
     fn an_answer_that_does_not_fit_any_choices_is_found() {
         let shape = Shape::new(128, 4).expect("it is valid");

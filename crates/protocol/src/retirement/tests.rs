@@ -130,6 +130,17 @@ fn after_a_wrong_guess_at_a_whole_key_a_right_one_is_refused() {
     assert_eq!(retired.clone().judge_guess(|| panic!("nothing is compared")), earlier);
 }
 
+/// The gate closes before it lets the next one in, and not only when its caller handles the error.
+#[test]
+fn after_a_wrong_guess_at_a_bit_no_other_is_compared() {
+    let retired = Retirement::default();
+    let failed = Error::Peer { peer: CHEATER, detail: "a column".into() };
+    assert_eq!(retired.judge_guess(|| None), Ok(()));
+    assert_eq!(retired.judge_guess(|| Some(failed.clone())), Err(failed));
+    let earlier = Err(Error::CheckFailed { what: EARLIER_CHECK });
+    assert_eq!(retired.clone().judge_guess(|| panic!("nothing is compared")), earlier);
+}
+
 /// A guard that refuses: another process has found a fault, or cannot be asked.
 struct Refusing(Error);
 

@@ -332,16 +332,20 @@ mod tests {
     use crate::interface::elements::ElementArithmetic;
     use crate::mesh::run_parties;
 
+    fn arithmetic(net: &dyn Net) -> Arithmetic<Gf2_64> {
+        let (seed, stream, me, n) = ([7; 32], [0; 40], net.me(), net.parties());
+        let dealer = InsecureDealer::new(&seed, &stream, me, n);
+        Arithmetic::new(mac_key(&seed, me, n), stream, Box::new(dealer))
+    }
+
     /// The node adds to its own share of an element before the proof is made: all fits, and a client would accept the other value.
     #[test]
     fn another_value_that_a_node_proves_is_found_before_any_node_sends_it() {
         for n in [2, 3] {
             let outcomes = run_parties(n, |net| {
-                let (seed, stream, me) = ([7; 32], [0; 40], net.me());
-                let dealer = InsecureDealer::new(&seed, &stream, me, n);
-                let mut arithmetic = Arithmetic::new(mac_key(&seed, me, n), stream, Box::new(dealer));
+                let mut arithmetic = arithmetic(net);
                 let mut elements = arithmetic.random_elements(2, net)?;
-                if me == Party(1) {
+                if net.me() == Party(1) {
                     elements.shares[3] ^= 1;
                 }
                 arithmetic.send(&elements, 2 * ELEMENT_BYTES, net)
@@ -349,6 +353,45 @@ mod tests {
             let failed = Err(Error::CheckFailed { what: "the MACs of opened values" });
             assert!(outcomes.iter().all(|outcome| *outcome == failed), "{outcomes:?}");
         }
+    }
+
+    /// What was opened wrongly in another session would be proven to the client as if it were right.
+    #[test]
+    fn a_value_that_its_session_has_not_checked_goes_to_no_client() {
+        let outcomes = run_parties(2, |net| {
+            let mut arithmetic = arithmetic(net);
+            let views = [Matrix::identity(8)];
+            let mut value = Shared::public(&Cells::zero(16, 8, 1), &views, &arithmetic.key);
+            let session = crate::unchecked::Checks::default();
+            value.unchecked = session.next();
+            assert!(matches!(arithmetic.bytes_for_client(&value, 16, net), Err(Error::Misuse(_))));
+            session.pass();
+            Ok(arithmetic.bytes_for_client(&value, 16, net).is_ok())
+        });
+        assert_eq!(outcomes, [Ok(true), Ok(true)]);
+    }
+
+    /// Three products of coordinates for each product, with two openings each; and two coordinates of each element that the client gets.
+    #[test]
+    fn what_goes_to_clients_and_masks_is_counted() {
+        let outcomes = run_parties(2, |net| {
+            let mut arithmetic = arithmetic(net);
+            let count = 4;
+            let elements = arithmetic.random_elements(count, net)?;
+            let before = arithmetic.tally;
+            let message = arithmetic.send(&elements, ELEMENT_BYTES * count, net)?;
+            let sent = 2 * count + 3;
+            assert_eq!(message.len(), 4 + ELEMENT_BYTES * sent);
+            let openings = 2 * PRODUCT_TRIPLES * (count + 1) + 2 * sent;
+            assert_eq!((arithmetic.tally - before).online.openings, openings as u64);
+            for owner in Party::all(2) {
+                let before = arithmetic.tally;
+                arithmetic.mask_of(owner, 20, net)?;
+                assert_eq!((arithmetic.tally - before).online.bits, 8 * 20);
+            }
+            Ok(())
+        });
+        assert_eq!(outcomes, [Ok(()), Ok(())]);
     }
 
     #[test]

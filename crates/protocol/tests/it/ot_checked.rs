@@ -111,6 +111,8 @@ fn blocks_that_are_not_there_and_words_of_another_width_are_refused() {
         wide.write_blocks(0, &mut [0_u64; 8]).expect_err("128 columns in 64 bits");
         narrow.add_words(8, 0, &mut [0; 13])?;
         narrow.add_words(8, 0, &mut [0; 14]).expect_err("they are not there");
+        narrow.add_words(16, 16, &mut [0])?;
+        narrow.add_words(16, 8, &mut [0]).expect_err("it is no multiple of the width");
         for width in [1, 3, 128] {
             narrow.add_words(width, 0, &mut []).expect_err("no such width");
         }

@@ -9,7 +9,7 @@ use polyclave_api::{Mode, NewKey, Reason};
 use polyclave_client::{Client, Error as ClientError};
 use polyclave_config::{ClientDir, NodeDir, NodeSettings};
 use polyclave_protocol::any::AnyServiceConfig;
-use polyclave_protocol::authenticated::Guesses;
+use polyclave_protocol::authenticated::{Guesses, MAX_UNANSWERED};
 use polyclave_protocol::{EARLIER_CHECK, Error, GuessGuard, Party};
 use polyclave_store::{Secret, Store, StoreError};
 
@@ -19,6 +19,7 @@ use crate::FaultInjection;
 use crate::Running;
 use crate::cheat::{Cheat, HELLOS_LEFT};
 use crate::local::{Local, create};
+use crate::material::quarantine::judge;
 use crate::material::{epoch, refresh};
 use crate::operator::admin::{Answer, Instruction, Status, order};
 
@@ -390,4 +391,56 @@ fn a_refresh_that_is_cut_short_is_completed_and_one_that_fails_is_not_repeated()
     nodes.order_refresh();
     nodes.until("it is ordered again", is_refreshed);
     assert_eq!(mac(&nodes.client()).expect("the key was refreshed"), before);
+}
+
+/// What every failure means for a node that runs: whether it stops, what it counts, and that nothing goes on with what it had.
+#[test]
+fn any_failure_ends_the_epoch_at_once_and_what_counts_is_counted() {
+    let mut nodes = Nodes::start();
+    let judged = |node: usize, error: &Error| {
+        let material = &nodes.nodes[node].as_ref().expect("it runs").material;
+        nodes.until("there is an epoch", |_| material.epoch().is_some());
+        let epoch = material.epoch().expect("just now");
+        let is_quarantine = judge(material, "keys moved", error);
+        assert!(epoch.is_over(), "{error}");
+        assert_eq!(material.is_quarantined(), is_quarantine, "{error}");
+        assert_eq!(!material.may_use_mac_key(), is_quarantine, "{error}");
+        // It is written down before anything else happens.
+        assert_eq!(material.store.quarantined().expect("read").is_some(), is_quarantine, "{error}");
+        (is_quarantine, nodes.guesses(node))
+    };
+    let [none, one, most] = [0, 1, MAX_UNANSWERED].map(|unanswered| Guesses { failed: 0, unanswered });
+    assert_eq!(judged(1, &Error::CheckFailed { what: EARLIER_CHECK }), (false, none));
+    let unanswered = Error::Unanswered { peer: Party(0), detail: "it is gone".into() };
+    assert_eq!(judged(1, &unanswered), (false, one));
+    let material = &nodes.nodes[1].as_ref().expect("it runs").material;
+    let left = Guesses { failed: 0, unanswered: MAX_UNANSWERED - 2 };
+    material.store.count_guesses(left).expect("counted");
+    assert_eq!(judged(1, &unanswered), (true, most), "the last one is too many");
+    // The guard has counted it.
+    let wrong = Error::Peer { peer: Party(0), detail: "something secret".into() };
+    assert_eq!(judged(2, &Error::Counted(Box::new(wrong))), (true, none));
+    let quarantine = nodes.state(2).quarantine.expect("it is under quarantine");
+    assert_eq!(quarantine.reason, "node-1 sent something that does not fit while keys moved");
+    let audit = std::fs::read_to_string(nodes.dir(2).audit_path()).expect("its audit log");
+    assert!(audit.contains("check-failed"), "{audit}");
+
+    // A node that is killed before it writes down the quarantine that follows from the count.
+    nodes.nodes[0] = None;
+    nodes.store(0).count_guesses(most).expect("counted");
+    nodes.restart(0);
+    assert!(nodes.state(0).quarantine.is_some());
+}
+
+#[test]
+fn what_is_counted_is_of_no_account_without_a_mac_key() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let local = create(&dir.path().join("cluster"), "replicated-active", NODES, 1).expect("a cluster");
+    let open = || NodeDir::open(&local.nodes[0]).expect("its directory");
+    let secret = Secret::from_bytes(*open().secret().expect("its secret"));
+    let store = Store::open(&open().store_path(), &secret).expect("its store");
+    store.count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");
+    drop(store);
+    let node = Running::start(open()).expect("started");
+    assert!(!node.material.is_quarantined());
 }

@@ -96,7 +96,8 @@ fn with_derived(shares: &[u64; OF_PRODUCT - 1], claim: u64) -> Zeroizing<[u64; O
     let mut all = Zeroizing::new([0; OF_PRODUCT]);
     all[..DERIVED].copy_from_slice(&shares[..DERIVED]);
     all[DERIVED + 1..].copy_from_slice(&shares[DERIVED..]);
-    all[DERIVED] = all[DERIVED + 1..OF_FACTOR].iter().fold(claim, |sum, share| sum ^ share);
+    // It is zero until then.
+    all[DERIVED] = all[1..OF_FACTOR].iter().fold(claim, |sum, share| sum ^ share);
     all
 }
 

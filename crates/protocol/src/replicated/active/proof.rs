@@ -106,6 +106,7 @@ impl Prover {
         self.context = [b"polyclave replicated proof 1", &self.label[..], counts.as_flattened()].concat();
         let mut claims = std::mem::take(&mut self.claims);
         self.first_level(products, &mut claims, ring, net)?;
+        // One level more would be right too: zeros fill up. It only costs its rounds.
         while claims.len > WIDTH {
             self.halve(&mut claims, ring, net)?;
         }
@@ -209,6 +210,7 @@ impl Claims {
     /// Vectors of so many elements, with any contents.
     pub(super) fn make_room(&mut self, len: usize) {
         for vector in [&mut self.u_mine, &mut self.u_next, &mut self.w_previous, &mut self.w_mine] {
+            // What is large enough is kept: new room would only cost time.
             if vector.len() < len.max(WIDTH) {
                 *vector = Zeroizing::new(vec![0; len.max(WIDTH)]);
             }

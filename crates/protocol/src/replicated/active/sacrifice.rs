@@ -113,6 +113,7 @@ mod tests {
     use crate::interface::protocol::{ProtocolConfig, Session};
     use crate::interface::session::{HandshakeParameters, hello};
     use crate::mesh::run_parties;
+    use crate::testkit::exchanging::Exchanging;
     use crate::{Party, PartySet};
 
     /// Three products of which the cheater sends some with an error, and from then on behaves as if they were right.
@@ -172,6 +173,31 @@ mod tests {
                     matches!(&outcomes[p], Ok(Err(Error::OneOfTwo { what: "shares of elements", .. })));
                 assert!(is_found, "factor {which}, {p}: {outcomes:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_check_of_products_counts_the_rounds_that_it_takes() {
+        let outcomes = run_parties(3, |net| {
+            let config = ReplicatedActiveConfig::default();
+            let setup = config.setup(net)?;
+            let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+            let mut protocol: Replicated<Active> = config.join(&setup, session.stream(), net.members())?;
+            let a = protocol.random_elements(3, net)?;
+            protocol.multiply_elements(&a, &a, net)?;
+            let (before, mut exchanges) = (protocol.tally().online.rounds, 0);
+            protocol.check(&mut Exchanging::new(
+                &mut *net,
+                |net: &mut dyn Net, out: &[&[u8]], into: &mut [&mut [u8]]| {
+                    exchanges += 1;
+                    net.exchange(out, into)
+                },
+            ))?;
+            Ok((protocol.tally().online.rounds - before, exchanges))
+        });
+        for outcome in outcomes {
+            let (counted, exchanges) = outcome.expect("all are honest");
+            assert_eq!(counted, exchanges);
         }
     }
 
