@@ -1,5 +1,7 @@
 //! Operations that need the approval of several people: a draft for them to sign, and the request with their signatures.
 
+use std::sync::Arc;
+
 use polyclave_api::{About, Approval, KeyRef, NamedKey, Operation, Statement, Subject, VERSION};
 use polyclave_protocol::session::random_bytes;
 
@@ -7,7 +9,7 @@ use crate::client::Client;
 use crate::{Error, Result};
 
 /// What happens to the client's requests.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) enum Approvals {
     /// They are sent without an approval.
     #[default]
@@ -19,16 +21,27 @@ pub(crate) enum Approvals {
 }
 
 /// A statement that is being written.
+#[derive(Clone)]
 pub(crate) struct Draft {
     not_after: u64,
     purpose: String,
-    take: Box<dyn Fn(Statement) -> Result<()> + Send + Sync>,
+    take: Arc<dyn Fn(Statement) -> Result<()> + Send + Sync>,
+}
+
+impl Approvals {
+    /// The approval that goes with a request.
+    pub(crate) fn given(&self) -> Option<Approval> {
+        match self {
+            Approvals::With(approval) => Some(approval.clone()),
+            Approvals::None | Approvals::Draft(_) => None,
+        }
+    }
 }
 
 impl Client {
     /// Sends an approval with every request from now on.
     pub fn with_approval(mut self, approval: Approval) -> Client {
-        self.approvals = Approvals::With(approval);
+        self.caller.approvals = Approvals::With(approval);
         self
     }
 
@@ -40,22 +53,14 @@ impl Client {
         purpose: &str,
         take: impl Fn(Statement) -> Result<()> + Send + Sync + 'static,
     ) -> Client {
-        let draft = Draft { not_after, purpose: purpose.into(), take: Box::new(take) };
-        self.approvals = Approvals::Draft(draft);
+        let draft = Draft { not_after, purpose: purpose.into(), take: Arc::new(take) };
+        self.caller.approvals = Approvals::Draft(draft);
         self
-    }
-
-    /// The approval that goes with a request.
-    pub(crate) fn approval(&self) -> Option<Approval> {
-        match &self.approvals {
-            Approvals::With(approval) => Some(approval.clone()),
-            Approvals::None | Approvals::Draft(_) => None,
-        }
     }
 
     /// Writes an operation down in the place of asking for it, if that is wanted.
     pub(crate) fn draft(&self, operation: &Operation) -> Result<()> {
-        let Approvals::Draft(draft) = &self.approvals else { return Ok(()) };
+        let Approvals::Draft(draft) = &self.caller.approvals else { return Ok(()) };
         let mut keys = Vec::new();
         for KeyRef { name, about } in operation.describe().keys() {
             let info = match about {

@@ -12,6 +12,7 @@ use polyclave_transport::TlsNet;
 use zeroize::Zeroizing;
 
 use crate::client::Client;
+use crate::group::Workers;
 use crate::load::Busy;
 use crate::strategy::PutTogether;
 use crate::versions::with_id;
@@ -25,7 +26,7 @@ pub(crate) const MAX_TRIES: usize = 6;
 
 /// A request that the nodes have accepted.
 pub(crate) struct Conversation<'c> {
-    pub(crate) client: &'c Client,
+    pub(crate) workers: Workers<'c>,
     pub(crate) net: TlsNet,
     pub(crate) serving: PartySet,
     /// Those of them that still answer correctly, where the others can continue without a node.
@@ -59,9 +60,9 @@ impl Paused {
     /// Goes on, with the client that began it.
     pub(crate) fn resume(self, client: &Client) -> Conversation<'_> {
         let Paused { worker_group, net, serving, there, owed, caught, against } = self;
-        let client = client.worker_group(worker_group);
+        let workers = client.worker_group(worker_group);
         Conversation {
-            client,
+            workers,
             net,
             serving,
             there,
@@ -70,7 +71,7 @@ impl Paused {
             has_begun: true,
             against,
             refused: Vec::new(),
-            _busy: client.begin_request(),
+            _busy: workers.group.begin_request(),
         }
     }
 }
@@ -109,46 +110,47 @@ impl<'c> Conversation<'c> {
     ) -> Result<(Conversation<'c>, Accepted)> {
         let operation = &with_id(client, operation)?;
         client.draft(operation)?;
-        in_one_clique(client, |client| Conversation::begin_here(client, operation, first))
-            .map_err(|e| client.unless_halted(e))
+        in_one_group(client, |workers| Conversation::begin_here(client, workers, operation, first))
+            .map_err(|e| client.caller.unless_halted(e))
     }
 
     fn begin_here(
-        client: &'c Client,
+        client: &Client,
+        workers: Workers<'c>,
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
         // All nodes serve an approved request, so that its approval is used once.
-        if operation.describe().only_uses() && client.approval().is_none() {
+        if operation.describe().only_uses() && workers.caller.approvals.given().is_none() {
             if let Operation::Use(operations::UseKey { key, id: None, how }) = operation {
-                return crate::versions::begin_use(client, key, how, first);
+                return crate::versions::begin_use(client, workers, key, how, first);
             }
-            return client.strategy.begin(client, operation, first);
+            return workers.caller.strategy.begin(workers, operation, first);
         }
-        let mut conversation = Conversation::call_all(client)?;
+        let mut conversation = Conversation::call_all(workers)?;
         let accepted = conversation.ask(operation, first)?;
         Ok((conversation, accepted))
     }
 
     /// Connects to all of some nodes. The error says which nodes cannot be reached, and why.
     pub(crate) fn call(
-        client: &'c Client,
+        workers: Workers<'c>,
         serving: PartySet,
     ) -> std::result::Result<Conversation<'c>, (PartySet, String)> {
         let (mut lines, mut failed) = (Vec::new(), Vec::new());
-        for (party, line) in client.lines(serving) {
+        for (party, line) in workers.lines(serving) {
             match line {
                 Ok(line) => lines.push((party, line)),
                 Err(e) => failed.push((party, e)),
             }
         }
-        let net = client.net(lines);
+        let net = workers.net(lines);
         if failed.is_empty() {
-            let owed = vec![0; client.cluster().nodes()];
+            let owed = vec![0; workers.group.cluster.nodes()];
             let (there, has_begun, caught) = (serving, false, PartySet::default());
             let (against, refused) = (Vec::new(), Vec::new());
             return Ok(Conversation {
-                client,
+                workers,
                 net,
                 serving,
                 there,
@@ -157,26 +159,31 @@ impl<'c> Conversation<'c> {
                 has_begun,
                 against,
                 refused,
-                _busy: client.begin_request(),
+                _busy: workers.group.begin_request(),
             });
         }
-        let why = client.why_not(&failed);
-        client.keep(net);
+        let why = workers.why_not(&failed);
+        workers.keep(net);
         Err((failed.iter().map(|(p, _)| *p).collect(), why))
     }
 
     pub(crate) fn ask(&mut self, operation: &Operation, first: Option<&Step>) -> Result<Accepted> {
-        let approval = self.client.approval();
-        self.send(&self.client.request(operation.clone(), self.serving, first.cloned(), approval)?)?;
+        let caller = self.workers.caller;
+        self.send(&caller.request(
+            operation.clone(),
+            self.serving,
+            first.cloned(),
+            caller.approvals.given(),
+        )?)?;
         let accepted = self.accepted()?;
         self.has_begun = true;
         Ok(accepted)
     }
 
     /// Connections with all nodes.
-    fn call_all(client: &'c Client) -> Result<Conversation<'c>> {
-        let nodes = client.cluster().nodes();
-        Conversation::call(client, PartySet::all(nodes)).map_err(|(failed, why)| Error::TooFewNodes {
+    fn call_all(workers: Workers<'c>) -> Result<Conversation<'c>> {
+        let nodes = workers.group.cluster.nodes();
+        Conversation::call(workers, PartySet::all(nodes)).map_err(|(failed, why)| Error::TooFewNodes {
             reached: nodes - failed.len(),
             nodes,
             needed: nodes,
@@ -189,9 +196,10 @@ impl<'c> Conversation<'c> {
         client.draft(operation)?;
         // Only before it is sent: the nodes may have done what they have not confirmed.
         let mut conversation =
-            in_one_clique(client, Conversation::call_all).map_err(|e| client.unless_halted(e))?;
-        let client = conversation.client;
-        let request = client.request(operation.clone(), conversation.serving, None, client.approval())?;
+            in_one_group(client, Conversation::call_all).map_err(|e| client.caller.unless_halted(e))?;
+        let caller = &client.caller;
+        let request =
+            caller.request(operation.clone(), conversation.serving, None, caller.approvals.given())?;
         conversation.send(&request)?;
         Ok(conversation)
     }
@@ -228,10 +236,10 @@ impl<'c> Conversation<'c> {
 
     fn send<T: serde::Serialize>(&mut self, message: &T) -> Result<()> {
         let bytes = api::encode(message)?;
-        if self.client.is_halted() {
+        if self.workers.caller.halt.is_halted() {
             return Err(Error::Ended);
         }
-        self.client.strategy.send(self, &bytes).map_err(|e| self.client.unless_halted(e))
+        self.workers.caller.strategy.send(self, &bytes).map_err(|e| self.workers.caller.unless_halted(e))
     }
 
     /// Combines the replies to the oldest message that has no answer yet.
@@ -241,7 +249,11 @@ impl<'c> Conversation<'c> {
             outcome = Some(put_together(this, replies)?);
             Ok(())
         };
-        self.client.strategy.settle(self, put_together).map_err(|e| self.client.unless_halted(e))?;
+        self.workers
+            .caller
+            .strategy
+            .settle(self, put_together)
+            .map_err(|e| self.workers.caller.unless_halted(e))?;
         outcome.ok_or_else(|| Error::Answers("they contain no answer".into()))
     }
 
@@ -298,7 +310,7 @@ impl<'c> Conversation<'c> {
                     _ => this.refuse_unexpected(*node)?,
                 }
             }
-            this.client.strategy.done(&keys)
+            this.workers.caller.strategy.done(&keys)
         })?;
         self.keep();
         Ok(done)
@@ -306,7 +318,7 @@ impl<'c> Conversation<'c> {
 
     /// Lets it wait for a step, without its client.
     pub(crate) fn pause(self) -> Paused {
-        let worker_group = self.client.cluster().worker_group();
+        let worker_group = self.workers.group.cluster.worker_group();
         let Conversation { net, serving, there, owed, caught, against, .. } = self;
         Paused { worker_group, net, serving, there, owed, caught, against }
     }
@@ -320,7 +332,7 @@ impl<'c> Conversation<'c> {
 
     fn keep(mut self) {
         let settled = self.settle_debts();
-        self.client.keep_some(self.net, settled);
+        self.workers.keep_some(self.net, settled);
     }
 
     /// The parts that each node sent in answer to a step.
@@ -336,7 +348,7 @@ impl<'c> Conversation<'c> {
                 _ => self.refuse_unexpected(*node)?,
             }
         }
-        if parts.data.len() < self.client.config.quorum() {
+        if parts.data.len() < self.workers.caller.config.quorum() {
             return Err(Error::Answers("too few of them answered this question".into()));
         }
         Ok(parts)
@@ -354,12 +366,12 @@ impl<'c> Conversation<'c> {
 
     /// Handles a reply to another question.
     fn refuse_unexpected(&self, node: Party) -> Result<()> {
-        self.client.strategy.refuse_unexpected(self.client, node)
+        self.workers.caller.strategy.refuse_unexpected(self.workers, node)
     }
 
     /// The value that as many nodes sent as the strategy demands.
     fn most<T: PartialEq>(&self, said: impl Iterator<Item = T> + Clone) -> Option<T> {
-        let needed = self.client.strategy.alike(self.serving.len());
+        let needed = self.workers.caller.strategy.alike(self.serving.len());
         said.clone().find(|one| said.clone().filter(|other| other == one).count() >= needed)
     }
 
@@ -375,14 +387,14 @@ impl<'c> Conversation<'c> {
     /// Combines the nodes' parts into bytes.
     fn combined(&self, parts: &[Part<'_>]) -> Result<Zeroizing<Vec<u8>>> {
         let (serving, parts) = self.of_one_length(parts);
-        self.client.config.combine(serving, &parts).map_err(|e| self.client.named(apart(e)))
+        self.workers.caller.config.combine(serving, &parts).map_err(|e| self.workers.named(apart(e)))
     }
 
     /// Combines the nodes' parts into one element.
     fn element(&self, parts: &[Part<'_>]) -> Result<Element> {
         let (serving, parts) = self.of_one_length(parts);
-        let combined = self.client.config.combine_elements(serving, &parts);
-        match combined.map_err(|e| self.client.named(apart(e)))?.as_slice() {
+        let combined = self.workers.caller.config.combine_elements(serving, &parts);
+        match combined.map_err(|e| self.workers.named(apart(e)))?.as_slice() {
             [element] => Ok(*element),
             other => Err(Error::Answers(format!("{} elements instead of one", other.len()))),
         }
@@ -391,17 +403,17 @@ impl<'c> Conversation<'c> {
     /// The parts in the order of the nodes, and the set of these nodes, without parts that do not fit.
     fn of_one_length<'r>(&self, parts: &[Part<'r>]) -> (PartySet, Vec<&'r [u8]>) {
         let mut parts = parts.to_vec();
-        self.client.strategy.drop_misfits(&mut parts);
+        self.workers.caller.strategy.drop_misfits(&mut parts);
         parts.sort_by_key(|(node, _)| *node);
         (parts.iter().map(|(node, _)| *node).collect(), parts.into_iter().map(|(_, part)| part).collect())
     }
 }
 
 /// Does something in the first worker group that can.
-fn in_one_clique<'c, T>(client: &'c Client, work: impl Fn(&'c Client) -> Result<T>) -> Result<T> {
+fn in_one_group<'c, T>(client: &'c Client, work: impl Fn(Workers<'c>) -> Result<T>) -> Result<T> {
     let mut failed = None;
-    for client in client.by_preference() {
-        match work(client) {
+    for workers in client.by_preference() {
+        match work(workers) {
             Err(e) if e.others_might() => failed = Some(e),
             done => return done,
         }

@@ -219,7 +219,7 @@ impl Client {
     /// The properties of the current version of a key. Where nodes correct each other: those that more nodes report than may lie. Otherwise: those of the first
     /// node that does not refuse. A refusal, if more nodes refuse than the request can do without.
     pub fn info(&self, key: &str) -> Result<KeyInfo> {
-        self.strategy.info(self, name_of(key)).map_err(|e| self.unless_halted(e))
+        self.caller.strategy.info(self, name_of(key)).map_err(|e| self.caller.unless_halted(e))
     }
 }
 

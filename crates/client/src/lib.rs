@@ -5,7 +5,7 @@
 //!          |
 //! conversation.rs (one request: the same to every node, their answers combined into one)
 //!          |
-//! client.rs (identity, addresses, connections)
+//! client.rs (who asks), group.rs (the workers of the nodes: addresses, connections)
 //! ```
 //!
 //! Nodes that follow the protocol learn nothing about the data unless more nodes than the threshold combine what they saw. Under a passive
@@ -38,6 +38,7 @@ mod counter;
 mod envelope;
 mod error;
 mod gcm;
+mod group;
 mod kept;
 mod keys;
 mod known;

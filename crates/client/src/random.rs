@@ -21,7 +21,7 @@ impl Client {
                 _ => None,
             },
         );
-        let (nodes, needed) = (answers.len(), self.config.quorum());
+        let (nodes, needed) = (answers.len(), self.caller.config.quorum());
         let (mut sum, mut reached, mut failed) = (Zeroizing::new(vec![0; bytes]), 0, Vec::new());
         for (node, answer) in answers {
             match answer {
@@ -38,7 +38,7 @@ impl Client {
         // Why a node refused says more than how many did.
         match failed.iter().position(|(_, e)| matches!(e, Error::Refused { .. })) {
             Some(first) => Err(failed.swap_remove(first).1),
-            None => Err(Error::TooFewNodes { reached, nodes, needed, why: self.why_not(&failed) }),
+            None => Err(Error::TooFewNodes { reached, nodes, needed, why: self.first().why_not(&failed) }),
         }
     }
 }

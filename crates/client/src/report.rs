@@ -9,7 +9,7 @@ use crate::{Error, Result};
 impl Client {
     /// What concerns the operator of a node, as its worker of this number reports it. It takes the right `observe`.
     pub fn report(&self, worker: u16, node: Party) -> Result<Report> {
-        self.worker_group(worker).ask_one(node, &Operation::Report, |reply| match reply {
+        self.ask_one(worker, node, &Operation::Report, |reply| match reply {
             Reply::Report(report) => Some(*report),
             _ => None,
         })
@@ -17,7 +17,7 @@ impl Client {
 
     /// The status of one node, as its worker of this number reports it.
     pub fn status_of(&self, worker: u16, node: Party) -> Result<NodeStatus> {
-        self.worker_group(worker).ask_one(node, &Operation::Status, |reply| match reply {
+        self.ask_one(worker, node, &Operation::Status, |reply| match reply {
             Reply::Status(status) => Some(status),
             _ => None,
         })
@@ -25,12 +25,14 @@ impl Client {
 
     fn ask_one<T>(
         &self,
+        worker: u16,
         node: Party,
         operation: &Operation,
         answer: impl Fn(Reply) -> Option<T>,
     ) -> Result<T> {
         // Of this worker: what others tell is of themselves, and no continuation of it.
-        let answers = self.ask_workers(PartySet::from_iter([node]), operation, answer, |_| false);
+        let answers =
+            self.worker_group(worker).ask(PartySet::from_iter([node]), operation, answer, |_| false);
         let answer = answers.into_iter().find(|(party, _)| *party == node);
         answer.map_or_else(
             || Err(Error::Misuse(format!("{node} is no node of the cluster"))),

@@ -14,6 +14,7 @@ use crate::Result;
 use crate::client::Client;
 use crate::conversation::replies::Replies;
 use crate::conversation::{Accepted, Conversation, Part};
+use crate::group::Workers;
 use abort::Abort;
 use guaranteed::Guaranteed;
 
@@ -25,7 +26,7 @@ pub(crate) trait Strategy: Send + Sync {
     /// Finds nodes that accept the use of a key. If nodes fail before they have accepted, others are asked: nothing has happened yet.
     fn begin<'c>(
         &self,
-        client: &'c Client,
+        workers: Workers<'c>,
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)>;
@@ -37,7 +38,7 @@ pub(crate) trait Strategy: Send + Sync {
     fn settle(&self, conversation: &mut Conversation<'_>, put_together: &mut PutTogether<'_>) -> Result<()>;
 
     /// Handles a reply to another question. An error if that ends the conversation.
-    fn refuse_unexpected(&self, client: &Client, node: Party) -> Result<()>;
+    fn refuse_unexpected(&self, workers: Workers<'_>, node: Party) -> Result<()>;
 
     /// How many of the serving nodes have to say the same.
     fn alike(&self, serving: usize) -> usize;
@@ -52,7 +53,7 @@ pub(crate) trait Strategy: Send + Sync {
     fn info(&self, client: &Client, key: &str) -> Result<KeyInfo>;
 
     /// Notes that a node did not answer a question that each node answers alone.
-    fn note_silent(&self, client: &Client, node: Party);
+    fn note_silent(&self, workers: Workers<'_>, node: Party);
 }
 
 /// The strategy for a protocol. This is the only place that distinguishes the two.

@@ -9,6 +9,7 @@ use polyclave_api::{KeyInfo, KeyVersion, Operation, Reply, Step, Usage, Use, Ver
 
 use crate::client::Client;
 use crate::conversation::{Accepted, Conversation};
+use crate::group::Workers;
 use crate::{Error, Result};
 
 /// The same operation, with the id of the version in the place of its number, if the caller names one.
@@ -25,15 +26,16 @@ pub(crate) fn with_id(client: &Client, operation: &Operation) -> Result<Operatio
 /// A node that was killed while a version was made can have it pending where others announced it. Then the nodes disagree about which
 /// version is current, until a request names its id.
 pub(crate) fn begin_use<'c>(
-    client: &'c Client,
+    client: &Client,
+    workers: Workers<'c>,
     key: &str,
     how: &Use,
     first: Option<&Step>,
 ) -> Result<(Conversation<'c>, Accepted)> {
     let of = |name: &str, id| Operation::Use(operations::UseKey { key: name.into(), id, how: how.clone() });
-    match client.strategy.begin(client, &of(key, None), first) {
+    match workers.caller.strategy.begin(workers, &of(key, None), first) {
         Err(e) if e.is_disagreement() => match client.newest(key) {
-            Some(newest) => client.strategy.begin(client, &of(key, Some(newest.id)), first),
+            Some(newest) => workers.caller.strategy.begin(workers, &of(key, Some(newest.id)), first),
             None => Err(e),
         },
         begun => begun,

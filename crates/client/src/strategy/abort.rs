@@ -13,10 +13,11 @@ use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 
 use super::{PutTogether, Strategy, different_keys, first_key};
-use crate::client::{ANSWER, Client};
+use crate::client::Client;
 use crate::conversation::refusals::{is_own, most_telling};
 use crate::conversation::replies::{BEGUN, LONGEST, OTHER_REASONS};
 use crate::conversation::{Accepted, Conversation, Part};
+use crate::group::{ANSWER, Workers};
 use crate::{Error, Result};
 
 /// See the [module](self).
@@ -25,11 +26,11 @@ pub(super) struct Abort;
 impl Strategy for Abort {
     fn begin<'c>(
         &self,
-        client: &'c Client,
+        workers: Workers<'c>,
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        begin::begin(client, operation, first)
+        begin::begin(workers, operation, first)
     }
 
     fn send(&self, conversation: &mut Conversation<'_>, message: &[u8]) -> Result<()> {
@@ -38,16 +39,16 @@ impl Strategy for Abort {
         {
             return Err(refused);
         }
-        conversation.send_to_all(message).map_err(|e| conversation.client.named(e.into()))
+        conversation.send_to_all(message).map_err(|e| conversation.workers.named(e.into()))
     }
 
     fn settle(&self, conversation: &mut Conversation<'_>, put_together: &mut PutTogether<'_>) -> Result<()> {
-        let replies = conversation.replies().map_err(|e| conversation.client.named(e))?;
+        let replies = conversation.replies().map_err(|e| conversation.workers.named(e))?;
         put_together(conversation, &replies)
     }
 
-    fn refuse_unexpected(&self, client: &Client, node: Party) -> Result<()> {
-        Err(Error::Answers(format!("node {} answered another question", client.node_name(node))))
+    fn refuse_unexpected(&self, workers: Workers<'_>, node: Party) -> Result<()> {
+        Err(Error::Answers(format!("node {} answered another question", workers.group.node_name(node))))
     }
 
     fn alike(&self, serving: usize) -> usize {
@@ -68,7 +69,7 @@ impl Strategy for Abort {
 
     /// The answer of the first node that does not refuse. A refusal, if more nodes refuse than a request can do without.
     fn info(&self, client: &Client, key: &str) -> Result<KeyInfo> {
-        let most = client.cluster().nodes() - client.config.quorum();
+        let most = client.cluster().nodes() - client.caller.config.quorum();
         let (mut last, mut refused) = (None, Vec::new());
         for party in Party::all(client.cluster().nodes()) {
             let one = [party].into_iter().collect();
@@ -81,9 +82,9 @@ impl Strategy for Abort {
             match answers.into_iter().next() {
                 Some((_, Ok(info))) => {
                     for (one, refusal) in refused {
-                        client.suspect(one);
-                        let why = client.refused(one, Refusal::clone(&refusal)).to_string();
-                        client.remark_left_out([one].into_iter().collect(), refusal.reason, &why);
+                        client.first().suspect(one);
+                        let why = client.first().refused(one, Refusal::clone(&refusal)).to_string();
+                        client.caller.remark_left_out([one].into_iter().collect(), refusal.reason, &why);
                     }
                     return Ok(info);
                 }
@@ -99,12 +100,12 @@ impl Strategy for Abort {
             }
         }
         if let Some((party, refusal)) = refused.into_iter().next() {
-            return Err(client.refused(party, refusal));
+            return Err(client.first().refused(party, refusal));
         }
         Err(last.unwrap_or_else(|| Error::Misuse("the cluster has no nodes".into())))
     }
 
-    fn note_silent(&self, _: &Client, _: Party) {}
+    fn note_silent(&self, _: Workers<'_>, _: Party) {}
 }
 
 impl Conversation<'_> {
@@ -131,7 +132,7 @@ impl Conversation<'_> {
             }
         }
         self.net.set_deadline(None);
-        most_telling(&refused).map(|(party, refusal)| self.client.refused(*party, refusal.clone()))
+        most_telling(&refused).map(|(party, refusal)| self.workers.refused(*party, refusal.clone()))
     }
 
     /// One reply of each node. A refusal by any of them is the outcome.
@@ -160,7 +161,7 @@ impl Conversation<'_> {
             match reply {
                 Ok(Reply::Working { done, of }) => {
                     patience.heard(party);
-                    self.client.tell_work(done, of);
+                    (self.workers.caller.work)(done, of);
                     continue;
                 }
                 Ok(Reply::Refused(refusal)) => {
@@ -176,7 +177,7 @@ impl Conversation<'_> {
         replies.sort_by_key(|(party, _)| *party);
         self.refused = refused;
         match most_telling(&self.refused) {
-            Some((party, refusal)) => Err(self.client.refused(*party, refusal.clone())),
+            Some((party, refusal)) => Err(self.workers.refused(*party, refusal.clone())),
             None => Ok(replies),
         }
     }

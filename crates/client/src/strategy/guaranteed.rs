@@ -16,9 +16,10 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
 
 use super::{PutTogether, Strategy, different_keys, first_key};
-use crate::client::{ANSWER, Client};
+use crate::client::Client;
 use crate::conversation::replies::{LONGEST, OTHER_REASONS, receive, send_to_each};
 use crate::conversation::{Accepted, Conversation, Part};
+use crate::group::{ANSWER, Workers};
 use crate::{Error, Result};
 use judgement::agreed;
 
@@ -38,24 +39,24 @@ pub(super) struct Guaranteed {
 impl Strategy for Guaranteed {
     fn begin<'c>(
         &self,
-        client: &'c Client,
+        workers: Workers<'c>,
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        self.begin_with_most(client, operation, first)
+        self.begin_with_most(workers, operation, first)
     }
 
     fn send(&self, conversation: &mut Conversation<'_>, message: &[u8]) -> Result<()> {
         let there = conversation.there;
-        send_to_each(&mut conversation.net, there, message).map_err(|e| conversation.client.named(e.into()))
+        send_to_each(&mut conversation.net, there, message).map_err(|e| conversation.workers.named(e.into()))
     }
 
     fn settle(&self, conversation: &mut Conversation<'_>, put_together: &mut PutTogether<'_>) -> Result<()> {
-        self.settle_with_most(conversation, put_together).map_err(|e| conversation.client.named(e))
+        self.settle_with_most(conversation, put_together).map_err(|e| conversation.workers.named(e))
     }
 
     /// The other nodes can continue without that node.
-    fn refuse_unexpected(&self, _: &Client, _: Party) -> Result<()> {
+    fn refuse_unexpected(&self, _: Workers<'_>, _: Party) -> Result<()> {
         Ok(())
     }
 
@@ -99,12 +100,12 @@ impl Strategy for Guaranteed {
             let refusal = agreed(&refused, tolerated).cloned();
             match known.iter().find(is_alike) {
                 Some(info) => Some(Ok((**info).clone())),
-                None => refusal.map(|(party, refusal)| Err(client.refused(party, refusal))),
+                None => refusal.map(|(party, refusal)| Err(client.first().refused(party, refusal))),
             }
         };
         let mut answers = Vec::new();
         // Nodes that are suspected need not be waited for if the others say enough.
-        for which in [all.without(client.suspects()), all] {
+        for which in [all.without(client.first().group.suspects()), all] {
             let show = Operation::Show(operations::Show { key: key.into() });
             answers = client.ask(which, &show, first_key, |answers| judged(answers).is_some());
             if let Some(outcome) = judged(&answers) {
@@ -122,8 +123,8 @@ impl Strategy for Guaranteed {
     }
 
     /// The node is left out for a while.
-    fn note_silent(&self, client: &Client, node: Party) {
-        client.suspect(node);
+    fn note_silent(&self, workers: Workers<'_>, node: Party) {
+        workers.suspect(node);
     }
 }
 
@@ -176,7 +177,7 @@ impl Guaranteed {
                 }
                 Ok(Reply::Working { .. }) if is_late > 0 => conversation.owed[party.index()] = is_late,
                 Ok(Reply::Working { done, of }) => {
-                    conversation.client.tell_work(done, of);
+                    (conversation.workers.caller.work)(done, of);
                     working = working.and(one);
                     if working.len() > self.tolerated {
                         (overdue, working) = (Instant::now() + ANSWER, PartySet::default());
@@ -247,7 +248,7 @@ impl Conversation<'_> {
     /// Gives up on nodes that do not answer as they should.
     fn leave_behind(&mut self, nodes: PartySet) {
         for node in nodes.iter().filter(|node| self.there.contains(*node)) {
-            self.client.suspect(node);
+            self.workers.suspect(node);
             self.caught = self.caught.and([node].into_iter().collect());
         }
         self.there = self.there.without(nodes);

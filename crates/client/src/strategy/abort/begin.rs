@@ -10,9 +10,9 @@ use polyclave_api::{Operation, Reason, Refusal, Step};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 
-use crate::client::Client;
 use crate::conversation::refusals::is_own;
 use crate::conversation::{Accepted, BACK_OFF, Conversation, MAX_TRIES};
+use crate::group::Workers;
 use crate::{Error, Result};
 
 /// The nodes that a request does without.
@@ -42,11 +42,11 @@ impl Without {
 
     /// Learns from a failed attempt: which nodes refused for a reason of their own, or else which node most others blame. Returns whether
     /// any node refused for a reason of its own.
-    fn learn(&mut self, client: &Client, refused: &[(Party, Refusal)], failed: &Error) -> bool {
+    fn learn(&mut self, workers: Workers<'_>, refused: &[(Party, Refusal)], failed: &Error) -> bool {
         let only = |node: Party| -> PartySet { [node].into_iter().collect() };
         let own: Vec<_> = refused.iter().filter(|(_, refusal)| is_own(refusal)).collect();
         for (node, refusal) in &own {
-            let message = client.refused(*node, refusal.clone());
+            let message = workers.refused(*node, refusal.clone());
             self.left_out = self.left_out.and(only(*node));
             self.why.push((only(*node), refusal.reason, message.to_string()));
             self.refusal = Some(message);
@@ -62,17 +62,17 @@ impl Without {
         let most = refused.iter().filter_map(|(_, refusal)| refusal.blames).max_by_key(votes);
         if let Some(node) = most.or(failed.peer()).filter(|_| own.is_empty()) {
             self.accused = self.accused.and(only(node));
-            let why = format!("{} is taken to be the cause of this: {failed}", client.node_name(node));
+            let why = format!("{} is taken to be the cause of this: {failed}", workers.group.node_name(node));
             self.why.push((only(node), Reason::Disagreement, why));
         }
         !own.is_empty()
     }
 
     /// Tells the user which of them take no part, and why.
-    fn tell(&self, client: &Client, serving: PartySet) {
+    fn tell(&self, workers: Workers<'_>, serving: PartySet) {
         for (nodes, reason, why) in &self.why {
             if nodes.without(serving) == *nodes {
-                client.remark_left_out(*nodes, *reason, why);
+                workers.caller.remark_left_out(*nodes, *reason, why);
             }
         }
     }
@@ -80,13 +80,13 @@ impl Without {
 
 /// Finds as many nodes as needed that accept the use of a key.
 pub(super) fn begin<'c>(
-    client: &'c Client,
+    workers: Workers<'c>,
     operation: &Operation,
     first: Option<&Step>,
 ) -> Result<(Conversation<'c>, Accepted)> {
-    let nodes = client.cluster().nodes();
-    let needed = client.config.quorum();
-    let (suspects, mut without) = (client.suspects(), Without::default());
+    let nodes = workers.group.cluster.nodes();
+    let needed = workers.caller.config.quorum();
+    let (suspects, mut without) = (workers.group.suspects(), Without::default());
     let (mut last, mut failures) = (None, 0);
     for attempt in 0.. {
         let candidates = PartySet::all(nodes).without(without.nodes());
@@ -95,7 +95,7 @@ pub(super) fn begin<'c>(
         let Some(serving) = preferred.into_iter().find_map(|of| choose(of, needed, attempt)) else {
             break;
         };
-        let mut conversation = match Conversation::call(client, serving) {
+        let mut conversation = match Conversation::call(workers, serving) {
             Ok(conversation) => conversation,
             Err((failed, why)) => {
                 without.lose(failed, &why);
@@ -106,13 +106,13 @@ pub(super) fn begin<'c>(
         let failed = match conversation.ask(operation, first) {
             Ok(accepted) => {
                 let gone = without.left_out.and(without.accused.without(serving));
-                gone.iter().for_each(|node| client.suspect(node));
-                without.tell(client, serving);
+                gone.iter().for_each(|node| workers.suspect(node));
+                without.tell(workers, serving);
                 return Ok((conversation, accepted));
             }
             Err(e) => e,
         };
-        let is_asked_again = if without.learn(client, &conversation.refused, &failed) {
+        let is_asked_again = if without.learn(workers, &conversation.refused, &failed) {
             nodes - without.nodes().len() >= needed
         } else {
             failures += 1;

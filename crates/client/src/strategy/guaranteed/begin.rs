@@ -5,9 +5,9 @@ use polyclave_protocol::PartySet;
 
 use super::Guaranteed;
 use super::choices::{CAUGHT, Choices};
-use crate::client::Client;
 use crate::conversation::refusals::is_own;
 use crate::conversation::{Accepted, BACK_OFF, Conversation, MAX_TRIES};
+use crate::group::Workers;
 use crate::{Error, Result};
 
 impl Guaranteed {
@@ -15,17 +15,17 @@ impl Guaranteed {
     /// reaches charge it to the key's budget, so the client remembers for a while which nodes were left out when it succeeded.
     pub(super) fn begin_with_most<'c>(
         &self,
-        client: &'c Client,
+        workers: Workers<'c>,
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        let (nodes, needed) = (client.cluster().nodes(), self.quorum);
+        let (nodes, needed) = (workers.group.cluster.nodes(), self.quorum);
         let (mut lost, mut contested, mut last, mut why) =
             (PartySet::default(), PartySet::default(), None, None);
-        let mut choices = Choices::without(client.suspects(), self.tolerated);
+        let mut choices = Choices::without(workers.group.suspects(), self.tolerated);
         for attempt in 0..nodes + MAX_TRIES {
             let Some(serving) = choices.next(PartySet::all(nodes).without(lost), needed) else { break };
-            let mut conversation = match Conversation::call(client, serving) {
+            let mut conversation = match Conversation::call(workers, serving) {
                 Ok(conversation) => conversation,
                 Err((failed, message)) => {
                     why = Some(message);
@@ -36,8 +36,8 @@ impl Guaranteed {
             match conversation.ask(operation, first) {
                 Ok(accepted) => {
                     conversation.remark_on_missing(why.as_deref());
-                    client.trust(conversation.there);
-                    contested.without(serving).iter().for_each(|node| client.suspect(node));
+                    workers.group.trust(conversation.there);
+                    contested.without(serving).iter().for_each(|node| workers.suspect(node));
                     return Ok((conversation, accepted));
                 }
                 Err(e @ (Error::Contested(_) | Error::Connection { .. })) => {
@@ -71,19 +71,19 @@ impl Conversation<'_> {
     fn own_refusals(&self) -> Option<String> {
         let own = self.refused.iter().filter(|(_, refusal)| is_own(refusal));
         let message: Vec<String> =
-            own.map(|(node, refusal)| self.client.refused(*node, refusal.clone()).to_string()).collect();
+            own.map(|(node, refusal)| self.workers.refused(*node, refusal.clone()).to_string()).collect();
         (!message.is_empty()).then(|| message.join(", "))
     }
 
     /// Tells the user which nodes are left out, and what that means.
     fn remark_on_missing(&self, why: Option<&str>) {
-        let missing = PartySet::all(self.client.cluster().nodes()).without(self.serving);
+        let missing = PartySet::all(self.workers.group.cluster.nodes()).without(self.serving);
         if missing.is_empty() {
             return;
         }
-        let names = missing.iter().map(|p| self.client.node_name(p)).collect::<Vec<_>>().join(", ");
+        let names = missing.iter().map(|p| self.workers.group.node_name(p)).collect::<Vec<_>>().join(", ");
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-        self.client.remark(&format!(
+        self.workers.caller.remark(&format!(
             "{names} takes no part{why}. Correction is off: if another node sent something wrong it would be noticed, and there \
              would be no answer. The nodes go on with the material in stock, and make no more while one is missing"
         ));

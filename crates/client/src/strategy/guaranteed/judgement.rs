@@ -22,13 +22,13 @@ impl Conversation<'_> {
 
     /// Returns why there is no answer, and notes which nodes the next choice should leave out.
     pub(super) fn not_settled(&mut self, refused: &[(Party, Refusal)], apart: Option<Error>) -> Error {
-        let tolerated = self.client.cluster().threshold();
+        let tolerated = self.workers.group.cluster.threshold();
         let certain = agreed(refused, tolerated);
         let certain_reason = certain.map(|(_, refusal)| refusal.reason);
         for (party, refusal) in refused {
             if !is_vague(refusal) && certain_reason != Some(refusal.reason) {
                 self.against.push((*party, ALONE));
-                self.client.suspect(*party);
+                self.workers.suspect(*party);
             }
             if let Some(accused) = refusal.blames {
                 self.against.push((accused, 1));
@@ -40,20 +40,20 @@ impl Conversation<'_> {
         }
         for node in PartySet::all(self.owed.len()).iter() {
             if refused.iter().filter(|(_, refusal)| refusal.blames == Some(node)).count() > tolerated {
-                self.client.suspect(node);
+                self.workers.suspect(node);
             }
         }
         match (certain, most_telling(refused), apart) {
-            (Some((party, refusal)), ..) => self.client.refused(*party, refusal.clone()),
+            (Some((party, refusal)), ..) => self.workers.refused(*party, refusal.clone()),
             (None, Some((party, refusal)), _) => {
-                Error::Contested(self.client.refused(*party, refusal.clone()).to_string())
+                Error::Contested(self.workers.refused(*party, refusal.clone()).to_string())
             }
             (None, None, Some(e)) => Error::Contested(e.to_string()),
             (None, None, None) if self.caught.is_empty() => {
                 Error::Contested("too few of them answered".into())
             }
             (None, None, None) => {
-                let gone = self.caught.iter().map(|p| self.client.node_name(p)).collect::<Vec<_>>();
+                let gone = self.caught.iter().map(|p| self.workers.group.node_name(p)).collect::<Vec<_>>();
                 Error::Contested(format!("{} did not answer as nodes do", gone.join(", ")))
             }
         }
