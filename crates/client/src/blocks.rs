@@ -1,27 +1,28 @@
 //! CBC and ECB, which work on whole blocks. Neither authenticates anything.
 //!
 //! In CBC encryption the nodes compute one block after the other, which is slow. Everything else is computed in parallel.
+//!
+//! Programs written for an HSM give their own initial blocks. That takes a key that was made for it (`caller_nonces`), or one for ECB: then
+//! the client chains single blocks. Both give who may encrypt E_K of any block: the initial block, with a first block of zeros.
 
 use std::io::{Read, Write};
 
-use polyclave_api::{CHAINED, CHUNK, End, MASKED, Operation, Step, Use, operations};
-use polyclave_cipher::{Cipher, catalog};
+use polyclave_api::{CHAINED, CHUNK, End, MASKED, Step, Use};
 use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
 
-use crate::client::Client;
-use crate::conversation::Conversation;
-use crate::counter::OnStart;
+use crate::counter::{OnStart, begin_output};
+use crate::handle::KeyHandle;
 use crate::padding::{fill, garbage, unfilled};
-use crate::pieces::Pieces;
+use crate::pieces::{Pieces, Source, add, under};
 use crate::{Error, Result};
 
-/// Where the initial block of a chain comes from.
-enum Beginning<'s, 'f> {
-    /// The nodes draw it, and whoever is given here receives it.
-    OfNodes(&'s mut OnStart<'f>),
-    /// The caller gave it.
-    Given,
+/// Who adds each block of ciphertext to the next block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chain {
+    None,
+    Nodes,
+    Client,
 }
 
 /// How a last, partial block is handled.
@@ -33,110 +34,144 @@ pub enum Padding {
     None,
 }
 
-impl Client {
-    /// Encrypts in CBC. `start` receives the initial block, which the nodes drew, before anything is written. The nodes send it with their
-    /// first answer, and the last block of each step with the answer to the next step. If the stream is empty and there is no padding,
-    /// nothing is encrypted: the client asks no nodes and draws the initial block itself.
-    pub fn encrypt_cbc(
-        &self,
-        key: &str,
-        padding: Padding,
-        input: &mut dyn Read,
-        output: &mut dyn Write,
-        start: &mut OnStart<'_>,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
-        let how = |mask| Use::CbcEncrypt { mask, initial: None };
-        let chain = Some(Beginning::OfNodes(start));
-        let block = self.block_bytes(key)?;
-        self.encrypt_blocks((key, block), padding, CHAINED, how, input, output, chain, progress)
+/// Encrypts and decrypts in CBC or ECB under a key, with padding if nothing else is said.
+///
+/// Without padding an empty input is nothing to encrypt: the nodes are not asked, and the client draws an initial block itself.
+pub struct Blocks<'k> {
+    key: &'k KeyHandle<'k>,
+    chain: Chain,
+    padding: Padding,
+    tweak: &'k [u8],
+    initial: Option<&'k [u8]>,
+    start: Option<&'k mut OnStart<'k>>,
+}
+
+impl<'k> Blocks<'k> {
+    pub(crate) fn new(key: &'k KeyHandle<'k>, chain: Chain) -> Blocks<'k> {
+        Blocks { key, chain, padding: Padding::Pkcs7, tweak: &[], initial: None, start: None }
     }
 
-    /// Encrypts in CBC under an initial block of the caller, which the key must have been made for (`caller_nonces`). The caller answers for
-    /// it: it must be unpredictable, and new for every message. A message can be cut into several requests: the initial block of each is the
-    /// last block of the one before. An empty stream without padding is nothing to encrypt, and nobody is asked.
-    pub fn encrypt_cbc_under(
-        &self,
-        key: &str,
-        padding: Padding,
-        initial: &[u8],
-        input: &mut dyn Read,
-        output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
-        let how = |mask| Use::CbcEncrypt { mask, initial: Some(initial.to_vec()) };
-        let (block, chain) = (self.block_bytes(key)?, Some(Beginning::Given));
-        self.encrypt_blocks((key, block), padding, CHAINED, how, input, output, chain, progress)
+    /// How a last, partial block is handled.
+    pub fn padding(self, padding: Padding) -> Blocks<'k> {
+        Blocks { padding, ..self }
     }
 
-    /// Encrypts every block independently, under a key made for ECB. `tweak` is the tweak of the first block if the key's cipher takes one:
-    /// a big-endian number, such as the address of the block. Every block after it has the next number. Empty for other ciphers.
-    pub fn encrypt_ecb(
-        &self,
-        key: &str,
-        tweak: &[u8],
-        padding: Padding,
-        input: &mut dyn Read,
-        output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
-        let block = self.block_bytes_under(key, tweak)?;
-        let how = |mask| Use::EcbEncrypt { mask, tweak: tweak.to_vec() };
-        self.encrypt_blocks((key, block), padding, MASKED, how, input, output, None, progress)
+    /// ECB: the tweak of the first block if the key's cipher takes one: a big-endian number, such as the address of the block. Every block
+    /// after it has the next number.
+    pub fn tweak(self, tweak: &'k [u8]) -> Blocks<'k> {
+        Blocks { tweak, ..self }
     }
 
-    /// With a beginning the blocks are chained: the last block of a step arrives only once the next block is fixed.
-    #[expect(clippy::too_many_arguments, reason = "the public functions above are its callers")]
-    fn encrypt_blocks(
-        &self,
-        (key, block): (&str, usize),
-        padding: Padding,
-        most: usize,
-        how: impl Fn(u32) -> Use,
+    /// CBC: the initial block. To decrypt it has to be given. To encrypt under one the key must have been made for that (`caller_nonces`), and
+    /// the caller answers for it: it must be unpredictable, and new for every message. A message can be cut into several requests: the
+    /// initial block of each is the last block of the one before.
+    pub fn initial(self, initial: &'k [u8]) -> Blocks<'k> {
+        Blocks { initial: Some(initial), ..self }
+    }
+
+    /// CBC: gives the initial block, which the nodes drew, to this function. Otherwise the output begins with it.
+    pub fn on_start(self, start: &'k mut OnStart<'k>) -> Blocks<'k> {
+        Blocks { start: Some(start), ..self }
+    }
+
+    /// Encrypts data.
+    pub fn encrypt(self, data: &[u8]) -> Result<Vec<u8>> {
+        // The data, an initial block and padding.
+        let mut out = Vec::with_capacity(data.len() + 32);
+        self.encrypt_from(Source::Memory(data), &mut out, &mut |_| ())?;
+        Ok(out)
+    }
+
+    /// Encrypts a stream. `progress` receives the number of bytes done.
+    pub fn encrypt_stream(
+        self,
         input: &mut dyn Read,
         output: &mut dyn Write,
-        chain: Option<Beginning<'_, '_>>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let is_chained = chain.is_some();
-        let mut start = match chain {
-            Some(Beginning::OfNodes(start)) => Some(start),
-            Some(Beginning::Given) | None => None,
+        self.encrypt_from(Source::Stream(input), output, progress)
+    }
+
+    /// Decrypts data.
+    pub fn decrypt(&self, data: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        // Its full size at once: growing would leave a copy behind.
+        let mut out = Zeroizing::new(Vec::with_capacity(data.len()));
+        self.decrypt_from(Source::Memory(data), &mut *out, &mut |_| ())?;
+        Ok(out)
+    }
+
+    /// Decrypts a stream.
+    pub fn decrypt_stream(
+        &self,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        self.decrypt_from(Source::Stream(input), output, progress)
+    }
+
+    /// Where the nodes chain the blocks, the last block of a step arrives only once the next block is fixed.
+    fn encrypt_from(
+        mut self,
+        input: Source<'_>,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let block = self.block_bytes()?;
+        let by_nodes = self.chain == Chain::Nodes;
+        let most = match self.chain {
+            Chain::Client => block,
+            Chain::Nodes => CHAINED,
+            Chain::None => MASKED,
         };
         // Padding may add a block to the last piece.
-        let mut pieces = Pieces::new(input, most - block)?;
-        let mut next = filled(&mut pieces, padding, block)?;
+        let room = if self.padding == Padding::Pkcs7 && most > block { block } else { 0 };
+        let mut pieces = Pieces::new(input, most - room)?;
+        let mut next = self.filled(&mut pieces, block)?;
         let Some(first) = &next else {
-            if let Some(start) = start {
+            if by_nodes && self.initial.is_none() {
                 let mut initial = vec![0; block];
                 random_bytes(&mut initial)?;
-                start(&initial, output).map_err(Error::writing)?;
+                begin_output(self.start, &initial, output)?;
             }
             output.flush().map_err(Error::writing)?;
             return Ok(0);
         };
-        let operation =
-            Operation::Use(operations::UseKey { key: key.into(), id: None, how: how(first.len() as u32) });
-        let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
+        let mask = first.len() as u32;
+        let how = match by_nodes {
+            true => Use::CbcEncrypt { mask, initial: self.initial.map(<[u8]>::to_vec) },
+            false => Use::EcbEncrypt { mask, tweak: self.tweak.to_vec() },
+        };
+        let (mut conversation, accepted) = self.key.begin(how, None)?;
+        let mut before = match (self.chain, self.initial) {
+            (Chain::Client, Some(initial)) => initial.to_vec(),
+            (Chain::Client, None) => return Err(Error::Misuse("an initial block has to be given".into())),
+            _ => Vec::new(),
+        };
+        let mut is_due = by_nodes && self.initial.is_none();
         // Bytes of ciphertext that the nodes send with the next answer.
         let (mut mask, mut done, mut owed) = (accepted.mask, 0, 0);
-        while let Some(data) = next {
-            next = filled(&mut pieces, padding, block)?;
+        while let Some(mut data) = next {
+            next = self.filled(&mut pieces, block)?;
+            add(&mut data, &before);
             let masked = under(&mask, &data)?;
             let after = next.as_ref().map_or(0, |data| data.len());
             conversation.step(&Step::Masked { data: masked, next: after as u32, end: End::No })?;
-            let held = if is_chained && after > 0 { block } else { 0 };
+            let held = if by_nodes && after > 0 { block } else { 0 };
             let due = Some(owed + data.len() - held).filter(|due| *due > 0);
             owed = held;
-            let (answer, of_next) = match start.take() {
-                Some(start) => {
+            let (answer, of_next) = match std::mem::take(&mut is_due) {
+                true => {
                     let (initial, answer) = conversation.initial_bytes_and_mask(block, due, after)?;
-                    start(&initial, output).map_err(Error::writing)?;
+                    begin_output(self.start.take(), &initial, output)?;
                     answer
                 }
-                None => conversation.bytes_and_mask(due, after)?,
+                false => conversation.bytes_and_mask(due, after)?,
             };
             mask = of_next;
+            if self.chain == Chain::Client {
+                before.copy_from_slice(&answer[answer.len() - block..]);
+            }
             output.write_all(&answer).map_err(Error::writing)?;
             done += data.len() as u64;
             progress(done);
@@ -146,187 +181,95 @@ impl Client {
         Ok(done)
     }
 
-    /// Decrypts CBC that began with this initial block.
-    pub fn decrypt_cbc(
+    fn decrypt_from(
         &self,
-        key: &str,
-        padding: Padding,
-        initial: &[u8],
-        input: &mut dyn Read,
+        input: Source<'_>,
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let block = self.block_bytes(key)?;
-        if initial.len() != block {
-            return Err(Error::Misuse(format!(
-                "an initial block of {} bytes; this key takes {block}",
-                initial.len()
-            )));
-        }
-        let chain = Some(initial.to_vec());
-        self.decrypt_blocks((key, block), padding, Use::CbcDecrypt, chain, input, output, progress)
-    }
-
-    /// Decrypts every block independently. `tweak` as in encryption.
-    pub fn decrypt_ecb(
-        &self,
-        key: &str,
-        tweak: &[u8],
-        padding: Padding,
-        input: &mut dyn Read,
-        output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
-        let block = self.block_bytes_under(key, tweak)?;
-        let how = Use::EcbDecrypt { tweak: tweak.to_vec() };
-        self.decrypt_blocks((key, block), padding, how, None, input, output, progress)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the two public functions above are its callers")]
-    fn decrypt_blocks(
-        &self,
-        (key, block): (&str, usize),
-        padding: Padding,
-        how: Use,
-        mut chain: Option<Vec<u8>>,
-        input: &mut dyn Read,
-        output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
+        let block = self.block_bytes()?;
+        let mut chain = match (self.chain, self.initial) {
+            (Chain::None, _) => None,
+            (_, Some(initial)) => Some(initial.to_vec()),
+            (_, None) => return Err(Error::Misuse("an initial block has to be given".into())),
+        };
         let mut pieces = Pieces::new(input, CHUNK)?;
-        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
-        let mut conversation: Option<Conversation<'_>> = None;
+        let Some(first) = pieces.next_filled()? else {
+            return if self.padding == Padding::Pkcs7 { Err(garbage()) } else { Ok(0) };
+        };
+        let step = |data: &[u8]| match data.len().is_multiple_of(block) {
+            true => Ok((Step::Blocks { ciphertext: data.to_vec() }, data.len())),
+            false => Err(garbage()),
+        };
+        let how = match self.chain {
+            Chain::Nodes => Use::CbcDecrypt,
+            Chain::None | Chain::Client => Use::EcbDecrypt { tweak: self.tweak.to_vec() },
+        };
+        let (mut conversation, _) = self.key.begin(how, Some(&step(&first.data)?.0))?;
         let mut done = 0;
-        while let Some(piece) = pieces.next()? {
-            let ciphertext = piece.data;
-            if !ciphertext.len().is_multiple_of(block) || (ciphertext.is_empty() && padding == Padding::Pkcs7)
-            {
-                return Err(garbage());
-            }
-            if ciphertext.is_empty() {
-                break;
-            }
-            let step = Step::Blocks { ciphertext: ciphertext.clone() };
-            let conversation = match &mut conversation {
-                Some(conversation) => {
-                    conversation.step(&step)?;
-                    conversation
+        pieces.answered(
+            &mut conversation,
+            Some(first),
+            |piece| step(&piece.data),
+            |piece, mut data| {
+                let ciphertext = &piece.data;
+                if let Some(chain) = &mut chain {
+                    let before = chain.iter().chain(ciphertext.iter());
+                    data.iter_mut().zip(before).for_each(|(d, c)| *d ^= c);
+                    chain.copy_from_slice(&ciphertext[ciphertext.len() - block..]);
                 }
-                none => none.insert(Conversation::begin(self, &operation, Some(&step))?.0),
-            };
-            let mut data = conversation.bytes(ciphertext.len())?;
-            if let Some(chain) = &mut chain {
-                let before = chain.iter().chain(&ciphertext);
-                data.iter_mut().zip(before).for_each(|(d, c)| *d ^= c);
-                chain.copy_from_slice(&ciphertext[ciphertext.len() - block..]);
-            }
-            if piece.last && padding == Padding::Pkcs7 {
-                let whole = data.len() - block;
-                let kept = unfilled(&data[whole..])?;
-                data.truncate(whole + kept);
-            }
-            output.write_all(&data).map_err(Error::writing)?;
-            done += data.len() as u64;
-            progress(done);
-        }
-        if let Some(conversation) = conversation {
-            conversation.finish()?;
-        }
+                if piece.last && self.padding == Padding::Pkcs7 {
+                    let whole = data.len() - block;
+                    let kept = unfilled(&data[whole..])?;
+                    data.truncate(whole + kept);
+                }
+                output.write_all(&data).map_err(Error::writing)?;
+                done += data.len() as u64;
+                progress(done);
+                Ok(())
+            },
+        )?;
+        conversation.finish()?;
         output.flush().map_err(Error::writing)?;
         Ok(done)
     }
 
-    /// The message authentication code of a stream (SP 800-38B). The nodes compute block after block and reveal only the code.
-    pub fn cmac(&self, key: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<Vec<u8>> {
-        let block = self.block_bytes(key)?;
-        let mut pieces = Pieces::new(input, CHAINED)?;
-        let mut next = ended(&mut pieces, block)?;
-        let Some((first, _)) = &next else { return Err(Error::Misuse("a stream without a piece".into())) };
-        let how = Use::Cmac { mask: first.len() as u32 };
-        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
-        let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
-        let (mut mask, mut done, mut tag) = (accepted.mask, 0, Vec::new());
-        while let Some((data, end)) = next {
-            next = ended(&mut pieces, block)?;
-            let masked = under(&mask, &data)?;
-            let after = next.as_ref().map_or(0, |(data, _)| data.len());
-            conversation.step(&Step::Masked { data: masked, next: after as u32, end })?;
-            let (answer, of_next) = conversation.bytes_and_mask((end != End::No).then_some(block), after)?;
-            mask = of_next;
-            if end != End::No {
-                tag = answer.to_vec();
-            }
-            done += data.len() as u64;
-            progress(done);
+    /// The next piece with its padding; `None` at the end.
+    fn filled(&self, pieces: &mut Pieces<'_>, block: usize) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        let Some(piece) = pieces.next()? else { return Ok(None) };
+        // With room for the padding: growing would leave a copy behind.
+        let mut data = Zeroizing::new(Vec::with_capacity(piece.data.len() + block));
+        data.extend_from_slice(&piece.data);
+        if piece.last && self.padding == Padding::Pkcs7 {
+            fill(&mut data, block);
         }
-        conversation.finish()?;
-        Ok(tag)
+        if !data.len().is_multiple_of(block) {
+            return Err(Error::Misuse(format!(
+                "without padding the input has to be whole blocks of {block} bytes"
+            )));
+        }
+        Ok(Some(data).filter(|data| !data.is_empty()))
     }
 
-    /// Bytes of a block of the key's cipher.
-    fn block_bytes(&self, key: &str) -> Result<usize> {
-        Ok(self.cipher(key)?.block_bytes)
-    }
-
-    /// The same, if the cipher takes a tweak of this length. The nodes are asked once for both.
-    fn block_bytes_under(&self, key: &str, tweak: &[u8]) -> Result<usize> {
-        let cipher = self.cipher(key)?;
-        let (name, bytes) = (&cipher.name, cipher.tweak_bytes);
+    /// Bytes of a block of the key's cipher, if it takes such a tweak and such an initial block.
+    fn block_bytes(&self) -> Result<usize> {
+        let cipher = self.key.cipher()?;
+        let (key, name, bytes, given) = (self.key.name(), &cipher.name, cipher.tweak_bytes, self.tweak.len());
+        match self.initial.map_or(cipher.block_bytes, <[u8]>::len) {
+            block if block == cipher.block_bytes => {}
+            given => {
+                let due = cipher.block_bytes;
+                return Err(Error::Misuse(format!(
+                    "an initial block of {given} bytes; this key takes {due}"
+                )));
+            }
+        }
         match bytes {
-            _ if tweak.len() == bytes => Ok(cipher.block_bytes),
+            _ if given == bytes || self.chain != Chain::None => Ok(cipher.block_bytes),
             0 => Err(Error::Misuse(format!("the key '{key}' is one of {name}, which takes no tweak"))),
             _ => Err(Error::Misuse(format!(
-                "the key '{key}' is one of {name}, which takes a tweak of {bytes} bytes with each block; {} bytes were given for the first",
-                tweak.len()
+                "the key '{key}' is one of {name}, which takes a tweak of {bytes} bytes with each block; {given} bytes were given for the first",
             ))),
         }
     }
-
-    /// The key's cipher.
-    pub(crate) fn cipher(&self, key: &str) -> Result<Cipher> {
-        let cipher = self.info(key)?.properties.cipher;
-        let unknown = || {
-            Error::Misuse(format!("the nodes know a cipher '{cipher}' that this program does not; update it"))
-        };
-        catalog::find(&cipher).ok_or_else(unknown)
-    }
-}
-
-/// Adds a mask of the same length to data.
-pub(crate) fn under(mask: &[u8], data: &[u8]) -> Result<Vec<u8>> {
-    if mask.len() != data.len() {
-        return Err(Error::Answers(format!("{} bytes where {} were due", mask.len(), data.len())));
-    }
-    Ok(data.iter().zip(mask).map(|(d, m)| d ^ m).collect())
-}
-
-/// The next piece with its padding; `None` at the end.
-fn filled(pieces: &mut Pieces<'_>, padding: Padding, block: usize) -> Result<Option<Zeroizing<Vec<u8>>>> {
-    let Some(piece) = pieces.next()? else { return Ok(None) };
-    let mut data = piece.data;
-    if piece.last && padding == Padding::Pkcs7 {
-        fill(&mut data, block);
-    }
-    if !data.len().is_multiple_of(block) {
-        return Err(Error::Misuse(format!(
-            "without padding the input has to be whole blocks of {block} bytes"
-        )));
-    }
-    Ok(Some(Zeroizing::new(data)).filter(|data| !data.is_empty()))
-}
-
-/// The next piece for CMAC, and whether and how the message ends with it.
-fn ended(pieces: &mut Pieces<'_>, block: usize) -> Result<Option<(Zeroizing<Vec<u8>>, End)>> {
-    let Some(piece) = pieces.next()? else { return Ok(None) };
-    let mut data = Zeroizing::new(piece.data);
-    if !piece.last {
-        return Ok(Some((data, End::No)));
-    }
-    if !data.is_empty() && data.len().is_multiple_of(block) {
-        return Ok(Some((data, End::Whole)));
-    }
-    let whole = data.len() + block - data.len() % block;
-    data.push(0x80);
-    data.resize(whole, 0);
-    Ok(Some((data, End::Filled)))
 }

@@ -2,18 +2,16 @@
 //!
 //! The message goes to the nodes under masks. They never see it, and fill it up themselves.
 
-use polyclave_api::{CHAINED, End, MAX_CHAINED, Operation, Step, Use, operations};
+use polyclave_api::{CHAINED, End, KeyInfo, MAX_CHAINED, Step, Use};
 use zeroize::Zeroizing;
 
-use crate::aead::{AeadDecryption, AeadEncryption};
-use crate::blocks::under;
-use crate::client::Client;
-use crate::conversation::{Accepted, Conversation};
+use crate::aead::Aead;
+use crate::conversation::Conversation;
+use crate::handle::KeyHandle;
+use crate::pieces::under;
 use crate::{Error, Result};
 
 const BLOCK: usize = 16;
-/// Bytes of a nonce of the nodes.
-const NONCE: usize = 12;
 
 /// Refuses a message that the nodes would refuse.
 fn refuse_long(bytes: usize, mode: &str) -> Result<u32> {
@@ -42,17 +40,23 @@ fn sum(data: &[u8], keystream: &[u8]) -> Vec<u8> {
     data.iter().zip(keystream).map(|(d, k)| d ^ k).collect()
 }
 
-impl Client {
-    /// Encrypts one message with SIV (RFC 5297): the tag of 16 bytes, then the ciphertext. Equal messages with equal additional data have
-    /// equal ciphertexts.
-    pub fn encrypt_siv(&self, key: &str, additional: &[Vec<u8>], message: &[u8]) -> Result<Vec<u8>> {
+/// Encrypts and decrypts messages of SIV (RFC 5297) under a key.
+pub struct Siv<'k> {
+    pub(crate) key: &'k KeyHandle<'k>,
+    pub(crate) additional: &'k [Vec<u8>],
+}
+
+impl Siv<'_> {
+    /// Encrypts one message: the tag of 16 bytes, then the ciphertext. Equal messages with equal additional data have equal ciphertexts.
+    pub fn encrypt(&self, message: &[u8]) -> Result<Vec<u8>> {
         let bytes = refuse_long(message.len(), "siv")?;
         let mut pieces = pieces(message);
         if pieces.is_empty() {
             pieces.push(Zeroizing::new(vec![0; BLOCK]));
         }
-        let how = Use::SivEncrypt { additional: additional.to_vec(), bytes, mask: pieces[0].len() as u32 };
-        let (mut conversation, accepted) = self.begin(key, how)?;
+        let (additional, mask) = (self.additional.to_vec(), pieces[0].len() as u32);
+        let (mut conversation, accepted) =
+            self.key.begin(Use::SivEncrypt { additional, bytes, mask }, None)?;
         let (mut mask, mut out) = (accepted.mask, Vec::new());
         for (i, piece) in pieces.iter().enumerate() {
             let next = pieces.get(i + 1).map_or(0, |next| next.len());
@@ -70,35 +74,27 @@ impl Client {
         Ok(out)
     }
 
-    /// Decrypts one message of SIV. Anything but the ciphertext of a message with this additional data is [`Error::Unauthentic`].
-    pub fn decrypt_siv(
-        &self,
-        key: &str,
-        additional: &[Vec<u8>],
-        message: &[u8],
-    ) -> Result<Zeroizing<Vec<u8>>> {
+    /// Decrypts one message. Anything but the ciphertext of a message with this additional data is [`Error::Unauthentic`].
+    pub fn decrypt(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         let short = || Error::Unauthentic("the input is shorter than a tag".into());
         let (tag, ciphertext) = message.split_first_chunk::<BLOCK>().ok_or_else(short)?;
         let bytes = refuse_long(ciphertext.len(), "siv")?;
-        let how = Use::SivDecrypt { additional: additional.to_vec(), bytes, tag: *tag };
-        let (conversation, _) = self.begin(key, how)?;
+        let how = Use::SivDecrypt { additional: self.additional.to_vec(), bytes, tag: *tag };
+        let (conversation, _) = self.key.begin(how, None)?;
         authenticated(conversation, ciphertext, tag)
     }
+}
 
-    /// Encrypts one message with CCM: nonce, ciphertext, tag.
-    pub fn encrypt_ccm(&self, key: &str, how: &AeadEncryption<'_>, message: &[u8]) -> Result<Vec<u8>> {
+impl Aead<'_> {
+    pub(crate) fn encrypt_ccm(&self, message: &[u8]) -> Result<(Vec<u8>, Option<KeyInfo>)> {
         let bytes = refuse_long(message.len(), "ccm")?;
         let pieces = pieces(message);
-        let (nonce, additional) = (how.nonce.map(<[u8]>::to_vec), how.additional.to_vec());
-        let tag = u8::try_from(how.tag_bytes).unwrap_or(u8::MAX);
+        let (nonce, additional) = (self.nonce.map(<[u8]>::to_vec), self.additional.to_vec());
+        let tag = u8::try_from(self.tag_bytes).unwrap_or(u8::MAX);
         let mask = pieces.first().map_or(0, |piece| piece.len()) as u32;
         let (mut conversation, accepted) =
-            self.begin(key, Use::CcmEncrypt { nonce, additional, bytes, tag, mask })?;
-        let mut out = match how.nonce {
-            Some(nonce) => nonce.to_vec(),
-            None if accepted.start.len() == NONCE => accepted.start,
-            None => return Err(Error::Answers("they gave no nonce".into())),
-        };
+            self.key.begin(Use::CcmEncrypt { nonce, additional, bytes, tag, mask }, None)?;
+        let mut out = self.first_bytes(&accepted.start)?.to_vec();
         let mut mask = accepted.mask;
         for (i, piece) in pieces.iter().enumerate() {
             let next = pieces.get(i + 1).map_or(0, |next| next.len());
@@ -110,31 +106,19 @@ impl Client {
             out.extend(sum(part, &keystream));
         }
         conversation.step(&Step::Tag)?;
-        out.extend_from_slice(&conversation.bytes(how.tag_bytes)?);
+        out.extend_from_slice(&conversation.bytes(self.tag_bytes)?);
         conversation.finish()?;
-        Ok(out)
+        Ok((out, accepted.key))
     }
 
-    /// Decrypts one message of CCM. Anything that does not authenticate is [`Error::Unauthentic`].
-    pub fn decrypt_ccm(
-        &self,
-        key: &str,
-        how: &AeadDecryption<'_>,
-        message: &[u8],
-    ) -> Result<Zeroizing<Vec<u8>>> {
-        let ciphertext = how.ciphertext_bytes(message.len() as u64)? as usize;
-        let (nonce, rest) = message.split_at(how.nonce_bytes);
-        let (ciphertext, tag) = rest.split_at(ciphertext);
+    pub(crate) fn decrypt_ccm(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        let (nonce, ciphertext, tag) = self.parts(message)?;
         let bytes = refuse_long(ciphertext.len(), "ccm")?;
-        let (nonce, additional) = (nonce.to_vec(), how.additional.to_vec());
+        let (nonce, additional) = (nonce.to_vec(), self.additional.to_vec());
         let of_tag = u8::try_from(tag.len()).unwrap_or(u8::MAX);
-        let (conversation, _) = self.begin(key, Use::CcmDecrypt { nonce, additional, bytes, tag: of_tag })?;
+        let how = Use::CcmDecrypt { nonce, additional, bytes, tag: of_tag };
+        let (conversation, _) = self.key.begin(how, None)?;
         authenticated(conversation, ciphertext, tag)
-    }
-
-    fn begin(&self, key: &str, how: Use) -> Result<(Conversation<'_>, Accepted)> {
-        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
-        Conversation::begin(self, &operation, None)
     }
 }
 

@@ -77,6 +77,11 @@ impl Client {
         self.sharing(&self.caller.on_behalf_of, self.caller.halt.child())
     }
 
+    /// The same client, for the rest of a request that has begun.
+    pub(crate) fn again(&self) -> Client {
+        self.sharing(&self.caller.on_behalf_of, self.caller.halt.clone())
+    }
+
     fn sharing(&self, on_behalf_of: &str, halt: Halt) -> Client {
         let approvals = Approvals::None;
         let caller = Caller { on_behalf_of: on_behalf_of.into(), halt, approvals, ..self.caller.clone() };

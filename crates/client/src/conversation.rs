@@ -15,7 +15,6 @@ use crate::client::Client;
 use crate::group::Workers;
 use crate::load::Busy;
 use crate::strategy::PutTogether;
-use crate::versions::with_id;
 use crate::{Error, Result};
 use replies::Replies;
 
@@ -108,7 +107,6 @@ impl<'c> Conversation<'c> {
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        let operation = &with_id(client, operation)?;
         client.draft(operation)?;
         in_one_group(client, |workers| Conversation::begin_here(client, workers, operation, first))
             .map_err(|e| client.caller.unless_halted(e))

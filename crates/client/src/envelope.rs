@@ -17,13 +17,14 @@ mod tests;
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{Envelope, FILE_KEY, MAX_HEADER, Operation, Step, Use, operations};
+use polyclave_api::{Envelope, FILE_KEY, KeyVersion, MAX_HEADER, Step, Use};
 use polyclave_kernels::secret::ct_eq;
 use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
 
+use crate::aead::no_key;
 use crate::client::Client;
-use crate::conversation::Conversation;
+use crate::handle::KeyHandle;
 use crate::{Error, Result};
 use chunks::{CHUNK, MAX_FILE, Sealer, TAG};
 use commitment::{Commitment, RHO};
@@ -54,7 +55,7 @@ impl Client {
         let begin = input.stream_position().map_err(Error::reading)?;
         let (commitment, seen) = committed(input, header, &rho, progress)?;
         let envelope = Envelope { owner: self.name().into(), header: header.to_vec(), commitment };
-        let (id, file, file_key) = self.file_key(key, None, Use::EnvelopeWrite(envelope.clone()))?;
+        let (id, file, file_key) = file_key(&self.key(key)?, Use::EnvelopeWrite(envelope.clone()))?;
         let head = Head { key: id, file, envelope };
         input.seek(SeekFrom::Start(begin)).map_err(Error::reading)?;
         write_under(&file_key, &head, (&rho, &seen), input, output, progress)?;
@@ -72,26 +73,25 @@ impl Client {
     ) -> Result<u64> {
         let (head, bytes) = Head::read(input)?;
         let how = Use::EnvelopeOpen { envelope: head.envelope.clone(), file: head.file };
-        let (_, _, file_key) = self.file_key(key, Some(head.key), how)?;
+        let key = self.key_with_id(KeyVersion { name: key.into(), id: Some(head.key) });
+        let (_, _, file_key) = file_key(&key, how)?;
         open_under(&file_key, (&head, &bytes), input, output, progress)
-    }
-
-    /// The id of the key in use, the file's id, and the file's key.
-    fn file_key(&self, key: &str, id: Option<[u8; 16]>, how: Use) -> Result<FileKey> {
-        let operation = Operation::Use(operations::UseKey { key: key.into(), id, how });
-        let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&Step::FileKey))?;
-        let info =
-            accepted.key.ok_or_else(|| Error::Answers("they did not say which key they use".into()))?;
-        let file = accepted.start.try_into().map_err(|_| Error::Answers("they gave no file id".into()))?;
-        let bytes = conversation.bytes(FILE_KEY)?;
-        let mut file_key = Zeroizing::new([0; FILE_KEY]);
-        file_key.copy_from_slice(&bytes);
-        conversation.finish()?;
-        Ok((info.id, file, file_key))
     }
 }
 
 type FileKey = ([u8; 16], [u8; 32], Zeroizing<[u8; FILE_KEY]>);
+
+/// The id of the key in use, the file's id, and the file's key.
+fn file_key(key: &KeyHandle<'_>, how: Use) -> Result<FileKey> {
+    let (mut conversation, accepted) = key.begin(how, Some(&Step::FileKey))?;
+    let info = accepted.key.ok_or_else(no_key)?;
+    let file = accepted.start.try_into().map_err(|_| Error::Answers("they gave no file id".into()))?;
+    let bytes = conversation.bytes(FILE_KEY)?;
+    let mut file_key = Zeroizing::new([0; FILE_KEY]);
+    file_key.copy_from_slice(&bytes);
+    conversation.finish()?;
+    Ok((info.id, file, file_key))
+}
 
 /// Writes a file under its key.
 fn write_under(

@@ -1,133 +1,194 @@
-//! Single GCM messages in the plain format: nonce, ciphertext, tag.
+//! Messages of GCM.
 //!
-//! Decryption reads the input twice: the nodes give keystream only for an authenticated ciphertext, and store nothing of its size.
+//! Decryption of a stream reads it twice: the nodes give keystream only for an authenticated ciphertext, and store nothing of its size.
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{CHUNK, Mode, Operation, Step, Use, operations};
+use polyclave_api::{CHUNK, KeyInfo, MAX_NONCE, Mode, Step, Use};
+use zeroize::Zeroizing;
 
-use crate::aead::{AeadDecryption, AeadEncryption};
-use crate::client::Client;
-use crate::conversation::Conversation;
+use crate::aead::Aead;
+use crate::conversation::{Accepted, Conversation};
 use crate::counter::add_keystream;
-use crate::pieces::{Piece, Pieces};
+use crate::pieces::{Piece, Pieces, Source, WINDOW, add};
 use crate::{Error, Result};
 
-/// Bytes of a nonce of the nodes.
-const NONCE: usize = 12;
-/// The most pieces in progress.
-const WINDOW: usize = 2;
+/// Bytes of a whole tag.
+const TAG: usize = 16;
 
-enum Awaited {
-    Keystream(Piece),
-    Absorbed,
-}
+impl Aead<'_> {
+    pub(crate) fn encrypt_gcm(&self, message: &[u8]) -> Result<(Vec<u8>, Option<KeyInfo>)> {
+        let mut out = Vec::with_capacity(MAX_NONCE + message.len() + TAG);
+        let (_, info) = self.encrypt_gcm_from(Source::Memory(message), &mut out, &mut |_| ())?;
+        Ok((out, info))
+    }
 
-impl Client {
-    /// Encrypts one message.
-    pub fn encrypt_gcm(
+    pub(crate) fn encrypt_gcm_stream(
         &self,
-        key: &str,
-        how: &AeadEncryption<'_>,
         input: &mut dyn Read,
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        if !Mode::Gcm.takes_tag(how.tag_bytes) {
-            return Err(Error::Misuse(format!("gcm has tags of 12 to 16 bytes, not {}", how.tag_bytes)));
-        }
-        let (nonce, additional) = (how.nonce.map(<[u8]>::to_vec), how.additional.to_vec());
-        let operation = Operation::Use(operations::UseKey {
-            key: key.into(),
-            id: None,
-            how: Use::GcmEncrypt { additional, nonce },
-        });
-        let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
-        if how.nonce.is_none() && accepted.start.len() != NONCE {
-            return Err(Error::Answers("they gave no nonce".into()));
-        }
-        output.write_all(how.nonce.unwrap_or(&accepted.start)).map_err(Error::writing)?;
-        let mut pieces = Pieces::new(input, CHUNK)?;
-        let mut awaited = VecDeque::new();
-        let (mut open, mut done) = (0, 0);
-        while let Some(next) = {
-            while open < WINDOW
-                && let Some(piece) = pieces.next()?
-                && !piece.data.is_empty()
-            {
-                conversation.step(&Step::Keystream { bytes: piece.data.len() as u32 })?;
-                awaited.push_back(Awaited::Keystream(piece));
-                open += 1;
-            }
-            awaited.pop_front()
-        } {
-            let Awaited::Keystream(piece) = next else {
-                conversation.nothing()?;
-                continue;
-            };
-            let keystream = conversation.bytes(piece.data.len())?;
-            let ciphertext: Vec<u8> = piece.data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
-            output.write_all(&ciphertext).map_err(Error::writing)?;
-            done += ciphertext.len() as u64;
-            progress(done);
-            conversation.step(&Step::Absorb { ciphertext })?;
-            awaited.push_back(Awaited::Absorbed);
-            open -= 1;
-        }
-        conversation.step(&Step::Tag)?;
-        let tag = conversation.tag()?;
-        output.write_all(&tag[..how.tag_bytes]).and_then(|()| output.flush()).map_err(Error::writing)?;
-        conversation.finish()?;
-        Ok(done)
+        Ok(self.encrypt_gcm_from(Source::Stream(input), output, progress)?.0)
     }
 
-    /// Decrypts one message. Nothing is written unless the message is authentic.
-    pub fn decrypt_gcm(
+    fn encrypt_gcm_from(
         &self,
-        key: &str,
-        how: &AeadDecryption<'_>,
+        input: Source<'_>,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(u64, Option<KeyInfo>)> {
+        let mut message = Message::new(input)?;
+        let (conversation, accepted) = self.begin_gcm(Some(&message.first_step()))?;
+        output.write_all(self.first_bytes(&accepted.start)?).map_err(Error::writing)?;
+        let done = message.encrypt(conversation, self.tag_bytes, output, progress)?;
+        Ok((done, accepted.key))
+    }
+
+    pub(crate) fn begin_gcm(&self, first: Option<&Step>) -> Result<(Conversation<'_>, Accepted)> {
+        if !Mode::Gcm.takes_tag(self.tag_bytes) {
+            return Err(Error::Misuse(format!("gcm has tags of 12 to 16 bytes, not {}", self.tag_bytes)));
+        }
+        let (additional, nonce) = (self.additional.to_vec(), self.nonce.map(<[u8]>::to_vec));
+        self.key.begin(Use::GcmEncrypt { additional, nonce }, first)
+    }
+
+    pub(crate) fn decrypt_gcm(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        let (nonce, ciphertext, tag) = self.parts(message)?;
+        let pieces = || Pieces::new(Source::Memory(ciphertext), CHUNK);
+        let conversation = self.authenticated(nonce, &mut pieces()?, tag, |_| ())?;
+        // Its full size at once: growing would leave a copy behind.
+        let mut plain = Zeroizing::new(Vec::with_capacity(ciphertext.len()));
+        add_keystream(conversation, pieces()?, None, &mut *plain, &mut |_| ())?;
+        Ok(plain)
+    }
+
+    pub(crate) fn decrypt_gcm_stream(
+        &self,
         input: &mut (impl Read + Seek),
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let began = input.stream_position().map_err(Error::reading)?;
         let end = input.seek(SeekFrom::End(0)).map_err(Error::reading)?;
-        let len = how.ciphertext_bytes(end - began)?;
-        let (mut nonce, mut tag) = (vec![0; how.nonce_bytes], vec![0; how.tag_bytes]);
-        input.seek(SeekFrom::Start(end - how.tag_bytes as u64)).map_err(Error::reading)?;
+        let len = self.ciphertext_bytes(end - began)?;
+        let (mut nonce, mut tag) = (vec![0; self.nonce_bytes], vec![0; self.tag_bytes]);
+        input.seek(SeekFrom::Start(end - self.tag_bytes as u64)).map_err(Error::reading)?;
         input.read_exact(&mut tag).map_err(Error::reading)?;
         input.seek(SeekFrom::Start(began)).map_err(Error::reading)?;
         input.read_exact(&mut nonce).map_err(Error::reading)?;
 
-        let nonce_bytes = nonce.len() as u64;
-        let operation = Operation::Use(operations::UseKey {
-            key: key.into(),
-            id: None,
-            how: Use::GcmDecrypt { nonce, additional: how.additional.to_vec() },
-        });
-        let (mut conversation, _) = Conversation::begin(self, &operation, None)?;
+        let mut hashes = VecDeque::new();
         let mut ciphertext = input.by_ref().take(len);
-        let mut pieces = Pieces::new(&mut ciphertext, CHUNK)?;
-        let (mut under_way, mut hashes) = (0, VecDeque::new());
-        while let Some(piece) = pieces.next()?.filter(|piece| !piece.data.is_empty()) {
-            if under_way == WINDOW {
-                conversation.nothing()?;
-                under_way -= 1;
+        let mut pieces = Pieces::new(Source::Stream(&mut ciphertext), CHUNK)?;
+        let note = |piece: &[u8]| hashes.push_back(blake3::hash(piece));
+        let conversation = self.authenticated(&nonce, &mut pieces, &tag, note)?;
+
+        input.seek(SeekFrom::Start(began + nonce.len() as u64)).map_err(Error::reading)?;
+        let mut same = Same { input: &mut input.by_ref().take(len), hashes, piece: Vec::new(), at: 0 };
+        let pieces = Pieces::new(Source::Stream(&mut same), CHUNK)?;
+        add_keystream(conversation, pieces, None, output, progress)
+    }
+
+    /// Has the nodes authenticate a ciphertext: then they give keystream.
+    fn authenticated(
+        &self,
+        nonce: &[u8],
+        pieces: &mut Pieces<'_>,
+        tag: &[u8],
+        mut note: impl FnMut(&[u8]),
+    ) -> Result<Conversation<'_>> {
+        let mut absorb = |piece: Piece<'_>| {
+            note(&piece.data);
+            Step::Absorb { ciphertext: piece.data.to_vec() }
+        };
+        let (nonce, additional) = (nonce.to_vec(), self.additional.to_vec());
+        let check = Step::Check { tag: tag.to_vec() };
+        let first = pieces.next_filled()?.map(&mut absorb);
+        let mut awaited = usize::from(first.is_some());
+        let first = first.as_ref().unwrap_or(&check);
+        let (mut conversation, _) = self.key.begin(Use::GcmDecrypt { nonce, additional }, Some(first))?;
+        if awaited > 0 {
+            while let Some(piece) = pieces.next()? {
+                if awaited == WINDOW {
+                    conversation.nothing()?;
+                    awaited -= 1;
+                }
+                conversation.step(&absorb(piece))?;
+                awaited += 1;
             }
-            hashes.push_back(blake3::hash(&piece.data));
-            conversation.step(&Step::Absorb { ciphertext: piece.data })?;
-            under_way += 1;
+            conversation.step(&check)?;
         }
-        conversation.step(&Step::Check { tag })?;
-        for _ in 0..=under_way {
+        for _ in 0..=awaited {
             conversation.nothing()?;
         }
-
-        input.seek(SeekFrom::Start(began + nonce_bytes)).map_err(Error::reading)?;
-        let mut same = Same { input: &mut input.by_ref().take(len), hashes, piece: Vec::new(), at: 0 };
-        add_keystream(conversation, &mut same, output, progress)
+        Ok(conversation)
     }
+}
+
+/// A message that is being encrypted.
+pub(crate) struct Message<'r> {
+    first: Option<Piece<'r>>,
+    further: Pieces<'r>,
+}
+
+impl<'r> Message<'r> {
+    pub(crate) fn new(input: Source<'r>) -> Result<Message<'r>> {
+        let mut further = Pieces::new(input, CHUNK)?;
+        Ok(Message { first: further.next_filled()?, further })
+    }
+
+    /// What the nodes are asked first about it.
+    pub(crate) fn first_step(&self) -> Step {
+        self.first.as_ref().map_or(Step::Tag, keystream)
+    }
+
+    /// Writes ciphertext and tag. The first step is sent.
+    pub(crate) fn encrypt(
+        &mut self,
+        mut conversation: Conversation<'_>,
+        tag_bytes: usize,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        // What is answered next: the keystream for a piece, or for `None` that one was taken.
+        let mut awaited: VecDeque<Option<Piece<'_>>> = self.first.take().into_iter().map(Some).collect();
+        let (mut open, mut done) = (awaited.len(), 0);
+        loop {
+            while open < WINDOW
+                && let Some(piece) = self.further.next()?
+            {
+                conversation.step(&keystream(&piece))?;
+                awaited.push_back(Some(piece));
+                open += 1;
+            }
+            let Some(next) = awaited.pop_front() else { break };
+            let Some(piece) = next else {
+                conversation.nothing()?;
+                continue;
+            };
+            let mut ciphertext = conversation.bytes(piece.data.len())?.to_vec();
+            add(&mut ciphertext, &piece.data);
+            output.write_all(&ciphertext).map_err(Error::writing)?;
+            done += ciphertext.len() as u64;
+            progress(done);
+            conversation.step(&Step::Absorb { ciphertext })?;
+            awaited.push_back(None);
+            open -= 1;
+            if open == 0 {
+                conversation.step(&Step::Tag)?;
+            }
+        }
+        let tag = conversation.tag()?;
+        output.write_all(&tag[..tag_bytes]).and_then(|()| output.flush()).map_err(Error::writing)?;
+        conversation.finish()?;
+        Ok(done)
+    }
+}
+
+fn keystream(piece: &Piece<'_>) -> Step {
+    Step::Keystream { bytes: piece.data.len() as u32 }
 }
 
 /// Reads the authenticated input again. Changed content is an error before any of it is used.

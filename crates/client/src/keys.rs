@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::conversation::Conversation;
+use crate::handle::cipher_of;
 use crate::versions::name_of;
 use crate::{Error, Result};
 
@@ -131,7 +132,7 @@ impl Client {
         how: Wrapping,
     ) -> Result<Vec<u8>> {
         let (wrapping, key) = (self.resolved(wrapping.into())?, self.resolved(key.into())?);
-        let cipher = self.cipher(&key.name)?;
+        let cipher = cipher_of(&self.info(&key.name)?)?;
         let operation = Operation::Wrap(operations::Wrap { wrapping, key, how });
         let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Wrapped))?;
         let wrapped = conversation.bytes(key_wrap::wrapped_bytes(cipher.key_bytes))?;
@@ -147,7 +148,7 @@ impl Client {
         header: BlockHeader,
     ) -> Result<Vec<u8>> {
         let (wrapping, key) = (self.resolved(wrapping.into())?, self.resolved(key.into())?);
-        let (kek, cipher) = (self.cipher(&wrapping.name)?, self.cipher(&key.name)?);
+        let (kek, cipher) = (cipher_of(&self.info(&wrapping.name)?)?, cipher_of(&self.info(&key.name)?)?);
         let fits = Version::under(&kek.name).zip(algorithm(&cipher.name));
         let (version, algorithm) = fits.ok_or_else(|| {
             Error::Misuse(format!("no key block holds a key of {} under one of {}", cipher.name, kek.name))

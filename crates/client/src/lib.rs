@@ -1,7 +1,7 @@
 //! A client: it sends requests to the nodes and combines their answers.
 //!
 //! ```text
-//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs, tokenize.rs, known.rs, begun.rs (what is asked), keys.rs, listing.rs
+//! sealed.rs, envelope.rs, handle.rs, gcm.rs, chained.rs, counter.rs, blocks.rs, mac.rs, tokenize.rs (what is asked), keys.rs, listing.rs
 //!          |
 //! conversation.rs (one request: the same to every node, their answers combined into one)
 //!          |
@@ -29,7 +29,6 @@
 
 mod aead;
 mod approval;
-mod begun;
 mod blocks;
 mod chained;
 mod client;
@@ -39,12 +38,14 @@ mod envelope;
 mod error;
 mod gcm;
 mod group;
+mod handle;
 mod kept;
 mod keys;
-mod known;
 mod listing;
 mod load;
+mod mac;
 mod padding;
+mod pending;
 mod pieces;
 mod random;
 mod report;
@@ -55,15 +56,17 @@ mod strategy;
 mod tokenize;
 mod versions;
 
-pub use aead::{AeadDecryption, AeadEncryption};
-pub use begun::GcmBegun;
-pub use blocks::Padding;
+pub use aead::Aead;
+pub use blocks::{Blocks, Padding};
+pub use chained::Siv;
 pub use client::Client;
-pub use counter::OnStart;
+pub use counter::{Counter, OnStart};
 pub use envelope::{ENVELOPE_MAGIC, EnvelopeHead, Spool};
 pub use error::{Error, Result};
+pub use handle::KeyHandle;
 pub use listing::{Listed, Listing};
 pub use padding::{fill as pad, unfilled as unpadded};
+pub use pending::Pending;
 pub use sealed::{HEAD, MAGIC, MAGIC_BOUND};
 pub use tokenize::{Alphabet, Card, CardTemplate, Feistel, Tokenization, Tweaked};
 pub use versions::Withdrawal;

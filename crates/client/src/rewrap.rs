@@ -3,56 +3,40 @@
 use polyclave_api::{KeyInfo, KeyVersion, MAX_REWRAPPED, Operation, Rewrapped, Step, Wrapping, operations};
 use polyclave_cipher::key_wrap;
 
+use crate::aead::{Aead, NONCE, no_key};
 use crate::client::Client;
-use crate::conversation::Conversation;
+use crate::conversation::{Accepted, Conversation};
+use crate::handle::KeyHandle;
+use crate::pieces::add;
 use crate::sealed::{cut, digest, head_of};
-use crate::{AeadDecryption, Error, Result};
+use crate::{Error, Result};
 
-/// Bytes of a nonce.
-const NONCE: usize = 12;
 /// Bytes of a tag.
 const TAG: usize = 16;
 /// The shortest key that is wrapped.
 const MIN_KEY: usize = 16;
 
-impl Client {
-    /// Encrypts a GCM message (nonce, ciphertext, tag) of at most 1,024 bytes under the current version of the key `new`. `old` is the key under
-    /// which it was encrypted, `name` or `name@version`. The new message has the same additional data, a nonce of the nodes and a tag of 16
-    /// bytes.
-    pub fn rewrap_gcm(
-        &self,
-        (old, new): (&str, &str),
-        how: &AeadDecryption<'_>,
-        message: &[u8],
-    ) -> Result<Vec<u8>> {
-        let (old, id) = self.named_version(old)?;
-        Ok(self.rewrap_known_gcm((&KeyVersion { name: old, id }, new), how, message)?.0)
-    }
-
-    /// The same for a version of the old key of which the id is known. Says under which version of the new key the message is then.
-    pub fn rewrap_known_gcm(
-        &self,
-        (old, new): (&KeyVersion, &str),
-        how: &AeadDecryption<'_>,
-        message: &[u8],
-    ) -> Result<(Vec<u8>, KeyInfo)> {
-        let bytes = how.ciphertext_bytes(message.len() as u64)? as usize;
-        let (nonce, rest) = message.split_at(how.nonce_bytes);
-        let (ciphertext, tag) = rest.split_at(bytes);
-        let additional = how.additional.to_vec();
+impl Aead<'_> {
+    /// Encrypts a message of GCM under this key, of at most 1,024 bytes, under the current version of the key `new`. The new message has the
+    /// same additional data, a nonce of the nodes and a tag of 16 bytes. Says under which version of the new key it is.
+    pub fn rewrap(&self, new: &str, message: &[u8]) -> Result<(Vec<u8>, KeyInfo)> {
+        let (nonce, ciphertext, tag) = self.parts(message)?;
+        let additional = self.additional.to_vec();
         let what = Rewrapped::Gcm {
             nonce: nonce.to_vec(),
             additional,
             ciphertext: ciphertext.to_vec(),
             tag: tag.to_vec(),
         };
-        let (fresh, encrypted, key) = self.rewrap_by_id((&old.name, old.id), new, what, ciphertext)?;
+        let (fresh, encrypted, key) = self.key.rewrap_to(new, what, ciphertext)?;
         match fresh.len() {
             NONCE => Ok(([fresh, encrypted].concat(), key)),
             _ => Err(Error::Answers("they gave no nonce".into())),
         }
     }
+}
 
+impl Client {
     /// Seals a sealed file of at most 1,024 bytes anew, under the current version of the key `new`. `old` is the name of the key under
     /// which it was sealed; the file says which version. It is bound to the same additional data as before, if to any.
     pub fn rewrap_sealed(
@@ -66,7 +50,9 @@ impl Client {
         let additional = additional.map(digest);
         let (file, tag, ciphertext) = (head.file, *tag, ciphertext.to_vec());
         let what = Rewrapped::Sealed { file, additional, ciphertext: ciphertext.clone(), tag };
-        let (fresh, encrypted, key) = self.rewrap_by_id((old, Some(head.id)), new, what, &ciphertext)?;
+        let (fresh, encrypted, key) = self
+            .key_with_id(KeyVersion { name: old.into(), id: Some(head.id) })
+            .rewrap_to(new, what, &ciphertext)?;
         match fresh.len() {
             32 => Ok([head.magic().as_slice(), &key.id, &fresh, &encrypted].concat()),
             _ => Err(Error::Answers("they gave no file id".into())),
@@ -79,19 +65,24 @@ impl Client {
         if wrapped.len() < key_wrap::wrapped_bytes(MIN_KEY) {
             return Err(Error::Misuse("wrapped keys of 16, 24 and 32 bytes are rewrapped".into()));
         }
-        let (old, id) = self.named_version(old)?;
         let what = Rewrapped::Key { wrapped: wrapped.to_vec(), how };
-        let operation = Operation::Rewrap(operations::Rewrap { key: new.into(), old, id, what });
-        let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Rewrapped))?;
+        let (mut conversation, _) = self.key(old)?.begin_rewrap(new, what)?;
         let anew = conversation.bytes(wrapped.len())?;
         conversation.finish()?;
         Ok(anew.to_vec())
     }
+}
+
+impl<'c> KeyHandle<'c> {
+    fn begin_rewrap(&self, new: &str, what: Rewrapped) -> Result<(Conversation<'c>, Accepted)> {
+        let KeyVersion { name: old, id } = self.version().clone();
+        let operation = Operation::Rewrap(operations::Rewrap { key: new.into(), old, id, what });
+        Conversation::begin(self.client, &operation, Some(&Step::Rewrapped))
+    }
 
     /// What the message begins with, the new ciphertext with its tag, and the new key.
-    fn rewrap_by_id(
+    fn rewrap_to(
         &self,
-        (old, id): (&str, Option<[u8; 16]>),
         new: &str,
         what: Rewrapped,
         ciphertext: &[u8],
@@ -102,28 +93,19 @@ impl Client {
                 "{given} bytes are too many: at most {MAX_REWRAPPED} are rewrapped; decrypt and encrypt longer messages"
             )));
         }
-        let operation = Operation::Rewrap(operations::Rewrap { key: new.into(), old: old.into(), id, what });
-        let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&Step::Rewrapped))?;
-        let key = accepted.key.ok_or_else(|| Error::Answers("they did not say which key they use".into()))?;
+        let (mut conversation, accepted) = self.begin_rewrap(new, what)?;
+        let key = accepted.key.ok_or_else(no_key)?;
         let mut encrypted = ciphertext.to_vec();
         match ciphertext.is_empty() {
             true => conversation.nothing()?,
             false => {
                 let change = conversation.bytes(ciphertext.len())?;
-                encrypted.iter_mut().zip(change.iter()).for_each(|(byte, change)| *byte ^= change);
+                add(&mut encrypted, &change);
             }
         }
         conversation.step(&Step::Tag)?;
         encrypted.extend(conversation.tag()?);
         conversation.finish()?;
         Ok((accepted.start, encrypted, key))
-    }
-
-    /// A key's name, and the id of the version that is named behind it.
-    fn named_version(&self, key: &str) -> Result<(String, Option<[u8; 16]>)> {
-        let Some((name, version)) = key.split_once('@') else { return Ok((key.into(), None)) };
-        let version =
-            version.parse().map_err(|_| Error::Misuse(format!("'{version}' is no version of a key")))?;
-        Ok((name.into(), Some(self.version(name, version)?.id)))
     }
 }

@@ -10,11 +10,11 @@ mod fuzz;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 
-use polyclave_api::{CHUNK, Operation, Step, Use, operations};
+use polyclave_api::{CHUNK, KeyVersion, Step, Use};
 
+use crate::aead::no_key;
 use crate::client::Client;
-use crate::conversation::Conversation;
-use crate::pieces::{Piece, Pieces};
+use crate::pieces::{Piece, Pieces, Source, WINDOW, add};
 use crate::{Error, Result};
 
 /// The first bytes of a sealed file.
@@ -25,12 +25,10 @@ pub const MAGIC_BOUND: &[u8; 16] = b"polyclave-seal-2";
 pub const HEAD: usize = 16 + 16 + 32;
 /// Bytes of a tag.
 const TAG: usize = 16;
-/// The most chunks in progress.
-const WINDOW: usize = 2;
 
 /// What the next answer will contain.
-enum Awaited {
-    Keystream(Piece),
+enum Awaited<'r> {
+    Keystream(Piece<'r>),
     /// The tag of this ciphertext.
     Tag(Vec<u8>),
 }
@@ -56,18 +54,16 @@ impl Client {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let mut pieces = Pieces::new(input, CHUNK)?;
+        let mut pieces = Pieces::new(Source::Stream(input), CHUNK)?;
         let first =
             pieces.next()?.ok_or_else(|| Error::Misuse("a stream without even an empty piece".into()))?;
-        let keystream = |piece: &Piece| Step::Keystream { bytes: piece.data.len() as u32 };
+        let keystream = |piece: &Piece<'_>| Step::Keystream { bytes: piece.data.len() as u32 };
         let (magic, how) = match additional {
             None => (MAGIC, Use::Seal),
             Some(data) => (MAGIC_BOUND, Use::SealBound { additional: digest(data) }),
         };
-        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
-        let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&keystream(&first)))?;
-        let info =
-            accepted.key.ok_or_else(|| Error::Answers("they did not say which key they use".into()))?;
+        let (mut conversation, accepted) = self.key(key)?.begin(how, Some(&keystream(&first)))?;
+        let info = accepted.key.ok_or_else(no_key)?;
         if accepted.start.len() != 32 {
             return Err(Error::Answers("they gave no file id".into()));
         }
@@ -88,8 +84,8 @@ impl Client {
             match next {
                 Awaited::Keystream(piece) => {
                     let keystream = conversation.bytes(piece.data.len())?;
-                    let ciphertext: Vec<u8> =
-                        piece.data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
+                    let mut ciphertext = keystream.to_vec();
+                    add(&mut ciphertext, &piece.data);
                     conversation.step(&Step::Seal { ciphertext: ciphertext.clone(), last: piece.last })?;
                     awaited.push_back(Awaited::Tag(ciphertext));
                     open -= 1;
@@ -137,30 +133,19 @@ impl Client {
             None => Use::Open { file },
             Some(data) => Use::OpenBound { file, additional: digest(data) },
         };
-        let mut pieces = Pieces::new(input, CHUNK + TAG)?;
+        let mut pieces = Pieces::new(Source::Stream(input), CHUNK + TAG)?;
         let first = pieces.next()?.ok_or_else(not_sealed)?;
-        let operation = Operation::Use(operations::UseKey { key: key.into(), id: Some(id), how });
-        let (opened, ciphertext) = step(first)?;
-        let (mut conversation, _) = Conversation::begin(self, &operation, Some(&opened))?;
+        let key = self.key_with_id(KeyVersion { name: key.into(), id: Some(id) });
+        let (mut conversation, _) = key.begin(how, Some(&step(&first)?.0))?;
 
-        let mut awaited = VecDeque::from([ciphertext]);
         let mut done = 0;
-        while let Some(ciphertext) = {
-            while awaited.len() < WINDOW
-                && let Some(piece) = pieces.next()?
-            {
-                let (opened, ciphertext) = step(piece)?;
-                conversation.step(&opened)?;
-                awaited.push_back(ciphertext);
-            }
-            awaited.pop_front()
-        } {
-            let keystream = conversation.bytes(ciphertext.len())?;
-            let data: Vec<u8> = ciphertext.iter().zip(keystream.iter()).map(|(c, k)| c ^ k).collect();
+        pieces.answered(&mut conversation, Some(first), step, |piece, mut data| {
+            add(&mut data, &piece.data);
             output.write_all(&data).map_err(Error::writing)?;
             done += data.len() as u64;
             progress(done);
-        }
+            Ok(())
+        })?;
         conversation.finish()?;
         output.flush().map_err(Error::writing)?;
         Ok(done)
@@ -224,14 +209,10 @@ fn read_head(input: &mut dyn Read) -> Result<Head> {
     Ok(Head { is_bound, id, file })
 }
 
-/// The step that opens a piece, and its ciphertext.
-fn step(piece: Piece) -> Result<(Step, Vec<u8>)> {
-    let Piece { mut data, last } = piece;
-    let mut tag = [0; TAG];
-    let split = data.len().checked_sub(TAG).ok_or_else(cut)?;
-    tag.copy_from_slice(&data[split..]);
-    data.truncate(split);
-    Ok((Step::Open { ciphertext: data.clone(), tag, last }, data))
+/// The step that opens a piece, and the bytes of its plaintext.
+fn step(piece: &Piece<'_>) -> Result<(Step, usize)> {
+    let (ciphertext, tag) = piece.data.split_last_chunk::<TAG>().ok_or_else(cut)?;
+    Ok((Step::Open { ciphertext: ciphertext.to_vec(), tag: *tag, last: piece.last }, ciphertext.len()))
 }
 
 pub(crate) fn cut() -> Error {

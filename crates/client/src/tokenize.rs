@@ -12,13 +12,13 @@ mod feistel;
 
 use std::collections::BTreeMap;
 
-use polyclave_api::{End, MAX_VALUES, Operation, Step, Use, operations};
+use polyclave_api::{End, MAX_VALUES, Step, Use, operations};
 use polyclave_cipher::ff1::{Ff1, MAX_TWEAK, ROUNDS};
 use zeroize::Zeroizing;
 
-use crate::blocks::under;
 use crate::client::Client;
-use crate::conversation::Conversation;
+use crate::handle::KeyHandle;
+use crate::pieces::under;
 use crate::{Error, Result};
 
 pub use alphabet::Alphabet;
@@ -130,7 +130,7 @@ impl Client {
         values: &[Tweaked<'_>],
         inverse: bool,
     ) -> Result<Vec<Zeroizing<String>>> {
-        let alphabet = how.alphabet;
+        let (alphabet, key) = (how.alphabet, self.key(key)?);
         let mut digits = Vec::with_capacity(values.len());
         // Values that can be in one conversation: of one length, under tweaks of one length.
         let mut alike: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
@@ -147,33 +147,32 @@ impl Client {
                 if tweaks.windows(2).all(|pair| pair[0] == pair[1]) {
                     tweaks.truncate(1);
                 }
-                self.compute_rounds(key, &mut feistel, tweaks)?;
+                compute_rounds(&key, &mut feistel, tweaks)?;
                 which.iter().zip(feistel.digits()).for_each(|(i, exchanged)| digits[*i] = exchanged);
             }
         }
         let texts = values.iter().zip(&digits);
         Ok(texts.map(|(value, digits)| alphabet.text(value.value, digits)).collect())
     }
+}
 
-    fn compute_rounds(&self, key: &str, feistel: &mut Feistel, tweaks: Vec<Vec<u8>>) -> Result<()> {
-        let ff1 = feistel.ff1();
-        let (radix, length, inverse) = (ff1.radix(), ff1.length(), feistel.is_inverse());
-        let values = feistel.values() as u32;
-        let how = Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse });
-        let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
-        let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
-        let mut mask = accepted.mask;
-        for left in (0..ROUNDS).rev() {
-            let numbers = feistel.numbers();
-            let next = if left == 0 { 0 } else { numbers.len() };
-            let data = under(&mask, &numbers)?;
-            conversation.step(&Step::Masked { data, next: next as u32, end: End::No })?;
-            let sums;
-            (sums, mask) = conversation.bytes_and_mask(Some(feistel.sum_bytes()), next)?;
-            feistel.advance(&sums);
-        }
-        conversation.finish()
+fn compute_rounds(key: &KeyHandle<'_>, feistel: &mut Feistel, tweaks: Vec<Vec<u8>>) -> Result<()> {
+    let ff1 = feistel.ff1();
+    let (radix, length, inverse) = (ff1.radix(), ff1.length(), feistel.is_inverse());
+    let values = feistel.values() as u32;
+    let how = Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse });
+    let (mut conversation, accepted) = key.begin(how, None)?;
+    let mut mask = accepted.mask;
+    for left in (0..ROUNDS).rev() {
+        let numbers = feistel.numbers();
+        let next = if left == 0 { 0 } else { numbers.len() };
+        let data = under(&mask, &numbers)?;
+        conversation.step(&Step::Masked { data, next: next as u32, end: End::No })?;
+        let sums;
+        (sums, mask) = conversation.bytes_and_mask(Some(feistel.sum_bytes()), next)?;
+        feistel.advance(&sums);
     }
+    conversation.finish()
 }
 
 /// An error about one of the values, which are counted from 1 and never shown.

@@ -12,15 +12,6 @@ use crate::conversation::{Accepted, Conversation};
 use crate::group::Workers;
 use crate::{Error, Result};
 
-/// The same operation, with the id of the version in the place of its number, if the caller names one.
-pub(crate) fn with_id(client: &Client, operation: &Operation) -> Result<Operation> {
-    let Operation::Use(operations::UseKey { key, id: None, how }) = operation else {
-        return Ok(operation.clone());
-    };
-    let KeyVersion { name, id } = client.resolved(key.into())?;
-    Ok(Operation::Use(operations::UseKey { key: name, id, how: how.clone() }))
-}
-
 /// Begins the use of the current version of a key.
 ///
 /// A node that was killed while a version was made can have it pending where others announced it. Then the nodes disagree about which
@@ -60,9 +51,14 @@ impl Client {
     /// A version of a key by its id, if the caller names it by its number.
     pub(crate) fn resolved(&self, key: KeyVersion) -> Result<KeyVersion> {
         let Some((name, version)) = key.name.split_once('@') else { return Ok(key) };
-        let version =
-            version.parse().map_err(|_| Error::Misuse(format!("'{version}' is no version of a key")))?;
-        Ok(KeyVersion { name: name.into(), id: Some(self.version(name, version)?.id) })
+        Ok((&self.version_numbered(name, version)?).into())
+    }
+
+    /// A version of a key by its number, as a caller writes it.
+    pub(crate) fn version_numbered(&self, name: &str, version: &str) -> Result<KeyInfo> {
+        let number = version.parse();
+        let number = number.map_err(|_| Error::Misuse(format!("'{version}' is no version of a key")))?;
+        self.version(name, number)
     }
 
     /// Makes the next version of a key. All nodes take part.

@@ -23,12 +23,12 @@ fn no_sealed_file_panics_and_the_steps_that_open_it_are_all_of_it() {
                 let Ok(Head { is_bound, id, file }) = read_head(&mut input) else { return };
                 let magic = if is_bound { MAGIC_BOUND } else { MAGIC };
                 let mut again = [&magic[..], &id, &file].concat();
-                let mut pieces = Pieces::new(&mut input, 64 + TAG).expect("memory can be read");
+                let mut pieces = Pieces::new(Source::Memory(input), 64 + TAG).expect("memory can be read");
                 let mut ended = false;
                 while let Some(piece) = pieces.next().expect("memory can be read") {
                     assert!(!ended, "something comes after the end");
-                    let Ok((Step::Open { ciphertext, tag, last }, same)) = step(piece) else { return };
-                    assert_eq!(ciphertext, same);
+                    let Ok((Step::Open { ciphertext, tag, last }, same)) = step(&piece) else { return };
+                    assert_eq!(ciphertext.len(), same);
                     again.extend([&ciphertext[..], &tag].concat());
                     ended = last;
                 }

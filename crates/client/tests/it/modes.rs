@@ -4,14 +4,16 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use polyclave_api::{Mode, NewKey};
 
-use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm, ungcm_as};
+use crate::common::messages::{
+    AeadDecryption, cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm, ungcm_as,
+};
 use crate::common::oracle::{Oracle, filled};
 use crate::common::vectors::{MODES, each_vector};
 use crate::common::{TestCluster, data, key};
 use aes_gcm::aead::consts::U12;
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, KeyInit};
-use polyclave_client::{AeadDecryption, Error, HEAD, Padding};
+use polyclave_client::{Error, HEAD, Padding};
 
 /// Around blocks, steps and chunks.
 const LENGTHS: [usize; 9] = [0, 1, 15, 16, 17, 4096, 262_143, 262_144, 262_145];
@@ -79,10 +81,7 @@ fn cbc_under_an_initial_block_of_the_caller_is_what_another_program_makes_also_i
         let new = NewKey { caller_nonces: true, ..key(&name, cipher, &[Mode::Cbc]) };
         client.import(new, &secret).expect("a key");
         let encrypt = |padding, initial: &[u8], data: &[u8]| {
-            let mut out = Vec::new();
-            client
-                .encrypt_cbc_under(&name, padding, initial, &mut &data[..], &mut out, &mut |_| ())
-                .map(|_| out)
+            client.key(&name).and_then(|key| key.cbc().padding(padding).initial(initial).encrypt(data))
         };
         for len in [0, 1, block, 3 * block + 1, 2048 - block, 2048, 2049] {
             let encrypted = encrypt(Padding::Pkcs7, &initial, &data(len)).expect("encrypted");
@@ -99,15 +98,9 @@ fn cbc_under_an_initial_block_of_the_caller_is_what_another_program_makes_also_i
         client.delete(&name).expect("deleted");
     }
     client.generate(key("cbc-not-chosen", "aes-128", &[Mode::Cbc])).expect("a key");
-    let mut out = Vec::new();
-    let (padding, nothing) = (Padding::Pkcs7, &mut |_| ());
-    let chosen =
-        client.encrypt_cbc_under("cbc-not-chosen", padding, &[1; 16], &mut &b"x"[..], &mut out, nothing);
+    let chosen = client.key("cbc-not-chosen").and_then(|key| key.cbc().initial(&[1; 16]).encrypt(b"x"));
     let message = chosen.expect_err("the key takes none").to_string();
-    assert!(
-        message.contains("takes no nonces or initial blocks of its clients") && out.is_empty(),
-        "{message}"
-    );
+    assert!(message.contains("takes no nonces or initial blocks of its clients"), "{message}");
 }
 
 #[test]

@@ -1,43 +1,37 @@
-//! A message of GCM that has begun: the nodes have drawn its nonce, and wait for the message.
+//! A message of GCM that is under way: the nodes have drawn its nonce, and wait for the message.
 //!
 //! Programs written for some HSMs learn the nonce when they begin an operation, and give the message in a later call. The conversation with the
 //! nodes waits in between. Nodes hang up after 20 s of silence, and then the message fails: another conversation would have another nonce. A
 //! message that has begun holds one of the channels of the nodes. So they hang up after 5 s already if a client waits for a channel that has
 //! fewer requests under way.
 
-use std::sync::Arc;
-
-use polyclave_api::{CHUNK, KeyInfo, Step, Use};
-
+use crate::aead::{Aead, NONCE};
 use crate::client::Client;
 use crate::conversation::Paused;
-use crate::known::{NONCE, encrypt_pieces};
+use crate::gcm::Message;
+use crate::pieces::Source;
 use crate::{Error, Result};
 
-/// A message whose nonce is known.
-pub struct GcmBegun {
-    client: Arc<Client>,
+/// A message under way, whose nonce is known.
+pub struct Pending {
+    client: Client,
     paused: Paused,
     nonce: [u8; NONCE],
     tag_bytes: usize,
 }
 
-impl GcmBegun {
-    /// Has the nodes draw a nonce for one message under a version of a key. `tag_bytes`: 12 to 16.
-    pub fn begin(
-        client: Arc<Client>,
-        key: &KeyInfo,
-        additional: &[u8],
-        tag_bytes: usize,
-    ) -> Result<GcmBegun> {
-        let how = Use::GcmEncrypt { additional: additional.to_vec(), nonce: None };
-        let (conversation, accepted) = client.begin_known(key, how, None)?;
+impl Aead<'_> {
+    /// Has the nodes draw a nonce for one message of GCM, and wait for the message.
+    pub fn begin(&self) -> Result<Pending> {
+        let (conversation, accepted) = self.begin_gcm(None)?;
         let nonce = accepted.start.as_slice().try_into();
         let nonce = nonce.map_err(|_| Error::Answers("they gave no nonce".into()))?;
         let paused = conversation.pause();
-        Ok(GcmBegun { client, paused, nonce, tag_bytes })
+        Ok(Pending { client: self.key.client.again(), paused, nonce, tag_bytes: self.tag_bytes })
     }
+}
 
+impl Pending {
     /// The nonce of the message.
     pub fn nonce(&self) -> &[u8] {
         &self.nonce
@@ -46,15 +40,10 @@ impl GcmBegun {
     /// Encrypts the message: ciphertext and tag.
     pub fn encrypt(self, message: &[u8]) -> Result<Vec<u8>> {
         let mut conversation = self.paused.resume(&self.client);
-        let pieces: Vec<&[u8]> = message.chunks(CHUNK).collect();
-        conversation.step(&first_step(&pieces))?;
         let mut out = Vec::with_capacity(message.len() + self.tag_bytes);
-        encrypt_pieces(conversation, &pieces, self.tag_bytes, &mut out)?;
+        let mut message = Message::new(Source::Memory(message))?;
+        conversation.step(&message.first_step())?;
+        message.encrypt(conversation, self.tag_bytes, &mut out, &mut |_| ())?;
         Ok(out)
     }
-}
-
-/// What the nodes are asked first about a message.
-pub(crate) fn first_step(pieces: &[&[u8]]) -> Step {
-    pieces.first().map_or(Step::Tag, |piece| Step::Keystream { bytes: piece.len() as u32 })
 }
