@@ -8,9 +8,10 @@ use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet, catalog};
 use polyclave_transport::{CertificateDer, Halt, Identity};
 
-use crate::approval::Approvals;
-use crate::group::{Caller, WorkerGroup, Workers};
-use crate::{Error, Result, strategy};
+use crate::session::approvals::Approvals;
+use crate::session::group::{Caller, WorkerGroup, Workers};
+use crate::session::strategy;
+use crate::{Error, Result};
 
 /// A client. Many threads may use it at once. A child of a fork may use it too: it makes connections of its own.
 pub struct Client {
@@ -34,7 +35,7 @@ impl Client {
             name: dir.name().to_owned(),
             on_behalf_of: String::new(),
             identity,
-            strategy: strategy::of(&config, cluster.threshold()).into(),
+            strategy: strategy::of(&config, cluster.nodes(), cluster.threshold()).into(),
             config: Arc::new(config),
             left_out: Arc::default(),
             remarks: Arc::new(|_: &str| ()),

@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 const KNOWN: &[(&str, &[&str])] = &[
     ("cli", &["files", "source"]),
     ("cli", &["approval", "client", "cluster", "node"]),
-    ("client", &["approval", "client", "conversation", "strategy", "versions"]),
-    ("client", &["begun", "known"]),
     ("lab", &["bench", "child", "job", "launch"]),
     ("pkcs11", &["encryption", "gcm", "macs", "messages", "session"]),
     (
