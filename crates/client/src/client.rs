@@ -3,54 +3,23 @@
 use std::sync::Arc;
 
 use polyclave_api::{NodeStatus, Operation, Reply};
-use polyclave_config::{ClientDir, Cluster, check_name};
+use polyclave_config::{Cluster, check_name};
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::{Party, PartySet, catalog};
-use polyclave_transport::{CertificateDer, Halt, Identity};
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::{CertificateDer, Halt};
 
 use crate::session::approvals::Approvals;
 use crate::session::group::{Caller, WorkerGroup, Workers};
-use crate::session::strategy;
 use crate::{Error, Result};
 
 /// A client. Many threads may use it at once. A child of a fork may use it too: it makes connections of its own.
 pub struct Client {
     pub(crate) caller: Caller,
     /// The first one is that of the cluster file; further ones, if nodes have several workers.
-    groups: Arc<[WorkerGroup]>,
+    pub(crate) groups: Arc<[WorkerGroup]>,
 }
 
 impl Client {
-    /// Opens the client of a directory.
-    pub fn open(dir: &ClientDir) -> Result<Client> {
-        let cluster = dir.cluster()?.ok_or_else(|| {
-            Error::Misuse(format!(
-                "{} has no cluster file yet; give it that of the nodes",
-                dir.path().display()
-            ))
-        })?;
-        let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
-        let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
-        let caller = Caller {
-            name: dir.name().to_owned(),
-            on_behalf_of: String::new(),
-            identity,
-            strategy: strategy::of(&config, cluster.nodes(), cluster.threshold()).into(),
-            config: Arc::new(config),
-            left_out: Arc::default(),
-            remarks: Arc::new(|_: &str| ()),
-            halt: Halt::default(),
-            approvals: Approvals::None,
-            work: Arc::new(|_: u64, _: u64| ()),
-        };
-        // A file has at most so many, and further ones are none.
-        let further = (1..=u16::MAX).map_while(|number| cluster.of_worker_group(number));
-        let clusters: Vec<Cluster> = [cluster.clone()].into_iter().chain(further).collect();
-        let several = clusters.len() > 1;
-        let groups = clusters.into_iter().map(|cluster| WorkerGroup::new(cluster, several)).collect();
-        Ok(Client { caller, groups })
-    }
-
     /// Sets the function that receives remarks that a person should read although nothing failed: that nodes are missing, and what that
     /// means.
     pub fn on_remark(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Client {
