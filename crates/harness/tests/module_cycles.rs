@@ -28,7 +28,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "keys",
             "mark",
             "quarantine",
-            "rotation",
+            "refresh",
             "sessions",
             "setup",
             "versions",

@@ -83,3 +83,16 @@ pub(crate) fn of(config: &AnyServiceConfig, nodes: usize, tolerated: usize) -> B
 fn different_keys() -> Error {
     Error::Answers("they tell of different keys".into())
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_api::{Mode, NewKey, Origin};
+
+    use super::*;
+
+    /// Some key, of which nodes may say different things.
+    pub(super) fn info(made: u64) -> KeyInfo {
+        let new = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 100);
+        KeyInfo::first(new, [7; 16], Origin::Generated, made, vec![1; 5])
+    }
+}

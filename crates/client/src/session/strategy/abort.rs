@@ -213,7 +213,32 @@ impl Patience {
 
 #[cfg(test)]
 mod tests {
+    use polyclave_api::Reason;
+
     use super::*;
+    use crate::session::strategy::tests::info;
+
+    fn refused(reason: Reason) -> Result<KeyInfo> {
+        Err(Error::Refused { node: "a node".into(), refusal: Refusal::new(reason, "") })
+    }
+
+    #[test]
+    fn the_first_node_that_does_not_refuse_tells_of_a_key_unless_too_many_refuse() {
+        let strategy = Abort { spare: 1 };
+        let told = |answers: Vec<Result<KeyInfo>>| {
+            let answers: Vec<_> = (0..).map(Party).zip(answers).collect();
+            strategy.told(&answers).map(|told| (told.at, told.left_out.bits()))
+        };
+        let lost = || Err(Error::Contested(String::new()));
+        assert_eq!(told(vec![Ok(info(1))]), Some((0, 0)));
+        assert_eq!(told(vec![refused(Reason::Denied)]), None, "another may tell");
+        assert_eq!(told(vec![refused(Reason::Denied), Ok(info(1))]), Some((1, 0b1)), "it is left out");
+        assert_eq!(told(vec![lost(), refused(Reason::Key), refused(Reason::Denied)]), Some((1, 0)));
+        assert_eq!(told(vec![lost(), lost()]), None);
+        assert_eq!(told(vec![lost(), Err(Error::Ended)]), Some((1, 0)), "it will not pass");
+        let none = vec![(Party(0), lost()), (Party(1), refused(Reason::Denied)), (Party(2), lost())];
+        assert!(matches!(strategy.not_told("k", none), Error::Refused { .. }), "a refusal says more");
+    }
 
     #[test]
     fn who_works_is_waited_for_who_is_silent_is_not_and_nobody_for_ever() {

@@ -244,3 +244,33 @@ impl Conversation<'_> {
         self.there = self.there.without(nodes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_api::Reason;
+
+    use super::*;
+    use crate::session::strategy::tests::info;
+
+    #[test]
+    fn a_key_is_as_more_nodes_report_than_may_lie() {
+        let strategy = Guaranteed { quorum: 3, tolerated: 1 };
+        let told = |answers: Vec<Result<KeyInfo>>| {
+            let answers: Vec<_> = (0..).map(Party).zip(answers).collect();
+            strategy.told(&answers).map(|told| told.at)
+        };
+        let refused =
+            |reason| Err(Error::Refused { node: "a node".into(), refusal: Refusal::new(reason, "") });
+        assert_eq!(told(vec![Ok(info(1))]), None, "one may lie");
+        assert_eq!(told(vec![Ok(info(1)), Ok(info(2))]), None);
+        assert_eq!(told(vec![Ok(info(1)), Ok(info(2)), Ok(info(2))]), Some(1));
+        assert_eq!(told(vec![refused(Reason::Denied), Ok(info(1))]), None);
+        assert_eq!(told(vec![refused(Reason::Denied), Ok(info(1)), refused(Reason::Denied)]), Some(0));
+        let not_told =
+            |answers: Vec<Result<KeyInfo>>| strategy.not_told("k", (0..).map(Party).zip(answers).collect());
+        assert!(matches!(not_told(vec![Ok(info(1)), Ok(info(2))]), Error::Contested(_)));
+        let lost = || Err(Error::Contested(String::new()));
+        let too_few = not_told(vec![lost(), Ok(info(1)), lost(), lost()]);
+        assert!(matches!(too_few, Error::TooFewNodes { reached: 1, nodes: 4, needed: 2, .. }));
+    }
+}
