@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use polyclave_api::{MessageOption, Mode};
-use polyclave_client::{Aead, Client, KeyHandle, Padding};
+use polyclave_client::{Aead, Blocks, Client, KeyHandle, Padding};
 use zeroize::Zeroizing;
 
 pub use decrypt::{Arguments as DecryptArguments, run as decrypt};
@@ -147,8 +147,9 @@ impl Common {
         aead.aad(additional).tag_bytes(usize::from(self.tag_bytes))
     }
 
-    fn padding(&self) -> Padding {
-        if self.no_padding { Padding::None } else { Padding::Pkcs7 }
+    fn blocks<'k>(&self, key: &'k KeyHandle<'k>, mode: Mode, tweak: &'k [u8]) -> Blocks<'k> {
+        let blocks = if mode == Mode::Cbc { key.cbc() } else { key.ecb().tweak(tweak) };
+        blocks.padding(if self.no_padding { Padding::None } else { Padding::Pkcs7 })
     }
 
     fn has_additional(&self) -> bool {

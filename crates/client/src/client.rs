@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polyclave_api::{NodeStatus, Operation, Reply};
+use polyclave_api::{Operation, Reply};
 use polyclave_config::{Cluster, check_name};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
@@ -129,21 +129,6 @@ impl Client {
     /// The name of a node.
     pub fn node_name(&self, party: Party) -> &str {
         self.groups[0].node_name(party)
-    }
-
-    /// The status of each node, as its first worker reports it.
-    pub fn status(&self) -> Vec<(Party, Result<NodeStatus>)> {
-        self.status_of_workers(0)
-    }
-
-    /// The status of each node, as its worker of this number reports it.
-    pub fn status_of_workers(&self, number: u16) -> Vec<(Party, Result<NodeStatus>)> {
-        let status = |reply| match reply {
-            Reply::Status(status) => Some(status),
-            _ => None,
-        };
-        let all = PartySet::all(self.cluster().nodes());
-        self.worker_group(number).ask(all, &Operation::Status, status, |_| false)
     }
 
     /// Asks every node a question that each answers alone.

@@ -157,11 +157,9 @@ fn attempt(
         }
         Mode::Ctr => handle.ctr().decrypt_stream(&initial, &mut input, to, &mut tell),
         Mode::Cbc => {
-            handle.cbc().padding(common.padding()).initial(&initial).decrypt_stream(&mut input, to, &mut tell)
+            common.blocks(&handle, mode, &tweak).initial(&initial).decrypt_stream(&mut input, to, &mut tell)
         }
-        Mode::Ecb => {
-            handle.ecb().tweak(&tweak).padding(common.padding()).decrypt_stream(&mut input, to, &mut tell)
-        }
+        Mode::Ecb => common.blocks(&handle, mode, &tweak).decrypt_stream(&mut input, to, &mut tell),
         _ => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();

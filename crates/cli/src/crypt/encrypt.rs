@@ -129,10 +129,9 @@ fn attempt(
             .encrypt(&whole(from, MAX_CHAINED)?)
             .and_then(|message| written(to, &message)),
         Mode::Ctr => handle.ctr().on_start(&mut start).encrypt_stream(from, to, &mut tell),
-        Mode::Cbc => {
-            handle.cbc().padding(common.padding()).on_start(&mut start).encrypt_stream(from, to, &mut tell)
+        Mode::Cbc | Mode::Ecb => {
+            common.blocks(&handle, mode, &tweak).on_start(&mut start).encrypt_stream(from, to, &mut tell)
         }
-        Mode::Ecb => handle.ecb().tweak(&tweak).padding(common.padding()).encrypt_stream(from, to, &mut tell),
         _ => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();

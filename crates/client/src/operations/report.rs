@@ -17,10 +17,18 @@ impl Client {
 
     /// The status of one node, as its worker of this number reports it.
     pub fn status_of(&self, worker: u16, node: Party) -> Result<NodeStatus> {
-        self.ask_one(worker, node, &Operation::Status, |reply| match reply {
-            Reply::Status(status) => Some(status),
-            _ => None,
-        })
+        self.ask_one(worker, node, &Operation::Status, status)
+    }
+
+    /// The status of each node, as its first worker reports it.
+    pub fn status(&self) -> Vec<(Party, Result<NodeStatus>)> {
+        self.status_of_workers(0)
+    }
+
+    /// The status of each node, as its worker of this number reports it.
+    pub fn status_of_workers(&self, number: u16) -> Vec<(Party, Result<NodeStatus>)> {
+        let all = PartySet::all(self.cluster().nodes());
+        self.worker_group(number).ask(all, &Operation::Status, status, |_| false)
     }
 
     fn ask_one<T>(
@@ -38,5 +46,12 @@ impl Client {
             || Err(Error::Misuse(format!("{node} is no node of the cluster"))),
             |(_, message)| message,
         )
+    }
+}
+
+fn status(reply: Reply) -> Option<NodeStatus> {
+    match reply {
+        Reply::Status(status) => Some(status),
+        _ => None,
     }
 }

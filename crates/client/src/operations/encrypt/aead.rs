@@ -2,10 +2,11 @@
 
 use std::io::{Read, Seek, Write};
 
-use polyclave_api::{KeyInfo, MAX_CHAINED, Mode};
+use polyclave_api::{KeyInfo, MAX_CHAINED, MAX_NONCE, Mode};
 use zeroize::Zeroizing;
 
 use super::KeyHandle;
+use super::pieces::Source;
 use crate::{Error, Result};
 
 /// Bytes of a nonce of the nodes.
@@ -62,7 +63,11 @@ impl<'k> Aead<'k> {
     fn encrypt_memory(&self, message: &[u8]) -> Result<(Vec<u8>, Option<KeyInfo>)> {
         match self.mode {
             Mode::Ccm => self.encrypt_ccm(message),
-            _ => self.encrypt_gcm(message),
+            _ => {
+                let mut out = Vec::with_capacity(MAX_NONCE + message.len() + self.tag_bytes);
+                let (_, info) = self.encrypt_gcm(Source::Memory(message), &mut out, &mut |_| ())?;
+                Ok((out, info))
+            }
         }
     }
 
@@ -82,7 +87,7 @@ impl<'k> Aead<'k> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         if self.mode != Mode::Ccm {
-            return self.encrypt_gcm_stream(input, output, progress);
+            return Ok(self.encrypt_gcm(Source::Stream(input), output, progress)?.0);
         }
         let mut message = Zeroizing::new(Vec::with_capacity(MAX_CHAINED + 1));
         input.take(MAX_CHAINED as u64 + 1).read_to_end(&mut message).map_err(Error::reading)?;

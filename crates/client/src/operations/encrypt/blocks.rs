@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use super::KeyHandle;
 use super::counter::{OnStart, begin_output};
 use super::padding::{fill, garbage, unfilled};
-use super::pieces::{Pieces, Source, add, under};
+use super::pieces::{Pieces, Progress, Source, add, under};
 use crate::{Error, Result};
 
 /// Who adds each block of ciphertext to the next block.
@@ -115,7 +115,7 @@ impl<'k> Blocks<'k> {
         mut self,
         input: Source<'_>,
         output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
+        progress: Progress<'_>,
     ) -> Result<u64> {
         let block = self.block_bytes()?;
         let by_nodes = self.chain == Chain::Nodes;
@@ -181,12 +181,7 @@ impl<'k> Blocks<'k> {
         Ok(done)
     }
 
-    fn decrypt_from(
-        &self,
-        input: Source<'_>,
-        output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
+    fn decrypt_from(&self, input: Source<'_>, output: &mut dyn Write, progress: Progress<'_>) -> Result<u64> {
         let block = self.block_bytes()?;
         let mut chain = match (self.chain, self.initial) {
             (Chain::None, _) => None,

@@ -6,7 +6,7 @@ use polyclave_api::{CHUNK, Step, Use};
 use zeroize::Zeroizing;
 
 use super::KeyHandle;
-use super::pieces::{Piece, Pieces, Source, add};
+use super::pieces::{Piece, Pieces, Progress, Source, add};
 use crate::session::conversation::Conversation;
 use crate::{Error, Result};
 
@@ -45,12 +45,7 @@ impl<'k> Counter<'k> {
         Ok(out)
     }
 
-    fn encrypt_from(
-        self,
-        input: Source<'_>,
-        output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
+    fn encrypt_from(self, input: Source<'_>, output: &mut dyn Write, progress: Progress<'_>) -> Result<u64> {
         let (conversation, accepted) = self.key.begin(Use::CtrEncrypt, None)?;
         begin_output(self.start, &accepted.start, output)?;
         add_keystream(conversation, Pieces::new(input, CHUNK)?, None, output, progress)

@@ -5,39 +5,21 @@
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{CHUNK, KeyInfo, MAX_NONCE, Mode, Step, Use};
+use polyclave_api::{CHUNK, KeyInfo, Mode, Step, Use};
 use zeroize::Zeroizing;
 
 use super::aead::Aead;
 use super::counter::add_keystream;
-use super::pieces::{Piece, Pieces, Source, WINDOW, add};
+use super::pieces::{Piece, Pieces, Progress, Source, WINDOW, add};
 use crate::session::conversation::{Accepted, Conversation};
 use crate::{Error, Result};
 
-/// Bytes of a whole tag.
-const TAG: usize = 16;
-
 impl Aead<'_> {
-    pub(crate) fn encrypt_gcm(&self, message: &[u8]) -> Result<(Vec<u8>, Option<KeyInfo>)> {
-        let mut out = Vec::with_capacity(MAX_NONCE + message.len() + TAG);
-        let (_, info) = self.encrypt_gcm_from(Source::Memory(message), &mut out, &mut |_| ())?;
-        Ok((out, info))
-    }
-
-    pub(crate) fn encrypt_gcm_stream(
-        &self,
-        input: &mut dyn Read,
-        output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
-        Ok(self.encrypt_gcm_from(Source::Stream(input), output, progress)?.0)
-    }
-
-    fn encrypt_gcm_from(
+    pub(crate) fn encrypt_gcm(
         &self,
         input: Source<'_>,
         output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
+        progress: Progress<'_>,
     ) -> Result<(u64, Option<KeyInfo>)> {
         let mut message = Message::new(input)?;
         let (conversation, accepted) = self.begin_gcm(Some(&message.first_step()))?;

@@ -13,6 +13,9 @@ use crate::{Error, Result};
 /// The most pieces about which nodes are asked before their answers are there.
 pub(crate) const WINDOW: usize = 2;
 
+/// Receives the number of bytes done.
+pub(crate) type Progress<'p> = &'p mut dyn FnMut(u64);
+
 /// Where an input is.
 pub(crate) enum Source<'r> {
     Memory(&'r [u8]),
