@@ -270,7 +270,7 @@ impl Encryption {
                 let known = client.key_with_info(key);
                 let cbc = || match key.properties.modes.contains(&api::Mode::Cbc) {
                     true => known.cbc().padding(Padding::None).initial(chain),
-                    false => known.cbc_by_client().padding(Padding::None).initial(chain),
+                    false => known.cbc_by_client().initial(chain),
                 };
                 let made = token.ask(client, Doing::Using, || match encrypts {
                     true => cbc().encrypt(data).map(Zeroizing::new),

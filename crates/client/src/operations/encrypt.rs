@@ -95,7 +95,7 @@ impl<'c> KeyHandle<'c> {
         Blocks::new(self, Chain::Nodes)
     }
 
-    /// CBC under a key for ECB: this client chains the blocks, from an [initial block](Blocks::initial) of the caller on.
+    /// CBC under a key for ECB, without padding: this client chains the blocks, from an [initial block](Blocks::initial) of the caller on.
     pub fn cbc_by_client(&self) -> Blocks<'_> {
         Blocks::new(self, Chain::Client)
     }

@@ -38,6 +38,9 @@ pub(crate) type Remarks = Arc<dyn Fn(&str) + Send + Sync>;
 /// Receives how many blocks are computed, and of how many.
 pub(crate) type Work = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
+/// Sets of nodes that were left out, and why.
+type LeftOut = Mutex<HashSet<(u16, Reason)>>;
+
 /// Who asks, and what it is told: the same for all worker groups.
 #[derive(Clone)]
 pub(crate) struct Caller {
@@ -47,8 +50,8 @@ pub(crate) struct Caller {
     pub(crate) identity: Identity,
     pub(crate) config: Arc<AnyServiceConfig>,
     pub(crate) strategy: Arc<dyn Strategy>,
-    /// Sets of nodes that were left out, and why: the user was told.
-    pub(crate) left_out: Arc<PerProcess<Mutex<HashSet<(u16, Reason)>>>>,
+    /// What the user was told about nodes that were left out.
+    pub(crate) left_out: Arc<PerProcess<LeftOut>>,
     /// Receives remarks that a person should read although nothing failed.
     pub(crate) remarks: Remarks,
     /// Ends its requests.

@@ -50,6 +50,40 @@ fn gcm_messages_of_all_lengths_are_what_another_program_makes() {
 }
 
 #[test]
+fn data_from_memory_are_encrypted_as_those_from_a_stream() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let (secret, oracle) = (secret_key("aes-128"), Oracle::new("aes-128", &secret_key("aes-128")));
+    for (name, mode) in [("memory-gcm", Mode::Gcm), ("memory-ctr", Mode::Ctr), ("memory-ecb", Mode::Ecb)] {
+        client.import(key(name, "aes-128", &[mode]), &secret).expect("a key");
+    }
+    let handle = |name| client.key(name).expect("a handle");
+    let (of_gcm, of_ctr, of_ecb) = (handle("memory-gcm"), handle("memory-ctr"), handle("memory-ecb"));
+    for len in [0, 1, 48, 262_145] {
+        let message = of_gcm.gcm().aad(b"with").encrypt(&data(len)).expect("encrypted");
+        assert!(ungcm(&client, "memory-gcm", b"with", &message).expect("authentic") == data(len), "{len}");
+        let mut message = gcm(&client, "memory-gcm", b"with", &data(len)).expect("encrypted");
+        assert!(of_gcm.gcm().aad(b"with").decrypt(&message).expect("authentic")[..] == data(len), "{len}");
+        *message.last_mut().expect("a tag") ^= 1;
+        let altered = of_gcm.gcm().aad(b"with").decrypt(&message);
+        assert!(matches!(altered, Err(Error::Unauthentic(_))), "{len}");
+
+        let encrypted = of_ctr.ctr().encrypt(&data(len)).expect("encrypted");
+        let (counter, ciphertext) = encrypted.split_at(16);
+        assert!(ciphertext == oracle.ctr(counter, &data(len)), "{len}");
+        assert!(of_ctr.ctr().decrypt(counter, ciphertext).expect("decrypted")[..] == data(len), "{len}");
+    }
+    let (initial, plain) = (data(16), data(64));
+    let chained = || of_ecb.cbc_by_client().initial(&initial);
+    let ciphertext = chained().encrypt(&plain).expect("encrypted");
+    assert_eq!(ciphertext, oracle.cbc(&initial, &plain));
+    assert_eq!(chained().decrypt(&ciphertext).expect("decrypted")[..], plain);
+    assert!(of_ecb.cbc_by_client().encrypt(&plain).is_err(), "without an initial block");
+    assert!(chained().padding(Padding::Pkcs7).encrypt(&plain).is_err(), "with padding");
+    assert!(of_ecb.cbc().decrypt(&ciphertext).is_err(), "without an initial block");
+}
+
+#[test]
 fn counter_mode_is_what_another_program_makes() {
     let cluster = TestCluster::shared();
     let client = cluster.client();

@@ -48,7 +48,8 @@ pub struct Blocks<'k> {
 
 impl<'k> Blocks<'k> {
     pub(crate) fn new(key: &'k KeyHandle<'k>, chain: Chain) -> Blocks<'k> {
-        Blocks { key, chain, padding: Padding::Pkcs7, tweak: &[], initial: None, start: None }
+        let padding = if chain == Chain::Client { Padding::None } else { Padding::Pkcs7 };
+        Blocks { key, chain, padding, tweak: &[], initial: None, start: None }
     }
 
     /// How a last, partial block is handled.
@@ -125,7 +126,7 @@ impl<'k> Blocks<'k> {
             Chain::None => MASKED,
         };
         // Padding may add a block to the last piece.
-        let room = if self.padding == Padding::Pkcs7 && most > block { block } else { 0 };
+        let room = if self.padding == Padding::Pkcs7 { block } else { 0 };
         let mut pieces = Pieces::new(input, most - room)?;
         let mut next = self.filled(&mut pieces, block)?;
         let Some(first) = &next else {
@@ -143,10 +144,10 @@ impl<'k> Blocks<'k> {
             false => Use::EcbEncrypt { mask, tweak: self.tweak.to_vec() },
         };
         let (mut conversation, accepted) = self.key.begin(how, None)?;
-        let mut before = match (self.chain, self.initial) {
-            (Chain::Client, Some(initial)) => initial.to_vec(),
-            (Chain::Client, None) => return Err(Error::Misuse("an initial block has to be given".into())),
-            _ => Vec::new(),
+        // The client adds what was encrypted last.
+        let mut before = match self.chain {
+            Chain::Client => self.initial.unwrap_or_default().to_vec(),
+            Chain::None | Chain::Nodes => Vec::new(),
         };
         let mut is_due = by_nodes && self.initial.is_none();
         // Bytes of ciphertext that the nodes send with the next answer.
@@ -258,6 +259,10 @@ impl<'k> Blocks<'k> {
                     "an initial block of {given} bytes; this key takes {due}"
                 )));
             }
+        }
+        if self.chain == Chain::Client && (self.initial.is_none() || self.padding == Padding::Pkcs7) {
+            let why = "blocks that this client chains have an initial block and no padding";
+            return Err(Error::Misuse(why.into()));
         }
         match bytes {
             _ if given == bytes || self.chain != Chain::None => Ok(cipher.block_bytes),
