@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use polyclave_api::{MessageOption, Mode};
-use polyclave_client::{Client, Padding};
+use polyclave_client::{Aead, Blocks, Client, KeyHandle, Padding};
 use zeroize::Zeroizing;
 
 pub use decrypt::{Arguments as DecryptArguments, run as decrypt};
@@ -141,8 +141,15 @@ impl Common {
         mode.takes(MessageOption::Nonce) && (self.raw || !mode.takes(MessageOption::Sealed))
     }
 
-    fn padding(&self) -> Padding {
-        if self.no_padding { Padding::None } else { Padding::Pkcs7 }
+    fn aead<'k>(&self, key: &'k KeyHandle<'k>, mode: Mode, additional: &'k [Vec<u8>]) -> Aead<'k> {
+        let aead = if mode == Mode::Ccm { key.ccm() } else { key.gcm() };
+        let additional = additional.first().map_or(&[][..], Vec::as_slice);
+        aead.aad(additional).tag_bytes(usize::from(self.tag_bytes))
+    }
+
+    fn blocks<'k>(&self, key: &'k KeyHandle<'k>, mode: Mode, tweak: &'k [u8]) -> Blocks<'k> {
+        let blocks = if mode == Mode::Cbc { key.cbc() } else { key.ecb().tweak(tweak) };
+        blocks.padding(if self.no_padding { Padding::None } else { Padding::Pkcs7 })
     }
 
     fn has_additional(&self) -> bool {
@@ -173,8 +180,8 @@ impl Common {
 }
 
 /// How many bytes the output of a mode begins with before the first encrypted block.
-fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
-    Ok(mode.initial_bytes(&cipher(&client.info(key)?.properties.cipher)?))
+fn initial_bytes(key: &KeyHandle<'_>, mode: Mode) -> Result<usize> {
+    Ok(mode.initial_bytes(&cipher(&key.info()?.properties.cipher)?))
 }
 
 /// A message that has to be in memory, of at most so many bytes, and one byte more if it is longer.

@@ -285,9 +285,8 @@ fn new_key(name: &str, mode: Mode) -> NewKey {
 /// Imports the key from the standard and encrypts its block.
 fn known_answer(client: &Client) -> Result<bool> {
     client.import(new_key("fips-197", Mode::Ecb), &hex::decode(KNOWN_KEY)?)?;
-    let mut ciphertext = Vec::new();
     let plaintext = hex::decode(KNOWN_PLAINTEXT)?;
-    client.encrypt_ecb("fips-197", &[], Padding::None, &mut &plaintext[..], &mut ciphertext, &mut |_| ())?;
+    let ciphertext = client.key("fips-197")?.ecb().padding(Padding::None).encrypt(&plaintext)?;
     Ok(hex::encode(ciphertext) == KNOWN_CIPHERTEXT)
 }
 

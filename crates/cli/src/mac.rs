@@ -68,7 +68,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         || {
             let mut input = source.open()?;
             let bar = progress(input.len());
-            let code = client.cmac(&key, &mut input, &mut |done| bar.set_position(done));
+            let code = client
+                .key(&key)
+                .and_then(|key| key.cmac_stream(&mut input, &mut |done| bar.set_position(done)));
             bar.finish_and_clear();
             Ok(code?)
         },

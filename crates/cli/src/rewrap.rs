@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use polyclave_api::Wrapping;
-use polyclave_client::AeadDecryption;
 
 use crate::client::ClientOption;
 use crate::files::{Output, Readers};
@@ -79,8 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let anew = match (raw, kw, kwp) {
         (true, ..) => {
             let additional = additional.as_deref().unwrap_or_default();
-            let how = AeadDecryption { additional, ..AeadDecryption::default() };
-            client.rewrap_gcm((&named, key), &how, &data)?
+            client.key(&named)?.gcm().aad(additional).rewrap(key, &data)?.0
         }
         (_, true, _) => client.rewrap_key((&named, key), Wrapping::Kw, &data)?,
         (_, _, true) => client.rewrap_key((&named, key), Wrapping::Kwp, &data)?,

@@ -1,68 +1,22 @@
 //! A client: it sends requests to the nodes and combines their answers.
 //!
 //! ```text
-//! sealed.rs, envelope.rs, gcm.rs, chained.rs, counter.rs, blocks.rs, tokenize.rs, known.rs, begun.rs (what is asked), keys.rs, listing.rs
-//!          |
-//! conversation.rs (one request: the same to every node, their answers combined into one)
-//!          |
-//! client.rs (identity, addresses, connections)
+//! operations/   what users ask for: encrypt, mac, tokenize, keys, wrap, sealed files ..
+//!     |
+//! client.rs     what a user holds: who asks, and the worker groups (builder.rs makes it)
+//!     |
+//! session/      how one request runs: connections, the same to every node, their replies combined into one answer
 //! ```
 //!
-//! Nodes that follow the protocol learn nothing about the data unless more nodes than the threshold combine what they saw. Under a passive
-//! protocol a single node that does not follow it can make the answers wrong.
-//!
-//! ```no_run
-//! use polyclave_client::Client;
-//! use polyclave_config::ClientDir;
-//!
-//! # fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! // As `polyclave cluster new try` made it, while `polyclave cluster run try` runs.
-//! let client = Client::open(&ClientDir::open("try/client".as_ref())?)?;
-//! let mut sealed = Vec::new();
-//! client.seal("payroll", &mut &b"a secret"[..], &mut sealed, &mut |_| ())?;
-//! let mut opened = Vec::new();
-//! client.open_sealed("payroll", &mut &sealed[..], &mut opened, &mut |_| ())?;
-//! assert_eq!(opened, b"a secret");
-//! # Ok(())
-//! # }
-//! ```
+#![doc = include_str!("../README.md")]
 
-mod aead;
-mod approval;
-mod begun;
-mod blocks;
-mod chained;
+mod builder;
 mod client;
-mod conversation;
-mod counter;
-mod envelope;
 mod error;
-mod gcm;
-mod kept;
-mod keys;
-mod known;
-mod listing;
-mod load;
-mod padding;
-mod pieces;
-mod random;
-mod report;
-mod rewrap;
-mod sealed;
-mod state;
-mod strategy;
-mod tokenize;
-mod versions;
+mod operations;
+mod session;
 
-pub use aead::{AeadDecryption, AeadEncryption};
-pub use begun::GcmBegun;
-pub use blocks::Padding;
+pub use builder::ClientBuilder;
 pub use client::Client;
-pub use counter::OnStart;
-pub use envelope::{ENVELOPE_MAGIC, EnvelopeHead, Spool};
 pub use error::{Error, Result};
-pub use listing::{Listed, Listing};
-pub use padding::{fill as pad, unfilled as unpadded};
-pub use sealed::{HEAD, MAGIC, MAGIC_BOUND};
-pub use tokenize::{Alphabet, Card, CardTemplate, Feistel, Tokenization, Tweaked};
-pub use versions::Withdrawal;
+pub use operations::*;

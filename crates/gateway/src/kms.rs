@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use polyclave_api::KeyInfo;
-use polyclave_client::{AeadDecryption, AeadEncryption};
 use tonic::body::Body;
 use tonic::server::Grpc;
 use tonic::{Code, Status};
@@ -125,8 +124,7 @@ impl Kms {
         let key_id = KeyId::of(&info).to_string();
         let additional = key_id.clone();
         let encrypted = self.asker.ask(&self.queue, move |client| {
-            let how = AeadEncryption { additional: additional.as_bytes(), ..AeadEncryption::default() };
-            client.encrypt_known_gcm(&info, &how, &plaintext)
+            client.key_with_info(&info).gcm().aad(additional.as_bytes()).encrypt(&plaintext)
         });
         Ok(EncryptResponse { ciphertext: encrypted.await?, key_id, annotations: Default::default() })
     }
@@ -155,8 +153,7 @@ impl Kms {
         }
         let key = version.to_version();
         let decrypted = self.asker.ask(&self.queue, move |client| {
-            let how = AeadDecryption { additional: key_id.as_bytes(), ..AeadDecryption::default() };
-            client.decrypt_known_gcm(key.clone(), &how, &ciphertext)
+            client.key_with_id(key.clone()).gcm().aad(key_id.as_bytes()).decrypt(&ciphertext)
         });
         Ok(DecryptResponse { plaintext: std::mem::take(&mut *decrypted.await?) })
     }

@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use polyclave_api::MAX_CHAINED;
-use polyclave_client::{Client, pad, unpadded};
+use polyclave_api::{self as api, MAX_CHAINED};
+use polyclave_client::{Client, Padding, pad, unpadded};
 use polyclave_kernels::secret::ct_eq;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
@@ -256,19 +256,26 @@ impl Encryption {
         let encrypts = self.direction == Direction::Encrypt;
         match &mut self.mode {
             Mode::Ecb => {
+                let known = client.key_with_info(key);
+                let ecb = || known.ecb().padding(Padding::None);
                 let login = Arc::as_ptr(&self.client).addr();
                 let (kind, until) = (Kind { login, key: key.id, encrypts }, token.until());
                 token.batches.run(&kind, data, until, |data| {
                     token.ask_until(until, client, Doing::Using, || match encrypts {
-                        true => client.encrypt_known_ecb(key, data).map(Zeroizing::new),
-                        false => client.decrypt_known_ecb(key, data),
+                        true => ecb().encrypt(data).map(Zeroizing::new),
+                        false => ecb().decrypt(data),
                     })
                 })
             }
             Mode::Cbc { chain, .. } => {
+                let known = client.key_with_info(key);
+                let cbc = || match key.properties.modes.contains(&api::Mode::Cbc) {
+                    true => known.cbc().padding(Padding::None).initial(chain),
+                    false => known.cbc_by_client().initial(chain),
+                };
                 let made = token.ask(client, Doing::Using, || match encrypts {
-                    true => client.encrypt_known_cbc(key, chain, data).map(Zeroizing::new),
-                    false => client.decrypt_known_cbc(key, chain, data),
+                    true => cbc().encrypt(data).map(Zeroizing::new),
+                    false => cbc().decrypt(data),
                 })?;
                 let ciphertext = if encrypts { &made[..] } else { data };
                 if let Some(last) = ciphertext.len().checked_sub(block) {
@@ -285,8 +292,8 @@ impl Encryption {
                 if blocks > 0 {
                     // Whole blocks of keystream, so that the next part begins where this one ends.
                     let zeros = vec![0; blocks as usize * block];
-                    let at = counter.to_be_bytes();
-                    let more = token.ask(client, Doing::Using, || client.known_ctr(key, &at, &zeros))?;
+                    let (at, known) = (counter.to_be_bytes(), client.key_with_info(key));
+                    let more = token.ask(client, Doing::Using, || known.ctr().decrypt(&at, &zeros))?;
                     *counter = counter.wrapping_add(blocks);
                     *blocks_left -= blocks;
                     let mut joined = Zeroizing::new(Vec::with_capacity(keystream.len() + more.len()));

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use cryptoki_sys::*;
 use polyclave_api::{KeyInfo, MAX_NONCE};
-use polyclave_client::{AeadDecryption, AeadEncryption, Client, GcmBegun};
+use polyclave_client::{Aead, Client, Pending};
 use zeroize::Zeroizing;
 
 use crate::attributes::Object;
@@ -44,7 +44,7 @@ pub(crate) enum Nonce {
     Given(Vec<u8>),
     Appended,
     /// The nodes have drawn it and wait for the message, which comes once.
-    Begun(Option<Box<GcmBegun>>),
+    Begun(Option<Box<Pending>>),
 }
 
 /// Decides whose nonce a message has.
@@ -100,12 +100,12 @@ pub(crate) fn begin(
     key: &KeyInfo,
     (additional, tag_bytes): (&[u8], usize),
 ) -> Result<Nonce> {
-    let work = || GcmBegun::begin(client.clone(), key, additional, tag_bytes);
+    let work = || client.key_with_info(key).gcm().aad(additional).tag_bytes(tag_bytes).begin();
     token.ask(client, Doing::Using, work).map(|begun| Nonce::Begun(Some(Box::new(begun))))
 }
 
 /// Gives the nodes the message for which they wait: ciphertext and tag.
-pub(crate) fn begun_message(begun: &mut Option<Box<GcmBegun>>, message: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn begun_message(begun: &mut Option<Box<Pending>>, message: &[u8]) -> Result<Vec<u8>> {
     let begun = begun.take().ok_or(NOT_BEGUN)?;
     begun.encrypt(message).map_err(|e| of_client(&e, Doing::Using))
 }
@@ -130,18 +130,17 @@ pub(crate) struct Gcm<'g> {
 impl Gcm<'_> {
     /// Nonce, ciphertext, tag.
     pub(crate) fn encrypt(&self, nonce: Option<&[u8]>, data: &[u8]) -> Result<Vec<u8>> {
-        let how = AeadEncryption { additional: self.additional, nonce, tag_bytes: self.tag_bytes };
-        let work = || self.client.encrypt_known_gcm(self.key, &how, data);
-        self.token.ask(self.client, Doing::Using, work)
+        self.ask(Doing::Using, |gcm| gcm.nonce(nonce).encrypt(data))
     }
 
     pub(crate) fn decrypt(&self, nonce: &[u8], sealed: &[u8], doing: Doing) -> Result<Zeroizing<Vec<u8>>> {
         let message = [nonce, sealed].concat();
-        let how = AeadDecryption {
-            additional: self.additional,
-            nonce_bytes: nonce.len(),
-            tag_bytes: self.tag_bytes,
-        };
-        self.token.ask(self.client, doing, || self.client.decrypt_known_gcm(self.key, &how, &message))
+        self.ask(doing, |gcm| gcm.nonce_bytes(nonce.len()).decrypt(&message))
+    }
+
+    fn ask<T>(&self, doing: Doing, work: impl Fn(Aead<'_>) -> polyclave_client::Result<T>) -> Result<T> {
+        let key = self.client.key_with_info(self.key);
+        let gcm = key.gcm().aad(self.additional).tag_bytes(self.tag_bytes);
+        self.token.ask(self.client, doing, || work(gcm))
     }
 }

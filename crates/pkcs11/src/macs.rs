@@ -60,7 +60,7 @@ impl Mac {
     /// The code of what was gathered and of more data.
     pub(crate) fn finish(mut self, data: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         self.update(data)?;
-        let work = || self.client.known_cmac(&self.key.info, &self.gathered);
+        let work = || self.client.key_with_info(&self.key.info).cmac(&self.gathered);
         let mut code = self.token.ask(&self.client, Doing::Using, work)?;
         code.truncate(self.bytes);
         Ok(code)

@@ -448,7 +448,8 @@ impl Client {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let code = self.watched(py, progress, |client, watch| {
-            client.cmac(key, &mut crate::ends::source(&source, watch)?, &mut |done| watch.tell(done))
+            let mut input = crate::ends::source(&source, watch)?;
+            client.key(key)?.cmac_stream(&mut input, &mut |done| watch.tell(done))
         })?;
         Ok(PyBytes::new(py, &code))
     }
@@ -466,7 +467,8 @@ impl Client {
         let code = py.detach(|| {
             let watch = Watch::new(client.clone(), progress);
             let mut input = BufReader::with_capacity(CHUNK, Reader(reader, &watch));
-            watch.outcome(client.cmac(key, &mut input, &mut |done| watch.tell(done)))
+            let key = client.key(key);
+            watch.outcome(key.and_then(|key| key.cmac_stream(&mut input, &mut |done| watch.tell(done))))
         });
         Ok(PyBytes::new(py, &code.map_err(|e| raised(py, e))?))
     }
@@ -608,9 +610,10 @@ impl Client {
         key: &str,
         data: &Data,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<u8>> {
+    ) -> PyResult<Zeroizing<Vec<u8>>> {
         self.watched(py, progress, |client, watch| {
-            client.cmac(key, &mut Interruptible(&data[..], watch), &mut |done| watch.tell(done))
+            let mut input = Interruptible(&data[..], watch);
+            client.key(key)?.cmac_stream(&mut input, &mut |done| watch.tell(done))
         })
     }
 

@@ -5,9 +5,7 @@ use std::io::{self, Cursor, Read, Write};
 
 use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
 use polyclave_cipher::catalog;
-use polyclave_client::{
-    AeadDecryption, AeadEncryption, Client, ENVELOPE_MAGIC, Error, Padding, Result, Spool,
-};
+use polyclave_client::{Aead, Blocks, Client, ENVELOPE_MAGIC, Error, KeyHandle, Padding, Result, Spool};
 use zeroize::Zeroizing;
 
 use crate::ends::Rewindable;
@@ -215,22 +213,15 @@ impl Plain {
         to: &mut dyn Write,
         progress: Progress<'_>,
     ) -> Result<u64> {
-        let how = AeadEncryption {
-            additional: self.additional.first().map_or(&[], Vec::as_slice),
-            nonce: self.nonce.as_deref(),
-            tag_bytes: self.tag_bytes,
-        };
-        let from = input.as_read();
-        let start = &mut |block: &[u8], to: &mut dyn Write| to.write_all(block);
+        let (key, from) = (client.key(key)?, input.as_read());
         match self.mode {
-            Mode::Gcm => client.encrypt_gcm(key, &how, from, to, progress),
-            Mode::Ccm => written(&client.encrypt_ccm(key, &how, &message(from, MAX_CHAINED)?)?, to),
-            Mode::Siv => {
-                written(&client.encrypt_siv(key, &self.additional, &message(from, MAX_CHAINED)?)?, to)
+            Mode::Gcm | Mode::Ccm => {
+                self.aead(&key).nonce(self.nonce.as_deref()).encrypt_stream(from, to, progress)
             }
-            Mode::Ctr => client.encrypt_ctr(key, from, to, start, progress),
-            Mode::Cbc => client.encrypt_cbc(key, self.padding, from, to, start, progress),
-            Mode::Ecb => client.encrypt_ecb(key, &self.tweak, self.padding, from, to, progress),
+            Mode::Siv => written(&key.siv(&self.additional).encrypt(&message(from, MAX_CHAINED)?)?, to),
+            Mode::Ctr => key.ctr().encrypt_stream(from, to, progress),
+            Mode::Cbc => key.cbc().padding(self.padding).encrypt_stream(from, to, progress),
+            Mode::Ecb => self.ecb(&key).encrypt_stream(from, to, progress),
             mode => misuse(&format!("{mode} encrypts no data")),
         }
     }
@@ -243,27 +234,24 @@ impl Plain {
         to: &mut dyn Write,
         progress: Progress<'_>,
     ) -> Result<u64> {
-        let how = AeadDecryption {
-            additional: self.additional.first().map_or(&[], Vec::as_slice),
-            nonce_bytes: self.nonce_bytes,
-            tag_bytes: self.tag_bytes,
-        };
+        let key = client.key(key)?;
+        let aead = self.aead(&key).nonce_bytes(self.nonce_bytes);
         match (self.mode, &mut input) {
-            (Mode::Gcm, Input::Rewindable(twice)) => client.decrypt_gcm(key, &how, twice, to, progress),
+            (Mode::Gcm, Input::Rewindable(twice)) => aead.decrypt_stream(twice, to, progress),
             (Mode::Gcm, Input::Stream(stream)) => {
                 let mut kept = Cursor::new(in_memory(*stream)?);
-                client.decrypt_gcm(key, &how, &mut kept, to, progress)
+                aead.decrypt_stream(&mut kept, to, progress)
             }
             (Mode::Ccm, _) => {
                 let message = message(input.as_read(), MAX_CHAINED + self.nonce_bytes + self.tag_bytes)?;
-                written(&client.decrypt_ccm(key, &how, &message)?, to)
+                written(&aead.decrypt(&message)?, to)
             }
             (Mode::Siv, _) => {
                 let message = message(input.as_read(), MAX_CHAINED + self.tag_bytes)?;
-                written(&client.decrypt_siv(key, &self.additional, &message)?, to)
+                written(&key.siv(&self.additional).decrypt(&message)?, to)
             }
             (mode @ (Mode::Ctr | Mode::Cbc), _) => {
-                let mut initial = vec![0; initial_bytes(client, key, mode)?];
+                let mut initial = vec![0; initial_bytes(&key, mode)?];
                 let from = input.as_read();
                 from.read_exact(&mut initial).map_err(|e| match e.kind() {
                     io::ErrorKind::UnexpectedEof => Error::Misuse(
@@ -272,22 +260,29 @@ impl Plain {
                     _ => reading(e),
                 })?;
                 match mode {
-                    Mode::Ctr => client.decrypt_ctr(key, &initial, from, to, progress),
-                    _ => client.decrypt_cbc(key, self.padding, &initial, from, to, progress),
+                    Mode::Ctr => key.ctr().decrypt_stream(&initial, from, to, progress),
+                    _ => key.cbc().padding(self.padding).initial(&initial).decrypt_stream(from, to, progress),
                 }
             }
-            (Mode::Ecb, _) => {
-                client.decrypt_ecb(key, &self.tweak, self.padding, input.as_read(), to, progress)
-            }
+            (Mode::Ecb, _) => self.ecb(&key).decrypt_stream(input.as_read(), to, progress),
             (mode, _) => misuse(&format!("{mode} decrypts no data")),
         }
+    }
+
+    fn aead<'k>(&'k self, key: &'k KeyHandle<'k>) -> Aead<'k> {
+        let aead = if self.mode == Mode::Ccm { key.ccm() } else { key.gcm() };
+        aead.aad(self.additional.first().map_or(&[], Vec::as_slice)).tag_bytes(self.tag_bytes)
+    }
+
+    fn ecb<'k>(&'k self, key: &'k KeyHandle<'k>) -> Blocks<'k> {
+        key.ecb().tweak(&self.tweak).padding(self.padding)
     }
 }
 
 /// How many bytes the output of a mode begins with before the first encrypted block.
-fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
-    let name = client.info(key)?.properties.cipher;
-    let cipher = catalog::find(&name)
+fn initial_bytes(key: &KeyHandle<'_>, mode: Mode) -> Result<usize> {
+    let name = &key.info()?.properties.cipher;
+    let cipher = catalog::find(name)
         .ok_or_else(|| Error::Misuse(format!("this program does not know the cipher {name}")))?;
     Ok(mode.initial_bytes(&cipher))
 }

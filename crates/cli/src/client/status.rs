@@ -168,7 +168,7 @@ impl WorkerGroup {
         };
         match number {
             0 => of_first.iter().for_each(|(party, answer)| note(*party, answer)),
-            _ => client.status_of_clique(number).iter().for_each(|(party, answer)| note(*party, answer)),
+            _ => client.status_of_workers(number).iter().for_each(|(party, answer)| note(*party, answer)),
         }
         let role = client.cluster().roles().of(number).message();
         WorkerGroup { workers: number, role, silent, not_ready }

@@ -175,8 +175,7 @@ fn measure(
 ) -> Result<Measured> {
     let sealed = Times::of(arguments.requests, || one_block(client, key))?;
     let ecb = Times::of(arguments.requests, || {
-        let (mut block, mut encrypted) = (&[7; 16][..], Vec::new());
-        client.encrypt_ecb(ecb_key, &[], Padding::None, &mut block, &mut encrypted, &mut |_| ())?;
+        client.key(ecb_key)?.ecb().padding(Padding::None).encrypt(&[7; 16])?;
         Ok(())
     })?;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
-use polyclave_client::{AeadDecryption, Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUND};
+use polyclave_client::{Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUND};
 
 use super::{Common, envelope, initial_bytes, outcome, waiting, whole, written};
 use crate::client::persist;
@@ -113,15 +113,16 @@ fn attempt(
     }
     ensure!(mode != Mode::Envelope, "this is no file in an envelope, or its beginning is lost");
     let mut output = Output::begin(common.output.as_deref(), Readers::Owner, common.force)?;
+    let handle = client.key(key)?;
     let initial = match (mode.takes(MessageOption::Initial), given) {
         (false, _) => Vec::new(),
         (true, Some(given)) => {
-            let bytes = initial_bytes(client, key, mode)?;
+            let bytes = initial_bytes(&handle, mode)?;
             ensure!(given.len() == bytes, "--iv has {} bytes; this key takes {bytes}", given.len());
             given.to_vec()
         }
         (true, None) => {
-            let mut first = vec![0; initial_bytes(client, key, mode)?];
+            let mut first = vec![0; initial_bytes(&handle, mode)?];
             input.read_exact(&mut first).map_err(|e| match e.kind() {
                 ErrorKind::UnexpectedEof => anyhow!(
                     "the input is shorter than the initial block that it begins with; if that is elsewhere, give it as --iv"
@@ -132,11 +133,8 @@ fn attempt(
         }
     };
     let tweak = common.first_tweak()?;
-    let how = AeadDecryption {
-        additional: additional.first().map_or(&[], Vec::as_slice),
-        nonce_bytes: usize::from(arguments.nonce_bytes.unwrap_or(12)),
-        tag_bytes: usize::from(common.tag_bytes),
-    };
+    let nonce_bytes = usize::from(arguments.nonce_bytes.unwrap_or(12));
+    let aead = common.aead(&handle, mode, additional).nonce_bytes(nonce_bytes);
     waiting::announce(client, mode, input.len());
     let bar = progress(input.len());
     let mut tell = |done| bar.set_position(done);
@@ -146,27 +144,21 @@ fn attempt(
             let mut all = Cursor::new(beginning).chain(input);
             client.open_bound(key, additional.first().map(Vec::as_slice), &mut all, to, &mut tell)
         }
-        Mode::Gcm => client.decrypt_gcm(key, &how, &mut input.seekable()?, to, &mut tell),
-        Mode::Ccm => client
-            .decrypt_ccm(
-                key,
-                &how,
-                &whole(
-                    &mut Cursor::new(beginning).chain(input),
-                    MAX_CHAINED + how.nonce_bytes + how.tag_bytes,
-                )?,
-            )
-            .and_then(|message| written(to, &message)),
-        Mode::Siv => client
-            .decrypt_siv(
-                key,
-                additional,
-                &whole(&mut Cursor::new(beginning).chain(input), MAX_CHAINED + how.tag_bytes)?,
-            )
-            .and_then(|message| written(to, &message)),
-        Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
-        Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),
-        Mode::Ecb => client.decrypt_ecb(key, &tweak, common.padding(), &mut input, to, &mut tell),
+        Mode::Gcm => aead.decrypt_stream(&mut input.seekable()?, to, &mut tell),
+        Mode::Ccm | Mode::Siv => {
+            let most = MAX_CHAINED + nonce_bytes + usize::from(common.tag_bytes);
+            let message = whole(&mut Cursor::new(beginning).chain(input), most)?;
+            let opened = match mode {
+                Mode::Ccm => aead.decrypt(&message),
+                _ => handle.siv(additional).decrypt(&message),
+            };
+            opened.and_then(|message| written(to, &message))
+        }
+        Mode::Ctr => handle.ctr().decrypt_stream(&initial, &mut input, to, &mut tell),
+        Mode::Cbc => {
+            common.blocks(&handle, mode, &tweak).initial(&initial).decrypt_stream(&mut input, to, &mut tell)
+        }
+        Mode::Ecb => common.blocks(&handle, mode, &tweak).decrypt_stream(&mut input, to, &mut tell),
         _ => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();

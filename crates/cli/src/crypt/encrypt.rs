@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
-use polyclave_client::{AeadEncryption, Client};
+use polyclave_client::Client;
 use polyclave_config::private::Draft;
 
 use super::{Common, envelope, outcome, waiting, whole, written};
@@ -108,11 +108,7 @@ fn attempt(
     let tweak = common.first_tweak()?;
     waiting::announce(client, mode, input.len());
     let bar = progress(input.len());
-    let how = AeadEncryption {
-        additional: additional.first().map_or(&[], Vec::as_slice),
-        nonce,
-        tag_bytes: usize::from(common.tag_bytes),
-    };
+    let handle = client.key(key)?;
     let mut initial = Vec::new();
     let mut start = |block: &[u8], output: &mut dyn Write| {
         initial = block.to_vec();
@@ -124,16 +120,17 @@ fn attempt(
         Mode::Gcm if !common.raw => {
             client.seal_bound(key, additional.first().map(Vec::as_slice), from, to, &mut tell)
         }
-        Mode::Gcm => client.encrypt_gcm(key, &how, from, to, &mut tell),
-        Mode::Ccm => client
-            .encrypt_ccm(key, &how, &whole(from, MAX_CHAINED)?)
+        Mode::Gcm | Mode::Ccm => {
+            common.aead(&handle, mode, additional).nonce(nonce).encrypt_stream(from, to, &mut tell)
+        }
+        Mode::Siv => handle
+            .siv(additional)
+            .encrypt(&whole(from, MAX_CHAINED)?)
             .and_then(|message| written(to, &message)),
-        Mode::Siv => client
-            .encrypt_siv(key, additional, &whole(from, MAX_CHAINED)?)
-            .and_then(|message| written(to, &message)),
-        Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
-        Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
-        Mode::Ecb => client.encrypt_ecb(key, &tweak, common.padding(), from, to, &mut tell),
+        Mode::Ctr => handle.ctr().on_start(&mut start).encrypt_stream(from, to, &mut tell),
+        Mode::Cbc | Mode::Ecb => {
+            common.blocks(&handle, mode, &tweak).on_start(&mut start).encrypt_stream(from, to, &mut tell)
+        }
         _ => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();

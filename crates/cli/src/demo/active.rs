@@ -106,20 +106,11 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     }
 
     let began = Instant::now();
-    let (mut counter, mut ciphertext) = (Vec::new(), Vec::new());
-    client.encrypt_ctr(
-        "demo",
-        &mut &MESSAGE[..],
-        &mut ciphertext,
-        &mut |block, _| {
-            counter.extend(block);
-            Ok(())
-        },
-        &mut |_| (),
-    )?;
+    let encrypted = encrypt(&client, MESSAGE)?;
+    let (counter, ciphertext) = encrypted.split_at(16);
     let encrypt_ms = milliseconds(began.elapsed());
     let began = Instant::now();
-    let round_trip = decrypt(&client, &counter, &ciphertext)? == MESSAGE;
+    let round_trip = decrypt(&client, counter, ciphertext)? == MESSAGE;
     let decrypt_ms = milliseconds(began.elapsed());
     if tell {
         say!(
@@ -150,7 +141,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     }
 
     let began = Instant::now();
-    let served_beyond_stock = encrypt(&client, &vec![0; 32 * LEVEL])? == 32 * LEVEL as u64;
+    let served_beyond_stock = encrypt(&client, &vec![0; 32 * LEVEL])?.len() == 16 + 32 * LEVEL;
     let beyond_stock_ms = milliseconds(began.elapsed());
     if tell {
         say!("\n5. The client asked for {} blocks, twice what the stock holds when it is full.", 2 * LEVEL);
@@ -239,14 +230,13 @@ pub(super) fn new_key(name: &str, modes: &[Mode]) -> NewKey {
     NewKey::for_modes(name, "aes-128", modes, MAX_BLOCKS)
 }
 
-pub(super) fn encrypt(client: &Client, data: &[u8]) -> Result<u64, Error> {
-    client.encrypt_ctr("demo", &mut &data[..], &mut std::io::sink(), &mut |_, _| Ok(()), &mut |_| ())
+/// First counter block and ciphertext.
+pub(super) fn encrypt(client: &Client, data: &[u8]) -> Result<Vec<u8>, Error> {
+    client.key("demo")?.ctr().encrypt(data)
 }
 
 pub(super) fn decrypt(client: &Client, counter: &[u8], ciphertext: &[u8]) -> Result<Vec<u8>> {
-    let mut data = Vec::new();
-    client.decrypt_ctr("demo", counter, &mut &ciphertext[..], &mut data, &mut |_| ())?;
-    Ok(data)
+    Ok(client.key("demo")?.ctr().decrypt(counter, ciphertext)?.to_vec())
 }
 
 /// Imports the key from the standards, once for each mode, because ecb undoes cmac. Returns whether its block is encrypted, and its code
@@ -256,10 +246,9 @@ fn known_answers(client: &Client) -> Result<(bool, bool)> {
         client.import(new_key(name, &[mode]), &hex::decode(KNOWN_KEY)?)?;
     }
     let block = hex::decode(KNOWN_BLOCK)?;
-    let mut ciphertext = Vec::new();
-    client.encrypt_ecb("known", &[], Padding::None, &mut &block[..], &mut ciphertext, &mut |_| ())?;
-    let code = client.cmac("known-mac", &mut &block[..], &mut |_| ())?;
-    Ok((hex::encode(ciphertext) == KNOWN_CIPHERTEXT, hex::encode(code) == KNOWN_MAC))
+    let ciphertext = client.key("known")?.ecb().padding(Padding::None).encrypt(&block)?;
+    let code = client.key("known-mac")?.cmac(&block)?;
+    Ok((hex::encode(ciphertext) == KNOWN_CIPHERTEXT, hex::encode(&code) == KNOWN_MAC))
 }
 
 /// Waits until the stock is full, and shows its progress.

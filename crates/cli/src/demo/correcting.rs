@@ -201,12 +201,8 @@ fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
 
 /// First counter block and ciphertext of the message.
 fn message(client: &Client) -> Result<(Vec<u8>, Vec<u8>)> {
-    let (mut counter, mut ciphertext) = (Vec::new(), Vec::new());
-    let mut start = |block: &[u8], _: &mut dyn std::io::Write| {
-        counter.extend(block);
-        Ok(())
-    };
-    client.encrypt_ctr("demo", &mut &MESSAGE[..], &mut ciphertext, &mut start, &mut |_| ())?;
+    let mut counter = encrypt(client, MESSAGE)?;
+    let ciphertext = counter.split_off(16);
     Ok((counter, ciphertext))
 }
 
@@ -214,8 +210,8 @@ fn message(client: &Client) -> Result<(Vec<u8>, Vec<u8>)> {
 fn known_answer(client: &Client) -> Result<bool> {
     client.import(new_key("fips-197", &[Mode::Ecb]), &hex::decode(KNOWN_KEY)?)?;
     fill(client, true)?;
-    let (plaintext, mut ciphertext) = (hex::decode(KNOWN_PLAINTEXT)?, Vec::new());
-    client.encrypt_ecb("fips-197", &[], Padding::None, &mut &plaintext[..], &mut ciphertext, &mut |_| ())?;
+    let plaintext = hex::decode(KNOWN_PLAINTEXT)?;
+    let ciphertext = client.key("fips-197")?.ecb().padding(Padding::None).encrypt(&plaintext)?;
     Ok(hex::encode(ciphertext) == KNOWN_CIPHERTEXT)
 }
 

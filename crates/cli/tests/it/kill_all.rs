@@ -211,7 +211,7 @@ impl Trial {
     /// Everything announced is there, at all nodes, and serves as it did; nothing deleted is.
     fn verify(&self, workers: &mut [Worker]) {
         let client = self.client();
-        is_known(&insist("the known key", || client.cmac("known", &mut &message()[..], &mut |_| ())));
+        is_known(&insist("the known key", || client.key("known").and_then(|key| key.cmac(&message()))));
         let listed = insist("a list of all nodes", || match client.keys() {
             Ok(mut listing) if !listing.missing.is_empty() => Err(listing.missing.remove(0).1),
             listing => listing,

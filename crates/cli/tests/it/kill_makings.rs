@@ -38,7 +38,7 @@ fn known(name: &str) -> NewKey {
 }
 
 fn code(client: &Client, key: &str) -> polyclave_client::Result<String> {
-    client.cmac(key, &mut &bytes(MESSAGE)[..], &mut |_| ()).map(hex::encode)
+    client.key(key).and_then(|key| key.cmac(&bytes(MESSAGE))).map(hex::encode)
 }
 
 impl Trial {

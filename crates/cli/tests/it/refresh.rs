@@ -82,7 +82,8 @@ impl Trial {
 
     /// All keys are what they were.
     pub fn verify(&self) {
-        let code = insist("the known key", || self.client().cmac("known", &mut &message()[..], &mut |_| ()));
+        let code =
+            insist("the known key", || self.client().key("known").and_then(|key| key.cmac(&message())));
         assert_eq!(hex::encode(code), CODE);
         let opened = insist("what was sealed", || {
             let mut opened = Vec::new();
@@ -196,7 +197,7 @@ fn keys_of_shamir_are_used_during_refreshes() {
             while !over.load(Relaxed) {
                 let code = insist("used", || {
                     let began = Instant::now();
-                    let code = client.cmac("known", &mut &message()[..], &mut |_| ());
+                    let code = client.key("known").and_then(|key| key.cmac(&message()));
                     if let Err(e) = &code {
                         let turned_away = e.to_string().contains(SAYS_REFRESHING);
                         assert!(!turned_away || began.elapsed() >= WAITED, "{e}");
@@ -327,5 +328,5 @@ fn a_store_from_before_a_refresh_is_refused_and_the_error_says_what_to_do() {
     });
     assert_eq!(trial.status(1)["missing"], serde_json::json!(["node-3"]));
     // The two others go on only if they are enough, which 2 of 3 are not.
-    assert!(trial.client().cmac("known", &mut &message()[..], &mut |_| ()).is_err());
+    assert!(trial.client().key("known").and_then(|key| key.cmac(&message())).is_err());
 }

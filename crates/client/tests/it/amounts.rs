@@ -4,13 +4,13 @@
 use std::num::NonZeroU64;
 
 use polyclave_api::{BlockHeader, Derivation, Mode, NewKey, Reason, Right, Usage, Wrapping};
-use polyclave_client::{AeadDecryption, AeadEncryption, Client, Error};
+use polyclave_client::{Client, Error};
 use polyclave_config::{ApprovalRule, ClientCard, ClientPolicy, NodeDir, Rule};
 use polyclave_transport::Identity;
 
 use crate::common::from_keys::{kek, only_for, wrappable};
-use crate::common::messages::{gcm, seal};
-use crate::common::{TestCluster, data, key, nothing};
+use crate::common::messages::{AeadEncryption, encrypt_ccm, encrypt_gcm, gcm, rewrap_gcm, seal};
+use crate::common::{TestCluster, data, key};
 
 /// A name, the right of the operation, what it amounts to, and for which key. Those of one kind begin with the same word.
 const CASES: [(&str, Right, Right, &str); 11] = [
@@ -53,9 +53,8 @@ fn ask<'c>(case: &'c str, admin: &Client) -> Ask<'c> {
             }
             let sealed = seal(admin, &old, b"a value").expect("sealed");
             let message = gcm(admin, &old, b"", b"a value").expect("encrypted");
-            let how = AeadDecryption::default;
             match kind {
-                "message" => Box::new(move |c, _| c.rewrap_gcm((&old, &new), &how(), &message).map(drop)),
+                "message" => Box::new(move |c, _| rewrap_gcm(c, (&old, &new), b"", &message).map(drop)),
                 _ => Box::new(move |c, _| c.rewrap_sealed((&old, &new), None, &sealed).map(drop)),
             }
         }
@@ -90,14 +89,14 @@ fn ask<'c>(case: &'c str, admin: &Client) -> Ask<'c> {
             admin.generate(own_nonces(Mode::Gcm)).expect("a key");
             Box::new(move |c, _| {
                 let how = AeadEncryption { nonce: Some(&[7; 12]), ..AeadEncryption::default() };
-                c.encrypt_gcm(&old, &how, &mut &data(16)[..], &mut Vec::new(), &mut nothing).map(drop)
+                encrypt_gcm(c, &old, &how, &data(16)).map(drop)
             })
         }
         _ => {
             admin.generate(own_nonces(Mode::Ccm)).expect("a key");
             Box::new(move |c, _| {
                 let how = AeadEncryption { nonce: Some(&[7; 12]), ..AeadEncryption::default() };
-                c.encrypt_ccm(&old, &how, &data(16)).map(drop)
+                encrypt_ccm(c, &old, &how, &data(16)).map(drop)
             })
         }
     }

@@ -6,11 +6,14 @@ use ccm::Ccm;
 use ccm::aead::consts::{U8, U12, U16};
 use ccm::aead::{Aead, KeyInit, Payload};
 use polyclave_api::{Mode, NewKey, Reason, Usage};
-use polyclave_client::{AeadDecryption, AeadEncryption, Client, Error};
+use polyclave_client::{Client, Error};
 
 use crate::common::active::{fill, start};
 use crate::common::from_keys::refused;
-use crate::common::messages::{gcm, ungcm_as};
+use crate::common::messages::{
+    AeadDecryption, AeadEncryption, decrypt_ccm, decrypt_siv, encrypt_ccm, encrypt_gcm, encrypt_siv, gcm,
+    ungcm_as,
+};
 use crate::common::vectors::{AUTHENTICATED, each_vector, vectors};
 use crate::common::{TestCluster, data, key};
 
@@ -45,7 +48,7 @@ fn vectors_of_ccm_decrypt_and_forged_ones_do_not() {
         let (nonce_bytes, tag_bytes) = (v.bytes("nonce").len(), v.bytes("tag").len());
         let how = AeadDecryption { additional: &additional, nonce_bytes, tag_bytes };
         let message = [v.bytes("nonce"), v.bytes("ciphertext"), v.bytes("tag")].concat();
-        let outcome = client.decrypt_ccm(name, &how, &message);
+        let outcome = decrypt_ccm(&client, name, &how, &message);
         match v.has("plaintext") {
             true => assert_eq!(outcome.expect("authentic")[..], v.bytes("plaintext"), "{v:?}"),
             false => unauthentic(outcome, v.text("source")),
@@ -59,9 +62,9 @@ fn vectors_of_siv_come_out_and_decrypt() {
     let run = each_vector(AUTHENTICATED, "-SIV", &[Mode::Siv], &|client, name, v| {
         let (additional, plaintext) = (v.strings("ads"), v.bytes("plaintext"));
         let expected = [v.bytes("tag"), v.bytes("ciphertext")].concat();
-        let message = client.encrypt_siv(name, &additional, &plaintext).expect("encrypted");
+        let message = encrypt_siv(&client, name, &additional, &plaintext).expect("encrypted");
         assert_eq!(hex::encode(&message), hex::encode(&expected), "{v:?}");
-        assert_eq!(client.decrypt_siv(name, &additional, &expected).expect("authentic")[..], plaintext);
+        assert_eq!(decrypt_siv(&client, name, &additional, &expected).expect("authentic")[..], plaintext);
     });
     assert_eq!(run, 4);
 }
@@ -76,13 +79,13 @@ fn siv_of_every_length_is_what_another_program_makes() {
     let strings = [vec![], data(1), data(16), data(40)];
     for (i, len) in LENGTHS.into_iter().enumerate() {
         let additional = &strings[..i % 5];
-        let message = client.encrypt_siv("siv-128", additional, &data(len)).expect("encrypted");
+        let message = encrypt_siv(&client, "siv-128", additional, &data(len)).expect("encrypted");
         let mut oracle = Aes128Siv::new_from_slice(&half).expect("a key");
         assert!(message == oracle.encrypt(additional, &data(len)).expect("any"), "{len}");
-        let back = client.decrypt_siv("siv-128", additional, &message).expect("authentic");
+        let back = decrypt_siv(&client, "siv-128", additional, &message).expect("authentic");
         assert!(back[..] == data(len), "{len}");
     }
-    let message = client.encrypt_siv("siv-256", &strings, &data(100)).expect("encrypted");
+    let message = encrypt_siv(&client, "siv-256", &strings, &data(100)).expect("encrypted");
     let mut oracle = Aes256Siv::new_from_slice(&whole).expect("a key");
     assert_eq!(message, oracle.encrypt(&strings, &data(100)).expect("any"));
 }
@@ -96,7 +99,7 @@ fn ccm_of_every_length_is_what_another_program_makes() {
     for (len, additional) in LENGTHS.into_iter().zip([&b""[..], b"a", &[7; 40]].into_iter().cycle()) {
         for tag_bytes in [16, 8] {
             let how = AeadEncryption { additional, tag_bytes, ..AeadEncryption::default() };
-            let message = client.encrypt_ccm("ccm-128", &how, &data(len)).expect("encrypted");
+            let message = encrypt_ccm(&client, "ccm-128", &how, &data(len)).expect("encrypted");
             let (nonce, sealed) = message.split_at(12);
             let nonce: [u8; 12] = nonce.try_into().expect("12 bytes");
             let text = data(len);
@@ -112,7 +115,7 @@ fn ccm_of_every_length_is_what_another_program_makes() {
             assert!(sealed == expected.expect("any"), "{len} with {tag_bytes}");
             let how = AeadDecryption { additional, tag_bytes, ..AeadDecryption::default() };
             assert!(
-                client.decrypt_ccm("ccm-128", &how, &message).expect("authentic")[..] == data(len),
+                decrypt_ccm(&client, "ccm-128", &how, &message).expect("authentic")[..] == data(len),
                 "{len}"
             );
         }
@@ -150,16 +153,16 @@ fn no_altered_message_of_siv_decrypts() {
     let cluster = TestCluster::shared();
     let client = cluster.client();
     two_keys(&client, Mode::Siv, "aes-128");
-    let message = client.encrypt_siv("right-siv", &[b"with".to_vec()], &data(20)).expect("encrypted");
+    let message = encrypt_siv(&client, "right-siv", &[b"with".to_vec()], &data(20)).expect("encrypted");
     nothing_altered_decrypts(&message, &|key, additional, message| {
         let additional: Vec<Vec<u8>> = additional.iter().map(|string| string.to_vec()).collect();
-        Ok(client.decrypt_siv(&format!("{key}-siv"), &additional, message)?.to_vec())
+        Ok(decrypt_siv(&client, &format!("{key}-siv"), &additional, message)?.to_vec())
     });
     // Strings are not run together, and their order counts.
     let two = [b"wi".to_vec(), b"th".to_vec()];
-    let of_two = client.encrypt_siv("right-siv", &two, &data(20)).expect("encrypted");
+    let of_two = encrypt_siv(&client, "right-siv", &two, &data(20)).expect("encrypted");
     for other in [vec![b"with".to_vec()], vec![two[1].clone(), two[0].clone()]] {
-        unauthentic(client.decrypt_siv("right-siv", &other, &of_two), "other strings");
+        unauthentic(decrypt_siv(&client, "right-siv", &other, &of_two), "other strings");
     }
 }
 
@@ -170,11 +173,11 @@ fn no_altered_message_of_ccm_decrypts() {
     two_keys(&client, Mode::Ccm, "aes-256");
     for tag_bytes in [16, 8] {
         let how = AeadEncryption { additional: b"with", tag_bytes, ..AeadEncryption::default() };
-        let message = client.encrypt_ccm("right-ccm", &how, &data(20)).expect("encrypted");
+        let message = encrypt_ccm(&client, "right-ccm", &how, &data(20)).expect("encrypted");
         nothing_altered_decrypts(&message, &|key, additional, message| {
             let additional = &additional.concat()[..];
             let how = AeadDecryption { additional, tag_bytes, ..AeadDecryption::default() };
-            Ok(client.decrypt_ccm(&format!("{key}-ccm"), &how, message)?.to_vec())
+            Ok(decrypt_ccm(&client, &format!("{key}-ccm"), &how, message)?.to_vec())
         });
     }
 }
@@ -194,8 +197,7 @@ fn no_altered_message_of_gcm_with_a_short_tag_decrypts_and_the_bytes_that_were_c
         });
     }
     let how = AeadEncryption { tag_bytes: 12, ..AeadEncryption::default() };
-    let mut out = Vec::new();
-    client.encrypt_gcm("right-gcm", &how, &mut &data(5)[..], &mut out, &mut |_| ()).expect("encrypted");
+    let out = encrypt_gcm(&client, "right-gcm", &how, &data(5)).expect("encrypted");
     let how = AeadDecryption { tag_bytes: 12, ..AeadDecryption::default() };
     assert_eq!((out.len(), ungcm_as(&client, "right-gcm", &how, &out).expect("authentic")), (29, data(5)));
 }
@@ -206,7 +208,7 @@ fn equal_messages_of_siv_have_equal_ciphertexts_and_no_others_do() {
     let client = cluster.client();
     client.generate(key("equal", "aes-128", &[Mode::Siv])).expect("a key");
     let siv = |additional: &[u8], message: &[u8]| {
-        client.encrypt_siv("equal", &[additional.to_vec()], message).expect("encrypted")
+        encrypt_siv(&client, "equal", &[additional.to_vec()], message).expect("encrypted")
     };
     let first = siv(b"a", &data(30));
     assert_eq!(first, siv(b"a", &data(30)));
@@ -224,13 +226,14 @@ fn lengths_that_a_mode_does_not_have_are_refused_with_words() {
         client.generate(key(&format!("lengths-{mode}"), "aes-128", &[mode])).expect("a key");
     }
     let long = data((64 << 10) + 1);
-    let message = client.encrypt_siv("lengths-siv", &[], &long).expect_err("too long").to_string();
+    let message = encrypt_siv(&client, "lengths-siv", &[], &long).expect_err("too long").to_string();
     assert!(message.contains("siv takes messages of at most 65536 bytes"), "{message}");
-    let message = client.encrypt_ccm("lengths-ccm", &AeadEncryption::default(), &long).expect_err("too long");
+    let message =
+        encrypt_ccm(&client, "lengths-ccm", &AeadEncryption::default(), &long).expect_err("too long");
     assert!(message.to_string().contains("ccm takes messages of at most 65536 bytes"), "{message}");
     for tag_bytes in [0, 4, 6, 9, 17] {
         let how = AeadEncryption { tag_bytes, ..AeadEncryption::default() };
-        let outcome = client.encrypt_ccm("lengths-ccm", &how, b"x");
+        let outcome = encrypt_ccm(&client, "lengths-ccm", &how, b"x");
         refused(outcome, Reason::Malformed, "ccm has tags of 8, 10, 12, 14 or 16");
     }
     for tag_bytes in [0, 8, 11, 17] {
@@ -239,7 +242,7 @@ fn lengths_that_a_mode_does_not_have_are_refused_with_words() {
     }
     for nonce_bytes in [0, 6, 14] {
         let how = AeadDecryption { nonce_bytes, ..AeadDecryption::default() };
-        let outcome = client.decrypt_ccm("lengths-ccm", &how, &data(50));
+        let outcome = decrypt_ccm(&client, "lengths-ccm", &how, &data(50));
         refused(outcome, Reason::Malformed, "ccm takes 7 to 13");
     }
     let how = AeadDecryption { nonce_bytes: 1025, ..AeadDecryption::default() };
@@ -248,7 +251,7 @@ fn lengths_that_a_mode_does_not_have_are_refused_with_words() {
     let outcome = ungcm_as(&client, "lengths-gcm", &how, &data(32 + 65_537));
     refused(outcome, Reason::Malformed, "at most 65536 bytes");
     let strings = vec![Vec::new(); 17];
-    refused(client.encrypt_siv("lengths-siv", &strings, b"x"), Reason::Malformed, "16 are allowed");
+    refused(encrypt_siv(&client, "lengths-siv", &strings, b"x"), Reason::Malformed, "16 are allowed");
 }
 
 #[test]
@@ -308,12 +311,8 @@ fn under_a_nonce_of_the_client_the_vectors_come_out_if_the_key_takes_one() {
         let tag_bytes = v.bytes("tag").len();
         let how = AeadEncryption { additional: &additional, nonce: Some(&nonce), tag_bytes };
         let message = match mode {
-            Mode::Gcm => {
-                let mut out = Vec::new();
-                client.encrypt_gcm(&name, &how, &mut &text[..], &mut out, &mut |_| ()).expect("encrypted");
-                out
-            }
-            _ => client.encrypt_ccm(&name, &how, &text).expect("encrypted"),
+            Mode::Gcm => encrypt_gcm(&client, &name, &how, &text).expect("encrypted"),
+            _ => encrypt_ccm(&client, &name, &how, &text).expect("encrypted"),
         };
         assert_eq!(message, [nonce, v.bytes("ciphertext"), v.bytes("tag")].concat(), "{v:?}");
         encrypted += 1;
@@ -323,9 +322,9 @@ fn under_a_nonce_of_the_client_the_vectors_come_out_if_the_key_takes_one() {
         client.generate(key(&format!("no-nonces-{mode}"), "aes-128", &[mode])).expect("a key");
     }
     let how = AeadEncryption { nonce: Some(&[7; 12]), ..AeadEncryption::default() };
-    let outcome = client.encrypt_gcm("no-nonces-gcm", &how, &mut &b"x"[..], &mut Vec::new(), &mut |_| ());
+    let outcome = encrypt_gcm(&client, "no-nonces-gcm", &how, b"x");
     refused(outcome, Reason::NotForThis, "takes no nonces");
-    let outcome = client.encrypt_ccm("no-nonces-ccm", &how, b"x");
+    let outcome = encrypt_ccm(&client, "no-nonces-ccm", &how, b"x");
     refused(outcome, Reason::NotForThis, "takes no nonces");
 }
 
@@ -353,7 +352,7 @@ fn every_mode_works(cluster: &TestCluster, fill: impl Fn()) {
 
     fill();
     let how = AeadEncryption { additional: b"with", tag_bytes: 8, ..AeadEncryption::default() };
-    let mut message = client.encrypt_ccm("every-ccm", &how, &text).expect("encrypted");
+    let mut message = encrypt_ccm(&client, "every-ccm", &how, &text).expect("encrypted");
     let (nonce, sealed) = message.split_at(12);
     let payload = Payload { msg: &text, aad: b"with" };
     let nonce = <[u8; 12]>::try_from(nonce).expect("12 bytes").into();
@@ -361,21 +360,21 @@ fn every_mode_works(cluster: &TestCluster, fill: impl Fn()) {
     assert_eq!(sealed, oracle.encrypt(&nonce, payload).expect("any"));
     fill();
     let how = AeadDecryption { additional: b"with", tag_bytes: 8, ..AeadDecryption::default() };
-    assert_eq!(client.decrypt_ccm("every-ccm", &how, &message).expect("authentic")[..], text);
+    assert_eq!(decrypt_ccm(&client, "every-ccm", &how, &message).expect("authentic")[..], text);
     message[13] ^= 1;
     fill();
-    unauthentic(client.decrypt_ccm("every-ccm", &how, &message), "a changed message");
+    unauthentic(decrypt_ccm(&client, "every-ccm", &how, &message), "a changed message");
 
     fill();
     let additional = [b"with".to_vec()];
-    let mut message = client.encrypt_siv("every-siv", &additional, &text).expect("encrypted");
+    let mut message = encrypt_siv(&client, "every-siv", &additional, &text).expect("encrypted");
     let mut oracle = Aes128Siv::new_from_slice(&data(32)).expect("a key");
     assert_eq!(message, oracle.encrypt(&additional, &text).expect("any"));
     fill();
-    assert_eq!(client.decrypt_siv("every-siv", &additional, &message).expect("authentic")[..], text);
+    assert_eq!(decrypt_siv(&client, "every-siv", &additional, &message).expect("authentic")[..], text);
     message[3] ^= 1;
     fill();
-    unauthentic(client.decrypt_siv("every-siv", &additional, &message), "a changed tag");
+    unauthentic(decrypt_siv(&client, "every-siv", &additional, &message), "a changed tag");
 }
 
 #[test]
@@ -428,8 +427,8 @@ fn costs_of_modes() {
         let text = data(len);
         let with_nonce = long_nonce(len);
         let of_gcm = gcm(&client, "gcm", b"", &text).expect("encrypted");
-        let of_siv = client.encrypt_siv("siv", &[], &text).expect("encrypted");
-        let of_ccm = client.encrypt_ccm("ccm", &default, &text).expect("encrypted");
+        let of_siv = encrypt_siv(&client, "siv", &[], &text).expect("encrypted");
+        let of_ccm = encrypt_ccm(&client, "ccm", &default, &text).expect("encrypted");
         let how = AeadDecryption::default();
         let short = AeadDecryption { tag_bytes: 12, ..how };
         let nonce = AeadDecryption { nonce_bytes: 8, ..how };
@@ -443,10 +442,10 @@ fn costs_of_modes() {
             ("gcm decrypts, a nonce of 8 bytes", &|| {
                 drop(ungcm_as(&client, "known", &nonce, &with_nonce).expect("authentic"));
             }),
-            ("siv encrypts", &|| drop(client.encrypt_siv("siv", &[], &text).expect("encrypted"))),
-            ("siv decrypts", &|| drop(client.decrypt_siv("siv", &[], &of_siv).expect("authentic"))),
-            ("ccm encrypts", &|| drop(client.encrypt_ccm("ccm", &default, &text).expect("encrypted"))),
-            ("ccm decrypts", &|| drop(client.decrypt_ccm("ccm", &how, &of_ccm).expect("authentic"))),
+            ("siv encrypts", &|| drop(encrypt_siv(&client, "siv", &[], &text).expect("encrypted"))),
+            ("siv decrypts", &|| drop(decrypt_siv(&client, "siv", &[], &of_siv).expect("authentic"))),
+            ("ccm encrypts", &|| drop(encrypt_ccm(&client, "ccm", &default, &text).expect("encrypted"))),
+            ("ccm decrypts", &|| drop(decrypt_ccm(&client, "ccm", &how, &of_ccm).expect("authentic"))),
         ];
         for (name, run) in what {
             let mut times: Vec<f64> = (0..if len > 10_000 { 3 } else { 15 })

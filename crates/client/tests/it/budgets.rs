@@ -58,6 +58,11 @@ fn a_part_of_a_block_and_the_block_under_a_tag_cost_a_block() {
     assert!(gcm(&client, "tags", b"", b"").is_err());
     client.generate(small("begun", Mode::Gcm, 1)).expect("a key");
     assert!(gcm(&client, "begun", b"", b"x").is_err(), "two blocks");
+    gcm(&client, "begun", b"", b"").expect("the whole first step was refused");
+    client.delete("begun").expect("deleted");
+    client.generate(small("begun", Mode::Gcm, 1)).expect("a key");
+    let pending = client.key("begun").and_then(|key| key.gcm().begin()).expect("the block under the tag");
+    assert!(pending.encrypt(b"x").is_err(), "two blocks");
     assert!(gcm(&client, "begun", b"", b"").is_err(), "the first of them was computed");
 }
 

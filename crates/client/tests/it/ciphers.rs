@@ -65,16 +65,17 @@ fn single_blocks_are_right(
     let what = format!("{blocks} blocks of {} under {protocol}", cipher.name);
     let name = format!("{}-{blocks}", cipher.name);
     let (tweak, secret) = (&TWEAK[..cipher.tweak_bytes], (1..=cipher.key_bytes as u8).collect::<Vec<_>>());
-    let (plain, mut ciphertext, mut back) = (data(blocks * cipher.block_bytes), Vec::new(), Vec::new());
+    let plain = data(blocks * cipher.block_bytes);
     fill();
     client.import(key(&name, &cipher.name, &[Mode::Ecb]), &secret).expect(&what);
     fill();
-    let (none, mut nothing) = (Padding::None, |_| ());
-    client.encrypt_ecb(&name, tweak, none, &mut &plain[..], &mut ciphertext, &mut nothing).expect(&what);
+    let handle = client.key(&name).expect(&what);
+    let ecb = || handle.ecb().tweak(tweak).padding(Padding::None);
+    let ciphertext = ecb().encrypt(&plain).expect(&what);
     assert!(ciphertext == in_the_clear(cipher, &tweaks(tweak, blocks), &plain, &secret), "{what}");
     fill();
-    client.decrypt_ecb(&name, tweak, none, &mut &ciphertext[..], &mut back, &mut nothing).expect(&what);
-    assert!(back == plain, "{what}");
+    let back = ecb().decrypt(&ciphertext).expect(&what);
+    assert!(*back == plain, "{what}");
 }
 
 /// The tweaks of consecutive blocks.
@@ -124,8 +125,8 @@ fn wrong_tweaks_are_refused_before_nodes_are_asked() {
     client.generate(key("addressed", "mantis7", &[Mode::Ecb])).expect("a key");
     client.generate(key("not-addressed", "skinny-64-128", &[Mode::Ecb])).expect("a key");
     let message = |name: &str, tweak: &[u8]| {
-        let mut out = Vec::new();
-        let refused = client.encrypt_ecb(name, tweak, Padding::None, &mut &[0; 8][..], &mut out, &mut |_| ());
+        let key = client.key(name).expect("a key");
+        let refused = key.ecb().tweak(tweak).padding(Padding::None).encrypt(&[0; 8]);
         match refused.expect_err("refused") {
             Error::Misuse(message) => message,
             other => panic!("{other}"),
@@ -136,8 +137,7 @@ fn wrong_tweaks_are_refused_before_nodes_are_asked() {
     );
     assert!(message("addressed", &[0; 16]).contains("16 bytes were given"));
     assert!(message("not-addressed", &[0; 8]).contains("takes no tweak"));
-    let mut out = Vec::new();
-    let wraps =
-        client.encrypt_ecb("addressed", &[255; 8], Padding::None, &mut &[0; 16][..], &mut out, &mut |_| ());
+    let key = client.key("addressed").expect("a key");
+    let wraps = key.ecb().tweak(&[255; 8]).padding(Padding::None).encrypt(&[0; 16]);
     assert!(wraps.expect_err("refused").to_string().contains("the tweak would wrap around"));
 }

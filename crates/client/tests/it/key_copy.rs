@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use polyclave_api::{KeyInfo, Lifetime, Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
 
 use crate::common::from_keys::refused;
-use crate::common::messages::{gcm, open, seal, ungcm};
-use crate::common::{TestCluster, insist, key, nothing};
+use crate::common::messages::{self, gcm, open, seal, ungcm};
+use crate::common::{TestCluster, insist, key};
 use polyclave_client::{Client, Error, Result, Withdrawal};
 
 /// A copy for the same.
@@ -15,7 +15,7 @@ fn same(of: &KeyInfo, name: &str) -> NewKey {
 }
 
 fn code(client: &Client, key: &str) -> Result<Vec<u8>> {
-    client.cmac(key, &mut &b"a message"[..], &mut nothing)
+    messages::cmac(client, key, b"a message")
 }
 
 #[test]

@@ -4,14 +4,16 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use polyclave_api::{Mode, NewKey};
 
-use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm, ungcm_as};
+use crate::common::messages::{
+    AeadDecryption, cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm, ungcm_as,
+};
 use crate::common::oracle::{Oracle, filled};
 use crate::common::vectors::{MODES, each_vector};
 use crate::common::{TestCluster, data, key};
 use aes_gcm::aead::consts::U12;
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, KeyInit};
-use polyclave_client::{AeadDecryption, Error, HEAD, Padding};
+use polyclave_client::{Error, HEAD, Padding};
 
 /// Around blocks, steps and chunks.
 const LENGTHS: [usize; 9] = [0, 1, 15, 16, 17, 4096, 262_143, 262_144, 262_145];
@@ -48,6 +50,40 @@ fn gcm_messages_of_all_lengths_are_what_another_program_makes() {
 }
 
 #[test]
+fn data_from_memory_are_encrypted_as_those_from_a_stream() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let (secret, oracle) = (secret_key("aes-128"), Oracle::new("aes-128", &secret_key("aes-128")));
+    for (name, mode) in [("memory-gcm", Mode::Gcm), ("memory-ctr", Mode::Ctr), ("memory-ecb", Mode::Ecb)] {
+        client.import(key(name, "aes-128", &[mode]), &secret).expect("a key");
+    }
+    let handle = |name| client.key(name).expect("a handle");
+    let (of_gcm, of_ctr, of_ecb) = (handle("memory-gcm"), handle("memory-ctr"), handle("memory-ecb"));
+    for len in [0, 1, 48, 262_145] {
+        let message = of_gcm.gcm().aad(b"with").encrypt(&data(len)).expect("encrypted");
+        assert!(ungcm(&client, "memory-gcm", b"with", &message).expect("authentic") == data(len), "{len}");
+        let mut message = gcm(&client, "memory-gcm", b"with", &data(len)).expect("encrypted");
+        assert!(of_gcm.gcm().aad(b"with").decrypt(&message).expect("authentic")[..] == data(len), "{len}");
+        *message.last_mut().expect("a tag") ^= 1;
+        let altered = of_gcm.gcm().aad(b"with").decrypt(&message);
+        assert!(matches!(altered, Err(Error::Unauthentic(_))), "{len}");
+
+        let encrypted = of_ctr.ctr().encrypt(&data(len)).expect("encrypted");
+        let (counter, ciphertext) = encrypted.split_at(16);
+        assert!(ciphertext == oracle.ctr(counter, &data(len)), "{len}");
+        assert!(of_ctr.ctr().decrypt(counter, ciphertext).expect("decrypted")[..] == data(len), "{len}");
+    }
+    let (initial, plain) = (data(16), data(64));
+    let chained = || of_ecb.cbc_by_client().initial(&initial);
+    let ciphertext = chained().encrypt(&plain).expect("encrypted");
+    assert_eq!(ciphertext, oracle.cbc(&initial, &plain));
+    assert_eq!(chained().decrypt(&ciphertext).expect("decrypted")[..], plain);
+    assert!(of_ecb.cbc_by_client().encrypt(&plain).is_err(), "without an initial block");
+    assert!(chained().padding(Padding::Pkcs7).encrypt(&plain).is_err(), "with padding");
+    assert!(of_ecb.cbc().decrypt(&ciphertext).is_err(), "without an initial block");
+}
+
+#[test]
 fn counter_mode_is_what_another_program_makes() {
     let cluster = TestCluster::shared();
     let client = cluster.client();
@@ -79,10 +115,7 @@ fn cbc_under_an_initial_block_of_the_caller_is_what_another_program_makes_also_i
         let new = NewKey { caller_nonces: true, ..key(&name, cipher, &[Mode::Cbc]) };
         client.import(new, &secret).expect("a key");
         let encrypt = |padding, initial: &[u8], data: &[u8]| {
-            let mut out = Vec::new();
-            client
-                .encrypt_cbc_under(&name, padding, initial, &mut &data[..], &mut out, &mut |_| ())
-                .map(|_| out)
+            client.key(&name).and_then(|key| key.cbc().padding(padding).initial(initial).encrypt(data))
         };
         for len in [0, 1, block, 3 * block + 1, 2048 - block, 2048, 2049] {
             let encrypted = encrypt(Padding::Pkcs7, &initial, &data(len)).expect("encrypted");
@@ -99,15 +132,9 @@ fn cbc_under_an_initial_block_of_the_caller_is_what_another_program_makes_also_i
         client.delete(&name).expect("deleted");
     }
     client.generate(key("cbc-not-chosen", "aes-128", &[Mode::Cbc])).expect("a key");
-    let mut out = Vec::new();
-    let (padding, nothing) = (Padding::Pkcs7, &mut |_| ());
-    let chosen =
-        client.encrypt_cbc_under("cbc-not-chosen", padding, &[1; 16], &mut &b"x"[..], &mut out, nothing);
+    let chosen = client.key("cbc-not-chosen").and_then(|key| key.cbc().initial(&[1; 16]).encrypt(b"x"));
     let message = chosen.expect_err("the key takes none").to_string();
-    assert!(
-        message.contains("takes no nonces or initial blocks of its clients") && out.is_empty(),
-        "{message}"
-    );
+    assert!(message.contains("takes no nonces or initial blocks of its clients"), "{message}");
 }
 
 #[test]

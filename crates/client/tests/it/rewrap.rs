@@ -6,18 +6,14 @@ use std::time::{Duration, Instant};
 use polyclave_api::{Mode, NewKey, Reason, Right, Usage, VersionState, Wrapping};
 
 use crate::common::from_keys::{kek, only_for, refused, wrapped_by_oracle};
-use crate::common::messages::{gcm, open, seal, ungcm};
+use crate::common::messages::{gcm, open, rewrap_gcm as rewrap, seal, ungcm};
 use crate::common::{TestCluster, data, insist, key};
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit};
-use polyclave_client::{AeadDecryption, Client, Error, Result};
+use polyclave_client::Error;
 
 const OLD: [u8; 16] = [0x51; 16];
 const NEW: [u8; 32] = [0xa7; 32];
-
-fn rewrap(client: &Client, keys: (&str, &str), additional: &[u8], message: &[u8]) -> Result<Vec<u8>> {
-    client.rewrap_gcm(keys, &AeadDecryption { additional, ..AeadDecryption::default() }, message)
-}
 
 /// A message as another program makes it.
 fn encrypted(additional: &[u8], message: &[u8]) -> Vec<u8> {

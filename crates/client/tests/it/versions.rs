@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use polyclave_api::{Mode, NewKey, Origin, Reason, Right, Usage, VersionState, Wrapping};
 use polyclave_store::{KeyState, StoredKey, Which};
 
-use crate::common::messages::{gcm, open, seal, ungcm};
-use crate::common::{TestCluster, key, nothing};
+use crate::common::messages::{cmac, gcm, open, seal, ungcm};
+use crate::common::{TestCluster, key};
 use polyclave_client::{Error, Result, Withdrawal};
 
 /// The refusal of nodes that a request met.
@@ -102,7 +102,7 @@ fn a_retired_version_does_what_its_state_allows_and_does_not_come_back() {
     let user = cluster.client_with("user-of-retired", &uses, &["retired"]);
     client.generate(key("retired", "aes-128", &[Mode::Gcm, Mode::Cmac])).expect("a key");
     let old = seal(&user, "retired", b"old").expect("sealed");
-    let code = user.cmac("retired", &mut &b"old"[..], &mut nothing).expect("a code");
+    let code = cmac(&user, "retired", b"old").expect("a code");
     client.rotate("retired").expect("rotated");
     refused(client.retire("retired", 3, VersionState::Deactivated), "the current one is version 2");
     assert!(
@@ -115,9 +115,9 @@ fn a_retired_version_does_what_its_state_allows_and_does_not_come_back() {
     client.retire("retired", 1, VersionState::Deactivated).expect("deactivated");
     client.retire("retired", 1, VersionState::Deactivated).expect("twice is once");
     refused(gcm(&user, "retired@1", b"", b"x"), "is deactivated");
-    refused(user.cmac("retired@1", &mut &b"old"[..], &mut nothing), "is deactivated");
+    refused(cmac(&user, "retired@1", b"old"), "is deactivated");
     assert_eq!(open(&user, "retired", &old).expect("it decrypts"), b"old");
-    assert_eq!(client.cmac("retired@1", &mut &b"old"[..], &mut nothing).expect("to verify"), code);
+    assert_eq!(cmac(&client, "retired@1", b"old").expect("to verify"), code);
 
     client.retire("retired", 1, VersionState::Compromised).expect("compromised");
     refused(open(&user, "retired", &old), "is compromised");
@@ -296,7 +296,7 @@ fn what_is_withdrawn_is_gone_for_all_versions_and_never_granted_again() {
         refused(gcm(&client, name, b"", b"x"), "is for the usage decrypt, mac, not encrypt");
     }
     assert_eq!(open(&client, "withdrawn", &sealed).expect("it decrypts"), b"old");
-    client.cmac("withdrawn", &mut &b"x"[..], &mut nothing).expect("it computes codes");
+    cmac(&client, "withdrawn", b"x").expect("it computes codes");
     let all = Withdrawal { usage: vec![Usage::Decrypt, Usage::Mac], ..Withdrawal::default() };
     refused(client.withdraw("withdrawn", (1, true), &all), "nothing would be left");
 

@@ -80,8 +80,9 @@ fn an_input_that_pauses_too_long_gets_the_reason_that_the_nodes_gave() {
         })
         .collect();
     let mut input = Pausing(Duration::from_secs(1)).take(100);
-    let (mut out, mut start) = (Vec::new(), |_: &[u8], _: &mut dyn std::io::Write| Ok(()));
-    let outcome = cluster.client().encrypt_ctr("k", &mut input, &mut out, &mut start, &mut nothing);
+    let client = cluster.client();
+    let key = client.key("k").expect("nothing is asked");
+    let outcome = key.ctr().encrypt_stream(&mut input, &mut Vec::new(), &mut nothing);
     match outcome {
         Err(Error::Refused { node, refusal }) => {
             assert_eq!((node.as_str(), refusal.message.as_str()), ("node-1", TOLD));

@@ -8,7 +8,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use polyclave_api::{KeyVersion, MAX_ADDITIONAL_DATA, MAX_REWRAPPED};
-use polyclave_client::{AeadDecryption, AeadEncryption};
 use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
 
@@ -64,8 +63,7 @@ pub(super) async fn rewrap(vault: &Vault, asked: Ask<'_>, key: &str, fields: &Fi
         let (encrypted, info) = under(vault, asked.0, (key, version), |old| {
             let (new, additional, ciphertext) = (key.to_owned(), additional.clone(), ciphertext.clone());
             asked.0.asker.ask(&vault.queue, move |client| {
-                let how = AeadDecryption { additional: &additional, ..AeadDecryption::default() };
-                client.rewrap_known_gcm((&old, &new), &how, &ciphertext)
+                client.key_with_id(old.clone()).gcm().aad(&additional).rewrap(&new, &ciphertext)
             })
         })
         .await?;
@@ -112,8 +110,7 @@ async fn encrypt_one(
     let Some(version) = version_of(item)? else {
         let name = key.to_owned();
         let encrypted = asker.ask(&vault.queue, move |client| {
-            let how = AeadEncryption { additional: &additional, ..AeadEncryption::default() };
-            client.encrypt_current_gcm(&name, &how, &plaintext)
+            client.key(&name)?.gcm().aad(&additional).encrypt_with_info(&plaintext)
         });
         let (encrypted, info) = encrypted.await?;
         return Ok(encrypted_as(info.version, encrypted));
@@ -121,8 +118,7 @@ async fn encrypt_one(
     let of = |id| {
         let (additional, plaintext) = (additional.clone(), plaintext.clone());
         asker.ask(&vault.queue, move |client| {
-            let how = AeadEncryption { additional: &additional, ..AeadEncryption::default() };
-            client.encrypt_known_gcm(KeyVersion::clone(&id), &how, &plaintext)
+            client.key_with_id(KeyVersion::clone(&id)).gcm().aad(&additional).encrypt(&plaintext)
         })
     };
     let encrypted = under(vault, caller, (key, version), of).await.map_err(|failure| match failure {
@@ -151,8 +147,7 @@ async fn decrypt_one(
     under(vault, caller, key, |id| {
         let (additional, ciphertext) = (additional.clone(), ciphertext.clone());
         caller.asker.ask(&vault.queue, move |client| {
-            let how = AeadDecryption { additional: &additional, ..AeadDecryption::default() };
-            client.decrypt_known_gcm(KeyVersion::clone(&id), &how, &ciphertext)
+            client.key_with_id(KeyVersion::clone(&id)).gcm().aad(&additional).decrypt(&ciphertext)
         })
     })
     .await

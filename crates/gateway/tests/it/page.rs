@@ -203,8 +203,8 @@ fn the_page_tells_what_happens_and_a_node_that_is_gone() {
     let (dashboard, token) = dashboard(&world);
     let client = world.client();
     client.generate(NewKey::for_modes("tight", "aes-128", &[Mode::Cmac], 100)).expect("made");
-    client.cmac("tight", &mut &[7; 95 * 16][..], &mut |_| ()).expect("computed");
-    client.cmac("tight", &mut &[7; 95 * 16][..], &mut |_| ()).expect_err("the budget is spent");
+    client.key("tight").and_then(|key| key.cmac(&[7; 95 * 16])).expect("computed");
+    client.key("tight").and_then(|key| key.cmac(&[7; 95 * 16])).expect_err("the budget is spent");
     let mut stream = Stream::open(dashboard.address(), &token).expect("admitted");
     let message = stream.until("what happened is told", |message| {
         says(message, "The key tight (version 1) has less than a tenth of its budget left")
@@ -272,7 +272,7 @@ fn each_worker_is_a_line_and_one_that_is_gone_is_told_with_what_follows() {
     let asks = client();
     asks.generate(NewKey::for_modes("k", "aes-128", &[Mode::Cmac], 1 << 20)).expect("made");
     for _ in 0..8 {
-        asks.cmac("k", &mut &b"twelve boxes"[..], &mut |_| ()).expect("an answer");
+        asks.key("k").and_then(|key| key.cmac(b"twelve boxes")).expect("an answer");
     }
     let dashboard = Dashboard::start(client(), 0).expect("it starts");
     let token = dashboard.url().split_once("#token=").expect("a token").1.to_owned();
@@ -309,7 +309,7 @@ fn each_worker_is_a_line_and_one_that_is_gone_is_told_with_what_follows() {
         message["alarms"]
     );
     assert!(!message["alarms"].to_string().contains("Requests cannot be served"), "{}", message["alarms"]);
-    asks.cmac("k", &mut &b"twelve boxes"[..], &mut |_| ()).expect("the others serve");
+    asks.key("k").and_then(|key| key.cmac(b"twelve boxes")).expect("the others serve");
 }
 
 #[test]

@@ -123,11 +123,9 @@ impl Cluster {
         let new = NewKey::for_modes("known", "aes-128", &[Mode::Ecb], 1 << 20);
         self.client.import(new, &hex::decode(KEY).expect("hexadecimal")).expect("imported");
         self.wait_until_full();
-        let (block, mut encrypted) = (hex::decode(BLOCK).expect("hexadecimal"), Vec::new());
-        self.client
-            .encrypt_ecb("known", &[], Padding::None, &mut &block[..], &mut encrypted, &mut |_| ())
-            .expect("encrypted");
-        hex::encode(encrypted)
+        let block = hex::decode(BLOCK).expect("hexadecimal");
+        let key = self.client.key("known").expect("a key");
+        hex::encode(key.ecb().padding(Padding::None).encrypt(&block).expect("encrypted"))
     }
 
     /// Whom a node says, to its operator, to have outvoted.

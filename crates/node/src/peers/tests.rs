@@ -113,7 +113,7 @@ fn orders_of_one_node_cost_the_others_no_stock() {
     let client = || Client::open(&ClientDir::open(&local.client).expect("readable")).expect("a client");
     client().generate(NewKey::for_modes("k", "aes-128", &[Mode::Cmac], 1000)).expect("made");
     until_full(&nodes);
-    let mac = || client().cmac("k", &mut &[7; 40][..], &mut |_| ());
+    let mac = || client().key("k").and_then(|key| key.cmac(&[7; 40]));
     let before = mac().expect("computed");
 
     drop(nodes.remove(0));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use cryptoki_sys::CK_OBJECT_HANDLE;
-use polyclave_client::{AeadEncryption, Client};
+use polyclave_client::Client;
 
 use crate::module::{How, Module, Session};
 use crate::nodes::Nodes;
@@ -210,9 +210,7 @@ fn seal(client: &Client, key: &str, data: &[u8]) -> Outcome<()> {
 }
 
 fn raw(client: &Client, key: &str, data: &[u8]) -> Outcome<()> {
-    let (mut out, nonce) = (Vec::new(), nonce());
-    let how = AeadEncryption { additional: b"", nonce: Some(&nonce), tag_bytes: 16 };
-    client.encrypt_gcm(key, &how, &mut &data[..], &mut out, &mut |_| ())?;
+    client.key(key)?.gcm().nonce(&nonce()[..]).encrypt(data)?;
     Ok(())
 }
 

@@ -126,8 +126,7 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
     let blocks = if keeps_stock { BLOCKS_OF_STOCK } else { BLOCKS };
     let input = vec![7; 16 * blocks];
     let ask = || {
-        let mut out = Vec::new();
-        client.encrypt_ecb("ecb", &[], Padding::None, &mut &input[..], &mut out, &mut |_| ())?;
+        client.key("ecb")?.ecb().padding(Padding::None).encrypt(&input)?;
         Ok(())
     };
     if keeps_stock {

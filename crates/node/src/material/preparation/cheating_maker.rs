@@ -197,9 +197,7 @@ impl Pair {
 pub(super) fn encrypted(client: &Client) -> Option<Vec<u8>> {
     let key = NewKey::for_modes("k", "aes-128", &[Mode::Ecb], 100);
     client.import(key, &KEY).ok()?;
-    let mut ciphertext = Vec::new();
-    let done = client.encrypt_ecb("k", &[], Padding::None, &mut &PLAIN[..], &mut ciphertext, &mut |_| ());
-    done.ok().map(|_| ciphertext)
+    client.key("k").ok()?.ecb().padding(Padding::None).encrypt(&PLAIN).ok()
 }
 
 fn start(local: &Local, node: usize, processors: usize, what: (Lie, Arc<Counts>)) -> Running {

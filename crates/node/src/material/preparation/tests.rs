@@ -129,7 +129,7 @@ fn make_key(client: &Client) {
 }
 
 fn mac(client: &Client) -> Result<Vec<u8>, ClientError> {
-    client.cmac("k", &mut &[7; 40][..], &mut |_| ())
+    Ok(client.key("k")?.cmac(&[7; 40])?.to_vec())
 }
 
 fn reason(outcome: Result<Vec<u8>, ClientError>) -> Reason {

@@ -1,0 +1,223 @@
+//! Messages of GCM.
+//!
+//! Decryption of a stream reads it twice: the nodes give keystream only for an authenticated ciphertext, and store nothing of its size.
+
+use std::collections::VecDeque;
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use polyclave_api::{CHUNK, KeyInfo, Mode, Step, Use};
+use zeroize::Zeroizing;
+
+use super::aead::Aead;
+use super::counter::add_keystream;
+use super::pieces::{Piece, Pieces, Progress, Source, WINDOW, add};
+use crate::session::conversation::{Accepted, Conversation};
+use crate::{Error, Result};
+
+impl Aead<'_> {
+    pub(crate) fn encrypt_gcm(
+        &self,
+        input: Source<'_>,
+        output: &mut dyn Write,
+        progress: Progress<'_>,
+    ) -> Result<(u64, Option<KeyInfo>)> {
+        let mut message = Message::new(input)?;
+        let (conversation, accepted) = self.begin_gcm(Some(&message.first_step()))?;
+        output.write_all(self.first_bytes(&accepted.start)?).map_err(Error::writing)?;
+        let done = message.encrypt(conversation, self.tag_bytes, output, progress)?;
+        Ok((done, accepted.key))
+    }
+
+    pub(crate) fn begin_gcm(&self, first: Option<&Step>) -> Result<(Conversation<'_>, Accepted)> {
+        if !Mode::Gcm.takes_tag(self.tag_bytes) {
+            return Err(Error::Misuse(format!("gcm has tags of 12 to 16 bytes, not {}", self.tag_bytes)));
+        }
+        let (additional, nonce) = (self.additional.to_vec(), self.nonce.map(<[u8]>::to_vec));
+        self.key.begin(Use::GcmEncrypt { additional, nonce }, first)
+    }
+
+    pub(crate) fn decrypt_gcm(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        let (nonce, ciphertext, tag) = self.parts(message)?;
+        let pieces = || Pieces::new(Source::Memory(ciphertext), CHUNK);
+        let conversation = self.authenticated(nonce, &mut pieces()?, tag, |_| ())?;
+        // Its full size at once: growing would leave a copy behind.
+        let mut plain = Zeroizing::new(Vec::with_capacity(ciphertext.len()));
+        add_keystream(conversation, pieces()?, None, &mut *plain, &mut |_| ())?;
+        Ok(plain)
+    }
+
+    pub(crate) fn decrypt_gcm_stream(
+        &self,
+        input: &mut (impl Read + Seek),
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let began = input.stream_position().map_err(Error::reading)?;
+        let end = input.seek(SeekFrom::End(0)).map_err(Error::reading)?;
+        let len = self.ciphertext_bytes(end - began)?;
+        let (mut nonce, mut tag) = (vec![0; self.nonce_bytes], vec![0; self.tag_bytes]);
+        input.seek(SeekFrom::Start(end - self.tag_bytes as u64)).map_err(Error::reading)?;
+        input.read_exact(&mut tag).map_err(Error::reading)?;
+        input.seek(SeekFrom::Start(began)).map_err(Error::reading)?;
+        input.read_exact(&mut nonce).map_err(Error::reading)?;
+
+        let mut hashes = VecDeque::new();
+        let mut ciphertext = input.by_ref().take(len);
+        let mut pieces = Pieces::new(Source::Stream(&mut ciphertext), CHUNK)?;
+        let note = |piece: &[u8]| hashes.push_back(blake3::hash(piece));
+        let conversation = self.authenticated(&nonce, &mut pieces, &tag, note)?;
+
+        input.seek(SeekFrom::Start(began + nonce.len() as u64)).map_err(Error::reading)?;
+        let mut same = Same { input: &mut input.by_ref().take(len), hashes, piece: Vec::new(), at: 0 };
+        let pieces = Pieces::new(Source::Stream(&mut same), CHUNK)?;
+        add_keystream(conversation, pieces, None, output, progress)
+    }
+
+    /// Has the nodes authenticate a ciphertext: then they give keystream.
+    fn authenticated(
+        &self,
+        nonce: &[u8],
+        pieces: &mut Pieces<'_>,
+        tag: &[u8],
+        mut note: impl FnMut(&[u8]),
+    ) -> Result<Conversation<'_>> {
+        let mut absorb = |piece: Piece<'_>| {
+            note(&piece.data);
+            Step::Absorb { ciphertext: piece.data.to_vec() }
+        };
+        let (nonce, additional) = (nonce.to_vec(), self.additional.to_vec());
+        let check = Step::Check { tag: tag.to_vec() };
+        let first = pieces.next_filled()?.map(&mut absorb);
+        let mut awaited = usize::from(first.is_some());
+        let first = first.as_ref().unwrap_or(&check);
+        let (mut conversation, _) = self.key.begin(Use::GcmDecrypt { nonce, additional }, Some(first))?;
+        if awaited > 0 {
+            while let Some(piece) = pieces.next()? {
+                if awaited == WINDOW {
+                    conversation.nothing()?;
+                    awaited -= 1;
+                }
+                conversation.step(&absorb(piece))?;
+                awaited += 1;
+            }
+            conversation.step(&check)?;
+        }
+        for _ in 0..=awaited {
+            conversation.nothing()?;
+        }
+        Ok(conversation)
+    }
+}
+
+/// A message that is being encrypted.
+pub(crate) struct Message<'r> {
+    first: Option<Piece<'r>>,
+    further: Pieces<'r>,
+}
+
+impl<'r> Message<'r> {
+    pub(crate) fn new(input: Source<'r>) -> Result<Message<'r>> {
+        let mut further = Pieces::new(input, CHUNK)?;
+        Ok(Message { first: further.next_filled()?, further })
+    }
+
+    /// What the nodes are asked first about it.
+    pub(crate) fn first_step(&self) -> Step {
+        self.first.as_ref().map_or(Step::Tag, keystream)
+    }
+
+    /// Writes ciphertext and tag. The first step is sent.
+    pub(crate) fn encrypt(
+        &mut self,
+        mut conversation: Conversation<'_>,
+        tag_bytes: usize,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        // What is answered next: the keystream for a piece, or for `None` that one was taken.
+        let mut awaited: VecDeque<Option<Piece<'_>>> = self.first.take().into_iter().map(Some).collect();
+        let (mut open, mut done) = (awaited.len(), 0);
+        loop {
+            while open < WINDOW
+                && let Some(piece) = self.further.next()?
+            {
+                conversation.step(&keystream(&piece))?;
+                awaited.push_back(Some(piece));
+                open += 1;
+            }
+            let Some(next) = awaited.pop_front() else { break };
+            let Some(piece) = next else {
+                conversation.nothing()?;
+                continue;
+            };
+            let mut ciphertext = conversation.bytes(piece.data.len())?.to_vec();
+            add(&mut ciphertext, &piece.data);
+            output.write_all(&ciphertext).map_err(Error::writing)?;
+            done += ciphertext.len() as u64;
+            progress(done);
+            conversation.step(&Step::Absorb { ciphertext })?;
+            awaited.push_back(None);
+            open -= 1;
+            if open == 0 {
+                conversation.step(&Step::Tag)?;
+            }
+        }
+        let tag = conversation.tag()?;
+        output.write_all(&tag[..tag_bytes]).and_then(|()| output.flush()).map_err(Error::writing)?;
+        conversation.finish()?;
+        Ok(done)
+    }
+}
+
+fn keystream(piece: &Piece<'_>) -> Step {
+    Step::Keystream { bytes: piece.data.len() as u32 }
+}
+
+/// Reads the authenticated input again. Changed content is an error before any of it is used.
+struct Same<'r> {
+    input: &'r mut dyn Read,
+    /// The hashes of the pieces still to come.
+    hashes: VecDeque<blake3::Hash>,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Same<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.piece.len()
+            && let Some(hash) = self.hashes.pop_front()
+        {
+            self.piece.clear();
+            self.at = 0;
+            self.input.take(CHUNK as u64).read_to_end(&mut self.piece)?;
+            if blake3::hash(&self.piece) != hash {
+                return Err(std::io::Error::other("it changed while it was being decrypted"));
+            }
+        }
+        let count = buffer.len().min(self.piece.len() - self.at);
+        buffer[..count].copy_from_slice(&self.piece[self.at..][..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_between_the_readings_is_not_used() {
+        let data = vec![7; CHUNK + 5];
+        let hashes = || data.chunks(CHUNK).map(blake3::hash).collect::<VecDeque<_>>();
+        let read = |mut input: &[u8]| {
+            let mut out = Vec::new();
+            let mut same = Same { input: &mut input, hashes: hashes(), piece: Vec::new(), at: 0 };
+            same.read_to_end(&mut out).map(|_| out)
+        };
+        assert_eq!(read(&data).ok().as_ref(), Some(&data));
+        assert!(read(&data[..CHUNK]).is_err() && read(&data[..CHUNK + 4]).is_err());
+        let mut changed = data.clone();
+        changed[CHUNK] ^= 1;
+        assert!(read(&changed).is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! Keys: how they are made, what becomes of them, and what nodes say of them.
+
+pub(crate) mod life;
+mod make;
+
+use polyclave_api::{KeyInfo, Operation, Reply, operations};
+use polyclave_protocol::{Party, PartySet};
+
+use crate::client::Client;
+use crate::session::strategy::Told;
+use crate::{Error, Result};
+
+impl Client {
+    /// The properties of the current version of a key. Where nodes correct each other: those that more nodes report than may lie. Otherwise: those of the first
+    /// node that does not refuse. A refusal, if more nodes refuse than the request can do without.
+    pub fn info(&self, key: &str) -> Result<KeyInfo> {
+        let (name, workers, strategy) = (name_of(key), self.first(), &self.caller.strategy);
+        let show = Operation::Show(operations::Show { key: name.into() });
+        let mut answers: Vec<(Party, Result<KeyInfo>)> = Vec::new();
+        for which in strategy.asked_for_key(PartySet::all(self.cluster().nodes()), workers.group.suspects()) {
+            answers.retain(|(party, _)| !which.contains(*party));
+            let is_alone = which.len() == 1;
+            answers.extend(self.ask(which, &show, first_key, |new| match is_alone {
+                true => !new.is_empty(),
+                false => strategy.told(new).is_some(),
+            }));
+            let Some(Told { at, left_out }) = strategy.told(&answers) else { continue };
+            for (party, answer) in &answers {
+                if let Err(e @ Error::Refused { refusal, .. }) = answer
+                    && left_out.contains(*party)
+                {
+                    workers.suspect(*party);
+                    let one = [*party].into_iter().collect();
+                    self.caller.remark_left_out(one, refusal.reason, &e.to_string());
+                }
+            }
+            return answers.swap_remove(at).1;
+        }
+        Err(self.caller.unless_halted(strategy.not_told(name, answers)))
+    }
+}
+
+/// The name of a key without a version.
+fn name_of(key: &str) -> &str {
+    key.split_once('@').map_or(key, |(name, _)| name)
+}
+
+fn first_key(reply: Reply) -> Option<KeyInfo> {
+    match reply {
+        Reply::Keys { keys, .. } => keys.into_iter().next(),
+        _ => None,
+    }
+}

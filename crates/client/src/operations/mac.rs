@@ -1,0 +1,64 @@
+//! CMAC (SP 800-38B). The nodes compute block after block and reveal only the code.
+
+use std::io::Read;
+
+use polyclave_api::{CHAINED, End, Step, Use};
+use zeroize::Zeroizing;
+
+use crate::operations::encrypt::KeyHandle;
+use crate::operations::encrypt::pieces::{Pieces, Source, under};
+use crate::{Error, Result};
+
+impl KeyHandle<'_> {
+    /// The message authentication code of a message.
+    pub fn cmac(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        self.cmac_from(Source::Memory(message), &mut |_| ())
+    }
+
+    /// The message authentication code of a stream. `progress` receives the number of bytes done.
+    pub fn cmac_stream(
+        &self,
+        input: &mut dyn Read,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        self.cmac_from(Source::Stream(input), progress)
+    }
+
+    fn cmac_from(&self, input: Source<'_>, progress: &mut dyn FnMut(u64)) -> Result<Zeroizing<Vec<u8>>> {
+        let block = self.cipher()?.block_bytes;
+        let mut pieces = Pieces::new(input, CHAINED)?;
+        let mut next = ended(&mut pieces, block)?;
+        let Some((first, _)) = &next else { return Err(Error::Misuse("a stream without a piece".into())) };
+        let (mut conversation, accepted) = self.begin(Use::Cmac { mask: first.len() as u32 }, None)?;
+        let (mut mask, mut done, mut tag) = (accepted.mask, 0, Zeroizing::default());
+        while let Some((data, end)) = next {
+            next = ended(&mut pieces, block)?;
+            let masked = under(&mask, &data)?;
+            let after = next.as_ref().map_or(0, |(data, _)| data.len());
+            conversation.step(&Step::Masked { data: masked, next: after as u32, end })?;
+            (tag, mask) = conversation.bytes_and_mask((end != End::No).then_some(block), after)?;
+            done += data.len() as u64;
+            progress(done);
+        }
+        conversation.finish()?;
+        Ok(tag)
+    }
+}
+
+/// The next piece, and whether and how the message ends with it.
+fn ended(pieces: &mut Pieces<'_>, block: usize) -> Result<Option<(Zeroizing<Vec<u8>>, End)>> {
+    let Some(piece) = pieces.next()? else { return Ok(None) };
+    // With room for the end: growing would leave a copy behind.
+    let mut data = Zeroizing::new(Vec::with_capacity(piece.data.len() + block));
+    data.extend_from_slice(&piece.data);
+    if !piece.last {
+        return Ok(Some((data, End::No)));
+    }
+    if !data.is_empty() && data.len().is_multiple_of(block) {
+        return Ok(Some((data, End::Whole)));
+    }
+    let whole = data.len() + block - data.len() % block;
+    data.push(0x80);
+    data.resize(whole, 0);
+    Ok(Some((data, End::Filled)))
+}

@@ -1,0 +1,260 @@
+//! Nodes of which any may end a request: all serving nodes have to reply, and a refusal by any of them is the outcome.
+//!
+//! A node that computes says so every second; the client waits for it as long as it does, and at most for [`LONGEST`]. The client reads
+//! replies as they arrive, because a node that hangs must not hide what the others say about it.
+
+mod begin;
+
+use std::time::{Duration, Instant};
+
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Party, PartySet};
+
+use super::{Answers, PutTogether, Strategy, Told, different_keys};
+use crate::session::conversation::{Accepted, Conversation, Part};
+use crate::session::group::{ANSWER, Workers};
+use crate::session::refusals::{is_own, most_telling};
+use crate::session::replies::{BEGUN, LONGEST, OTHER_REASONS};
+use crate::{Error, Result};
+
+/// See the [module](self).
+pub(super) struct Abort {
+    /// How many nodes a request can do without.
+    pub(super) spare: usize,
+}
+
+impl Strategy for Abort {
+    fn begin<'c>(
+        &self,
+        workers: Workers<'c>,
+        operation: &Operation,
+        first: Option<&Step>,
+    ) -> Result<(Conversation<'c>, Accepted)> {
+        begin::begin(workers, operation, first)
+    }
+
+    fn send(&self, conversation: &mut Conversation<'_>, message: &[u8]) -> Result<()> {
+        if !conversation.net.is_alive()
+            && let Some(refused) = conversation.last_words()
+        {
+            return Err(refused);
+        }
+        conversation.send_to_all(message).map_err(|e| conversation.workers.named(e.into()))
+    }
+
+    fn settle(&self, conversation: &mut Conversation<'_>, put_together: &mut PutTogether<'_>) -> Result<()> {
+        let replies = conversation.replies().map_err(|e| conversation.workers.named(e))?;
+        put_together(conversation, &replies)
+    }
+
+    fn refuse_unexpected(&self, workers: Workers<'_>, node: Party) -> Result<()> {
+        Err(Error::Answers(format!("node {} answered another question", workers.group.node_name(node))))
+    }
+
+    fn alike(&self, serving: usize) -> usize {
+        serving
+    }
+
+    /// The protocol refuses such parts, or verifies the combined answer.
+    fn drop_misfits(&self, _: &mut Vec<Part<'_>>) {}
+
+    fn done(&self, said: &[Option<&KeyInfo>]) -> Result<Option<KeyInfo>> {
+        let mut found = said.iter().flatten();
+        let Some(first) = found.next() else { return Ok(None) };
+        match found.all(|key| key == first) {
+            true => Ok(Some((*first).clone())),
+            false => Err(different_keys()),
+        }
+    }
+
+    fn asked_for_key(&self, all: PartySet, _: PartySet) -> Vec<PartySet> {
+        all.iter().map(|node| [node].into_iter().collect()).collect()
+    }
+
+    /// The answer of the first node that does not refuse. A refusal, if more nodes refuse than a request can do without.
+    fn told(&self, answers: &Answers) -> Option<Told> {
+        let refused: PartySet =
+            answers.iter().filter(|(_, answer)| refuses(answer)).map(|(party, _)| *party).collect();
+        let is_told = |(_, answer): &(Party, Result<KeyInfo>)| match answer {
+            Ok(_) => true,
+            Err(e) => !refuses(answer) && !e.may_pass(),
+        };
+        match answers.iter().position(is_told) {
+            Some(at) if answers[at].1.is_ok() => Some(Told { at, left_out: refused }),
+            Some(at) => Some(Told { at, left_out: PartySet::default() }),
+            None if refused.len() > self.spare => {
+                let at = answers.iter().position(|(_, answer)| refuses(answer))?;
+                Some(Told { at, left_out: PartySet::default() })
+            }
+            None => None,
+        }
+    }
+
+    fn not_told(&self, _: &str, mut answers: Vec<(Party, Result<KeyInfo>)>) -> Error {
+        let refusal = answers.iter().position(|(_, answer)| refuses(answer));
+        let last = answers.len().checked_sub(1);
+        let telling = refusal.or(last).and_then(|at| answers.swap_remove(at).1.err());
+        telling.unwrap_or_else(|| Error::Misuse("the cluster has no nodes".into()))
+    }
+
+    fn note_silent(&self, _: Workers<'_>, _: Party) {}
+}
+
+/// Whether a node refuses for a reason of its own.
+fn refuses(answer: &Result<KeyInfo>) -> bool {
+    matches!(answer, Err(Error::Refused { refusal, .. }) if is_own(refusal))
+}
+
+impl Conversation<'_> {
+    fn send_to_all(&mut self, bytes: &[u8]) -> polyclave_protocol::Result<()> {
+        let (head, body) = bytes.split_at(4);
+        for part in [head, body] {
+            let to = |p: Party| if self.there.contains(p) { part } else { &[][..] };
+            let out: Vec<&[u8]> = Party::all(self.net.parties()).map(to).collect();
+            let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
+            self.net.exchange(&out, &mut nothing)?;
+        }
+        Ok(())
+    }
+
+    /// The refusal with which nodes ended the conversation while this client was busy, for example waiting for its input. It is looked for
+    /// among the messages that have arrived.
+    fn last_words(&mut self) -> Option<Error> {
+        let mut refused = Vec::new();
+        self.net.set_deadline(Some(Instant::now() + BEGUN));
+        while let Some(party) = self.net.arrived().iter().next() {
+            let Ok(bytes) = api::receive_bytes(&mut self.net, party) else { break };
+            if let Ok(Reply::Refused(refusal)) = api::decode(&bytes, party) {
+                refused.push((party, refusal));
+            }
+        }
+        self.net.set_deadline(None);
+        most_telling(&refused).map(|(party, refusal)| self.workers.refused(*party, refusal.clone()))
+    }
+
+    /// One reply of each node. A refusal by any of them is the outcome.
+    fn replies(&mut self) -> Result<Vec<(Party, Reply)>> {
+        let mut replies = Vec::new();
+        let mut refused: Vec<(Party, Refusal)> = Vec::new();
+        let mut awaited = self.serving;
+        let mut patience = Patience::new(self.net.parties(), ANSWER, LONGEST);
+        let mut reasons_until = None;
+        while !awaited.is_empty() {
+            let (silent, until) = patience.ends(awaited);
+            let until = reasons_until.unwrap_or(until);
+            let left = until.saturating_duration_since(Instant::now());
+            // Not asked when the time is over: claims to work may come without end.
+            let heard = if left.is_zero() { Ok(None) } else { self.net.wait(awaited, left) };
+            let party = match heard {
+                Ok(Some(party)) => party,
+                Ok(None) | Err(_) if !refused.is_empty() => break,
+                Ok(None) => {
+                    let waited = patience.waited(silent);
+                    return Err(polyclave_protocol::Error::Timeout { peer: silent, waited }.into());
+                }
+                Err(e) => return Err(e.into()),
+            };
+            let reply = api::receive_bytes(&mut self.net, party).and_then(|bytes| api::decode(&bytes, party));
+            match reply {
+                Ok(Reply::Working { done, of }) => {
+                    patience.heard(party);
+                    (self.workers.caller.work)(done, of);
+                    continue;
+                }
+                Ok(Reply::Refused(refusal)) => {
+                    refused.push((party, refusal));
+                    reasons_until = Some(Instant::now() + OTHER_REASONS);
+                }
+                Ok(reply) => replies.push((party, reply)),
+                Err(_) if !refused.is_empty() => break,
+                Err(e) => return Err(e.into()),
+            }
+            awaited = awaited.without([party].into_iter().collect());
+        }
+        replies.sort_by_key(|(party, _)| *party);
+        self.refused = refused;
+        match most_telling(&self.refused) {
+            Some((party, refusal)) => Err(self.workers.refused(*party, refusal.clone())),
+            None => Ok(replies),
+        }
+    }
+}
+
+/// How long to wait for nodes that all have to reply.
+struct Patience {
+    began: Instant,
+    /// By party: when something last came from it.
+    heard: Vec<Instant>,
+    silence: Duration,
+    longest: Duration,
+}
+
+impl Patience {
+    fn new(parties: usize, silence: Duration, longest: Duration) -> Patience {
+        let began = Instant::now();
+        Patience { began, heard: vec![began; parties], silence, longest }
+    }
+
+    fn heard(&mut self, node: Party) {
+        self.heard[node.index()] = Instant::now();
+    }
+
+    /// The node among these that was silent for longest, and until when to wait for it.
+    fn ends(&self, awaited: PartySet) -> (Party, Instant) {
+        let silent = awaited.iter().min_by_key(|node| self.heard[node.index()]).unwrap_or(Party(0));
+        (silent, (self.heard[silent.index()] + self.silence).min(self.began + self.longest))
+    }
+
+    fn waited(&self, node: Party) -> Duration {
+        self.heard[node.index()].elapsed().max(self.silence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_api::Reason;
+
+    use super::*;
+    use crate::session::strategy::tests::info;
+
+    fn refused(reason: Reason) -> Result<KeyInfo> {
+        Err(Error::Refused { node: "a node".into(), refusal: Refusal::new(reason, "") })
+    }
+
+    #[test]
+    fn the_first_node_that_does_not_refuse_tells_of_a_key_unless_too_many_refuse() {
+        let strategy = Abort { spare: 1 };
+        let told = |answers: Vec<Result<KeyInfo>>| {
+            let answers: Vec<_> = (0..).map(Party).zip(answers).collect();
+            strategy.told(&answers).map(|told| (told.at, told.left_out.bits()))
+        };
+        let lost = || Err(Error::Contested(String::new()));
+        assert_eq!(told(vec![Ok(info(1))]), Some((0, 0)));
+        assert_eq!(told(vec![refused(Reason::Denied)]), None, "another may tell");
+        assert_eq!(told(vec![refused(Reason::Denied), Ok(info(1))]), Some((1, 0b1)), "it is left out");
+        assert_eq!(told(vec![lost(), refused(Reason::Key), refused(Reason::Denied)]), Some((1, 0)));
+        assert_eq!(told(vec![lost(), lost()]), None);
+        assert_eq!(told(vec![lost(), Err(Error::Ended)]), Some((1, 0)), "it will not pass");
+        let none = vec![(Party(0), lost()), (Party(1), refused(Reason::Denied)), (Party(2), lost())];
+        assert!(matches!(strategy.not_told("k", none), Error::Refused { .. }), "a refusal says more");
+    }
+
+    #[test]
+    fn who_works_is_waited_for_who_is_silent_is_not_and_nobody_for_ever() {
+        let (silence, longest) = (Duration::from_secs(60), Duration::from_secs(900));
+        let mut patience = Patience::new(3, silence, longest);
+        let began = patience.began;
+        let all = PartySet::all(3);
+        for second in 1..=2000 {
+            for node in [0, 2] {
+                patience.heard[node] = began + Duration::from_secs(second);
+            }
+            let (silent, until) = patience.ends(all);
+            assert_eq!((silent, until), (Party(1), began + silence));
+            let working = all.without([Party(1)].into_iter().collect());
+            let until = patience.ends(working).1;
+            assert_eq!(until, began + longest.min(Duration::from_secs(second + 60)));
+        }
+    }
+}
