@@ -137,11 +137,11 @@ pub fn persist<T>(
     let all_are_needed = client.spare_nodes() == 0;
     let mut left = if all_are_needed { FOR_ONE_TO_COME_BACK } else { client.cluster().nodes() };
     let may_pass = |e: &Error| if all_are_needed { e.says_a_node_is_gone() } else { e.may_be_repeated() };
-    let mut message = false;
+    let mut is_noted = false;
     loop {
         match work() {
             Err(e) if left > 0 && e.downcast_ref().is_some_and(may_pass) && again() => {
-                if !all_are_needed || !std::mem::replace(&mut message, true) {
+                if !all_are_needed || !std::mem::replace(&mut is_noted, true) {
                     eprintln!("note: {e}. Asking again");
                 }
                 std::thread::sleep(BETWEEN);

@@ -211,7 +211,7 @@ impl Connections {
     }
 
     /// What there is at the moment.
-    pub(crate) fn message(&self) -> ConnectionCounts {
+    pub(crate) fn counts(&self) -> ConnectionCounts {
         let open = self.open.lock();
         let count = |strangers: bool| {
             let of_kind = open.iter().filter(|(whose, _)| whose.is_stranger() == strangers);

@@ -72,13 +72,13 @@ impl Counts {
     pub(crate) fn text(&self, now: &Now) -> String {
         let Now { queue: (asking, waiting), can_serve, memory, long, connections } = *now;
         with_local_recorder(&self.recorder, || {
-            for (api, message) in connections {
+            for (api, counts) in connections {
                 metrics::gauge!("polyclave_gateway_connections", "api" => api, "of" => "tokens")
-                    .set(message.known as f64);
+                    .set(counts.known as f64);
                 metrics::gauge!("polyclave_gateway_connections", "api" => api, "of" => "strangers")
-                    .set(message.strangers as f64);
+                    .set(counts.strangers as f64);
                 metrics::counter!("polyclave_gateway_connections_refused_total", "api" => api)
-                    .absolute(message.refused);
+                    .absolute(counts.refused);
             }
             metrics::gauge!("polyclave_gateway_memory_bytes").set(memory as f64);
             metrics::counter!("polyclave_gateway_long_requests_total").absolute(long);
@@ -91,7 +91,7 @@ impl Counts {
     }
 
     /// For the operator's page.
-    pub(crate) fn message(&self, (with_nodes, waiting): (usize, usize)) -> RequestCounts {
+    pub(crate) fn counts(&self, (with_nodes, waiting): (usize, usize)) -> RequestCounts {
         RequestCounts { requests: self.requests.lock().clone(), with_nodes, waiting }
     }
 

@@ -74,7 +74,7 @@ impl Seen {
     /// The connections of each API.
     fn connections(&self) -> [(&'static str, ConnectionCounts); 2] {
         let sum = |all: &[Arc<Connections>]| {
-            all.iter().map(|some| some.message()).fold(ConnectionCounts::default(), ConnectionCounts::and)
+            all.iter().map(|some| some.counts()).fold(ConnectionCounts::default(), ConnectionCounts::and)
         };
         [("transit", sum(&self.listeners)), ("kms", sum(&self.kms))]
     }

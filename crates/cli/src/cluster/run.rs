@@ -138,7 +138,7 @@ impl Nodes {
         lines: &Receiver<(usize, Option<String>)>,
         stopping: impl Fn() -> bool,
     ) -> Result<ExitCode> {
-        let mut message = false;
+        let mut all_were_ready = false;
         while !stopping() {
             match lines.recv_timeout(POLL_INTERVAL) {
                 Ok((number, Some(line))) => {
@@ -150,7 +150,7 @@ impl Nodes {
                     let node = &mut self.0[number];
                     node.ended = true;
                     let status = node.child.wait().context("cannot follow a node")?;
-                    if !message {
+                    if !all_were_ready {
                         bail!("{} did not start ({status}); see above", node.name);
                     }
                     eprintln!("warning: {} has ended ({status}); the others go on", node.name);
@@ -158,8 +158,8 @@ impl Nodes {
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("all nodes have ended"),
             }
-            if !message && self.0.iter().all(|node| node.ready) {
-                message = true;
+            if !all_were_ready && self.0.iter().all(|node| node.ready) {
+                all_were_ready = true;
                 say!("all {} nodes are ready; Ctrl-C ends them", self.0.len());
             }
         }

@@ -36,7 +36,7 @@ fn is_open(peer: &Peer) -> bool {
 }
 
 fn counts(all: &Connections) -> (usize, usize, u64) {
-    let ConnectionCounts { known, strangers, refused, .. } = all.message();
+    let ConnectionCounts { known, strangers, refused, .. } = all.counts();
     (known, strangers, refused)
 }
 

@@ -117,7 +117,7 @@ pub(super) fn alarms(cluster: &Cluster, nodes: &[Shown<'_>], now: u64) -> Value 
     let mut alarms = Alarms::default();
     // Causes first.
     nodes.iter().for_each(|node| of_reach(&mut alarms, node));
-    if nodes.iter().any(|node| node.seen.message.is_some() || node.seen.gone.is_some()) {
+    if nodes.iter().any(|node| node.seen.said.is_some() || node.seen.gone.is_some()) {
         of_the_cluster(&mut alarms, cluster, nodes);
     }
     nodes.iter().for_each(|node| of_links(&mut alarms, node));

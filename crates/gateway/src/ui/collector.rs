@@ -61,7 +61,7 @@ pub(super) struct Shared {
 /// What one worker of a node said last.
 #[derive(Default)]
 pub(super) struct Seen {
-    pub(super) message: Option<Said>,
+    pub(super) said: Option<Said>,
     /// When it was asked last, while it has not answered.
     pub(super) asked: Option<Instant>,
     /// Since when it does not answer, and why.
@@ -124,7 +124,7 @@ impl Collector {
         collector.spawn("snapshots", move || {
             shared.run(|| {
                 let text =
-                    snapshot(&shared.cluster, &shared.client, &shared.workers, shared.message().as_ref());
+                    snapshot(&shared.cluster, &shared.client, &shared.workers, shared.counts().as_ref());
                 sender.send_replace(Some(Bytes::from(format!("data: {text}\n\n"))));
             });
         })?;
@@ -210,15 +210,15 @@ impl Shared {
         self.wake.1.notify_all();
     }
 
-    fn message(&self) -> Option<RequestCounts> {
-        self.own.as_ref().map(|own| own.counts.message(own.queue.lengths()))
+    fn counts(&self) -> Option<RequestCounts> {
+        self.own.as_ref().map(|own| own.counts.counts(own.queue.lengths()))
     }
 
     fn ask(&self, seen: &Mutex<Seen>, worker: u16, node: Party) {
         let began = Instant::now();
         {
             let mut seen = seen.lock();
-            let is_denied = seen.message.as_ref().filter(|said| said.what.report().is_none());
+            let is_denied = seen.said.as_ref().filter(|said| said.what.report().is_none());
             if seen.gone.is_none() && is_denied.is_some_and(|said| said.at.elapsed() < SELDOM) {
                 return;
             }
@@ -238,7 +238,7 @@ impl Shared {
                 if let Some(report) = what.report() {
                     seen.history.add(began, report);
                 }
-                seen.message = Some(Said { at: Instant::now(), took: began.elapsed(), what });
+                seen.said = Some(Said { at: Instant::now(), took: began.elapsed(), what });
                 seen.gone = None;
             }
             Err(e) => {

@@ -71,7 +71,7 @@ impl Shown<'_> {
     }
 
     fn said(&self) -> Option<&Said> {
-        self.seen.message.as_ref().filter(|said| self.seen.gone.is_none() && said.at.elapsed() < OLD)
+        self.seen.said.as_ref().filter(|said| self.seen.gone.is_none() && said.at.elapsed() < OLD)
     }
 
     pub(super) fn report(&self) -> Option<&Report> {

@@ -16,7 +16,7 @@ pub struct Telling {
     json: bool,
     quick: bool,
     bar: ProgressBar,
-    message: usize,
+    told: usize,
     of: usize,
 }
 
@@ -32,7 +32,7 @@ impl Telling {
         if json {
             say!("{{ \"paper\": {}, \"tables\": [", serde_json::to_string(paper)?);
         }
-        Ok(Telling { json, quick, bar: bar(sections.len() as u64, "tables"), message: 0, of: sections.len() })
+        Ok(Telling { json, quick, bar: bar(sections.len() as u64, "tables"), told: 0, of: sections.len() })
     }
 
     /// Notes that a table is recomputed now.
@@ -40,7 +40,7 @@ impl Telling {
         self.bar.set_message(section.name);
         if !std::io::stderr().is_terminal() {
             let takes = about(section.seconds(self.quick));
-            eprintln!("{} ({} of {}): takes {takes}", section.name, self.message + 1, self.of);
+            eprintln!("{} ({} of {}): takes {takes}", section.name, self.told + 1, self.of);
         }
     }
 
@@ -48,14 +48,14 @@ impl Telling {
     pub fn tell(&mut self, table: &Table) -> Result<()> {
         let text = match self.json {
             true => {
-                let comma = if self.message == 0 { "" } else { ", " };
+                let comma = if self.told == 0 { "" } else { ", " };
                 format!("{comma}{}", serde_json::to_string_pretty(table)?)
             }
             false => table.to_string(),
         };
         self.bar.suspend(|| say!("{text}"));
         self.bar.inc(1);
-        self.message += 1;
+        self.told += 1;
         Ok(())
     }
 

@@ -162,7 +162,7 @@ fn wait<'s>(
 
 /// Looks for a while whether the lot is there. After the time limit it counts as gone also if it is there: a peer could say for ever that it waits.
 fn look(asked: &AskedLot<'_>, is_stopping: &dyn Fn() -> bool, until: Instant) -> Result<u8> {
-    let message = Instant::now() + TOLD_EVERY;
+    let answer_by = Instant::now() + TOLD_EVERY;
     loop {
         if is_stopping() || Instant::now() >= until {
             return Ok(GONE);
@@ -170,7 +170,7 @@ fn look(asked: &AskedLot<'_>, is_stopping: &dyn Fn() -> bool, until: Instant) ->
         match asked.state().map_err(system)? {
             LotState::Delivered => return Ok(THERE),
             LotState::Gone => return Ok(GONE),
-            LotState::Awaited if Instant::now() >= message => return Ok(WAITS),
+            LotState::Awaited if Instant::now() >= answer_by => return Ok(WAITS),
             LotState::Awaited => sleep(LOOKED_EVERY),
         }
     }

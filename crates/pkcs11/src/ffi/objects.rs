@@ -76,7 +76,7 @@ pub(super) unsafe extern "C" fn C_GetAttributeValue(
         let object = session(of)?.object(object)?;
         let mut outcome = Ok(());
         for (i, attribute) in unsafe { attributes(to, count) }?.into_iter().enumerate() {
-            let (len, message) = match object.value(attribute.type_) {
+            let (len, rv) = match object.value(attribute.type_) {
                 Err(rv) => (CK_UNAVAILABLE_INFORMATION, Err(rv)),
                 Ok(value) if attribute.pValue.is_null() => (value.len() as CK_ULONG, Ok(())),
                 Ok(value) if (attribute.ulValueLen as usize) < value.len() => {
@@ -87,7 +87,7 @@ pub(super) unsafe extern "C" fn C_GetAttributeValue(
                     (value.len() as CK_ULONG, Ok(()))
                 }
             };
-            outcome = outcome.and(message);
+            outcome = outcome.and(rv);
             unsafe { write(to.add(i), CK_ATTRIBUTE { ulValueLen: len, ..attribute }) }?;
         }
         outcome

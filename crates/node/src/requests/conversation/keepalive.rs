@@ -25,13 +25,13 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// When these two things last happened.
 pub(super) struct Keepalive {
     looked: Instant,
-    message: Instant,
+    signed: Instant,
 }
 
 impl Keepalive {
     pub(super) fn now() -> Keepalive {
         let now = Instant::now();
-        Keepalive { looked: now, message: now }
+        Keepalive { looked: now, signed: now }
     }
 }
 
@@ -51,11 +51,11 @@ impl KeptAlive<'_, '_> {
             self.connection.keepalive.looked = now;
             self.connection.look();
             if self.connection.gone.is_none()
-                && now.duration_since(self.connection.keepalive.message) >= HEARTBEAT
+                && now.duration_since(self.connection.keepalive.signed) >= HEARTBEAT
             {
                 let (done, of) = self.progress.now();
                 self.connection.reply(&Reply::Working { done, of });
-                self.connection.keepalive.message = now;
+                self.connection.keepalive.signed = now;
             }
         }
         match &self.connection.gone {
