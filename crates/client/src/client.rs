@@ -6,7 +6,7 @@ use polyclave_api::{Operation, Reply};
 use polyclave_config::{Cluster, check_name};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::{CertificateDer, Halt};
+use polyclave_transport::Halt;
 
 use crate::session::approvals::Approvals;
 use crate::session::group::{Caller, WorkerGroup, Workers};
@@ -109,11 +109,6 @@ impl Client {
     /// How many nodes a request can do without.
     pub fn spare_nodes(&self) -> usize {
         self.cluster().nodes() - self.caller.config.quorum()
-    }
-
-    /// The certificate by which nodes know it.
-    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
-        self.caller.identity.certificate()
     }
 
     /// Its own name.

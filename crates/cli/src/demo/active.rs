@@ -164,7 +164,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     cluster.restart(parties - 1)?;
     let fresh = cluster.client()?;
     fill(&fresh, true)?;
-    let served_when_back = decrypt(&fresh, &counter, &ciphertext)? == MESSAGE;
+    let served_when_back = decrypt(&fresh, counter, ciphertext)? == MESSAGE;
     if tell {
         say!("\n6. Node {parties} was killed, without warning. All nodes are needed.");
         say!("   {}", refused_without_one.as_deref().unwrap_or("They served WITHOUT it."));

@@ -51,7 +51,7 @@ impl Client {
             version: VERSION,
             cluster: self.cluster().id(),
             subject: Subject::Operation {
-                requester: self.certificate().to_vec(),
+                requester: self.caller.identity.certificate().to_vec(),
                 operation: Box::new(operation.clone()),
             },
             keys,

@@ -26,7 +26,7 @@ use counter::Counter;
 /// nodes are asked for the key's properties once, and only if a mode needs them.
 pub struct KeyHandle<'c> {
     pub(crate) client: &'c Client,
-    key: KeyVersion,
+    pub(crate) key: KeyVersion,
     info: OnceLock<KeyInfo>,
 }
 
@@ -54,11 +54,6 @@ impl<'c> KeyHandle<'c> {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.key.name
-    }
-
-    /// Which version of which key it is.
-    pub(crate) fn version(&self) -> &KeyVersion {
-        &self.key
     }
 
     /// Its properties; those of the current version if no version was named.

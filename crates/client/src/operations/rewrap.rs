@@ -75,7 +75,7 @@ impl Client {
 
 impl<'c> KeyHandle<'c> {
     fn begin_rewrap(&self, new: &str, what: Rewrapped) -> Result<(Conversation<'c>, Accepted)> {
-        let KeyVersion { name: old, id } = self.version().clone();
+        let KeyVersion { name: old, id } = self.key.clone();
         let operation = Operation::Rewrap(operations::Rewrap { key: new.into(), old, id, what });
         self.client.begin(&operation, Some(&Step::Rewrapped))
     }

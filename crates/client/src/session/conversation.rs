@@ -41,7 +41,8 @@ pub(crate) struct Conversation<'c> {
 
 /// A conversation between two steps: the nodes owe no answer and wait for the client.
 pub(crate) struct Paused {
-    worker_group: u16,
+    /// The number of the workers with which it goes on.
+    pub(crate) worker_group: u16,
     net: TlsNet,
     serving: PartySet,
     there: PartySet,
@@ -51,11 +52,6 @@ pub(crate) struct Paused {
 }
 
 impl Paused {
-    /// The number of the workers with which it goes on.
-    pub(crate) fn worker_group(&self) -> u16 {
-        self.worker_group
-    }
-
     /// Goes on, with the workers with which it began.
     pub(crate) fn resume(self, workers: Workers<'_>) -> Conversation<'_> {
         let Paused { net, serving, there, owed, caught, against, .. } = self;
