@@ -1,8 +1,8 @@
 //! What approvers sign before an operation is done: the whole operation, the client that will ask for it, and
 //! the last moment.
 //!
-//! A statement is signed and compared in its encoding, which is the only one that its content has ([`Statement::decode`]). So nobody can show one
-//! content to an approver and another to a node.
+//! A statement is signed and compared in its encoding, which is the only one that its content has
+//! ([`Statement::decode`]). So nobody can show one content to an approver and another to a node.
 
 use polyclave_protocol::{Error, Party, Result};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,8 @@ pub struct Statement {
     pub cluster: [u8; 16],
     /// What will be done.
     pub subject: Subject,
-    /// The keys that exist and that the operation names. A node refuses if what it has in such a place is another key, or another version.
+    /// The keys that exist and that the operation names. A node refuses if what it has in such a place is
+    /// another key, or another version.
     pub keys: Vec<NamedKey>,
     /// The last second, since 1970, in which it may be done.
     pub not_after: u64,

@@ -1,8 +1,10 @@
-//! Key blocks of TR-31 (ASC X9 TR 31-2018, ANSI X9.143-2021), versions B and D: their form, and what they say about a key.
+//! Key blocks of TR-31 (ASC X9 TR 31-2018, ANSI X9.143-2021), versions B and D: their form, and what they say
+//! about a key.
 //!
-//! A block is printable ASCII: a header of 16 characters, optional blocks, the encrypted key in hexadecimal, and a MAC in hexadecimal over
-//! all of the header and the key in the clear. The parser is strict. It takes one way of writing, and nothing that the MAC does not cover
-//! is given a meaning. It knows no key: what it returns is authentic only after the nodes have checked the MAC.
+//! A block is printable ASCII: a header of 16 characters, optional blocks, the encrypted key in hexadecimal,
+//! and a MAC in hexadecimal over all of the header and the key in the clear. The parser is strict. It takes
+//! one way of writing, and nothing that the MAC does not cover is given a meaning. It knows no key: what it
+//! returns is authentic only after the nodes have checked the MAC.
 //!
 //! | block | a key of the nodes |
 //! |---|---|
@@ -12,8 +14,9 @@
 //! | `K1`, the same | the same, mode tr31 |
 //! | `B3`, mode of use `X` or `N` | derive or kdf |
 //!
-//! A key that is imported may be for less than its block allows, and not for more. A block that is exported may allow less than the key is
-//! for, and not more. Exportability `N` keeps an imported key from leaving the nodes again.
+//! A key that is imported may be for less than its block allows, and not for more. A block that is exported
+//! may allow less than the key is for, and not more. Exportability `N` keeps an imported key from leaving the
+//! nodes again.
 
 #[cfg(test)]
 mod fuzz;

@@ -1,4 +1,5 @@
-//! Keys as clients and nodes speak of them: their properties, and how one key makes, wraps or unwraps another.
+//! Keys as clients and nodes speak of them: their properties, and how one key makes, wraps or unwraps
+//! another.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +56,8 @@ pub enum Lifetime {
     },
 }
 
-/// The properties of a key. They are fixed when it is made, except that `wrappable` and `usage` can be withdrawn.
+/// The properties of a key. They are fixed when it is made, except that `wrappable` and `usage` can be
+/// withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewKey {
     /// 1 to 64 letters, digits, `-`, `_` or `.`.
@@ -70,14 +72,17 @@ pub struct NewKey {
     pub usage: Vec<Usage>,
     /// Whether it may leave the nodes wrapped under another key.
     pub wrappable: bool,
-    /// What its maker writes down beside it, for programs; at most [`MAX_ATTRIBUTES`] bytes. Nodes do not read them.
+    /// What its maker writes down beside it, for programs; at most [`MAX_ATTRIBUTES`] bytes. Nodes do not
+    /// read them.
     #[serde(with = "serde_bytes")]
     pub attributes: Vec<u8>,
-    /// Whether a client may choose the nonces and initial blocks under which it encrypts. For keys for gcm, ccm or cbc only.
+    /// Whether a client may choose the nonces and initial blocks under which it encrypts. For keys for gcm,
+    /// ccm or cbc only.
     pub caller_nonces: bool,
     /// What people call it; at most [`MAX_LABEL`] bytes, no control characters. Nodes do not read it.
     pub label: String,
-    /// Seconds since 1970 from which on it only decrypts and verifies, by each node's own clock; `None` if it does not expire.
+    /// Seconds since 1970 from which on it only decrypts and verifies, by each node's own clock; `None` if it
+    /// does not expire.
     pub expires: Option<u64>,
     /// How long it is kept.
     pub lifetime: Lifetime,
@@ -193,8 +198,8 @@ impl KeyInfo {
         self.properties.lifetime != Lifetime::Stored
     }
 
-    /// When nodes remove it by themselves, in seconds since 1970: a session key when its time is over, and a component of a key that was not
-    /// combined until then.
+    /// When nodes remove it by themselves, in seconds since 1970: a session key when its time is over, and a
+    /// component of a key that was not combined until then.
     pub fn ends(&self) -> Option<u64> {
         match (self.properties.lifetime, &self.component) {
             (Lifetime::Session { seconds }, _) => Some(self.made.saturating_add(seconds.into())),
@@ -204,8 +209,8 @@ impl KeyInfo {
     }
 }
 
-/// What a version of a key may be used for (SP 800-57 part 1, section 7). It only ever moves down this list. A version that was destroyed
-/// is gone, and its number is not used again.
+/// What a version of a key may be used for (SP 800-57 part 1, section 7). It only ever moves down this list.
+/// A version that was destroyed is gone, and its number is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VersionState {
@@ -213,7 +218,8 @@ pub enum VersionState {
     Active,
     /// It only processes what it has protected: it decrypts, verifies and unwraps.
     Deactivated,
-    /// Somebody may know it. It processes what it has protected for clients with the right [`Configure`](super::Right::Configure) only.
+    /// Somebody may know it. It processes what it has protected for clients with the right
+    /// [`Configure`](super::Right::Configure) only.
     Compromised,
 }
 
@@ -227,7 +233,8 @@ pub enum Wrapping {
     Kwp,
 }
 
-/// How a key is derived from another: which blocks the base key computes. The first bytes of them are the new key.
+/// How a key is derived from another: which blocks the base key computes. The first bytes of them are the new
+/// key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Derivation {
     /// The encryption of public blocks, each by itself.

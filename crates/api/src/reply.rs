@@ -12,8 +12,8 @@ pub enum Reply {
     Status(NodeStatus),
     /// To `List` and `Show`.
     Keys {
-        /// In the order of their names and versions (of `Show`: the newest version first), at most [`KEYS`](super::KEYS), and fewer if their attributes
-        /// are long.
+        /// In the order of their names and versions (of `Show`: the newest version first), at most
+        /// [`KEYS`](super::KEYS), and fewer if their attributes are long.
         keys: Vec<KeyInfo>,
         /// Whether others come after them.
         more: bool,
@@ -22,8 +22,8 @@ pub enum Reply {
     Accepted {
         /// The key in use.
         key: Option<KeyInfo>,
-        /// The start value of the session: a file id (32 bytes), nonce (12), or what counter mode begins with, as the use has it; empty
-        /// if none.
+        /// The start value of the session: a file id (32 bytes), nonce (12), or what counter mode begins
+        /// with, as the use has it; empty if none.
         #[serde(with = "serde_bytes")]
         start: Vec<u8>,
         /// This node's part of the first mask; empty where there is none.
@@ -33,7 +33,8 @@ pub enum Reply {
         #[serde(with = "serde_bytes")]
         blind: Vec<u8>,
     },
-    /// To a step: this node's part of the values that the client learns, of the next mask, and of the initial block.
+    /// To a step: this node's part of the values that the client learns, of the next mask, and of the initial
+    /// block.
     Data {
         /// Bytes or elements.
         #[serde(with = "serde_bytes")]
@@ -83,7 +84,8 @@ pub struct NodeStatus {
     pub quarantined: bool,
     /// The nodes whose operators have ordered fresh common secrets, as far as this one knows.
     pub rotating: PartySet,
-    /// Nodes whose shares were wrong in some request since this node started, and were outvoted. This is what this node alone saw.
+    /// Nodes whose shares were wrong in some request since this node started, and were outvoted. This is what
+    /// this node alone saw.
     pub outvoted: PartySet,
     /// Nodes that fell silent in the middle of some request since this node started.
     pub silent: PartySet,
@@ -98,7 +100,8 @@ pub struct NodeStatus {
 pub struct StockLevel {
     /// What it is.
     pub kind: String,
-    /// The ciphers that it is for, as in the setting that says how much is kept; its own name, if all ciphers take of it.
+    /// The ciphers that it is for, as in the setting that says how much is kept; its own name, if all ciphers
+    /// take of it.
     pub ciphers: String,
     /// For how many whole blocks it is enough.
     pub blocks: u64,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{NodeStatus, VersionState};
 
-/// Upper bounds of the buckets of [`Report::latencies`], in milliseconds. One bucket more has what took longer.
+/// Upper bounds of the buckets of [`Report::latencies`], in milliseconds. One bucket more has what took
+/// longer.
 pub const LATENCY_BOUNDS_MS: [u32; 14] =
     [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 10_000, 60_000];
 

@@ -37,9 +37,11 @@ pub enum Right {
     Configure,
     /// Have what was encrypted under one key encrypted under another, without seeing it.
     Rewrap,
-    /// Tokenize values and invert tokens. It is one right, because each direction can be computed from what the nodes give for the other.
+    /// Tokenize values and invert tokens. It is one right, because each direction can be computed from what
+    /// the nodes give for the other.
     Tokenize,
-    /// Watch the nodes as an operator does: requests, refusals, faults, certificates, audit logs, and the names and budgets of all keys.
+    /// Watch the nodes as an operator does: requests, refusals, faults, certificates, audit logs, and the
+    /// names and budgets of all keys.
     Observe,
 }
 
@@ -91,7 +93,8 @@ impl Right {
         !matches!(self, Right::Random | Right::Observe)
     }
 
-    /// What a key must be for, so that a client with this right can use it; `None` if the right is not about using keys.
+    /// What a key must be for, so that a client with this right can use it; `None` if the right is not about
+    /// using keys.
     pub fn usage(self) -> Option<Usage> {
         match self {
             Right::Encrypt => Some(Usage::Encrypt),

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// What a client sends after its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// Asks for the next bytes of keystream, at most [`CHUNK`](super::CHUNK). All parts of a message except the last are whole blocks.
+    /// Asks for the next bytes of keystream, at most [`CHUNK`](super::CHUNK). All parts of a message except
+    /// the last are whole blocks.
     Keystream {
         /// How many.
         bytes: u32,
@@ -30,7 +31,8 @@ pub enum Step {
     },
     /// The next piece of a message's ciphertext. All but the last are whole blocks.
     Absorb {
-        /// At most [`CHUNK`](super::CHUNK) bytes; where blocks are chained at most [`CHAINED`](super::CHAINED).
+        /// At most [`CHUNK`](super::CHUNK) bytes; where blocks are chained at most
+        /// [`CHAINED`](super::CHAINED).
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
     },

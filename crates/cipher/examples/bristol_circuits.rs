@@ -1,5 +1,6 @@
-//! Writes the folder `circuits` anew: `cargo run --release -p polyclave-cipher --example bristol_circuits`. With an
-//! argument, a folder elsewhere. Tells the size, ANDs and depth of each circuit, and how long it took.
+//! Writes the folder `circuits` anew: `cargo run --release -p polyclave-cipher --example bristol_circuits`.
+//! With an argument, a folder elsewhere. Tells the size, ANDs and depth of each circuit, and how long it
+//! took.
 
 use std::path::PathBuf;
 use std::time::Instant;

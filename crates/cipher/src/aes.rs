@@ -1,8 +1,8 @@
 //! AES-128, 192 and 256 (FIPS-197): key schedule, encryption and decryption as three circuits that compose.
 //!
-//! Cells are the bytes of the state, column by column. The S-box is the only lookup; it carries its algebra, inversion
-//! in GF(2^8) and an affine map. MixColumns is written with the maps 1 and 2 only, so that protocols for which no
-//! multiplication is free need two views of an S-box and not three.
+//! Cells are the bytes of the state, column by column. The S-box is the only lookup; it carries its algebra,
+//! inversion in GF(2^8) and an affine map. MixColumns is written with the maps 1 and 2 only, so that
+//! protocols for which no multiplication is free need two views of an S-box and not three.
 
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ fn rounds(nk: usize) -> usize {
     nk + 6
 }
 
-/// The linear part of the affine map of SubBytes: bit i of the output is the sum of bits i, i+4, i+5, i+6, i+7.
+/// The linear part of the affine map of SubBytes: bit i of the output is the sum of bits i, i+4, i+5, i+6,
+/// i+7.
 fn affine_matrix() -> Matrix {
     Matrix::of(8, 8, |x| x ^ x.rotate_left(1) ^ x.rotate_left(2) ^ x.rotate_left(3) ^ x.rotate_left(4))
 }

@@ -1,5 +1,5 @@
-//! Circuits of single bits with XOR, NOT and AND: for protocols that are fast at these, and for exchange with other programs
-//! ([`crate::bristol`]).
+//! Circuits of single bits with XOR, NOT and AND: for protocols that are fast at these, and for exchange with
+//! other programs ([`crate::bristol`]).
 //!
 //! They are ordinary circuits. Cells have one bit. The only lookup is in [`and_table`], on a cell of two
 //! bits, and one linear map makes this cell from the operands. So [`Circuit::lookups`] is the number of ANDs

@@ -1,5 +1,5 @@
-//! Boolean circuits as files in Bristol Fashion, the format in which circuits for multiparty computation are exchanged
-//! ([description and circuits](https://nigelsmart.github.io/MPC-Circuits/)).
+//! Boolean circuits as files in Bristol Fashion, the format in which circuits for multiparty computation are
+//! exchanged ([description and circuits](https://nigelsmart.github.io/MPC-Circuits/)).
 //!
 //! ```text
 //! 3 7                  gates, wires
@@ -11,19 +11,21 @@
 //! 1 1 5 6 INV
 //! ```
 //!
-//! Wires are numbered from 0; the first are the bits of the inputs, one after another, the last those of the outputs. Gates
-//! are `XOR`, `AND`, `INV`, `EQW` (a copy), `EQ` (the operand is the constant 0 or 1), and `MAND` (k products: k left
-//! operands, k right operands, k results). [`read`] also takes the old Bristol format, whose second line has the bits of
-//! two inputs (the second perhaps 0) and one output, and which has no third.
+//! Wires are numbered from 0; the first are the bits of the inputs, one after another, the last those of the
+//! outputs. Gates are `XOR`, `AND`, `INV`, `EQW` (a copy), `EQ` (the operand is the constant 0 or 1), and
+//! `MAND` (k products: k left operands, k right operands, k results). [`read`] also takes the old Bristol
+//! format, whose second line has the bits of two inputs (the second perhaps 0) and one output, and which has
+//! no third.
 //!
 //! # BitOrder of bits
 //!
-//! Ports hold bytes with the most significant bit of the first byte in the first cell ([`crate::Cells`]). Files hold numbers
-//! with the least significant bit in the first wire ([`BitOrder::Numbers`]): bit i of a value of n bits is wire i of that value
-//! and cell n - 1 - i of its port. So the port of an adder takes big-endian bytes, and the AES circuits that are published
-//! in Bristol Fashion (first the key, then the message), which number a block from its last bit, take the bytes of the
-//! standard. Those of the old format number it from its first bit (and take the message first): they are read with
-//! [`BitOrder::Cells`], which takes wire i as cell i.
+//! Ports hold bytes with the most significant bit of the first byte in the first cell ([`crate::Cells`]).
+//! Files hold numbers with the least significant bit in the first wire ([`BitOrder::Numbers`]): bit i of a
+//! value of n bits is wire i of that value and cell n - 1 - i of its port. So the port of an adder takes
+//! big-endian bytes, and the AES circuits that are published in Bristol Fashion (first the key, then the
+//! message), which number a block from its last bit, take the bytes of the standard. Those of the old format
+//! number it from its first bit (and take the message first): they are read with [`BitOrder::Cells`], which
+//! takes wire i as cell i.
 
 #[cfg(test)]
 mod fuzz;

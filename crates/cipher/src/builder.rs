@@ -91,7 +91,8 @@ impl Builder {
         cells.iter().zip(others).map(|(x, y)| self.xor(&[*x, *y])).collect()
     }
 
-    /// Inserts a whole circuit. `arguments` are the cells of its inputs, port by port. Returns the cells of its outputs.
+    /// Inserts a whole circuit. `arguments` are the cells of its inputs, port by port. Returns the cells of
+    /// its outputs.
     pub fn call(&mut self, circuit: &Circuit, arguments: &[&[Wire]]) -> Vec<Vec<Wire>> {
         assert_eq!(arguments.len(), circuit.inputs.len(), "{} has other inputs", circuit.name);
         let mut here: Vec<Option<Wire>> = vec![None; circuit.ops.len()];

@@ -43,8 +43,8 @@ impl Cipher {
         }
     }
 
-    /// The circuit for one direction with the key schedule in it: `block`, `tweak` if there is one, and `key` if there is
-    /// one, to `block`.
+    /// The circuit for one direction with the key schedule in it: `block`, `tweak` if there is one, and `key`
+    /// if there is one, to `block`.
     pub fn circuit_with_key_schedule(&self, direction: Direction) -> Option<Circuit> {
         let cipher = self.circuit(direction)?;
         let mut b = Builder::new(&format!("{}-with-keyschedule", cipher.name()));

@@ -1,7 +1,7 @@
 //! Cells of many lanes, and how they are written as bytes.
 //!
-//! A port of cells of 1, 2, 4 or 8 bits is written in bytes with the first cell in the most significant bits. Cells of
-//! any other width take a byte each (WAGE's words of 7 bits).
+//! A port of cells of 1, 2, 4 or 8 bits is written in bytes with the first cell in the most significant bits.
+//! Cells of any other width take a byte each (WAGE's words of 7 bits).
 
 use zeroize::Zeroize;
 
@@ -28,7 +28,8 @@ pub enum CellsError {
     },
 }
 
-/// `count` cells of `bits` bits in each of `lanes` lanes, cell by cell: cell i of all lanes is one row. Wiped on drop.
+/// `count` cells of `bits` bits in each of `lanes` lanes, cell by cell: cell i of all lanes is one row. Wiped
+/// on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cells {
     count: usize,

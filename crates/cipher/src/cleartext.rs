@@ -1,6 +1,8 @@
-//! Evaluates compiled circuits on plain values, all lanes at once: the reference with which every protocol is compared.
+//! Evaluates compiled circuits on plain values, all lanes at once: the reference with which every protocol is
+//! compared.
 //!
-//! Not constant time (tables are indexed by the data): for known answers and comparison, not for secrets in use.
+//! Not constant time (tables are indexed by the data): for known answers and comparison, not for secrets in
+//! use.
 
 use polyclave_kernels::affine::{Map, combine};
 

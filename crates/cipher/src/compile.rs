@@ -1,11 +1,12 @@
 //! Turns a circuit into layers of (linear maps, then lookups) that a protocol can run.
 //!
-//! With a protocol's shares some linear maps are free and others are not ([`Maps::is_local`]). Every map that is not free is moved
-//! backwards, through the sums before it, to become a *view* of the lookup or input from which the cell comes: a second output
-//! M(T(x)) beside T(x). Views are memoised on (wire, matrix). Values that nobody needs are dropped.
+//! With a protocol's shares some linear maps are free and others are not ([`Maps::is_local`]). Every map that
+//! is not free is moved backwards, through the sums before it, to become a *view* of the lookup or input from
+//! which the cell comes: a second output M(T(x)) beside T(x). Views are memoised on (wire, matrix). Values
+//! that nobody needs are dropped.
 //!
-//! Lookups run as early as their inputs allow, which gives the least number of layers. Linear maps run as late as their first use
-//! allows, and slots are reused after the last use. This keeps the working set small.
+//! Lookups run as early as their inputs allow, which gives the least number of layers. Linear maps run as
+//! late as their first use allows, and slots are reused after the last use. This keeps the working set small.
 
 mod allocation;
 mod maps_as_lookups;
@@ -25,8 +26,8 @@ pub trait Maps {
     /// Whether shares of M(x) follow from shares of x without communication.
     fn is_local(&self, m: &Matrix) -> bool;
 
-    /// Splits a map into an inner map and a local map that follows it. The inner map becomes a view of the cell's source, so two maps
-    /// that can share an inner map should do so.
+    /// Splits a map into an inner map and a local map that follows it. The inner map becomes a view of the
+    /// cell's source, so two maps that can share an inner map should do so.
     fn split(&self, m: &Matrix) -> (Matrix, Matrix) {
         match self.is_local(m) {
             true => (*m, Matrix::identity(m.ins())),
@@ -34,14 +35,14 @@ pub trait Maps {
         }
     }
 
-    /// Whether a view costs as much as a lookup of its own, so that maps of sums are better written as lookups than folded into every
-    /// view behind the sum.
+    /// Whether a view costs as much as a lookup of its own, so that maps of sums are better written as
+    /// lookups than folded into every view behind the sum.
     fn pays_for_views(&self) -> bool {
         false
     }
 
-    /// The images of the input cell from which a lookup of this table starts. (The cleartext evaluator uses the first one as the cell
-    /// itself, so that has to be the identity.)
+    /// The images of the input cell from which a lookup of this table starts. (The cleartext evaluator uses
+    /// the first one as the cell itself, so that has to be the identity.)
     fn wants(&self, table: &Table) -> Vec<Matrix> {
         vec![Matrix::identity(table.in_bits())]
     }
@@ -83,7 +84,8 @@ pub struct Lookup {
     pub table: usize,
     /// Where the input is, one slot for each of [`Maps::wants`].
     pub xs: Vec<Slot>,
-    /// The outputs that are needed: M(T(x)) goes to the slot. Never a slot that a lookup of the same layer reads.
+    /// The outputs that are needed: M(T(x)) goes to the slot. Never a slot that a lookup of the same layer
+    /// reads.
     pub views: Vec<(Matrix, Slot)>,
 }
 
@@ -192,8 +194,8 @@ pub fn compile(circuit: &Circuit, maps: &dyn Maps) -> Compiled {
     compile_with_views(circuit, maps, |_| Vec::new())
 }
 
-/// Compiles for a protocol. `views` names the images of an output port's cells that are needed beside the cells
-/// themselves, because a later circuit starts from them ([`CompiledPort::views`] of its input).
+/// Compiles for a protocol. `views` names the images of an output port's cells that are needed beside the
+/// cells themselves, because a later circuit starts from them ([`CompiledPort::views`] of its input).
 pub fn compile_with_views(
     circuit: &Circuit,
     maps: &dyn Maps,

@@ -80,7 +80,8 @@ mod tests {
         };
         let aes = cost("aes-128");
         assert_eq!((aes.layers, aes.lookups["AES S-box"], aes.views), (10, 160, 160));
-        // 16 key additions, nine rounds of MixColumns with 6 terms a byte of which 2 double, 16 key additions.
+        // 16 key additions, nine rounds of MixColumns with 6 terms a byte of which 2 double, 16 key
+        // additions.
         assert_eq!((aes.sums, aes.terms, aes.maps), (176, 2 * 32 + 9 * 16 * 6, 9 * 16 * 2));
         let des = cost("3des-ede3");
         assert_eq!((des.layers, des.lookups.values().sum::<usize>()), (46, 384));

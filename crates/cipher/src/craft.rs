@@ -1,8 +1,9 @@
-//! CRAFT (Beierle et al., "CRAFT: lightweight tweakable block cipher with efficient protection against DFA attacks", ToSC
-//! 2019(1)).
+//! CRAFT (Beierle et al., "CRAFT: lightweight tweakable block cipher with efficient protection against DFA
+//! attacks", ToSC 2019(1)).
 //!
-//! Cells are the nibbles of the state, row by row. The S-box is Sb0 of Midori; matrix, permutation and S-box are
-//! involutions. Key and tweak are only added, so the round keys are the key; the tweak comes with each block.
+//! Cells are the nibbles of the state, row by row. The S-box is Sb0 of Midori; matrix, permutation and S-box
+//! are involutions. Key and tweak are only added, so the round keys are the key; the tweak comes with each
+//! block.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! DES and Triple DES with two and three keys (FIPS 46-3, SP 800-67). Legacy: withdrawn for new encryption, kept for
-//! systems that cannot change.
+//! DES and Triple DES with two and three keys (FIPS 46-3, SP 800-67). Legacy: withdrawn for new encryption,
+//! kept for systems that cannot change.
 //!
-//! Cells are single bits, numbered from 1 at the most significant as in the standard; a lookup takes a cell of 6 bits
-//! put together from them, and its output bits are taken apart again. The key schedule only selects bits, so it costs
-//! nothing; key parity bits are ignored. The permutations between the three DES of EDE cancel, and the last round of
-//! one and the first of the next read the same half: 46 layers, not 48.
+//! Cells are single bits, numbered from 1 at the most significant as in the standard; a lookup takes a cell
+//! of 6 bits put together from them, and its output bits are taken apart again. The key schedule only selects
+//! bits, so it costs nothing; key parity bits are ignored. The permutations between the three DES of EDE
+//! cancel, and the last round of one and the first of the next read the same half: 46 layers, not 48.
 
 use std::sync::Arc;
 
@@ -67,7 +67,8 @@ fn ede(name: &str, keys: &[usize], distinct: usize, forward: bool) -> Circuit {
             let new_right = feistel(&mut b, &tables, &left, &right, key);
             left = std::mem::replace(&mut right, new_right);
         }
-        // The halves are not swapped after round 16; IP of the next stage undoes the final permutation of this one.
+        // The halves are not swapped after round 16; IP of the next stage undoes the final permutation of
+        // this one.
         std::mem::swap(&mut left, &mut right);
     }
     let pre_output = [left, right].concat();

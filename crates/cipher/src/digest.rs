@@ -1,4 +1,5 @@
-//! A digest of everything that determines what is computed and which messages the parties send. They compare it before they start.
+//! A digest of everything that determines what is computed and which messages the parties send. They compare
+//! it before they start.
 
 use crate::circuit::{Op, Port};
 use crate::gates::Form;

@@ -1,11 +1,13 @@
-//! FF1 (SP 800-38G, section 5.1, algorithms 7 and 8): which blocks its rounds encrypt, and which strings it takes.
+//! FF1 (SP 800-38G, section 5.1, algorithms 7 and 8): which blocks its rounds encrypt, and which strings it
+//! takes.
 //!
-//! FF1 is a Feistel network of ten rounds on the two halves of a string of digits. A round encrypts one half by a CBC-MAC with zeros as its
-//! initial block, of a block P and of Q. P says radix, length and the length of the tweak. Q is the tweak, zeros, the number of the round, and
-//! the number that the half is, in b bytes. The first d bytes of the result are a number, which is added to the other half.
+//! FF1 is a Feistel network of ten rounds on the two halves of a string of digits. A round encrypts one half
+//! by a CBC-MAC with zeros as its initial block, of a block P and of Q. P says radix, length and the length
+//! of the tweak. Q is the tweak, zeros, the number of the round, and the number that the half is, in b bytes.
+//! The first d bytes of the result are a number, which is added to the other half.
 //!
-//! Here b is at most 12, so only the last block of Q depends on the round and on the half. Everything before it is public and the same in all
-//! rounds.
+//! Here b is at most 12, so only the last block of Q depends on the round and on the half. Everything before
+//! it is public and the same in all rounds.
 //!
 //! # Why every round can be given to whoever may use the key
 //!
@@ -25,7 +27,8 @@ pub const MAX_RADIX: u32 = 36;
 /// The most bytes of a tweak.
 pub const MAX_TWEAK: usize = 64;
 
-/// The fewest strings of a length, so that a token cannot be found by trying (SP 800-38G revision 1, draft, section 5.1).
+/// The fewest strings of a length, so that a token cannot be found by trying (SP 800-38G revision 1, draft,
+/// section 5.1).
 pub const MIN_DOMAIN: u128 = 1_000_000;
 
 const BLOCK: usize = 16;
@@ -204,7 +207,8 @@ mod tests {
         }
     }
 
-    /// Sample 2 of the standard: P, and Q of the first round without its number; and tweaks around the end of a block.
+    /// Sample 2 of the standard: P, and Q of the first round without its number; and tweaks around the end of
+    /// a block.
     #[test]
     fn blocks_are_those_of_the_standard() {
         let ff1 = Ff1::new(10, 10).expect("it fits");

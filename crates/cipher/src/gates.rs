@@ -1,7 +1,8 @@
 //! A table as a program with few ANDs. Each product is one of sums of the input bits and of earlier products.
 //!
-//! XOR and NOT are free. So a program is a list of products, each of two sums, and one sum for every output bit. It is
-//! written as ordinary code on bits, and [`crate::Table::with_gates`] checks it against the table's entries.
+//! XOR and NOT are free. So a program is a list of products, each of two sums, and one sum for every output
+//! bit. It is written as ordinary code on bits, and [`crate::Table::with_gates`] checks it against the
+//! table's entries.
 
 use std::ops::{BitXor, BitXorAssign, Not};
 

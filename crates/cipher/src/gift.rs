@@ -1,8 +1,9 @@
-//! GIFT-64 and GIFT-128 (Banik et al., "GIFT: a small PRESENT", CHES 2017, ePrint 2017/622), in the paper's order of bits.
+//! GIFT-64 and GIFT-128 (Banik et al., "GIFT: a small PRESENT", CHES 2017, ePrint 2017/622), in the paper's
+//! order of bits.
 //!
-//! Cells of the block are nibbles, the most significant first. The bit permutation keeps a bit's place in its nibble but
-//! takes the four of an S-box to four nibbles: four views of a lookup where no matrix is free. The key is in single bits and
-//! only selected; a round key has two bits in every nibble.
+//! Cells of the block are nibbles, the most significant first. The bit permutation keeps a bit's place in its
+//! nibble but takes the four of an S-box to four nibbles: four views of a lookup where no matrix is free. The
+//! key is in single bits and only selected; a round key has two bits in every nibble.
 
 use std::sync::Arc;
 
@@ -99,7 +100,8 @@ fn destinations(bits: usize) -> Vec<usize> {
     (0..bits).map(to).collect()
 }
 
-/// What a round adds to nibble i beside the key: the top bit of the six last ones, and always that of the first.
+/// What a round adds to nibble i beside the key: the top bit of the six last ones, and always that of the
+/// first.
 fn constant_of(constant: u8, i: usize, nibbles: usize) -> u8 {
     let from_last = nibbles - 1 - i;
     let bit = if from_last < 6 { constant >> from_last & 1 } else { u8::from(i == 0) };

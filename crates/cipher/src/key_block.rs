@@ -1,8 +1,8 @@
-//! What surrounds the cipher in key blocks (ASC X9 TR 31-2018, ANSI X9.143), versions B and D, as circuits: the plaintext of a block, its
-//! decryption in CBC, and comparisons with what everybody knows.
+//! What surrounds the cipher in key blocks (ASC X9 TR 31-2018, ANSI X9.143), versions B and D, as circuits:
+//! the plaintext of a block, its decryption in CBC, and comparisons with what everybody knows.
 //!
-//! The plaintext is the key's length in bits (two bytes), the key, and random bytes up to whole blocks. They hide the length of the key: every key is
-//! padded as the longest of its algorithm.
+//! The plaintext is the key's length in bits (two bytes), the key, and random bytes up to whole blocks. They
+//! hide the length of the key: every key is padded as the longest of its algorithm.
 
 use std::sync::Arc;
 
@@ -31,7 +31,8 @@ pub fn length(bytes: usize) -> [u8; LENGTH_BYTES] {
 /// The plaintext of a block for a key of `new`, in blocks of `kek`: `key` and `random` to `block 1`, `block
 /// 2` .. . `random` has whole blocks, and its last bytes are taken.
 ///
-/// Views of the blocks may be of anything, so the bytes of the key are looked up there and back, as in [`key_cells`](crate::key_cells).
+/// Views of the blocks may be of anything, so the bytes of the key are looked up there and back, as in
+/// [`key_cells`](crate::key_cells).
 pub fn plaintext(kek: &Cipher, new: &Cipher) -> Circuit {
     let (block, key) = (&kek.encrypt.inputs()[0], &new.key_schedule.inputs()[0]);
     let bytes = plaintext_bytes(new, kek.block_bytes);
@@ -60,7 +61,8 @@ pub fn plaintext(kek: &Cipher, new: &Cipher) -> Circuit {
     b.finish()
 }
 
-/// Decrypts a block of CBC: `block`, `previous` and `round_keys` to `plain`. `None` if the cipher has no decryption.
+/// Decrypts a block of CBC: `block`, `previous` and `round_keys` to `plain`. `None` if the cipher has no
+/// decryption.
 pub fn decrypt(kek: &Cipher) -> Option<Circuit> {
     let decrypt = kek.decrypt.as_ref()?;
     let (block, keys) = (&decrypt.inputs()[0], &decrypt.inputs()[1]);
@@ -74,8 +76,8 @@ pub fn decrypt(kek: &Cipher) -> Option<Circuit> {
     Some(b.finish())
 }
 
-/// Compares the first bytes of two blocks of a cipher: `block` and `expected` to `check`, 16 bytes in cells of `bits` bits that are all zeros if
-/// and only if they are equal.
+/// Compares the first bytes of two blocks of a cipher: `block` and `expected` to `check`, 16 bytes in cells
+/// of `bits` bits that are all zeros if and only if they are equal.
 pub fn difference(kek: &Cipher, bytes: usize, bits: u8) -> Circuit {
     let block = &kek.encrypt.inputs()[0];
     let mut b = Builder::new(&format!("{}-difference-of-{bytes}-bytes", kek.name));

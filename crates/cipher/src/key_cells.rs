@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crate::aes::{inverse_s_box, s_box};
 use crate::{Builder, Cells, Cipher, Circuit, Matrix, Wire};
 
-/// The first bytes of some values, after `skip` others, as a key of a cipher: `part 1`, `part 2` .. , each of `count` cells of `bits` bits, to
-/// `key`. The parts must have enough bits; cells have 1, 2, 4 or 8 bits.
+/// The first bytes of some values, after `skip` others, as a key of a cipher: `part 1`, `part 2` .. , each of
+/// `count` cells of `bits` bits, to `key`. The parts must have enough bits; cells have 1, 2, 4 or 8 bits.
 pub fn key_of(cipher: &Cipher, parts: usize, (count, bits): (usize, u8), skip: usize) -> Circuit {
     let key = &cipher.key_schedule.inputs()[0];
     let mut b = Builder::new(&format!("{parts}x{count}x{bits}-to-{}-key", cipher.name));
@@ -34,7 +34,8 @@ pub fn key_of(cipher: &Cipher, parts: usize, (count, bits): (usize, u8), skip: u
     b.finish()
 }
 
-/// The bytes of a key, each looked up: what wrapping a key under AES begins with. Only its input's views matter.
+/// The bytes of a key, each looked up: what wrapping a key under AES begins with. Only its input's views
+/// matter.
 pub fn looked_up(cipher: &Cipher) -> Circuit {
     let port = &cipher.key_schedule.inputs()[0];
     let mut b = Builder::new(&format!("{}-key-looked-up", cipher.name));
@@ -46,7 +47,8 @@ pub fn looked_up(cipher: &Cipher) -> Circuit {
     b.finish()
 }
 
-/// A key as it is, for its port: the views of a key that is to be stored or used otherwise than by its schedule.
+/// A key as it is, for its port: the views of a key that is to be stored or used otherwise than by its
+/// schedule.
 pub fn same_key(cipher: &Cipher) -> Circuit {
     let port = &cipher.key_schedule.inputs()[0];
     let mut b = Builder::new(&format!("{}-key", cipher.name));

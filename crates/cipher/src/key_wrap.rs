@@ -1,11 +1,14 @@
-//! Key wrapping with AES: KW (RFC 3394; SP 800-38F, section 6.2) and KWP (RFC 5649; SP 800-38F, section 6.3), as circuits.
+//! Key wrapping with AES: KW (RFC 3394; SP 800-38F, section 6.2) and KWP (RFC 5649; SP 800-38F, section 6.3),
+//! as circuits.
 //!
-//! A register A, R_1 .. R_n of halves of blocks is mixed by 6 n encryptions, one after the other: A and R_i are encrypted, and the number
-//! of the step is added to A. A begins with a value that unwrapping compares: a constant, and in KWP the number of bytes. KWP fills the
-//! last half up with zeros, and a register of one half is one encrypted block.
+//! A register A, R_1 .. R_n of halves of blocks is mixed by 6 n encryptions, one after the other: A and R_i
+//! are encrypted, and the number of the step is added to A. A begins with a value that unwrapping compares: a
+//! constant, and in KWP the number of bytes. KWP fills the last half up with zeros, and a register of one
+//! half is one encrypted block.
 //!
-//! The bytes of the key are public in number only. So everything that unwrapping has to compare is known before it begins, KWP's length
-//! and zeros included, and is compared at once: `check` is all zeros if and only if the wrapped key is authentic.
+//! The bytes of the key are public in number only. So everything that unwrapping has to compare is known
+//! before it begins, KWP's length and zeros included, and is compared at once: `check` is all zeros if and
+//! only if the wrapped key is authentic.
 
 use crate::key_cells::{constants, in_cells_of};
 use crate::{Builder, Cipher, Circuit, Wire};
@@ -77,7 +80,8 @@ pub fn blocks(padding: Padding, bytes: usize) -> u64 {
     }
 }
 
-/// Wraps a key of `bytes` bytes in `count` cells of `bits` bits: `key` and `round_keys` to `wrapped`. `kek` is AES.
+/// Wraps a key of `bytes` bytes in `count` cells of `bits` bits: `key` and `round_keys` to `wrapped`. `kek`
+/// is AES.
 pub fn wrap(kek: &Cipher, padding: Padding, bytes: usize, (count, bits): (usize, u8)) -> Circuit {
     let register = Register { bytes, padding };
     let (block, round_keys) = (&kek.encrypt.inputs()[0], &kek.encrypt.inputs()[1]);
@@ -108,8 +112,9 @@ pub fn wrap(kek: &Cipher, padding: Padding, bytes: usize, (count, bits): (usize,
     b.finish()
 }
 
-/// Unwraps a key of `bytes` bytes: `wrapped` and `round_keys` to `check`, a block that is all zeros if the wrapped key is authentic, and
-/// `key`, its bytes in the cells of `kek`, filled up to whole halves. `None` if the cipher has no decryption.
+/// Unwraps a key of `bytes` bytes: `wrapped` and `round_keys` to `check`, a block that is all zeros if the
+/// wrapped key is authentic, and `key`, its bytes in the cells of `kek`, filled up to whole halves. `None` if
+/// the cipher has no decryption.
 pub fn unwrap(kek: &Cipher, padding: Padding, bytes: usize) -> Option<Circuit> {
     let register = Register { bytes, padding };
     let decrypt = kek.decrypt.as_ref()?;
@@ -259,7 +264,8 @@ mod tests {
         }
     }
 
-    /// The length is right and what fills the last half up is not zero: made by KW's steps with KWP's beginning.
+    /// The length is right and what fills the last half up is not zero: made by KW's steps with KWP's
+    /// beginning.
     #[test]
     fn every_byte_of_the_padding_is_compared() {
         let kek = catalog::find("aes-128").expect("it is there");

@@ -1,8 +1,9 @@
-//! MANTIS with 5 to 8 rounds forth and back (Beierle et al., "The SKINNY family of block ciphers and its low-latency variant
-//! MANTIS", CRYPTO 2016, ePrint 2016/660): a tweakable cipher that is its own inverse except for the keys.
+//! MANTIS with 5 to 8 rounds forth and back (Beierle et al., "The SKINNY family of block ciphers and its
+//! low-latency variant MANTIS", CRYPTO 2016, ePrint 2016/660): a tweakable cipher that is its own inverse
+//! except for the keys.
 //!
-//! Cells are the nibbles of the state, row by row. The S-box is Sb0 of Midori. The tweak comes with each block; it is only
-//! permuted and added.
+//! Cells are the nibbles of the state, row by row. The S-box is Sb0 of Midori. The tweak comes with each
+//! block; it is only permuted and added.
 
 use std::sync::Arc;
 

@@ -71,7 +71,8 @@ impl Matrix {
         self.columns
     }
 
-    /// The image of a public cell. (Of a secret one the compiler may make choices by its bits: `polyclave_kernels::affine::Map`.)
+    /// The image of a public cell. (Of a secret one the compiler may make choices by its bits:
+    /// `polyclave_kernels::affine::Map`.)
     pub fn apply(&self, x: u8) -> u8 {
         (0..self.ins).fold(0, |y, i| y ^ self.columns[usize::from(i)] & (x >> i & 1).wrapping_neg())
     }
@@ -95,8 +96,8 @@ impl Matrix {
         *self == Matrix::identity(self.ins)
     }
 
-    /// The constant c of GF(2^8) with M(x) = c x for all x of `ins` bits, if there is one. A map of one bit always
-    /// is such a product.
+    /// The constant c of GF(2^8) with M(x) = c x for all x of `ins` bits, if there is one. A map of one bit
+    /// always is such a product.
     pub fn as_scalar(&self) -> Option<u8> {
         let c = Gf256(self.columns[0]);
         (0..self.ins).all(|i| (c * Gf256(1 << i)).0 == self.columns[usize::from(i)]).then_some(c.0)

@@ -1,7 +1,9 @@
-//! Midori64 and Midori128 (Banik et al., "Midori: a block cipher for low energy", ASIACRYPT 2015, ePrint 2015/1142).
+//! Midori64 and Midori128 (Banik et al., "Midori: a block cipher for low energy", ASIACRYPT 2015, ePrint
+//! 2015/1142).
 //!
-//! Cells are the nibbles or bytes of the state, column by column. The matrix is binary and every S-box an involution:
-//! decryption runs the rounds backwards with the same tables, one view of each. MANTIS and CRAFT take their S-box from here.
+//! Cells are the nibbles or bytes of the state, column by column. The matrix is binary and every S-box an
+//! involution: decryption runs the rounds backwards with the same tables, one view of each. MANTIS and CRAFT
+//! take their S-box from here.
 
 use std::sync::Arc;
 
@@ -33,8 +35,8 @@ fn rounds(bits: u8) -> usize {
     if bits == 4 { 16 } else { 20 }
 }
 
-/// The whitening key, and the key that each round adds to its constant: for blocks of 64 bits K0 + K1, K0 and K1, for those of
-/// 128 the key alone, which is all of them.
+/// The whitening key, and the key that each round adds to its constant: for blocks of 64 bits K0 + K1, K0 and
+/// K1, for those of 128 the key alone, which is all of them.
 fn key_schedule(bits: u8) -> Circuit {
     let mut b = Builder::new(&format!("{}-keyschedule", name(bits)));
     let key = b.uniform_input("key", 128 / usize::from(bits), bits);
@@ -116,8 +118,8 @@ fn others_of_column(state: &[Wire], i: usize) -> [Wire; 3] {
     [1, 2, 3].map(|k| state[i / 4 * 4 + (i + k) % 4])
 }
 
-/// What a round adds to cell i beside the key. (The paper's matrices of digits of pi are hit row by row, though the state
-/// is written column by column.)
+/// What a round adds to cell i beside the key. (The paper's matrices of digits of pi are hit row by row,
+/// though the state is written column by column.)
 fn constant(round: usize, i: usize) -> u8 {
     (CONSTANTS[round] >> (15 - i) & 1) as u8
 }

@@ -1,6 +1,8 @@
-//! Circuits of modes of operation around a block cipher, for the modes in which values stay shared between blocks.
+//! Circuits of modes of operation around a block cipher, for the modes in which values stay shared between
+//! blocks.
 //!
-//! Counter mode and CBC decryption need no circuit here, because what they add to a block is public or belongs to the client.
+//! Counter mode and CBC decryption need no circuit here, because what they add to a block is public or
+//! belongs to the client.
 
 mod maps;
 
@@ -9,8 +11,8 @@ use crate::{Builder, Cipher, Circuit, Wire};
 use maps::mapped;
 pub use maps::{alone, beginning, doubled_block, overlapping};
 
-/// Encrypts the sum of a message block and the block before (CBC, SP 800-38A, section 6.2; CBC-MAC): `message`, `chain` and
-/// `round_keys` to `block`.
+/// Encrypts the sum of a message block and the block before (CBC, SP 800-38A, section 6.2; CBC-MAC):
+/// `message`, `chain` and `round_keys` to `block`.
 pub fn chain(cipher: &Cipher) -> Circuit {
     let (block, keys) = (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[1]);
     let mut b = Builder::new(&format!("{}-chain", cipher.name));
@@ -23,7 +25,8 @@ pub fn chain(cipher: &Cipher) -> Circuit {
     b.finish()
 }
 
-/// The last block of CMAC (SP 800-38B, section 6.2, steps 4 to 6): `message`, `chain`, `subkey` and `round_keys` to `block`.
+/// The last block of CMAC (SP 800-38B, section 6.2, steps 4 to 6): `message`, `chain`, `subkey` and
+/// `round_keys` to `block`.
 pub fn last_of_cmac(cipher: &Cipher) -> Circuit {
     let (block, keys) = (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[1]);
     let mut b = Builder::new(&format!("{}-last-of-cmac", cipher.name));
@@ -38,14 +41,14 @@ pub fn last_of_cmac(cipher: &Cipher) -> Circuit {
     b.finish()
 }
 
-/// The values that a key's modes take from E(0), given a block of zeros: `zero` and `round_keys` to `hash_key` (E(0), the
-/// hash key of GCM), `k1` and `k2` (the subkeys of CMAC, SP 800-38B, section 6.1).
+/// The values that a key's modes take from E(0), given a block of zeros: `zero` and `round_keys` to
+/// `hash_key` (E(0), the hash key of GCM), `k1` and `k2` (the subkeys of CMAC, SP 800-38B, section 6.1).
 pub fn subkeys(cipher: &Cipher) -> Circuit {
     subkeys_with(cipher, "subkeys", |b, cells, bits| b.uniform_input("round_keys", cells, bits)).0.finish()
 }
 
-/// [`subkeys`] and [`check_value`] of many keys, one a lane: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`. E(0) is
-/// computed once for all of them.
+/// [`subkeys`] and [`check_value`] of many keys, one a lane: `zero` and `round_keys` to `hash_key`, `k1`,
+/// `k2` and `check_value`. E(0) is computed once for all of them.
 pub fn subkeys_and_check_values(cipher: &Cipher) -> Circuit {
     let round_keys = |b: &mut Builder, cells, bits| b.input("round_keys", cells, bits);
     let (mut b, Subkeys { round_keys, k1 }) = subkeys_with(cipher, "subkeys-and-check-values", round_keys);
@@ -78,10 +81,11 @@ struct Subkeys {
     k1: Vec<Wire>,
 }
 
-/// The check value of a key, given a block of zeros: the first bytes of the CMAC of one block of zeros (ANSI X9.24-1 takes
-/// CMAC for AES keys). `zero` and `round_keys` to `check_value`, which has [`check_value_bytes`]. Not E(0), which is the hash
-/// key of GCM and what CMAC's subkeys come from; and not more bytes, which would be a forged CMAC. A cipher that takes a tweak has
-/// one of zeros there; tweaks have the shape of a block.
+/// The check value of a key, given a block of zeros: the first bytes of the CMAC of one block of zeros (ANSI
+/// X9.24-1 takes CMAC for AES keys). `zero` and `round_keys` to `check_value`, which has
+/// [`check_value_bytes`]. Not E(0), which is the hash key of GCM and what CMAC's subkeys come from; and not
+/// more bytes, which would be a forged CMAC. A cipher that takes a tweak has one of zeros there; tweaks have
+/// the shape of a block.
 pub fn check_value(cipher: &Cipher) -> Circuit {
     check_value_with(cipher, "check-value", |b, cells, bits| b.uniform_input("round_keys", cells, bits))
 }
@@ -118,8 +122,9 @@ fn output_check_value(b: &mut Builder, cipher: &Cipher, block: &[Wire]) {
     b.output("check_value", &block[..cells]);
 }
 
-/// The first [`ENCRYPTED_ZEROS`] bytes of E(0), given a block of zeros: `zero` and `round_keys` to `check_value`. Older systems take them for a
-/// check value. They are bytes of the hash key of GCM, and of what CMAC's subkeys come from.
+/// The first [`ENCRYPTED_ZEROS`] bytes of E(0), given a block of zeros: `zero` and `round_keys` to
+/// `check_value`. Older systems take them for a check value. They are bytes of the hash key of GCM, and of
+/// what CMAC's subkeys come from.
 pub fn encrypted_zeros(cipher: &Cipher) -> Circuit {
     let (block, keys) = (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[1]);
     let mut b = Builder::new(&format!("{}-encrypted-zeros", cipher.name));
@@ -142,8 +147,8 @@ fn sums(b: &mut Builder, parts: &[&[Wire]]) -> Vec<Wire> {
     (0..parts[0].len()).map(|i| b.xor(&parts.iter().map(|part| part[i]).collect::<Vec<_>>())).collect()
 }
 
-/// x^times l in GF(2^n), first bit first: SP 800-38B, section 6.1, steps 2 and 3. Written from `l` itself for both subkeys, so
-/// that every map is one of E's last lookups.
+/// x^times l in GF(2^n), first bit first: SP 800-38B, section 6.1, steps 2 and 3. Written from `l` itself for
+/// both subkeys, so that every map is one of E's last lookups.
 fn doubled(b: &mut Builder, cipher: &Cipher, l: &[Wire], times: usize) -> Vec<Wire> {
     let bits = cipher.encrypt.inputs()[0].bits;
     let width = usize::from(bits);

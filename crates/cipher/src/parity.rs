@@ -1,5 +1,5 @@
-//! The parity bits of keys of DES and Triple DES (FIPS 46-3: the last bit of each byte makes the number of ones odd), as circuits. They are
-//! no part of what the cipher computes, but other programs look at them.
+//! The parity bits of keys of DES and Triple DES (FIPS 46-3: the last bit of each byte makes the number of
+//! ones odd), as circuits. They are no part of what the cipher computes, but other programs look at them.
 
 use std::sync::Arc;
 
@@ -12,10 +12,11 @@ pub fn has_parity(cipher: &Cipher) -> bool {
     cipher.name.contains("des")
 }
 
-/// The sum of `parts` keys (`part 1` ..) with odd parity: to `key`; and to `check`, 16 bytes in cells of `check_bits` bits that are all zeros if
-/// and only if the sum had odd parity before.
+/// The sum of `parts` keys (`part 1` ..) with odd parity: to `key`; and to `check`, 16 bytes in cells of
+/// `check_bits` bits that are all zeros if and only if the sum had odd parity before.
 ///
-/// The maps act on bits of bytes, so the bytes are looked up there and back, as in [`key_cells`](crate::key_cells).
+/// The maps act on bits of bytes, so the bytes are looked up there and back, as in
+/// [`key_cells`](crate::key_cells).
 pub fn sum_with_parity(cipher: &Cipher, parts: usize, check_bits: u8) -> Circuit {
     let port = &cipher.key_schedule.inputs()[0];
     let mut b = Builder::new(&format!("{}-sum-of-{parts}-with-parity", cipher.name));

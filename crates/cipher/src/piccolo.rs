@@ -1,9 +1,9 @@
-//! Piccolo-80 and Piccolo-128 (Shibutani et al., "Piccolo: an ultra-lightweight blockcipher", CHES 2011): a generalised Feistel
-//! network of four words of 16 bits.
+//! Piccolo-80 and Piccolo-128 (Shibutani et al., "Piccolo: an ultra-lightweight blockcipher", CHES 2011): a
+//! generalised Feistel network of four words of 16 bits.
 //!
-//! Cells are nibbles, the high one of a byte first. The matrix of the round function is circ(2, 3, 1, 1) over GF(2^4), written
-//! with 1 and 2 only: where no multiplication is free, the S-boxes before it take two views, those behind it one. The key
-//! schedule only selects words and adds constants.
+//! Cells are nibbles, the high one of a byte first. The matrix of the round function is circ(2, 3, 1, 1) over
+//! GF(2^4), written with 1 and 2 only: where no multiplication is free, the S-boxes before it take two views,
+//! those behind it one. The key schedule only selects words and adds constants.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
-//! PRESENT-80 and PRESENT-128 (Bogdanov et al., "PRESENT: an ultra-lightweight block cipher", CHES 2007; ISO/IEC 29192-2).
+//! PRESENT-80 and PRESENT-128 (Bogdanov et al., "PRESENT: an ultra-lightweight block cipher", CHES 2007;
+//! ISO/IEC 29192-2).
 //!
-//! Cells of the block are nibbles, the most significant first. The bit permutation takes every output bit of an S-box to
-//! another nibble: where no matrix is free, a lookup takes four views. The key is in single bits, since its register turns by
-//! 61; round keys are put together as nibbles.
+//! Cells of the block are nibbles, the most significant first. The bit permutation takes every output bit of
+//! an S-box to another nibble: where no matrix is free, a lookup takes four views. The key is in single bits,
+//! since its register turns by 61; round keys are put together as nibbles.
 
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ fn cipher(key_bits: usize) -> Cipher {
 
 const ROUNDS: usize = 31;
 
-/// `key` to 32 round keys of 16 nibbles: the left of the register, which turns, has its first nibbles substituted and the
-/// number of the round added.
+/// `key` to 32 round keys of 16 nibbles: the left of the register, which turns, has its first nibbles
+/// substituted and the number of the round added.
 fn key_schedule(name: &str, key_bits: usize) -> Circuit {
     let mut b = Builder::new(name);
     let s = b.table(&Arc::new(s_box()));
@@ -100,8 +101,8 @@ fn decrypt(name: &str) -> Circuit {
     b.finish()
 }
 
-/// The terms of each nibble of a bit permutation: bit i of the result, from the least significant of the last nibble, is bit
-/// `from(i)`.
+/// The terms of each nibble of a bit permutation: bit i of the result, from the least significant of the last
+/// nibble, is bit `from(i)`.
 pub(crate) fn moved_bits(state: &[Wire], from: impl Fn(usize) -> usize) -> Vec<Vec<(Wire, Matrix)>> {
     let last = state.len() - 1;
     let term = |cell: usize, at: usize| {

@@ -1,16 +1,19 @@
-//! Small tables as polynomials of three products (Pulkus and Vivek, CHES 2016; Keller et al. 2017, section 3.2).
+//! Small tables as polynomials of three products (Pulkus and Vivek, CHES 2016; Keller et al. 2017, section
+//! 3.2).
 //!
 //! Over the field of AES a cell of at most 6 bits is an element with zeros above it, and a table of at most 4
 //! output bits the low bits of P(X) = p1(X) q1(X) + p2(X). The monomials of p1, q1 and p2 belong to the
 //! cyclotomic classes of X, X^3 and X^7: the powers X^(e 2^i), which are GF(2)-linear in X^e. So a protocol
 //! with free linear maps multiplies three times: X^3 = X X^2, X^7 = X^3 X^4, p1 q1.
 //!
-//! q1 is drawn once and for all; then the 4 low bits at 64 inputs are 256 equations over GF(2) in the bits of the
-//! coefficients of p1 and p2. With this q1 they are independent, so every table has a solution, not those of DES alone.
+//! q1 is drawn once and for all; then the 4 low bits at 64 inputs are 256 equations over GF(2) in the bits of
+//! the coefficients of p1 and p2. With this q1 they are independent, so every table has a solution, not those
+//! of DES alone.
 //!
 //! # Differences from the paper
 //! * q1 has monomials of the class of X^7 only: that is enough, and saves two linear maps in the evaluation.
-//! * p2 has a constant too: without one P(0) would be 0. In p1 and q1 a constant would add nothing that p2 lacks.
+//! * p2 has a constant too: without one P(0) would be 0. In p1 and q1 a constant would add nothing that p2
+//!   lacks.
 
 use polyclave_field::Gf256;
 
@@ -232,8 +235,8 @@ mod tests {
         }
     }
 
-    /// Parties with different polynomials would compute nonsense: who changes them changes what the protocols that use
-    /// them call themselves.
+    /// Parties with different polynomials would compute nonsense: who changes them changes what the protocols
+    /// that use them call themselves.
     #[test]
     fn polynomials_of_des_stay_what_they_are() {
         let mut hasher = blake3::Hasher::new();

@@ -1,9 +1,9 @@
-//! SKINNY, all six versions (Beierle et al., "The SKINNY family of block ciphers and its low-latency variant MANTIS", CRYPTO
-//! 2016, ePrint 2016/660).
+//! SKINNY, all six versions (Beierle et al., "The SKINNY family of block ciphers and its low-latency variant
+//! MANTIS", CRYPTO 2016, ePrint 2016/660).
 //!
-//! Cells are the nibbles or bytes of the state, row by row. The whole tweakey goes in as `key`; the round keys are the eight
-//! cells that a round adds, so the LFSRs of the tweakey are maps in the key schedule only. MixColumns is binary: a round
-//! takes one view of each S-box.
+//! Cells are the nibbles or bytes of the state, row by row. The whole tweakey goes in as `key`; the round
+//! keys are the eight cells that a round adds, so the LFSRs of the tweakey are maps in the key schedule only.
+//! MixColumns is binary: a round takes one view of each S-box.
 
 use std::sync::Arc;
 

@@ -29,7 +29,8 @@ impl Affine {
     }
 }
 
-/// `after(inverse(before(x)))` over GF(2^8), with the inverse of 0 taken as 0: the S-box of AES and its inverse.
+/// `after(inverse(before(x)))` over GF(2^8), with the inverse of 0 taken as 0: the S-box of AES and its
+/// inverse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Inversion {
     /// Applied to the input.
@@ -50,8 +51,8 @@ pub struct Table {
     polynomials: Found,
 }
 
-/// A result that was computed for a table's entries when it was first needed. It follows from the entries, so it does not count in
-/// comparisons: all are equal.
+/// A result that was computed for a table's entries when it was first needed. It follows from the entries, so
+/// it does not count in comparisons: all are equal.
 #[derive(Clone, Debug, Default)]
 struct Found(OnceLock<Option<Box<Polynomials>>>);
 
@@ -90,7 +91,8 @@ impl Table {
         Table { inversion: Some(algebra), ..Table::new(name, 8, 8, entries) }
     }
 
-    /// The table of a function written with few ANDs: `write` takes the input bits and returns the output bits, bit 0 first.
+    /// The table of a function written with few ANDs: `write` takes the input bits and returns the output
+    /// bits, bit 0 first.
     pub fn from_gates<const INS: usize, const OUTS: usize>(
         name: &str,
         write: impl FnOnce(&mut Gates, [Form; INS]) -> [Form; OUTS],
@@ -154,8 +156,8 @@ impl Table {
         self.gates.as_ref()
     }
 
-    /// The polynomials of Pulkus and Vivek for a table of at most 6 bits to at most 4 that is built on no inversion. The
-    /// first call solves for them (about a millisecond).
+    /// The polynomials of Pulkus and Vivek for a table of at most 6 bits to at most 4 that is built on no
+    /// inversion. The first call solves for them (about a millisecond).
     pub fn pulkus_vivek(&self) -> Option<&Polynomials> {
         if self.inversion.is_some() {
             return None;

@@ -1,8 +1,8 @@
-//! TWINE-80 and TWINE-128 (Suzaki, Minematsu, Morioka, Kobayashi, "TWINE: a lightweight block cipher for multiple platforms",
-//! SAC 2012): a generalised Feistel network of 16 nibbles.
+//! TWINE-80 and TWINE-128 (Suzaki, Minematsu, Morioka, Kobayashi, "TWINE: a lightweight block cipher for
+//! multiple platforms", SAC 2012): a generalised Feistel network of 16 nibbles.
 //!
-//! Cells are nibbles, the high one of a byte first. All rounds take one view of each S-box. The key schedule looks up two or
-//! three nibbles a round.
+//! Cells are nibbles, the high one of a byte first. All rounds take one view of each S-box. The key schedule
+//! looks up two or three nibbles a round.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Tables of 6 bits as one polynomial over GF(2^6) (Carlet et al. 2012; Keller et al. 2017, sections 3.2 and 5, 3DES-Raw).
+//! Tables of 6 bits as one polynomial over GF(2^6) (Carlet et al. 2012; Keller et al. 2017, sections 3.2 and
+//! 5, 3DES-Raw).
 //!
 //! The field is GF(2)\[x\]/(x^6 + x^4 + x^3 + x + 1), bit i of a cell the coefficient of x^i, and outputs are
 //! padded with zeros above. Since (X + a)^63 is 0 at a and 1 elsewhere, f(X) is the sum over all a of f(a)
@@ -21,8 +22,8 @@ pub fn multiply(a: u8, b: u8) -> u8 {
     powers.take(6).enumerate().fold(0, |sum, (i, a)| sum ^ if b >> i & 1 == 0 { 0 } else { a })
 }
 
-/// The coefficients of the polynomial that takes every cell to the table's output, that of X^i at position i. None for
-/// tables of another number of input bits than 6, or of more than 6 output bits.
+/// The coefficients of the polynomial that takes every cell to the table's output, that of X^i at position i.
+/// None for tables of another number of input bits than 6, or of more than 6 output bits.
 pub fn interpolate(table: &Table) -> Option<[u8; ELEMENTS]> {
     if table.in_bits() != 6 || table.out_bits() > 6 {
         return None;

@@ -1,9 +1,10 @@
-//! The permutation of WAGE (Aagaard et al., submission to the NIST lightweight competition, round 2): a shift register of 37
-//! words of 7 bits, 111 steps.
+//! The permutation of WAGE (Aagaard et al., submission to the NIST lightweight competition, round 2): a shift
+//! register of 37 words of 7 bits, 111 steps.
 //!
-//! Cells are its words, a byte of each in text, word 0 first. It has no key and no inverse here: WAGE as a mode runs it one way
-//! only. A multiplication by w in the feedback is the only map that is not an XOR. What the feedback put in comes back to it
-//! after 37 steps, so where no matrix is free a lookup takes at most four views.
+//! Cells are its words, a byte of each in text, word 0 first. It has no key and no inverse here: WAGE as a
+//! mode runs it one way only. A multiplication by w in the feedback is the only map that is not an XOR. What
+//! the feedback put in comes back to it after 37 steps, so where no matrix is free a lookup takes at most
+//! four views.
 
 use std::sync::Arc;
 

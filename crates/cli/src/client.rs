@@ -127,8 +127,9 @@ const BETWEEN: Duration = Duration::from_millis(300);
 /// How often to ask where all nodes are needed: for as long as a node takes to start again.
 const FOR_ONE_TO_COME_BACK: usize = 15;
 
-/// Does something, and repeats it if it failed because of a node: while others can serve, each time without the nodes that were suspected
-/// since; where all are needed, until the node is back. Only for what can be repeated; `again` decides that after a failure.
+/// Does something, and repeats it if it failed because of a node: while others can serve, each time without
+/// the nodes that were suspected since; where all are needed, until the node is back. Only for what can be
+/// repeated; `again` decides that after a failure.
 pub fn persist<T>(
     client: &Client,
     again: impl Fn() -> bool,

@@ -28,8 +28,8 @@ pub struct Common {
     #[arg(long, value_name = "N")]
     key: String,
 
-    /// gcm, envelope, siv, ccm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing [default: envelope or gcm if the key is for it, else the
-    /// only mode that the key is for]
+    /// gcm, envelope, siv, ccm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing [default: envelope or
+    /// gcm if the key is for it, else the only mode that the key is for]
     #[arg(long, value_name = "M", value_parser = parse_mode)]
     mode: Option<Mode>,
 
@@ -37,8 +37,8 @@ pub struct Common {
     #[arg(long)]
     raw: bool,
 
-    /// Additional data, in hexadecimal, that is authenticated and neither encrypted nor stored: decryption needs the same (gcm, ccm, siv). With
-    /// siv it may be given several times, and the order counts
+    /// Additional data, in hexadecimal, that is authenticated and neither encrypted nor stored: decryption
+    /// needs the same (gcm, ccm, siv). With siv it may be given several times, and the order counts
     #[arg(long, value_name = "HEX", group = "additional")]
     aad: Vec<String>,
 
@@ -54,8 +54,8 @@ pub struct Common {
     #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u8).range(8..=16))]
     tag_bytes: u8,
 
-    /// The tweak of the first block, in hexadecimal, such as its address; each block after it has the next number (ecb with a cipher that
-    /// takes a tweak)
+    /// The tweak of the first block, in hexadecimal, such as its address; each block after it has the next
+    /// number (ecb with a cipher that takes a tweak)
     #[arg(long, value_name = "HEX")]
     tweak: Option<String>,
 

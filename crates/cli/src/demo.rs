@@ -1,5 +1,6 @@
-//! `polyclave demo`: runs a cluster for a minute. Node processes make a key that no single machine knows, a client seals and opens a file
-//! with it, a node is killed, a client is refused, and this command explains what happened.
+//! `polyclave demo`: runs a cluster for a minute. Node processes make a key that no single machine knows, a
+//! client seals and opens a file with it, a node is killed, a client is refused, and this command explains
+//! what happened.
 
 mod active;
 mod correcting;
@@ -31,7 +32,8 @@ use crate::say;
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Options {
-    /// The file to seal and open, under a protocol that makes nothing ahead; it is only read [default: a sample of 1 MiB]
+    /// The file to seal and open, under a protocol that makes nothing ahead; it is only read [default: a
+    /// sample of 1 MiB]
     file: Option<PathBuf>,
 
     #[arg(long, value_name = "P", help = protocols::option_help())]

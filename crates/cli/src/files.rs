@@ -118,7 +118,8 @@ impl Seek for Seekable {
     }
 }
 
-/// The destination of data. A file appears, complete, when it is [`finished`](Output::finish); before that nothing is changed.
+/// The destination of data. A file appears, complete, when it is [`finished`](Output::finish); before that
+/// nothing is changed.
 pub enum Output {
     /// A file that is being written.
     File {
@@ -131,20 +132,23 @@ pub enum Output {
     },
     /// Standard output.
     Stdout {
-        /// The beginning, until something is passed on. So a short message can be written again from the start.
+        /// The beginning, until something is passed on. So a short message can be written again from the
+        /// start.
         held: Option<Vec<u8>>,
         /// The rest.
         out: BufWriter<io::Stdout>,
     },
 }
 
-/// The most output that is held back from standard output until it is complete: a chunk of a sealed file, with its head and tag.
+/// The most output that is held back from standard output until it is complete: a chunk of a sealed file,
+/// with its head and tag.
 const HELD: usize = (256 << 10) + 4096;
 
 /// Whether this process has passed anything on to its standard output.
 static PASSED_ON: AtomicBool = AtomicBool::new(false);
 
-/// Whether everything that a command has written so far can be discarded. A file gets its final name only at the end.
+/// Whether everything that a command has written so far can be discarded. A file gets its final name only at
+/// the end.
 pub fn can_be_taken_back() -> bool {
     !PASSED_ON.load(Relaxed)
 }
@@ -202,7 +206,8 @@ impl Output {
     }
 }
 
-/// Ends the program on a signal, even while it waits for its input or for nodes, and removes what is half written.
+/// Ends the program on a signal, even while it waits for its input or for nodes, and removes what is half
+/// written.
 fn leave_nothing(stopping: Arc<AtomicBool>, temporary: Option<PathBuf>) {
     std::thread::spawn(move || {
         while !stopping.load(Relaxed) {

@@ -1,4 +1,5 @@
-//! The fingerprint of a cluster file. It is shown wherever a command takes such a file, and compared with the expected one.
+//! The fingerprint of a cluster file. It is shown wherever a command takes such a file, and compared with the
+//! expected one.
 
 use std::path::Path;
 
@@ -10,8 +11,8 @@ use crate::say;
 /// The option for the expected fingerprint.
 #[derive(clap::Args)]
 pub struct Expected {
-    /// The fingerprint that the cluster file must have, as its makers told you: 64 hexadecimal digits or 16 words. If it has another,
-    /// nothing is changed
+    /// The fingerprint that the cluster file must have, as its makers told you: 64 hexadecimal digits or 16
+    /// words. If it has another, nothing is changed
     #[arg(long, value_name = "FINGERPRINT")]
     expect: Option<String>,
 }

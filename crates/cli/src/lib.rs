@@ -1,6 +1,7 @@
 //! The commands of the program `polyclave`: parse, call, print.
 //!
-//! `main.rs` calls [`main`] and nothing else. The other public items are those that the laboratory (`crates/lab`) shares with the product.
+//! `main.rs` calls [`main`] and nothing else. The other public items are those that the laboratory
+//! (`crates/lab`) shares with the product.
 
 mod approval;
 mod client;
@@ -32,8 +33,8 @@ use anyhow::{Result, bail};
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Block ciphers under a key that no single machine knows: several servers, each with one share of the key, encrypt and decrypt by secure
-/// multi-party computation.
+/// Block ciphers under a key that no single machine knows: several servers, each with one share of the key,
+/// encrypt and decrypt by secure multi-party computation.
 #[derive(Parser)]
 #[command(name = "polyclave", version = version(), arg_required_else_help = true, after_help = examples())]
 struct Arguments {
@@ -41,8 +42,8 @@ struct Arguments {
     command: Command,
 }
 
-/// The version, and what is in this program that must not be shipped: cargo adds it where it builds the program together with the laboratory or
-/// with tests.
+/// The version, and what is in this program that must not be shipped: cargo adds it where it builds the
+/// program together with the laboratory or with tests.
 fn version() -> String {
     let mut version = env!("CARGO_PKG_VERSION").to_owned();
     if polyclave_node::HAS_CHEATS {
@@ -70,11 +71,13 @@ fn examples() -> String {
 
 #[derive(Subcommand)]
 enum Command {
-    /// See it work: nodes on this machine make a key, data is encrypted and decrypted, a node is killed, and the program explains.
+    /// See it work: nodes on this machine make a key, data is encrypted and decrypted, a node is killed, and
+    /// the program explains.
     ///
-    /// Under a passive protocol it seals and opens FILE (or a sample) with AES-128-GCM, under a key of which every node has one share.
-    /// Under an active protocol it encrypts a short message, and shows how the nodes make material ahead, what happens when it is used up,
-    /// and what happens when a node is gone. FILE is only read. The nodes and all their files are removed at the end.
+    /// Under a passive protocol it seals and opens FILE (or a sample) with AES-128-GCM, under a key of which
+    /// every node has one share. Under an active protocol it encrypts a short message, and shows how the
+    /// nodes make material ahead, what happens when it is used up, and what happens when a node is gone. FILE
+    /// is only read. The nodes and all their files are removed at the end.
     Demo(demo::Options),
     /// Run one node of a cluster, and do everything that its operator does.
     #[command(subcommand)]
@@ -91,13 +94,14 @@ enum Command {
     /// Have several people approve an operation.
     #[command(subcommand)]
     Approval(approval::Command),
-    /// Encrypt a short ciphertext or a wrapped key under another key or version, without showing what is in it.
+    /// Encrypt a short ciphertext or a wrapped key under another key or version, without showing what is in
+    /// it.
     Rewrap(rewrap::Arguments),
     /// Encrypt a file.
     ///
-    /// By default the output is a sealed file (AES-GCM in chunks), in which changes, cuts and reordering are detected; under a key made for
-    /// envelope it is a file that the client encrypts by itself under a key from the nodes. CTR, CBC and ECB,
-    /// which need --raw, authenticate nothing.
+    /// By default the output is a sealed file (AES-GCM in chunks), in which changes, cuts and reordering are
+    /// detected; under a key made for envelope it is a file that the client encrypts by itself under a key
+    /// from the nodes. CTR, CBC and ECB, which need --raw, authenticate nothing.
     Encrypt(crypt::EncryptArguments),
     /// Decrypt a file.
     Decrypt(crypt::DecryptArguments),

@@ -1,5 +1,5 @@
-//! Manual pages and shell completions, generated from the same descriptions as the help texts. For packages; `scripts/package-deb` calls
-//! it.
+//! Manual pages and shell completions, generated from the same descriptions as the help texts. For packages;
+//! `scripts/package-deb` calls it.
 
 use std::fs;
 use std::io::stdout;
@@ -113,7 +113,8 @@ mod tests {
         book::compare("reference/commands.md", &page, "-p polyclave-cli --lib manual");
     }
 
-    /// Of a command and of all below it: names of options that two arguments have. clap looks for them only in builds with debug assertions.
+    /// Of a command and of all below it: names of options that two arguments have. clap looks for them only
+    /// in builds with debug assertions.
     fn names_given_twice(command: &Command, found: &mut Vec<String>) {
         let mut seen = BTreeSet::new();
         for argument in command.get_arguments() {
@@ -131,7 +132,8 @@ mod tests {
 
     #[test]
     fn no_option_has_the_name_of_another_or_of_those_that_every_command_has() {
-        // Every page names the version of the program, so clap gives each command the option `--version` as well.
+        // Every page names the version of the program, so clap gives each command the option `--version` as
+        // well.
         let mut program = crate::Arguments::command().propagate_version(true);
         program.clone().debug_assert();
         program.build();

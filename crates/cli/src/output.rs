@@ -11,8 +11,9 @@ macro_rules! say {
     };
 }
 
-/// Prints a line. If the reader is gone nothing is left to do or to report (as in `polyclave demo | head -1`). If the line cannot be
-/// written, that is an error. Party processes end with this error.
+/// Prints a line. If the reader is gone nothing is left to do or to report (as in
+/// `polyclave demo | head -1`). If the line cannot be written, that is an error. Party processes end with
+/// this error.
 pub fn line(text: Arguments<'_>) {
     let mut out = std::io::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {

@@ -1,4 +1,5 @@
-//! Descriptions of the protocols that nodes can serve with: their names, what they promise, and for how many nodes.
+//! Descriptions of the protocols that nodes can serve with: their names, what they promise, and for how many
+//! nodes.
 
 use anyhow::{Result, bail};
 use polyclave_protocol::catalog;
@@ -49,7 +50,8 @@ pub struct Chosen {
     pub by_default: bool,
 }
 
-/// What was asked for, and defaults for the rest: the protocol goes by the number of nodes, which is `otherwise` if nothing says more.
+/// What was asked for, and defaults for the rest: the protocol goes by the number of nodes, which is
+/// `otherwise` if nothing says more.
 pub fn chosen(protocol: Option<&str>, nodes: Option<usize>, otherwise: usize) -> Chosen {
     match protocol.map(str::to_ascii_lowercase) {
         Some(protocol) => {
@@ -109,7 +111,8 @@ pub fn option_help() -> String {
     )
 }
 
-/// Help text of the option for the number of nodes; `otherwise` is the default where a protocol takes any number.
+/// Help text of the option for the number of nodes; `otherwise` is the default where a protocol takes any
+/// number.
 pub fn parties_help(otherwise: usize) -> String {
     let usual = catalog::serving().map(|protocol| (protocol.name, parties(protocol.name, otherwise)));
     let others = usual.filter(|(_, usual)| *usual != otherwise);
@@ -117,8 +120,8 @@ pub fn parties_help(otherwise: usize) -> String {
     format!("Number of nodes [default: {otherwise}; {}]", others.join(", "))
 }
 
-/// Help text of the option for the threshold; `otherwise` is the default, or says that a choice is required, where a protocol allows a
-/// choice.
+/// Help text of the option for the threshold; `otherwise` is the default, or says that a choice is required,
+/// where a protocol allows a choice.
 pub fn threshold_help(otherwise: &str) -> String {
     let fixed = catalog::serving().filter_map(|protocol| match protocol.threshold {
         Threshold::Minority if leaves_no_choice(protocol) => Some(format!("for {} always 1", protocol.name)),

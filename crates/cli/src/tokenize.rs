@@ -34,7 +34,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     key_version: Option<u32>,
 
-    /// How many characters the alphabet has, of the digits and the letters a to z: 10 for decimal digits, 36 for all
+    /// How many characters the alphabet has, of the digits and the letters a to z: 10 for decimal digits, 36
+    /// for all
     #[arg(long, value_name = "R", default_value_t = 10, conflicts_with_all = ["alphabet", "card"])]
     radix: u32,
 
@@ -42,7 +43,8 @@ pub struct Arguments {
     #[arg(long, value_name = "CHARACTERS", conflicts_with = "card")]
     alphabet: Option<String>,
 
-    /// What need not be secret and gives equal values other tokens, in hexadecimal: at most 64 bytes [default: empty]
+    /// What need not be secret and gives equal values other tokens, in hexadecimal: at most 64 bytes
+    /// [default: empty]
     #[arg(long, value_name = "HEX")]
     tweak: Option<String>,
 
@@ -50,7 +52,8 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "card")]
     keep_others: bool,
 
-    /// The values are numbers of cards: some digits stay, and become a part of the tweak. Spaces and hyphens stay in place
+    /// The values are numbers of cards: some digits stay, and become a part of the tweak. Spaces and hyphens
+    /// stay in place
     #[arg(long)]
     card: bool,
 
@@ -62,7 +65,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, requires = "card")]
     keep_last: usize,
 
-    /// With --card: tokens pass the Luhn test, as their numbers do. This takes one more digit that does not stay
+    /// With --card: tokens pass the Luhn test, as their numbers do. This takes one more digit that does not
+    /// stay
     #[arg(long, requires = "card")]
     luhn: bool,
 

@@ -1,13 +1,13 @@
-//! Has three nodes, each a process of its own, compute long streams under every cipher that they serve, and prints rates and the
-//! most memory that a node held:
+//! Has three nodes, each a process of its own, compute long streams under every cipher that they serve, and
+//! prints rates and the most memory that a node held:
 //!
 //! ```sh
 //! cargo run --release -p polyclave-client --example long_requests           # 16 MiB of Triple DES, 1 MiB of the others
 //! cargo run --release -p polyclave-client --example long_requests aes-128 skinny-128-128
 //! ```
 //!
-//! For each cipher first one client encrypts all of it in counter mode, then eight at once an eighth each, every one of them twice
-//! to compare. Ends with an error if a request fails or a node held 400 MB or more.
+//! For each cipher first one client encrypts all of it in counter mode, then eight at once an eighth each,
+//! every one of them twice to compare. Ends with an error if a request fails or a node held 400 MB or more.
 
 use std::error::Error;
 use std::io::{Read, stdin};
@@ -104,7 +104,8 @@ fn measure(chosen: &[String]) -> Outcome<()> {
         }
         let mib: usize = if cipher.name == "3des-ede3" { 16 } else { 1 };
         nodes.most_bytes()?;
-        // A key with blocks of 8 bytes may encrypt 8 MiB: as many keys as it takes, and others to decrypt and for eight clients.
+        // A key with blocks of 8 bytes may encrypt 8 MiB: as many keys as it takes, and others to decrypt and
+        // for eight clients.
         let budget_blocks = if cipher.block_bytes < 16 { 1 << 20 } else { 1 << 32 };
         let new_key =
             |name: &str| client.generate(NewKey::for_modes(name, &cipher.name, &[Mode::Ctr], budget_blocks));

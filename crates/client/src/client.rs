@@ -1,4 +1,5 @@
-//! A client of a cluster: what its user holds. It has the worker groups that the cluster's nodes form, and picks one for each request.
+//! A client of a cluster: what its user holds. It has the worker groups that the cluster's nodes form, and
+//! picks one for each request.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::session::approvals::Approvals;
 use crate::session::group::{Caller, WorkerGroup, Workers};
 use crate::{Error, Result};
 
-/// A client. Many threads may use it at once. A child of a fork may use it too: it makes connections of its own.
+/// A client. Many threads may use it at once. A child of a fork may use it too: it makes connections of its
+/// own.
 pub struct Client {
     pub(crate) caller: Caller,
     /// The first one is that of the cluster file; further ones, if nodes have several workers.
@@ -20,29 +22,30 @@ pub struct Client {
 }
 
 impl Client {
-    /// Sets the function that receives remarks that a person should read although nothing failed: that nodes are missing, and what that
-    /// means.
+    /// Sets the function that receives remarks that a person should read although nothing failed: that nodes
+    /// are missing, and what that means.
     pub fn on_remark(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Client {
         self.caller.remarks = Arc::new(tell);
         self
     }
 
-    /// Sets the function that receives the progress of a step that takes long: the blocks that the nodes have computed, and all blocks.
-    /// Each node reports it about once a second.
+    /// Sets the function that receives the progress of a step that takes long: the blocks that the nodes have
+    /// computed, and all blocks. Each node reports it about once a second.
     pub fn on_work(mut self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Client {
         self.caller.work = Arc::new(tell);
         self
     }
 
-    /// The same client, with the same connections, for requests on behalf of somebody else: what a gateway asks for one of its users. Nodes
-    /// judge this client as before, and write the name into their audit logs. It asks without an approval.
+    /// The same client, with the same connections, for requests on behalf of somebody else: what a gateway
+    /// asks for one of its users. Nodes judge this client as before, and write the name into their audit
+    /// logs. It asks without an approval.
     pub fn on_behalf_of(&self, whom: &str) -> Result<Client> {
         check_name("user of a client", whom)?;
         Ok(self.sharing(whom, self.caller.halt.clone()))
     }
 
-    /// The same client, with the same connections, for some of its requests: [`Client::halt`] of it ends only these. It asks without an
-    /// approval.
+    /// The same client, with the same connections, for some of its requests: [`Client::halt`] of it ends only
+    /// these. It asks without an approval.
     pub fn for_some_requests(&self) -> Client {
         self.sharing(&self.caller.on_behalf_of, self.caller.halt.child())
     }
@@ -58,8 +61,9 @@ impl Client {
         Client { caller, groups: self.groups.clone() }
     }
 
-    /// The worker groups that serve, in the order in which they are asked: those of whose nodes fewer are suspected, then those with fewer
-    /// requests under way, and in turn. A request with an approval, or a draft of one, is for the first worker group.
+    /// The worker groups that serve, in the order in which they are asked: those of whose nodes fewer are
+    /// suspected, then those with fewer requests under way, and in turn. A request with an approval, or a
+    /// draft of one, is for the first worker group.
     pub(crate) fn by_preference(&self) -> Vec<Workers<'_>> {
         if self.groups.len() == 1 || !matches!(self.caller.approvals, Approvals::None) {
             return vec![self.first()];
@@ -89,8 +93,8 @@ impl Client {
         Workers { caller: &self.caller, group }
     }
 
-    /// Ends all requests that are under way, in whatever thread, with [`Error::Ended`]. Their connections are closed, so the nodes end them too. No
-    /// request begins any more.
+    /// Ends all requests that are under way, in whatever thread, with [`Error::Ended`]. Their connections are
+    /// closed, so the nodes end them too. No request begins any more.
     pub fn halt(&self) {
         self.caller.halt.halt();
     }
@@ -100,8 +104,8 @@ impl Client {
         self.caller.halt.is_halted()
     }
 
-    /// Closes the connections that are not in use, and ends all threads. Requests that were given up get a moment to tell the nodes so.
-    /// For programs that go on without this client.
+    /// Closes the connections that are not in use, and ends all threads. Requests that were given up get a
+    /// moment to tell the nodes so. For programs that go on without this client.
     pub fn end(&self) {
         self.groups.iter().for_each(WorkerGroup::end);
     }
@@ -135,9 +139,10 @@ impl Client {
         self.ask(PartySet::all(self.cluster().nodes()), operation, answer, |_| false)
     }
 
-    /// Asks some nodes the same question. A node that takes too long, however slowly its reply arrives, has not answered. As soon as
-    /// `enough` is true for the answers so far, the client waits only for replies that have begun to arrive. If a worker of a node does not
-    /// answer, another one is asked: each can answer for the node.
+    /// Asks some nodes the same question. A node that takes too long, however slowly its reply arrives, has
+    /// not answered. As soon as `enough` is true for the answers so far, the client waits only for replies
+    /// that have begun to arrive. If a worker of a node does not answer, another one is asked: each can
+    /// answer for the node.
     pub(crate) fn ask<T>(
         &self,
         which: PartySet,

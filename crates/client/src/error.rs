@@ -38,12 +38,14 @@ pub enum Error {
         /// The node at the other end, if known.
         peer: Option<Party>,
     },
-    /// The request was under way, or was to begin, when its caller ended it ([`Client::halt`](crate::Client::halt)).
+    /// The request was under way, or was to begin, when its caller ended it
+    /// ([`Client::halt`](crate::Client::halt)).
     #[error(
         "the request was ended by its caller; if it was to make or change a key, look whether the nodes have done so"
     )]
     Ended,
-    /// The client only writes down what it would ask for ([`Client::drafting`](crate::Client::drafting)), and has done so.
+    /// The client only writes down what it would ask for ([`Client::drafting`](crate::Client::drafting)), and
+    /// has done so.
     #[error("nothing was asked of the nodes: the request for approval is written")]
     Drafted,
     /// A node's operator has not allowed this client anything.
@@ -60,8 +62,8 @@ pub enum Error {
         /// What the transport saw.
         detail: String,
     },
-    /// Under a protocol that guarantees the output, the nodes did not agree, or too few remained in the middle of a request. Any of them
-    /// may be the one that is wrong.
+    /// Under a protocol that guarantees the output, the nodes did not agree, or too few remained in the
+    /// middle of a request. Any of them may be the one that is wrong.
     #[error("the nodes did not agree: {0}; ask again, which leaves out those that are suspected")]
     Contested(String),
     /// The nodes' answers do not fit together.
@@ -114,7 +116,8 @@ impl Error {
         }
     }
 
-    /// Whether other nodes might succeed. Not if material is lacking: making it takes longer than a request should wait.
+    /// Whether other nodes might succeed. Not if material is lacking: making it takes longer than a request
+    /// should wait.
     pub(crate) fn others_might(&self) -> bool {
         match self {
             Error::Refused { refusal, .. } if refusal.reason == Reason::OutOfMaterial => false,
@@ -122,7 +125,8 @@ impl Error {
         }
     }
 
-    /// Whether the nodes found that they were told, or hold, different things. The cause may be a single node.
+    /// Whether the nodes found that they were told, or hold, different things. The cause may be a single
+    /// node.
     pub(crate) fn is_disagreement(&self) -> bool {
         matches!(self, Error::Refused { refusal, .. } if refusal.reason == Reason::Disagreement)
     }
@@ -132,8 +136,8 @@ impl Error {
         if let Error::Connection { peer, .. } = self { *peer } else { None }
     }
 
-    /// Whether to repeat the whole request at once with other nodes: the failure comes from a node, or from between nodes, and not from the
-    /// request itself.
+    /// Whether to repeat the whole request at once with other nodes: the failure comes from a node, or from
+    /// between nodes, and not from the request itself.
     pub fn may_be_repeated(&self) -> bool {
         match self {
             Error::Refused { refusal, .. } => matches!(refusal.reason, Reason::Spent | Reason::Unavailable),

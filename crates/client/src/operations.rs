@@ -1,4 +1,5 @@
-//! What users of a client ask for. Each file has one thing that nodes do, as calls of [`Client`](crate::Client) or of a handle of a key.
+//! What users of a client ask for. Each file has one thing that nodes do, as calls of
+//! [`Client`](crate::Client) or of a handle of a key.
 
 mod approval;
 pub(crate) mod encrypt;

@@ -1,4 +1,5 @@
-//! Crowds: connections of HTTP that do nothing, and clients that hold as many channels as they can. Others are served all the same.
+//! Crowds: connections of HTTP that do nothing, and clients that hold as many channels as they can. Others
+//! are served all the same.
 //!
 //! What is claimed is an order, never a speed: who is served before whom.
 
@@ -22,7 +23,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The longest that anything here may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Files that the process of this test may have: less than idle connections and a node that keeps them all would take.
+/// Files that the process of this test may have: less than idle connections and a node that keeps them all
+/// would take.
 const FILES: u64 = 2000;
 const IDLE: usize = 1100;
 
@@ -67,7 +69,8 @@ fn go_on(raw: &mut Raw, is_done: &AtomicBool) -> bool {
     is_done.load(Relaxed)
 }
 
-/// On the code before, the two held all sixteen channels for as long as they went on, and the third was refused as busy.
+/// On the code before, the two held all sixteen channels for as long as they went on, and the third was
+/// refused as busy.
 #[test]
 fn a_third_client_is_served_before_any_request_of_two_others_with_eight_each_has_ended() {
     let cluster = cluster();
@@ -178,8 +181,8 @@ fn a_request_that_comes_while_a_node_returns_is_served() {
     }
 }
 
-/// Not a claim about speed, but the measurement that is quoted: `cargo test -p polyclave-client --release --test crowds -- --ignored
-/// --nocapture waits`.
+/// Not a claim about speed, but the measurement that is quoted:
+/// `cargo test -p polyclave-client --release --test crowds -- --ignored --nocapture waits`.
 #[test]
 #[ignore = "a measurement"]
 fn waits_of_three_clients_with_eight_requests_each() {

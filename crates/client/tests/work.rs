@@ -1,5 +1,5 @@
-//! Requests that take long: in how much memory they are computed, what their clients are told meanwhile, and that nobody computes for
-//! a client that is gone.
+//! Requests that take long: in how much memory they are computed, what their clients are told meanwhile, and
+//! that nobody computes for a client that is gone.
 
 mod common;
 
@@ -46,7 +46,8 @@ fn most_memory_mib() -> usize {
     kib >> 10
 }
 
-/// A chunk of 32,768 blocks. By masked tables it would take 3.4 GB at every node, and longer than a client waits.
+/// A chunk of 32,768 blocks. By masked tables it would take 3.4 GB at every node, and longer than a client
+/// waits.
 #[test]
 fn a_chunk_of_triple_des_is_computed_in_little_memory() {
     let cluster = TestCluster::start(3, 1);

@@ -1,7 +1,8 @@
 //! Signatures of what a person approves, under the key of a certificate.
 //!
-//! The same key proves its owner's identity in TLS handshakes. What TLS 1.3 signs begins with 64 spaces (RFC 8446, section 4.4.3), and what
-//! is signed here begins with [`CONTEXT`]. So neither signature can stand for the other.
+//! The same key proves its owner's identity in TLS handshakes. What TLS 1.3 signs begins with 64 spaces (RFC
+//! 8446, section 4.4.3), and what is signed here begins with [`CONTEXT`]. So neither signature can stand for
+//! the other.
 
 use std::time::SystemTime;
 
@@ -13,7 +14,8 @@ use crate::{Error, Result};
 /// What stands before the digest that is signed.
 const CONTEXT: &[u8] = b"polyclave signature of an approval\0";
 
-/// Adds an approver's signature (Ed25519) to an approval. An older one under the same certificate is replaced.
+/// Adds an approver's signature (Ed25519) to an approval. An older one under the same certificate is
+/// replaced.
 pub fn sign_approval(approval: &mut Approval, approver: &Identity) -> Result<()> {
     let misuse = |e: polyclave_protocol::Error| Error::misuse(e.to_string());
     let signature = approver.sign(&message(&approval.digest())).map_err(misuse)?;
@@ -21,7 +23,8 @@ pub fn sign_approval(approval: &mut Approval, approver: &Identity) -> Result<()>
     approval.add(ApprovalSignature { certificate, signature }).map_err(misuse)
 }
 
-/// Whether an approval has a signature that verifies under a certificate, and the certificate is within its dates now.
+/// Whether an approval has a signature that verifies under a certificate, and the certificate is within its
+/// dates now.
 pub fn is_signed_by(approval: &Approval, certificate: &CertificateDer<'_>) -> bool {
     let now = SystemTime::now();
     let is_in_time = expiry(certificate).is_ok_and(|(first, last)| first <= now && now <= last);

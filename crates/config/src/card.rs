@@ -1,5 +1,5 @@
-//! Cards: what other people need to know about a node or a client. A card is public. It must reach them over a channel on which nobody can
-//! replace it.
+//! Cards: what other people need to know about a node or a client. A card is public. It must reach them over
+//! a channel on which nobody can replace it.
 
 use std::path::Path;
 

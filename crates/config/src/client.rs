@@ -1,5 +1,6 @@
-//! The directory of a client: `client.toml` (its name), `identity.key`, `identity.crt` and, once it knows one,
-//! `cluster.toml`. If its key is sealed under PINs, `identity.pins` takes the place of `identity.key`. While its certificate changes, also `identity-next.key` and `identity-next.crt`.
+//! The directory of a client: `client.toml` (its name), `identity.key`, `identity.crt` and, once it knows
+//! one, `cluster.toml`. If its key is sealed under PINs, `identity.pins` takes the place of `identity.key`.
+//! While its certificate changes, also `identity-next.key` and `identity-next.crt`.
 
 use std::path::{Path, PathBuf};
 
@@ -90,13 +91,15 @@ impl ClientDir {
         ClientSuccession::vouch(self.name(), &current, &next.certificate)
     }
 
-    /// The same client with its next identity, to try whether nodes know it; `None` if its identity does not change.
+    /// The same client with its next identity, to try whether nodes know it; `None` if its identity does not
+    /// change.
     pub fn with_next_identity(&self) -> Option<ClientDir> {
         let settings = ClientSettings { name: self.settings.name.clone() };
         Some(ClientDir { path: self.path.clone(), settings, identity: self.next.clone()?, next: None })
     }
 
-    /// Begins to change the client's identity. All nodes have to know the next certificate before [`ClientDir::finish_rotation`].
+    /// Begins to change the client's identity. All nodes have to know the next certificate before
+    /// [`ClientDir::finish_rotation`].
     pub fn begin_rotation(&mut self, certificate: &[u8], key: &[u8]) -> Result<()> {
         if self.next.is_some() {
             return Err(Error::misuse(

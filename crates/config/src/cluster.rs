@@ -1,4 +1,5 @@
-//! The cluster file: which nodes work together, where they are, and how. All nodes and clients have the same file.
+//! The cluster file: which nodes work together, where they are, and how. All nodes and clients have the same
+//! file.
 
 use std::path::Path;
 
@@ -55,7 +56,8 @@ pub struct Change {
     pub removed: Vec<String>,
     /// New nodes.
     pub added: Vec<Card>,
-    /// The new threshold; the old one if absent, or the nearest that the protocol allows if there is another protocol or no choice.
+    /// The new threshold; the old one if absent, or the nearest that the protocol allows if there is another
+    /// protocol or no choice.
     pub threshold: Option<usize>,
     /// The new protocol; the old one if absent.
     pub protocol: Option<String>,
@@ -64,7 +66,8 @@ pub struct Change {
 /// What the person who gives a directory a cluster file has confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consent {
-    /// Nothing. It must be the first file, or a file of the same cluster in which every node keeps a certificate.
+    /// Nothing. It must be the first file, or a file of the same cluster in which every node keeps a
+    /// certificate.
     None,
     /// The person confirmed that the certificates in the file are the right ones.
     Certificates,
@@ -85,7 +88,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A new cluster that takes the keys of this one over. Nodes that stay keep their order, and new ones follow.
+    /// A new cluster that takes the keys of this one over. Nodes that stay keep their order, and new ones
+    /// follow.
     pub fn reshaped(&self, change: &Change) -> Result<Cluster> {
         let gone: Vec<&String> = change.lost.iter().chain(&change.removed).collect();
         for (i, name) in gone.iter().enumerate() {
@@ -156,8 +160,8 @@ impl Cluster {
         self.id
     }
 
-    /// How many workers every node has. The workers of one number at all nodes serve together: a worker group. While workers are added, a node may have more
-    /// than others.
+    /// How many workers every node has. The workers of one number at all nodes serve together: a worker
+    /// group. While workers are added, a node may have more than others.
     pub fn worker_groups(&self) -> usize {
         self.cards.iter().map(|card| 1 + card.workers.len()).min().unwrap_or(1)
     }
@@ -197,7 +201,8 @@ impl Cluster {
         self.roles.check(self.worker_groups())
     }
 
-    /// The same cluster as the workers of this number see it: with their addresses. `None` if the nodes have fewer workers.
+    /// The same cluster as the workers of this number see it: with their addresses. `None` if the nodes have
+    /// fewer workers.
     pub fn of_worker_group(&self, worker_group: u16) -> Option<Cluster> {
         let mut seen = Cluster { worker_group, ..self.clone() };
         for (card, before) in seen.cards.iter_mut().zip(&self.cards) {
@@ -208,8 +213,8 @@ impl Cluster {
         Some(seen)
     }
 
-    /// What connections with these workers begin with: the id of the cluster, and for all but the first workers an id that is made of it and of their
-    /// number. So nobody takes one worker for another.
+    /// What connections with these workers begin with: the id of the cluster, and for all but the first
+    /// workers an id that is made of it and of their number. So nobody takes one worker for another.
     pub fn connection_id(&self) -> [u8; 16] {
         let mut id = self.id;
         if self.worker_group > 0 {
@@ -256,9 +261,10 @@ impl Cluster {
         Fingerprint::of(self)
     }
 
-    /// A digest of what lasts as long as the cluster. Running nodes compare it. It does not cover certificates and addresses, which
-    /// change at one node after the other. That these are the right ones depends on each node's own file, whose
-    /// [`fingerprint`](Cluster::fingerprint) its operator has compared: TLS accepts no certificate that is not in that file.
+    /// A digest of what lasts as long as the cluster. Running nodes compare it. It does not cover
+    /// certificates and addresses, which change at one node after the other. That these are the right ones
+    /// depends on each node's own file, whose [`fingerprint`](Cluster::fingerprint) its operator has
+    /// compared: TLS accepts no certificate that is not in that file.
     pub fn lasting_digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 what lasts of a cluster");
         let mut text = |t: &str| {

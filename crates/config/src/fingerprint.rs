@@ -1,9 +1,11 @@
-//! The fingerprint of a cluster file. Operators compare it to know that they have the same file, and that nobody replaced it on its way.
+//! The fingerprint of a cluster file. Operators compare it to know that they have the same file, and that
+//! nobody replaced it on its way.
 //!
-//! It covers everything that a node or a client trusts: the cluster's id, protocol and threshold, and every card in full with its
-//! name, addresses and certificates. It is a digest (BLAKE3, with its own context) of the fields in order. Each field has its length
-//! in front, so no two files give the same input to the digest. It changes when a node rotates its certificate, and then people
-//! compare it again. Running nodes accept a changed file each in its own time, so they compare [`Cluster::lasting_digest`] instead.
+//! It covers everything that a node or a client trusts: the cluster's id, protocol and threshold, and every
+//! card in full with its name, addresses and certificates. It is a digest (BLAKE3, with its own context) of
+//! the fields in order. Each field has its length in front, so no two files give the same input to the
+//! digest. It changes when a node rotates its certificate, and then people compare it again. Running nodes
+//! accept a changed file each in its own time, so they compare [`Cluster::lasting_digest`] instead.
 //!
 //! # How hard it is to forge
 //!
@@ -45,7 +47,8 @@ impl Fingerprint {
             fields.number(certificates.len());
             certificates.iter().for_each(|certificate| fields.bytes(certificate));
         }
-        // Nothing for a cluster that replaces none. Everything before is of known length here, so no two files meet.
+        // Nothing for a cluster that replaces none. Everything before is of known length here, so no two
+        // files meet.
         if let Some(Replaced { id, fingerprint, lost }) = cluster.replaces() {
             fields.bytes(id);
             fields.bytes(fingerprint.as_bytes());
@@ -85,7 +88,8 @@ impl Fingerprint {
         self.0[..SPOKEN].iter().map(|byte| WORDS[usize::from(*byte)]).collect::<Vec<_>>().join(" ")
     }
 
-    /// Checks that this is the whole fingerprint that a person expects, in hexadecimal or words. Case, spaces and dashes do not matter.
+    /// Checks that this is the whole fingerprint that a person expects, in hexadecimal or words. Case, spaces
+    /// and dashes do not matter.
     pub fn check(&self, expected: &str) -> Result<()> {
         let fits = match Expected::parse(expected)? {
             Expected::Whole(bytes) => bytes == self.0,
@@ -218,8 +222,8 @@ mod tests {
         let before = cluster();
         let file: toml::Value = toml::from_str(&before.to_text()).expect("it is TOML");
         let all = changed(&file);
-        // Id, protocol and threshold; of 3 cards 3 texts, 4 certificates changed and left out, one pair of them turned; cards left
-        // out and turned.
+        // Id, protocol and threshold; of 3 cards 3 texts, 4 certificates changed and left out, one pair of
+        // them turned; cards left out and turned.
         assert_eq!(all.len(), 3 + 3 * 3 + 2 * 4 + 1 + 3 + 1);
         let mut seen = vec![before.fingerprint()];
         for other in all {

@@ -1,5 +1,5 @@
-//! Fuzz targets: arbitrary bytes for every parser of this crate, which are those for cards, cluster files, rules, settings, identities,
-//! fingerprints, and texts that name parties.
+//! Fuzz targets: arbitrary bytes for every parser of this crate, which are those for cards, cluster files,
+//! rules, settings, identities, fingerprints, and texts that name parties.
 
 use polyclave_api::{
     Approval, ApprovalSignature, Mode, NewKey, Permission, Right, SealedImport, SealedPart, Statement,

@@ -20,8 +20,8 @@ pub use transform::{
     GatewayAlphabet, GatewayRole, GatewayTemplate, GatewayTransform, GatewayTransformation, TweakSource,
 };
 
-/// The least memory for long requests. A token may have two thirds of it, and these hold the longest request (32 MiB) with what is computed of
-/// it: five times 32 MiB.
+/// The least memory for long requests. A token may have two thirds of it, and these hold the longest request
+/// (32 MiB) with what is computed of it: five times 32 MiB.
 const MIN_MEMORY_MIB: usize = 240;
 
 /// The file in a gateway's directory.
@@ -50,12 +50,13 @@ pub struct GatewaySettings {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatewayLimits {
-    /// Requests to the nodes at the same time. The nodes have a limit for each client, too (`requests_at_once_per_client`).
+    /// Requests to the nodes at the same time. The nodes have a limit for each client, too
+    /// (`requests_at_once_per_client`).
     pub requests_at_once: usize,
     /// Requests of one token, or of one KMS, that wait for their turn. More are refused.
     pub waiting_per_token: usize,
-    /// Connections of each listener whose callers have shown a good token. A quarter as many more may be open from callers that have shown none; one
-    /// address may have half of those.
+    /// Connections of each listener whose callers have shown a good token. A quarter as many more may be open
+    /// from callers that have shown none; one address may have half of those.
     pub connections: usize,
     /// Memory, in MiB, for requests that are longer than 64 KiB. A token may have two thirds of it.
     pub memory_mib: usize,

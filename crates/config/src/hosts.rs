@@ -1,7 +1,8 @@
 //! Which parties run a session of the laboratory between machines: the same file at each of them.
 //!
-//! A party *is* the certificate that the file lists for it, so the file has to reach every machine unaltered. It is not secret. Beside
-//! it each party has the private key of its certificate ([`StoredIdentity`](crate::StoredIdentity)).
+//! A party *is* the certificate that the file lists for it, so the file has to reach every machine unaltered.
+//! It is not secret. Beside it each party has the private key of its certificate
+//! ([`StoredIdentity`](crate::StoredIdentity)).
 
 use std::path::Path;
 

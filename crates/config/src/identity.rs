@@ -1,6 +1,7 @@
 //! A TLS identity on disk: one private PEM file with the key, followed by the certificate.
 //!
-//! Both are in one file so that a rename replaces both or none. The certificate is also written beside it, for people.
+//! Both are in one file so that a rename replaces both or none. The certificate is also written beside it,
+//! for people.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Files that people keep and exchange: the addresses and certificates of nodes, the rights of clients, and the settings of a node.
+//! Files that people keep and exchange: the addresses and certificates of nodes, the rights of clients, and
+//! the settings of a node.
 //!
 //! | file | who keeps it | what it says |
 //! |---|---|---|
@@ -11,9 +12,9 @@
 //! | [`GatewaySettings`] (`gateway.toml`) | one gateway | where it listens, and what which token may do |
 //! | [`Hosts`] (`hosts.toml`) | researchers, the same at each | the parties of the laboratory's sessions between machines |
 //!
-//! Text is TOML, and a field that is not known is an error. Everything is written to a temporary file, synced and
-//! renamed, so that a crash leaves the old or the new. What is private is 0600 from its first byte, in directories of
-//! 0700, and is not read when others could have read it.
+//! Text is TOML, and a field that is not known is an error. Everything is written to a temporary file, synced
+//! and renamed, so that a crash leaves the old or the new. What is private is 0600 from its first byte, in
+//! directories of 0700, and is not read when others could have read it.
 //!
 //! ```
 //! use polyclave_config::{Card, Cluster, NodeDir, NodeSettings};

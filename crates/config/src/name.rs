@@ -5,7 +5,8 @@ use crate::{Error, Result};
 /// The longest name.
 const MAX: usize = 64;
 
-/// A name is 1 to 64 letters, digits, `-`, `_` or `.`, and does not begin with a `.` or `-`. `of` says what it names.
+/// A name is 1 to 64 letters, digits, `-`, `_` or `.`, and does not begin with a `.` or `-`. `of` says what
+/// it names.
 pub fn check_name(of: &str, name: &str) -> Result<()> {
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     let fits = (1..=MAX).contains(&name.len()) && name.bytes().all(letter) && !name.starts_with(['.', '-']);

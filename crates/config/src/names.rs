@@ -1,12 +1,13 @@
 //! Texts for people in which parties appear by the names of their nodes.
 //!
-//! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by name. This module puts the
-//! names into everything that a node or a client shows to people.
+//! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by
+//! name. This module puts the names into everything that a node or a client shows to people.
 
 use crate::Cluster;
 
 impl Cluster {
-    /// A text in which nodes have their names. `reader` is what the text calls `this party`: a node or a client.
+    /// A text in which nodes have their names. `reader` is what the text calls `this party`: a node or a
+    /// client.
     pub fn in_names(&self, text: &str, reader: &str) -> String {
         let names: Vec<&str> = self.cards().iter().map(|card| card.name.as_str()).collect();
         in_names(text, &names, reader)
@@ -46,7 +47,8 @@ pub fn in_names(text: &str, names: &[&str], reader: &str) -> String {
     message.join(" ")
 }
 
-/// The name for a number, with the text that follows it; and whether no comma follows, which would continue a list.
+/// The name for a number, with the text that follows it; and whether no comma follows, which would continue a
+/// list.
 fn numbered(word: &str, names: &[&str]) -> Option<(String, bool)> {
     let (start, number, end) = parts(word, char::is_numeric);
     let number: usize = number.parse().ok().filter(|_| start.is_empty())?;
@@ -54,7 +56,8 @@ fn numbered(word: &str, names: &[&str]) -> Option<(String, bool)> {
     Some((format!("{name}{end}"), !end.starts_with(',')))
 }
 
-/// The text before the first run of these characters, the run, and the text behind it; all of it before, if there are quotes.
+/// The text before the first run of these characters, the run, and the text behind it; all of it before, if
+/// there are quotes.
 fn parts(word: &str, is_of_it: impl Fn(char) -> bool) -> (&str, &str, &str) {
     if word.contains('\'') && !word.contains("'s") {
         return (word, "", "");

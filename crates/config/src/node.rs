@@ -66,8 +66,9 @@ impl NodeDir {
     /// The file of the secret in the clear. Every backup has it, since a backup is sealed itself.
     pub const SECRET: &str = secret::CLEAR;
 
-    /// All files except the store. The next identity comes before the current one. If they are read in this order while the next takes the
-    /// place of the current one, the new one is read twice rather than not at all.
+    /// All files except the store. The next identity comes before the current one. If they are read in this
+    /// order while the next takes the place of the current one, the new one is read twice rather than not at
+    /// all.
     pub const KEPT: [KeptFile; 11] = [
         KeptFile { name: SETTINGS, private: false, needed: true },
         KeptFile { name: rotation::NEXT_KEY, private: true, needed: false },
@@ -82,8 +83,8 @@ impl NodeDir {
         KeptFile { name: AUDIT, private: true, needed: false },
     ];
 
-    /// Makes the directory of a new node, with a fresh secret and the given identity. Returns the node's card. An empty directory may be there
-    /// already, because a package makes one.
+    /// Makes the directory of a new node, with a fresh secret and the given identity. Returns the node's
+    /// card. An empty directory may be there already, because a package makes one.
     pub fn init(path: &Path, settings: &NodeSettings, certificate: &[u8], key: &[u8]) -> Result<Card> {
         settings.check()?;
         let identity = StoredIdentity::new(certificate, key)?;
@@ -108,8 +109,8 @@ impl NodeDir {
         Ok(number)
     }
 
-    /// Makes the directory of another worker of this node, with the same identity, secret, cluster and rules. It listens where it is reached;
-    /// `http_listen` is for its health and metrics.
+    /// Makes the directory of another worker of this node, with the same identity, secret, cluster and rules.
+    /// It listens where it is reached; `http_listen` is for its health and metrics.
     pub fn init_worker(&self, path: &Path, number: u16, http_listen: Option<String>) -> Result<NodeDir> {
         let place = usize::from(number).checked_sub(1).and_then(|index| self.settings.workers.get(index));
         let place = place.ok_or_else(|| {
@@ -201,8 +202,8 @@ impl NodeDir {
         }
     }
 
-    /// Begins to change the node's identity. The returned card has the certificates of both identities. It has to reach all other nodes
-    /// and clients before [`NodeDir::finish_rotation`].
+    /// Begins to change the node's identity. The returned card has the certificates of both identities. It
+    /// has to reach all other nodes and clients before [`NodeDir::finish_rotation`].
     pub fn begin_rotation(&mut self, certificate: &[u8], key: &[u8]) -> Result<Card> {
         self.refuse_further_worker("key and certificate")?;
         if self.next.is_some() {
@@ -234,7 +235,8 @@ impl NodeDir {
         path.exists().then(|| Cluster::load(&path)).transpose()
     }
 
-    /// Joins a cluster, or accepts a changed file of it. It has to be the same cluster, and contain this node unchanged.
+    /// Joins a cluster, or accepts a changed file of it. It has to be the same cluster, and contain this node
+    /// unchanged.
     pub fn set_cluster(&self, cluster: &Cluster, consent: Consent) -> Result<()> {
         if let Some(before) = self.cluster()? {
             if before.lasting_digest() != cluster.lasting_digest() {
@@ -274,15 +276,15 @@ impl NodeDir {
         self.check_listed(listed.ok_or_else(unknown)?)
     }
 
-    /// Goes over to the cluster that has taken the keys of this node's one over, or joins it with a new node. The caller has made sure that
-    /// the node's store belongs to it.
+    /// Goes over to the cluster that has taken the keys of this node's one over, or joins it with a new node.
+    /// The caller has made sure that the node's store belongs to it.
     pub fn follow_cluster(&self, cluster: &Cluster) -> Result<()> {
         self.check_member(cluster)?;
         cluster.save(&self.file(CLUSTER))
     }
 
-    /// Each node checks its own card. So if all nodes have a file with the same fingerprint, no card in it was changed before the cluster
-    /// was defined.
+    /// Each node checks its own card. So if all nodes have a file with the same fingerprint, no card in it
+    /// was changed before the cluster was defined.
     fn check_listed(&self, listed: &Card) -> Result<()> {
         let own = self.card();
         let name = &own.name;
@@ -327,7 +329,8 @@ impl NodeDir {
         policy.save(&self.file(POLICY))
     }
 
-    /// Replaces what clients may do here by a file, as it is, if it is in order. Its approval is there before it is.
+    /// Replaces what clients may do here by a file, as it is, if it is in order. Its approval is there before
+    /// it is.
     pub fn replace_policy(&self, file: &Path, approval: Option<&Approval>) -> Result<ClientPolicy> {
         self.refuse_further_worker("the rules for clients")?;
         let text = private::read_public(file)?;

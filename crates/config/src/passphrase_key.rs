@@ -1,5 +1,5 @@
-//! A key from what a person remembers: Argon2id (RFC 9106) gives a key of XChaCha20-Poly1305. A file says what it costs, so that later
-//! versions can raise the costs, and authenticates that.
+//! A key from what a person remembers: Argon2id (RFC 9106) gives a key of XChaCha20-Poly1305. A file says
+//! what it costs, so that later versions can raise the costs, and authenticates that.
 //!
 //! Lanes are parts of the memory that threads fill at the same time. The work and the memory of a guess are
 //! the same with any number of them. So a user with several processors waits less for a key. An attacker has
@@ -47,8 +47,8 @@ impl Cost {
         prefer_large_pages(&mut memory);
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, costs);
         let mut key = Zeroizing::new([0; 32]);
-        // Threads of its own, which have ended when this returns. Shared ones would outlive a library that is unloaded, and be missing in
-        // the child of a fork.
+        // Threads of its own, which have ended when this returns. Shared ones would outlive a library that is
+        // unloaded, and be missing in the child of a fork.
         ThreadPoolBuilder::new()
             .num_threads(self.threads())
             .build_scoped(

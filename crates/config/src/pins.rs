@@ -20,15 +20,18 @@
 //!
 //! # What the time of a try says
 //!
-//! Whether a PIN is right is public: the caller gets the key or an error. A PIN is compared with nothing: the seal opens under the key made of it, and its tag is
-//! compared in constant time. Making that key takes a time that depends on the PIN's length, which a program gives with it, and not on the PIN. But
-//! which parts of its memory Argon2id reads depends on the PIN from the second half of its first pass on (RFC 9106, section 3.4.1). That makes
-//! guesses expensive, and shows something of the PIN to a program on the same processor that can see in the caches what another one reads.
+//! Whether a PIN is right is public: the caller gets the key or an error. A PIN is compared with nothing: the
+//! seal opens under the key made of it, and its tag is compared in constant time. Making that key takes a
+//! time that depends on the PIN's length, which a program gives with it, and not on the PIN. But which parts
+//! of its memory Argon2id reads depends on the PIN from the second half of its first pass on (RFC 9106,
+//! section 3.4.1). That makes guesses expensive, and shows something of the PIN to a program on the same
+//! processor that can see in the caches what another one reads.
 //!
 //! # Versions of the file
 //!
-//! Version 1 has no `lanes`: its keys are made by one thread. Version 2 has the costs that RFC 9106 recommends second (64 MiB, three passes,
-//! four lanes). A file keeps its version until the key is sealed anew, by `client unseal` and `client seal`.
+//! Version 1 has no `lanes`: its keys are made by one thread. Version 2 has the costs that RFC 9106
+//! recommends second (64 MiB, three passes, four lanes). A file keeps its version until the key is sealed
+//! anew, by `client unseal` and `client seal`.
 
 mod file;
 mod strength;

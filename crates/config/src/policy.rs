@@ -84,7 +84,8 @@ impl ClientPolicy {
         Ok(policy)
     }
 
-    /// Reads rules from a file. An empty file is an error: a full disk or an editor may leave one behind, and it would take all rights away.
+    /// Reads rules from a file. An empty file is an error: a full disk or an editor may leave one behind, and
+    /// it would take all rights away.
     pub fn load(path: &Path) -> Result<ClientPolicy> {
         let text = private::read_public(path)?;
         if text.trim().is_empty() {
@@ -154,8 +155,8 @@ impl ClientPolicy {
         self.clients.iter().flat_map(ClientRule::certificates).cloned().collect()
     }
 
-    /// Gives a client these rights in its own entry, and no others there. It replaces what the entry had before, but not another certificate
-    /// with its name. Rules with conditions stay.
+    /// Gives a client these rights in its own entry, and no others there. It replaces what the entry had
+    /// before, but not another certificate with its name. Rules with conditions stay.
     pub fn allow(&mut self, client: &ClientCard, rights: &[Right], keys: &[String]) -> Result<()> {
         self.refuse_other_certificate(client)?;
         self.replace(client, rights, keys)
@@ -180,7 +181,8 @@ impl ClientPolicy {
         })
     }
 
-    /// Makes a client known. A client that is known already keeps its entry; `replace` says whether another certificate may take its name.
+    /// Makes a client known. A client that is known already keeps its entry; `replace` says whether another
+    /// certificate may take its name.
     pub fn know(&mut self, client: &ClientCard, replace: bool) -> Result<()> {
         if !replace {
             self.refuse_other_certificate(client)?;

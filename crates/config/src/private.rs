@@ -1,4 +1,5 @@
-//! Writes and reads files safely: after a crash a file is the old one or the new one, and only its owner can read a private file.
+//! Writes and reads files safely: after a crash a file is the old one or the new one, and only its owner can
+//! read a private file.
 
 mod draft;
 
@@ -85,7 +86,8 @@ pub fn make_dir(path: &Path) -> Result<()> {
     sync_dir(parent(path))
 }
 
-/// Makes a directory, or takes one that is there, if it is empty and belongs to this user. Packages and service managers make such ones.
+/// Makes a directory, or takes one that is there, if it is empty and belongs to this user. Packages and
+/// service managers make such ones.
 pub fn make_or_take_dir(path: &Path) -> Result<()> {
     match make_dir(path) {
         Err(Error::Exists { .. }) if is_own_and_empty(path)? => {

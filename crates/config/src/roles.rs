@@ -1,4 +1,5 @@
-//! What the workers of the nodes do: some may only serve requests, and others only make the material that these take.
+//! What the workers of the nodes do: some may only serve requests, and others only make the material that
+//! these take.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,8 @@
 //! Rotation of a node's certificate. A crash at any point leaves the old identity, or both, or the new one.
 //!
-//! The commit point is one rename: `identity-next.key`, which holds key and certificate, takes the name `identity.key`.
-//! The files with certificates alone are copies for people; opening writes them again if they do not fit.
+//! The commit point is one rename: `identity-next.key`, which holds key and certificate, takes the name
+//! `identity.key`. The files with certificates alone are copies for people; opening writes them again if they
+//! do not fit.
 
 use std::fs;
 use std::path::Path;

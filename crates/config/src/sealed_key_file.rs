@@ -1,5 +1,5 @@
-//! The file in which a key that was sealed to the nodes is carried to them. Nothing in it is trusted: nodes open what was sealed to them
-//! together with everything that it says.
+//! The file in which a key that was sealed to the nodes is carried to them. Nothing in it is trusted: nodes
+//! open what was sealed to them together with everything that it says.
 
 use std::path::Path;
 

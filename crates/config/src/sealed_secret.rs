@@ -1,7 +1,8 @@
 //! A node's secret under a passphrase: the file `secret.sealed`.
 //!
-//! The key is Argon2id of the passphrase (RFC 9106) with a salt of 16 bytes; XChaCha20-Poly1305 under it seals the secret. The costs are
-//! in the file, so that later versions can raise them, and they are authenticated with it.
+//! The key is Argon2id of the passphrase (RFC 9106) with a salt of 16 bytes; XChaCha20-Poly1305 under it
+//! seals the secret. The costs are in the file, so that later versions can raise them, and they are
+//! authenticated with it.
 
 use std::path::Path;
 

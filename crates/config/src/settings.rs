@@ -21,17 +21,19 @@ pub struct NodeSettings {
     pub client_listen: String,
     /// `host:port` on which it answers HTTP requests about its health and metrics; none if absent.
     pub http_listen: Option<String>,
-    /// How many processors the node counts on; all that the machine has if absent. It makes material with half of them.
+    /// How many processors the node counts on; all that the machine has if absent. It makes material with
+    /// half of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<usize>,
-    /// The PostgreSQL server that keeps its store, `postgresql://USER@HOST/DATABASE`; a file in its directory if absent. Moved by
-    /// `node migrate`.
+    /// The PostgreSQL server that keeps its store, `postgresql://USER@HOST/DATABASE`; a file in its directory
+    /// if absent. Moved by `node migrate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
     /// Which of the node's workers this directory is of. They share one store, at a server.
     #[serde(default, skip_serializing_if = "is_first")]
     pub worker: u16,
-    /// Where the further workers are, from number 1 on; in the settings of the first worker alone. They come into the node's card.
+    /// Where the further workers are, from number 1 on; in the settings of the first worker alone. They come
+    /// into the node's card.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<Place>,
     /// The settings of its audit log.
@@ -100,13 +102,13 @@ const MAX_STOCK_BYTES: u64 = 16 << 30;
 const AES_BLOCK_BYTES: u64 = 470 << 10;
 const DES_BLOCK_BYTES: u64 = 230 << 10;
 
-/// Levels of the stock, in blocks. The nodes make material in the background up to this level, and hold it in memory. What is absent is as
-/// the protocol has it.
+/// Levels of the stock, in blocks. The nodes make material in the background up to this level, and hold it in
+/// memory. What is absent is as the protocol has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StockSettings {
-    /// Blocks of AES, about 370 kB each (spdz-lt), 470 kB (tinytable-linear64) or 26 kB (spdz-tower); 0 for a cluster that has no keys of
-    /// it.
+    /// Blocks of AES, about 370 kB each (spdz-lt), 470 kB (tinytable-linear64) or 26 kB (spdz-tower); 0 for a
+    /// cluster that has no keys of it.
     pub aes_blocks: Option<usize>,
     /// Blocks of Triple DES, about 230 kB each; 0 for a cluster that has no keys of it.
     pub des_blocks: Option<usize>,
@@ -144,7 +146,8 @@ impl StockSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeLimits {
-    /// Requests of one client at the same time. Fewer than there are channels, so that one client cannot hold them all.
+    /// Requests of one client at the same time. Fewer than there are channels, so that one client cannot hold
+    /// them all.
     pub requests_at_once_per_client: usize,
     /// Connections of one client.
     pub connections_per_client: usize,
@@ -156,8 +159,8 @@ pub struct NodeLimits {
     pub requests_per_second_per_client: Option<u64>,
     /// Concurrent computations with the same other nodes.
     pub channels: usize,
-    /// Memory, in MiB, in which one use of a key is computed. A use that takes more is cut into pieces. It must be the same at all nodes,
-    /// because all have to cut in the same way.
+    /// Memory, in MiB, in which one use of a key is computed. A use that takes more is cut into pieces. It
+    /// must be the same at all nodes, because all have to cut in the same way.
     pub memory_per_request_mib: usize,
     /// The same for all concurrent computations. Further requests wait.
     pub memory_mib: usize,

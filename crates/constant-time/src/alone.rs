@@ -12,7 +12,8 @@ pub const SUBJECTS: &[Subject] = &[
     ("alone: padding", paddings),
 ];
 
-/// Radix, digits and layout of values: halves of one length and of two, the shortest and the longest, and characters that stay.
+/// Radix, digits and layout of values: halves of one length and of two, the shortest and the longest, and
+/// characters that stay.
 const VALUES: [(u32, &str); 6] = [
     (10, "4929 1234-5678 9012"),
     (10, "0071942"),

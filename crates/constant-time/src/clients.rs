@@ -1,5 +1,5 @@
-//! What nodes do for clients, and what clients make of it: every node here plays the client too. What goes to a client, and what it
-//! makes of it, stays secret; what it sends under a mask is public.
+//! What nodes do for clients, and what clients make of it: every node here plays the client too. What goes to
+//! a client, and what it makes of it, stays secret; what it sends under a mask is public.
 
 use polyclave_cipher::key_wrap::{self, Padding};
 use polyclave_cipher::{Builder, Cells, Circuit, Compiled, Matrix, Table, compile, compile_with_views};
@@ -19,7 +19,8 @@ use polyclave_protocol_lab::dealers::InsecureDealing;
 use crate::Subject;
 use crate::net::{Watched, run_parties};
 
-/// How wide the cells of the circuit are: a byte, or a bit where tables of a byte would take a lot of material.
+/// How wide the cells of the circuit are: a byte, or a bit where tables of a byte would take a lot of
+/// material.
 const BYTES: u8 = 8;
 const BITS: u8 = 1;
 
@@ -112,8 +113,8 @@ fn one_client(
     beginning_of_an_element(protocol, &sum, net)
 }
 
-/// What a short tag of GCM, and its secret counters, go through: an element becomes a block under a mask, and the block's first bytes are
-/// compared.
+/// What a short tag of GCM, and its secret counters, go through: an element becomes a block under a mask, and
+/// the block's first bytes are compared.
 fn beginning_of_an_element(
     protocol: &mut AnyServiceSession,
     element: &Elements,
@@ -135,7 +136,8 @@ fn beginning_of_an_element(
     Ok(())
 }
 
-/// One key under another by RFC 3394, and back, as keys that nobody holds leave one cluster and enter another.
+/// One key under another by RFC 3394, and back, as keys that nobody holds leave one cluster and enter
+/// another.
 fn wrapped_and_unwrapped(
     config: &AnyServiceConfig,
     protocol: &mut AnyServiceSession,

@@ -1,5 +1,6 @@
-//! Ciphers and hashes of libraries, as clients and nodes use them around the protocols. Whether a tag fits is public, and the libraries branch on it where
-//! they open: `tags.supp` names these places, and nothing else of what runs there.
+//! Ciphers and hashes of libraries, as clients and nodes use them around the protocols. Whether a tag fits is
+//! public, and the libraries branch on it where they open: `tags.supp` names these places, and nothing else
+//! of what runs there.
 
 use std::hint::black_box;
 

@@ -1,13 +1,15 @@
-//! Runs what touches secrets while Valgrind's memcheck takes them for uninitialised memory: it reports every branch on them and
-//! every address made of them, in the program as the compiler left it (`polyclave_kernels::secret`). `.ci/constant-time` runs it.
+//! Runs what touches secrets while Valgrind's memcheck takes them for uninitialised memory: it reports every
+//! branch on them and every address made of them, in the program as the compiler left it
+//! (`polyclave_kernels::secret`). `.ci/constant-time` runs it.
 //!
-//! *Secret* is what the operating system's randomness gives (`session::random_bytes`), and all inputs. *Public* is what a party has
-//! sent ([`net`]), what a check has come to (`secret::ct_eq`), and what the protocols mark as public, with the reason. So a branch on
-//! what a peer sent is seen only after something of this party's own was added.
+//! *Secret* is what the operating system's randomness gives (`session::random_bytes`), and all
+//! inputs. *Public* is what a party has sent ([`net`]), what a check has come to (`secret::ct_eq`), and what
+//! the protocols mark as public, with the reason. So a branch on what a peer sent is seen only after
+//! something of this party's own was added.
 //!
-//! *Not seen:* instructions that Valgrind does not know, for which kernels take other forms there (AVX-512, VAES, VPCLMULQDQ, GFNI:
-//! straight lines of intrinsics); instructions whose time depends on operands; and code that nothing here runs. `--portable` takes the
-//! forms for processors that have nothing but words.
+//! *Not seen:* instructions that Valgrind does not know, for which kernels take other forms there (AVX-512,
+//! VAES, VPCLMULQDQ, GFNI: straight lines of intrinsics); instructions whose time depends on operands; and
+//! code that nothing here runs. `--portable` takes the forms for processors that have nothing but words.
 
 mod alone;
 mod clients;
@@ -52,8 +54,8 @@ fn begins_with_one_of(name: &str, words: &[String]) -> bool {
     words.iter().any(|word| name.starts_with(word.as_str()))
 }
 
-/// The subjects that are wanted: all, those whose names begin with a word that is given, or after `--but` all others. So a subject that
-/// no list names is run.
+/// The subjects that are wanted: all, those whose names begin with a word that is given, or after `--but` all
+/// others. So a subject that no list names is run.
 fn all_are_clean(wanted: &dyn Fn(&str) -> bool) -> ExitCode {
     let groups = [
         kernels::SUBJECTS,

@@ -1,5 +1,6 @@
-//! What nodes do with keys around the protocol: parts of keys come in, are added and become keys with parity, check values are opened, keys go into
-//! key blocks and out of them, and shares are written as bytes for clients and stores.
+//! What nodes do with keys around the protocol: parts of keys come in, are added and become keys with parity,
+//! check values are opened, keys go into key blocks and out of them, and shares are written as bytes for
+//! clients and stores.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +31,8 @@ fn at_each_node(work: Work<'_>) {
     serve(&of(protocol, parties), true, work);
 }
 
-/// Each node shares a part that it has alone, as when a key is made and when one arrives that was sealed to the nodes. Goes on with what would be
-/// stored of the key.
+/// Each node shares a part that it has alone, as when a key is made and when one arrives that was sealed to
+/// the nodes. Goes on with what would be stored of the key.
 pub fn key_of_parts(then: fn(&[u8])) {
     at_each_node(&|config, protocol, net| {
         let des = protocol.form(catalog::find("des").expect("the catalog has it"));
@@ -115,7 +116,8 @@ fn key_in_a_block() {
     });
 }
 
-/// As they go into the record of a key, which is sealed then, and into an answer to a client. Goes on with the bytes.
+/// As they go into the record of a key, which is sealed then, and into an answer to a client. Goes on with
+/// the bytes.
 pub fn shares_as_bytes(then: fn(&[u8])) {
     let [key, hash_key] = [16, 300].map(secrets::bytes);
     let shares = BTreeMap::from([("key", &key[..]), ("powers of the hash key", &hash_key[..])]);

@@ -1,5 +1,5 @@
-//! Mistakes made on purpose, so that a check that sees nothing is not taken for a program that has none: each of a kind of its own, and in
-//! each layer one on what that layer has made of secrets.
+//! Mistakes made on purpose, so that a check that sees nothing is not taken for a program that has none: each
+//! of a kind of its own, and in each layer one on what that layer has made of secrets.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -192,6 +192,7 @@ fn public() {
 
 fn divided() {
     let secret = *black_box(secrets::bytes(4)).first_chunk().expect("four bytes");
-    // Without the test for zero, which the compiler sees to be needless. Of 64 bits it would be seen: the compiler looks first whether 32 suffice.
+    // Without the test for zero, which the compiler sees to be needless. Of 64 bits it would be seen: the
+    // compiler looks first whether 32 suffice.
     black_box(1_000_003 / (u32::from_le_bytes(secret) | 1));
 }

@@ -46,7 +46,8 @@ pub const SUBJECTS: &[Subject] = &[
 
 /// Lanes of most evaluations.
 const LANES: usize = 3;
-/// So many that a proof of the products is halved several times, once with an odd number of elements, and its vectors are longer than a tile.
+/// So many that a proof of the products is halved several times, once with an odd number of elements, and its
+/// vectors are longer than a tile.
 const MANY_LANES: usize = 2600;
 
 /// Of setups: in some, parties send each other keys.
@@ -56,8 +57,8 @@ enum Setup {
     Private,
 }
 
-/// All circuits under all schemes, which take one setup: transfers of curve points take most of the time. Inputs are secret, and
-/// input i is party i's. Everybody learns the outputs, which are right.
+/// All circuits under all schemes, which take one setup: transfers of curve points take most of the time.
+/// Inputs are secret, and input i is party i's. Everybody learns the outputs, which are right.
 fn evaluated<S: ProtocolConfig>(configs: &[S], setup: Setup, circuits: &[Circuit]) {
     evaluated_in(LANES, configs, setup, circuits);
 }
@@ -198,7 +199,8 @@ fn proof_of_many_products() {
     evaluated_in(MANY_LANES, &[config], Setup::Private, &[lookup(table_of("aes-128"))]);
 }
 
-/// A value that nobody knows becomes Shamir shares, of itself and of an image of it. Each party goes on with its own.
+/// A value that nobody knows becomes Shamir shares, of itself and of an image of it. Each party goes on with
+/// its own.
 pub fn to_shamir(then: fn(&[u8])) {
     let config = ReplicatedConfig::<Passive>::default();
     run_parties(config.parties(), |net| {

@@ -1,5 +1,5 @@
-//! Fresh shares of stored values. What a party deals to others is taken for public when it is sent; its coefficients and its own shares stay
-//! secret.
+//! Fresh shares of stored values. What a party deals to others is taken for public when it is sent; its
+//! coefficients and its own shares stay secret.
 
 use polyclave_cipher::{Builder, compile};
 use polyclave_field::Gf2_64;
@@ -55,8 +55,9 @@ fn refreshed(protocol: &str, parties: usize) {
     outputs_of_refresh(&config, Fresh::Shares, BYTES);
 }
 
-/// Transfers are made under a stored key, and what is made under them is bound to its anchor. Key and anchor are dealt, so that transfers are made once;
-/// those of TinyOT, which are made in the same way as at first, are not. Each party goes on with what it would store.
+/// Transfers are made under a stored key, and what is made under them is bound to its anchor. Key and anchor
+/// are dealt, so that transfers are made once; those of TinyOT, which are made in the same way as at first,
+/// are not. Each party goes on with what it would store.
 pub fn renewed(then: fn(&[u8])) {
     let packing = Packing::of::<Gf2_64>(1).expect("it fits");
     let (method, dealt) = (LookupMethod::MaskedTables, Preprocessing::Dealt(&InsecureDealing));
@@ -76,7 +77,8 @@ pub fn renewed(then: fn(&[u8])) {
     });
 }
 
-/// Of a stored setup: bytes before the key, and which of them says where material comes from (`spdz/setup.rs`).
+/// Of a stored setup: bytes before the key, and which of them says where material comes from
+/// (`spdz/setup.rs`).
 const HEAD: usize = 6;
 const FROM: usize = 4;
 const FROM_TRANSFERS: u8 = 0;

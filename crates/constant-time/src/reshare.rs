@@ -1,5 +1,5 @@
-//! Stored values move to other parties. What a party deals stays secret on its way; what it opens for the check is taken for public when it
-//! is sent.
+//! Stored values move to other parties. What a party deals stays secret on its way; what it opens for the
+//! check is taken for public when it is sent.
 
 use polyclave_cipher::{Builder, Matrix, compile};
 use polyclave_field::Gf2_64;

@@ -1,9 +1,9 @@
-//! What the fields of [`crate::mac_field`] are built from: products of polynomials, and the tables of the maps between cells and elements
-//! in both directions. The compiler computes all of it.
+//! What the fields of [`crate::mac_field`] are built from: products of polynomials, and the tables of the
+//! maps between cells and elements in both directions. The compiler computes all of it.
 //!
-//! With F the field of cells and X that of the larger field's polynomial, the powers 1, X, X^2, .. below the degree over F
-//! are a basis over F, since X generates the field. `project` takes the coefficient at 1: that is linear over F, and an
-//! embedded cell is its own coefficient.
+//! With F the field of cells and X that of the larger field's polynomial, the powers 1, X, X^2, .. below the
+//! degree over F are a basis over F, since X generates the field. `project` takes the coefficient at 1: that
+//! is linear over F, and an embedded cell is its own coefficient.
 
 /// The product modulo X^degree + tail: the reference, and what constants are made with. No secret comes here.
 pub(crate) const fn times(a: u128, b: u128, degree: u32, tail: u128) -> u128 {
@@ -46,8 +46,9 @@ pub(crate) const fn images(root: u128, cell_bits: u8, degree: u32, tail: u128) -
 
 /// The masks whose parities are the bits of the coefficient at 1 (see the module).
 ///
-/// They solve the linear system that says so of every basis element X^j times image: parity zero unless j is zero and the
-/// image is that of the mask's own bit. Gauss and Jordan's elimination, for the eight right-hand sides of a byte at once.
+/// They solve the linear system that says so of every basis element X^j times image: parity zero unless j is
+/// zero and the image is that of the mask's own bit. Gauss and Jordan's elimination, for the eight right-hand
+/// sides of a byte at once.
 pub(crate) const fn projection(images: [u128; 8], cell_bits: u8, degree: u32, tail: u128) -> [u128; 8] {
     let (cell_bits, size) = (cell_bits as usize, degree as usize);
     let (mut rows, mut sides) = ([0; 128], [0u8; 128]);

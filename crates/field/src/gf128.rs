@@ -1,8 +1,9 @@
-//! GF(2^128) = GF(2)\[x\]/(x^128 + x^7 + x^2 + x + 1) as GCM writes it (NIST SP 800-38D, section 6.3), and GF(2^8) inside.
+//! GF(2^128) = GF(2)\[x\]/(x^128 + x^7 + x^2 + x + 1) as GCM writes it (NIST SP 800-38D, section 6.3), and
+//! GF(2^8) inside.
 //!
-//! The first bit of the first byte, the most significant one, is the coefficient of x^0: multiplication by x is a shift
-//! to the right. Multiplication is constant time: no branch and no table on the operands. Whole vectors go through
-//! `polyclave_kernels::gf128`, which is tested equal to this.
+//! The first bit of the first byte, the most significant one, is the coefficient of x^0: multiplication by x
+//! is a shift to the right. Multiplication is constant time: no branch and no table on the operands. Whole
+//! vectors go through `polyclave_kernels::gf128`, which is tested equal to this.
 
 use std::iter::{Product, Sum};
 use std::ops::{Add, AddAssign, Mul, MulAssign, Sub};
@@ -51,8 +52,8 @@ impl Gf128 {
         self.0.to_be_bytes()
     }
 
-    /// The same element in the larger field: sums and products of images are images of sums and products. So a sharing
-    /// over GF(2^8), its points and its Lagrange coefficients carry over. Constant time.
+    /// The same element in the larger field: sums and products of images are images of sums and products. So
+    /// a sharing over GF(2^8), its points and its Lagrange coefficients carry over. Constant time.
     pub const fn embed(small: Gf256) -> Gf128 {
         let (mut image, mut i) = (0, 0);
         while i < 8 {

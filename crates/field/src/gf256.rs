@@ -43,8 +43,8 @@ impl Gf256 {
         self.pow(254)
     }
 
-    /// The coefficients l with f(at) = sum of `l[i]` f(`points[i]`) for every polynomial of degree below the number of
-    /// points (Lagrange). The points must differ.
+    /// The coefficients l with f(at) = sum of `l[i]` f(`points[i]`) for every polynomial of degree below the
+    /// number of points (Lagrange). The points must differ.
     pub fn lagrange(points: &[Gf256], at: Gf256) -> Vec<Gf256> {
         let others = |i: usize| points.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, p)| *p);
         let coefficient = |i: usize| -> Gf256 {

@@ -1,5 +1,5 @@
-//! GF(2^128) = GF(2)\[X\]/(X^128 + X^7 + X^2 + X + 1), with GF(2^8) of AES inside: the field of [`crate::Gf128`] and its
-//! embedding, with bits in the order of numbers and not of GCM.
+//! GF(2^128) = GF(2)\[X\]/(X^128 + X^7 + X^2 + X + 1), with GF(2^8) of AES inside: the field of
+//! [`crate::Gf128`] and its embedding, with bits in the order of numbers and not of GCM.
 
 use crate::binary::mac_field;
 

@@ -1,8 +1,8 @@
 //! GF(2^16) = GF(2)\[X\]/(X^16 + X^5 + X^3 + X + 1), the symbols of codes that are longer than 256.
 //!
-//! An element is a `u16`, bit i the coefficient of X^i; addition is XOR. Products take constant time: no branch and no table on
-//! an element. Those of rows are loops over bits in which every lane does the same, which the compiler turns into vector
-//! instructions.
+//! An element is a `u16`, bit i the coefficient of X^i; addition is XOR. Products take constant time: no
+//! branch and no table on an element. Those of rows are loops over bits in which every lane does the same,
+//! which the compiler turns into vector instructions.
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,9 @@
-//! GF(2^40) = GF(2)\[X\]/(X^40 + X^20 + X^15 + X^10 + 1), the field of SPDZ's authenticated AES (Keller et al. 2017,
-//! section 5; Damgard et al. 2012, "Implementing AES via an Actively/Covertly Secure Dishonest-Majority MPC Protocol").
+//! GF(2^40) = GF(2)\[X\]/(X^40 + X^20 + X^15 + X^10 + 1), the field of SPDZ's authenticated AES (Keller et
+//! al. 2017, section 5; Damgard et al. 2012, "Implementing AES via an Actively/Covertly Secure
+//! Dishonest-Majority MPC Protocol").
 //!
-//! Y = X^5 has the modulus Y^8 + Y^4 + Y^3 + Y^2 + 1, so the bits 0, 5, .., 35 are a field of 2^8 elements, and an embedded
-//! cell lies in them.
+//! Y = X^5 has the modulus Y^8 + Y^4 + Y^3 + Y^2 + 1, so the bits 0, 5, .., 35 are a field of 2^8 elements,
+//! and an embedded cell lies in them.
 
 use crate::binary::mac_field;
 

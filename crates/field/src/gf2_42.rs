@@ -1,8 +1,8 @@
 //! GF(2^42) = GF(2)\[X\]/(X^42 + X^7 + 1), with GF(2^6) = GF(2)\[x\]/(x^6 + x^4 + x^3 + x + 1) inside.
 //!
 //! # Differences from the paper
-//! Keller et al. 2017, section 5, write X^42 + X^21 + 1. That has seven factors of degree six and makes no field; ours is
-//! irreducible, and the field of 2^42 elements is one.
+//! Keller et al. 2017, section 5, write X^42 + X^21 + 1. That has seven factors of degree six and makes no
+//! field; ours is irreducible, and the field of 2^42 elements is one.
 
 use crate::binary::mac_field;
 

@@ -1,5 +1,5 @@
-//! Finite fields of characteristic two, one element at a time: the readable reference for the vector kernels. The fields of message
-//! authentication codes are here too; rows of their elements go through the kernels.
+//! Finite fields of characteristic two, one element at a time: the readable reference for the vector kernels.
+//! The fields of message authentication codes are here too; rows of their elements go through the kernels.
 //!
 //! ```
 //! use polyclave_field::{Gf2_64, Gf256, MacField};

@@ -1,10 +1,10 @@
 //! Binary fields large enough for message authentication codes: GF(2^40), GF(2^42), GF(2^64), GF(2^128).
 //!
-//! An element is a word, bit i the coefficient of X^i, and addition is XOR; the field is a type that says how words
-//! multiply. Each field contains the field that cells live in: GF(2^8) of AES, or GF(2^6) for GF(2^42). `embed` is the
-//! homomorphism into it, and `project` a map back that is linear over it, so that `project` of a sum of shares of an embedded
-//! cell is the cell, and a share of a cell can be kept and sent as `project` of itself (Keller et al. 2017, section 5,
-//! "Packing Optimization").
+//! An element is a word, bit i the coefficient of X^i, and addition is XOR; the field is a type that says how
+//! words multiply. Each field contains the field that cells live in: GF(2^8) of AES, or GF(2^6) for GF(2^42).
+//! `embed` is the homomorphism into it, and `project` a map back that is linear over it, so that `project` of
+//! a sum of shares of an embedded cell is the cell, and a share of a cell can be kept and sent as `project`
+//! of itself (Keller et al. 2017, section 5, "Packing Optimization").
 
 use std::fmt::Debug;
 use std::ops::{BitXor, BitXorAssign};
@@ -38,7 +38,8 @@ pub trait Word:
     /// Writes the lowest bytes, little-endian, as many as there is room for.
     fn write_to(self, bytes: &mut [u8]);
 
-    /// The lowest bit in all places: all ones or zero, of which the compiler knows nothing ([`polyclave_kernels::secret`]).
+    /// The lowest bit in all places: all ones or zero, of which the compiler knows nothing
+    /// ([`polyclave_kernels::secret`]).
     fn spread(self) -> Self;
 
     /// Both have a bit.
@@ -96,11 +97,11 @@ macro_rules! word {
 word!(u64);
 word!(u128);
 
-/// A field of 2^[`BITS`](MacField::BITS) elements. Everything here takes constant time, whatever the elements are, but for
-/// the factors of [`combine`](MacField::combine). Rows go through `polyclave_kernels`.
+/// A field of 2^[`BITS`](MacField::BITS) elements. Everything here takes constant time, whatever the elements
+/// are, but for the factors of [`combine`](MacField::combine). Rows go through `polyclave_kernels`.
 ///
-/// Words given to these functions have no bits at or above `BITS`, and cells none at or above `CELL_BITS`; results
-/// neither.
+/// Words given to these functions have no bits at or above `BITS`, and cells none at or above `CELL_BITS`;
+/// results neither.
 pub trait MacField: Copy + Send + Sync + 'static {
     /// What an element is kept in.
     type Word: Word;
@@ -128,7 +129,8 @@ pub trait MacField: Copy + Send + Sync + 'static {
     /// If lengths differ; so all below.
     fn multiply_rows(dst: &mut [Self::Word], a: &[Self::Word], b: &[Self::Word]);
 
-    /// `dst[i] = constant + sum over the terms of factor * src[i]`. Factors are public: one costs less than others.
+    /// `dst[i] = constant + sum over the terms of factor * src[i]`. Factors are public: one costs less than
+    /// others.
     fn combine(dst: &mut [Self::Word], terms: &[(&[Self::Word], Self::Word)], constant: Self::Word);
 
     /// The sum of `a[i] b[i]`.

@@ -1,7 +1,8 @@
 //! The fields between GF(2) and F = GF(2^8) of AES, all computed by the compiler.
 //!
-//! x = OMEGA xh + xl with xh, xl in GF(16), and N = ZETA n1 + n0 with n1, n0 in GF(4). Both are the least elements of trace 1 over the
-//! smaller field, so that a norm is NU xh^2 + xh xl + xl^2, and MU n1^2 + n1 n0 + n0^2. 1 and MU are a basis of GF(4).
+//! x = OMEGA xh + xl with xh, xl in GF(16), and N = ZETA n1 + n0 with n1, n0 in GF(4). Both are the least
+//! elements of trace 1 over the smaller field, so that a norm is NU xh^2 + xh xl + xl^2, and MU n1^2 + n1
+//! n0 + n0^2. 1 and MU are a basis of GF(4).
 
 use crate::Gf256;
 
@@ -18,8 +19,8 @@ pub const GF16: [u8; 4] = basis();
 /// The same of GF(4).
 pub const GF4: [u8; 2] = basis();
 
-/// The element of GF(2^8) with these coordinates: bit 4i + 2j + k is that of OMEGA^i ZETA^j MU^k. So the lower half is xl and the upper half
-/// xh, and in each of them the lower half is n0 and the upper half n1.
+/// The element of GF(2^8) with these coordinates: bit 4i + 2j + k is that of OMEGA^i ZETA^j MU^k. So the
+/// lower half is xl and the upper half xh, and in each of them the lower half is n0 and the upper half n1.
 pub const fn element(coordinates: u8) -> Gf256 {
     Gf256(ELEMENTS[coordinates as usize])
 }

@@ -1,8 +1,8 @@
 //! GF(2^128) as GCM writes it ([`Gf128`]), seen as pairs over GF(2^64) ([`Gf2_64`](crate::Gf2_64)).
 //!
-//! The smaller field lies in the larger one: iota takes X to a root g of X^64 + X^4 + X^3 + X + 1. Over it 1 and t are a basis,
-//! with t^2 = t + delta for an element delta of trace 1. So x = iota(x_0) + iota(x_1) t has coordinates (x_0, x_1), sums are
-//! those of coordinates, a product by iota(c) multiplies both by c, and
+//! The smaller field lies in the larger one: iota takes X to a root g of X^64 + X^4 + X^3 + X + 1. Over it 1
+//! and t are a basis, with t^2 = t + delta for an element delta of trace 1. So x = iota(x_0) + iota(x_1) t
+//! has coordinates (x_0, x_1), sums are those of coordinates, a product by iota(c) multiplies both by c, and
 //! x y = (x_0 y_0 + delta x_1 y_1) + ((x_0 + x_1)(y_0 + y_1) + x_0 y_0) t.
 //!
 //! Both maps are linear over GF(2), computed by the compiler, and take constant time.

@@ -6,8 +6,9 @@
 //! address that has most, and among tokens one of the token that has most. It is the one that was idle for
 //! longest.
 //!
-//! Requests of one token, or of strangers at one address, begin one after the other, and the threads do what else is ready between two of them. So a caller
-//! with many connections that all ask without a pause delays another one's request by about one of its own.
+//! Requests of one token, or of strangers at one address, begin one after the other, and the threads do what
+//! else is ready between two of them. So a caller with many connections that all ask without a pause delays
+//! another one's request by about one of its own.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -260,8 +261,9 @@ impl Peer {
         Ok(())
     }
 
-    /// Waits until its owner may begin another request, and until the threads have done what else is ready. The first request of a connection does not
-    /// wait: it may show a token, and others could take the connection's place meanwhile.
+    /// Waits until its owner may begin another request, and until the threads have done what else is ready.
+    /// The first request of a connection does not wait: it may show a token, and others could take the
+    /// connection's place meanwhile.
     pub(crate) async fn take_turn(&self) {
         if !self.activity.has_asked.swap(true, Relaxed) {
             return;

@@ -36,7 +36,8 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// Serves the page of a client's nodes on a port of the loopback interface, or on one that is free if it is 0.
+    /// Serves the page of a client's nodes on a port of the loopback interface, or on one that is free if it
+    /// is 0.
     pub fn start(client: Client, port: u16) -> Result<Dashboard> {
         let client = Arc::new(client);
         let mut drawn = Zeroizing::new([0; 32]);

@@ -1,7 +1,8 @@
-//! The KMS of Kubernetes, version 2: a service of gRPC on a Unix socket, as the API server asks it (`k8s.io/kms/apis/v2`).
+//! The KMS of Kubernetes, version 2: a service of gRPC on a Unix socket, as the API server asks it
+//! (`k8s.io/kms/apis/v2`).
 //!
-//! A ciphertext is nonce, ciphertext and tag of GCM, with the `key_id` as additional data. So one that comes with the `key_id` of another version,
-//! key or cluster does not decrypt.
+//! A ciphertext is nonce, ciphertext and tag of GCM, with the `key_id` as additional data. So one that comes
+//! with the `key_id` of another version, key or cluster does not decrypt.
 
 mod authority;
 mod key_id;
@@ -35,7 +36,8 @@ use messages::{
 const WITHIN: Duration = Duration::from_millis(2800);
 /// A request takes no longer than this, with its message.
 const AT_MOST: Duration = Duration::from_secs(10);
-/// The most bytes of a plaintext: a ciphertext must stay below 1 kB. The API server encrypts keys of 32 bytes.
+/// The most bytes of a plaintext: a ciphertext must stay below 1 kB. The API server encrypts keys of 32
+/// bytes.
 const MAX_PLAINTEXT: usize = 512;
 /// Bytes of nonce and tag.
 const AROUND: usize = 12 + 16;

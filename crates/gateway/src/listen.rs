@@ -35,7 +35,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(120);
 /// The pause when the machine has no file descriptor or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
-/// The most requests at once on a connection of gRPC, and the most bytes that may arrive for one of them and for all before they are read.
+/// The most requests at once on a connection of gRPC, and the most bytes that may arrive for one of them and
+/// for all before they are read.
 const STREAMS: u32 = 64;
 const WINDOW: u32 = 64 << 10;
 const WINDOW_OF_ALL: u32 = 256 << 10;
@@ -107,7 +108,8 @@ async fn answer(
     let _ = watcher.watch(connection).await;
 }
 
-/// The body of an answer. Its request is under way until all of it was taken: so a stream of the operator's page is.
+/// The body of an answer. Its request is under way until all of it was taken: so a stream of the operator's
+/// page is.
 struct Answered {
     body: axum::body::Body,
     _under_way: UnderWay,

@@ -11,8 +11,9 @@ use crate::{Error, Result};
 /// How far in the past a new certificate's validity begins, for clocks that are slow.
 const CLOCKS_DIFFER: Duration = Duration::HOUR;
 
-/// Makes a key pair (ECDSA over P-256, which all programs take) and its self-signed certificate for these host names and addresses, valid for this many days.
-/// Returns the certificate and the private key, both in PEM.
+/// Makes a key pair (ECDSA over P-256, which all programs take) and its self-signed certificate for these
+/// host names and addresses, valid for this many days. Returns the certificate and the private key, both in
+/// PEM.
 pub fn make_certificate(hosts: &[String], days: u16) -> Result<(String, Zeroizing<String>)> {
     let broken = |error: rcgen::Error| Error::Certificate(error.to_string());
     if hosts.is_empty() || days == 0 {

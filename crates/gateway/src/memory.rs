@@ -1,4 +1,5 @@
-//! Memory for requests that are longer than a little. It is taken as their bytes arrive, not as they are announced.
+//! Memory for requests that are longer than a little. It is taken as their bytes arrive, not as they are
+//! announced.
 //!
 //! A caller may hold at most twice the memory that is left. So a single caller holds at most two thirds, and
 //! if several hold as much as they may, some memory is left for another one.

@@ -12,8 +12,8 @@ use crate::queue::{Full, Place, Queue};
 
 /// How often a use of a key is tried if nodes fail in the middle of it.
 const TRIES: usize = 3;
-/// A request whose line is full is refused after this time. A caller that is refused at once asks again at once, and each of these
-/// requests takes processor time of the gateway from the other callers.
+/// A request whose line is full is refused after this time. A caller that is refused at once asks again at
+/// once, and each of these requests takes processor time of the gateway from the other callers.
 const REFUSED_AFTER: Duration = Duration::from_secs(1);
 
 /// A caller on whose behalf the gateway asks.
@@ -67,7 +67,8 @@ impl Asker {
     ) -> std::result::Result<T, Failure> {
         let place = place(queue, &self.name).await?;
         let (client, held) = (self.client.clone(), self.held.clone());
-        // If the caller goes away, the request with the nodes ends all the same, and holds its place and its memory until then.
+        // If the caller goes away, the request with the nodes ends all the same, and holds its place and its
+        // memory until then.
         let done = tokio::task::spawn_blocking(move || {
             let outcome = work(&client);
             drop((place, held));

@@ -255,7 +255,8 @@ mod tests {
         drop(other_place);
         own.push(look(&mut more[0]).expect("its turn").expect("a place"));
         assert!(more[1..].iter_mut().all(|waiting| look(waiting).is_none()), "it has its part");
-        // Another one need not wait, however many wait in that line. If more wait there, too, each has its part.
+        // Another one need not wait, however many wait in that line. If more wait there, too, each has its
+        // part.
         let others = [now(&queue, "b"), now(&queue, "b")].map(|place| place.expect("at once"));
         let following = wait(&queue, "b");
         own.pop();

@@ -13,8 +13,8 @@ use tokio::time::{Sleep, sleep};
 
 /// For how long a caller may take nothing of what is sent to it.
 const STALLED: Duration = Duration::from_secs(30);
-/// If a connection is closed while bytes of its caller are on their way, the system breaks it off, and the caller may lose the answer. So
-/// they are thrown away for a moment.
+/// If a connection is closed while bytes of its caller are on their way, the system breaks it off, and the
+/// caller may lose the answer. So they are thrown away for a moment.
 const LINGERS: Duration = Duration::from_secs(1);
 const THROWN_AWAY: usize = 256 << 10;
 

@@ -1,4 +1,5 @@
-//! The tokens that are in force. The file is looked at with every request, so that a token that was revoked stops at once.
+//! The tokens that are in force. The file is looked at with every request, so that a token that was revoked
+//! stops at once.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -96,7 +97,8 @@ impl Tokens {
         self.in_force.read().get(hash).cloned()
     }
 
-    /// Takes the tokens of the file, if it has changed. Those of a file with an error are not taken: the tokens from before stay in force.
+    /// Takes the tokens of the file, if it has changed. Those of a file with an error are not taken: the
+    /// tokens from before stay in force.
     fn look_again(&self) {
         let mark = Mark::of(&self.file);
         let mut read = self.read.lock();

@@ -1,4 +1,5 @@
-//! Templates: which characters of a value are tokenized, and which stay in place. It is arithmetic of text; `vault/transform.rs` asks the nodes.
+//! Templates: which characters of a value are tokenized, and which stay in place. It is arithmetic of text;
+//! `vault/transform.rs` asks the nodes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -161,7 +162,8 @@ impl Transformation {
         }
     }
 
-    /// Puts a value together, or a token. It must be one that can be taken apart again: otherwise a token would be of no use to anybody.
+    /// Puts a value together, or a token. It must be one that can be taken apart again: otherwise a token
+    /// would be of no use to anybody.
     pub(crate) fn put_together(
         &self,
         parts: &Parts,

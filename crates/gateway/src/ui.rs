@@ -7,9 +7,9 @@
 //! collector.rs (asks each node once a second, however many look) -> history.rs -> snapshot.rs, alarms.rs
 //! ```
 //!
-//! The page's program keeps its token in memory and sends it as a header. There is no cookie, so another site that a browser visits can ask
-//! for nothing in its name. The page shows what comes from nodes and users of keys as text only, and its policy forbids the browser every
-//! other source of programs.
+//! The page's program keeps its token in memory and sends it as a header. There is no cookie, so another site
+//! that a browser visits can ask for nothing in its name. The page shows what comes from nodes and users of
+//! keys as text only, and its policy forbids the browser every other source of programs.
 
 mod access;
 mod alarms;

@@ -1,7 +1,8 @@
-//! The ids of versions of keys, as the nodes have shown them. A message says the number of its version; nodes are asked by the id.
+//! The ids of versions of keys, as the nodes have shown them. A message says the number of its version; nodes
+//! are asked by the id.
 //!
-//! An id belongs to its version for ever. If a key was deleted and another one made under its name, the nodes say that they do not know the
-//! id any more; then they are asked anew.
+//! An id belongs to its version for ever. If a key was deleted and another one made under its name, the nodes
+//! say that they do not know the id any more; then they are asked anew.
 
 use std::collections::HashMap;
 

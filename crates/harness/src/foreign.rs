@@ -1,4 +1,5 @@
-//! Inputs as a fuzzer that knows valid ones makes them: changed, cut, lengthened and put together from them, or just random.
+//! Inputs as a fuzzer that knows valid ones makes them: changed, cut, lengthened and put together from them,
+//! or just random.
 
 use std::ops::Bound;
 

@@ -1,10 +1,12 @@
-//! What the tests of several crates share: fuzzing of parsers of foreign bytes, on stable Rust, in ordinary tests; [`programs`] of others;
-//! what is wrong with names of [`metrics`]; the pages of the [`book`]; and what tests read in [`sources`].
+//! What the tests of several crates share: fuzzing of parsers of foreign bytes, on stable Rust, in ordinary
+//! tests; [`programs`] of others; what is wrong with names of [`metrics`]; the pages of the [`book`]; and
+//! what tests read in [`sources`].
 //!
-//! A target is a `#[test]` that calls [`fuzz!`] with valid inputs and a property. The property is tried on every valid input, on
-//! every file of `fuzz/corpus/TARGET` (what was found before, kept), and then on as many inputs as
-//! [`QUICK`] says, which [`Foreign`] makes of them; `scripts/fuzz` asks for millions. bolero makes the inputs random, shrinks
-//! one that fails, and can hand the same targets to a fuzzer that sees which branches are taken.
+//! A target is a `#[test]` that calls [`fuzz!`] with valid inputs and a property. The property is tried on
+//! every valid input, on every file of `fuzz/corpus/TARGET` (what was found before, kept), and then on as
+//! many inputs as [`QUICK`] says, which [`Foreign`] makes of them; `scripts/fuzz` asks for millions. bolero
+//! makes the inputs random, shrinks one that fails, and can hand the same targets to a fuzzer that sees which
+//! branches are taken.
 
 pub mod book;
 mod foreign;
@@ -22,12 +24,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub use bolero;
 pub use foreign::Foreign;
 
-/// Inputs of one target in an ordinary run of the tests: less than a second. `BOLERO_RANDOM_ITERATIONS` asks for another number.
+/// Inputs of one target in an ordinary run of the tests: less than a second. `BOLERO_RANDOM_ITERATIONS` asks
+/// for another number.
 pub const QUICK: usize = 4000;
 
-/// Tries a property on foreign bytes: `fuzz!("target", words, valid inputs, |bytes: &[u8]| ...)`. `words` are what belongs to the
-/// format besides what is in the valid inputs: keywords, and numbers at its limits. `fuzz!(quick = 400, "target", ...)` tries so many inputs
-/// in an ordinary run, if one takes longer than those of a parser.
+/// Tries a property on foreign bytes: `fuzz!("target", words, valid inputs, |bytes: &[u8]| ...)`. `words` are
+/// what belongs to the format besides what is in the valid inputs: keywords, and numbers at its limits.
+/// `fuzz!(quick = 400, "target", ...)` tries so many inputs in an ordinary run, if one takes longer than
+/// those of a parser.
 #[macro_export]
 macro_rules! fuzz {
     (quick = $quick:expr, $target:literal, $words:expr, $valid:expr, $property:expr) => {{
@@ -56,7 +60,8 @@ macro_rules! run {
     }};
 }
 
-/// What is to hold of any bytes. Counts on how many it was tried: a target whose inputs never arrive has shown nothing.
+/// What is to hold of any bytes. Counts on how many it was tried: a target whose inputs never arrive has
+/// shown nothing.
 #[doc(hidden)]
 pub struct Property<F> {
     holds: F,

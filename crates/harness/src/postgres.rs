@@ -1,4 +1,5 @@
-//! A PostgreSQL server of a test's own, in a temporary folder, from the programs of Debian's package `postgresql` or any other.
+//! A PostgreSQL server of a test's own, in a temporary folder, from the programs of Debian's package
+//! `postgresql` or any other.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -25,7 +26,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server with settings such as `fsync=off`. `None`, with a line on standard error, if PostgreSQL is not installed.
+    /// Starts a server with settings such as `fsync=off`. `None`, with a line on standard error, if
+    /// PostgreSQL is not installed.
     pub fn start(what: &str, settings: &[&str]) -> Option<Postgres> {
         Postgres::start_on(what, settings, None)
     }

@@ -36,8 +36,8 @@ pub fn succeeds(command: &mut Command, within: Duration) -> bool {
     ended(command, within).is_some_and(|output| output.status.success())
 }
 
-/// A Python interpreter that has packages, each given as `name==version`: that of the system, or one of an environment in `dir`, into which they are
-/// fetched. `None` if they cannot be had in this time.
+/// A Python interpreter that has packages, each given as `name==version`: that of the system, or one of an
+/// environment in `dir`, into which they are fetched. `None` if they cannot be had in this time.
 pub fn python_with(packages: &[&str], dir: &Path, within: Duration) -> Option<PathBuf> {
     // One at a time: pip does not expect another one in the same environment.
     static ONE: Mutex<()> = Mutex::new(());
@@ -57,7 +57,9 @@ pub fn python_with(packages: &[&str], dir: &Path, within: Duration) -> Option<Pa
     has_packages(&own).then_some(own)
 }
 
-/// A command of Go in a folder with a `go.mod`, in the background of what else runs here: it compiles for all processors. Nothing is fetched but the modules of `go.sum`: not another version of Go, and not other modules.
+/// A command of Go in a folder with a `go.mod`, in the background of what else runs here: it compiles for all
+/// processors. Nothing is fetched but the modules of `go.sum`: not another version of Go, and not other
+/// modules.
 pub fn go_in(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("nice");
     command

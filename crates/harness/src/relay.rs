@@ -1,4 +1,5 @@
-//! A relay between clients and a node. It counts what clients send on each connection, so that a test sees who sends on which.
+//! A relay between clients and a node. It counts what clients send on each connection, so that a test sees
+//! who sends on which.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

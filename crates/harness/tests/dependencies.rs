@@ -1,6 +1,8 @@
-//! Licences, bans and sources of all dependencies, as `deny.toml` wants them. It takes cargo and what is built anyway: no network.
+//! Licences, bans and sources of all dependencies, as `deny.toml` wants them. It takes cargo and what is
+//! built anyway: no network.
 //!
-//! cargo-deny reads the same file and checks more (advisories, licence texts); this is what every change passes.
+//! cargo-deny reads the same file and checks more (advisories, licence texts); this is what every change
+//! passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -157,8 +159,8 @@ fn a_banned_crate_another_licence_and_another_source_are_found() {
     assert_eq!(rules.faults(&licence("GPL-3.0-only OR MIT")), Vec::<String>::new());
 }
 
-/// The oldest compiler that the workspace promises must build every dependency. (What our own code takes of the standard library is
-/// held to it by clippy's `incompatible_msrv`.)
+/// The oldest compiler that the workspace promises must build every dependency. (What our own code takes of
+/// the standard library is held to it by clippy's `incompatible_msrv`.)
 #[test]
 fn every_dependency_takes_the_oldest_compiler_that_we_promise() {
     let number = |version: &str| {

@@ -1,7 +1,9 @@
-//! Which top-level modules of a crate import each other in a circle, computed from the sources. A circle cannot be read, tested or moved in
-//! parts. So none may grow and none may begin: [`KNOWN`] is what is left, and this test fails when it says too much, too.
+//! Which top-level modules of a crate import each other in a circle, computed from the sources. A circle
+//! cannot be read, tested or moved in parts. So none may grow and none may begin: [`KNOWN`] is what is left,
+//! and this test fails when it says too much, too.
 //!
-//! Code of tests does not count: modules behind `#[cfg(test)]`, and files `tests.rs`, `testing.rs` and `fuzz.rs`.
+//! Code of tests does not count: modules behind `#[cfg(test)]`, and files `tests.rs`, `testing.rs` and
+//! `fuzz.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

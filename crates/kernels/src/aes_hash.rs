@@ -1,13 +1,14 @@
 //! A tweakable correlation-robust hash of blocks from one fixed-key AES: TMMO.
 //!
-//! `H(x, i) = P(P(x) ^ i) ^ P(x)` with `P = AES_key` (Guo, Katz, Wang and Yu 2020, "Efficient and secure multiparty computation
-//! from fixed-key block ciphers", ePrint 2019/074). A block is a number of 128 bits, its bytes little-endian. The key is public.
+//! `H(x, i) = P(P(x) ^ i) ^ P(x)` with `P = AES_key` (Guo, Katz, Wang and Yu 2020, "Efficient and secure
+//! multiparty computation from fixed-key block ciphers", ePrint 2019/074). A block is a number of 128 bits,
+//! its bytes little-endian. The key is public.
 //!
-//! Assumes that AES under a key that is new for every use is as good as a random permutation. With p evaluations of AES by
-//! the attacker and q hashes under one key, of blocks at an unknown uniform offset, H is then a tweakable circular
-//! correlation-robust function up to about (p q + q^2) / 2^128, constants aside: 2^40 hashes leave some 88 bits of work
-//! against a key. To have that for every user of the hash, and not for all of them together, each takes a key of its own.
-//! Tweaks must not come twice under one key.
+//! Assumes that AES under a key that is new for every use is as good as a random permutation. With p
+//! evaluations of AES by the attacker and q hashes under one key, of blocks at an unknown uniform offset, H
+//! is then a tweakable circular correlation-robust function up to about (p q + q^2) / 2^128, constants aside:
+//! 2^40 hashes leave some 88 bits of work against a key. To have that for every user of the hash, and not for
+//! all of them together, each takes a key of its own. Tweaks must not come twice under one key.
 //!
 //! Cost: two AES calls a block.
 
@@ -58,7 +59,8 @@ impl AesHash {
     pub fn hash(&self, first: u64, blocks: &mut [u128]) {
         match &self.rounds {
             Rounds::Portable(cipher) => portable::hash(cipher, first, blocks),
-            // SAFETY: these variants exist only where their instructions were detected, those of `vaes256` with both.
+            // SAFETY: these variants exist only where their instructions were detected, those of `vaes256`
+            // with both.
             #[cfg(target_arch = "x86_64")]
             Rounds::Registers(isa, keys) => unsafe {
                 match isa {

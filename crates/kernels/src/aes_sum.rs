@@ -1,9 +1,10 @@
-//! The sum of the images of many blocks under one fixed-key AES, `AES_K(d_1) ^ .. ^ AES_K(d_n)`, and each image by itself.
+//! The sum of the images of many blocks under one fixed-key AES, `AES_K(d_1) ^ .. ^ AES_K(d_n)`, and each
+//! image by itself.
 //!
-//! A hash of a list of different blocks (Damgard, Nielsen, Nielsen and Ranellucci 2016, section 3.3). Equal blocks cancel and
-//! order is lost, so a caller that needs either writes a position into the blocks. Blocks are numbers of 128 bits, their bytes
-//! little-endian; the key is public. Assumes that AES under a key that is new for every use is as good as a random
-//! permutation. Cost: one AES call a block.
+//! A hash of a list of different blocks (Damgard, Nielsen, Nielsen and Ranellucci 2016, section 3.3). Equal
+//! blocks cancel and order is lost, so a caller that needs either writes a position into the blocks. Blocks
+//! are numbers of 128 bits, their bytes little-endian; the key is public. Assumes that AES under a key that
+//! is new for every use is as good as a random permutation. Cost: one AES call a block.
 
 #[cfg(target_arch = "x86_64")]
 mod aesni;
@@ -51,7 +52,8 @@ impl AesSum {
     pub fn of(&self, blocks: &[u128]) -> u128 {
         match &self.rounds {
             Rounds::Portable(cipher) => sum_portable(cipher, blocks),
-            // SAFETY: these variants exist only where their instructions were detected, those of `vaes256` with both.
+            // SAFETY: these variants exist only where their instructions were detected, those of `vaes256`
+            // with both.
             #[cfg(target_arch = "x86_64")]
             Rounds::Registers(isa, keys) => unsafe {
                 match isa {

@@ -65,8 +65,8 @@ impl Map {
 
     /// The image of `x`, in time independent of it.
     pub fn apply(&self, x: u8) -> u8 {
-        // With a single byte the compiler would see that every factor is a single bit, and branch on it. So it is told that all eight
-        // bytes of the word count, going in and coming out.
+        // With a single byte the compiler would see that every factor is a single bit, and branch on it. So
+        // it is told that all eight bytes of the word count, going in and coming out.
         let word = black_box(u64::from(x));
         black_box(portable::image(&self.columns, word)) as u8
     }

@@ -1,9 +1,10 @@
-//! From bit columns to blocks: bit `j` of column `i` becomes bit `i` of block `j`, as oblivious transfer extension needs it. Blocks are
-//! words of 64 or of 128 bits.
+//! From bit columns to blocks: bit `j` of column `i` becomes bit `i` of block `j`, as oblivious transfer
+//! extension needs it. Blocks are words of 64 or of 128 bits.
 //!
-//! Eight columns at a time are 8 x 8 bit matrices, turned by three rounds of masked swaps (Warren, "Hacker's Delight",
-//! section 7-3): in one word of portable code, or between eight registers of 32 bytes. Then bytes are interleaved. With AVX-512, bytes are
-//! interleaved first, and one instruction turns eight matrices. Cost with AVX2: about eight instructions a block; with AVX-512 three.
+//! Eight columns at a time are 8 x 8 bit matrices, turned by three rounds of masked swaps (Warren, "Hacker's
+//! Delight", section 7-3): in one word of portable code, or between eight registers of 32 bytes. Then bytes
+//! are interleaved. With AVX-512, bytes are interleaved first, and one instruction turns eight matrices. Cost
+//! with AVX2: about eight instructions a block; with AVX-512 three.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -31,8 +32,8 @@ mod sealed {
     impl Block for u128 {}
 }
 
-/// Sets bit `i` of `blocks[j]` to bit `j` of `columns[i * stride..]` (bit `j % 8` of byte `j / 8`) for all `i < count`, and all
-/// other bits to zero.
+/// Sets bit `i` of `blocks[j]` to bit `j` of `columns[i * stride..]` (bit `j % 8` of byte `j / 8`) for all
+/// `i < count`, and all other bits to zero.
 ///
 /// # Panics
 /// When there are more columns than a block has bits, or when they would overlap or leave `columns`.

@@ -1,8 +1,10 @@
-//! Conversion of cells (bytes) to elements of a larger field (words) and back, in rows: both directions are GF(2)-linear maps.
+//! Conversion of cells (bytes) to elements of a larger field (words) and back, in rows: both directions are
+//! GF(2)-linear maps.
 //!
-//! Portable words add masked images, or take parities. With registers of 32 bytes, 32 cells are looked up in tables of
-//! nibbles, a byte of the image a table, and transposed into words; the other way the same backwards. All cells and
-//! elements are taken to be secret, the maps are public: look-ups are register shuffles.
+//! Portable words add masked images, or take parities. With registers of 32 bytes, 32 cells are looked up in
+//! tables of nibbles, a byte of the image a table, and transposed into words; the other way the same
+//! backwards. All cells and elements are taken to be secret, the maps are public: look-ups are register
+//! shuffles.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -36,7 +38,8 @@ impl<const BYTES: usize> Embedding<BYTES> {
         embedding
     }
 
-    /// Makes it the map that sends bit i to `images[i]`, where it lies: a secret map leaves no copy elsewhere.
+    /// Makes it the map that sends bit i to `images[i]`, where it lies: a secret map leaves no copy
+    /// elsewhere.
     pub const fn set(&mut self, images: &[u128; 8]) {
         self.images = *images;
         let mut place = 0;

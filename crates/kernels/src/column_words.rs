@@ -1,8 +1,10 @@
-//! From bit columns to elements of a field: word v of every column, times the power of X that is the column's number, added up.
+//! From bit columns to elements of a field: word v of every column, times the power of X that is the column's
+//! number, added up.
 //!
-//! An authenticated bit has a block of 64 bits, bit c of it in column c. The MAC of the element with the bits x_0 .. x_(w-1) is the sum of
-//! X^k times block k. If the bits of an element lie side by side, that is the sum of X^c times the word that column c has there, and no
-//! block has to be made. Cost of an element: 64 loads, and twice as many shifts and additions, for 8 elements at a time.
+//! An authenticated bit has a block of 64 bits, bit c of it in column c. The MAC of the element with the bits
+//! x_0 .. x_(w-1) is the sum of X^k times block k. If the bits of an element lie side by side, that is the
+//! sum of X^c times the word that column c has there, and no block has to be made. Cost of an element: 64
+//! loads, and twice as many shifts and additions, for 8 elements at a time.
 
 #[cfg(test)]
 mod tests;
@@ -20,8 +22,8 @@ const COLUMNS: usize = 64;
 /// Words that are worked on at once.
 const LANES: usize = 8;
 
-/// Adds to each of the sums its elements: word v of column c, `width` bits of it from bit `v * width` of `columns[c * stride..]` on, times
-/// X^c, for all 64 columns. The width is 2, 4, 8, 16, 32 or 64.
+/// Adds to each of the sums its elements: word v of column c, `width` bits of it from bit `v * width` of
+/// `columns[c * stride..]` on, times X^c, for all 64 columns. The width is 2, 4, 8, 16, 32 or 64.
 ///
 /// # Panics
 /// When the width is another, or columns would overlap or leave `columns`.
@@ -41,7 +43,8 @@ pub fn add_words<M: Modulus>(columns: &[u8], stride: usize, width: usize, sums: 
     add(Isa::best(), columns, stride, sums);
 }
 
-/// Eight words take as many bytes as a word has bits. Assumes that the processor has `isa` and that sizes were checked.
+/// Eight words take as many bytes as a word has bits. Assumes that the processor has `isa` and that sizes
+/// were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
 fn add_words_with<M: Modulus, const WIDTH: usize>(isa: Isa, columns: &[u8], stride: usize, sums: &mut [u64]) {
     match isa {

@@ -1,12 +1,13 @@
-//! Sums of rows, selected by the bits of the rows' numbers: linear evaluation over GF(2^f) from `2^f` streams.
+//! Sums of rows, selected by the bits of the rows' numbers: linear evaluation over GF(2^f) from `2^f`
+//! streams.
 //!
-//! Row by row, neighbours are added, which halves the rows and gives one bit's sum; so all sums together take two additions
-//! a row. One piece of code, compiled for the registers of any processor and for those of AVX2.
+//! Row by row, neighbours are added, which halves the rows and gives one bit's sum; so all sums together take
+//! two additions a row. One piece of code, compiled for the registers of any processor and for those of AVX2.
 
 use crate::isa::Isa;
 
-/// Folds `2^f` rows as long as `sum`: the k-th of the f columns becomes the sum of the rows whose number has bit k, `sum` that
-/// of all rows. The rows are used up.
+/// Folds `2^f` rows as long as `sum`: the k-th of the f columns becomes the sum of the rows whose number has
+/// bit k, `sum` that of all rows. The rows are used up.
 ///
 /// # Panics
 /// When the lengths do not fit, or rows have no bytes.

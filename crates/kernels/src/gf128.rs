@@ -1,12 +1,14 @@
 //! Products in GF(2^128) as GCM writes it (NIST SP 800-38D, section 6.3), in rows of elements of 16 bytes.
 //!
-//! Read as a big-endian number, bit 127 - i of an element is the coefficient of x^i. The carry-less product of two such
-//! numbers, shifted left by one, has the coefficients 0 .. 127 of the product in its upper half, and the lower half times
-//! x^128 = 1 + x + x^2 + x^7 is what reduction adds to it (Gueron and Kounavis 2010, "Intel carry-less multiplication
-//! instruction and its usage for computing the GCM mode"). Sums of products are reduced once.
+//! Read as a big-endian number, bit 127 - i of an element is the coefficient of x^i. The carry-less product
+//! of two such numbers, shifted left by one, has the coefficients 0 .. 127 of the product in its upper half,
+//! and the lower half times x^128 = 1 + x + x^2 + x^7 is what reduction adds to it (Gueron and Kounavis 2010,
+//! "Intel carry-less multiplication instruction and its usage for computing the GCM mode"). Sums of products
+//! are reduced once.
 //!
-//! Portable words multiply integers with holes; x86-64 has an instruction, for one pair of words a register or for two.
-//! All bytes are taken to be secret. Cost: one pass over the operands, with four multiplications of words an element.
+//! Portable words multiply integers with holes; x86-64 has an instruction, for one pair of words a register
+//! or for two. All bytes are taken to be secret. Cost: one pass over the operands, with four multiplications
+//! of words an element.
 
 #[cfg(target_arch = "x86_64")]
 mod clmul;
@@ -57,7 +59,8 @@ pub fn weighted_sums(dst: &mut [u8], weights: &[u8], elements: &[u8]) {
 fn multiply_with(isa: ClmulIsa, dst: &mut [u8], a: &[u8], b: &[u8]) {
     match isa {
         ClmulIsa::Portable => portable::multiply(dst, a, b),
-        // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with all.
+        // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with
+        // all.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { clmul::multiply(dst, a, b) },
     }
@@ -68,7 +71,8 @@ fn multiply_with(isa: ClmulIsa, dst: &mut [u8], a: &[u8], b: &[u8]) {
 fn scale_add_with(isa: ClmulIsa, dst: &mut [u8], src: &[u8], constant: &[u8; BYTES]) {
     match isa {
         ClmulIsa::Portable => portable::scale_add(dst, src, constant),
-        // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with all.
+        // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with
+        // all.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { clmul::scale_add(dst, src, constant) },
     }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static PORTABLE: AtomicBool = AtomicBool::new(false);
 
-/// Has this process use the portable form of every kernel, as on a processor that has nothing else: for the check of
-/// constant time and for measuring. To be called before the first kernel runs.
+/// Has this process use the portable form of every kernel, as on a processor that has nothing else: for the
+/// check of constant time and for measuring. To be called before the first kernel runs.
 pub fn use_portable_forms() {
     PORTABLE.store(true, Ordering::Relaxed);
 }
@@ -102,7 +102,8 @@ impl AesIsa {
     }
 }
 
-/// Implementations of products in the larger fields, [`crate::gf128`], [`crate::words64`] and [`crate::words128`].
+/// Implementations of products in the larger fields, [`crate::gf128`], [`crate::words64`] and
+/// [`crate::words128`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ClmulIsa {
     /// Multiplication of integers.

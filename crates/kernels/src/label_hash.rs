@@ -1,8 +1,10 @@
-//! The hash of wire labels in garbled circuits, and the half gates and [three halves](three_halves) that are made of it.
+//! The hash of wire labels in garbled circuits, and the half gates and [three halves](three_halves) that are
+//! made of it.
 //!
-//! `H(x, t) = AES_k(m) ^ m` with `m = sigma(x) ^ t`, where sigma maps the halves `(l, r)` of a label to `(l ^ r, l)`. The key k changes
-//! every 1024 tweaks: `k = AES_root(t / 1024)`. All keys are public. This is the hash of Guo, Katz, Wang, Weng and Yu 2020, "Better
-//! concrete security for half-gates garbling (in the multi-instance setting)", ePrint 2019/1168, where t is the key itself, at the label
+//! `H(x, t) = AES_k(m) ^ m` with `m = sigma(x) ^ t`, where sigma maps the halves `(l, r)` of a label to
+//! `(l ^ r, l)`. The key k changes every 1024 tweaks: `k = AES_root(t / 1024)`. All keys are public. This is
+//! the hash of Guo, Katz, Wang, Weng and Yu 2020, "Better concrete security for half-gates garbling (in the
+//! multi-instance setting)", ePrint 2019/1168, where t is the key itself, at the label
 //! `x ^ sigma^-1(t mod 1024)`. So its theorem holds, in which a key may be used more than once:
 //!
 //! *With AES as an ideal cipher, an unknown offset of rho bits of entropy, p evaluations of AES by the
@@ -12,12 +14,12 @@
 //! If a tweak hides more labels ([`LabelHash::hash_gates`]), mu is larger by that factor. One fixed key (mu =
 //! q) would leave 2^87 after 2^40 hashes.
 //!
-//! The caller has to guarantee that under one root **no tweak is used for two wires**. And labels of two wires under one key must not
-//! differ by the difference of their tweaks' images under `sigma^-1`: equal labels do not, and random ones and their sums do with
-//! probability mu^2 / 2^128.
+//! The caller has to guarantee that under one root **no tweak is used for two wires**. And labels of two
+//! wires under one key must not differ by the difference of their tweaks' images under `sigma^-1`: equal
+//! labels do not, and random ones and their sums do with probability mu^2 / 2^128.
 //!
-//! A *gate number* n stands for the tweaks 2n and 2n + 1, and in [`three_halves`] for 2n + 2^64 too, under the same key.
-//! Cost: one AES call a hash, and a key's expansion for every 512 gates.
+//! A *gate number* n stands for the tweaks 2n and 2n + 1, and in [`three_halves`] for 2n + 2^64 too, under
+//! the same key. Cost: one AES call a hash, and a key's expansion for every 512 gates.
 
 #[cfg(target_arch = "x86_64")]
 mod aesni;
@@ -83,7 +85,8 @@ impl LabelHash {
         LabelHash { isa, root: expand(root), key: None }
     }
 
-    /// Replaces each label by its hash with the first tweak of the gate number `first`, `first + 1` and so on.
+    /// Replaces each label by its hash with the first tweak of the gate number `first`, `first + 1` and so
+    /// on.
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
     pub fn hash(&mut self, first: u64, labels: &mut [Label]) {
         for run in runs(first, labels.len()) {
@@ -97,8 +100,9 @@ impl LabelHash {
         }
     }
 
-    /// Replaces each label by its hash with one tweak of a gate number: the first `labels_of_gate` labels with `first`, the next
-    /// ones with `first + 1`, and so on. Labels that share a tweak differ by offsets; the more there are, the smaller the margin.
+    /// Replaces each label by its hash with one tweak of a gate number: the first `labels_of_gate` labels
+    /// with `first`, the next ones with `first + 1`, and so on. Labels that share a tweak differ by offsets;
+    /// the more there are, the smaller the margin.
     ///
     /// # Panics
     /// If there are no whole gates.
@@ -115,7 +119,8 @@ impl LabelHash {
             let labels = &mut labels[run.start * labels_of_gate..run.end * labels_of_gate];
             match self.rounds(first + run.start as u64) {
                 Rounds::Portable(cipher) => portable::hash_gates(cipher, from, labels),
-                // SAFETY: this variant exists only where AES-NI was detected, and these of `isa` where VAES was, too.
+                // SAFETY: this variant exists only where AES-NI was detected, and these of `isa` where VAES
+                // was, too.
                 #[cfg(target_arch = "x86_64")]
                 Rounds::Registers(keys) => unsafe {
                     match isa {
@@ -136,7 +141,8 @@ impl LabelHash {
             self.root.encrypt_block(&mut key);
             let rounds = match self.isa {
                 AesIsa::Portable => Rounds::Portable(expand(&key.into())),
-                // SAFETY: the other variants exist only where their instructions were detected, AES-NI with all.
+                // SAFETY: the other variants exist only where their instructions were detected, AES-NI with
+                // all.
                 #[cfg(target_arch = "x86_64")]
                 _ => Rounds::Registers(unsafe { crate::aes_prg::aesni::RoundKeys::expand(&key.into()) }),
             };

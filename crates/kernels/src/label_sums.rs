@@ -21,7 +21,8 @@ pub fn sum_within(arena: &mut [u8], dst: usize, len: usize, sources: &[usize], c
     assert!(fits(&dst) && sources.iter().all(fits), "rows are in the arena");
     match Isa::best() {
         Isa::Portable => sum_portable(arena, dst, len, sources, constant),
-        // SAFETY: the other variants exist only where AVX2 was detected, which AVX-512 comes with; all rows fit.
+        // SAFETY: the other variants exist only where AVX2 was detected, which AVX-512 comes with; all rows
+        // fit.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { avx2::sum(arena, dst, len, sources, constant) },
     }

@@ -1,19 +1,24 @@
-//! The streams of all leaves of a tree, summed up as they are made: linear evaluation over GF(2^f) for oblivious transfer extension.
+//! The streams of all leaves of a tree, summed up as they are made: linear evaluation over GF(2^f) for
+//! oblivious transfer extension.
 //!
-//! Each leaf x stretches to a stream r_x. The holder of all leaves has u, the sum of all r_x, and v, the sum of x r_x. The other side,
-//! which lacks leaf alpha and numbers the others by z = x - alpha, has w, the sum of z r_x = v + alpha u (Roy 2022, "SoftSpokenOT", ePrint
-//! 2022/192, section 3.1). In bits, column k of v is the sum of the streams whose number has bit k. The receiver of transfers has all
-//! leaves, and adds its choices to u: the correction. The sender adds the correction to those columns of w in which its Delta has a one.
+//! Each leaf x stretches to a stream r_x. The holder of all leaves has u, the sum of all r_x, and v, the sum
+//! of x r_x. The other side, which lacks leaf alpha and numbers the others by z = x - alpha, has w, the sum
+//! of z r_x = v + alpha u (Roy 2022, "SoftSpokenOT", ePrint 2022/192, section 3.1). In bits, column k of v is
+//! the sum of the streams whose number has bit k. The receiver of transfers has all leaves, and adds its
+//! choices to u: the correction. The sender adds the correction to those columns of w in which its Delta has
+//! a one.
 //!
-//! Streams are AES-128 in counter mode as in [`crate::aes_prg`] with nonce 0: a pseudorandom function under keys that are independent.
-//! With m leaves a search for any of them is m times easier: 12 bits of 128 for depth 8.
+//! Streams are AES-128 in counter mode as in [`crate::aes_prg`] with nonce 0: a pseudorandom function under
+//! keys that are independent. With m leaves a search for any of them is m times easier: 12 bits of 128 for
+//! depth 8.
 //!
-//! With VAES no stream reaches memory: those of two leaves at a time are made in registers and added to sums in the first-level cache,
-//! which takes about as long as AES alone. The other forms write some of every stream and [fold](crate::fold) that. There is no form for
-//! registers of 64 bytes, because most processors that have them encrypt as many blocks in a cycle with those of 32 bytes.
+//! With VAES no stream reaches memory: those of two leaves at a time are made in registers and added to sums
+//! in the first-level cache, which takes about as long as AES alone. The other forms write some of every
+//! stream and [fold](crate::fold) that. There is no form for registers of 64 bytes, because most processors
+//! that have them encrypt as many blocks in a cycle with those of 32 bytes.
 //!
-//! Assumes that the keys are used for nothing else. All round keys and sums are wiped on drop; what the compiler spilled to the stack is
-//! out of reach. Cost: `2^f` AES calls for f columns of 16 bytes.
+//! Assumes that the keys are used for nothing else. All round keys and sums are wiped on drop; what the
+//! compiler spilled to the stack is out of reach. Cost: `2^f` AES calls for f columns of 16 bytes.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +34,8 @@ use crate::memory::Wiped;
 
 /// Bytes of a column come in such multiples: those of an AES block.
 pub const GRAIN: usize = 16;
-/// Bytes of each stream that are in memory at a time, where they are at all. The streams of 16 leaves fill half of the first-level cache.
+/// Bytes of each stream that are in memory at a time, where they are at all. The streams of 16 leaves fill
+/// half of the first-level cache.
 const PIECE: usize = 1024;
 
 /// The streams of the leaves of some trees.
@@ -58,7 +64,8 @@ enum Use<'a> {
 }
 
 impl LeafStreams {
-    /// From the keys of trees with `2^depth` leaves, one tree after another. If they are `punctured`, leaf 0 of each is not used.
+    /// From the keys of trees with `2^depth` leaves, one tree after another. If they are `punctured`, leaf 0
+    /// of each is not used.
     ///
     /// # Panics
     /// When the depth is not 1 to 8, or there are no whole trees.
@@ -85,8 +92,8 @@ impl LeafStreams {
         LeafStreams { depth, punctured, leaves }
     }
 
-    /// For the holder of all leaves: writes the next piece of a tree's columns, one after another, and the correction, which is the sum
-    /// of all streams and of `choices`.
+    /// For the holder of all leaves: writes the next piece of a tree's columns, one after another, and the
+    /// correction, which is the sum of all streams and of `choices`.
     ///
     /// # Panics
     /// When lengths do not fit or are no multiples of [`GRAIN`], or there is no such tree.
@@ -95,8 +102,9 @@ impl LeafStreams {
         self.next(tree, columns, Use::Receive { choices, correction });
     }
 
-    /// For the holder of punctured trees: writes the next piece of a tree's columns, one after another, with `correction` added to
-    /// those of them whose byte in `delta` is all ones. Where it is zero, nothing is added.
+    /// For the holder of punctured trees: writes the next piece of a tree's columns, one after another, with
+    /// `correction` added to those of them whose byte in `delta` is all ones. Where it is zero, nothing is
+    /// added.
     ///
     /// # Panics
     /// When lengths do not fit or are no multiples of [`GRAIN`], or there is no such tree.

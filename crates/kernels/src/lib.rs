@@ -1,5 +1,5 @@
-//! Vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream and hash, transposes, garbled gates, and
-//! rows of words that are elements of larger fields.
+//! Vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream and hash,
+//! transposes, garbled gates, and rows of words that are elements of larger fields.
 //!
 //! This crate holds all the SIMD and all the unsafe code of the workspace. Every kernel has a portable
 //! form on 64-bit words and, on x86-64, forms for wider registers chosen once at run time; all forms of
@@ -7,8 +7,8 @@
 //! x^8 + x^4 + x^3 + x + 1, and GF(2^128) as GCM writes it (SP 800-38D, section 6.3).
 //! Rows of words take their field as a type, [`Modulus`].
 //!
-//! The bytes are shares of secrets, so no branch and no memory address depends on them; register
-//! shuffles do. Masks of their bits are made in [`secret`]. Lengths, strides, linear maps and nonces are public.
+//! The bytes are shares of secrets, so no branch and no memory address depends on them; register shuffles do.
+//! Masks of their bits are made in [`secret`]. Lengths, strides, linear maps and nonces are public.
 
 pub mod aes_hash;
 pub mod aes_prg;

@@ -1,7 +1,7 @@
 //! Memory for large tables: rows fetched before they are used, large pages, and fast wiping.
 //!
-//! The first two are hints: without them everything works, but more slowly. Addresses are public here (positions in a table that
-//! come from opened values).
+//! The first two are hints: without them everything works, but more slowly. Addresses are public here
+//! (positions in a table that come from opened values).
 
 use core::ops::{Deref, DerefMut};
 
@@ -21,8 +21,8 @@ pub fn prefetch(bytes: &[u8], at: usize) {
     let _ = (bytes, at);
 }
 
-/// Asks for large pages behind the capacity of a vector, before it is filled: a table walked at random otherwise misses the
-/// translation of nearly every address.
+/// Asks for large pages behind the capacity of a vector, before it is filled: a table walked at random
+/// otherwise misses the translation of nearly every address.
 #[cfg_attr(target_os = "linux", allow(unsafe_code))]
 pub fn prefer_large_pages<T>(table: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
@@ -34,8 +34,8 @@ pub fn prefer_large_pages<T>(table: &mut Vec<T>) {
             (start.next_multiple_of(PAGE), (start + table.capacity() * size_of::<T>()) / PAGE * PAGE);
         if end.saturating_sub(first) >= LARGE {
             let pages = table.as_mut_ptr().wrapping_byte_add(first - start);
-            // SAFETY: the whole pages inside of the vector's own allocation; MADV_HUGEPAGE changes how they are backed, not
-            // what they hold. A refusal is no error.
+            // SAFETY: the whole pages inside of the vector's own allocation; MADV_HUGEPAGE changes how they
+            // are backed, not what they hold. A refusal is no error.
             let _ =
                 unsafe { rustix::mm::madvise(pages.cast(), end - first, rustix::mm::Advice::LinuxHugepage) };
         }
@@ -44,8 +44,8 @@ pub fn prefer_large_pages<T>(table: &mut Vec<T>) {
     let _ = table;
 }
 
-/// Overwrites everything that a vector holds or held in its present memory with zeros, and leaves it empty. It does the same as
-/// `zeroize`, which writes element by element, but in the largest possible steps.
+/// Overwrites everything that a vector holds or held in its present memory with zeros, and leaves it empty.
+/// It does the same as `zeroize`, which writes element by element, but in the largest possible steps.
 pub fn wipe<T: DefaultIsZeroes>(table: &mut Vec<T>) {
     table.fill(T::default());
     // Not beyond the capacity, so nothing moves.
@@ -54,7 +54,8 @@ pub fn wipe<T: DefaultIsZeroes>(table: &mut Vec<T>) {
     table.clear();
 }
 
-/// A vector of secrets that is [wiped](wipe) on drop. It should not outgrow its capacity, because growing leaves a copy behind.
+/// A vector of secrets that is [wiped](wipe) on drop. It should not outgrow its capacity, because growing
+/// leaves a copy behind.
 #[derive(Default)]
 pub struct Wiped<T: DefaultIsZeroes>(Vec<T>);
 

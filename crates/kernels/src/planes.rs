@@ -1,12 +1,13 @@
-//! Bit planes: the bits of many cells, sorted by their place in a cell. Plane i has bit i of every cell, eight cells a byte (cell j is
-//! bit j % 8 of byte j / 8).
+//! Bit planes: the bits of many cells, sorted by their place in a cell. Plane i has bit i of every cell,
+//! eight cells a byte (cell j is bit j % 8 of byte j / 8).
 //!
 //! Here are products of vectors of bits or of elements of small fields, one plane for each coordinate, and
 //! the way from cells to planes and back. The fields are GF(4) and GF(16) in the coordinates of
 //! `polyclave_field::subfields`: 1 and mu with mu^2 = mu + 1, then 1 and zeta with zeta^2 = zeta + mu, then 1
 //! and omega. The coefficient of each of these has the coordinates of the field below.
 //!
-//! Cost of a product by Karatsuba's identity: 1 AND in GF(2), 3 in GF(4), 9 in GF(16), 27 in GF(2^8), of as many cells as a register has bits.
+//! Cost of a product by Karatsuba's identity: 1 AND in GF(2), 3 in GF(4), 9 in GF(16), 27 in GF(2^8), of as
+//! many cells as a register has bits.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -1,8 +1,8 @@
 //! Which process this is.
 //!
-//! `fork` copies a process with all that must exist once: keys and record numbers of connections, nonces that count, locks that are held by
-//! threads which the child does not have. What holds such things remembers its [`Process`], and is not used in a child. What a child needs
-//! too is kept [per process](PerProcess).
+//! `fork` copies a process with all that must exist once: keys and record numbers of connections, nonces that
+//! count, locks that are held by threads which the child does not have. What holds such things remembers its
+//! [`Process`], and is not used in a child. What a child needs too is kept [per process](PerProcess).
 //!
 //! The forks are counted by a function that the C library calls in each child. So a child that was given the
 //! number of an earlier process is noticed, and a look costs no system call. A child of `_Fork` or of `clone`
@@ -55,9 +55,10 @@ fn begin_counting() {
     extern "C" fn count() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
-    // Without a lock, which a child might find taken. Two threads that do this at once make each fork count twice, which is as good.
-    // SAFETY: the function is as the C library declares it. `count` changes an atomic number and does nothing else, so a child may run it. If this
-    // code is a library that is unloaded, the C library forgets it first.
+    // Without a lock, which a child might find taken. Two threads that do this at once make each fork count
+    // twice, which is as good. SAFETY: the function is as the C library declares it. `count` changes an
+    // atomic number and does nothing else, so a child may run it. If this code is a library that is unloaded,
+    // the C library forgets it first.
     let status = unsafe { pthread_atfork(None, None, Some(count)) };
     if status != 0 {
         // The only reason is that there is no memory.
@@ -83,8 +84,9 @@ impl<T> PerProcess<T> {
         PerProcess(OnceBox::new())
     }
 
-    /// The value of this process. `make` makes it, and is given that of the parent, if the parent had one. It must not wait for a lock of the
-    /// parent's value: a thread that this process does not have may hold it, and what such a lock protects may be half changed.
+    /// The value of this process. `make` makes it, and is given that of the parent, if the parent had one. It
+    /// must not wait for a lock of the parent's value: a thread that this process does not have may hold it,
+    /// and what such a lock protects may be half changed.
     pub fn get(&self, make: impl Fn(Option<&T>) -> T) -> &T {
         let process = Process::current();
         let (mut place, mut parent) = (&self.0, None);
@@ -107,7 +109,8 @@ impl<T> Default for PerProcess<T> {
 }
 
 impl<T> Drop for Generation<T> {
-    /// A child leaves what its parent had as it is: a thread that the child does not have may have been changing it.
+    /// A child leaves what its parent had as it is: a thread that the child does not have may have been
+    /// changing it.
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         if self.process.is_current() {

@@ -1,4 +1,5 @@
-//! Transposes between blocks (the inputs of a cipher, one after another) and rows (one byte position of all blocks).
+//! Transposes between blocks (the inputs of a cipher, one after another) and rows (one byte position of all
+//! blocks).
 //!
 //! Widths that are multiples of eight go through byte interleaves in SSE2, which every x86-64 processor
 //! has; other widths, leftover lanes and other processors go byte by byte. Cost: a fifth of an instruction

@@ -1,5 +1,6 @@
-//! Sums of some of the entries of unit vectors (or of any vectors of 2^l words). For every vector and every bit of a table's output: the
-//! sum of the entries j with that bit set in T(j + h), for a public h of each vector.
+//! Sums of some of the entries of unit vectors (or of any vectors of 2^l words). For every vector and every
+//! bit of a table's output: the sum of the entries j with that bit set in T(j + h), for a public h of each
+//! vector.
 //!
 //! Entries are taken four at a time. The four with numbers 4v .. 4v+3 belong to outputs T(4(v + h/4) + ..),
 //! in an order that the lowest two bits of h give; so the masks that keep the entries of an output bit are
@@ -93,7 +94,8 @@ impl<E: Entry> Sums<E> {
         Sums { entries: table.len(), masks: (0..out_bits).step_by(GROUP).map(of_bits).collect() }
     }
 
-    /// For every vector, one after another in entries of `width` bytes, its sums: `sums[b][i]` is that of bit b of vector i.
+    /// For every vector, one after another in entries of `width` bytes, its sums: `sums[b][i]` is that of bit
+    /// b of vector i.
     ///
     /// # Panics
     /// When lengths do not fit, or an h is no index.
@@ -114,7 +116,8 @@ impl<E: Entry> Sums<E> {
                 }
             };
             if Isa::best() != Isa::Portable {
-                // SAFETY: the other variants exist only where their instructions were detected, AVX2 with both.
+                // SAFETY: the other variants exist only where their instructions were detected, AVX2 with
+                // both.
                 return unsafe { avx2::add_up(words, vectors, width, h, put) };
             }
         }

@@ -1,8 +1,9 @@
 //! Fields whose elements are words (bit i is the coefficient of X^i), and how a product is reduced.
 //!
-//! A product is `high X^n + low`. With `X^n = 1 + sum of X^tap` a multiple of the modulus is subtracted whose quotient is
-//! `high` and the part of `high sum of X^tap` beyond degree n: as long as no tap exceeds n / 2, nothing beyond degree n
-//! comes from that part in its turn. All that is linear, so sums of products are reduced once.
+//! A product is `high X^n + low`. With `X^n = 1 + sum of X^tap` a multiple of the modulus is subtracted whose
+//! quotient is `high` and the part of `high sum of X^tap` beyond degree n: as long as no tap exceeds n / 2,
+//! nothing beyond degree n comes from that part in its turn. All that is linear, so sums of products are
+//! reduced once.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod registers;

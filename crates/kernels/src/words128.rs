@@ -1,7 +1,9 @@
-//! Rows of words of 128 bits, elements of GF(2^128) in the order of numbers (see [`Modulus`]): products and sums of products.
+//! Rows of words of 128 bits, elements of GF(2^128) in the order of numbers (see [`Modulus`]): products and
+//! sums of products.
 //!
-//! As [`crate::words64`]; [`crate::gf128`] is for the order of GCM, in bytes. All elements are taken to be secret, the factors and the
-//! constant of [`combine`] are public. Cost: three multiplications of words a product, and two for a reduction an element or a sum.
+//! As [`crate::words64`]; [`crate::gf128`] is for the order of GCM, in bytes. All elements are taken to be
+//! secret, the factors and the constant of [`combine`] are public. Cost: three multiplications of words a
+//! product, and two for a reduction an element or a sum.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]

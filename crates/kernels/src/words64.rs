@@ -1,8 +1,10 @@
-//! Rows of words of 64 bits, elements of a field of characteristic two (see [`Modulus`]): products and sums of products.
+//! Rows of words of 64 bits, elements of a field of characteristic two (see [`Modulus`]): products and sums
+//! of products.
 //!
-//! Portable words multiply integers with holes; x86-64 has an instruction, for one, two or four pairs of words a register.
-//! All elements are taken to be secret, the factors and the constant of [`combine`] are public. Words must have no bits
-//! beyond the field. Cost: a multiplication of words a product, and shifts for a reduction an element or a sum.
+//! Portable words multiply integers with holes; x86-64 has an instruction, for one, two or four pairs of
+//! words a register. All elements are taken to be secret, the factors and the constant of [`combine`] are
+//! public. Words must have no bits beyond the field. Cost: a multiplication of words a product, and shifts
+//! for a reduction an element or a sum.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]

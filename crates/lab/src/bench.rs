@@ -46,8 +46,8 @@ pub struct Arguments {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// How the cipher is evaluated: tables (by its own tables) or boolean (as a Boolean circuit of XOR and AND) [default: tables; boolean
-    /// under garbled-half and -three-halves]
+    /// How the cipher is evaluated: tables (by its own tables) or boolean (as a Boolean circuit of XOR and
+    /// AND) [default: tables; boolean under garbled-half and -three-halves]
     #[arg(long, value_name = "tables|boolean")]
     circuit: Option<CircuitChoice>,
 
@@ -59,8 +59,8 @@ pub struct Arguments {
     #[arg(long, value_name = "T", default_value_t = 1)]
     threads: usize,
 
-    /// The network to simulate on the loopback interface: loopback, lan (0.2 ms, 1 Gbit), wan (50 ms, 100 Mbit), or RTT,RATE such as
-    /// 10ms,100Mbit
+    /// The network to simulate on the loopback interface: loopback, lan (0.2 ms, 1 Gbit), wan (50 ms, 100
+    /// Mbit), or RTT,RATE such as 10ms,100Mbit
     #[arg(long, value_name = "NET", default_value = "loopback", conflicts_with = "hosts")]
     network: String,
 
@@ -76,12 +76,13 @@ pub struct Arguments {
     #[arg(long, value_name = "R", default_value_t = 5)]
     repeats: usize,
 
-    /// Instead: measure blocks/s against batch size for every inversion, as a plot, with the data beside it in FILE.json
+    /// Instead: measure blocks/s against batch size for every inversion, as a plot, with the data beside it
+    /// in FILE.json
     #[arg(long, value_name = "FILE.svg", conflicts_with = "hosts")]
     plot: Option<PathBuf>,
 
-    /// Instead: measure blocks/s against batch size for every protocol against active adversaries, material and use together, as a plot,
-    /// with the data beside it in FILE.json
+    /// Instead: measure blocks/s against batch size for every protocol against active adversaries, material
+    /// and use together, as a plot, with the data beside it in FILE.json
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["hosts", "plot"])]
     plot_active: Option<PathBuf>,
 
@@ -203,7 +204,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts the parties and returns the measurements for every size. `progress` receives the number of the job's steps that are done.
+/// Starts the parties and returns the measurements for every size. `progress` receives the number of the
+/// job's steps that are done.
 fn measure(launched: &Launch<'_>, progress: impl FnMut(u64)) -> Result<Vec<Summary>> {
     let by_party: Vec<Vec<Measurement>> = launch(launched, progress)?;
     let of_size = |i: usize| by_party.iter().map(|party| party.get(i).cloned()).collect::<Option<Vec<_>>>();

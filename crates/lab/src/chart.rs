@@ -1,4 +1,5 @@
-//! A line chart as SVG: curves over one abscissa in one or several panels, a legend beside them, and the data in a separate file.
+//! A line chart as SVG: curves over one abscissa in one or several panels, a legend beside them, and the data
+//! in a separate file.
 
 use std::error::Error;
 use std::ops::Range;
@@ -59,7 +60,8 @@ const FONT: &str = "sans-serif";
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn Error>>;
 
-/// The path of a picture's data file. An error before the measurement if one of the two files cannot be written.
+/// The path of a picture's data file. An error before the measurement if one of the two files cannot be
+/// written.
 pub fn data_beside(path: &Path) -> Result<PathBuf> {
     ensure!(path.extension().is_some_and(|e| e == "svg"), "a plot takes a file name that ends in .svg");
     let beside = path.with_extension("json");

@@ -1,4 +1,5 @@
-//! `polyclave-lab demo --cheat` and `polyclave-lab node run --cheat`: show what a node causes that does not follow the protocol.
+//! `polyclave-lab demo --cheat` and `polyclave-lab node run --cheat`: show what a node causes that does not
+//! follow the protocol.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,8 @@
-//! `polyclave-lab eval`: one cipher or circuit on given inputs, or a file of known answers, with all parties in this process.
+//! `polyclave-lab eval`: one cipher or circuit on given inputs, or a file of known answers, with all parties
+//! in this process.
 //!
-//! It is for known answers, for measuring the cost of an evaluation, and for trying out a protocol. One process sees the key, so it
-//! protects nothing.
+//! It is for known answers, for measuring the cost of an evaluation, and for trying out a protocol. One
+//! process sees the key, so it protects nothing.
 
 pub mod bill;
 pub mod evaluation;
@@ -34,8 +35,9 @@ pub struct Arguments {
     #[arg(long, value_name = "C", required_unless_present_any = ["vectors", "circuit"])]
     cipher: Option<String>,
 
-    /// How the cipher is evaluated: tables (by its own tables), boolean (as a Boolean circuit of XOR and AND); or a FILE in Bristol Fashion
-    /// or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half and -three-halves]
+    /// How the cipher is evaluated: tables (by its own tables), boolean (as a Boolean circuit of XOR and
+    /// AND); or a FILE in Bristol Fashion or the old Bristol format, instead of a cipher [default: tables;
+    /// boolean under garbled-half and -three-halves]
     #[arg(long, value_name = "tables|boolean|FILE")]
     circuit: Option<CircuitChoice>,
 
@@ -43,14 +45,15 @@ pub struct Arguments {
     #[arg(long, value_name = "HEX", required_unless_present_any = ["vectors", "circuit"])]
     key: Option<String>,
 
-    /// Blocks, which the last party gives as its secret input. Several blocks run in parallel, independently as in ECB: this is for known
-    /// answers, and not a mode for data. With --circuit FILE: once for each input of the file, in order; the first is secret to party 1,
-    /// all others to the last party; in whole bytes with zeros before the first bit, or without them, as 1 for a bit
+    /// Blocks, which the last party gives as its secret input. Several blocks run in parallel, independently
+    /// as in ECB: this is for known answers, and not a mode for data. With --circuit FILE: once for each
+    /// input of the file, in order; the first is secret to party 1, all others to the last party; in whole
+    /// bytes with zeros before the first bit, or without them, as 1 for a bit
     #[arg(long, value_name = "HEX")]
     input: Vec<String>,
 
-    /// Bit order of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it is
-    /// the first, as in the old format)
+    /// Bit order of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol
+    /// Fashion; the default) or cells (it is the first, as in the old format)
     #[arg(long, value_name = "ORDER")]
     bit_order: Option<BitOrderOption>,
 
@@ -62,12 +65,13 @@ pub struct Arguments {
     #[arg(long)]
     decrypt: bool,
 
-    /// Evaluate the key schedule together with the cipher and count it too (default: the round keys are shared before)
+    /// Evaluate the key schedule together with the cipher and count it too (default: the round keys are
+    /// shared before)
     #[arg(long)]
     key_schedule: bool,
 
-    /// Instead, check every known answer of this file, in both directions. The file holds a list of {cipher, key, plaintext, ciphertext} in
-    /// hex, with tweak where the cipher takes one; entries are numbered from 1
+    /// Instead, check every known answer of this file, in both directions. The file holds a list of {cipher,
+    /// key, plaintext, ciphertext} in hex, with tweak where the cipher takes one; entries are numbered from 1
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["key", "input", "tweak", "decrypt"])]
     vectors: Option<PathBuf>,
 

@@ -1,8 +1,8 @@
 //! Sessions between machines: the files that all parties have, and how they meet.
 //!
-//! `hosts new` writes one public file, with every party's address and certificate, and one secret key for each party. [`Place`] is a
-//! party's own view of them. [`Proposal`] is what the parties tell each other before they run anything, so that an error can name a
-//! difference.
+//! `hosts new` writes one public file, with every party's address and certificate, and one secret key for
+//! each party. [`Place`] is a party's own view of them. [`Proposal`] is what the parties tell each other
+//! before they run anything, so that an error can name a difference.
 
 mod new;
 mod place;

@@ -1,7 +1,9 @@
-//! `polyclave-lab party`: runs one party of an evaluation. The other parties run elsewhere, each with its own input.
+//! `polyclave-lab party`: runs one party of an evaluation. The other parties run elsewhere, each with its own
+//! input.
 //!
-//! For example, one party holds the key and another the message. Every party learns the output. What a party can learn or change beyond
-//! that is what the protocol promises; the command prints that promise before it sends anything.
+//! For example, one party holds the key and another the message. Every party learns the output. What a party
+//! can learn or change beyond that is what the protocol promises; the command prints that promise before it
+//! sends anything.
 
 mod cipher;
 mod file;
@@ -38,8 +40,9 @@ pub struct Arguments {
     #[arg(long, value_name = "C", required_unless_present = "circuit")]
     cipher: Option<String>,
 
-    /// How the cipher is evaluated: tables (by its own tables), boolean (as a Boolean circuit of XOR and AND); or a FILE in Bristol Fashion
-    /// or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half and -three-halves]
+    /// How the cipher is evaluated: tables (by its own tables), boolean (as a Boolean circuit of XOR and
+    /// AND); or a FILE in Bristol Fashion or the old Bristol format, instead of a cipher [default: tables;
+    /// boolean under garbled-half and -three-halves]
     #[arg(long, value_name = "tables|boolean|FILE")]
     circuit: Option<CircuitChoice>,
 
@@ -47,14 +50,15 @@ pub struct Arguments {
     #[arg(long, value_name = "HEX")]
     key: Option<String>,
 
-    /// Blocks, at the party that holds them, encrypted independently as in ECB. The others learn how many there are. With --circuit FILE:
-    /// the number of an input of the file, from 1, and its value, as in --input 2=HEX, once for each input that this party holds; whole
-    /// bytes, with zeros before the first bit
+    /// Blocks, at the party that holds them, encrypted independently as in ECB. The others learn how many
+    /// there are. With --circuit FILE: the number of an input of the file, from 1, and its value, as
+    /// in --input 2=HEX, once for each input that this party holds; whole bytes, with zeros before the first
+    /// bit
     #[arg(long, value_name = "HEX|N=HEX")]
     input: Vec<String>,
 
-    /// Bit order of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it is
-    /// the first, as in the old format)
+    /// Bit order of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol
+    /// Fashion; the default) or cells (it is the first, as in the old format)
     #[arg(long, value_name = "ORDER")]
     bit_order: Option<BitOrderOption>,
 
@@ -66,7 +70,8 @@ pub struct Arguments {
     #[arg(long)]
     decrypt: bool,
 
-    /// Evaluate the key schedule together with the cipher and count it too (default: the round keys are shared before)
+    /// Evaluate the key schedule together with the cipher and count it too (default: the round keys are
+    /// shared before)
     #[arg(long)]
     key_schedule: bool,
 

@@ -1,8 +1,9 @@
 //! `polyclave-lab reproduce`: the tables of a paper, recomputed by running the protocol and counting.
 //!
-//! A table shows the published value beside ours. Where the paper errs the expected value is the corrected one, and a note explains why. A
-//! count must equal the expected value, and a mean must be within six standard errors of it. Times are only compared. With `--figures`, the
-//! paper's figures of times are measured and drawn instead, and compared with what the paper says about them.
+//! A table shows the published value beside ours. Where the paper errs the expected value is the corrected
+//! one, and a note explains why. A count must equal the expected value, and a mean must be within six
+//! standard errors of it. Times are only compared. With `--figures`, the paper's figures of times are
+//! measured and drawn instead, and compared with what the paper says about them.
 
 mod damgard_2016;
 mod damgard_keller_2010;
@@ -44,8 +45,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
-    /// Instead of tables: measure the paper's figures, or the figure that is named in place of a table, and draw them into this directory,
-    /// with the data beside them
+    /// Instead of tables: measure the paper's figures, or the figure that is named in place of a table, and
+    /// draw them into this directory, with the data beside them
     #[arg(long, value_name = "DIR", conflicts_with_all = ["plot", "blocks"])]
     figures: Option<PathBuf>,
 

@@ -1,4 +1,5 @@
-//! A cipher under a protocol: its circuits compiled so that they fit each other, and a shared key expanded once.
+//! A cipher under a protocol: its circuits compiled so that they fit each other, and a shared key expanded
+//! once.
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, Compiled, Direction, compile, compile_with_views};

@@ -28,8 +28,8 @@ pub struct Built {
     pub tests: Vec<Test>,
 }
 
-/// Compiles the tests of a package with these mutants, and looks which test passes which switch. What a run before has compiled is
-/// taken, if it was the same.
+/// Compiles the tests of a package with these mutants, and looks which test passes which switch. What a run
+/// before has compiled is taken, if it was the same.
 pub fn build(tree: &Path, work: &Path, package: &Package, mutants: &[Mutant]) -> Result<Built> {
     let mut hasher = DefaultHasher::new();
     mutants.iter().for_each(|mutant| (&mutant.name, mutant.source).hash(&mut hasher));
@@ -49,8 +49,8 @@ pub fn build(tree: &Path, work: &Path, package: &Package, mutants: &[Mutant]) ->
     Ok(built)
 }
 
-/// The programs of tests, copied to where no other run overwrites them, and the mutants that are refused. The sources become again what
-/// they were.
+/// The programs of tests, copied to where no other run overwrites them, and the mutants that are refused. The
+/// sources become again what they were.
 fn compile(
     tree: &Path,
     work: &Path,

@@ -1,11 +1,13 @@
 //! Mutation tests of the code that verifies: which test fails if a check is missing?
 //!
-//! Each mutant is one small change: a function returns a constant, an operator is another one, a call is left out. Compiling each mutant
-//! by itself takes a minute, so all mutants of a package are compiled at once, each behind a switch that an environment variable turns on
-//! ([`rewrite`], [`build`]). Each test runs once without a mutant, and notes the switches that it passes ([`reach`]). Then each mutant runs
-//! with the tests that pass its switch, the fastest first, until one fails ([`trial`]).
+//! Each mutant is one small change: a function returns a constant, an operator is another one, a call is left
+//! out. Compiling each mutant by itself takes a minute, so all mutants of a package are compiled at once,
+//! each behind a switch that an environment variable turns on ([`rewrite`], [`build`]). Each test runs once
+//! without a mutant, and notes the switches that it passes ([`reach`]). Then each mutant runs with the tests
+//! that pass its switch, the fastest first, until one fails ([`trial`]).
 //!
-//! Most mutants are those that cargo-mutants lists; it leaves no call out, so those are added here ([`omissions`]).
+//! Most mutants are those that cargo-mutants lists; it leaves no call out, so those are added here
+//! ([`omissions`]).
 
 mod build;
 mod listed;

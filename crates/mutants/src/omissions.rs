@@ -1,4 +1,5 @@
-//! Mutants that leave something out: a statement that calls, the body of an `if`, the last call of a function, what happens to an error.
+//! Mutants that leave something out: a statement that calls, the body of an `if`, the last call of a
+//! function, what happens to an error.
 
 use std::ops::Range;
 use std::path::Path;

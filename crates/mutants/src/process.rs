@@ -89,7 +89,8 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Ended> {
     Ok(if passed { Ended::Passed } else { Ended::Failed(None) })
 }
 
-/// Calls this for each item, on as many threads as there are processors, and shows how far it is. The results have the order of the items.
+/// Calls this for each item, on as many threads as there are processors, and shows how far it is. The results
+/// have the order of the items.
 pub fn in_parallel<T: Sync, R: Send>(
     what: &'static str,
     items: &[T],

@@ -16,7 +16,8 @@ use crate::report::{Outcome, Results};
 
 /// A process is started for tests that together take this long, or for one test that takes longer.
 const AT_ONCE: Duration = Duration::from_secs(2);
-/// A mutant survives if tests that together take this long do not notice it: those of the nearest module, then the fastest.
+/// A mutant survives if tests that together take this long do not notice it: those of the nearest module,
+/// then the fastest.
 const MAX_TESTS: Duration = Duration::from_secs(30);
 /// A mutant runs too long if its tests take this many times as long as without it,
 const MAX_SLOWER: u32 = 10;

@@ -14,11 +14,12 @@
 //! It reaches the disk with [`AuditLog::sync`], once a second. A power failure can lose those lines, and the
 //! next start says that the node was not stopped in order.
 //!
-//! A line also has a mark that was on the store's disk by then (`mark`). So the node notices at its start if its store was put back to an older state
-//! ([`AuditError::StoreBehind`]).
+//! A line also has a mark that was on the store's disk by then (`mark`). So the node notices at its start if
+//! its store was put back to an older state ([`AuditError::StoreBehind`]).
 //!
-//! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. A time in which no line could
-//! be written is recorded in a line `gap` as soon as one can be written ([`Gap`]).
+//! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. A
+//! time in which no line could be written is recorded in a line `gap` as soon as one can be written
+//! ([`Gap`]).
 //!
 //! There is no field for free text. A text that does not look like a name is logged as `?`.
 
@@ -100,8 +101,9 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens a log for writing, or begins one. Compares its end with what the store knows about it, and the store's `mark` with that of the last
-    /// line. If the node was `restored`, earlier files may be missing and the store may be older, and a new line says so.
+    /// Opens a log for writing, or begins one. Compares its end with what the store knows about it, and the
+    /// store's `mark` with that of the last line. If the node was `restored`, earlier files may be missing
+    /// and the store may be older, and a new line says so.
     pub fn open(
         path: &Path,
         settings: &AuditSettings,

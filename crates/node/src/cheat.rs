@@ -1,5 +1,5 @@
-//! A node that cheats, or is less patient than others, for demonstrations and tests. Compiled with the feature `cheats` only; without it
-//! `honest.rs` takes its place.
+//! A node that cheats, or is less patient than others, for demonstrations and tests. Compiled with the
+//! feature `cheats` only; without it `honest.rs` takes its place.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -32,9 +32,11 @@ pub enum Cheat {
     AnswersLate,
     /// Never says that it holds another node's mark.
     HoldsNothing,
-    /// Leaves the hello of a request without opening its nonce once it can know the others' nonces, and waits for them to begin again.
+    /// Leaves the hello of a request without opening its nonce once it can know the others' nonces, and waits
+    /// for them to begin again.
     LeavesHellos,
-    /// Deals other values than its shares, or other masks to the new nodes than to the old ones, when keys move to other nodes.
+    /// Deals other values than its shares, or other masks to the new nodes than to the old ones, when keys
+    /// move to other nodes.
     InReshare,
     /// Flips the parity bits of its part of a sealed key.
     FlipsParity,
@@ -77,7 +79,8 @@ impl FaultInjection {
     /// The behaviour that the protocol prescribes.
     pub(crate) const HONEST: FaultInjection = FaultInjection { cheat: None, silence: None };
 
-    /// The same behaviour, by a node that waits no longer than this for a peer that is silent while a key is used.
+    /// The same behaviour, by a node that waits no longer than this for a peer that is silent while a key is
+    /// used.
     pub(crate) fn with_silence(self, silence: Duration) -> FaultInjection {
         FaultInjection { silence: Some(silence), ..self }
     }
@@ -130,7 +133,8 @@ impl FaultInjection {
         }
     }
 
-    /// Changes what the node deals when keys move to other nodes: a constant is added to its first value, so that it is a sharing still.
+    /// Changes what the node deals when keys move to other nodes: a constant is added to its first value, so
+    /// that it is a sharing still.
     pub(crate) fn spoil_dealt<'m>(self, messages: impl IntoIterator<Item = &'m mut [u8]>) {
         if self.cheat == Some(Cheat::InReshare) {
             messages.into_iter().filter(|message| !message.is_empty()).for_each(|message| message[0] ^= 0x5a);
@@ -144,7 +148,8 @@ impl FaultInjection {
         }
     }
 
-    /// Changes shares that the node has read from its disk, and their MACs. What stands before them is left as it is.
+    /// Changes shares that the node has read from its disk, and their MACs. What stands before them is left
+    /// as it is.
     pub(crate) fn spoil_stored(self, stored: &mut [u8]) {
         if self.cheat == Some(Cheat::WithOtherShares) {
             wrong(stored.get_mut(HEAD_OF_STORED..).unwrap_or_default());
@@ -163,8 +168,9 @@ fn is_of_ring(out: &[&[u8]], into: &[&mut [u8]]) -> bool {
     to.len() == 1 && from.len() == 1 && to != from
 }
 
-/// The network that a node gives to its protocol: unchanged, unless the node cheats in openings. Openings are exchanges of equal messages
-/// with all nodes, and messages for one peer alone. The time for which a call waits distinguishes them from claims of material.
+/// The network that a node gives to its protocol: unchanged, unless the node cheats in openings. Openings are
+/// exchanges of equal messages with all nodes, and messages for one peer alone. The time for which a call
+/// waits distinguishes them from claims of material.
 pub(crate) struct InjectedNet<'n> {
     net: &'n mut dyn Net,
     cheat: Option<Cheat>,

@@ -1,9 +1,10 @@
 //! Whether this node's clock fits the dates of the certificates.
 //!
-//! Certificates have dates, and every node judges them by its own clock. With a wrong clock, or with certificates that nobody rotated in
-//! time, a node refuses all others, or they refuse it, while existing connections continue. So a node checks the dates itself and reports
-//! what does not fit. It also compares its clock with those of its peers, which they tell with every beat. Keys, approvals and sessions end by this
-//! clock, too.
+//! Certificates have dates, and every node judges them by its own clock. With a wrong clock, or with
+//! certificates that nobody rotated in time, a node refuses all others, or they refuse it, while existing
+//! connections continue. So a node checks the dates itself and reports what does not fit. It also compares
+//! its clock with those of its peers, which they tell with every beat. Keys, approvals and sessions end by
+//! this clock, too.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -103,8 +104,8 @@ impl Dates {
     }
 }
 
-/// What to report if this node's clock differs from those of most peers that it hears. `ahead` has the names of all these peers, and by how many
-/// seconds this clock is ahead of each.
+/// What to report if this node's clock differs from those of most peers that it hears. `ahead` has the names
+/// of all these peers, and by how many seconds this clock is ahead of each.
 pub(crate) fn apart(ahead: &[(&str, i64)]) -> Option<String> {
     let far: Vec<String> = ahead
         .iter()

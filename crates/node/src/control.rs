@@ -24,7 +24,8 @@ use crate::threads::{Crew, POLL_INTERVAL, Worker};
 /// The pause between two attempts to reach a peer that refuses this node or that this node refuses.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
-/// The most orders of one kind, other than channels, that are carried out at a time: one in progress, and one that may be ending.
+/// The most orders of one kind, other than channels, that are carried out at a time: one in progress, and one
+/// that may be ending.
 const MAX_OTHERS: usize = 2;
 
 /// The threads that carry out the orders of one peer.
@@ -127,7 +128,8 @@ fn after_control(core: &Core, peer: Party, stream: Stream, outcome: Result<()>) 
     }
 }
 
-/// Exchanges greetings with a peer and judges the peer's. Returns the boot id of the start that the peer is in.
+/// Exchanges greetings with a peer and judges the peer's. Returns the boot id of the start that the peer is
+/// in.
 fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[u8; 16]> {
     let setup = core.material.setup().map_or([0; 32], |setup| setup.id);
     let prepared = core.store.prepared_refresh().map_err(system)?.unwrap_or_default();
@@ -144,7 +146,8 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     core.service.rollback_guard.note_holds(peer, theirs.holds);
     let boot = core.service.rollback_guard.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
-    // The peer has finished a refresh that this node has not finished, or the other way round. The next round settles it.
+    // The peer has finished a refresh that this node has not finished, or the other way round. The next round
+    // settles it.
     let unfinished = theirs.prepared == setup || theirs.setup == prepared;
     if both && theirs.setup != setup && !unfinished && !core.members.is_first_worker() {
         return Err(Error::System(format!(

@@ -1,4 +1,5 @@
-//! The parts of a running node, as its threads need them: those that serve clients, obey the operator, and carry out orders of other nodes.
+//! The parts of a running node, as its threads need them: those that serve clients, obey the operator, and
+//! carry out orders of other nodes.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -98,8 +99,8 @@ impl Core {
         }
     }
 
-    /// How many keys this node lacks: it compares its own count with the highest count that more than `threshold` nodes report, so that
-    /// liars alone cannot raise the number.
+    /// How many keys this node lacks: it compares its own count with the highest count that more than
+    /// `threshold` nodes report, so that liars alone cannot raise the number.
     fn lacking(&self) -> u64 {
         let own = self.service.keys.count();
         let mut counts: Vec<u64> = self.network.peers.key_counts().into_iter().chain([own]).collect();

@@ -1,5 +1,6 @@
-//! The behaviour of a node that follows its protocol. This module replaces `cheat.rs` unless the feature `cheats` is on: a program without
-//! that feature holds no code that departs from a protocol, so no option or message can make it cheat.
+//! The behaviour of a node that follows its protocol. This module replaces `cheat.rs` unless the feature
+//! `cheats` is on: a program without that feature holds no code that departs from a protocol, so no option or
+//! message can make it cheat.
 
 use std::time::Duration;
 

@@ -21,7 +21,8 @@
 //! the orders of other nodes. What must not be lost is in `polyclave_store`. Each folder takes the parts that
 //! it needs, and imports nothing from the folders above it.
 //!
-//! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
+//! Blocking code: a thread for each client connection, for each channel that this node follows, and two for
+//! each peer.
 
 pub mod audit;
 #[cfg(feature = "cheats")]

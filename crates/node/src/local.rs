@@ -1,7 +1,7 @@
 //! A cluster on one host, to try things out. One command makes all directories and could read all of them.
 //!
-//! It shows how nodes work together. It does not separate trust: for that, each node's directory must be made on the machine where it
-//! stays.
+//! It shows how nodes work together. It does not separate trust: for that, each node's directory must be made
+//! on the machine where it stays.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ pub struct Local {
     pub client: PathBuf,
 }
 
-/// Where the nodes of a cluster on one host keep their stores, if not in files, and how many workers share each.
+/// Where the nodes of a cluster on one host keep their stores, if not in files, and how many workers share
+/// each.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared<'s> {
     /// Workers of each node, at least 1.
@@ -45,7 +46,8 @@ pub struct Shared<'s> {
 /// Ports of one worker: for its peers, for clients, and for HTTP.
 pub const PORTS: usize = 3;
 
-/// Makes `node-1` .. `node-n` and `client` in a new directory, all on the loopback interface, on ports that are free now.
+/// Makes `node-1` .. `node-n` and `client` in a new directory, all on the loopback interface, on ports that
+/// are free now.
 pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Result<Local> {
     create_on(dir, (protocol, threshold), &free_ports(PORTS * nodes)?, None)
 }
@@ -146,8 +148,8 @@ pub fn worker_dir(node: &str, number: u16) -> String {
     if number == 0 { node.into() } else { format!("{node}-worker-{number}") }
 }
 
-/// Makes directories for more nodes of a cluster on one host, with the limits, stock and rules for clients of one of its nodes. Returns
-/// their cards.
+/// Makes directories for more nodes of a cluster on one host, with the limits, stock and rules for clients of
+/// one of its nodes. Returns their cards.
 pub fn add_nodes(dir: &Path, count: usize, like: &str) -> Result<Vec<Card>> {
     let model = NodeDir::open(&dir.join(like)).map_err(system)?;
     let policy = model.policy().map_err(system)?;
@@ -168,8 +170,9 @@ pub fn add_nodes(dir: &Path, count: usize, like: &str) -> Result<Vec<Card>> {
     Ok(cards)
 }
 
-/// Ports on which no process listens now. They lie below the range that systems use for outgoing connections, so that a node that is down
-/// for a while finds its own ports free again. This process never returns the same port twice.
+/// Ports on which no process listens now. They lie below the range that systems use for outgoing connections,
+/// so that a node that is down for a while finds its own ports free again. This process never returns the
+/// same port twice.
 fn free_ports(count: usize) -> Result<Vec<u16>> {
     const FIRST: u16 = 10_000;
     const PORTS: u16 = 14_000;

@@ -1,7 +1,8 @@
 //! The nodes of the cluster, and which of them this one is.
 //!
-//! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by name. [`Cluster::in_names`]
-//! therefore puts names into everything that people read: refusals, lines of the log, answers to the operator.
+//! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by
+//! name. [`Cluster::in_names`] therefore puts names into everything that people read: refusals, lines of the
+//! log, answers to the operator.
 
 use std::fmt::Display;
 
@@ -26,8 +27,8 @@ impl Members {
         Members { me, nodes: cluster.nodes(), digest: cluster.lasting_digest(), cluster }
     }
 
-    /// A digest of the last certificate of a node in the cluster file. While the node changes its certificate, this is its next one, if this node has
-    /// the new file.
+    /// A digest of the last certificate of a node in the cluster file. While the node changes its
+    /// certificate, this is its next one, if this node has the new file.
     pub(crate) fn digest_of_last(&self, node: Party) -> [u8; 32] {
         let last = self.cluster.cards()[node.index()].certificates.last();
         last.map_or([0; 32], |certificate| blake3::hash(certificate).into())

@@ -79,7 +79,8 @@ impl Running {
         Running::begin(dir, cheat.into())
     }
 
-    /// Starts a node that waits no longer than this for a peer that is silent while a key is used, for tests of what comes after that.
+    /// Starts a node that waits no longer than this for a peer that is silent while a key is used, for tests
+    /// of what comes after that.
     #[cfg(feature = "cheats")]
     pub fn start_impatient(dir: NodeDir, cheat: Option<crate::Cheat>, silence: Duration) -> Result<Running> {
         Running::begin(dir, cheat.map_or(FaultInjection::HONEST, FaultInjection::from).with_silence(silence))
@@ -140,7 +141,8 @@ impl Running {
         (self.why_not_ready)()
     }
 
-    /// Whether this is a worker that has to be started again, because another one has taken fresh common secrets into use.
+    /// Whether this is a worker that has to be started again, because another one has taken fresh common
+    /// secrets into use.
     pub fn is_outdated(&self) -> bool {
         (self.is_outdated)()
     }
@@ -256,8 +258,8 @@ fn start(
         clients: Clients::new(NodeLimits { connections: files.clients, ..limits.clone() }),
         keys,
         library: Default::default(),
-        // Memory parts go to requests in order of arrival, and channels are shared fairly among clients. So channels must be the scarcer of
-        // the two.
+        // Memory parts go to requests in order of arrival, and channels are shared fairly among clients. So
+        // channels must be the scarcer of the two.
         channels: Channels::new(limits.channels.min(Memory::parts(limits))),
         pending: Default::default(),
         memory: Memory::new(limits),
@@ -331,7 +333,8 @@ fn start(
     })
 }
 
-/// The cluster as the worker of a directory sees it. Workers but the first start once there are common secrets.
+/// The cluster as the worker of a directory sees it. Workers but the first start once there are common
+/// secrets.
 fn of_worker(dir: &NodeDir, cluster: Cluster, store: &Store) -> Result<Cluster> {
     let number = dir.settings().worker;
     let seen = cluster.of_worker_group(number).ok_or_else(|| {
@@ -389,7 +392,8 @@ fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Serve
         let _ = thread.join();
     }
     drop(http);
-    // Waits for the threads of channels and clients, which nobody joins. When the last of them has ended, the store and the ports are free.
+    // Waits for the threads of channels and clients, which nobody joins. When the last of them has ended, the
+    // store and the ports are free.
     if !core.threads.wait(LAST_THREADS) {
         tracing::warn!("some threads are still waiting for a client or a peer");
     }

@@ -1,7 +1,8 @@
-//! All keys move from the nodes of one cluster to those of another: to replace lost nodes, to add and remove some, to change the threshold.
+//! All keys move from the nodes of one cluster to those of another: to replace lost nodes, to add and remove
+//! some, to change the threshold.
 //!
-//! It is done while the nodes do not serve. Each operator runs it at their node, old nodes and new ones. The nodes open a mesh of their own,
-//! compare both cluster files, and then
+//! It is done while the nodes do not serve. Each operator runs it at their node, old nodes and new ones. The
+//! nodes open a mesh of their own, compare both cluster files, and then
 //!
 //! ```text
 //!   idle  --shares dealt, verified, stored beside the old ones-->  prepared  --all have prepared the same-->  done, or left
@@ -9,14 +10,19 @@
 //!     +------------- all are here, none is done, some lack it --------+
 //! ```
 //!
-//! 1. Old nodes tell all others which keys they hold (`reshare/offers.rs`). The new nodes agree on fresh common secrets. Then keys move in one of
-//!    two ways (`reshare/moving.rs`). Under Shamir sharing, the old nodes deal their shares to the new ones (`reshare/shares.rs`, `protocol/src/shamir/reshare.rs`).
-//!    Under protocols with MACs, and from one protocol to another, keys are opened under masks that the new nodes share (`reshare/masks.rs`, `reshare/receiving.rs`, `protocol/src/handover.rs`).
-//! 2. The new nodes compute the check value of every key from the new shares, and compare it with the one that was stored.
-//! 3. Each new node stores its shares and common secrets beside what it has in use. Each node that leaves notes that it is about to. From
-//!    then on the node refuses to run (`node.rs`). Then all nodes tell each other that they have stored it.
-//! 4. Each new node takes the new shares into use in the place of the old ones. Each node that leaves destroys its shares. One transaction
-//!    each. Afterwards the free pages of the store are erased (`store/src/erase.rs`).
+//! 1. Old nodes tell all others which keys they hold (`reshare/offers.rs`). The new nodes agree on fresh
+//!    common secrets. Then keys move in one of two ways (`reshare/moving.rs`). Under Shamir sharing, the old
+//!    nodes deal their shares to the new ones (`reshare/shares.rs`, `protocol/src/shamir/reshare.rs`). Under
+//!    protocols with MACs, and from one protocol to another, keys are opened under masks that the new nodes
+//!    share (`reshare/masks.rs`, `reshare/receiving.rs`, `protocol/src/handover.rs`).
+//! 2. The new nodes compute the check value of every key from the new shares, and compare it with the one
+//!    that was stored.
+//! 3. Each new node stores its shares and common secrets beside what it has in use. Each node that leaves
+//!    notes that it is about to. From then on the node refuses to run (`node.rs`). Then all nodes tell each
+//!    other that they have stored it.
+//! 4. Each new node takes the new shares into use in the place of the old ones. Each node that leaves
+//!    destroys its shares. One transaction each. Afterwards the free pages of the store are erased
+//!    (`store/src/erase.rs`).
 //!
 //! **No key is lost, and no two sets of nodes can use a key.** A node takes the new shares into use, or
 //! destroys the old ones, only after all have said that they prepared them. So if a node is done, all others
@@ -25,8 +31,8 @@
 //! outside the move are fewer than a quorum (`reshare/plan.rs`). So once any new node can serve, the old
 //! cluster cannot.
 //!
-//! If the rules of a node want approval of a reshare, it takes part only with one for exactly these two cluster files. A node that
-//! has prepared the move may complete it without.
+//! If the rules of a node want approval of a reshare, it takes part only with one for exactly these two
+//! cluster files. A node that has prepared the move may complete it without.
 //!
 //! An operator may give a prepared move up for good ([`abandon`]) only if no other node is done.
 //!
@@ -76,8 +82,9 @@ use plan::Plan;
 
 /// Version of what the nodes tell each other here.
 const VERSION: &[u8] = b"reshare 5";
-/// How long a node may compute and store before the others hear from it again. Under protocols with MACs, some nodes make material for a whole piece of the
-/// keys meanwhile (`reshare/masks.rs`): two nodes on two busy cores took 15 s for the largest one. A program that ends is noticed at once, however long this is.
+/// How long a node may compute and store before the others hear from it again. Under protocols with MACs,
+/// some nodes make material for a whole piece of the keys meanwhile (`reshare/masks.rs`): two nodes on two
+/// busy cores took 15 s for the largest one. A program that ends is noticed at once, however long this is.
 const IDLE: Duration = Duration::from_secs(600);
 /// What the nodes say at the end.
 const PREPARED: [u8; 1] = [1];
@@ -94,8 +101,9 @@ pub struct Done {
     pub all: bool,
 }
 
-/// Takes part in the move of all keys to the nodes of `new`, at the node of a directory, which is not running. `from` is the old cluster's file,
-/// if the node does not have it. Waits for the other nodes, and tries again while they come and go, for as long as `wait`.
+/// Takes part in the move of all keys to the nodes of `new`, at the node of a directory, which is not
+/// running. `from` is the old cluster's file, if the node does not have it. Waits for the other nodes, and
+/// tries again while they come and go, for as long as `wait`.
 pub fn reshare(
     dir: &NodeDir,
     new: &Cluster,
@@ -180,8 +188,9 @@ fn take_part(
     })
 }
 
-/// Refuses to take part without approval, if the rules with which the node would start want one. It is spent before the node takes part, and
-/// holds from then on for every attempt of the same move, until its time is over.
+/// Refuses to take part without approval, if the rules with which the node would start want one. It is spent
+/// before the node takes part, and holds from then on for every attempt of the same move, until its time is
+/// over.
 fn approve(
     (dir, store, logbook): (&NodeDir, &Store, &Logbook),
     plan: &Plan,
@@ -216,7 +225,8 @@ pub fn check(old: &Cluster, new: &Cluster) -> Result<()> {
     Plan::new(old.clone(), new.clone()).map(drop)
 }
 
-/// Gives up a move that this node has prepared: it can run again as before. Only for an operator who knows that no node is done with it.
+/// Gives up a move that this node has prepared: it can run again as before. Only for an operator who knows
+/// that no node is done with it.
 pub fn abandon(dir: &NodeDir) -> Result<()> {
     let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
     let store = Store::alone(dir, &secret).map_err(system)?;
@@ -229,7 +239,8 @@ pub fn abandon(dir: &NodeDir) -> Result<()> {
     }
 }
 
-/// The cluster that a node belongs to when it starts, according to its store: a crash can have come between the store and the file.
+/// The cluster that a node belongs to when it starts, according to its store: a crash can have come between
+/// the store and the file.
 pub(crate) fn settle(dir: &NodeDir, cluster: Cluster, store: &Store) -> Result<Cluster> {
     let reshared = store.reshared().map_err(system)?;
     let is_blank = || store.is_blank().map_err(system);

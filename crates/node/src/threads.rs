@@ -92,8 +92,8 @@ impl Crew {
     }
 }
 
-/// One thread that does one thing after another. What takes much memory uses that of the time before again; a thread for each would leave
-/// some behind in the allocator.
+/// One thread that does one thing after another. What takes much memory uses that of the time before again; a
+/// thread for each would leave some behind in the allocator.
 pub(crate) struct Worker<T>(SyncSender<T>);
 
 impl<T: Send + 'static> Worker<T> {

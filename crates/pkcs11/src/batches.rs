@@ -1,8 +1,9 @@
 //! Requests of several threads that are sent as one.
 //!
-//! A request costs the nodes about the same for one block as for a hundred. So if many threads encrypt a block each, those that come while
-//! some requests are under way wait for one of them to end, and then all go together. A request that comes while fewer are under way goes
-//! at once and alone: a program with one thread sees no difference, and nobody waits for others to come.
+//! A request costs the nodes about the same for one block as for a hundred. So if many threads encrypt a
+//! block each, those that come while some requests are under way wait for one of them to end, and then all go
+//! together. A request that comes while fewer are under way goes at once and alone: a program with one thread
+//! sees no difference, and nobody waits for others to come.
 //!
 //! # When that is safe
 //!
@@ -14,16 +15,18 @@
 //!
 //! # How long it takes
 //!
-//! A request has one deadline, from when it came: until then it waits for others, and its nodes are asked again while they are busy. At the
-//! deadline a request that still waits goes alone, once. If others had taken it along by then, its own answer counts, and theirs is dropped. So a
-//! request that waits takes at most one try longer than it would alone. One that takes others along waits for no deadline of its own: it takes as
-//! long as the joined request, and if that fails, one try more.
+//! A request has one deadline, from when it came: until then it waits for others, and its nodes are asked
+//! again while they are busy. At the deadline a request that still waits goes alone, once. If others had
+//! taken it along by then, its own answer counts, and theirs is dropped. So a request that waits takes at
+//! most one try longer than it would alone. One that takes others along waits for no deadline of its own: it
+//! takes as long as the joined request, and if that fails, one try more.
 //!
 //! What carries a nonce, a counter, a chain or a tag never goes together: a request has one of these.
 //!
-//! If the nodes refuse a joined request, or it fails, each of its requests is sent alone and has an outcome of its own. So one that asks
-//! for more than is left of a budget fails no other. The same happens if the thread that sends it panics. Encrypting a block twice in ECB
-//! reveals nothing, because it gives the same; but the nodes charge it twice.
+//! If the nodes refuse a joined request, or it fails, each of its requests is sent alone and has an outcome
+//! of its own. So one that asks for more than is left of a budget fails no other. The same happens if the
+//! thread that sends it panics. Encrypting a block twice in ECB reveals nothing, because it gives the same;
+//! but the nodes charge it twice.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -48,7 +51,8 @@ const MIN_WAIT: Duration = Duration::from_secs(1);
 /// What requests that go together have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kind {
-    /// The address of the client of a login. Each request holds its client while it waits, so no two logins have the same.
+    /// The address of the client of a login. Each request holds its client while it waits, so no two logins
+    /// have the same.
     pub(crate) login: usize,
     /// The id of the version of the key.
     pub(crate) key: [u8; 16],
@@ -102,8 +106,8 @@ impl Seat {
 }
 
 impl Batches {
-    /// What `work` makes of the data, perhaps together with data of other threads: as many bytes as it is given, each block by itself. `until`
-    /// is the deadline.
+    /// What `work` makes of the data, perhaps together with data of other threads: as many bytes as it is
+    /// given, each block by itself. `until` is the deadline.
     pub(crate) fn run(
         &self,
         kind: &Kind,
@@ -157,8 +161,9 @@ impl Batches {
         seat.wait(until).unwrap_or_else(|| self.leave(kind, &seat))
     }
 
-    /// A request waits no longer. It goes alone, unless it got an order at the last moment. A request that took its data along gives
-    /// its order to a seat where nobody waits. It cannot be ordered to lead any more: that is ordered while the queues are locked.
+    /// A request waits no longer. It goes alone, unless it got an order at the last moment. A request that
+    /// took its data along gives its order to a seat where nobody waits. It cannot be ordered to lead any
+    /// more: that is ordered while the queues are locked.
     fn leave(&self, kind: &Kind, seat: &Arc<Seat>) -> Order {
         let mut queues = self.queues.lock();
         if let Some(queue) = queues.get_mut(kind) {
@@ -243,7 +248,8 @@ mod tests {
         Zeroizing::new(data.iter().map(|byte| !byte).collect())
     }
 
-    /// As many requests as may run are held back until `count` others wait. The first of those that wait then leads them.
+    /// As many requests as may run are held back until `count` others wait. The first of those that wait then
+    /// leads them.
     fn together(
         count: u8,
         work: impl Fn(&Batches, &[u8]) -> Result<Zeroizing<Vec<u8>>> + Sync,
@@ -415,7 +421,8 @@ mod tests {
     #[test]
     fn empty_and_long_requests_and_other_kinds_do_not_wait() {
         let batches = Batches::default();
-        // Within a request of a kind, as many as may run and one more: the innermost would wait for ever if it were of the same kind.
+        // Within a request of a kind, as many as may run and one more: the innermost would wait for ever if
+        // it were of the same kind.
         fn nested(batches: &Batches, kinds: &[(Kind, usize)]) -> Result<Zeroizing<Vec<u8>>> {
             let Some(((kind, len), rest)) = kinds.split_first() else { return Ok(Zeroizing::default()) };
             batches.run(kind, &vec![0; *len], later(), |data| nested(batches, rest).map(|_| flipped(data)))

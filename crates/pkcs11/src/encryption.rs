@@ -1,8 +1,9 @@
 //! Encryption and decryption, of one part or of several.
 //!
-//! ECB, CBC and CTR send what they have with every part: each part is a request of its own. GCM is gathered until the last part, because
-//! nothing is given before the tag was compared, and nodes wait for a program between its calls for a short time only ([`crate::gcm`]). Short
-//! parts of ECB may go together with those of other threads ([`crate::batches`]).
+//! ECB, CBC and CTR send what they have with every part: each part is a request of its own. GCM is gathered
+//! until the last part, because nothing is given before the tag was compared, and nodes wait for a program
+//! between its calls for a short time only ([`crate::gcm`]). Short parts of ECB may go together with those of
+//! other threads ([`crate::batches`]).
 //!
 //! CBC with padding tells a program whether the padding was good, as every module of PKCS#11 does. A caller
 //! that can have chosen ciphertexts decrypted there can use that to decrypt others (Vaudenay, Eurocrypt
@@ -213,7 +214,8 @@ impl Encryption {
         }
     }
 
-    /// How many bytes the last part gives at most, with all that is held. Refuses lengths that the mode does not have.
+    /// How many bytes the last part gives at most, with all that is held. Refuses lengths that the mode does
+    /// not have.
     fn refuse_length(&self, total: usize) -> Result<usize> {
         let is_whole = total.is_multiple_of(self.block);
         match (&self.mode, self.direction) {

@@ -70,7 +70,8 @@ pub(crate) fn choose(token: &Token, key: &Object, iv: &[u8], direction: Directio
 }
 
 impl Nonce {
-    /// Begins a message whose nonce the nodes draw first. `message`: the additional data, and the bytes of the tag.
+    /// Begins a message whose nonce the nodes draw first. `message`: the additional data, and the bytes of
+    /// the tag.
     pub(crate) fn of(
         chosen: Chosen,
         (token, client): (&Token, &Arc<Client>),

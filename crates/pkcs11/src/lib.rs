@@ -1,4 +1,5 @@
-//! PKCS#11 3.0 over keys of the nodes: programs written for an HSM load `libpolyclave_pkcs11.so` and use keys that nobody holds.
+//! PKCS#11 3.0 over keys of the nodes: programs written for an HSM load `libpolyclave_pkcs11.so` and use keys
+//! that nobody holds.
 //!
 //! ```text
 //! ffi/            the functions of the standard: the only unsafe code. They copy what a program gave, call what is below, and write the answer
@@ -15,8 +16,9 @@
 //!
 //! # What it is
 //!
-//! A client of the nodes (`polyclave-client`) in the process of the program. It sees the program's data, PINs, and the client's TLS key
-//! while somebody is logged in. It never sees a key of the nodes, except one that the program itself imports.
+//! A client of the nodes (`polyclave-client`) in the process of the program. It sees the program's data,
+//! PINs, and the client's TLS key while somebody is logged in. It never sees a key of the nodes, except one
+//! that the program itself imports.
 //!
 //! It is a guest: it writes nothing to standard error, handles no signals, and keeps no thread. Threads make
 //! a key of a PIN, connect to nodes, and receive what a node still owes when a request is given up. The first

@@ -1,5 +1,6 @@
-//! Text for people: in the log of the system (syslog), or where `POLYCLAVE_PKCS11_LOG` says, which is a file, or another socket of syslog. Not on
-//! standard error, which belongs to the program, and may be a file of its data if the program has closed it.
+//! Text for people: in the log of the system (syslog), or where `POLYCLAVE_PKCS11_LOG` says, which is a file,
+//! or another socket of syslog. Not on standard error, which belongs to the program, and may be a file of its
+//! data if the program has closed it.
 //!
 //! No line has a PIN, a key or data of the program. This code waits for no lock: in the child of a fork
 //! nobody would release it. It does not wait for a log that takes nothing either.
@@ -53,7 +54,8 @@ impl Log {
     }
 }
 
-/// Where the environment wants it, or else the log of the system: `None` if there is none, as in many containers. Nothing is created in its place.
+/// Where the environment wants it, or else the log of the system: `None` if there is none, as in many
+/// containers. Nothing is created in its place.
 fn place(wanted: Option<OsString>, of_system: &Path) -> Option<PathBuf> {
     wanted.map(PathBuf::from).or_else(|| of_system.exists().then(|| of_system.to_owned()))
 }

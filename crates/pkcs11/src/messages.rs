@@ -1,4 +1,5 @@
-//! Messages of PKCS#11 3.0 with GCM: one after the other under one key, each with a nonce of its own, in one part or in several.
+//! Messages of PKCS#11 3.0 with GCM: one after the other under one key, each with a nonce of its own, in one
+//! part or in several.
 
 use std::sync::Arc;
 

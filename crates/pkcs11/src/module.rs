@@ -21,7 +21,8 @@ pub(crate) struct Module {
 struct Sessions {
     last: CK_SESSION_HANDLE,
     open: HashMap<CK_SESSION_HANDLE, Arc<Session>>,
-    /// By slot. Counted along: to count them in `open` for each that is closed would take time quadratic in their number.
+    /// By slot. Counted along: to count them in `open` for each that is closed would take time quadratic in
+    /// their number.
     counts: HashMap<CK_SLOT_ID, Count>,
 }
 

@@ -18,7 +18,8 @@ use crate::token::Token;
 /// Names of session objects: `prefix` + this + hexadecimal digits.
 const OF_SESSION: &str = "p11-session-";
 
-/// The handles of all objects that fit a template. The nodes are asked which keys there are. Without a login there are none.
+/// The handles of all objects that fit a template. The nodes are asked which keys there are. Without a login
+/// there are none.
 pub(crate) fn find(session: &Session, template: &Template) -> Result<Vec<CK_OBJECT_HANDLE>> {
     let token = &session.token;
     let Ok(client) = token.client() else { return Ok(Vec::new()) };
@@ -119,7 +120,8 @@ pub(crate) fn make_as(
     let prefix = &token.settings.prefix;
     new.name = match is_session {
         true => name_for(&format!("{prefix}{OF_SESSION}"), b"", |_| false)?,
-        // Nobody can say a name is free until the nodes take it: two programs may make a key at once, and one is told so.
+        // Nobody can say a name is free until the nodes take it: two programs may make a key at once, and one
+        // is told so.
         false => name_for(prefix, &stored.label, |name| client.info(name).is_ok())?,
     };
     let info = token.ask(&client, doing, || work(&client, new.clone()))?;
@@ -152,8 +154,8 @@ pub(crate) fn destroy(session: &Session, handle: CK_OBJECT_HANDLE) -> Result<()>
     Ok(())
 }
 
-/// Deletes the session objects of a session that has ended, or of all sessions of a token. What cannot be deleted now ends by itself within a
-/// day, and the log says so.
+/// Deletes the session objects of a session that has ended, or of all sessions of a token. What cannot be
+/// deleted now ends by itself within a day, and the log says so.
 pub(crate) fn end_session_objects(token: &Token, session: Option<CK_SESSION_HANDLE>) {
     for (handle, object) in token.session_objects(session) {
         let name = &object.info.properties.name;
@@ -229,7 +231,8 @@ fn changed(object: &Object, template: &Template) -> Result<(Stored, Withdrawal)>
     Ok((stored, withdrawn))
 }
 
-/// Puts a key under a second name and handle. The copy is for no more than the key, and both pay from one budget.
+/// Puts a key under a second name and handle. The copy is for no more than the key, and both pay from one
+/// budget.
 pub(crate) fn copy(
     session: &Session,
     handle: CK_OBJECT_HANDLE,
@@ -289,8 +292,8 @@ fn describe(session: &Session, object: &Arc<Object>, stored: Stored, withdrawn: 
         Ok(())
     };
     if withdrawn.wrappable {
-        // Noted before it is so, of every version, with what else is noted already. If this is interrupted, nobody could know later that
-        // they could leave once.
+        // Noted before it is so, of every version, with what else is noted already. If this is interrupted,
+        // nobody could know later that they could leave once.
         for info in all.values_mut().filter(|info| info.properties.wrappable) {
             let Some(Object { stored: mut noted, .. }) = as_object(info) else { continue };
             if noted.turn_off(CKA_NEVER_EXTRACTABLE) {

@@ -1,4 +1,5 @@
-//! What PKCS#11 knows of a key and nodes do not: it is kept with the key, in the attributes that nodes store without reading them.
+//! What PKCS#11 knows of a key and nodes do not: it is kept with the key, in the attributes that nodes store
+//! without reading them.
 
 use polyclave_api::MAX_ATTRIBUTES;
 use serde::{Deserialize, Serialize};
@@ -13,10 +14,11 @@ pub(crate) struct Stored {
     pub(crate) id: Vec<u8>,
     pub(crate) start_date: Vec<u8>,
     pub(crate) end_date: Vec<u8>,
-    /// Older programs wrote down here that `CKA_PRIVATE` = FALSE was asked for. No key is seen without a login, so it says nothing.
+    /// Older programs wrote down here that `CKA_PRIVATE` = FALSE was asked for. No key is seen without a
+    /// login, so it says nothing.
     pub(crate) asked_public: bool,
-    /// Uses that a program has turned off (`CKA_SIGN` and so on), and `CKA_NEVER_EXTRACTABLE` if it has turned `CKA_EXTRACTABLE` off. Nodes do
-    /// not know of that.
+    /// Uses that a program has turned off (`CKA_SIGN` and so on), and `CKA_NEVER_EXTRACTABLE` if it has
+    /// turned `CKA_EXTRACTABLE` off. Nodes do not know of that.
     pub(crate) off: Vec<u64>,
     /// `CKA_ALLOWED_MECHANISMS`, if a program gave them.
     pub(crate) mechanisms: Option<Vec<u64>>,

@@ -171,7 +171,8 @@ impl Template {
         Ok(Described { new, stored, is_session })
     }
 
-    /// Keys of the nodes can never be read, and nobody sees them without a login: a program that asks for another key is told so.
+    /// Keys of the nodes can never be read, and nobody sees them without a login: a program that asks for
+    /// another key is told so.
     pub(crate) fn refuse_visible(&self, token: &TokenSettings) -> Result<()> {
         for (kind, what) in [
             (CKA_SENSITIVE, "can never be read (CKA_SENSITIVE)"),

@@ -147,8 +147,9 @@ impl Token {
         self.logouts.load(Ordering::SeqCst)
     }
 
-    /// Logs out. The caller ends the operations of all sessions then: each holds the client of its login. So the client's key is gone from
-    /// the memory when the last call has ended that was under way. No thread is left, and no connection besides those of such calls.
+    /// Logs out. The caller ends the operations of all sessions then: each holds the client of its login. So
+    /// the client's key is gone from the memory when the last call has ended that was under way. No thread is
+    /// left, and no connection besides those of such calls.
     pub(crate) fn log_out(&self) -> Result<()> {
         let _one_at_a_time = self.changing.lock();
         let login = std::mem::replace(&mut *self.login.write(), Login::Nobody);
@@ -217,8 +218,8 @@ impl Token {
         Ok(())
     }
 
-    /// Asks the nodes. While they are busy or have no material, they are asked again for as long as the configuration says; if a node was
-    /// lost on the way, at once, as often as there are nodes.
+    /// Asks the nodes. While they are busy or have no material, they are asked again for as long as the
+    /// configuration says; if a node was lost on the way, at once, as often as there are nodes.
     pub(crate) fn ask<T>(
         &self,
         client: &Client,

@@ -1,5 +1,6 @@
-//! Garbled circuits without a network that costs: AES-128 as a Boolean circuit, garbled into nothing, evaluated from nothing, and
-//! both over the in-memory mesh, each party on a thread of its own. Throughput in ANDs of a thread.
+//! Garbled circuits without a network that costs: AES-128 as a Boolean circuit, garbled into nothing,
+//! evaluated from nothing, and both over the in-memory mesh, each party on a thread of its own. Throughput in
+//! ANDs of a thread.
 //!
 //! `cargo bench -p polyclave-protocol-lab --bench garbled`
 

@@ -1,6 +1,7 @@
-//! Two parties on threads of one process, no network: what an opening of a committed string costs for each of its bits, by length of the
-//! string and by code. A quarter of the bits is selected, as a table of two bits has it. Time is a thread's time on a processor, by Linux's
-//! accounts, and on the clock: on a machine with other work the two differ.
+//! Two parties on threads of one process, no network: what an opening of a committed string costs for each of
+//! its bits, by length of the string and by code. A quarter of the bits is selected, as a table of two bits
+//! has it. Time is a thread's time on a processor, by Linux's accounts, and on the clock: on a machine with
+//! other work the two differ.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,7 @@
-//! Two parties on threads of one process, no network: what scrambled tables under commitments take for each gate, by the number of gates,
-//! and beside it what they take without verification and with tags of 64 bits. Time is a thread's time on a processor, by Linux's
-//! accounts, of the slower party, the median of some runs; online is everything after the dealer.
+//! Two parties on threads of one process, no network: what scrambled tables under commitments take for each
+//! gate, by the number of gates, and beside it what they take without verification and with tags of 64 bits.
+//! Time is a thread's time on a processor, by Linux's accounts, of the slower party, the median of some runs;
+//! online is everything after the dealer.
 
 use std::time::Duration;
 
@@ -111,7 +112,8 @@ fn random(width: usize) -> Circuit {
     for _ in 0..LAYERS {
         bits = (0..width)
             .map(|i| {
-                // Gate by gate another one, so that none is left out for being the same as another, or unused.
+                // Gate by gate another one, so that none is left out for being the same as another, or
+                // unused.
                 let (x, y) = (bits[i % bits.len()], bits[pick(bits.len())]);
                 let z = b.xor(y, input[pick(PORT)]);
                 b.and(x, z)

@@ -1,10 +1,10 @@
-//! Secret places in tables, without an index: each bit of the secret moves parts of the table, or chooses between its halves, under a mask.
-//! What is done depends on the size of the table alone.
+//! Secret places in tables, without an index: each bit of the secret moves parts of the table, or chooses
+//! between its halves, under a mask. What is done depends on the size of the table alone.
 
 use polyclave_kernels::secret;
 
-/// Brings what is at x to x plus the secret `by`: each of its bits swaps halves of words, or words, under a mask. There is a power of two of
-/// images, and `by` is below it.
+/// Brings what is at x to x plus the secret `by`: each of its bits swaps halves of words, or words, under a
+/// mask. There is a power of two of images, and `by` is below it.
 pub(crate) fn move_by(images: &mut [u8], by: u8) {
     for word in images.chunks_mut(16) {
         let mut bytes = [0; 16];
@@ -30,8 +30,9 @@ pub(crate) fn move_by(images: &mut [u8], by: u8) {
     }
 }
 
-/// Brings the row of number `at`, which is secret, to the front. Rows have `len` bytes; there is a power of two of them, and `at` is below
-/// it. The others are overwritten: each bit of `at` leaves one half of the rows.
+/// Brings the row of number `at`, which is secret, to the front. Rows have `len` bytes; there is a power of
+/// two of them, and `at` is below it. The others are overwritten: each bit of `at` leaves one half of the
+/// rows.
 pub(crate) fn choose(rows: &mut [u8], len: usize, at: u8) {
     let mut rows = rows;
     for bit in (0..(rows.len() / len).trailing_zeros()).rev() {

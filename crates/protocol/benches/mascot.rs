@@ -1,5 +1,5 @@
-//! Two parties on threads of one process, no network: triples and bits by field and by expansion of oblivious transfer. The
-//! bytes that one party sends for each are printed, too.
+//! Two parties on threads of one process, no network: triples and bits by field and by expansion of oblivious
+//! transfer. The bytes that one party sends for each are printed, too.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,8 @@ const OWNED: usize = 1 << 17;
 
 type Make<F> = fn(&mut Mascot<F>, &mut dyn Net) -> Result<()>;
 
-/// Time for some repetitions at the slower party, after setup and one that is not counted; and bytes one party sends in one.
+/// Time for some repetitions at the slower party, after setup and one that is not counted; and bytes one
+/// party sends in one.
 fn time<F: MacField>(expansion: usize, iterations: u64, make: Make<F>) -> (Duration, u64) {
     let slowest = Mutex::new((Duration::ZERO, 0));
     std::thread::scope(|scope| {

@@ -1,7 +1,9 @@
-//! Oblivious transfer between two parties on threads of one process: correlated and random transfers by expansion.
+//! Oblivious transfer between two parties on threads of one process: correlated and random transfers by
+//! expansion.
 //!
-//! Times are processor time of the busier party's thread, so waiting for the other party does not count. Each party is sender and
-//! receiver at once. A transfer counts once for each role, so elements per second are transfers per second in one role and thread.
+//! Times are processor time of the busier party's thread, so waiting for the other party does not count. Each
+//! party is sender and receiver at once. A transfer counts once for each role, so elements per second are
+//! transfers per second in one role and thread.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Two parties on threads of one process, no network: the online phase of `spdz-lt` and `spdz-tower` with a dealer's material, the check of
-//! MACs included. Each measurement is followed by what its stages took, at the first party, in nanoseconds a lookup.
+//! Two parties on threads of one process, no network: the online phase of `spdz-lt` and `spdz-tower` with a
+//! dealer's material, the check of MACs included. Each measurement is followed by what its stages took, at
+//! the first party, in nanoseconds a lookup.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,5 @@
-//! Two parties on threads of one process, no network: triples and records for inversions by kappa and by how many are asked
-//! for at once, and bits. The bytes
-//! for each, both directions together, are printed, too.
+//! Two parties on threads of one process, no network: triples and records for inversions by kappa and by how
+//! many are asked for at once, and bits. The bytes for each, both directions together, are printed, too.
 
 use std::time::{Duration, Instant};
 

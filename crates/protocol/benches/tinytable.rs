@@ -1,5 +1,6 @@
-//! The online phase of scrambled tables without a network: both parties in one process, a thread each, fresh material of the
-//! dealer in memory. Prints blocks a second, processor time a block and party, for each way of verifying.
+//! The online phase of scrambled tables without a network: both parties in one process, a thread each, fresh
+//! material of the dealer in memory. Prints blocks a second, processor time a block and party, for each way
+//! of verifying.
 //!
 //! `cargo bench -p polyclave-protocol --bench tinytable [-- NAME]`
 

@@ -1,5 +1,5 @@
-//! A network as some of its parties see it, with numbers of their own: two sets of parties that have members in common meet on one network, and
-//! each of the sets runs protocols among itself.
+//! A network as some of its parties see it, with numbers of their own: two sets of parties that have members
+//! in common meet on one network, and each of the sets runs protocols among itself.
 
 use zeroize::Zeroizing;
 

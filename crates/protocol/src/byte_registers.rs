@@ -1,5 +1,5 @@
-//! The shares of an evaluation, by slot: one byte for each lane, in one allocation. For Shamir sharing over GF(2^8), and for additive sharing
-//! between two parties.
+//! The shares of an evaluation, by slot: one byte for each lane, in one allocation. For Shamir sharing over
+//! GF(2^8), and for additive sharing between two parties.
 
 use polyclave_cipher::{Linear, Matrix, Slot};
 use polyclave_kernels::affine::{Map, combine_within};
@@ -20,7 +20,8 @@ pub struct Registers {
 impl Registers {
     /// Every slot is written before it is read.
     pub fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Registers {
-        // Rows begin at cache lines; one line more, so that rows of a power of two do not all meet in the same sets.
+        // Rows begin at cache lines; one line more, so that rows of a power of two do not all meet in the
+        // same sets.
         let stride = lanes.next_multiple_of(LINE) + LINE;
         let bytes =
             lane_slots.checked_mul(stride).expect("the shares of an evaluation fit the address space");

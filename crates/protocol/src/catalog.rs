@@ -70,8 +70,8 @@ pub fn serving() -> impl Iterator<Item = &'static Descriptor> {
     all().into_iter().filter(|descriptor| descriptor.serves())
 }
 
-/// The protocol of a cluster for which nobody has chosen one. Two nodes have no honest majority, so each of them has to bear that the
-/// other cheats.
+/// The protocol of a cluster for which nobody has chosen one. Two nodes have no honest majority, so each of
+/// them has to bear that the other cheats.
 pub fn default_among(nodes: usize) -> &'static Descriptor {
     match nodes {
         2 => &spdz::TOWER,

@@ -1,10 +1,11 @@
-//! Coin tossing: public random values that nobody controls. Every party commits to a random value, all parties open theirs, and the coins
-//! are a hash of the values (Blum 1983, "Coin flipping by telephone").
+//! Coin tossing: public random values that nobody controls. Every party commits to a random value, all
+//! parties open theirs, and the coins are a hash of the values (Blum 1983, "Coin flipping by telephone").
 //!
-//! A party fixes its value before it sees another's, so it cannot steer the outcome. It can refuse to open once it knows the coins,
-//! and then nobody has coins. If the others then try again, it can choose among as many tosses as they make. Three rules follow. What
-//! the coins check must be fixed before the toss. Nothing is tried again after a failed check. And if somebody could be guessing at a
-//! secret of this party, silence after the toss counts as a failed check (`toss_for_check`).
+//! A party fixes its value before it sees another's, so it cannot steer the outcome. It can refuse to open
+//! once it knows the coins, and then nobody has coins. If the others then try again, it can choose among as
+//! many tosses as they make. Three rules follow. What the coins check must be fixed before the toss. Nothing
+//! is tried again after a failed check. And if somebody could be guessing at a secret of this party, silence
+//! after the toss counts as a failed check (`toss_for_check`).
 
 use zeroize::Zeroizing;
 
@@ -13,23 +14,23 @@ use crate::interface::net::Net;
 use crate::interface::session::random_bytes;
 use crate::{Party, Result};
 
-/// Tosses 256 coins among the members of the network ([`Net::members`]). Uniform as long as one of them is honest. `context`
-/// says what they are for; parties that see different contexts get none. Two rounds.
+/// Tosses 256 coins among the members of the network ([`Net::members`]). Uniform as long as one of them is
+/// honest. `context` says what they are for; parties that see different contexts get none. Two rounds.
 pub fn toss(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
     let mine = fresh()?;
     Ok(coins_of(&Commitments::exchange(context, &*mine, net)?.open(net)?))
 }
 
-/// The same for a check that could test a peer's guess at a secret of this party. Once this party has opened, a silent peer may know the
-/// coins, and the error is [`Error::Unanswered`](crate::Error::Unanswered).
+/// The same for a check that could test a peer's guess at a secret of this party. Once this party has opened,
+/// a silent peer may know the coins, and the error is [`Error::Unanswered`](crate::Error::Unanswered).
 pub(crate) fn toss_for_check(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
     let toss = Toss::begin(context, net.me())?;
     let commitments = broadcast(toss.commitment(), net)?;
     toss.open_for_check(commitments, net)
 }
 
-/// A toss whose commitments travel with other messages. What the coins check may travel with them: no party opens before it has the
-/// messages of all others, and a commitment tells nothing of the coins.
+/// A toss whose commitments travel with other messages. What the coins check may travel with them: no party
+/// opens before it has the messages of all others, and a commitment tells nothing of the coins.
 pub(crate) struct Toss<'c>(Committed<'c>);
 
 impl<'c> Toss<'c> {
@@ -107,8 +108,8 @@ mod tests {
         }
     }
 
-    /// One of three parties commits to something else towards one of the others. These two contradict each other, and nobody is named. If
-    /// a party opens something else to one of them, that party names it.
+    /// One of three parties commits to something else towards one of the others. These two contradict each
+    /// other, and nobody is named. If a party opens something else to one of them, that party names it.
     #[test]
     fn nobody_is_named_for_what_a_third_party_did() {
         for (at, named) in [(0, false), (1, false), (2, true), (3, true)] {

@@ -1,13 +1,15 @@
 //! Simultaneous broadcast: all parties send a commitment to their message first, and then open it.
 //!
-//! A commitment is a hash of a fresh 256-bit nonce, the party, the context and the message: hiding and binding in the random
-//! oracle model. Nobody's message depends on another's, since all commitments are in before the first opening goes out.
-//! Parties that see different contexts (another transcript, other coins) cannot open to each other.
+//! A commitment is a hash of a fresh 256-bit nonce, the party, the context and the message: hiding and
+//! binding in the random oracle model. Nobody's message depends on another's, since all commitments are in
+//! before the first opening goes out. Parties that see different contexts (another transcript, other coins)
+//! cannot open to each other.
 //!
-//! With the openings every party sends a digest of the context and of the commitments that it received. Each party compares these
-//! first. If two parties have seen different things, some party cheats, perhaps neither of the two, and nobody is named. (With only
-//! two parties it is the other one.) A peer whose digest equals this party's has seen the same as this party. If its opening then does
-//! not fit, the peer itself deviated, and it is named.
+//! With the openings every party sends a digest of the context and of the commitments that it received. Each
+//! party compares these first. If two parties have seen different things, some party cheats, perhaps neither
+//! of the two, and nobody is named. (With only two parties it is the other one.) A peer whose digest equals
+//! this party's has seen the same as this party. If its opening then does not fit, the peer itself deviated,
+//! and it is named.
 
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
@@ -19,8 +21,8 @@ use crate::{Error, Party, Result};
 const HASH_BYTES: usize = 32;
 const NONCE_BYTES: usize = 32;
 
-/// Sends every member this party's message, and returns the messages of all parties, by party. The message of a party that is not a
-/// member is empty. All messages have the same length. Two rounds.
+/// Sends every member this party's message, and returns the messages of all parties, by party. The message of
+/// a party that is not a member is empty. All messages have the same length. Two rounds.
 pub fn commit_and_open(context: &[u8], message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
     Commitments::exchange(context, message, net)?.open(net)
 }
@@ -58,7 +60,8 @@ impl<'c> Committed<'c> {
         &self.commitment
     }
 
-    /// After all commitments have come: by party, this one's included, and empty for parties that are not members.
+    /// After all commitments have come: by party, this one's included, and empty for parties that are not
+    /// members.
     pub(crate) fn with(self, commitments: Vec<Vec<u8>>) -> Commitments<'c> {
         Commitments { context: self.context, commitments, opening: self.opening }
     }
@@ -72,7 +75,8 @@ impl<'c> Commitments<'c> {
         Ok(committed.with(commitments))
     }
 
-    /// Opens the messages. A party that has not received this opening knows nothing of any message. One round.
+    /// Opens the messages. A party that has not received this opening knows nothing of any message. One
+    /// round.
     pub(crate) fn open(mut self, net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
         let (me, committed) = (net.me(), self.opening.len());
         let seen = self.seen();

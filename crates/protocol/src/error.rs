@@ -7,8 +7,8 @@ use crate::{Party, PartySet};
 /// What every fallible operation of a protocol returns.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The text of an [`Error::CheckFailed`] if the check that failed was one of another session under the same secrets (a MAC key, the
-/// Delta of transfers), which were given up with it.
+/// The text of an [`Error::CheckFailed`] if the check that failed was one of another session under the same
+/// secrets (a MAC key, the Delta of transfers), which were given up with it.
 pub const EARLIER_CHECK: &str = "an earlier check under the same secrets";
 
 /// Why a session ended early.
@@ -47,9 +47,9 @@ pub enum Error {
         /// What was wrong with it.
         detail: String,
     },
-    /// What a peer says does not fit what this party holds or has heard from others, and **that proves nothing against the peer**: it may
-    /// have started again, or a third party may have told one of the two something else. It is named because the next try can do without
-    /// it, or has to wait for it.
+    /// What a peer says does not fit what this party holds or has heard from others, and **that proves
+    /// nothing against the peer**: it may have started again, or a third party may have told one of the two
+    /// something else. It is named because the next try can do without it, or has to wait for it.
     #[error(
         "{peer} and this party are out of step: {detail}. One of them has started again, or was told other things by a third, or cheats; \
          see its own error"
@@ -68,8 +68,8 @@ pub enum Error {
         /// The setting that differs.
         field: &'static str,
     },
-    /// Some party told this party and a peer different things. It may be a third party. Nobody is named, because the peer whose
-    /// message does not fit may have been lied to.
+    /// Some party told this party and a peer different things. It may be a third party. Nobody is named,
+    /// because the peer whose message does not fit may have been lied to.
     #[error(
         "parties were told different {what}: some party cheats, and this one cannot tell which. What depends on it is given up; see \
          the errors of the others"
@@ -78,9 +78,9 @@ pub enum Error {
         /// What all parties should have been told in the same way.
         what: &'static str,
     },
-    /// The peer fell silent in the middle of a check, after it could know the coins and before it answered. That does not show that it
-    /// cheats. But a cheater whose guess at a secret was wrong could do the same, so what was checked is given up, and the silence
-    /// counts.
+    /// The peer fell silent in the middle of a check, after it could know the coins and before it answered.
+    /// That does not show that it cheats. But a cheater whose guess at a secret was wrong could do the same,
+    /// so what was checked is given up, and the silence counts.
     #[error(
         "{peer} did not answer a check that was under way ({detail}); see whether it is still running, and its own error"
     )]
@@ -90,8 +90,9 @@ pub enum Error {
         /// What this party saw.
         detail: String,
     },
-    /// A check found that some party departed from the protocol, or that a message was damaged. It does not say which party, because
-    /// with a dishonest majority that cannot be found out. Nothing was revealed, and what was checked must not be used again.
+    /// A check found that some party departed from the protocol, or that a message was damaged. It does not
+    /// say which party, because with a dishonest majority that cannot be found out. Nothing was revealed, and
+    /// what was checked must not be used again.
     #[error(
         "a check failed: {what}. A party departed from the protocol; nothing is revealed, and the material in use is given \
          up, and a MAC key with it if there is one"
@@ -100,12 +101,13 @@ pub enum Error {
         /// What was checked.
         what: &'static str,
     },
-    /// A check failed, with this error, and a [`GuessGuard`](crate::GuessGuard) has counted it as a guess at a bit of a secret.
+    /// A check failed, with this error, and a [`GuessGuard`](crate::GuessGuard) has counted it as a guess at
+    /// a bit of a secret.
     #[error("{0}")]
     Counted(Box<Error>),
-    /// Two parties each gave this one something that should fit and does not. **One of the two deviated, or one of all three is damaged**:
-    /// its memory, or the shares on its disk. It cannot be found out which. A party that knows of itself that it is sound knows that it was one
-    /// of the two.
+    /// Two parties each gave this one something that should fit and does not. **One of the two deviated, or
+    /// one of all three is damaged**: its memory, or the shares on its disk. It cannot be found out which. A
+    /// party that knows of itself that it is sound knows that it was one of the two.
     #[error(
         "a check failed: {what}. {first} or {second} departed from the protocol, or the memory or disk of one of them is damaged, or of \
          this party. It cannot be found out which; nothing is revealed"
@@ -118,8 +120,9 @@ pub enum Error {
         /// What does not fit.
         what: &'static str,
     },
-    /// Two parties hold different shares of stored values, where both should hold the same ones. One of the two has lost or changed its shares,
-    /// or cheats. Nothing was taken into use. It would end like this again, until the shares are mended or the values are given up.
+    /// Two parties hold different shares of stored values, where both should hold the same ones. One of the
+    /// two has lost or changed its shares, or cheats. Nothing was taken into use. It would end like this
+    /// again, until the shares are mended or the values are given up.
     #[error(
         "{first} and {second} hold different shares of values that are stored (numbers {values:?}, from 0): the memory or disk of one of \
          them is damaged or was changed, or it cheats"
@@ -132,8 +135,8 @@ pub enum Error {
         /// Which of the values, in the order in which they were given, from 0.
         values: Vec<usize>,
     },
-    /// Two parties contradict each other before all about what one sent the other over their private channel. One of them cheats;
-    /// the others cannot find out which.
+    /// Two parties contradict each other before all about what one sent the other over their private channel.
+    /// One of them cheats; the others cannot find out which.
     #[error(
         "{dealer} and {receiver} contradict each other about what {dealer} sent {receiver}: one of these two cheats, or its memory or \
          connection is damaged. No material is made until it is found out which, and left away or mended"
@@ -157,7 +160,8 @@ pub enum Error {
         /// What for.
         purpose: &'static str,
     },
-    /// The stock does not hold enough material. All parties get this error at the same place, and nothing was used.
+    /// The stock does not hold enough material. All parties get this error at the same place, and nothing was
+    /// used.
     #[error("{detail}")]
     OutOfMaterial {
         /// What was asked for, and what is there.
@@ -183,9 +187,9 @@ impl Error {
         }
     }
 
-    /// Whether a cheater whose wrong guess at a secret was detected could have caused this error, so that the secret must be given up.
-    /// This holds if a check failed, a peer sent something impossible, some party told others different things, or a check was left
-    /// without an answer.
+    /// Whether a cheater whose wrong guess at a secret was detected could have caused this error, so that the
+    /// secret must be given up. This holds if a check failed, a peer sent something impossible, some party
+    /// told others different things, or a check was left without an answer.
     pub fn may_be_a_wrong_guess(&self) -> bool {
         matches!(
             self,

@@ -7,8 +7,8 @@ use crate::interface::protocol::{Input, Owner, Session};
 use crate::interface::tally::Phase;
 use crate::{Error, Result};
 
-/// Evaluates a circuit on `lanes` lanes; the outputs stay shared. `inputs` in the order of the circuit's ports, `batch`
-/// from [`Session::prepare`] for the same circuit and number of lanes.
+/// Evaluates a circuit on `lanes` lanes; the outputs stay shared. `inputs` in the order of the circuit's
+/// ports, `batch` from [`Session::prepare`] for the same circuit and number of lanes.
 pub fn evaluate<P: Session>(
     protocol: &mut P,
     compiled: &Compiled,

@@ -1,9 +1,10 @@
 //! GHASH under a shared key, over public blocks (NIST SP 800-38D, section 6.4): the hash of AES-GCM.
 //!
-//! The hash of blocks X_1 .. X_m is the sum of X_j H^(m-j+1): linear in powers of H. The powers are shared once a key, in two
-//! levels, H^1 .. H^128 and H^128 .. H^(128 * 128). A segment of m <= 16384 blocks is cut from its end into groups of
-//! 128; inside of a group the sums with the low powers are local, and across the groups one inner product with the
-//! high powers is one opening. Segments follow each other by Horner's rule: Y becomes Y H^m plus the segment's hash.
+//! The hash of blocks X_1 .. X_m is the sum of X_j H^(m-j+1): linear in powers of H. The powers are shared
+//! once a key, in two levels, H^1 .. H^128 and H^128 .. H^(128 * 128). A segment of m <= 16384 blocks is cut
+//! from its end into groups of 128; inside of a group the sums with the low powers are local, and across the
+//! groups one inner product with the high powers is one opening. Segments follow each other by Horner's rule:
+//! Y becomes Y H^m plus the segment's hash.
 //!
 //! Adversary: the protocol's. Blocks and their number are public; the hash key, its powers and the hash stay
 //! shared.
@@ -12,9 +13,10 @@
 //! ([`ElementArithmetic::frobenius`]), only the 63 odd powers of H up to 127 are products. Every exponent up
 //! to 128 is an odd one times a power of two, and H^(128 j) is (H^j)^128.
 //!
-//! Cost: 14 rounds and 254 multiplications a key, or 8 rounds, 63 multiplications and 8,320 random bits. The first segment takes no round if it has at most 128 blocks, else one,
-//! with one multiplication; each later segment one round and multiplication, and another of both to make H^m if m is above
-//! 128 and no multiple of 128.
+//! Cost: 14 rounds and 254 multiplications a key, or 8 rounds, 63 multiplications and 8,320 random bits. The
+//! first segment takes no round if it has at most 128 blocks, else one, with one multiplication; each later
+//! segment one round and multiplication, and another of both to make H^m if m is above 128 and no multiple
+//! of 128.
 
 use zeroize::Zeroizing;
 
@@ -95,8 +97,8 @@ impl GhashKey {
         Ok(GhashKey::from(&powers))
     }
 
-    /// What shared blocks add to the hash of a message if they are added to its last blocks, before the block of the lengths. Fewer than 128
-    /// blocks. One round, with a multiplication for each.
+    /// What shared blocks add to the hash of a message if they are added to its last blocks, before the block
+    /// of the lengths. Fewer than 128 blocks. One round, with a multiplication for each.
     pub fn of_shared(
         &self,
         blocks: &Elements,
@@ -141,7 +143,8 @@ fn by_products(
     Ok(Elements::join(&[&low, &high]))
 }
 
-/// The powers 1 .. 128 of some elements: with the powers up to k come, times the k-th, those up to 2k. 7 rounds.
+/// The powers 1 .. 128 of some elements: with the powers up to k come, times the k-th, those up to 2k. 7
+/// rounds.
 fn powers(
     arithmetic: &mut dyn ElementArithmetic,
     elements: &Elements,
@@ -204,8 +207,8 @@ impl<'k> Ghash<'k> {
         Ghash { key, state: so_far }
     }
 
-    /// Takes in whole blocks of 16 public bytes, at most [`SEGMENT_BLOCKS`] of them. At most two rounds. After an error the
-    /// hash is of no further use.
+    /// Takes in whole blocks of 16 public bytes, at most [`SEGMENT_BLOCKS`] of them. At most two rounds.
+    /// After an error the hash is of no further use.
     pub fn update(
         &mut self,
         arithmetic: &mut dyn ElementArithmetic,

@@ -1,8 +1,9 @@
 //! Hands shared values over from one set of parties to another, which may run another protocol.
 //!
-//! Both sets are on one network, and may have members in common. Every old party is a *dealer*: it gets a random mask r_i from the old
-//! set and another one, m_i, from the new set, and tells everybody delta_i = r_i ^ m_i. It gets them in the way in which clients do
-//! ([`ServiceSession::mask_input`]). From a set to which it belongs it takes one that it knows by itself, where the protocol makes such values
+//! Both sets are on one network, and may have members in common. Every old party is a *dealer*: it gets a
+//! random mask r_i from the old set and another one, m_i, from the new set, and tells everybody delta_i = r_i
+//! ^ m_i. It gets them in the way in which clients do ([`ServiceSession::mask_input`]). From a set to which
+//! it belongs it takes one that it knows by itself, where the protocol makes such values
 //! ([`ServiceSession::mask_of`]). Then
 //!
 //! ```text
@@ -10,40 +11,46 @@
 //!   new set:  [s] = d ^ (delta_1 ^ [m_1]) ^ .. ^ (delta_k ^ [m_k])
 //! ```
 //!
-//! so nothing but masks and sums under masks is ever opened. What a protocol shares its values in (its field, its MACs, its images of
-//! cells) stays inside its set; what goes from one to the other is bytes in the order in which people write them.
+//! so nothing but masks and sums under masks is ever opened. What a protocol shares its values in (its field,
+//! its MACs, its images of cells) stays inside its set; what goes from one to the other is bytes in the order
+//! in which people write them.
 //!
-//! **Adversary**: static while values move. It controls parties of either set, as many as the protocol of that set bears, and does what
-//! the weaker one of the two protocols bears: under a passive protocol in either set it only looks on. A party in both sets counts for
-//! both.
+//! **Adversary**: static while values move. It controls parties of either set, as many as the protocol of
+//! that set bears, and does what the weaker one of the two protocols bears: under a passive protocol in
+//! either set it only looks on. A party in both sets counts for both.
 //!
-//! *Secrecy.* At least one dealer h is honest: the old set bears fewer corrupt parties than take part, for t < n/2 as for all but one. The old
-//! set's protocol hides r_h from the adversary, and the new set's hides m_h: these are the masks of an honest client, or the honest dealer's
-//! own. r_h and m_h are uniform and independent, so delta_h tells nothing of r_h. What a cheating dealer's own mask is it chose before it saw
-//! anything that depends on r_h. So d is uniform whatever s is. The check below opens sums under masks of its own.
-//! What the new set computes is as in any of its sessions.
+//! *Secrecy.* At least one dealer h is honest: the old set bears fewer corrupt parties than take part, for t
+//! < n/2 as for all but one. The old set's protocol hides r_h from the adversary, and the new set's hides
+//! m_h: these are the masks of an honest client, or the honest dealer's own. r_h and m_h are uniform and
+//! independent, so delta_h tells nothing of r_h. What a cheating dealer's own mask is it chose before it saw
+//! anything that depends on r_h. So d is uniform whatever s is. The check below opens sums under masks of its
+//! own. What the new set computes is as in any of its sessions.
 //!
 //! *Correctness* against active adversaries. Three things could go wrong.
-//! 1. *A dealer tells another delta_i*, to all parties or to some. After everybody has heard all deltas, all parties toss
-//!    chi in GF(2^128), uniform if one of them is honest. The old set opens rho_i = b_i + sum chi^j r_ij, the new one mu_i = c_i + sum
-//!    chi^j m_ij, for blinds b_i and c_i that only the dealer knows and of which it told b_i + c_i before. Everybody checks that rho_i + mu_i
-//!    is what the deltas say that it has heard. For a wrong delta_i it is with probability L 2^-128 at most, where L is the number of elements
-//!    (Schwartz-Zippel), and the dealer is named. For an honest dealer rho_i is uniform because of b_i, and mu_i follows from it and
-//!    from what is public. A mask of which a cheater told the dealer something wrong fails in the same check, unless the protocol's
-//!    own check of what clients get has found it before; no protocol with active security lets it pass.
-//! 2. *A set's openings are told wrongly.* Each of them is told by every party of the set to everybody, and all that was told has to be
-//!    the same. One of these parties is honest, and what it opened has passed its protocol's check (of MACs, or of codes).
-//! 3. *Parties of the new set are told different things*, which would give them a sharing of nothing, and under MACs a check that fails
-//!    depending on the key. But every honest party that goes on has heard delta_i = r_i ^ m_i by 1, and d as an honest old party opened it
-//!    by 2. So all have heard the same, without comparing it once more.
+//! 1. *A dealer tells another delta_i*, to all parties or to some. After everybody has heard all deltas, all
+//!    parties toss chi in GF(2^128), uniform if one of them is honest. The old set opens rho_i = b_i + sum
+//!    chi^j r_ij, the new one mu_i = c_i + sum chi^j m_ij, for blinds b_i and c_i that only the dealer knows
+//!    and of which it told b_i + c_i before. Everybody checks that rho_i + mu_i is what the deltas say that
+//!    it has heard. For a wrong delta_i it is with probability L 2^-128 at most, where L is the number of
+//!    elements (Schwartz-Zippel), and the dealer is named. For an honest dealer rho_i is uniform because of
+//!    b_i, and mu_i follows from it and from what is public. A mask of which a cheater told the dealer
+//!    something wrong fails in the same check, unless the protocol's own check of what clients get has found
+//!    it before; no protocol with active security lets it pass.
+//! 2. *A set's openings are told wrongly.* Each of them is told by every party of the set to everybody, and
+//!    all that was told has to be the same. One of these parties is honest, and what it opened has passed its
+//!    protocol's check (of MACs, or of codes).
+//! 3. *Parties of the new set are told different things*, which would give them a sharing of nothing, and
+//!    under MACs a check that fails depending on the key. But every honest party that goes on has heard
+//!    delta_i = r_i ^ m_i by 1, and d as an honest old party opened it by 2. So all have heard the same,
+//!    without comparing it once more.
 //!
-//! Any fault ends the handover, and [`Fault`] says whether the old set's own secrets may have been tested: a failed check in an old
-//! session counts as one of those that its MAC key bears (`authenticated/guesses.rs`).
+//! Any fault ends the handover, and [`Fault`] says whether the old set's own secrets may have been tested: a
+//! failed check in an old session counts as one of those that its MAC key bears (`authenticated/guesses.rs`).
 //!
 //! **What it takes**: a quorum of the old parties, and all new ones.
 //!
-//! Cost for k dealers and L bytes: k masks of L bytes in each set, those of its members without a proof, one opening of L bytes in the old
-//! one, 2 k openings of an element, and eight exchanges among all.
+//! Cost for k dealers and L bytes: k masks of L bytes in each set, those of its members without a proof, one
+//! opening of L bytes in the old one, 2 k openings of an element, and eight exchanges among all.
 
 #[cfg(test)]
 mod tests;
@@ -63,7 +70,8 @@ use crate::interface::release::Released;
 use crate::interface::service::{ELEMENT_BYTES, Element, Elements, ServiceConfig, ServiceSession};
 use crate::{Error, Party, PartySet, Result};
 
-/// The most bytes that are handed over together: what a party allocates for the others' messages follows from it.
+/// The most bytes that are handed over together: what a party allocates for the others' messages follows from
+/// it.
 pub const MAX_BYTES: usize = 1 << 20;
 
 /// One of the two sets.
@@ -159,7 +167,8 @@ struct Masks {
 pub struct Drawn {
     old: Masks,
     new: Masks,
-    /// What this party tells as a dealer: the differences of its masks, and last that of its blinds. Empty if it is none.
+    /// What this party tells as a dealer: the differences of its masks, and last that of its blinds. Empty if
+    /// it is none.
     pub differences: Vec<u8>,
 }
 
@@ -289,7 +298,8 @@ impl Handover<'_> {
         Ok(heard)
     }
 
-    /// At a dealer: its mask of one set, and behind it its blind, from what every party of the network has sent it.
+    /// At a dealer: its mask of one set, and behind it its blind, from what every party of the network has
+    /// sent it.
     fn known(
         &self,
         side: &Side<'_>,
@@ -316,8 +326,8 @@ impl Handover<'_> {
         Ok(known)
     }
 
-    /// Checks the masks, opens the values under them, and gives the new set what it needs. An old party names its values, one after
-    /// another, which have as many bytes as are handed over.
+    /// Checks the masks, opens the values under them, and gives the new set what it needs. An old party names
+    /// its values, one after another, which have as many bytes as are handed over.
     pub fn complete(
         &self,
         drawn: Drawn,

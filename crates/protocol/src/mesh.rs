@@ -1,4 +1,5 @@
-//! Runs the parties of a session as threads of one process, connected by in-memory channels: for tests and `eval`.
+//! Runs the parties of a session as threads of one process, connected by in-memory channels: for tests and
+//! `eval`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Counts what a protocol sends: payload bytes, messages, and rounds of communication.
 //!
-//! [`Metered`] wraps any network; its counts are of the protocol's own bytes, before framing and encryption (the
-//! transport's wire meter has those). Forks count into the same [`Meter`]. Costs a few atomic additions per call.
+//! [`Metered`] wraps any network; its counts are of the protocol's own bytes, before framing and encryption
+//! (the transport's wire meter has those). Forks count into the same [`Meter`]. Costs a few atomic additions
+//! per call.
 
 use std::ops::{Add, Sub};
 use std::sync::Arc;
@@ -34,8 +35,8 @@ pub struct Traffic {
     pub payload_received: u64,
     /// Messages sent. An empty entry of an exchange does not count.
     pub messages_sent: u64,
-    /// Exchanges and gatherings, in which every party sends and receives at once: rounds, if the protocol talks in no
-    /// other way.
+    /// Exchanges and gatherings, in which every party sends and receives at once: rounds, if the protocol
+    /// talks in no other way.
     pub exchanges: u64,
 }
 

@@ -1,7 +1,8 @@
 //! Vectors of shares and of material, and the pool their memory comes from.
 //!
-//! Wiping a vector after each use costs as much as computing it, and so do fresh pages. So memory returns to the session's pool
-//! without being wiped, and the next user overwrites it. It is wiped when the last holder of the pool is dropped.
+//! Wiping a vector after each use costs as much as computing it, and so do fresh pages. So memory returns to
+//! the session's pool without being wiped, and the next user overwrites it. It is wiped when the last holder
+//! of the pool is dropped.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Reads what a node stored. Malformed bytes are an error and never a panic, and memory is allocated only for bytes that were read.
+//! Reads what a node stored. Malformed bytes are an error and never a panic, and memory is allocated only for
+//! bytes that were read.
 
 use polyclave_cipher::Matrix;
 
@@ -109,8 +110,8 @@ pub struct Shape {
     pub shares: usize,
 }
 
-/// Bits of a cell (1), cells (4), lanes (4), views (2); for every view its numbers of bits, and a column each. Numbers are
-/// little-endian.
+/// Bits of a cell (1), cells (4), lanes (4), views (2); for every view its numbers of bits, and a column
+/// each. Numbers are little-endian.
 pub fn shape_bytes(bits: u8, count: usize, lanes: usize, views: &[Matrix]) -> Vec<u8> {
     let mut bytes = vec![bits];
     bytes.extend((count as u32).to_le_bytes());

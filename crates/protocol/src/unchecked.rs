@@ -1,5 +1,5 @@
-//! Which checks a value still needs. A value that was made from opened values is right only if the next check of its session
-//! passes. Until then no other session may use it.
+//! Which checks a value still needs. A value that was made from opened values is right only if the next check
+//! of its session passes. Until then no other session may use it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -21,7 +21,8 @@ impl Checks {
         Unchecked(vec![(self.clone(), self.0.load(SeqCst))])
     }
 
-    /// Refuses a value of another session that was not checked there. The next check of this session covers its own values.
+    /// Refuses a value of another session that was not checked there. The next check of this session covers
+    /// its own values.
     pub(crate) fn refuse_foreign(&self, value: &Unchecked) -> Result<()> {
         match value.pending().any(|(checks, _)| !Arc::ptr_eq(&checks.0, &self.0)) {
             true => Err(Error::misuse("the shared value comes from another session that has not checked it")),
@@ -30,7 +31,8 @@ impl Checks {
     }
 }
 
-/// The checks that a value needs, which nobody outside can name: sessions, and how many of their checks had passed when the value was made.
+/// The checks that a value needs, which nobody outside can name: sessions, and how many of their checks had
+/// passed when the value was made.
 #[derive(Clone, Default)]
 pub struct Unchecked(Vec<(Checks, u64)>);
 

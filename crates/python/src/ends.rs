@@ -19,8 +19,9 @@ pub(crate) trait Rewindable: Read + Seek {}
 
 impl<T: Read + Seek> Rewindable for T {}
 
-/// What a request looks at between two pieces of its data: whether somebody pressed Ctrl-C or ended the request, and whether the program's own
-/// function for the progress has raised something. All of that ends the request.
+/// What a request looks at between two pieces of its data: whether somebody pressed Ctrl-C or ended the
+/// request, and whether the program's own function for the progress has raised something. All of that ends
+/// the request.
 pub(crate) struct Watch {
     client: Arc<polyclave_client::Client>,
     progress: Option<Py<PyAny>>,
@@ -36,7 +37,8 @@ impl Watch {
     /// Tells the program how far the request is.
     pub(crate) fn tell(&self, done: u64) {
         let Some(progress) = &self.progress else { return };
-        // Nobody waits for the interpreter with this lock: another thread of the request may wait for the lock with the interpreter.
+        // Nobody waits for the interpreter with this lock: another thread of the request may wait for the
+        // lock with the interpreter.
         if self.raised.lock().is_some() {
             return;
         }
@@ -92,7 +94,8 @@ impl Write for Writer<'_> {
         Python::attach(|py| {
             self.1.check(py)?;
             let written = self.0.bind(py).call_method1("write", (PyBytes::new(py, data),))?;
-            // Raw streams may take less. Some objects, such as hashes in disguise, return nothing and take everything.
+            // Raw streams may take less. Some objects, such as hashes in disguise, return nothing and take
+            // everything.
             let count: Option<usize> = written.extract()?;
             Ok(count.unwrap_or(data.len()).min(data.len()))
         })
@@ -170,7 +173,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Begins one. What was secret before only its owner can read. Refused if the file is there already, unless it is to be replaced.
+    /// Begins one. What was secret before only its owner can read. Refused if the file is there already,
+    /// unless it is to be replaced.
     pub(crate) fn begin(path: &Path, is_secret: bool, replace: bool) -> Result<Target> {
         if !replace && path.symlink_metadata().is_ok() {
             let message = "it is there already; give another name, or replace=True";

@@ -1,5 +1,5 @@
-//! Errors as Python's exceptions: a class for each reason, so that a program can tell them apart. The classes are in
-//! `python/polyclave/errors.py`.
+//! Errors as Python's exceptions: a class for each reason, so that a program can tell them apart. The classes
+//! are in `python/polyclave/errors.py`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict;
 
-/// The exception for an error of the client. What a stream's own `read` or `write` raised is raised again as it was.
+/// The exception for an error of the client. What a stream's own `read` or `write` raised is raised again as
+/// it was.
 pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
     let (class, node) = match &error {
         Error::Refused { node, refusal } => (class_of(refusal.reason), Some(node.clone())),
@@ -45,7 +46,8 @@ pub(crate) fn of_file(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), OfFile { path: path.into(), error })
 }
 
-/// An `OSError`, of the class that its number has in Python, with the name of the file if it is about one. What Python raised comes through.
+/// An `OSError`, of the class that its number has in Python, with the name of the file if it is about one.
+/// What Python raised comes through.
 fn of_system(py: Python<'_>, what: &str, error: io::Error) -> PyErr {
     let of_file = error.get_ref().and_then(|inner| inner.downcast_ref::<OfFile>());
     let (error_itself, path) = of_file.map_or((&error, None), |found| (&found.error, Some(&found.path)));

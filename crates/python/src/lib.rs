@@ -12,8 +12,8 @@
 //! errors.rs        errors as exceptions by reason            convert.rs    bytes, words and keys between both languages
 //! ```
 //!
-//! No lock of the interpreter is held while the nodes work, so other threads of Python go on. The other half, in `python/polyclave`, has the
-//! exceptions, the classes of results, `polyclave.aio` and `polyclave.lab`.
+//! No lock of the interpreter is held while the nodes work, so other threads of Python go on. The other half,
+//! in `python/polyclave`, has the exceptions, the classes of results, `polyclave.aio` and `polyclave.lab`.
 
 mod again;
 mod client;

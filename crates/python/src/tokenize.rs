@@ -20,7 +20,8 @@ pub(crate) enum Values {
 }
 
 impl Values {
-    /// What all values are exchanged for by one request, under one tweak: a string for a string, a list for a sequence.
+    /// What all values are exchanged for by one request, under one tweak: a string for a string, a list for a
+    /// sequence.
     pub(crate) fn exchanged<'py>(
         &self,
         py: Python<'py>,

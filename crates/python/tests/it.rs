@@ -1,6 +1,7 @@
-//! The package in Python: its own tests over real clusters (`tests/suite`), its stubs as a type checker reads them, and the notebook of
-//! `examples/python`. Python, and packages of it, are fetched into an environment of this test if they are not there. What cannot be had is
-//! skipped, and a line on standard error says why. What is there and fails, fails its test.
+//! The package in Python: its own tests over real clusters (`tests/suite`), its stubs as a type checker reads
+//! them, and the notebook of `examples/python`. Python, and packages of it, are fetched into an environment
+//! of this test if they are not there. What cannot be had is skipped, and a line on standard error says why.
+//! What is there and fails, fails its test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

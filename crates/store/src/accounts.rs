@@ -1,8 +1,10 @@
-//! Accounts: a key and its copies pay from one budget, and the record of what is spent lives as long as any of them.
+//! Accounts: a key and its copies pay from one budget, and the record of what is spent lives as long as any
+//! of them.
 //!
-//! What counts as spent is recorded under the account's id, which is the id of the key that was copied first. That key may be deleted before its
-//! copies, so each copy has a record that names its account. They are written and removed with the key's own records, in the same
-//! transaction, so a crash leaves both or neither.
+//! What counts as spent is recorded under the account's id, which is the id of the key that was copied first.
+//! That key may be deleted before its copies, so each copy has a record that names its account. They are
+//! written and removed with the key's own records, in the same transaction, so a crash leaves both or
+//! neither.
 
 use polyclave_api::KeyInfo;
 
@@ -37,8 +39,8 @@ pub(super) struct Left {
     pub(super) is_last: bool,
 }
 
-/// Notes that a key is gone. The caller removes its shares. With the last key of an account, this removes the records of what the account has spent
-/// and of what was derived.
+/// Notes that a key is gone. The caller removes its shares. With the last key of an account, this removes the
+/// records of what the account has spent and of what was derived.
 pub(super) fn leave(changes: &Changes<'_>, info: &KeyInfo) -> Result<Left> {
     if info.account != info.id {
         changes.remove(Table::Meta, &copy_of(info.account, info.id))?;
@@ -131,8 +133,8 @@ mod tests {
         }
     }
 
-    /// After a crash at any sync while a copy is made and paid from, the copy is there whole or not at all, and the account shows at least what
-    /// was spent.
+    /// After a crash at any sync while a copy is made and paid from, the copy is there whole or not at all,
+    /// and the account shows at least what was spent.
     #[test]
     fn no_copy_is_half_made_and_nothing_spent_is_forgotten_after_a_crash_at_any_sync() {
         let (store, disk) = in_memory();

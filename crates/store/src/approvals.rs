@@ -40,7 +40,8 @@ impl Store {
         self.change(|changes| spend(changes, nonce, Spent { at: now, digest }))
     }
 
-    /// The same, and remembers in one write with it that the rules with a digest are approved, until they are noted as those in force.
+    /// The same, and remembers in one write with it that the rules with a digest are approved, until they are
+    /// noted as those in force.
     pub fn spend_for_policy(
         &self,
         nonce: [u8; 32],
@@ -57,7 +58,8 @@ impl Store {
         })
     }
 
-    /// The same, and in one write with it the operator's wish for fresh common secrets; if `accepted`, despite failed checks.
+    /// The same, and in one write with it the operator's wish for fresh common secrets; if `accepted`,
+    /// despite failed checks.
     pub fn spend_for_refresh(
         &self,
         nonce: [u8; 32],

@@ -1,5 +1,5 @@
-//! The end of the audit log as of its last sync, stored apart from the log so that a cut end is noticed; and since when the log cannot be
-//! written.
+//! The end of the audit log as of its last sync, stored apart from the log so that a cut end is noticed; and
+//! since when the log cannot be written.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,13 +18,14 @@ pub struct Gap {
     pub since: String,
     /// Events that have no line.
     pub events: u64,
-    /// Requests among them that were served nevertheless; always zero unless the node is set to serve without lines.
+    /// Requests among them that were served nevertheless; always zero unless the node is set to serve without
+    /// lines.
     pub served: u64,
 }
 
 impl Store {
-    /// Remembers number and hash of the last line of the audit log. The log must be synced up to that line first; otherwise a power failure
-    /// looks like a cut.
+    /// Remembers number and hash of the last line of the audit log. The log must be synced up to that line
+    /// first; otherwise a power failure looks like a cut.
     pub fn note_audit_head(&self, seq: u64, hash: [u8; 32]) -> Result<()> {
         self.engine.write(|changes| changes.put(Table::Meta, &self.own(HEAD), &(seq, hash)))
     }
@@ -39,8 +40,8 @@ impl Store {
         self.engine.read(|records| records.get(Table::Meta, &own(worker, HEAD)))
     }
 
-    /// Forgets what was noted, so that a new audit log can be begun when the old one is lost or was moved away. Only an operator may decide
-    /// this: what was cut off before goes unnoticed.
+    /// Forgets what was noted, so that a new audit log can be begun when the old one is lost or was moved
+    /// away. Only an operator may decide this: what was cut off before goes unnoticed.
     pub fn forget_audit_head(&self) -> Result<()> {
         self.engine.write(|changes| {
             changes.remove(Table::Meta, &self.own(HEAD))?;
@@ -48,7 +49,8 @@ impl Store {
         })
     }
 
-    /// Remembers a time in which the audit log cannot be written, in case the node ends before that time is over; or that it is over.
+    /// Remembers a time in which the audit log cannot be written, in case the node ends before that time is
+    /// over; or that it is over.
     pub fn note_audit_gap(&self, gap: Option<&Gap>) -> Result<()> {
         self.engine.write(|changes| match gap {
             None => changes.remove(Table::Meta, &self.own(GAP)),

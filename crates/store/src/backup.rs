@@ -1,12 +1,13 @@
 //! Backups: one sealed file with everything in a node's directory.
 //!
-//! It contains frames (four bytes of length and a postcard encoding): the files as they are, and the node's secret in the clear, wherever the
-//! node keeps it; then the records of the store, sealed as they are in it, except those of session keys; then the number of frames. All
-//! records are from the same moment. The store can be used during a backup.
+//! It contains frames (four bytes of length and a postcard encoding): the files as they are, and the node's
+//! secret in the clear, wherever the node keeps it; then the records of the store, sealed as they are in it,
+//! except those of session keys; then the number of frames. All records are from the same moment. The store
+//! can be used during a backup.
 //!
-//! A backup contains the node's identity and its shares: with its key it is worth as much as the node's disk. A restored node has no past
-//! that its peers know ([`Store::past`]), so they refuse it until they readmit it. Only the other nodes know what was spent of budgets
-//! since the backup.
+//! A backup contains the node's identity and its shares: with its key it is worth as much as the node's disk.
+//! A restored node has no past that its peers know ([`Store::past`]), so they refuse it until they readmit
+//! it. Only the other nodes know what was spent of budgets since the backup.
 
 pub(super) mod restore;
 #[cfg(test)]

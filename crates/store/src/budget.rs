@@ -1,7 +1,9 @@
-//! How many blocks were computed under a key and its copies, which have one account. A process takes a lease of many blocks ahead, with one synced
-//! write, and spends from it in memory. Workers that share a store take leases from the same account.
+//! How many blocks were computed under a key and its copies, which have one account. A process takes a lease
+//! of many blocks ahead, with one synced write, and spends from it in memory. Workers that share a store take
+//! leases from the same account.
 //!
-//! The disk never shows less than what was spent. After a crash the rest of a lease counts as spent; after an orderly end it does not.
+//! The disk never shows less than what was spent. After a crash the rest of a lease counts as spent; after an
+//! orderly end it does not.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -59,7 +61,8 @@ impl Budgets {
 }
 
 impl Store {
-    /// Spends blocks of a key from its account, which may have spent `limit` blocks in total then. All of them or none.
+    /// Spends blocks of a key from its account, which may have spent `limit` blocks in total then. All of
+    /// them or none.
     pub fn spend(&self, (id, account): ([u8; 16], [u8; 16]), blocks: u64, limit: u64) -> Result<()> {
         let meter = self.budgets.meter(account);
         let mut meter = meter.lock();
@@ -123,15 +126,17 @@ impl Store {
     pub fn settle(&self) -> Result<()> {
         let mut meters: Vec<_> =
             self.budgets.accounts.lock().iter().map(|(account, meter)| (*account, meter.clone())).collect();
-        // Held until it is on the disk, so that nothing that is returned is spent meanwhile. Spending takes one of these locks and then the
-        // database. This function takes several in a fixed order and then the database.
+        // Held until it is on the disk, so that nothing that is returned is spent meanwhile. Spending takes
+        // one of these locks and then the database. This function takes several in a fixed order and then the
+        // database.
         meters.sort_by_key(|(account, _)| *account);
         let mut held: Vec<_> = meters.iter().map(|(account, meter)| (*account, meter.lock())).collect();
         held.retain(|(_, meter)| !meter.closed && meter.held > 0);
         if held.is_empty() {
             return Ok(());
         }
-        // Given up here first: if it is not known what came of the change, it may count as spent, and is not spent twice.
+        // Given up here first: if it is not known what came of the change, it may count as spent, and is not
+        // spent twice.
         let given: Vec<([u8; 16], u64)> =
             held.iter_mut().map(|(account, meter)| (*account, std::mem::take(&mut meter.held))).collect();
         self.engine.write(|changes| {

@@ -1,17 +1,20 @@
-//! How many checks have failed or stayed without an answer under the common secrets in use, as this node has seen them. A restart does not
-//! reset the count. Fresh common secrets start at zero. After another worker has replaced the common secrets, a worker that still runs under the old
-//! ones counts nothing: their count is over.
+//! How many checks have failed or stayed without an answer under the common secrets in use, as this node has
+//! seen them. A restart does not reset the count. Fresh common secrets start at zero. After another worker
+//! has replaced the common secrets, a worker that still runs under the old ones counts nothing: their count
+//! is over.
 //!
 //! # One comparison at a time
 //!
-//! From each comparison that its guess makes fail, a cheater learns one bit of the MAC key (`authenticated/guesses.rs` of the protocol crate). So of all workers
-//! of the party one compares at a time ([`Store::compare_alone`]). It first looks whether an earlier comparison has failed. If its own fails, the count
-//! and the quarantine are on the disk before the next one can begin. So all workers together have one failed comparison under a MAC key, until the
-//! operators order a refresh.
+//! From each comparison that its guess makes fail, a cheater learns one bit of the MAC key
+//! (`authenticated/guesses.rs` of the protocol crate). So of all workers of the party one compares at a time
+//! ([`Store::compare_alone`]). It first looks whether an earlier comparison has failed. If its own fails, the
+//! count and the quarantine are on the disk before the next one can begin. So all workers together have one
+//! failed comparison under a MAC key, until the operators order a refresh.
 //!
-//! If a worker is killed during a comparison, or loses the server, nothing is counted and the others go on. The cheater learns nothing from that: the
-//! worker has sent nothing that depends on the outcome. Its peers cannot choose that moment, which is as short as a change of the store. A worker that
-//! cannot write a failure down tries again, and does not use the MAC key meanwhile.
+//! If a worker is killed during a comparison, or loses the server, nothing is counted and the others go on.
+//! The cheater learns nothing from that: the worker has sent nothing that depends on the outcome. Its peers
+//! cannot choose that moment, which is as short as a change of the store. A worker that cannot write a
+//! failure down tries again, and does not use the MAC key meanwhile.
 
 #[cfg(test)]
 mod workers;
@@ -50,8 +53,8 @@ impl Store {
         self.change_quietly(|changes| if self.is_renewed(changes)? { Ok(()) } else { add(changes, more) })
     }
 
-    /// Counts a check that failed and puts this node under quarantine, in one change. If the node is under quarantine already, the failure counts only
-    /// with `again`, and the first reason stays.
+    /// Counts a check that failed and puts this node under quarantine, in one change. If the node is under
+    /// quarantine already, the failure counts only with `again`, and the first reason stays.
     pub fn count_failure(&self, failure: &Quarantine, again: bool) -> Result<()> {
         self.change(|changes| {
             if self.is_renewed(changes)? {
@@ -65,11 +68,11 @@ impl Store {
         })
     }
 
-    /// Makes a comparison that can tell a bit of the MAC key, while no other worker makes one. If it fails, this returns after the failure is counted
-    /// and the node is under quarantine.
+    /// Makes a comparison that can tell a bit of the MAC key, while no other worker makes one. If it fails,
+    /// this returns after the failure is counted and the node is under quarantine.
     ///
-    /// Returns false, and compares nothing, if the node was under quarantine before (except in a refresh), or if another worker has replaced the common
-    /// secrets.
+    /// Returns false, and compares nothing, if the node was under quarantine before (except in a refresh), or
+    /// if another worker has replaced the common secrets.
     pub fn compare_alone(
         &self,
         refreshes: bool,

@@ -1,7 +1,9 @@
-//! The cipher of the keys that were derived from a key. `node/src/computation/derive.rs` says why one base derives keys of one cipher only.
+//! The cipher of the keys that were derived from a key. `node/src/computation/derive.rs` says why one base
+//! derives keys of one cipher only.
 //!
-//! The record belongs to an account: a key and its copies have one record, and it lives as long as any of them. It is written before anything is
-//! derived, and it only grows. After a move to other nodes it has every cipher that any of the old nodes knew.
+//! The record belongs to an account: a key and its copies have one record, and it lives as long as any of
+//! them. It is written before anything is derived, and it only grows. After a move to other nodes it has
+//! every cipher that any of the old nodes knew.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +60,8 @@ impl Store {
         self.engine.read(|records| ciphers(records, account))
     }
 
-    /// Notes that a base derives keys of a cipher. If it has derived keys of another cipher, returns that cipher and notes nothing.
+    /// Notes that a base derives keys of a cipher. If it has derived keys of another cipher, returns that
+    /// cipher and notes nothing.
     pub fn note_child(&self, (id, account): ([u8; 16], [u8; 16]), cipher: &str) -> Result<Option<String>> {
         let other = |known: &Ciphers| known.iter().find(|known| *known != cipher).cloned();
         let known = self.children(account)?;

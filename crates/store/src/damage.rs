@@ -1,4 +1,5 @@
-//! Keys whose records cannot be read. They are noted for the operator, and do not prevent the use of other keys.
+//! Keys whose records cannot be read. They are noted for the operator, and do not prevent the use of other
+//! keys.
 
 use std::collections::BTreeSet;
 

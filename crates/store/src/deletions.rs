@@ -3,9 +3,9 @@
 //! Before any node deletes a key, all of them have noted which versions go ([`Store::begin_deletion`]), and
 //! compared notes. So if a kill interrupts the deletion, a node that still holds the key knows that its
 //! client was allowed to delete it. It then takes another node's word that the key is deleted there, and
-//! completes the deletion (`crates/node/src/material/refresh.rs`, `reshare.rs` there). Without this note no other
-//! node's word deletes a key here. A note ends with the key, or when the nodes find that no node has deleted
-//! it.
+//! completes the deletion (`crates/node/src/material/refresh.rs`, `reshare.rs` there). Without this note no
+//! other node's word deletes a key here. A note ends with the key, or when the nodes find that no node has
+//! deleted it.
 
 use std::collections::BTreeSet;
 

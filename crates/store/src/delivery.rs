@@ -1,4 +1,5 @@
-//! How workers of a party hand material to each other: one asks for a lot, another one makes it and delivers it through the server of the store.
+//! How workers of a party hand material to each other: one asks for a lot, another one makes it and delivers
+//! it through the server of the store.
 //!
 //! ```text
 //! worker that serves                     server                          worker that makes
@@ -105,13 +106,15 @@ impl Store {
         Ok(AskedLot { store: self, wanted, key })
     }
 
-    /// Undertakes to make the lot that was asked for first, if any of those that asked still runs and nobody makes it.
+    /// Undertakes to make the lot that was asked for first, if any of those that asked still runs and nobody
+    /// makes it.
     pub fn undertake_next_lot(&self) -> Result<Option<LotRequest>> {
         let found = self.deliveries()?.undertake_next()?;
         found.map(|(id, sealed)| self.opened_request(&id, &sealed)).transpose()
     }
 
-    /// Undertakes to make a lot with this id. `None` if it is not asked for here, or if another worker makes it.
+    /// Undertakes to make a lot with this id. `None` if it is not asked for here, or if another worker makes
+    /// it.
     pub fn undertake_lot(&self, id: &[u8; 16]) -> Result<Option<LotRequest>> {
         let found = self.deliveries()?.undertake(id)?;
         found.map(|sealed| self.opened_request(id, &sealed)).transpose()

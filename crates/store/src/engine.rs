@@ -1,4 +1,5 @@
-//! The records of the store: sealed values in tables, read and changed in transactions, in one of two databases.
+//! The records of the store: sealed values in tables, read and changed in transactions, in one of two
+//! databases.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -136,7 +137,8 @@ impl Engine {
         once.outcome()
     }
 
-    /// Changes records of this worker alone, which the digest does not cover. This does not wait for changes of other workers.
+    /// Changes records of this worker alone, which the digest does not cover. This does not wait for changes
+    /// of other workers.
     pub(super) fn write_own<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         let mut once = Once::new(work);
         let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, Coverage::Own));
@@ -144,7 +146,8 @@ impl Engine {
         once.outcome()
     }
 
-    /// Changes records without changing the digest with them. [`Engine::adopt`] or [`Engine::load`] has to follow.
+    /// Changes records without changing the digest with them. [`Engine::adopt`] or [`Engine::load`] has to
+    /// follow.
     pub(super) fn fill<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         let mut once = Once::new(work);
         let mut change = |change: &dyn Writing| once.run(&Changes::new(change, &self.seal, Coverage::Filled));
@@ -157,8 +160,8 @@ impl Engine {
         self.database.read(&mut |state| self.index.load(state, &self.seal))
     }
 
-    /// Computes the digest of all records as they are, for a store from before there was one; with `also_if_covered` for any store, such as a
-    /// restored one. Returns whether it did.
+    /// Computes the digest of all records as they are, for a store from before there was one; with
+    /// `also_if_covered` for any store, such as a restored one. Returns whether it did.
     pub(super) fn adopt(&self, also_if_covered: bool) -> Result<bool> {
         let mut adopted = false;
         self.database.write(Scope::Party, &mut |change| {
@@ -194,7 +197,8 @@ impl Engine {
         self.index.hear(&reader, peeked.first().and_then(|head| head.as_deref()), &self.seal)
     }
 
-    /// Reads two records of [`Table::Meta`] and does work with them. No other process does this at the same time.
+    /// Reads two records of [`Table::Meta`] and does work with them. No other process does this at the same
+    /// time.
     pub(super) fn alone<A: DeserializeOwned, B: DeserializeOwned, T>(
         &self,
         (first, second): (&[u8], &[u8]),

@@ -105,8 +105,8 @@ mod tests {
     use super::super::testing::{in_memory, key, reopen};
     use super::*;
 
-    /// Written by Polyclave 0.1: an announced key of AES-256 for gcm and cmac, and a pending one of Triple DES for ctr and cbc
-    /// that was imported.
+    /// Written by Polyclave 0.1: an announced key of AES-256 for gcm and cmac, and a pending one of Triple
+    /// DES for ctr and cbc that was imported.
     const OLD: [&str; 2] = [
         "07706179726f6c6c076165732d323536020003808040070707070707070707070707070707070080f7c4d50605070707070701",
         "036f6c6409336465732d65646533020102808040eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee0180f7c4d50605eeeeeeeeee00",

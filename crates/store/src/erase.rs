@@ -1,9 +1,11 @@
-//! Erasing what a refresh has replaced. Old shares and common secrets must not be found any more by somebody who breaks into the machine
-//! afterwards, and reads both the disk and the node's secret. A database leaves their sealed bytes in its free pages. So all records are
-//! written to a new file, which takes the place of the old one; the old one is overwritten with zeros and removed.
+//! Erasing what a refresh has replaced. Old shares and common secrets must not be found any more by somebody
+//! who breaks into the machine afterwards, and reads both the disk and the node's secret. A database leaves
+//! their sealed bytes in its free pages. So all records are written to a new file, which takes the place of
+//! the old one; the old one is overwritten with zeros and removed.
 //!
-//! A crash leaves the old file or the new one in place, both whole, and perhaps one of two others: `.new`, which the next attempt begins
-//! again, or `.old`, which is overwritten at the next start ([`erase_left`]). The record that says that this is due is in the old file only.
+//! A crash leaves the old file or the new one in place, both whole, and perhaps one of two others: `.new`,
+//! which the next attempt begins again, or `.old`, which is overwritten at the next start ([`erase_left`]).
+//! The record that says that this is due is in the old file only.
 //!
 //! This cannot reach blocks that the file system or the disk keeps aside: on file systems that copy on write,
 //! in snapshots, and on flash memory. There only a disk that is encrypted as a whole, or a secret that is
@@ -23,8 +25,8 @@ use super::engine::{ERASE, Records, Table};
 use super::{Result, Store, StoreError, builder};
 
 impl Store {
-    /// Erases what a refresh has replaced, if that is not yet done, and returns whether there was something. Nothing else is read or changed
-    /// meanwhile.
+    /// Erases what a refresh has replaced, if that is not yet done, and returns whether there was something.
+    /// Nothing else is read or changed meanwhile.
     pub fn erase_replaced(&self) -> Result<bool> {
         if !self.engine.read(|records| records.holds(Table::Meta, ERASE))? {
             return Ok(false);

@@ -241,8 +241,8 @@ fn no_more_keys_are_in_memory_than_allowed() {
     assert_eq!(store.cache.len(), CACHED_KEYS);
 }
 
-/// Asserts nothing about speed; prints the measurement that is quoted: `cargo test -p polyclave-node --release -- --ignored --nocapture
-/// open_with`.
+/// Asserts nothing about speed; prints the measurement that is quoted:
+/// `cargo test -p polyclave-node --release -- --ignored --nocapture open_with`.
 #[test]
 #[ignore = "a measurement"]
 fn open_with_ten_thousand_keys_after_a_kill() {

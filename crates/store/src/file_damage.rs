@@ -1,4 +1,5 @@
-//! Damage to the file itself, including what redb stores there for itself, gives errors, and never a panic or another key.
+//! Damage to the file itself, including what redb stores there for itself, gives errors, and never a panic or
+//! another key.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

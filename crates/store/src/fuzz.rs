@@ -112,7 +112,8 @@ fn frames() -> Vec<u8> {
     framed(&frames)
 }
 
-/// Somebody who has the key of a backup may have written anything: the frames are foreign although they are sealed.
+/// Somebody who has the key of a backup may have written anything: the frames are foreign although they are
+/// sealed.
 #[test]
 fn no_frames_of_a_backup_panic_or_take_more_memory_than_one_frame_may() {
     let valid = frames();

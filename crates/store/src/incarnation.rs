@@ -1,4 +1,5 @@
-//! Counts the starts of a node, and of each of its workers. A boot id distinguishes each start from all others.
+//! Counts the starts of a node, and of each of its workers. A boot id distinguishes each start from all
+//! others.
 
 use polyclave_protocol::session::random_bytes;
 use serde::{Deserialize, Serialize};
@@ -9,8 +10,8 @@ use super::{Result, Store};
 
 const OWN: &[u8] = b"incarnation";
 
-/// How many starts before the current one a node can prove to be its own. A peer that has missed more of them refuses the node until an
-/// operator has looked.
+/// How many starts before the current one a node can prove to be its own. A peer that has missed more of them
+/// refuses the node until an operator has looked.
 pub(super) const EARLIER: usize = 128;
 
 /// One start of a node.

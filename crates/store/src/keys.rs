@@ -51,7 +51,8 @@ impl std::fmt::Debug for StoredKey {
 }
 
 impl Store {
-    /// Stores a version of a key whose other shares may not be at their nodes yet. Replaces a pending one of the same number.
+    /// Stores a version of a key whose other shares may not be at their nodes yet. Replaces a pending one of
+    /// the same number.
     pub fn put_pending(&self, key: &StoredKey) -> Result<()> {
         let (name, id) = (&key.info.properties.name, key.info.id);
         let record = record_of(name, key.info.version);
@@ -127,7 +128,8 @@ impl Store {
         self.engine.read(|records| count(records))
     }
 
-    /// The state of the key with this id, if it is or was here under this name, or was deleted under any name.
+    /// The state of the key with this id, if it is or was here under this name, or was deleted under any
+    /// name.
     pub fn state(&self, name: &str, id: [u8; 16]) -> Result<Option<KeyState>> {
         self.engine.read(|records| {
             if records.holds(Table::Tombstones, &id)? {
@@ -137,8 +139,8 @@ impl Store {
         })
     }
 
-    /// Deletes a version of a key, pending or announced, so that its id is never accepted again. With its last version the name becomes
-    /// free. Repeating this has no effect. A session key leaves nothing behind.
+    /// Deletes a version of a key, pending or announced, so that its id is never accepted again. With its
+    /// last version the name becomes free. Repeating this has no effect. A session key leaves nothing behind.
     pub fn delete(&self, name: &str, id: [u8; 16]) -> Result<()> {
         let left = self.change(|changes| {
             if changes.holds(Table::Tombstones, &id)? {

@@ -1,21 +1,24 @@
-//! What a node must not lose: its shares of keys, how much of keys and material is spent, and what it has seen of its peers.
+//! What a node must not lose: its shares of keys, how much of keys and material is spent, and what it has
+//! seen of its peers.
 //!
-//! The store is one redb file, or tables of a PostgreSQL server (`engine/postgres.rs`). Every value in it is sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the node's
-//! [`Secret`]. Table, record key and format are authenticated with it, so a value that was changed or moved is [`StoreError::Corrupt`],
-//! never another key. Every change is one transaction and durable when the function returns. Opening after a crash takes no longer than
-//! after an orderly end (redb's quick repair).
+//! The store is one redb file, or tables of a PostgreSQL server (`engine/postgres.rs`). Every value in it is
+//! sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the node's [`Secret`]. Table,
+//! record key and format are authenticated with it, so a value that was changed or moved is
+//! [`StoreError::Corrupt`], never another key. Every change is one transaction and durable when the function
+//! returns. Opening after a crash takes no longer than after an orderly end (redb's quick repair).
 //!
 //! # What it does not do
 //!
-//! Somebody who can write the disk can put an *older* copy of the whole file in place. Peers notice this by the mark that moves with every
-//! change that matters ([`Store::mark`]), and the node itself by its audit log. Single older records do not fit the digest of all records that the
-//! store keeps (`engine/head.rs`, `engine/digest.rs`). They do not fit what this process knows of each record, either (`engine/index.rs`):
+//! Somebody who can write the disk can put an *older* copy of the whole file in place. Peers notice this by
+//! the mark that moves with every change that matters ([`Store::mark`]), and the node itself by its audit
+//! log. Single older records do not fit the digest of all records that the store keeps (`engine/head.rs`,
+//! `engine/digest.rs`). They do not fit what this process knows of each record, either (`engine/index.rs`):
 //! [`StoreError::PutBack`].
 //!
-//! Names of keys and the sizes of records are not hidden from somebody who can read the disk. The program cannot reach a deleted record any more,
-//! but its sealed bytes stay in free pages until these are used
-//! again, or until the file is rewritten after a refresh (`erase.rs`). A stolen disk does not reveal them as long as the secret is kept
-//! elsewhere.
+//! Names of keys and the sizes of records are not hidden from somebody who can read the disk. The program
+//! cannot reach a deleted record any more, but its sealed bytes stay in free pages until these are used
+//! again, or until the file is rewritten after a refresh (`erase.rs`). A stolen disk does not reveal them as
+//! long as the secret is kept elsewhere.
 
 mod accounts;
 mod approvals;
@@ -228,7 +231,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes a store on a backend, or opens the one that exists there. Clones of the backend are the same storage.
+    /// Makes a store on a backend, or opens the one that exists there. Clones of the backend are the same
+    /// storage.
     pub fn with_backend<B: StorageBackend + Clone>(backend: B, secret: &Secret) -> Result<Store> {
         let reopen: engine::file::Reopen = Box::new(move || builder().create_with_backend(backend.clone()));
         let database = engine::file::open(&reopen, None)?;
@@ -283,14 +287,16 @@ impl Store {
         self.engine.load()
     }
 
-    /// Why the store cannot be used any more, if its file is damaged, its server has lost changes, or another process has taken it over.
+    /// Why the store cannot be used any more, if its file is damaged, its server has lost changes, or another
+    /// process has taken it over.
     pub fn file_damage(&self) -> Option<StoreError> {
         self.engine.damage().or_else(|| self.latest.loss())
     }
 }
 
 impl Drop for Store {
-    /// Returns what was reserved of budgets and not spent. If that fails, it counts as spent, as after a crash.
+    /// Returns what was reserved of budgets and not spent. If that fails, it counts as spent, as after a
+    /// crash.
     fn drop(&mut self) {
         let _ = self.settle();
     }

@@ -18,7 +18,8 @@ pub(super) fn is_epoch(record: &[u8]) -> bool {
 const LOT: usize = 16;
 
 impl Store {
-    /// From now on only lots of this epoch can be spent. If this is the epoch in use already, its marks remain.
+    /// From now on only lots of this epoch can be spent. If this is the epoch in use already, its marks
+    /// remain.
     pub fn begin_lots(&self, epoch: [u8; 32]) -> Result<()> {
         self.engine.write_own(|changes| {
             changes.touch(Table::Lots)?;
@@ -33,7 +34,8 @@ impl Store {
         })
     }
 
-    /// Marks lots as spent up to these items. All marks are written in one synced write, or none; no mark decreases.
+    /// Marks lots as spent up to these items. All marks are written in one synced write, or none; no mark
+    /// decreases.
     pub fn spend_lots(&self, epoch: [u8; 32], marks: &[([u8; 16], u64)]) -> Result<()> {
         self.engine.write_own(|changes| {
             self.refuse_other(changes, epoch)?;

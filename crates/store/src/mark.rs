@@ -1,13 +1,17 @@
-//! How far this store has come: a number that grows with every change that must not be undone unnoticed, in the same transaction.
+//! How far this store has come: a number that grows with every change that must not be undone unnoticed, in
+//! the same transaction.
 //!
-//! Such changes are starts, keys that are made or deleted, ranges of budgets, common secrets and their refresh, a quarantine, changed
-//! rules for clients, and readmitted peers. Marks of lots are not among them: the material itself is in memory only.
+//! Such changes are starts, keys that are made or deleted, ranges of budgets, common secrets and their
+//! refresh, a quarantine, changed rules for clients, and readmitted peers. Marks of lots are not among them:
+//! the material itself is in memory only.
 //!
-//! Each change draws a random value, and each start draws a boot id. Peers remember the latest number that they were told, with both
-//! ([`super::seen`]), and are told only what is on the disk. So a store that is put back has a lower number than they remember. If it
-//! continues from there, or two copies of it run, it passes the number that they remember in another start, or with another value.
+//! Each change draws a random value, and each start draws a boot id. Peers remember the latest number that
+//! they were told, with both ([`super::seen`]), and are told only what is on the disk. So a store that is put
+//! back has a lower number than they remember. If it continues from there, or two copies of it run, it passes
+//! the number that they remember in another start, or with another value.
 //!
-//! Number and values are in one sealed record with the digest of all rows ([`super::engine::head`]). So rows cannot be put back without the mark.
+//! Number and values are in one sealed record with the digest of all rows ([`super::engine::head`]). So rows
+//! cannot be put back without the mark.
 
 use std::sync::OnceLock;
 
@@ -54,11 +58,12 @@ impl Latest {
         self.lost.get().map(|(known, found)| StoreError::Lost { known: *known, found: *found })
     }
 
-    /// Refuses a store that has lost changes while it was in use: a server does if it fails over to a replica that had not received them. This process
-    /// knows better, and would go on to spend again what is spent.
+    /// Refuses a store that has lost changes while it was in use: a server does if it fails over to a replica
+    /// that had not received them. This process knows better, and would go on to spend again what is spent.
     fn refuse_loss(&self, known: Option<Mark>, found: &Head) -> Result<()> {
         let Some(known) = known else { return Ok(()) };
-        // Other workers may have gone on from what is lost. Then the value of the known change is another one.
+        // Other workers may have gone on from what is lost. Then the value of the known change is another
+        // one.
         let later = found.number.checked_sub(known.number);
         let value = later.map(|later| usize::try_from(later).ok().and_then(|later| found.recent.get(later)));
         if value.is_some_and(|value| value.is_none_or(|value| *value == known.value)) {
@@ -73,7 +78,8 @@ impl Latest {
         *self.mark.lock()
     }
 
-    /// Takes note of the mark of a store that other workers change, too. `known` is what was known before the store was asked.
+    /// Takes note of the mark of a store that other workers change, too. `known` is what was known before the
+    /// store was asked.
     pub(super) fn hear(&self, known: Option<Mark>, found: &Head) -> Result<()> {
         self.refuse_loss(known, found)?;
         self.note(found.mark());
@@ -135,8 +141,8 @@ impl Store {
         self.disown_past()
     }
 
-    /// Forgets starts and values, so that peers that have seen any of them refuse this store as a copy until an operator readmits it. A
-    /// restored backup has lost what happened since, if only a little.
+    /// Forgets starts and values, so that peers that have seen any of them refuse this store as a copy until
+    /// an operator readmits it. A restored backup has lost what happened since, if only a little.
     fn disown_past(&self) -> Result<()> {
         self.engine.write(|changes| {
             changes.change_head(|head| head.recent.clear())?;

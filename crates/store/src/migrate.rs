@@ -24,7 +24,8 @@ pub struct Migrated {
     pub to: String,
 }
 
-/// Moves the store of a node to the server of a URL, or into a file in its directory. `None` if it is there already.
+/// Moves the store of a node to the server of a URL, or into a file in its directory. `None` if it is there
+/// already.
 pub fn migrate(dir: &mut NodeDir, to: Option<String>) -> Result<Option<Migrated>> {
     let has_workers = !dir.settings().workers.is_empty();
     if dir.settings().worker > 0 || (has_workers && to.is_none()) {

@@ -1,4 +1,5 @@
-//! The names of records that each worker of a party has for itself. Those of the first worker have no number in them.
+//! The names of records that each worker of a party has for itself. Those of the first worker have no number
+//! in them.
 
 use super::Result;
 use super::engine::{Changes, Records, Table};
@@ -14,7 +15,8 @@ pub(super) fn own(worker: u16, record: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The number of the worker that has this record of a kind; `None` for records of the first worker and for all others.
+/// The number of the worker that has this record of a kind; `None` for records of the first worker and for
+/// all others.
 pub(super) fn number_of(record: &[u8], kind: &[u8]) -> Option<u16> {
     let number = record.strip_prefix(WORKER)?.strip_suffix(kind)?.strip_suffix(b" ")?;
     number.try_into().map(u16::from_be_bytes).ok()

@@ -1,5 +1,6 @@
-//! The rules for clients that were in force last, in the form of their file. So the next start notices what changed in the file while no
-//! node ran, and peers notice a disk that is put back to other rules, by the mark that moves with them.
+//! The rules for clients that were in force last, in the form of their file. So the next start notices what
+//! changed in the file while no node ran, and peers notice a disk that is put back to other rules, by the
+//! mark that moves with them.
 
 use super::approvals::forget_approved_policy;
 use super::engine::{Records, Table};

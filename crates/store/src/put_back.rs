@@ -1,5 +1,6 @@
-//! Somebody who can write the database puts rows back one by one. The node notices it when it uses a row, and at its next start. The tests run with a
-//! file and with a server. Without PostgreSQL the tests with a server say that they were not run.
+//! Somebody who can write the database puts rows back one by one. The node notices it when it uses a row, and
+//! at its next start. The tests run with a file and with a server. Without PostgreSQL the tests with a server
+//! say that they were not run.
 
 use std::collections::BTreeMap;
 
@@ -271,7 +272,8 @@ fn all_rows_except_the_head_and_the_head_alone_are_noticed() {
         let message = disk.open().expect_err("noticed").to_string();
         assert!(message.contains("spent") && message.contains("tombstones"), "{message}");
     }
-    // With both, the store is an older one as a whole. A running node notices it; after a start, peers and the audit log do.
+    // With both, the store is an older one as a whole. A running node notices it; after a start, peers and
+    // the audit log do.
     let store = reopen(&disk);
     rows().for_each(|row| put(&store, row, before.get(row)));
     assert!(matches!(store.spent(KEY.0), Err(StoreError::Lost { .. })));

@@ -1,4 +1,5 @@
-//! The record that a check failed and that this node therefore serves nothing. Only a refresh ([`super::refresh`]) ends it.
+//! The record that a check failed and that this node therefore serves nothing. Only a refresh
+//! ([`super::refresh`]) ends it.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +18,8 @@ pub struct Quarantine {
 }
 
 impl Store {
-    /// Remembers that a check failed. The first reason stays. A worker whose common secrets another one has replaced writes nothing: what
-    /// failed under those is over with them.
+    /// Remembers that a check failed. The first reason stays. A worker whose common secrets another one has
+    /// replaced writes nothing: what failed under those is over with them.
     pub fn quarantine(&self, reason: &str, since: u64) -> Result<()> {
         self.change(|changes| {
             if changes.holds(Table::Meta, QUARANTINE)? || self.is_renewed(changes)? {

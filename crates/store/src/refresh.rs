@@ -1,6 +1,7 @@
-//! The stored state of a refresh to fresh common secrets, with fresh shares of all keys: wanted, then prepared beside what is in use, then
-//! taken into use. Keys are prepared in pieces, a transaction each, and count once the common secrets are prepared, too. All is taken into
-//! use in one transaction. `crates/node/src/material/refresh.rs` describes how the nodes do this together.
+//! The stored state of a refresh to fresh common secrets, with fresh shares of all keys: wanted, then
+//! prepared beside what is in use, then taken into use. Keys are prepared in pieces, a transaction each, and
+//! count once the common secrets are prepared, too. All is taken into use in one transaction.
+//! `crates/node/src/material/refresh.rs` describes how the nodes do this together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,8 +77,8 @@ impl Store {
         self.change(|changes| changes.remove(Table::Meta, WANTED))
     }
 
-    /// All versions of all keys that this node holds, pending or announced, and the deleted ones, in order of their ids. Their shares:
-    /// [`Store::find`] with [`Which::Id`].
+    /// All versions of all keys that this node holds, pending or announced, and the deleted ones, in order of
+    /// their ids. Their shares: [`Store::find`] with [`Which::Id`].
     pub fn held_keys(&self) -> Result<Vec<HeldKey>> {
         let mut held = self.engine.read(|records| {
             let mut held = Vec::new();
@@ -98,8 +99,8 @@ impl Store {
         Ok(held)
     }
 
-    /// Stores a piece of the keys under fresh common secrets, beside what is in use. The pieces have numbers from 0 on; the first replaces
-    /// all that was prepared before.
+    /// Stores a piece of the keys under fresh common secrets, beside what is in use. The pieces have numbers
+    /// from 0 on; the first replaces all that was prepared before.
     pub fn prepare_keys(&self, piece: u32, keys: &[RefreshedKey]) -> Result<()> {
         self.change(|changes| {
             if piece == 0 {
@@ -126,7 +127,8 @@ impl Store {
         self.engine.read(|records| records.get(Table::Meta, SINCE))
     }
 
-    /// Notes that the common secrets are in use, if no time is known for them: they are new, or older than this record.
+    /// Notes that the common secrets are in use, if no time is known for them: they are new, or older than
+    /// this record.
     pub fn note_secrets_since(&self, now: u64) -> Result<()> {
         self.engine.write(|changes| match changes.holds(Table::Meta, SINCE)? {
             true => Ok(()),
@@ -144,8 +146,9 @@ impl Store {
         self.change(clear)
     }
 
-    /// Takes what was prepared into use: the common secrets and every key under them, all at once, at the time `now`. This also ends a
-    /// quarantine, and session keys and components that were not carried over. Repeating this has no effect.
+    /// Takes what was prepared into use: the common secrets and every key under them, all at once, at the
+    /// time `now`. This also ends a quarantine, and session keys and components that were not carried over.
+    /// Repeating this has no effect.
     pub fn commit_refresh(&self, id: [u8; 32], now: u64) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|agreed| agreed.id == id) {
@@ -186,7 +189,8 @@ impl Store {
     }
 }
 
-/// The operator wants the common secrets in use replaced; if `accepted`, although more checks have failed than a node accepts.
+/// The operator wants the common secrets in use replaced; if `accepted`, although more checks have failed
+/// than a node accepts.
 pub(super) fn want(changes: &Changes, accepted: bool) -> Result<()> {
     let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
     if accepted {

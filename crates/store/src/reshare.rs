@@ -1,8 +1,9 @@
-//! The stored state of a move of all keys to another set of nodes: prepared beside what is in use, then taken into use, all at once.
-//! `crates/node/src/reshare.rs` describes how the nodes do this together.
+//! The stored state of a move of all keys to another set of nodes: prepared beside what is in use, then taken
+//! into use, all at once. `crates/node/src/reshare.rs` describes how the nodes do this together.
 //!
-//! Keys are prepared in pieces, a transaction each, and count once the stage is [`Stage::Prepared`]. A node of the new set then replaces
-//! everything that it has by what was prepared. A node that leaves has prepared nothing, and destroys what it has.
+//! Keys are prepared in pieces, a transaction each, and count once the stage is [`Stage::Prepared`]. A node
+//! of the new set then replaces everything that it has by what was prepared. A node that leaves has prepared
+//! nothing, and destroys what it has.
 
 use std::collections::BTreeMap;
 
@@ -113,8 +114,8 @@ impl Store {
         })
     }
 
-    /// Stores a piece of the keys under the shares of the new nodes. The pieces have numbers from 0 on; the first replaces all that was
-    /// prepared before.
+    /// Stores a piece of the keys under the shares of the new nodes. The pieces have numbers from 0 on; the
+    /// first replaces all that was prepared before.
     pub fn prepare_moved(&self, piece: u32, keys: &[MovedKey]) -> Result<()> {
         let borrowed: Vec<Borrowed<'_>> = keys
             .iter()
@@ -139,8 +140,8 @@ impl Store {
         })
     }
 
-    /// Remembers that this node has stored all that it needs of the new cluster, or that it is about to leave (without `setup`). From now on
-    /// it serves nothing, until the move is done or given up.
+    /// Remembers that this node has stored all that it needs of the new cluster, or that it is about to leave
+    /// (without `setup`). From now on it serves nothing, until the move is done or given up.
     pub fn prepare_reshare(
         &self,
         (id, cluster, before): ([u8; 32], &str, &str),
@@ -176,8 +177,8 @@ impl Store {
         self.change(forget_approved_reshare)
     }
 
-    /// Takes what was prepared into use in the place of everything else, at the time `now`, or destroys everything if the node leaves.
-    /// Repeating this has no effect.
+    /// Takes what was prepared into use in the place of everything else, at the time `now`, or destroys
+    /// everything if the node leaves. Repeating this has no effect.
     pub fn commit_reshare(&self, id: [u8; 32], now: u64) -> Result<()> {
         self.change(|changes| {
             let reshared: Option<Reshared> = changes.get(Table::Meta, STAGE)?;
@@ -272,7 +273,8 @@ mod tests {
     const ID: [u8; 32] = [2; 32];
     const NOW: u64 = 1_800_000_000;
 
-    /// A store of the old cluster with an announced key that was used, one that is pending here only, and one that was deleted.
+    /// A store of the old cluster with an announced key that was used, one that is pending here only, and one
+    /// that was deleted.
     fn old() -> (Store, Disk) {
         let (store, disk) = in_memory();
         store.put_setup(OLD, 5, b"old", true).expect("put");

@@ -1,7 +1,7 @@
 //! Sealing of single values: format, nonce, ciphertext, tag.
 //!
-//! The format, the table and the key of the record are authenticated with each value, so a value can only be opened in its own place.
-//! Nonces are random: with 192 bits a repetition is not to be expected.
+//! The format, the table and the key of the record are authenticated with each value, so a value can only be
+//! opened in its own place. Nonces are random: with 192 bits a repetition is not to be expected.
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -10,7 +10,8 @@ use zeroize::Zeroizing;
 
 use super::{Result, Secret, StoreError};
 
-/// The nonce of a sealed value. It is drawn anew for each, so it distinguishes the value from all others that were ever sealed.
+/// The nonce of a sealed value. It is drawn anew for each, so it distinguishes the value from all others that
+/// were ever sealed.
 pub(super) type Stamp = [u8; NONCE];
 
 const FORMAT: u8 = 1;
@@ -76,7 +77,8 @@ fn nonce(bytes: &[u8]) -> XNonce {
     XNonce::try_from(bytes).expect("24 bytes")
 }
 
-/// The stamp of a sealed value. It ends with zeros if the value is too short to have one; such a value does not open.
+/// The stamp of a sealed value. It ends with zeros if the value is too short to have one; such a value does
+/// not open.
 pub(super) fn stamp_of(sealed: &[u8]) -> Stamp {
     let mut stamp = Stamp::default();
     sealed.iter().skip(1).zip(&mut stamp).for_each(|(byte, to)| *to = *byte);

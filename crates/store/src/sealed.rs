@@ -1,5 +1,5 @@
-//! Which sealed keys were imported: the id of the key that was made of each file, and how often that was tried. They stay for ever, because each was
-//! sealed by a person.
+//! Which sealed keys were imported: the id of the key that was made of each file, and how often that was
+//! tried. They stay for ever, because each was sealed by a person.
 
 use serde::{Deserialize, Serialize};
 

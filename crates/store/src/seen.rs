@@ -1,8 +1,8 @@
 //! The latest state that this node has seen of each peer, and whether what the peer says now continues it.
 //!
-//! A node that runs on an old copy of its disk, on a restored backup, or beside a copy of itself would spend budgets twice and forget
-//! deletions. Its program is unaltered and reports honestly what its store remembers ([`Past`]). So peers notice it by what that report
-//! lacks.
+//! A node that runs on an old copy of its disk, on a restored backup, or beside a copy of itself would spend
+//! budgets twice and forget deletions. Its program is unaltered and reports honestly what its store remembers
+//! ([`Past`]). So peers notice it by what that report lacks.
 
 use polyclave_protocol::Party;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,8 @@ impl Past {
         Some(Seen { mark: Mark { number: self.number, value }, boot: self.starts.first()?.boot })
     }
 
-    /// Whether this past contains what was seen: that change was made in the start in which it was seen, and with the value that was seen.
+    /// Whether this past contains what was seen: that change was made in the start in which it was seen, and
+    /// with the value that was seen.
     fn goes_on_from(&self, seen: &Seen) -> bool {
         let starts = &self.starts[..self.starts.len().min(1 + EARLIER)];
         let recent = &self.recent[..self.recent.len().min(RECENT)];
@@ -50,8 +51,8 @@ impl Store {
         self.remember(party, seen, latest)
     }
 
-    /// The same for the stream on which the peer does not report its mark. That stream may be behind what was seen on the other one.
-    /// Remembers nothing.
+    /// The same for the stream on which the peer does not report its mark. That stream may be behind what was
+    /// seen on the other one. Remembers nothing.
     pub fn peer_known(&self, party: Party, past: &Past) -> Result<()> {
         match self.seen(party)? {
             Some(seen) if past.latest().is_some_and(|latest| latest.boot == seen.boot) => Ok(()),
@@ -73,12 +74,14 @@ impl Store {
         self.remember(party, seen, Seen { mark, boot })
     }
 
-    /// The number of the latest change of a peer's store that this node remembers durably; 0 if none was seen.
+    /// The number of the latest change of a peer's store that this node remembers durably; 0 if none was
+    /// seen.
     pub fn held_of(&self, party: Party) -> Result<u64> {
         Ok(self.seen(party)?.map_or(0, |seen| seen.mark.number))
     }
 
-    /// Forgets what was seen of a peer, so that it can begin again from a backup. Only an operator may decide this.
+    /// Forgets what was seen of a peer, so that it can begin again from a backup. Only an operator may decide
+    /// this.
     pub fn readmit(&self, party: Party) -> Result<()> {
         self.change(|changes| {
             let of_party = of_all_workers(changes, Table::Peers, &[party.0])?;

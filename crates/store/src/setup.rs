@@ -53,8 +53,8 @@ impl Owned {
 }
 
 impl Store {
-    /// Stores a setup: as the one in use, or as a proposal beside it, replacing an older proposal. Its epoch must not be lower than that of
-    /// the one in use.
+    /// Stores a setup: as the one in use, or as a proposal beside it, replacing an older proposal. Its epoch
+    /// must not be lower than that of the one in use.
     pub fn put_setup(&self, id: [u8; 32], epoch: u64, bytes: &[u8], agreed: bool) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|current| epoch < current.epoch) {

@@ -1,8 +1,9 @@
 //! Sealing of a file of any length: chunks under one key, in order, the last one marked.
 //!
-//! This is the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár 2015) over XChaCha20-Poly1305. The nonce of a chunk is the file's
-//! random id (16 bytes) and the chunk's number. The additional data says whether the chunk is the last. So no chunk can be changed, moved,
-//! left out or taken from another file, and the end cannot be cut off.
+//! This is the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár 2015) over XChaCha20-Poly1305. The
+//! nonce of a chunk is the file's random id (16 bytes) and the chunk's number. The additional data says
+//! whether the chunk is the last. So no chunk can be changed, moved, left out or taken from another file, and
+//! the end cannot be cut off.
 
 use std::io::{self, BufRead, Read, Write};
 

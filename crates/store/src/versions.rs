@@ -1,4 +1,5 @@
-//! The versions of a key: one record each, under the name and the version. Each has its own id, shares and budget, like a key of its own.
+//! The versions of a key: one record each, under the name and the version. Each has its own id, shares and
+//! budget, like a key of its own.
 //!
 //! The record of version 1 is named like the key, as in stores from before there were versions. The record of
 //! another version is named by the name, a zero byte, which no name has, and the version. So the versions of
@@ -115,18 +116,21 @@ impl Store {
         Ok(key)
     }
 
-    /// The versions of a key, pending or announced, the newest first, each with the error if its record cannot be read.
+    /// The versions of a key, pending or announced, the newest first, each with the error if its record
+    /// cannot be read.
     pub fn versions(&self, name: &str) -> Result<Vec<Result<(KeyInfo, KeyState)>>> {
         let found = self.engine.read(|records| of_name(records, name))?;
         Ok(found.into_iter().rev().map(|found| found.entry.map(|entry| (entry.info, entry.state))).collect())
     }
 
-    /// The properties of the newest version of a key, pending or announced, whether or not its shares can be read.
+    /// The properties of the newest version of a key, pending or announced, whether or not its shares can be
+    /// read.
     pub fn info(&self, name: &str) -> Result<Option<KeyInfo>> {
         self.versions(name)?.into_iter().next().transpose().map(|found| found.map(|(info, _)| info))
     }
 
-    /// Changes what may change of the versions of a key, all at once. Records that cannot be read stay as they are.
+    /// Changes what may change of the versions of a key, all at once. Records that cannot be read stay as
+    /// they are.
     pub fn amend(&self, name: &str, change: impl Fn(&mut KeyInfo)) -> Result<()> {
         self.change(|changes| {
             self.refuse_in_round(changes)?;
@@ -275,7 +279,8 @@ mod tests {
         assert!(before + after > 0 && after > 0, "{before} {after}");
     }
 
-    /// After a crash at any sync while the next version is made, the current one is the old or the new one, with its shares.
+    /// After a crash at any sync while the next version is made, the current one is the old or the new one,
+    /// with its shares.
     #[test]
     fn no_version_is_lost_or_half_made_after_a_crash_at_any_sync() {
         let (store, disk) = in_memory();

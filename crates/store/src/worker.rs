@@ -1,29 +1,33 @@
-//! The workers of a party: processes that share one store at a server, each with a number. A file has one worker, number 0.
+//! The workers of a party: processes that share one store at a server, each with a number. A file has one
+//! worker, number 0.
 //!
 //! # Whose records
 //!
-//! Most records are the party's: keys, budgets, common secrets, quarantine, rules, approvals. A worker's own are its starts, what it has seen of
-//! the workers of other parties that it meets, its marks of spent material, and where its audit log ends. They have its number in their names
-//! ([`Store::own`]), and nobody else changes them. The mark of the store ([`super::mark`]) is the party's: so a server that has lost the changes of
-//! one worker is noticed by the peers of each.
+//! Most records are the party's: keys, budgets, common secrets, quarantine, rules, approvals. A worker's own
+//! are its starts, what it has seen of the workers of other parties that it meets, its marks of spent
+//! material, and where its audit log ends. They have its number in their names ([`Store::own`]), and nobody
+//! else changes them. The mark of the store ([`super::mark`]) is the party's: so a server that has lost the
+//! changes of one worker is noticed by the peers of each.
 //!
 //! # What a worker has in memory
 //!
-//! Keys and session keys are kept in memory. Every change that other workers must learn of moves the *edition*, a counter, in the same
-//! transaction. A worker asks for it before it serves a request ([`Store::sync`]), one short question for all requests that wait for it, and forgets what it
-//! kept if another worker has moved it. So a key that was deleted, or a quarantine, counts for all workers from the moment that the change is
-//! confirmed.
+//! Keys and session keys are kept in memory. Every change that other workers must learn of moves
+//! the *edition*, a counter, in the same transaction. A worker asks for it before it serves a request
+//! ([`Store::sync`]), one short question for all requests that wait for it, and forgets what it kept if
+//! another worker has moved it. So a key that was deleted, or a quarantine, counts for all workers from the
+//! moment that the change is confirmed.
 //!
-//! A key is read in the same transaction as the edition. Shares belong to the common secrets in use, and these never come back once they are
-//! replaced. So if the edition has moved, it is enough to see afterwards that the common secrets are still those of this process
-//! ([`Store::use_setup`]); otherwise the key is not used ([`StoreError::Renewed`]).
+//! A key is read in the same transaction as the edition. Shares belong to the common secrets in use, and
+//! these never come back once they are replaced. So if the edition has moved, it is enough to see afterwards
+//! that the common secrets are still those of this process ([`Store::use_setup`]); otherwise the key is not
+//! used ([`StoreError::Renewed`]).
 //!
 //! # Who makes keys
 //!
-//! Two workers may not make a key of the same name at once: the parties could store both in different orders. So the request that stores a
-//! pending key claims its record, and no other worker replaces it until that request is over or its worker has started again. While the first worker
-//! refreshes all keys (a *round*), no other one stores, changes or deletes a key; those already stored are announced
-//! before it begins.
+//! Two workers may not make a key of the same name at once: the parties could store both in different orders.
+//! So the request that stores a pending key claims its record, and no other worker replaces it until that
+//! request is over or its worker has started again. While the first worker refreshes all keys (a *round*), no
+//! other one stores, changes or deletes a key; those already stored are announced before it begins.
 
 #[cfg(test)]
 mod tests;
@@ -115,7 +119,8 @@ impl Store {
         })
     }
 
-    /// Notes the edition of this process' own change, which is on the disk. It knows that one if it knew the one before.
+    /// Notes the edition of this process' own change, which is on the disk. It knows that one if it knew the
+    /// one before.
     pub(super) fn note_edition(&self, moved: Option<u64>) {
         if let Some(moved) = moved {
             let _ = self.worker.edition.compare_exchange(moved - 1, moved, SeqCst, SeqCst);
@@ -142,8 +147,8 @@ impl Store {
         *self.worker.setup.lock() = Some(id);
     }
 
-    /// Learns what other workers have changed before this was called. [`StoreError::Renewed`] if the common secrets in use are other ones than those of
-    /// this process. A store in a file has no other workers.
+    /// Learns what other workers have changed before this was called. [`StoreError::Renewed`] if the common
+    /// secrets in use are other ones than those of this process. A store in a file has no other workers.
     pub fn sync(&self) -> Result<()> {
         if !self.engine.is_shared() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Measures exchanges among three processes over TLS on loopback: the median latency of 16-byte messages and the
-//! throughput of 160 KB messages. With `gather`, of gatherings from all instead.
+//! Measures exchanges among three processes over TLS on loopback: the median latency of 16-byte messages and
+//! the throughput of 160 KB messages. With `gather`, of gatherings from all instead.
 //!
 //! `cargo run --release -p polyclave-transport --example exchange [PARTIES] [LARGE_BYTES] [gather]`
 
@@ -102,7 +102,8 @@ fn measure(net: &mut dyn Net, len: usize, rounds: usize, gather: bool) -> Vec<Du
     times
 }
 
-/// Of this process so far, which tells the cost of an exchange even on a machine that is busy with other things.
+/// Of this process so far, which tells the cost of an exchange even on a machine that is busy with other
+/// things.
 fn cpu_time() -> Duration {
     let schedstat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let nanoseconds = schedstat.split_whitespace().next().and_then(|field| field.parse().ok());

@@ -1,9 +1,10 @@
 //! The thread that receives incoming connections.
 //!
-//! It sleeps in `poll` on the listener, on every connection that has not yet shown its certificate and stream, and on a pipe whose
-//! other end closes when its owner is dropped. A slow connection cannot delay another. All steps are non-blocking. A connection has
-//! to show its certificate and stream within the handshake limit. If there are more than [`STRANGERS`] unknown connections, the
-//! oldest is dropped. (Someone who can open connections faster than honest handshakes finish can still keep honest ones out.)
+//! It sleeps in `poll` on the listener, on every connection that has not yet shown its certificate and
+//! stream, and on a pipe whose other end closes when its owner is dropped. A slow connection cannot delay
+//! another. All steps are non-blocking. A connection has to show its certificate and stream within the
+//! handshake limit. If there are more than [`STRANGERS`] unknown connections, the oldest is dropped. (Someone
+//! who can open connections faster than honest handshakes finish can still keep honest ones out.)
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -98,7 +99,8 @@ impl Porch {
         }
     }
 
-    /// Sleeps until something happens. Returns whether the listener is ready, or `None` when it is time to end.
+    /// Sleeps until something happens. Returns whether the listener is ready, or `None` when it is time to
+    /// end.
     fn wait(&self) -> Option<bool> {
         let mut fds =
             vec![PollFd::new(&self.until, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
@@ -131,7 +133,8 @@ impl Porch {
                         let oldest = self.arrivals.remove(0);
                         self.refuse(&oldest, "others came, and it had not yet shown who it is");
                     }
-                    // Failing here is the machine's fault; the other side sees a closed connection and may retry.
+                    // Failing here is the machine's fault; the other side sees a closed connection and may
+                    // retry.
                     self.arrivals.extend(Arrival::new(tcp, from, &self.door));
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,

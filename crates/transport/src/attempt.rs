@@ -1,4 +1,5 @@
-//! One attempt to connect, often with several peers. It has a time limit, and a failure with one peer ends it for all.
+//! One attempt to connect, often with several peers. It has a time limit, and a failure with one peer ends it
+//! for all.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

@@ -31,8 +31,9 @@ impl Broken {
 }
 
 impl Broken {
-    /// The error after the handshake. A record that does not authenticate was changed by somebody on the way and is not the peer's, and an
-    /// alert that ends the connection says no more. Only the refusal of a certificate comes this late and is really from the peer.
+    /// The error after the handshake. A record that does not authenticate was changed by somebody on the way
+    /// and is not the peer's, and an alert that ends the connection says no more. Only the refusal of a
+    /// certificate comes this late and is really from the peer.
     pub(crate) fn after_handshake(e: rustls::Error) -> Broken {
         use AlertDescription::{AccessDenied, CertificateExpired};
         let refused = matches!(e, rustls::Error::AlertReceived(AccessDenied | CertificateExpired));

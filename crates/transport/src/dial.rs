@@ -1,4 +1,5 @@
-//! Dialling a peer, again and again until it answers or the time limit is reached, because parties start at different times.
+//! Dialling a peer, again and again until it answers or the time limit is reached, because parties start at
+//! different times.
 //!
 //! The operating system looks up host names, with its own time limits. Numeric addresses avoid that.
 
@@ -45,8 +46,8 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// A connection for `stream` on which the peer has shown its certificate and accepted ours; `None` once the attempt has failed
-    /// elsewhere.
+    /// A connection for `stream` on which the peer has shown its certificate and accepted ours; `None` once
+    /// the attempt has failed elsewhere.
     pub(crate) fn dial(&self, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>, Error> {
         let mut pause = PAUSE;
         loop {
@@ -99,7 +100,8 @@ impl Dialer {
         let mut failure = io::Error::from(io::ErrorKind::TimedOut);
         for address in addresses {
             match TcpStream::connect_timeout(address, attempt.left().unwrap_or(PAUSE)) {
-                // Dialling a free port of one's own machine can, by TCP's rules, connect a socket with itself.
+                // Dialling a free port of one's own machine can, by TCP's rules, connect a socket with
+                // itself.
                 Ok(tcp) if tcp.local_addr().ok() == tcp.peer_addr().ok() => {
                     failure = io::Error::from(io::ErrorKind::ConnectionRefused);
                 }

@@ -25,7 +25,8 @@ pub struct PeerAddress {
     pub certificate: CertificateDer<'static>,
 }
 
-/// A party's place on the network before a session. It listens from the start, so that its port can be told to others.
+/// A party's place on the network before a session. It listens from the start, so that its port can be told
+/// to others.
 pub struct Endpoint {
     listener: TcpListener,
     local_addr: SocketAddr,
@@ -57,8 +58,8 @@ impl Endpoint {
         self.meter.clone()
     }
 
-    /// Connects with all other parties. `parties` lists all of them, this one included, in the same order at every party. The party with
-    /// the lower number calls the other.
+    /// Connects with all other parties. `parties` lists all of them, this one included, in the same order at
+    /// every party. The party with the lower number calls the other.
     pub fn join(self, me: Party, parties: &[PeerAddress]) -> Result<TlsNet> {
         if !(2..=usize::from(u8::MAX)).contains(&parties.len()) {
             return Err(Error::misuse(format!("a session of {} parties; it takes 2 to 255", parties.len())));

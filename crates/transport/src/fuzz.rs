@@ -1,4 +1,5 @@
-//! Fuzz targets: arbitrary bytes for every parser of this crate, which are those for frames, greetings and certificates.
+//! Fuzz targets: arbitrary bytes for every parser of this crate, which are those for frames, greetings and
+//! certificates.
 
 use polyclave_harness::{fuzz, within_memory};
 use polyclave_protocol::Party;

@@ -1,7 +1,8 @@
-//! The first bytes on a connection after its TLS handshake: what both sides must agree on, and which stream it is.
+//! The first bytes on a connection after its TLS handshake: what both sides must agree on, and which stream
+//! it is.
 //!
-//! The dialling side sends its greeting. The accepting side answers with its own, which names the same stream. Both sides compare. So
-//! both report a difference, and the dialling side knows that it was accepted.
+//! The dialling side sends its greeting. The accepting side answers with its own, which names the same
+//! stream. Both sides compare. So both report a difference, and the dialling side knows that it was accepted.
 
 use polyclave_protocol::{Error, Party};
 use rustls::pki_types::CertificateDer;
@@ -42,7 +43,8 @@ impl Terms {
         Self::new(limits, hasher.finalize().into(), "list of certificates")
     }
 
-    /// The terms between the nodes of a cluster: its name. Certificates are not part of it, because they change; TLS has checked them.
+    /// The terms between the nodes of a cluster: its name. Certificates are not part of it, because they
+    /// change; TLS has checked them.
     pub(crate) fn nodes(limits: &Limits, cluster: &[u8; 16]) -> Self {
         Self::new(
             limits,

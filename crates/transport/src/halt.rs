@@ -7,8 +7,8 @@ use std::time::Duration;
 /// How often a thread that waits looks whether its call was ended.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// Ends what a client does with nodes: attempts to connect, and everything on the networks that were given it ([`TlsNet::ended_by`]). A thread
-/// that waits notices within 50 ms.
+/// Ends what a client does with nodes: attempts to connect, and everything on the networks that were given it
+/// ([`TlsNet::ended_by`]). A thread that waits notices within 50 ms.
 ///
 /// [`TlsNet::ended_by`]: crate::TlsNet::ended_by
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,10 @@
 //! Mutual TLS 1.3 in which a party *is* its certificate.
 //!
-//! Every party makes a key pair and a self-signed certificate. All parties are given the exact certificates of the others (those of a
-//! session's list, of a cluster's nodes, or of a policy's clients). There is no certificate authority, and no name is checked. A
-//! certificate is accepted if it equals one of the list byte for byte and is within its dates, and the handshake proves possession of its
-//! key. So a peer is identified by what it can sign, never by what it claims. There is only one cipher suite (TLS_AES_128_GCM_SHA256,
+//! Every party makes a key pair and a self-signed certificate. All parties are given the exact certificates
+//! of the others (those of a session's list, of a cluster's nodes, or of a policy's clients). There is no
+//! certificate authority, and no name is checked. A certificate is accepted if it equals one of the list byte
+//! for byte and is within its dates, and the handshake proves possession of its key. So a peer is identified
+//! by what it can sign, never by what it claims. There is only one cipher suite (TLS_AES_128_GCM_SHA256,
 //! X25519), no resumption and no early data.
 
 use std::sync::Arc;
@@ -39,13 +40,15 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A fresh key pair with its self-signed certificate, for a session that ends before any certificate does. The key is generated here
-    /// and leaves the process only through [`reveal_private_key`](Self::reveal_private_key).
+    /// A fresh key pair with its self-signed certificate, for a session that ends before any certificate
+    /// does. The key is generated here and leaves the process only through
+    /// [`reveal_private_key`](Self::reveal_private_key).
     pub fn generate() -> Result<Identity> {
         Self::self_signed(CertificateParams::new(["polyclave.invalid".to_owned()]).map_err(broken)?)
     }
 
-    /// A fresh key pair for years: its certificate has a name, so that people recognise it, and is valid for this many days from now.
+    /// A fresh key pair for years: its certificate has a name, so that people recognise it, and is valid for
+    /// this many days from now.
     pub fn generate_named(name: &str, valid_days: u32) -> Result<Identity> {
         if name.is_empty() || name.chars().count() > LONGEST_NAME {
             return Err(Error::misuse(format!("the name {name:?} has not 1 to {LONGEST_NAME} characters")));
@@ -79,7 +82,8 @@ impl Identity {
         Zeroizing::clone(&self.key)
     }
 
-    /// Signs a message with Ed25519. Messages for different purposes begin differently, and none as TLS does, with spaces.
+    /// Signs a message with Ed25519. Messages for different purposes begin differently, and none as TLS does,
+    /// with spaces.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let signer = self.certified.key.choose_scheme(&[SignatureScheme::ED25519]);
         let signed = signer.and_then(|signer| signer.sign(message).ok());
@@ -101,7 +105,8 @@ impl Identity {
         Identity { provider: provider(suite), ..self }
     }
 
-    /// The TLS configuration of the dialling side. It insists on one peer, with any of that peer's certificates.
+    /// The TLS configuration of the dialling side. It insists on one peer, with any of that peer's
+    /// certificates.
     pub(crate) fn client_config(&self, peer: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>> {
         let pinned = Pinned::new(listed(peer), &self.provider, Arc::default());
         let mut config = ClientConfig::builder_with_provider(self.provider.clone())

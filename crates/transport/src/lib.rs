@@ -1,9 +1,11 @@
-//! The network between parties: mutually authenticated TLS 1.3 over TCP, and networks of other speeds imitated on it.
+//! The network between parties: mutually authenticated TLS 1.3 over TCP, and networks of other speeds
+//! imitated on it.
 //!
-//! An [`Endpoint`] listens under an [`Identity`]; [`Endpoint::join`] turns it into a [`TlsNet`], which implements
-//! [`polyclave_protocol::net::Net`]. [`Shaped`] adds delays to any such network. These are for sessions among processes that start and
-//! end together. Nodes run for years: they open streams to each other from a [`Mesh`] and accept clients at a [`Reception`]. A client
-//! uses [`call`] and makes a [`TlsNet`] from its [`Line`]s.
+//! An [`Endpoint`] listens under an [`Identity`]; [`Endpoint::join`] turns it into a [`TlsNet`], which
+//! implements [`polyclave_protocol::net::Net`]. [`Shaped`] adds delays to any such network. These are for
+//! sessions among processes that start and end together. Nodes run for years: they open streams to each other
+//! from a [`Mesh`] and accept clients at a [`Reception`]. A client uses [`call`] and makes a [`TlsNet`] from
+//! its [`Line`]s.
 //!
 //! ```no_run
 //! use polyclave_protocol::{Party, Result, net::Net};

@@ -1,7 +1,7 @@
 //! The client's side: its connections with some of the nodes, and the network that it builds from them.
 //!
-//! A client's number is the one after the last node's. It keeps its lines between requests. For a request it combines the lines of
-//! the nodes that serve it to a [`TlsNet`].
+//! A client's number is the one after the last node's. It keeps its lines between requests. For a request it
+//! combines the lines of the nodes that serve it to a [`TlsNet`].
 
 use std::sync::Arc;
 use std::thread;
@@ -25,8 +25,9 @@ pub struct Line {
     socket: Socket,
 }
 
-/// Calls the nodes of `which` at once. Returns for each the connection, or why there is none. Each attempt ends within
-/// [`Limits::connect`], soon if nothing listens, and soon after `halt`. That a node accepts the connection does not mean that the client may do anything.
+/// Calls the nodes of `which` at once. Returns for each the connection, or why there is none. Each attempt
+/// ends within [`Limits::connect`], soon if nothing listens, and soon after `halt`. That a node accepts the
+/// connection does not mean that the client may do anything.
 pub fn call(
     identity: &Identity,
     limits: Limits,
@@ -90,15 +91,16 @@ impl Line {
 }
 
 impl TlsNet {
-    /// The network of a client, `Party(nodes)`, from these lines to `nodes` nodes. A line to any other party, or a second one to the same
-    /// node, is a misuse, which the first call on the network reports.
+    /// The network of a client, `Party(nodes)`, from these lines to `nodes` nodes. A line to any other party,
+    /// or a second one to the same node, is a misuse, which the first call on the network reports.
     pub fn of_lines(nodes: usize, limits: Limits, lines: Vec<(Party, Line)>) -> TlsNet {
         let me = Party(nodes.min(MAX_NODES) as u8);
         let sockets = lines.into_iter().map(|(party, line)| (party, line.socket)).collect();
         TlsNet::of_sockets(me, me.index() + 1, limits, Arc::default(), sockets)
     }
 
-    /// Takes a client's network apart into its lines. If the network has failed, its connections are closed instead.
+    /// Takes a client's network apart into its lines. If the network has failed, its connections are closed
+    /// instead.
     pub fn into_lines(self) -> Result<Vec<(Party, Line)>> {
         let sockets = self.into_sockets()?;
         Ok(sockets.into_iter().map(|(party, socket)| (party, Line { socket })).collect())

@@ -1,7 +1,7 @@
 //! This party's side of its connection with one peer, within one stream.
 //!
-//! After a gathering a link may have unfinished work: bytes that the operating system did not take, and messages that the peer
-//! still has to send. Every later step begins with these.
+//! After a gathering a link may have unfinished work: bytes that the operating system did not take, and
+//! messages that the peer still has to send. Every later step begins with these.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,8 @@ pub(crate) struct Link {
     late: Late,
     /// Set, in a gathering, when nothing can be sent any more though something may still be received.
     deaf: Option<Broken>,
-    /// When bytes last moved, or the present messages began. The latter not in a gathering of a peer that is late.
+    /// When bytes last moved, or the present messages began. The latter not in a gathering of a peer that is
+    /// late.
     pub(crate) moved_at: Instant,
     /// When the present messages began.
     pub(crate) began_at: Instant,
@@ -81,7 +82,8 @@ impl Link {
         Ok(self.note_moved())
     }
 
-    /// The same in a gathering. A peer that takes nothing any more may have left messages, for this call and for later ones.
+    /// The same in a gathering. A peer that takes nothing any more may have left messages, for this call and
+    /// for later ones.
     pub(crate) fn step_gathering(
         &mut self,
         out: &[u8],
@@ -100,8 +102,9 @@ impl Link {
         }
     }
 
-    /// Ends the call in a gathering. What the operating system does not take now is kept, and what has not arrived of the message of `due`
-    /// bytes is late. An error if that is too much, or if messages were late before and nothing has moved for `patience`.
+    /// Ends the call in a gathering. What the operating system does not take now is kept, and what has not
+    /// arrived of the message of `due` bytes is late. An error if that is too much, or if messages were late
+    /// before and nothing has moved for `patience`.
     pub(crate) fn suspend(
         &mut self,
         out: &[u8],
@@ -135,8 +138,8 @@ impl Link {
         Ok(())
     }
 
-    /// Sends as long as the operating system takes something, and discards some of what is late. If the peer takes nothing any more, that
-    /// is no error, because it may have left messages.
+    /// Sends as long as the operating system takes something, and discards some of what is late. If the peer
+    /// takes nothing any more, that is no error, because it may have left messages.
     pub(crate) fn settle(&mut self, out: &[u8], max_frame: usize) -> Result<(), Broken> {
         while self.deaf.is_none() && !self.is_flushed() {
             self.push_while_it_hears(out, max_frame);
@@ -149,7 +152,8 @@ impl Link {
         Ok(())
     }
 
-    /// Takes in what has arrived. If the connection has ended and there is nothing left to read, that is an error.
+    /// Takes in what has arrived. If the connection has ended and there is nothing left to read, that is an
+    /// error.
     pub(crate) fn look(&mut self, limit: usize) -> Result<(), Broken> {
         while !self.late.is_empty() {
             self.late.skip(&mut self.socket, limit)?;

@@ -1,7 +1,7 @@
 //! One step of the TLS state machine: this module does what rustls wants done next.
 //!
-//! rustls' unbuffered interface returns states. Each is handled here at once, so that callers see only plaintext, a buffer of ciphertext to
-//! send, and a short report of what happened.
+//! rustls' unbuffered interface returns states. Each is handled here at once, so that callers see only
+//! plaintext, a buffer of ciphertext to send, and a short report of what happened.
 
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
 

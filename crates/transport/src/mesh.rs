@@ -1,8 +1,8 @@
 //! [`Mesh`]: a node's connections with the other nodes of its cluster, for as long as it runs.
 //!
-//! Nodes come and go. A stream is opened among the nodes that take part in something, under a name that they have agreed on, and ends
-//! with it. A node that left leaves nothing behind. So a node that comes back, under the same address and any of its certificates, takes
-//! part in the next stream.
+//! Nodes come and go. A stream is opened among the nodes that take part in something, under a name that they
+//! have agreed on, and ends with it. A node that left leaves nothing behind. So a node that comes back, under
+//! the same address and any of its certificates, takes part in the next stream.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use crate::stream::StreamId;
 /// The most nodes of a cluster: a set of parties also names its client.
 pub(crate) const MAX_NODES: usize = PartySet::MAX - 1;
 
-/// Opens streams to other nodes and accepts theirs, from many threads at once. If it is dropped, its port is free; open streams
-/// stay open.
+/// Opens streams to other nodes and accepts theirs, from many threads at once. If it is dropped, its port is
+/// free; open streams stay open.
 pub struct Mesh {
     session: Arc<Session>,
     local_addr: SocketAddr,
@@ -36,8 +36,8 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// Listens on `listen` as node `me`. `nodes` lists all nodes, in the same order at every node. Only nodes that use the same
-    /// `cluster` and the same limit on frames connect.
+    /// Listens on `listen` as node `me`. `nodes` lists all nodes, in the same order at every node. Only nodes
+    /// that use the same `cluster` and the same limit on frames connect.
     pub fn start(
         address: impl ToSocketAddrs,
         identity: Identity,
@@ -72,9 +72,10 @@ impl Mesh {
         self.local_addr
     }
 
-    /// Opens a stream among `members`, this node included, under a name that all of them use. Other nodes need not do anything. This node
-    /// waits for members with lower numbers and calls those with higher numbers again and again, all within `within`. A member that was
-    /// reached may still be busy and answer later. An error concerns this stream only. A name stands for one stream at a time.
+    /// Opens a stream among `members`, this node included, under a name that all of them use. Other nodes
+    /// need not do anything. This node waits for members with lower numbers and calls those with higher
+    /// numbers again and again, all within `within`. A member that was reached may still be busy and answer
+    /// later. An error concerns this stream only. A name stands for one stream at a time.
     pub fn open(&self, name: &str, members: PartySet, within: Duration) -> Result<TlsNet> {
         let (me, nodes) = (self.session.me, self.session.parties);
         let strangers = members.iter().any(|member| member.index() >= nodes);

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes on the wire of one endpoint: handshakes, records and goodbyes of all its streams. TCP/IP headers are not
-/// counted.
+/// Bytes on the wire of one endpoint: handshakes, records and goodbyes of all its streams. TCP/IP headers are
+/// not counted.
 #[derive(Debug, Default)]
 pub struct WireMeter {
     sent: AtomicU64,

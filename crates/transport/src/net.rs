@@ -5,8 +5,8 @@
 //! encrypted. When nothing moves, the thread yields its core a few times, because answers on a fast network
 //! take microseconds, and then sleeps in `poll`.
 //!
-//! A call that fails leaves messages half sent. So the first error is final, and every later call returns it again. In a gathering, a
-//! peer's failure is not an error: only its link is closed.
+//! A call that fails leaves messages half sent. So the first error is final, and every later call returns it
+//! again. In a gathering, a peer's failure is not an error: only its link is closed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,8 +31,8 @@ mod linger;
 
 pub use linger::Farewells;
 
-/// How long to yield before going to sleep. Measured with three processes on two cores: sleeping at once doubles the
-/// time of a small exchange, yielding longer gains nothing.
+/// How long to yield before going to sleep. Measured with three processes on two cores: sleeping at once
+/// doubles the time of a small exchange, yielding longer gains nothing.
 const YIELD: Duration = Duration::from_micros(50);
 
 /// One party's TLS connections to others, for one stream.
@@ -129,26 +129,28 @@ impl TlsNet {
         }
     }
 
-    /// A stream to the same parties under a name that all of them use, in any order. It also reaches a peer that has closed or lost its
-    /// old streams.
+    /// A stream to the same parties under a name that all of them use, in any order. It also reaches a peer
+    /// that has closed or lost its old streams.
     pub fn stream(&self, name: &str) -> Result<TlsNet> {
         let Origin { session, acceptor, family, .. } = self.origin()?;
         let (session, acceptor) = (session.clone(), acceptor.clone());
         Self::open(session, acceptor, *family, name, &self.peers(), self.limits.connect)
     }
 
-    /// Bytes on the wire: of all streams of this endpoint or mesh, of all callers of a reception, or of a client's lines since they became
-    /// a network.
+    /// Bytes on the wire: of all streams of this endpoint or mesh, of all callers of a reception, or of a
+    /// client's lines since they became a network.
     pub fn wire_meter(&self) -> Arc<WireMeter> {
         self.meter.clone()
     }
 
-    /// From now on, waits this long for a peer that owes bytes, or that should take ours, to move at least one.
+    /// From now on, waits this long for a peer that owes bytes, or that should take ours, to move at least
+    /// one.
     pub fn set_idle_limit(&mut self, idle: Duration) {
         self.limits.idle = idle;
     }
 
-    /// From now on nothing may last beyond this moment, even if bytes move now and then. `None` removes the limit.
+    /// From now on nothing may last beyond this moment, even if bytes move now and then. `None` removes the
+    /// limit.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
     }
@@ -171,7 +173,8 @@ impl TlsNet {
         Ok(Timespec::try_from(nap).ok())
     }
 
-    /// Whether nothing has failed and no peer has ended its connection, as far as that is known without waiting.
+    /// Whether nothing has failed and no peer has ended its connection, as far as that is known without
+    /// waiting.
     pub fn is_alive(&mut self) -> bool {
         let limit = self.limits.max_frame;
         self.failed.is_none()
@@ -179,8 +182,9 @@ impl TlsNet {
             && self.links.iter_mut().flatten().all(|link| link.is_open(limit))
     }
 
-    /// Waits until one of some peers has sent something that nobody has received yet, and returns which; or until the time is over. If
-    /// such a peer is gone and has left nothing, that is an error, as it would be of [`Net::recv`].
+    /// Waits until one of some peers has sent something that nobody has received yet, and returns which; or
+    /// until the time is over. If such a peer is gone and has left nothing, that is an error, as it would be
+    /// of [`Net::recv`].
     pub fn wait(&mut self, among: PartySet, within: Duration) -> Result<Option<Party>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
@@ -214,8 +218,8 @@ impl TlsNet {
         }
     }
 
-    /// The peers that have sent something that nobody has received yet, as far as that is known without waiting. A peer that is gone is no
-    /// error here, because its last messages can still be received.
+    /// The peers that have sent something that nobody has received yet, as far as that is known without
+    /// waiting. A peer that is gone is no error here, because its last messages can still be received.
     pub fn arrived(&mut self) -> PartySet {
         let limit = self.limits.max_frame;
         let mut arrived = PartySet::default();

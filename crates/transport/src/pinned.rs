@@ -1,7 +1,7 @@
 //! Which certificates are accepted. Both sides of the TLS handshake ask this module.
 //!
-//! A certificate is accepted if the list or policy that was set up for the connection admits it, byte for byte, and it is within its
-//! dates. The handshake then proves possession of its key.
+//! A certificate is accepted if the list or policy that was set up for the connection admits it, byte for
+//! byte, and it is within its dates. The handshake then proves possession of its key.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! [`Reception`]: where a node accepts connections of clients.
 //!
-//! A client is an outside party, identified by its certificate. The TLS handshake of every connection asks the policy anew whether
-//! the client is admitted, so the policy can change while the node runs. A client that is not admitted gets the alert
-//! `access_denied` and nothing else.
+//! A client is an outside party, identified by its certificate. The TLS handshake of every connection asks
+//! the policy anew whether the client is admitted, so the policy can change while the node runs. A client
+//! that is not admitted gets the alert `access_denied` and nothing else.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -52,8 +52,9 @@ pub struct Caller {
 }
 
 impl Reception {
-    /// Listens on `address` as node `me` of `nodes`. `admits` decides whether a certificate is admitted. It runs in the one thread that
-    /// accepts, so it must neither wait nor panic. Only clients that use the same `cluster` and the same limit on frames connect.
+    /// Listens on `address` as node `me` of `nodes`. `admits` decides whether a certificate is admitted. It
+    /// runs in the one thread that accepts, so it must neither wait nor panic. Only clients that use the same
+    /// `cluster` and the same limit on frames connect.
     pub fn start(
         address: impl ToSocketAddrs,
         identity: Identity,

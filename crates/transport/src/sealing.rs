@@ -5,9 +5,10 @@
 //! section 4.1), and the private key is the scalar that Ed25519 signs with (RFC 8032, section 5.1.5). So
 //! nothing new has to be published, and the cluster file that people have compared names the recipients.
 //!
-//! **One key for both**: E. Thormarker, "On using the same key pair for Ed25519 and an X25519 based KEM" (IACR ePrint 2021/509) proves that
-//! signatures and this KEM (HPKE's) stay secure together, in the random oracle model under gap-DH. A decapsulation hashes what it computes,
-//! a signature hashes with SHA-512 over other inputs, and neither gives the other's answers away.
+//! **One key for both**: E. Thormarker, "On using the same key pair for Ed25519 and an X25519 based KEM"
+//! (IACR ePrint 2021/509) proves that signatures and this KEM (HPKE's) stay secure together, in the random
+//! oracle model under gap-DH. A decapsulation hashes what it computes, a signature hashes with SHA-512 over
+//! other inputs, and neither gives the other's answers away.
 //!
 //! **What it does not give**: it does not authenticate the sender, and it has no forward secrecy: an attacker
 //! that gets the private key later opens what was sealed before.
@@ -29,7 +30,8 @@ pub const ENCAPSULATED: usize = 32;
 /// How many bytes longer a ciphertext is than what it holds.
 pub const SEALING_TAG: usize = 16;
 
-/// What stands before the seed of an Ed25519 key in PKCS#8 (RFC 8410, section 7): the algorithm, and two octet strings around 32 bytes.
+/// What stands before the seed of an Ed25519 key in PKCS#8 (RFC 8410, section 7): the algorithm, and two
+/// octet strings around 32 bytes.
 const BEFORE_SEED: [u8; 11] = [0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
 /// Something sealed.
@@ -41,7 +43,8 @@ pub struct Sealed {
     pub ciphertext: Vec<u8>,
 }
 
-/// Seals to a certificate. `info` says for what (one text for each purpose), `associated` is authenticated with it.
+/// Seals to a certificate. `info` says for what (one text for each purpose), `associated` is authenticated
+/// with it.
 pub fn seal_to(
     certificate: &CertificateDer<'_>,
     info: &[u8],
@@ -61,7 +64,8 @@ pub fn seal_to(
 }
 
 impl Identity {
-    /// Opens what was sealed to the certificate of this identity. The error does not say what is wrong: another key, or anything altered.
+    /// Opens what was sealed to the certificate of this identity. The error does not say what is wrong:
+    /// another key, or anything altered.
     pub fn open_sealed(&self, info: &[u8], associated: &[u8], sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>> {
         let key = private_key(&self.reveal_private_key())?;
         let key = <Kem as hpke::Kem>::PrivateKey::from_bytes(&*key).map_err(failed)?;
@@ -92,7 +96,8 @@ fn public_key(certificate: &CertificateDer<'_>) -> Result<[u8; 32]> {
     Ok(point.to_montgomery().to_bytes())
 }
 
-/// The X25519 private key of an Ed25519 key in PKCS#8. X25519 clears and sets the bits of the scalar that Ed25519 does.
+/// The X25519 private key of an Ed25519 key in PKCS#8. X25519 clears and sets the bits of the scalar that
+/// Ed25519 does.
 fn private_key(pkcs8: &[u8]) -> Result<Zeroizing<[u8; 32]>> {
     let wrong = || Error::misuse("the private key is not an Ed25519 key in PKCS#8 in DER");
     let at = pkcs8.windows(BEFORE_SEED.len()).position(|window| window == BEFORE_SEED).ok_or_else(wrong)?;

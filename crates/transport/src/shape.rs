@@ -35,8 +35,8 @@ impl Shape {
     }
 }
 
-/// `loopback`, `lan`, `wan`, or a round-trip time (`us`, `ms`, `s`) and a rate (`kbit`, `Mbit`, `Gbit` a second, or
-/// `unlimited`) such as `10ms,100Mbit`.
+/// `loopback`, `lan`, `wan`, or a round-trip time (`us`, `ms`, `s`) and a rate (`kbit`, `Mbit`, `Gbit` a
+/// second, or `unlimited`) such as `10ms,100Mbit`.
 impl FromStr for Shape {
     type Err = Error;
 

@@ -2,23 +2,24 @@
 //!
 //! # The model
 //!
-//! Between any two parties there is one line in each direction, shared by all streams. A message of b bytes occupies its line for
-//! b / rate, after the messages before it, and arrives as a whole half a round-trip time later. Lines to several peers work at the
-//! same time. So an exchange that all parties begin together takes rtt/2 + b/rate, where b is the length of the longest message. A
-//! party that begins late delays the others by as much as on a real network. A party that receives late finds what has arrived
-//! meanwhile.
+//! Between any two parties there is one line in each direction, shared by all streams. A message of b bytes
+//! occupies its line for b / rate, after the messages before it, and arrives as a whole half a round-trip
+//! time later. Lines to several peers work at the same time. So an exchange that all parties begin together
+//! takes rtt/2 + b/rate, where b is the length of the longest message. A party that begins late delays the
+//! others by as much as on a real network. A party that receives late finds what has arrived meanwhile.
 //!
-//! Every message carries, in 8 bytes before it, the moment at which its last bit leaves the line, by the machine's
-//! monotonic clock, which all its processes share; the receiver holds the message back until half a round-trip time
-//! after that.
+//! Every message carries, in 8 bytes before it, the moment at which its last bit leaves the line, by the
+//! machine's monotonic clock, which all its processes share; the receiver holds the message back until half a
+//! round-trip time after that.
 //!
 //! # What it leaves out
 //!
-//! Headers of frames, TLS and TCP/IP take no line time; nothing is lost; TCP needs no time to gain speed; senders never
-//! wait for room; one party's lines do not share a common uplink. Connecting (`fork` too) is not delayed. Waits are met to
-//! within some 10 us, and never shorter than what the real network below takes. A gathering takes messages in the order in
-//! which the network below delivers them, so one that left its line early may wait for one that left later. The 8 bytes show on a
-//! wire meter but not in a `Metered` around this. For measurements only, because the receiver believes a peer's stamp.
+//! Headers of frames, TLS and TCP/IP take no line time; nothing is lost; TCP needs no time to gain speed;
+//! senders never wait for room; one party's lines do not share a common uplink. Connecting (`fork` too) is
+//! not delayed. Waits are met to within some 10 us, and never shorter than what the real network below takes.
+//! A gathering takes messages in the order in which the network below delivers them, so one that left its
+//! line early may wait for one that left later. The 8 bytes show on a wire meter but not in a `Metered`
+//! around this. For measurements only, because the receiver believes a peer's stamp.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -74,8 +75,8 @@ impl<N: Net> Shaped<N> {
         stamped.extend_from_slice(message);
     }
 
-    /// Copies the messages to all peers, with stamps, to the buffers from which they are sent, and makes room for theirs; but not for
-    /// those of `without`.
+    /// Copies the messages to all peers, with stamps, to the buffers from which they are sent, and makes room
+    /// for theirs; but not for those of `without`.
     fn prepare(&mut self, out: &[&[u8]], into: &[&mut [u8]], without: PartySet) {
         for p in Party::all(self.parties()) {
             let (message, expected) = (out[p.index()], into[p.index()].len());

@@ -1,8 +1,9 @@
 //! One non-blocking TCP connection under TLS, as a stream of bytes in both directions.
 //!
-//! rustls runs here without buffers of its own. Ciphertext is received in large pieces into one buffer and decrypted in place, and
-//! the plaintext goes from there directly to the caller's memory. Plaintext to send is encrypted from the caller's memory into one
-//! outgoing buffer. No call blocks. Each does what it can at once, and `take_moved` says whether that was anything.
+//! rustls runs here without buffers of its own. Ciphertext is received in large pieces into one buffer and
+//! decrypted in place, and the plaintext goes from there directly to the caller's memory. Plaintext to send
+//! is encrypted from the caller's memory into one outgoing buffer. No call blocks. Each does what it can at
+//! once, and `take_moved` says whether that was anything.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -21,21 +22,22 @@ use crate::tcp::set_up;
 
 /// Plaintext of one full TLS record.
 const RECORD: usize = 16 << 10;
-/// How much plaintext is encrypted before it is passed to the socket. Large enough to make system calls rare; small enough to stay in
-/// cache, and to let data for one peer flow while that for the next is encrypted.
+/// How much plaintext is encrypted before it is passed to the socket. Large enough to make system calls rare;
+/// small enough to stay in cache, and to let data for one peer flow while that for the next is encrypted.
 const CHUNK: usize = 64 << 10;
-/// Free space offered to each receive, once the peer has shown who it is. Measured: twice as much costs a tenth more processor time,
-/// because of caches.
+/// Free space offered to each receive, once the peer has shown who it is. Measured: twice as much costs a
+/// tenth more processor time, because of caches.
 const RECEIVE: usize = 64 << 10;
 /// The same before the peer has shown who it is: strangers get little memory.
 const RECEIVE_FROM_STRANGER: usize = 4 << 10;
-/// The most unprocessed ciphertext that the TLS machine may leave: a handshake message or a record in progress.
+/// The most unprocessed ciphertext that the TLS machine may leave: a handshake message or a record in
+/// progress.
 const MAX_UNPROCESSED: usize = 128 << 10;
 
 /// A TLS connection in progress or established.
 pub(crate) struct Socket {
-    /// The process that made it. A child of a fork has the same keys, the same record numbers and the same TCP connection: it neither sends nor
-    /// receives.
+    /// The process that made it. A child of a fork has the same keys, the same record numbers and the same
+    /// TCP connection: it neither sends nor receives.
     process: Process,
     tcp: TcpStream,
     tls: Tls,
@@ -106,7 +108,8 @@ impl Socket {
         self.tls.peer_certificate()
     }
 
-    /// Encrypts and sends a piece of `head` and then `body`. Returns how many bytes were taken; 0 if the socket is full.
+    /// Encrypts and sends a piece of `head` and then `body`. Returns how many bytes were taken; 0 if the
+    /// socket is full.
     pub(crate) fn write(&mut self, head: &[u8], body: &[u8]) -> Result<usize, Broken> {
         self.flush()?;
         if !self.outbound.is_empty() {
@@ -176,15 +179,16 @@ impl Socket {
         Ok(sink.filled)
     }
 
-    /// Reads bytes from the network that nobody waits for yet, so that the peer can go on sending. True if there are no more for now.
+    /// Reads bytes from the network that nobody waits for yet, so that the peer can go on sending. True if
+    /// there are no more for now.
     pub(crate) fn read_ahead(&mut self) -> Result<bool, Broken> {
         let drained = self.ended.is_some() || self.receive(RECEIVE)?;
         while matches!(self.advance(Task::Read, None)?, Did::Something) {}
         Ok(drained)
     }
 
-    /// Whether the connection has not ended, as far as that is known without waiting, and without holding more than `limit` bytes that
-    /// nobody asked for.
+    /// Whether the connection has not ended, as far as that is known without waiting, and without holding
+    /// more than `limit` bytes that nobody asked for.
     pub(crate) fn is_open(&mut self, limit: usize) -> bool {
         while !self.inbound_is_full_or_ended(limit) {
             match self.read_ahead() {
@@ -201,7 +205,8 @@ impl Socket {
         self.process.is_current()
     }
 
-    /// Takes in what has arrived. If the connection has ended and there is nothing left to read, that is an error.
+    /// Takes in what has arrived. If the connection has ended and there is nothing left to read, that is an
+    /// error.
     pub(crate) fn look(&mut self, limit: usize) -> Result<(), Broken> {
         while !self.inbound_is_full_or_ended(limit) {
             if self.read_ahead()? {
@@ -224,7 +229,8 @@ impl Socket {
         !self.is_open(1) && self.early.is_empty()
     }
 
-    /// Whether `read_ahead` is useless, because nothing will come, or more than `limit` bytes are here already.
+    /// Whether `read_ahead` is useless, because nothing will come, or more than `limit` bytes are here
+    /// already.
     pub(crate) fn inbound_is_full_or_ended(&self, limit: usize) -> bool {
         self.ended.is_some() || self.early.len() >= limit
     }
@@ -239,7 +245,8 @@ impl Socket {
         self.meter = meter;
     }
 
-    /// Sends the closing alert, once, so that the peer can distinguish an end from a broken connection. Never waits.
+    /// Sends the closing alert, once, so that the peer can distinguish an end from a broken connection. Never
+    /// waits.
     pub(crate) fn say_goodbye(&mut self) {
         let can = !self.failed && !self.tls.is_handshaking() && self.outbound.is_empty() && self.is_own();
         if !self.has_said_goodbye && can {
@@ -309,7 +316,8 @@ impl Socket {
             self.ended = Some(Broken::Closed("it said goodbye".into()));
         }
         did.map_err(|e| {
-            // The next step encodes the alert that tells the peer why, if there is one. Nobody waits for it to go.
+            // The next step encodes the alert that tells the peer why, if there is one. Nobody waits for it
+            // to go.
             if !self.failed {
                 self.failed = true;
                 let _ = self.raw_advance(Task::Read, None);

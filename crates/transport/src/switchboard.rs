@@ -1,6 +1,7 @@
 //! Where accepted connections wait until the thread that needs them takes them.
 //!
-//! A connection belongs to one stream of one peer, and so does a refusal. An error in one stream is reported to that stream only.
+//! A connection belongs to one stream of one peer, and so does a refusal. An error in one stream is reported
+//! to that stream only.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -41,7 +42,8 @@ struct State {
 pub(crate) enum Calls {
     /// No, as with a fork. If the connection has ended, no other will come.
     Once,
-    /// Yes, as with a named stream. A peer that has closed its connection may have given up waiting, and may call again.
+    /// Yes, as with a named stream. A peer that has closed its connection may have given up waiting, and may
+    /// call again.
     Again,
 }
 
@@ -130,8 +132,8 @@ impl Switchboard {
 }
 
 impl Desk for Switchboard {
-    /// Keeps a connection until it is asked for. A second one for the same stream replaces the first: its peer has
-    /// begun anew.
+    /// Keeps a connection until it is asked for. A second one for the same stream replaces the first: its
+    /// peer has begun anew.
     fn welcome(&self, guest: Guest) {
         self.put(guest.party, guest.stream, Ok(guest.socket));
     }

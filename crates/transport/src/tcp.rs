@@ -12,8 +12,9 @@ pub(crate) fn set_up(tcp: &TcpStream) -> Result<(), Error> {
     Ok(())
 }
 
-/// On loopback, congestion control that paces what it sends (BBR) costs some 15% of processor time in timers and gains nothing. This is
-/// only an optimisation, so it may fail. Between machines the administrator's choice applies.
+/// On loopback, congestion control that paces what it sends (BBR) costs some 15% of processor time in timers
+/// and gains nothing. This is only an optimisation, so it may fail. Between machines the administrator's
+/// choice applies.
 fn spare_loopback_the_pacing(tcp: &TcpStream) {
     #[cfg(target_os = "linux")]
     if tcp.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()) {

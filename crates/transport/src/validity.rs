@@ -1,7 +1,7 @@
 //! The dates between which a certificate is valid.
 //!
-//! A certificate is pinned, so its dates add no trust. They make sure that keys are changed. Both sides of every connection check
-//! them, each by its own clock.
+//! A certificate is pinned, so its dates add no trust. They make sure that keys are changed. Both sides of
+//! every connection check them, each by its own clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

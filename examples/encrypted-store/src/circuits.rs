@@ -1,5 +1,5 @@
-//! What the nodes evaluate. Blocks of AES are 16 cells of 8 bits, a lane each; numbers are cells of one bit, the first one of a
-//! byte its most significant.
+//! What the nodes evaluate. Blocks of AES are 16 cells of 8 bits, a lane each; numbers are cells of one bit,
+//! the first one of a byte its most significant.
 
 use polyclave_cipher::boolean::words::{add, less, number, pairwise};
 use polyclave_cipher::boolean::{BooleanBuilder, Word};
@@ -17,7 +17,8 @@ fn aes() -> Cipher {
     catalog::find("aes-128").expect("the catalog has it")
 }
 
-/// What every node draws, `contribution` for each, to `round_keys` and `hash_key`, the encryption of the block `zero`.
+/// What every node draws, `contribution` for each, to `round_keys` and `hash_key`, the encryption of the
+/// block `zero`.
 pub fn key(nodes: usize) -> Circuit {
     let mut b = Builder::new("key");
     let drawn: Vec<Vec<Wire>> = (0..nodes).map(|_| b.uniform_input("contribution", BLOCK, 8)).collect();
@@ -38,8 +39,8 @@ pub fn cover() -> Circuit {
     b.finish()
 }
 
-/// `round_keys`, `counter` and a `share` of the record's block from every node, of which the sum (XOR) is the block, to
-/// `ciphertext`.
+/// `round_keys`, `counter` and a `share` of the record's block from every node, of which the sum (XOR) is the
+/// block, to `ciphertext`.
 pub fn sealing_of_shares(nodes: usize) -> Circuit {
     let mut b = Builder::new("sealing of shares");
     let mut block = keystream(&mut b);
@@ -68,7 +69,8 @@ pub fn sealing_of_numbers() -> Circuit {
     b.finish()
 }
 
-/// `round_keys`, `counter` and `ciphertext` to `numbers`, in bits: a block of a record, decrypted and still shared.
+/// `round_keys`, `counter` and `ciphertext` to `numbers`, in bits: a block of a record, decrypted and still
+/// shared.
 pub fn opening() -> Circuit {
     let mut b = Builder::new("opening");
     let keystream = keystream(&mut b);
@@ -90,8 +92,8 @@ fn keystream(b: &mut Builder) -> Vec<Wire> {
     b.call(&aes().encrypt, &[&counter, &round_keys]).remove(0)
 }
 
-/// `numbers` of every chosen record to `totals`, of incomes and debts, in the same form, and `decision`: whether the debts of all
-/// are more than the limit. All in one lane.
+/// `numbers` of every chosen record to `totals`, of incomes and debts, in the same form, and `decision`:
+/// whether the debts of all are more than the limit. All in one lane.
 pub fn decision(records: usize, limit: u64) -> Circuit {
     let mut b = BooleanBuilder::new("decision");
     let words: Vec<Vec<Word>> = (0..records).map(|_| b.input_words("numbers", 2, NUMBER_BITS)).collect();

@@ -1,5 +1,6 @@
-//! Records lie encrypted in an untrusted place; nodes that share the key decide on them without seeing them: the second application
-//! of Damgård and Keller, "Secure multiparty AES" (FC 2010), section 1. The README says what it shows, and what not.
+//! Records lie encrypted in an untrusted place; nodes that share the key decide on them without seeing them:
+//! the second application of Damgård and Keller, "Secure multiparty AES" (FC 2010), section 1. The README
+//! says what it shows, and what not.
 //!
 //! | file | what |
 //! |---|---|
@@ -34,8 +35,8 @@ use record::{Record, Sealed};
 /// The number under which totals are written back.
 const TOTALS: u32 = 100;
 
-/// Records lie encrypted in a store that nobody trusts. Nodes that share the key decide on chosen ones, on shares, and write their
-/// totals back encrypted. Then the store cheats.
+/// Records lie encrypted in a store that nobody trusts. Nodes that share the key decide on chosen ones, on
+/// shares, and write their totals back encrypted. Then the store cheats.
 #[derive(Parser)]
 #[command(name = "polyclave-encrypted-store", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -55,7 +56,8 @@ struct Options {
     #[arg(long, value_name = "LIMIT", default_value_t = 60_000)]
     limit: u64,
 
-    /// Where the store and the nodes' directories go, which must not be there yet [default: a temporary directory]
+    /// Where the store and the nodes' directories go, which must not be there yet [default: a temporary
+    /// directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 

@@ -6,8 +6,8 @@
 //! | put | encrypt records that the owner has shared among them | ciphertexts and tags: what the store gets |
 //! | decide | verify the tags of chosen records; decrypt the blocks with their numbers to shares; add up and compare; encrypt the totals as a record of their own | for each record whether its tag is right; the decision; ciphertext and tag of the totals |
 //!
-//! Nothing of a record is decrypted before all tags were right. A tag is compared by opening a random multiple of the difference
-//! (`is_zero`), so a wrong one tells nothing of the right one.
+//! Nothing of a record is decrypted before all tags were right. A tag is compared by opening a random
+//! multiple of the difference (`is_zero`), so a wrong one tells nothing of the right one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,7 +72,8 @@ pub struct Orders {
     pub store: PathBuf,
     /// What to do.
     pub job: Job,
-    /// Of records that are put: this node's shares, one record after another, of which the sum over all nodes (XOR) is the record.
+    /// Of records that are put: this node's shares, one record after another, of which the sum over all nodes
+    /// (XOR) is the record.
     pub shares: Zeroizing<Vec<u8>>,
 }
 
@@ -270,7 +271,8 @@ impl<'a> At<'a> {
         self.run(&circuits::opening(), &counters, vec![Input::Public(&blocks)])
     }
 
-    /// Whether all debts together are more than the limit, which is opened, and the totals as a record, which are not.
+    /// Whether all debts together are more than the limit, which is opened, and the totals as a record, which
+    /// are not.
     fn decide(
         &mut self,
         numbers: &AnyShared,
@@ -301,7 +303,8 @@ impl<'a> At<'a> {
         Ok((decision, sealed))
     }
 
-    /// A nonce that has not been there before: 96 bits of a hash of the session, to which all nodes have added.
+    /// A nonce that has not been there before: 96 bits of a hash of the session, to which all nodes have
+    /// added.
     fn nonce(&mut self) -> [u8; NONCE_BYTES] {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 example store nonce");
         hasher.update(&self.session).update(&self.nonces.to_le_bytes());

@@ -1,4 +1,5 @@
-//! Whoever knows records first, before they are stored. It gives every node a share and is not needed any more.
+//! Whoever knows records first, before they are stored. It gives every node a share and is not needed any
+//! more.
 
 use anyhow::Result;
 use polyclave_protocol::session::random_bytes;
@@ -6,8 +7,8 @@ use zeroize::Zeroizing;
 
 use crate::record::{RECORD_BYTES, Record};
 
-/// Shares of records, for each node: random bytes of which the sum (XOR) over all nodes is the records, one after another. All
-/// nodes but one together know nothing.
+/// Shares of records, for each node: random bytes of which the sum (XOR) over all nodes is the records, one
+/// after another. All nodes but one together know nothing.
 pub fn shares(records: &[Record], nodes: usize) -> Result<Vec<Zeroizing<Vec<u8>>>> {
     let mut shares: Vec<_> =
         (0..nodes).map(|_| Zeroizing::new(vec![0; RECORD_BYTES * records.len()])).collect();

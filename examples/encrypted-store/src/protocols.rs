@@ -1,7 +1,7 @@
 //! Which protocols the nodes can run: the one place that knows.
 //!
-//! It must evaluate any circuit and keep values on disk; [`service`] makes it of its name. The first one is the default.
-//! A further one is a name more in this list, in front if it is to be the default.
+//! It must evaluate any circuit and keep values on disk; [`service`] makes it of its name. The first one is
+//! the default. A further one is a name more in this list, in front if it is to be the default.
 
 pub use polyclave_protocol::catalog::service;
 

@@ -1,8 +1,8 @@
-//! A record, and how it lies in the store: AES-128-GCM (SP 800-38D), so that the key's holder, if there were one, could read it with
-//! any library.
+//! A record, and how it lies in the store: AES-128-GCM (SP 800-38D), so that the key's holder, if there were
+//! one, could read it with any library.
 //!
-//! What is authenticated along with a record is its number and its version: a record under another's number, or an older one
-//! under its own, does not pass for it.
+//! What is authenticated along with a record is its number and its version: a record under another's number,
+//! or an older one under its own, does not pass for it.
 
 use std::path::{Path, PathBuf};
 
@@ -123,7 +123,8 @@ impl Sealed {
         std::fs::write(&file, bytes).with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// Reads what lies in a store under a number. The version is not in the file: the nodes know which one they expect.
+    /// Reads what lies in a store under a number. The version is not in the file: the nodes know which one
+    /// they expect.
     pub fn read(store: &Path, number: u32, version: u32) -> Result<Sealed> {
         let file = Sealed::file(store, number);
         let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -1,4 +1,5 @@
-//! The command as people run it, with nodes as processes that start anew for every step. It compares with plain code itself.
+//! The command as people run it, with nodes as processes that start anew for every step. It compares with
+//! plain code itself.
 
 use std::process::{Command, Output};
 

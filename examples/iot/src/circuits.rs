@@ -1,10 +1,12 @@
-//! What the servers evaluate, as Boolean circuits: so that every protocol runs them, one for gates alone included.
+//! What the servers evaluate, as Boolean circuits: so that every protocol runs them, one for gates alone
+//! included.
 
 use polyclave_cipher::{Builder, Circuit, boolean::expand, catalog};
 
 use crate::encryption::Encryption;
 
-/// The round keys of a key, of which the servers hold shares: `first` and `second`, to be added, to `round_keys`.
+/// The round keys of a key, of which the servers hold shares: `first` and `second`, to be added, to
+/// `round_keys`.
 pub fn round_keys(encryption: Encryption) -> Circuit {
     let schedule = catalog::find(encryption.name()).expect("the catalog has it").key_schedule;
     let key = &schedule.inputs()[0];
@@ -16,7 +18,8 @@ pub fn round_keys(encryption: Encryption) -> Circuit {
     expand(&b.finish())
 }
 
-/// A block of a message: `counter`, `ciphertext` and `round_keys` to `readings`. Counter mode decrypts by encrypting.
+/// A block of a message: `counter`, `ciphertext` and `round_keys` to `readings`. Counter mode decrypts by
+/// encrypting.
 pub fn decryption(encryption: Encryption) -> Circuit {
     let cipher = catalog::find(encryption.name()).expect("the catalog has it").encrypt;
     let (block, keys) = (&cipher.inputs()[0], &cipher.inputs()[1]);

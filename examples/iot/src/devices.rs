@@ -1,4 +1,5 @@
-//! The devices, simulated: each has a key and a number for its next message, and encrypts readings in plain code.
+//! The devices, simulated: each has a key and a number for its next message, and encrypts readings in plain
+//! code.
 
 use ctr::cipher::{KeyIvInit, StreamCipher};
 use polyclave_protocol::Result;
@@ -58,10 +59,12 @@ impl Device {
     }
 }
 
-/// What the servers hold of the devices' keys, device by device: each a share, of which the sum (XOR) is the key.
+/// What the servers hold of the devices' keys, device by device: each a share, of which the sum (XOR) is the
+/// key.
 pub type KeyShares = Zeroizing<Vec<u8>>;
 
-/// So many devices with fresh keys, and the two servers' shares of these: what happens once, ahead, when devices are made.
+/// So many devices with fresh keys, and the two servers' shares of these: what happens once, ahead, when
+/// devices are made.
 pub fn provision(devices: usize) -> Result<(Vec<Device>, [KeyShares; 2])> {
     let mut shares = [0, 1].map(|_| Zeroizing::new(vec![0; devices * KEY_BYTES]));
     shares.iter_mut().try_for_each(|share| random_bytes(share))?;

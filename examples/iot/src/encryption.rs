@@ -1,11 +1,14 @@
-//! What a device and the servers agree on: a cipher in counter mode (NIST SP 800-38A, section 6.5), and its counter blocks.
+//! What a device and the servers agree on: a cipher in counter mode (NIST SP 800-38A, section 6.5), and its
+//! counter blocks.
 //!
-//! Why counter mode: every bit of a block carries readings, a message ends where its last reading does, and equal readings do
-//! not look equal, as they would in ECB. It is sound as long as no counter block comes twice under one key: a device numbers
-//! its messages, must not forget the last number when it loses power, and takes a fresh key before the numbers run out. With
-//! blocks of 64 bits a keystream is told from a random one after about 2^32 blocks; no key comes near that many.
+//! Why counter mode: every bit of a block carries readings, a message ends where its last reading does, and
+//! equal readings do not look equal, as they would in ECB. It is sound as long as no counter block comes
+//! twice under one key: a device numbers its messages, must not forget the last number when it loses power,
+//! and takes a fresh key before the numbers run out. With blocks of 64 bits a keystream is told from a random
+//! one after about 2^32 blocks; no key comes near that many.
 //!
-//! What it does not do: authenticate. Whoever flips a bit of a ciphertext flips that bit of a reading, unnoticed.
+//! What it does not do: authenticate. Whoever flips a bit of a ciphertext flips that bit of a reading,
+//! unnoticed.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -48,7 +51,8 @@ impl Encryption {
         (readings * READING_BYTES).div_ceil(self.block_bytes())
     }
 
-    /// The block whose encryption covers block `block` of message `message`: zeros, both numbers in 32 bits each.
+    /// The block whose encryption covers block `block` of message `message`: zeros, both numbers in 32 bits
+    /// each.
     pub fn counter_block(self, message: u32, block: u32) -> Vec<u8> {
         let mut counter = vec![0; self.block_bytes() - 8];
         counter.extend(message.to_be_bytes());

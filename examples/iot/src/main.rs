@@ -1,5 +1,6 @@
-//! Encrypted readings of devices, and their statistics by two servers that see neither readings nor keys: the use case of Pohle,
-//! Abidin and Preneel ("Fast evaluation of S-boxes in MPC", NDSS 2022, poster). The README says what it shows, and what not.
+//! Encrypted readings of devices, and their statistics by two servers that see neither readings nor keys: the
+//! use case of Pohle, Abidin and Preneel ("Fast evaluation of S-boxes in MPC", NDSS 2022, poster). The README
+//! says what it shows, and what not.
 //!
 //! | file | what |
 //! |---|---|
@@ -35,13 +36,14 @@ use statistics::Statistics;
 /// The most readings in all: their statistics are one circuit.
 const MAX_READINGS: usize = 4096;
 
-/// Simulated devices encrypt readings; two servers, which hold shares of the keys, decrypt them by secure multi-party
-/// computation and learn the mean, the maximum and how many are above a threshold, and nothing else.
+/// Simulated devices encrypt readings; two servers, which hold shares of the keys, decrypt them by secure
+/// multi-party computation and learn the mean, the maximum and how many are above a threshold, and nothing
+/// else.
 #[derive(Parser)]
 #[command(name = "polyclave-iot", args_conflicts_with_subcommands = true)]
 struct Options {
-    /// What the two servers run. Under tinytable-linear64 and spdz-lt one of them may cheat; tinytable and the garbled ones
-    /// are passive: both are trusted to run them unmodified
+    /// What the two servers run. Under tinytable-linear64 and spdz-lt one of them may cheat; tinytable and
+    /// the garbled ones are passive: both are trusted to run them unmodified
     #[arg(long, value_name = "P", default_value = PROTOCOLS[0], value_parser = PROTOCOLS)]
     protocol: String,
 
@@ -61,8 +63,8 @@ struct Options {
     #[arg(long, value_name = "T", default_value_t = 2200)]
     threshold: u16,
 
-    /// Where the servers' material comes from [default: they make it themselves]. insecure_dealer, which each server could be,
-    /// shows how quick the rest is
+    /// Where the servers' material comes from [default: they make it themselves]. insecure_dealer, which each
+    /// server could be, shows how quick the rest is
     #[arg(long, value_name = "M", value_parser = ["insecure_dealer"])]
     preprocessing: Option<String>,
 

@@ -14,8 +14,8 @@ pub const PROTOCOLS: [&str; 6] = [
     "garbled-projection",
 ];
 
-/// The protocol of this name. The servers make their material themselves, unless `insecure_dealer`, which each of them could be,
-/// stands in.
+/// The protocol of this name. The servers make their material themselves, unless `insecure_dealer`, which
+/// each of them could be, stands in.
 pub fn config(protocol: &str, insecure_dealer: bool) -> Result<AnyProtocolConfig> {
     polyclave_protocol_lab::add_to_catalog();
     let known = catalog::find(protocol).filter(|_| PROTOCOLS.contains(&protocol));

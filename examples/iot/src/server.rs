@@ -167,7 +167,8 @@ impl Job {
         self.messages.iter().flat_map(|message| vec![message.device; self.blocks()]).collect()
     }
 
-    /// Refuses messages that do not fit, and two of one number of a device: their keystreams would be the same.
+    /// Refuses messages that do not fit, and two of one number of a device: their keystreams would be the
+    /// same.
     fn check(&self, devices: usize) -> Result<()> {
         if self.messages.is_empty() || self.readings == 0 {
             return Err(Error::misuse("there are no readings; statistics need one at least"));

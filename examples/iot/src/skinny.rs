@@ -1,5 +1,6 @@
-//! SKINNY-64-128 as a device might compute it: plain code without tables, so without an index that depends on the key
-//! (Beierle et al., CRYPTO 2016, ePrint 2016/660). The servers evaluate another description of it, that of the catalog.
+//! SKINNY-64-128 as a device might compute it: plain code without tables, so without an index that depends on
+//! the key (Beierle et al., CRYPTO 2016, ePrint 2016/660). The servers evaluate another description of it,
+//! that of the catalog.
 
 use crate::encryption::KEY_BYTES;
 

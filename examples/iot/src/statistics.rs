@@ -46,11 +46,12 @@ impl Statistics {
     }
 }
 
-/// `block 0`, `block 1` .. to `statistics`: the sum, the maximum and the count, one after another. Blocks hold so many bits; all
-/// of a message are full but the last one, of which the end is ignored.
+/// `block 0`, `block 1` .. to `statistics`: the sum, the maximum and the count, one after another. Blocks
+/// hold so many bits; all of a message are full but the last one, of which the end is ignored.
 ///
-/// ANDs for each reading: 16 and a few for the sum, 58 for the maximum, at most 26 for the threshold, 1 or 2 for the count. Sums
-/// ripple, one behind the other, in 16 layers and one for each level of the tree; the maximum takes 6 a level.
+/// ANDs for each reading: 16 and a few for the sum, 58 for the maximum, at most 26 for the threshold, 1 or 2
+/// for the count. Sums ripple, one behind the other, in 16 layers and one for each level of the tree; the
+/// maximum takes 6 a level.
 pub fn circuit(messages: usize, readings: usize, block_bits: usize, threshold: u16) -> Circuit {
     let mut b = BooleanBuilder::new("statistics");
     let blocks = (readings * READING_BITS).div_ceil(block_bits);
@@ -99,7 +100,8 @@ mod tests {
 
     use super::*;
 
-    /// The circuit in the clear: messages of so many readings each, in blocks whose unused ends are full of ones.
+    /// The circuit in the clear: messages of so many readings each, in blocks whose unused ends are full of
+    /// ones.
     fn check(readings: &[u16], each: usize, block_bits: usize, threshold: u16) {
         let circuit = circuit(readings.len() / each, each, block_bits, threshold);
         let mut inputs = Vec::new();

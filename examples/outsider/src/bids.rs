@@ -1,4 +1,5 @@
-//! What the nodes' owners put in: sealed bids, as text that a person can read. The lowest one is what the outsider is to get.
+//! What the nodes' owners put in: sealed bids, as text that a person can read. The lowest one is what the
+//! outsider is to get.
 
 use anyhow::{Result, ensure};
 use zeroize::Zeroizing;

@@ -1,4 +1,5 @@
-//! What the nodes evaluate in one go: the lowest bid, the data key from the parts of the sets, and what AES-128-GCM needs of both.
+//! What the nodes evaluate in one go: the lowest bid, the data key from the parts of the sets, and what
+//! AES-128-GCM needs of both.
 
 use polyclave_cipher::boolean::words::{choose, less, pairwise};
 use polyclave_cipher::boolean::{Bit, BooleanBuilder, Word};
@@ -15,11 +16,12 @@ pub const DATA_BLOCKS: usize = BID_BYTES / BLOCK;
 /// Blocks that AES encrypts: zeros for the hash key, J0 for the tag, and a counter for every block of data.
 pub const COUNTERS: usize = 2 + DATA_BLOCKS;
 
-/// Inputs, in order: for every set and every member `part`, which that member gives; for every party its `bid`, in bits; and blocks
-/// `counter`, [`COUNTERS`] of them. Outputs: `differences`, `hash_key`, `cover` and `ciphertext`, of [`DATA_BLOCKS`] blocks.
+/// Inputs, in order: for every set and every member `part`, which that member gives; for every party its
+/// `bid`, in bits; and blocks `counter`, [`COUNTERS`] of them. Outputs: `differences`, `hash_key`, `cover`
+/// and `ciphertext`, of [`DATA_BLOCKS`] blocks.
 ///
-/// K is the XOR of what the first members of the sets give. What the other members of a set give is added to what its first member
-/// gives: `differences`, all zero if members are honest.
+/// K is the XOR of what the first members of the sets give. What the other members of a set give is added to
+/// what its first member gives: `differences`, all zero if members are honest.
 pub fn sealing(parties: usize, sets: &[PartySet]) -> Circuit {
     let aes = catalog::find("aes-128").expect("the catalog has it");
     let mut b = Builder::new("sealing for an outsider");

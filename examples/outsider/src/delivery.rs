@@ -1,16 +1,20 @@
 //! One node's side of a delivery, under any protocol with an honest majority.
 //!
-//! 1. The nodes make keys of sets for this delivery alone (`modulus/parts.rs`). K is the XOR of a part of each set; nobody knows all.
-//! 2. Every member of a set puts its part into the protocol, and every node its owner's bid. The protocol computes the lowest bid, and
-//!    on shares its encryption under K (`circuits.rs`). Before anything else the nodes open the differences between the parts
-//!    that the members of a set put in, and stop if they are not zero. (A cheater in a set learns what it knows: its part and what it put
-//!    in. Among honest members there are no differences.) So the K of the protocol is the K of the same parts modulo N. (That
-//!    the images of an input that some protocols take with it belong to it is for the protocol to check; a passive one does not.)
-//! 3. AES-128-GCM (SP 800-38D): the ciphertext is opened, hashed under the shared hash key, and the tag is opened.
+//! 1. The nodes make keys of sets for this delivery alone (`modulus/parts.rs`). K is the XOR of a part of
+//!    each set; nobody knows all.
+//! 2. Every member of a set puts its part into the protocol, and every node its owner's bid. The protocol
+//!    computes the lowest bid, and on shares its encryption under K (`circuits.rs`). Before anything else the
+//!    nodes open the differences between the parts that the members of a set put in, and stop if they are not
+//!    zero. (A cheater in a set learns what it knows: its part and what it put in. Among honest members there
+//!    are no differences.) So the K of the protocol is the K of the same parts modulo N. (That the images of
+//!    an input that some protocols take with it belong to it is for the protocol to check; a passive one does
+//!    not.)
+//! 3. AES-128-GCM (SP 800-38D): the ciphertext is opened, hashed under the shared hash key, and the tag is
+//!    opened.
 //! 4. The same parts, shared modulo N, make the RSA encryption of K (`modulus/envelope.rs`), which is opened.
 //!
-//! Opened, to all nodes and so to everybody: the ciphertext, its tag and the RSA ciphertext. That is what the outsider is sent. K is
-//! used for one message, ever, so any nonce will do; it is taken from the session.
+//! Opened, to all nodes and so to everybody: the ciphertext, its tag and the RSA ciphertext. That is what the
+//! outsider is sent. K is used for one message, ever, so any nonce will do; it is taken from the session.
 
 use polyclave_cipher::{Cells, CompiledPort, compile};
 use polyclave_example_processes::steps::{Step, Steps};
@@ -56,7 +60,8 @@ pub struct Report {
     pub steps: Vec<Step>,
 }
 
-/// Runs one node's side: the result of the computation on all owners' bids, of which `bid` is one, for `receiver`.
+/// Runs one node's side: the result of the computation on all owners' bids, of which `bid` is one, for
+/// `receiver`.
 pub fn deliver(
     config: &AnyServiceConfig,
     structure: Structure,
@@ -144,7 +149,8 @@ fn open(protocol: &mut AnyServiceSession, shared: &AnyShared, net: &mut dyn Net)
     Ok(opened.ok_or_else(|| Error::misuse("an output for all did not come"))?.accept().to_blocks())
 }
 
-/// The tag of a public ciphertext without additional data: its hash plus E(J0), opened as to a client, which here is everybody.
+/// The tag of a public ciphertext without additional data: its hash plus E(J0), opened as to a client, which
+/// here is everybody.
 fn tag(
     config: &AnyServiceConfig,
     protocol: &mut AnyServiceSession,

@@ -1,5 +1,6 @@
-//! Nodes compute on shared data and send the result to an outsider, in a form that standard tools open: the first application of
-//! Damgård and Keller, "Secure multiparty AES" (FC 2010), section 1. The README says what it shows, and what not.
+//! Nodes compute on shared data and send the result to an outsider, in a form that standard tools open: the
+//! first application of Damgård and Keller, "Secure multiparty AES" (FC 2010), section 1. The README says
+//! what it shows, and what not.
 //!
 //! | file | what |
 //! |---|---|
@@ -34,8 +35,8 @@ use delivery::{NONCE_BYTES, Report, deliver};
 use protocols::{PROTOCOLS, THRESHOLD, service};
 use receiver::PublicKey;
 
-/// Nodes find the lowest of their owners' bids without seeing any, encrypt it under a key that nobody knows, and encrypt that key
-/// for an outsider, who opens both with OpenSSL.
+/// Nodes find the lowest of their owners' bids without seeing any, encrypt it under a key that nobody knows,
+/// and encrypt that key for an outsider, who opens both with OpenSSL.
 #[derive(Parser)]
 #[command(name = "polyclave-outsider", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -43,12 +44,14 @@ struct Options {
     #[arg(long, value_name = "P", default_value = PROTOCOLS[0], value_parser = PROTOCOLS)]
     protocol: String,
 
-    /// The owners' bids, one for each node, three or four. With four nodes every opening of the key's encryption is checked
+    /// The owners' bids, one for each node, three or four. With four nodes every opening of the key's
+    /// encryption is checked
     #[arg(long, value_name = "N,N,..", value_delimiter = ',', default_value = "1830,1275,2100,1450",
           value_parser = value_parser!(u32).range(0..=99_999_999))]
     bids: Vec<u32>,
 
-    /// The receiver's RSA public key in PEM, 2048 to 4096 bits [default: a pair is made, for the demonstration]
+    /// The receiver's RSA public key in PEM, 2048 to 4096 bits [default: a pair is made, for the
+    /// demonstration]
     #[arg(long, value_name = "FILE")]
     receiver: Option<PathBuf>,
 

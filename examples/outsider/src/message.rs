@@ -1,5 +1,5 @@
-//! The delivery as one file that mail programs and OpenSSL open: a CMS message of type AuthEnvelopedData (RFC 5083) with
-//! AES-128-GCM (RFC 5084) and the key by RSA PKCS#1 v1.5 (RFC 3370, section 4.2.1), in DER.
+//! The delivery as one file that mail programs and OpenSSL open: a CMS message of type AuthEnvelopedData
+//! (RFC 5083) with AES-128-GCM (RFC 5084) and the key by RSA PKCS#1 v1.5 (RFC 3370, section 4.2.1), in DER.
 
 use crate::delivery::Delivery;
 use crate::receiver::KEY_ID_BYTES;

@@ -1,8 +1,8 @@
 //! Which protocols the nodes can run: the one place that knows.
 //!
-//! It must be one of nodes of which more than half are honest (the part modulo N is), that evaluates any circuit and serves clients;
-//! [`service`] makes it of its name. The first one is the default.
-//! A further one is a name more in this list, in front if it is to be the default.
+//! It must be one of nodes of which more than half are honest (the part modulo N is), that evaluates any
+//! circuit and serves clients; [`service`] makes it of its name. The first one is the default. A further one
+//! is a name more in this list, in front if it is to be the default.
 
 pub use polyclave_protocol::catalog::service;
 

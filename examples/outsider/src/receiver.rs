@@ -21,7 +21,8 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// From PEM, `BEGIN PUBLIC KEY`. That it is the receiver's, somebody else has to make sure: a certificate, a telephone.
+    /// From PEM, `BEGIN PUBLIC KEY`. That it is the receiver's, somebody else has to make sure: a
+    /// certificate, a telephone.
     pub fn from_pem(pem: &str) -> Result<PublicKey> {
         let key = rsa::PublicKey::from_public_key_pem(pem)
             .context("the receiver's key is no RSA public key in PEM ('openssl pkey -pubout' writes one)")?;

@@ -1,4 +1,5 @@
-//! The command as people run it, with nodes as processes; and the receiver's side by OpenSSL, where it is installed.
+//! The command as people run it, with nodes as processes; and the receiver's side by OpenSSL, where it is
+//! installed.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,8 +1,10 @@
-//! The parties of an example as processes of their own on this machine, joined by TLS over the loopback interface.
+//! The parties of an example as processes of their own on this machine, joined by TLS over the loopback
+//! interface.
 //!
-//! The program starts copies of itself with the hidden command [`PARTY`]; a copy calls [`party`]. Each makes its own TLS key and
-//! says where it listens; it is told the others' certificates and its own orders, in lines of JSON over its standard input. It
-//! ends when that ends, so it never outlives the program. All examples use it; [`steps`] tells what the parts of a run took.
+//! The program starts copies of itself with the hidden command [`PARTY`]; a copy calls [`party`]. Each makes
+//! its own TLS key and says where it listens; it is told the others' certificates and its own orders, in
+//! lines of JSON over its standard input. It ends when that ends, so it never outlives the program. All
+//! examples use it; [`steps`] tells what the parts of a run took.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -89,7 +91,8 @@ pub fn run<T: DeserializeOwned>(orders: &[impl Serialize]) -> Result<Vec<Ended<T
         .collect()
 }
 
-/// The process of one party: does its work, connected to all others. How it ends is told to the process that started it.
+/// The process of one party: does its work, connected to all others. How it ends is told to the process that
+/// started it.
 pub fn party<O: DeserializeOwned, T: Serialize>(work: impl FnOnce(O, &mut dyn Net, &Meter) -> Result<T>) {
     tell(&follow_orders(work).unwrap_or_else(|error| Event::Failed(format!("{error:#}"))));
 }

@@ -1,7 +1,8 @@
 //! Addition and comparison of two numbers, each as a circuit that can run alone.
 //!
-//! Alone, an addition waits for its carries, so [`adder`] finds them as prefixes (Sklansky, "Conditional-sum addition logic", 1960):
-//! logarithmic depth for more ANDs than [`add`](super::words::add) takes, which lets them ripple.
+//! Alone, an addition waits for its carries, so [`adder`] finds them as prefixes (Sklansky, "Conditional-sum
+//! addition logic", 1960): logarithmic depth for more ANDs than [`add`](super::words::add) takes, which lets
+//! them ripple.
 
 use super::words::{joined, less};
 use super::{Bit, BooleanBuilder, Word};

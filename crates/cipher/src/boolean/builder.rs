@@ -68,9 +68,9 @@ pub(super) struct InputPort {
 
 /// A Boolean circuit under construction.
 ///
-/// A negation is a mark on a [`Bit`] and ends in the constant of a linear map; gates on constants or on equal bits are
-/// decided at once; a gate that was written before is the same gate; and gates that no output needs are left out. At
-/// most 2^31 gates.
+/// A negation is a mark on a [`Bit`] and ends in the constant of a linear map; gates on constants or on equal
+/// bits are decided at once; a gate that was written before is the same gate; and gates that no output needs
+/// are left out. At most 2^31 gates.
 pub struct BooleanBuilder {
     pub(super) name: String,
     pub(super) nodes: Vec<Node>,
@@ -100,7 +100,8 @@ impl BooleanBuilder {
         bits
     }
 
-    /// An input of `count` numbers of `width` bits per lane, each written with its most significant bit first.
+    /// An input of `count` numbers of `width` bits per lane, each written with its most significant bit
+    /// first.
     pub fn input_words(&mut self, name: &str, count: usize, width: usize) -> Vec<Word> {
         let bits = self.input(name, count * width, false);
         bits.chunks(width).map(|word| word.iter().rev().copied().collect()).collect()

@@ -1,4 +1,5 @@
-//! Writes any table as XORs and ANDs. Two input bits split it into four tables, whose bits are sums of products.
+//! Writes any table as XORs and ANDs. Two input bits split it into four tables, whose bits are sums of
+//! products.
 //!
 //! In a basis of the input space, let u and v be the last two coordinates and w the others. An output bit is
 //! f0(w) + u f1(w) + v f2(w) + uv f3(w). All products of coordinates of w are made once for all outputs, and
@@ -6,8 +7,8 @@
 //! bits, the ones with the fewest ANDs are computed. The output bits follow from them linearly. For 6 bits at
 //! most 11 + 1 + 3 per output.
 //!
-//! How many it is depends on the basis. Those for the S-boxes of DES come from a search through all 651 choices of u and
-//! v and all 256 ways to choose the other coordinates for each.
+//! How many it is depends on the basis. Those for the S-boxes of DES come from a search through all 651
+//! choices of u and v and all 256 ways to choose the other coordinates for each.
 
 use super::{Bit, BooleanBuilder};
 use crate::{Matrix, Table, des};
@@ -24,8 +25,8 @@ const DES_BASES: [[u8; 6]; 8] = [
     [2, 4, 8, 16, 1, 32],
 ];
 
-/// The four functions of w for one output bit: bit m of a mask says whether the product of the coordinates in m is in
-/// the sum.
+/// The four functions of w for one output bit: bit m of a mask says whether the product of the coordinates in
+/// m is in the sum.
 type Functions = [u64; 4];
 
 /// How a table is computed.

@@ -5,12 +5,13 @@ use super::inversion::InversionGates;
 use super::{Bit, BooleanBuilder};
 use crate::{Circuit, Form, Matrix, Op, Table, Wire};
 
-/// The same function of single bits. A port of n cells of k bits becomes one of n k cells of one bit, the most significant
-/// bit of each cell first, so that the bytes of a port stay what they are. Where k does not divide 8, a cell has a byte of
-/// its own there and becomes 8 cells: the first ones are ignored in an input and 0 in an output.
+/// The same function of single bits. A port of n cells of k bits becomes one of n k cells of one bit, the
+/// most significant bit of each cell first, so that the bytes of a port stay what they are. Where k does not
+/// divide 8, a cell has a byte of its own there and becomes 8 cells: the first ones are ignored in an input
+/// and 0 in an output.
 ///
-/// A table that carries gates takes the ANDs of these, one built on inversion in GF(2^8) 34, four deep, and another one of 6
-/// bits (DES) at most 24, three deep.
+/// A table that carries gates takes the ANDs of these, one built on inversion in GF(2^8) 34, four deep, and
+/// another one of 6 bits (DES) at most 24, three deep.
 pub fn expand(circuit: &Circuit) -> Circuit {
     let mut b = BooleanBuilder::new(circuit.name());
     let gates: Vec<Gates> = circuit.tables().iter().map(|table| Gates::of(table)).collect();

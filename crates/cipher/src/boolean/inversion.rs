@@ -1,10 +1,12 @@
-//! Tables that consist of inversion in GF(2^8) between affine maps (such as the S-boxes of AES), with 34 ANDs in four layers.
+//! Tables that consist of inversion in GF(2^8) between affine maps (such as the S-boxes of AES), with 34 ANDs
+//! in four layers.
 //!
-//! GF(2^8) is taken as a tower of quadratic extensions with normal bases (Canright, "A very compact S-box for AES",
-//! CHES 2005): x = a Y^16 + b Y with a, b of GF(2^4) and Y + Y^16 = 1. The inverse of x is x^16 / N with the norm
-//! N = x^17 = (a + b)^2 Y^17 + a b, and x^16 only swaps a and b. A product of GF(2^4) takes 9 ANDs (Karatsuba twice): 9
-//! for a b and 18 for a / N and b / N. The inverse of N in GF(2^4) takes 7 ANDs, two deep, as Boyar and Peralta found
-//! ("A depth-16 circuit for the AES S-box", SEC 2012). Everything else is sums of bits, with the affine maps in them.
+//! GF(2^8) is taken as a tower of quadratic extensions with normal bases (Canright, "A very compact S-box for
+//! AES", CHES 2005): x = a Y^16 + b Y with a, b of GF(2^4) and Y + Y^16 = 1. The inverse of x is x^16 / N
+//! with the norm N = x^17 = (a + b)^2 Y^17 + a b, and x^16 only swaps a and b. A product of GF(2^4) takes 9
+//! ANDs (Karatsuba twice): 9 for a b and 18 for a / N and b / N. The inverse of N in GF(2^4) takes 7 ANDs,
+//! two deep, as Boyar and Peralta found ("A depth-16 circuit for the AES S-box", SEC 2012). Everything else
+//! is sums of bits, with the affine maps in them.
 
 use polyclave_field::Gf256;
 
@@ -115,8 +117,8 @@ fn subfield_coordinates(x: Gf256) -> u8 {
     (0..16).find(|c| subfield_element(*c) == x).expect("it is in GF(2^4)")
 }
 
-/// The 9 sums of coordinates that Karatsuba multiplies: over GF(2^2) both coordinates and their sum, of each of these
-/// both bits and their sum.
+/// The 9 sums of coordinates that Karatsuba multiplies: over GF(2^2) both coordinates and their sum, of each
+/// of these both bits and their sum.
 fn operand_masks(coordinates: u8) -> u32 {
     let (low, high) = (coordinates & 3, coordinates >> 2);
     let bits = [low, high, low ^ high].into_iter().flat_map(|u| [u & 1, u >> 1, u & 1 ^ u >> 1]);

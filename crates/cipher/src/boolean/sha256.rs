@@ -1,7 +1,7 @@
 //! The compression function of SHA-256 (FIPS 180-4, section 6.2.2).
 //!
-//! Choice and majority take one AND a bit, and additions one a bit and number, the last bit apart. Additions ripple: a
-//! round begins while the carries of the one before are still on their way.
+//! Choice and majority take one AND a bit, and additions one a bit and number, the last bit apart. Additions
+//! ripple: a round begins while the carries of the one before are still on their way.
 
 use super::words::{add, choice, majority, number};
 use super::{Bit, BooleanBuilder, Word};

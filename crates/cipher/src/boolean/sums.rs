@@ -1,5 +1,6 @@
-//! Several sums of the same bits with few XORs: Paar's greedy sharing ("Optimized arithmetic for Reed-Solomon encoders",
-//! ISIT 1997). The pair of bits that most sums still have in common is added first, until every sum is one bit.
+//! Several sums of the same bits with few XORs: Paar's greedy sharing ("Optimized arithmetic for Reed-Solomon
+//! encoders", ISIT 1997). The pair of bits that most sums still have in common is added first, until every
+//! sum is one bit.
 
 use super::{Bit, BooleanBuilder};
 

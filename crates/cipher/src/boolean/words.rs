@@ -7,9 +7,9 @@ pub fn number(value: u64, width: usize) -> Word {
     (0..width).map(|i| Bit::constant(i < 64 && value >> i & 1 == 1)).collect()
 }
 
-/// The sum of numbers of one width, modulo a power of 2: carries are saved until two numbers are left, which ripple.
-/// One AND for each number but the first and each bit but the last. Those that are ready late go last. Among many additions, as in
-/// SHA-256, the carries of one run while the next begins.
+/// The sum of numbers of one width, modulo a power of 2: carries are saved until two numbers are left, which
+/// ripple. One AND for each number but the first and each bit but the last. Those that are ready late go
+/// last. Among many additions, as in SHA-256, the carries of one run while the next begins.
 pub fn add(b: &mut BooleanBuilder, numbers: &[&Word]) -> Word {
     let mut sum = numbers[0].clone();
     let Some((last, saved)) = numbers[1..].split_last() else { return sum };
@@ -51,7 +51,8 @@ fn ripple(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Word {
     sum
 }
 
-/// Whether x < y, as numbers of one width without sign: an AND for each bit, and two for each bit but the first.
+/// Whether x < y, as numbers of one width without sign: an AND for each bit, and two for each bit but the
+/// first.
 pub fn less(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Bit {
     // Whether x < y in these bits, and whether they are equal.
     let bits = x.iter().zip(y).map(|(x, y)| (b.and(!*x, *y), !b.xor(*x, *y)));
@@ -65,8 +66,8 @@ pub fn choose(b: &mut BooleanBuilder, which: Bit, first: &[Bit], second: &[Bit])
     first.iter().zip(second).map(&mut chosen).collect()
 }
 
-/// Joins neighbours, and those again, until one is left: as many levels as the logarithm. The first is joined in every level. `None` of
-/// none.
+/// Joins neighbours, and those again, until one is left: as many levels as the logarithm. The first is joined
+/// in every level. `None` of none.
 pub fn pairwise<T: Clone>(mut values: Vec<T>, mut join: impl FnMut(&T, &T) -> T) -> Option<T> {
     while values.len() > 1 {
         let mut joined = |pair: &[T]| match pair {

@@ -36,7 +36,8 @@ fn outputs(circuit: &Circuit) -> Vec<Vec<u8>> {
     outputs.iter().map(Cells::to_blocks).collect()
 }
 
-/// The first byte is the order of bits. What is read is written and read again as a circuit that computes the same.
+/// The first byte is the order of bits. What is read is written and read again as a circuit that computes the
+/// same.
 #[test]
 fn no_file_panics_or_takes_memory_on_its_word_and_what_is_read_comes_back() {
     let old = "2 5\n2 1 1\n\n2 1 0 1 3 AND\n2 1 2 3 4 XOR\n";
@@ -46,7 +47,8 @@ fn no_file_panics_or_takes_memory_on_its_word_and_what_is_read_comes_back() {
         let Some((first, bytes)) = bytes.split_first() else { return };
         let order = if first % 2 == 0 { BitOrder::Numbers } else { BitOrder::Cells };
         let Ok(text) = str::from_utf8(bytes) else { return };
-        // A number says how many bits the inputs have, and nothing has to come for them: up to the limit of a file.
+        // A number says how many bits the inputs have, and nothing has to come for them: up to the limit of a
+        // file.
         let least = 512 * super::MAX_INPUT_BITS;
         within_memory(least + 4096 * bytes.len(), || {
             let Ok(circuit) = read("foreign", text, order, &[]) else { return };

@@ -1,5 +1,5 @@
-//! Reads a circuit from a file. The file may come from anybody: nothing in it causes a panic, and the reader does not believe a count
-//! before it has seen the items that are counted.
+//! Reads a circuit from a file. The file may come from anybody: nothing in it causes a panic, and the reader
+//! does not believe a count before it has seen the items that are counted.
 
 use std::iter::Peekable;
 
@@ -12,9 +12,9 @@ pub const MAX_GATES: usize = 20_000_000;
 /// Bits of all inputs of a file together.
 pub const MAX_INPUT_BITS: usize = 1 << 20;
 
-/// Reads a circuit. Its inputs are `input 0`, `input 1` ... of cells of one bit, those in `uniform` the same for all lanes
-/// and the others one per lane; its outputs `output 0`, `output 1` ... Gates that no output needs are left out, and so are
-/// copies and repetitions.
+/// Reads a circuit. Its inputs are `input 0`, `input 1` ... of cells of one bit, those in `uniform` the same
+/// for all lanes and the others one per lane; its outputs `output 0`, `output 1` ... Gates that no output
+/// needs are left out, and so are copies and repetitions.
 pub fn read(name: &str, text: &str, order: BitOrder, uniform: &[usize]) -> Result<Circuit, BristolError> {
     let filled = text.lines().enumerate().filter(|(_, line)| !line.trim_ascii().is_empty());
     let mut lines = Lines { rest: filled.peekable(), line: 1 };
@@ -79,8 +79,8 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Lines<'a, I> {
         numbers.map_err(|problem| self.problem(problem))
     }
 
-    /// The sizes of inputs and outputs: on a line each, behind their number. In the old format there is one line of two
-    /// inputs and an output, and a gate follows.
+    /// The sizes of inputs and outputs: on a line each, behind their number. In the old format there is one
+    /// line of two inputs and an output, and a gate follows.
     fn ports(&mut self) -> Result<(Vec<usize>, Vec<usize>), BristolError> {
         let first = self.numbers("the numbers of bits of the inputs")?;
         let next = self.rest.peek().map(|(_, line)| line.trim_ascii_end());

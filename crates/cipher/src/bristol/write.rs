@@ -28,7 +28,8 @@ pub enum WriteError {
     NoPorts,
 }
 
-/// Writes a circuit whose only table is AND and whose ports are cells of one bit, with the gates that its outputs need.
+/// Writes a circuit whose only table is AND and whose ports are cells of one bit, with the gates that its
+/// outputs need.
 pub fn write(circuit: &Circuit, order: BitOrder) -> Result<String, WriteError> {
     let ports = || circuit.inputs().iter().chain(circuit.outputs());
     if let Some(port) = ports().find(|port| port.bits != 1) {

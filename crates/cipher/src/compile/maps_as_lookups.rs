@@ -1,10 +1,11 @@
-//! Turns linear maps into lookups, for protocols in which a view costs as much as a lookup ([`Maps::pays_for_views`]).
+//! Turns linear maps into lookups, for protocols in which a view costs as much as a lookup
+//! ([`Maps::pays_for_views`]).
 //!
-//! A map of a lookup's output stays a view of the lookup if the table's input is no wider than its output: the view is one
-//! projection, and a lookup of the map would be one too. A map of an input also stays a view, because the input's owner may get it
-//! more cheaply. A map of a sum would be a view of everything in the sum. Instead it is looked up, once for each wire and map.
-//! Otherwise, in a cipher whose state is a sum of more and more terms (a Feistel network, a shift register), the number of views
-//! would grow with the rounds.
+//! A map of a lookup's output stays a view of the lookup if the table's input is no wider than its output:
+//! the view is one projection, and a lookup of the map would be one too. A map of an input also stays a view,
+//! because the input's owner may get it more cheaply. A map of a sum would be a view of everything in the
+//! sum. Instead it is looked up, once for each wire and map. Otherwise, in a cipher whose state is a sum of
+//! more and more terms (a Feistel network, a shift register), the number of views would grow with the rounds.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -33,8 +33,8 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Walks from the outputs back; operations only use wires before them, so every demand on a wire is known when
-    /// the walk reaches it.
+    /// Walks from the outputs back; operations only use wires before them, so every demand on a wire is known
+    /// when the walk reaches it.
     pub(super) fn demanded(
         circuit: &Circuit,
         maps: &dyn Maps,

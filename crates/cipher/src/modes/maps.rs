@@ -1,5 +1,5 @@
-//! Linear maps of blocks for modes whose blocks stay shared: parts of blocks, and products by x. Blocks have 16 bytes, and cells of 1 or 8
-//! bits, as those of AES in its two forms have.
+//! Linear maps of blocks for modes whose blocks stay shared: parts of blocks, and products by x. Blocks have
+//! 16 bytes, and cells of 1 or 8 bits, as those of AES in its two forms have.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,8 @@ use crate::{Builder, Cipher, Circuit, Matrix, Wire};
 /// Bytes of a block.
 const BLOCK: usize = 16;
 
-/// Cells whose bits are sums of bits of other cells: bit i, from the first of a block, is the sum of the bits `sources[i]`.
+/// Cells whose bits are sums of bits of other cells: bit i, from the first of a block, is the sum of the bits
+/// `sources[i]`.
 pub(super) fn mapped(b: &mut Builder, cells: &[Wire], bits: u8, sources: &[Vec<usize>]) -> Vec<Wire> {
     let width = usize::from(bits);
     let one = |b: &mut Builder, sources: &[Vec<usize>]| {
@@ -47,7 +48,8 @@ fn begin(cipher: &Cipher, name: &str) -> (Builder, Vec<Wire>, u8) {
     (b, block, port.bits)
 }
 
-/// The first bytes of a block, zeros instead of the others, and another block added to it: `block` and `other` to `sum`.
+/// The first bytes of a block, zeros instead of the others, and another block added to it: `block` and
+/// `other` to `sum`.
 pub fn beginning(cipher: &Cipher, bytes: usize) -> Circuit {
     let (mut b, block, bits) = begin(cipher, &format!("first-{bytes}-bytes"));
     let other = b.input("other", block.len(), bits);
@@ -57,8 +59,9 @@ pub fn beginning(cipher: &Cipher, bytes: usize) -> Circuit {
     b.finish()
 }
 
-/// A block that is added to the last 16 bytes of a message which ends with `bytes` bytes after its last whole block: `block` to `before`,
-/// what is added to this last whole block, and `behind`, what is added to the bytes after it. (RFC 5297, section 2.1, xorend.)
+/// A block that is added to the last 16 bytes of a message which ends with `bytes` bytes after its last whole
+/// block: `block` to `before`, what is added to this last whole block, and `behind`, what is added to the
+/// bytes after it. (RFC 5297, section 2.1, xorend.)
 pub fn overlapping(cipher: &Cipher, bytes: usize) -> Circuit {
     let (mut b, block, bits) = begin(cipher, &format!("overlapping-{bytes}-bytes"));
     let before = mapped(&mut b, &block, bits, &bytes_from(|byte| byte.checked_sub(bytes)));
@@ -69,8 +72,8 @@ pub fn overlapping(cipher: &Cipher, bytes: usize) -> Circuit {
     b.finish()
 }
 
-/// Some bits of a block, each alone in a block of zeros, as its first bit: `block` to one output for each. The bits are counted from the
-/// last.
+/// Some bits of a block, each alone in a block of zeros, as its first bit: `block` to one output for each.
+/// The bits are counted from the last.
 pub fn alone(cipher: &Cipher, which: Range<usize>) -> Circuit {
     let (mut b, block, bits) = begin(cipher, &format!("bits-{}-to-{}", which.start, which.end));
     for bit in which {

@@ -47,7 +47,8 @@ fn shipped_files_are_what_the_generators_write() {
     assert_eq!(found, names);
 }
 
-/// What [circuits/README.md](../../../circuits/README.md) says of wires: those of a value are those of a number, from its end.
+/// What [circuits/README.md](../../../circuits/README.md) says of wires: those of a value are those of a
+/// number, from its end.
 #[test]
 fn the_last_wires_of_block_and_round_keys_are_the_first_bits_of_their_first_bytes() {
     let text = shipped("aes-128");

@@ -1,4 +1,5 @@
-//! The lightweight ciphers against published known answers, as tables and as Boolean circuits, and their counts.
+//! The lightweight ciphers against published known answers, as tables and as Boolean circuits, and their
+//! counts.
 
 use polyclave_cipher::{
     AnyMap, Cells, Cipher, Circuit, CircuitCost, Direction, Maps, Matrix, Op, Table, boolean, catalog,
@@ -125,8 +126,8 @@ fn published_answers_hold_as_tables_and_as_gates_in_both_directions() {
     }
 }
 
-/// Keys, tweaks and blocks without any pattern, many blocks and a tweak for each: what a published answer is blind to, at
-/// least the two directions and the two forms see alike.
+/// Keys, tweaks and blocks without any pattern, many blocks and a tweak for each: what a published answer is
+/// blind to, at least the two directions and the two forms see alike.
 #[test]
 fn decryption_undoes_encryption_on_blocks_side_by_side() {
     for (seed, cipher) in (1..).zip(ciphers()) {
@@ -169,8 +170,8 @@ fn each_block_has_its_own_tweak() {
     }
 }
 
-/// Nibbles and bytes of the published keys of TWINE, Piccolo and PRESENT are alike: with a key whose are not, swapping them
-/// must change the answer.
+/// Nibbles and bytes of the published keys of TWINE, Piccolo and PRESENT are alike: with a key whose are not,
+/// swapping them must change the answer.
 #[test]
 fn nibbles_and_bytes_of_keys_are_told_apart() {
     for name in ["twine-80", "twine-128", "piccolo-80", "piccolo-128", "present-80", "present-128"] {
@@ -272,7 +273,8 @@ fn views_stay_few_where_only_xor_is_free() {
     for cipher in ciphers() {
         let (encrypt, decrypt, _) = views(&cipher.name);
         let lookups = cipher.encrypt.lookups();
-        // A binary linear layer takes one view of a lookup, one that moves bits four, the feedback of WAGE at most four.
+        // A binary linear layer takes one view of a lookup, one that moves bits four, the feedback of WAGE at
+        // most four.
         let most = match cipher.name.split_once('-').map_or("", |(family, _)| family) {
             "present" | "gift" | "wage" => 4 * lookups,
             "piccolo" => lookups + lookups / 2,

@@ -1,5 +1,5 @@
-//! `approval request`: writes down what is to be approved. Every command that asks nodes for something can do that, with `--ask-approval`; here
-//! are the usual ones, and those that operators need.
+//! `approval request`: writes down what is to be approved. Every command that asks nodes for something can do
+//! that, with `--ask-approval`; here are the usual ones, and those that operators need.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -93,7 +93,8 @@ fn fingerprint(certificate: &[u8]) -> String {
     certificate_fingerprint(&CertificateDer::from(certificate))
 }
 
-/// What will be done, in words. Names are shown with quotes and escapes: a foreign file can have any bytes in them.
+/// What will be done, in words. Names are shown with quotes and escapes: a foreign file can have any bytes in
+/// them.
 fn what(statement: &Statement) -> String {
     match &statement.subject {
         Subject::Policy { digest } => {

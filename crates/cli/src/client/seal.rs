@@ -30,7 +30,8 @@ pub struct SealArguments {
     #[arg(long, value_name = "FILE")]
     so_pin_file: Option<PathBuf>,
 
-    /// Makes a login a fifth of the work, and a guess at a PIN some 17 times cheaper: PINs then have 20 bytes or more
+    /// Makes a login a fifth of the work, and a guess at a PIN some 17 times cheaper: PINs then have 20 bytes
+    /// or more
     #[arg(long)]
     quick_login: bool,
 }

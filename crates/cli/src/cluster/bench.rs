@@ -1,7 +1,8 @@
 //! `polyclave cluster bench`: measures what a client gets from a running cluster.
 //!
-//! It makes keys of its own, measures single blocks one after the other, single blocks from many clients at once, and a long stream in
-//! each direction, and deletes the keys. The client runs on this machine too, so on one host it takes its share of the processors.
+//! It makes keys of its own, measures single blocks one after the other, single blocks from many clients at
+//! once, and a long stream in each direction, and deletes the keys. The client runs on this machine too, so
+//! on one host it takes its share of the processors.
 
 mod delay;
 mod growth;

@@ -27,7 +27,8 @@ pub struct Arguments {
     #[arg(long, value_name = "P", help = protocols::option_help())]
     protocol: Option<String>,
 
-    /// The nodes take the ports from this one on, three each, instead of any that are free between 10000 and 24000
+    /// The nodes take the ports from this one on, three each, instead of any that are free between 10000 and
+    /// 24000
     #[arg(long, value_name = "PORT")]
     first_port: Option<u16>,
 

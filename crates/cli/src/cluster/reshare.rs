@@ -46,8 +46,8 @@ pub struct Arguments {
     #[arg(long, value_name = "P")]
     protocol: Option<String>,
 
-    /// The approval of this reshare, if the rules of nodes want one. It is for a file that exists: run this once without, so that it
-    /// writes reshare.toml, and then again
+    /// The approval of this reshare, if the rules of nodes want one. It is for a file that exists: run this
+    /// once without, so that it writes reshare.toml, and then again
     #[arg(long, value_name = "FILE")]
     approval: Option<PathBuf>,
 

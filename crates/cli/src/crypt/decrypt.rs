@@ -29,12 +29,13 @@ pub struct Arguments {
     #[arg(long, value_name = "HEX")]
     iv: Option<String>,
 
-    /// The version of the key under which IN was encrypted (with --raw; a sealed file names its own) [default: the current one]
+    /// The version of the key under which IN was encrypted (with --raw; a sealed file names its own)
+    /// [default: the current one]
     #[arg(long, value_name = "N", requires = "raw")]
     key_version: Option<u32>,
 
-    /// Bytes of the nonce that IN begins with (gcm with --raw, and ccm) [default: 12]. With gcm and another length than 12, messages have at
-    /// most 64 KiB
+    /// Bytes of the nonce that IN begins with (gcm with --raw, and ccm) [default: 12]. With gcm and another
+    /// length than 12, messages have at most 64 KiB
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1..=1024))]
     nonce_bytes: Option<u16>,
 
@@ -69,7 +70,8 @@ impl Arguments {
     }
 }
 
-/// Without a mode a sealed file or a file in an envelope says what it is, and anything else is what the key is for.
+/// Without a mode a sealed file or a file in an envelope says what it is, and anything else is what the key
+/// is for.
 fn attempt(
     (arguments, mode): (&Arguments, Option<Mode>),
     source: &Source,

@@ -36,12 +36,14 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     iv_out: Option<PathBuf>,
 
-    /// Encrypt under this nonce, in hexadecimal, instead of one of the nodes (gcm with --raw, and ccm). The key must have been made with
-    /// --caller-nonces. A nonce that is used twice gives the messages away, and lets others forge
+    /// Encrypt under this nonce, in hexadecimal, instead of one of the nodes (gcm with --raw, and ccm). The
+    /// key must have been made with --caller-nonces. A nonce that is used twice gives the messages away, and
+    /// lets others forge
     #[arg(long, value_name = "HEX")]
     nonce: Option<String>,
 
-    /// A text about the file that is stored beside it, readable by all, also by the nodes, which log its hash (envelope)
+    /// A text about the file that is stored beside it, readable by all, also by the nodes, which log its hash
+    /// (envelope)
     #[arg(long, value_name = "TEXT")]
     header: Option<String>,
 

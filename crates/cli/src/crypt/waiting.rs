@@ -12,7 +12,8 @@ use polyclave_protocol::protocol::Adversary;
 /// A shorter wait is not announced.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Says on standard error how long a file of so many bytes will take, and what is faster, if it will take long.
+/// Says on standard error how long a file of so many bytes will take, and what is faster, if it will take
+/// long.
 pub(super) fn announce(client: &Client, mode: Mode, bytes: Option<u64>) {
     let message =
         catalog::find(client.cluster().protocol()).and_then(|protocol| message_of(protocol, mode, bytes?));

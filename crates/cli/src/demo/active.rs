@@ -1,5 +1,6 @@
-//! The demo under a protocol that verifies, for which the nodes make material ahead. It makes a key, encrypts a message and a known answer,
-//! asks for more than the stock holds, kills and restarts a node, and refuses a client.
+//! The demo under a protocol that verifies, for which the nodes make material ahead. It makes a key, encrypts
+//! a message and a known answer, asks for more than the stock holds, kills and restarts a node, and refuses a
+//! client.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -239,8 +240,8 @@ pub(super) fn decrypt(client: &Client, counter: &[u8], ciphertext: &[u8]) -> Res
     Ok(client.key("demo")?.ctr().decrypt(counter, ciphertext)?.to_vec())
 }
 
-/// Imports the key from the standards, once for each mode, because ecb undoes cmac. Returns whether its block is encrypted, and its code
-/// computed, as published.
+/// Imports the key from the standards, once for each mode, because ecb undoes cmac. Returns whether its block
+/// is encrypted, and its code computed, as published.
 fn known_answers(client: &Client) -> Result<(bool, bool)> {
     for (name, mode) in [("known", Mode::Ecb), ("known-mac", Mode::Cmac)] {
         client.import(new_key(name, &[mode]), &hex::decode(KNOWN_KEY)?)?;

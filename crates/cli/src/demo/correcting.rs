@@ -1,5 +1,5 @@
-//! The demo under a protocol whose nodes correct each other. It makes a key and encrypts a known answer and a message. Then it kills a
-//! node; or one node sends wrong shares in every opening from the beginning.
+//! The demo under a protocol whose nodes correct each other. It makes a key and encrypts a known answer and a
+//! message. Then it kills a node; or one node sends wrong shares in every opening from the beginning.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The input of a command that may have to be read again from the beginning: a file, or standard input, whose beginning is kept for that.
+//! The input of a command that may have to be read again from the beginning: a file, or standard input, whose
+//! beginning is kept for that.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -82,7 +83,8 @@ impl Stdin {
         self.at += count;
         if kept.is_all && kept.bytes.len() + count <= KEPT {
             if kept.bytes.capacity() == 0 {
-                // Allocated at its full size, so that growing leaves no copy behind. The system provides the memory only as it is used.
+                // Allocated at its full size, so that growing leaves no copy behind. The system provides the
+                // memory only as it is used.
                 kept.bytes.reserve_exact(KEPT);
             }
             kept.bytes.extend_from_slice(&buffer[..count]);

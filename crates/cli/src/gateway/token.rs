@@ -22,7 +22,8 @@ pub struct Arguments {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// What it may do: generate, list, delete, encrypt, decrypt, random, configure, rewrap, tokenize, observe, or all of these
+    /// What it may do: generate, list, delete, encrypt, decrypt, random, configure, rewrap, tokenize,
+    /// observe, or all of these
     #[arg(long, value_name = "R,..")]
     rights: String,
 

@@ -1,4 +1,5 @@
-//! `key configure`: which versions of a key compute, whether it may be deleted, and what it is not for any more.
+//! `key configure`: which versions of a key compute, whether it may be deleted, and what it is not for any
+//! more.
 
 use std::process::ExitCode;
 
@@ -34,7 +35,8 @@ pub struct Arguments {
     #[arg(long, value_name = "yes|no")]
     deletable: Option<Answer>,
 
-    /// What the key is not for any more, for ever: wrappable, and usages (encrypt, decrypt, mac, wrap, unwrap, derive, kdf, tokenize)
+    /// What the key is not for any more, for ever: wrappable, and usages (encrypt, decrypt, mac, wrap,
+    /// unwrap, derive, kdf, tokenize)
     #[arg(long, value_name = "W,..", value_delimiter = ',', num_args = 1)]
     withdraw: Vec<String>,
 

@@ -24,24 +24,26 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac, ecb, envelope, ff1 for a key that tokenizes, or tr31 for one that protects key blocks. Use one mode for each key if
-    /// you can, since some modes undo others; cbc with gcm, ccm or cmac is refused, and envelope, siv and ff1 are always alone [default: gcm, or what
-    /// --usage needs]
+    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac, ecb, envelope, ff1 for a key that tokenizes, or
+    /// tr31 for one that protects key blocks. Use one mode for each key if you can, since some modes undo
+    /// others; cbc with gcm, ccm or cmac is refused, and envelope, siv and ff1 are always alone [default:
+    /// gcm, or what --usage needs]
     #[arg(long, value_name = "M,..")]
     modes: Option<String>,
 
-    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive, kdf, tokenize. It can be withdrawn (`key configure`), and never added [default: all
-    /// that its modes can do]
+    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive, kdf, tokenize. It can be withdrawn
+    /// (`key configure`), and never added [default: all that its modes can do]
     #[arg(long, value_name = "U,..")]
     usage: Option<String>,
 
-    /// Let it leave the nodes, wrapped under another key of theirs. It can be withdrawn (`key configure`), and without this it never leaves them
+    /// Let it leave the nodes, wrapped under another key of theirs. It can be withdrawn (`key configure`),
+    /// and without this it never leaves them
     #[arg(long)]
     wrappable: bool,
 
-    /// Let clients choose the nonces under which they encrypt (gcm and ccm), and the initial blocks of cbc. Fixed for ever. Who encrypts under
-    /// a nonce twice gives both messages away, and who may encrypt can then decrypt, or with cbc have any block encrypted: take siv instead
-    /// if you can
+    /// Let clients choose the nonces under which they encrypt (gcm and ccm), and the initial blocks of cbc.
+    /// Fixed for ever. Who encrypts under a nonce twice gives both messages away, and who may encrypt can
+    /// then decrypt, or with cbc have any block encrypted: take siv instead if you can
     #[arg(long)]
     caller_nonces: bool,
 
@@ -53,7 +55,8 @@ pub struct Properties {
     #[arg(long, value_name = "TIME", value_parser = parse_date)]
     expires: Option<u64>,
 
-    /// Make a session key: it lives for so many seconds, at most 86400, and then nothing is left of it. It is in no backup
+    /// Make a session key: it lives for so many seconds, at most 86400, and then nothing is left of it. It is
+    /// in no backup
     #[arg(long, value_name = "SECONDS")]
     session: Option<u32>,
 

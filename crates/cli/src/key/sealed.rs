@@ -1,4 +1,5 @@
-//! `key seal-import` and `key import-sealed`: a key goes from a machine without a network to the nodes, and who carries it learns nothing.
+//! `key seal-import` and `key import-sealed`: a key goes from a machine without a network to the nodes, and
+//! who carries it learns nothing.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,7 +39,8 @@ pub struct SealArguments {
     #[arg(long, value_name = "FILE")]
     cluster: PathBuf,
 
-    /// The fingerprint that it must have, as the operators of the nodes told you: 64 hexadecimal digits or 16 words
+    /// The fingerprint that it must have, as the operators of the nodes told you: 64 hexadecimal digits or 16
+    /// words
     #[arg(long, value_name = "FINGERPRINT")]
     expect: String,
 
@@ -110,8 +112,8 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The check value that nodes compute of a key. Here the key is in the clear, and tables are looked up by it: on a machine that runs nothing
-/// else.
+/// The check value that nodes compute of a key. Here the key is in the clear, and tables are looked up by it:
+/// on a machine that runs nothing else.
 fn check_value(cipher: &Cipher, key: &[u8]) -> Result<Vec<u8>> {
     let port = &cipher.key_schedule.inputs()[0];
     let key = Cells::from_blocks(port.cells.len(), port.bits, key)?;

@@ -61,7 +61,8 @@ pub struct Arguments {
 /// What a key block says beside what follows from the key.
 #[derive(clap::Args)]
 struct Header {
-    /// With --tr31: let the receiver do less with the key than it is for, such as D to decrypt only [default: all]
+    /// With --tr31: let the receiver do less with the key than it is for, such as D to decrypt only [default:
+    /// all]
     #[arg(long, value_name = "LETTER", requires = "tr31")]
     mode_of_use: Option<String>,
 

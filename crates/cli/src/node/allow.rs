@@ -1,4 +1,5 @@
-//! `node allow` and `node revoke`: what clients may do at a node. A running node takes the change within a second.
+//! `node allow` and `node revoke`: what clients may do at a node. A running node takes the change within a
+//! second.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -171,8 +172,8 @@ pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes the certificates of a card: of a client that is known, and has changed or changes its certificate. Of another client nothing is
-/// taken here, or it `must` be one that is known.
+/// Takes the certificates of a card: of a client that is known, and has changed or changes its certificate.
+/// Of another client nothing is taken here, or it `must` be one that is known.
 fn take_certificates(succession: &ClientSuccession, must: bool, policy: &mut ClientPolicy) -> Result<()> {
     let card = succession.card();
     let known = policy.client_named(&card.name).is_some_and(|known| known.is_known_by(&card.certificate));

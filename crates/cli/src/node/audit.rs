@@ -20,17 +20,18 @@ const INCOMPLETE: u8 = 3;
 pub enum Command {
     /// Check that no line was changed, removed, moved or inserted
     ///
-    /// Every line contains the hash of the line before, over all files of the log, and the store knows the last line. If the log was
-    /// tampered with, the command names the line and exits with status 1. If nothing was tampered with, but some events have no line
-    /// because none could be written, it exits with status 3.
+    /// Every line contains the hash of the line before, over all files of the log, and the store knows the
+    /// last line. If the log was tampered with, the command names the line and exits with status 1. If
+    /// nothing was tampered with, but some events have no line because none could be written, it exits with
+    /// status 3.
     Verify {
         /// The node's directory
         dir: PathBuf,
     },
     /// Set a damaged log aside and begin a new one
     ///
-    /// A node does not start with a log that was tampered with or is lost. After you have examined it, this command lets the node start
-    /// again. The old log stays beside the new one. The node must not be running.
+    /// A node does not start with a log that was tampered with or is lost. After you have examined it, this
+    /// command lets the node start again. The old log stays beside the new one. The node must not be running.
     Renew {
         /// The node's directory
         dir: PathBuf,

@@ -40,7 +40,8 @@ pub struct Arguments {
     #[arg(long, value_name = "HOST:PORT")]
     client_listen: Option<String>,
 
-    /// The address on which it serves /healthz, /readyz and /metrics, or `none` [default: 127.0.0.1 and the port after the next]
+    /// The address on which it serves /healthz, /readyz and /metrics, or `none` [default: 127.0.0.1 and the
+    /// port after the next]
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
 

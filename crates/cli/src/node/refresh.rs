@@ -33,9 +33,10 @@ pub struct Arguments {
 /// What an operator may accept, and give with the order.
 #[derive(clap::Args)]
 pub struct Order {
-    /// Refresh even though more checks have failed under the MAC keys in use than a node accepts (the node says so when the refresh is
-    /// ordered). A cheater may then know enough of these keys to change stored keys while they are carried over. Take that risk only if the
-    /// alternative is to lose the keys, and only after the machine that made checks fail was removed
+    /// Refresh even though more checks have failed under the MAC keys in use than a node accepts (the node
+    /// says so when the refresh is ordered). A cheater may then know enough of these keys to change stored
+    /// keys while they are carried over. Take that risk only if the alternative is to lose the keys, and only
+    /// after the machine that made checks fail was removed
     #[arg(long)]
     pub despite_failed_checks: bool,
 

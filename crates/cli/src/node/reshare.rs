@@ -51,8 +51,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
 
-    /// Give up a reshare that this node has prepared, so that it can run as before. Only if it is certain that no node is done with it:
-    /// otherwise two sets of nodes could use the keys
+    /// Give up a reshare that this node has prepared, so that it can run as before. Only if it is certain
+    /// that no node is done with it: otherwise two sets of nodes could use the keys
     #[arg(long, conflicts_with_all = ["cluster", "expect", "from"])]
     abandon: bool,
 }

@@ -1,4 +1,5 @@
-//! `node rotate`: a new certificate for a node, such that its peers know it at every moment. With `--secrets` it is `node refresh`.
+//! `node rotate`: a new certificate for a node, such that its peers know it at every moment. With `--secrets`
+//! it is `node refresh`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -123,7 +123,8 @@ pub fn run_with(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts a node. A worker waits for the first ones to agree on common secrets. `None` if it is to stop meanwhile.
+/// Starts a node. A worker waits for the first ones to agree on common secrets. `None` if it is to stop
+/// meanwhile.
 fn begin(
     start: &mut impl FnMut(NodeDir) -> polyclave_protocol::Result<Running>,
     mut dir: NodeDir,

@@ -1,10 +1,12 @@
-//! Four nodes under shamir-active as a person runs them: one may be killed, and answers are right all the same.
+//! Four nodes under shamir-active as a person runs them: one may be killed, and answers are right all the
+//! same.
 
 use std::time::Duration;
 
 use crate::common::{Place, Running, noise};
 
-/// FIPS-197, C.1, and SP 800-67's way of naming three keys; what the reference implementations in this repository compute.
+/// FIPS-197, C.1, and SP 800-67's way of naming three keys; what the reference implementations in this
+/// repository compute.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 const BLOCK: &str = "00112233445566778899aabbccddeeff";
 const ENCRYPTED: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";

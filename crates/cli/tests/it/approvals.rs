@@ -169,7 +169,8 @@ fn start_nodes(place: &Place) -> Vec<Running> {
     nodes
 }
 
-/// All nodes are killed at several moments of a deletion. Whatever it had done by then, its approval does not delete what is left.
+/// All nodes are killed at several moments of a deletion. Whatever it had done by then, its approval does not
+/// delete what is left.
 #[test]
 fn an_approval_whose_operation_had_an_effect_before_the_nodes_were_killed_is_spent() {
     let place = Place::new();
@@ -339,7 +340,8 @@ fn a_reshare_that_needs_approval_is_made_with_one_for_its_two_files_and_goes_on_
     let error = place.fails("cluster reshare try --approval wrong.approval");
     assert!(error.contains("between other cluster files"), "{error}");
 
-    // One node spends it and then waits in vain. It may begin again, also without the file; the others need it.
+    // One node spends it and then waits in vain. It may begin again, also without the file; the others need
+    // it.
     sign(&place, "r.approval", &["ann", "ben"]);
     let shown = place.run("cluster show try/reshare.toml");
     let line = shown.lines().find(|line| line.contains("fingerprint")).expect("it is shown");

@@ -4,7 +4,8 @@ use crate::common::{Place, Running, free_range, noise};
 
 const NAMES: [&str; 3] = ["alpha", "beta", "gamma"];
 
-/// Three nodes (or others), whose certificates are valid for these days, and the client alice, who has made the key `k`.
+/// Three nodes (or others), whose certificates are valid for these days, and the client alice, who has made
+/// the key `k`.
 struct Three {
     names: &'static [&'static str],
     nodes: Vec<Option<Running>>,
@@ -82,7 +83,8 @@ impl Three {
     }
 }
 
-/// The highest node moves, because the others call it. Each step is taken, and the ones that lack it say what they lack.
+/// The highest node moves, because the others call it. Each step is taken, and the ones that lack it say what
+/// they lack.
 #[test]
 fn a_node_that_moves_is_missed_by_name_until_the_others_have_its_address_and_loses_nothing() {
     let mut three = Three::new([365; 3], 365);
@@ -124,7 +126,8 @@ fn while_one_node_of_four_moves_the_others_serve() {
     four.still_decrypts();
     for node in 0..3 {
         four.stop(node);
-        // Delta has the new file and cannot be reached by those who have not started with it; with it, it is one of three.
+        // Delta has the new file and cannot be reached by those who have not started with it; with it, it is
+        // one of three.
         four.start(node);
         let name = four.names[node];
         four.place.until(name, || {
@@ -233,7 +236,8 @@ fn a_rotation_that_others_do_not_know_of_is_not_finished_and_an_early_one_is_men
     three.still_decrypts();
 }
 
-/// gamma is down while the others learn of beta's next certificate, and comes back with the old file when beta uses the next one.
+/// gamma is down while the others learn of beta's next certificate, and comes back with the old file when
+/// beta uses the next one.
 #[test]
 fn a_node_that_was_down_during_a_rotation_says_what_it_lacks_and_is_brought_up_to_date() {
     let mut three = Three::new([365; 3], 365);

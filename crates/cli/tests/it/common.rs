@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How many processors nodes count on that are killed. They make material on half as many streams, whatever the machine has.
+/// How many processors nodes count on that are killed. They make material on half as many streams, whatever
+/// the machine has.
 const PROCESSORS: usize = 8;
 /// Whatever should happen happens in this time, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -161,7 +162,8 @@ impl Place {
         nodes
     }
 
-    /// Lets a node make material on several streams. All nodes of its cluster have to, since the one with the fewest decides.
+    /// Lets a node make material on several streams. All nodes of its cluster have to, since the one with the
+    /// fewest decides.
     pub fn use_several_streams(&self, node: usize) {
         let path = format!("try/node-{node}/node.toml");
         let settings = String::from_utf8(self.read(&path)).expect("it is text");
@@ -289,7 +291,8 @@ pub fn processor_time_of_commands() -> Duration {
     processor_time("self", 2)
 }
 
-/// Two fields of `/proc/ID/stat`, in hundredths of a second: a process's own user and system time, and behind those what its children took.
+/// Two fields of `/proc/ID/stat`, in hundredths of a second: a process's own user and system time, and behind
+/// those what its children took.
 fn processor_time(id: &str, skip: usize) -> Duration {
     let message = std::fs::read_to_string(format!("/proc/{id}/stat")).expect("there is such a process");
     let (_, fields) = message.rsplit_once(')').expect("its name");
@@ -304,8 +307,9 @@ pub fn free_ports(count: u16) -> Vec<u16> {
     (first..first + count).collect()
 }
 
-/// The first of so many consecutive ports. Nobody else takes one while its node is down: they lie above those that `cluster new` and the
-/// tests of other crates choose from, and below those that Linux gives to outgoing connections. Tests of this process take different ones.
+/// The first of so many consecutive ports. Nobody else takes one while its node is down: they lie above those
+/// that `cluster new` and the tests of other crates choose from, and below those that Linux gives to outgoing
+/// connections. Tests of this process take different ones.
 pub fn free_range(count: u16) -> u16 {
     const FIRST: u16 = 24_000;
     const END: u16 = 32_768;

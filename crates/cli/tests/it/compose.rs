@@ -1,5 +1,5 @@
-//! The scripts of `packaging/compose`, which make three nodes and a gateway at their first start. They run here without containers: with folders instead of volumes,
-//! and ports instead of host names.
+//! The scripts of `packaging/compose`, which make three nodes and a gateway at their first start. They run
+//! here without containers: with folders instead of volumes, and ports instead of host names.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,10 +1,12 @@
-//! All nodes are killed at once, at random moments, while clients work: no announced key is lost, no deleted one comes back, no
-//! answer is wrong, and the nodes need nobody's help to serve again. In some rounds they are killed in the middle of a refresh, which they
-//! then finish by themselves, or of a reshare, which the same command finishes that began it (docs/operate/replace.md).
+//! All nodes are killed at once, at random moments, while clients work: no announced key is lost, no deleted
+//! one comes back, no answer is wrong, and the nodes need nobody's help to serve again. In some rounds they
+//! are killed in the middle of a refresh, which they then finish by themselves, or of a reshare, which the
+//! same command finishes that began it (docs/operate/replace.md).
 //!
-//! A few rounds for each protocol that serves. `scripts/kill-all` runs as many as it is told, through the variable
-//! `POLYCLAVE_KILL_ROUNDS`. In all of them it is told how long clients waited for an answer after all nodes were started again. A busy machine
-//! makes that long, so only where `POLYCLAVE_KILL_WAIT` says how many seconds are too long does it fail a run.
+//! A few rounds for each protocol that serves. `scripts/kill-all` runs as many as it is told, through the
+//! variable `POLYCLAVE_KILL_ROUNDS`. In all of them it is told how long clients waited for an answer after
+//! all nodes were started again. A busy machine makes that long, so only where `POLYCLAVE_KILL_WAIT` says how
+//! many seconds are too long does it fail a run.
 
 mod clients;
 mod shares;
@@ -23,8 +25,9 @@ use polyclave_protocol::session::random_bytes;
 
 /// Clients that work at the same time.
 const CLIENTS: usize = 3;
-/// The nodes are killed within so many milliseconds after all are ready; where they make material first, before which they answer
-/// nothing, within more. The same holds for a refresh and a reshare after they were begun.
+/// The nodes are killed within so many milliseconds after all are ready; where they make material first,
+/// before which they answer nothing, within more. The same holds for a refresh and a reshare after they were
+/// begun.
 const LONGEST: u64 = 1200;
 const LONGEST_WITH_MATERIAL: u64 = 5000;
 /// What each node counts on: it makes material on half as many streams.
@@ -142,7 +145,8 @@ impl Trial {
         }
     }
 
-    /// Kills all nodes and starts them again. Says what it has done, and for how long a client then waited for an answer.
+    /// Kills all nodes and starts them again. Says what it has done, and for how long a client then waited
+    /// for an answer.
     fn round(&mut self, amid: Amid, nodes: &mut Vec<Running>, workers: &mut [Worker]) -> (String, Duration) {
         let [moment, later] = [(); 2].map(|()| Duration::from_millis(self.below(self.longest)));
         let (mut refresh, mut reshare) = (None, None);

@@ -1,5 +1,6 @@
-//! Nodes that are killed at sampled moments while a key is made of what is there: unwrapped, read from a key block, combined of components,
-//! copied. The key is there and is the right one, or nothing of it is and the same can be done again.
+//! Nodes that are killed at sampled moments while a key is made of what is there: unwrapped, read from a key
+//! block, combined of components, copied. The key is there and is the right one, or nothing of it is and the
+//! same can be done again.
 
 use std::time::{Duration, Instant};
 
@@ -152,9 +153,9 @@ fn no_copy_of_a_key_is_lost_or_half_made_when_nodes_are_killed() {
     }
 }
 
-/// The components make one key. While it is not there, all of them are. Afterwards none is left at nodes that have started again and have used
-/// the key: whoever had announced it before the kill removes them at the start, and whoever had not, at the first use. The key that was deleted is not
-/// made of them again.
+/// The components make one key. While it is not there, all of them are. Afterwards none is left at nodes that
+/// have started again and have used the key: whoever had announced it before the kill removes them at the
+/// start, and whoever had not, at the first use. The key that was deleted is not made of them again.
 #[test]
 fn no_key_that_is_combined_is_lost_and_no_component_is_used_twice_when_nodes_are_killed() {
     let mut trial = Trial::begin();

@@ -1,4 +1,5 @@
-//! Node processes that are killed at sampled moments: no announced key is lost, and no node needs help to come back.
+//! Node processes that are killed at sampled moments: no announced key is lost, and no node needs help to
+//! come back.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +59,8 @@ pub fn random() -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Every version that was promised is at all nodes, every number stands for one version, and what was sealed under any is opened.
+/// Every version that was promised is at all nodes, every number stands for one version, and what was sealed
+/// under any is opened.
 #[test]
 fn no_version_of_a_key_is_lost_or_half_made_when_nodes_are_killed() {
     let mut next = random();

@@ -1,7 +1,8 @@
 //! Measures how long a refresh and a reshare of many keys take:
-//! `cargo test --release -p polyclave-cli --test it -- --ignored --nocapture many_keys`. Variables of the environment have other values than
-//! these: `POLYCLAVE_MANY_KEYS=10000`, `POLYCLAVE_MANY_PROTOCOL=shamir`, `POLYCLAVE_MANY_MODE=gcm`, and
-//! `POLYCLAVE_MANY_RESHARE='--lost node-2 --add 1'`, what `cluster reshare` is given.
+//! `cargo test --release -p polyclave-cli --test it -- --ignored --nocapture many_keys`. Variables of the
+//! environment have other values than these: `POLYCLAVE_MANY_KEYS=10000`, `POLYCLAVE_MANY_PROTOCOL=shamir`,
+//! `POLYCLAVE_MANY_MODE=gcm`, and `POLYCLAVE_MANY_RESHARE='--lost node-2 --add 1'`, what `cluster reshare` is
+//! given.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;

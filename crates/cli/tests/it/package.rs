@@ -1,4 +1,5 @@
-//! The Debian package, from its installation to a request that nodes serve, by the page of the book that is in it. `.ci/run` makes the package before the tests.
+//! The Debian package, from its installation to a request that nodes serve, by the page of the book that is
+//! in it. `.ci/run` makes the package before the tests.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Fresh shares of all keys, as operators order them: keys and what was encrypted under them stay, whatever is killed meanwhile, and a node
-//! on a disk from before is not let in.
+//! Fresh shares of all keys, as operators order them: keys and what was encrypted under them stay, whatever
+//! is killed meanwhile, and a node on a disk from before is not let in.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -184,8 +184,9 @@ fn keys_of_tinytable_survive_a_refresh() {
     keys_survive("tinytable-linear64");
 }
 
-/// While shares are replaced again and again, requests go on: no answer is wrong, and no request is turned away because of a refresh, unless it
-/// has waited for fresh shares to be taken into use for as long as nodes let it wait.
+/// While shares are replaced again and again, requests go on: no answer is wrong, and no request is turned
+/// away because of a refresh, unless it has waited for fresh shares to be taken into use for as long as nodes
+/// let it wait.
 #[test]
 fn keys_of_shamir_are_used_during_refreshes() {
     const WAITED: Duration = Duration::from_secs(10);
@@ -300,7 +301,8 @@ fn a_refresh_waits_for_all_operators_and_says_what_it_waits_for() {
     assert!(message.contains("is not running, and a refresh takes all nodes"), "{message}");
 }
 
-/// Somebody who puts an old disk back, and readmits the node, learns that its shares are of no use and what to do.
+/// Somebody who puts an old disk back, and readmits the node, learns that its shares are of no use and what
+/// to do.
 #[test]
 fn a_store_from_before_a_refresh_is_refused_and_the_error_says_what_to_do() {
     let (trial, mut nodes) = Trial::begin("shamir");

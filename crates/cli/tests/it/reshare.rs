@@ -1,5 +1,5 @@
-//! All keys move to other nodes, as operators do it: lost nodes are replaced, nodes come and go, the threshold changes. Keys, and what was
-//! encrypted under them, stay.
+//! All keys move to other nodes, as operators do it: lost nodes are replaced, nodes come and go, the
+//! threshold changes. Keys, and what was encrypted under them, stay.
 
 use polyclave_api::{Mode, NewKey};
 use serde_json::Value;
@@ -227,7 +227,8 @@ fn what_cannot_move_soundly_is_refused_before_anything_begins() {
     assert!(!place.path("try/reshare.toml").exists());
 }
 
-/// A cluster at rest that has a key of two parts as well, and keys of these ciphers; what the former has sealed; and how many keys there are.
+/// A cluster at rest that has a key of two parts as well, and keys of these ciphers; what the former has
+/// sealed; and how many keys there are.
 fn at_rest_with_siv(protocol: &str, ciphers: &[&str]) -> (Trial, (Vec<u8>, usize)) {
     let (trial, nodes) = Trial::begin(protocol);
     insist("a key", || trial.client().generate(new_key("gone", Mode::Cmac)));

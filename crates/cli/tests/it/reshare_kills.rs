@@ -1,5 +1,5 @@
-//! All keys move to other nodes, from one protocol to itself or to another, while nodes are killed at random moments. The same command, again,
-//! finishes it. And a copy of a key, from a backup and through a move.
+//! All keys move to other nodes, from one protocol to itself or to another, while nodes are killed at random
+//! moments. The same command, again, finishes it. And a copy of a key, from a backup and through a move.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,8 @@ use crate::reshare::{at_each_node, at_rest, fingerprint, init, reshare, serves, 
 const ROUNDS: usize = 3;
 /// Whatever the nodes can do they do in this time, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Blocks that are kept ready by nodes that keep a stock: of two or three, and of those that correct each other.
+/// Blocks that are kept ready by nodes that keep a stock: of two or three, and of those that correct each
+/// other.
 const STOCKS: [(&str, usize); 2] = [("shamir-active", 256), ("", 32)];
 
 /// A move: to which protocol, how many of the oldest nodes leave, and how many come.
@@ -71,7 +72,8 @@ fn survives_kills(from: &str, hops: &[Hop], longest: u64) {
             running[*victim].kill();
             running[*victim].wait_until_gone();
         }
-        // Whoever is prepared serves nothing, in either cluster. Those that were not killed wait for the others.
+        // Whoever is prepared serves nothing, in either cluster. Those that were not killed wait for the
+        // others.
         for victim in &victims {
             running[*victim] = at_each_node(place, &[all[*victim]], &expected).remove(0);
         }
@@ -148,8 +150,8 @@ fn a_move_from_shamir_active_to_shamir_and_back_survives_kills() {
     survives_kills("shamir-active", &hops, 2000);
 }
 
-/// A node is restored from its backup, another one is lost and replaced, and the key is deleted: the copy is what the key was, and both together
-/// have spent no more than the account allows.
+/// A node is restored from its backup, another one is lost and replaced, and the key is deleted: the copy is
+/// what the key was, and both together have spent no more than the account allows.
 #[test]
 fn a_copy_of_a_key_comes_through_a_backup_and_a_move_and_its_account_stays() {
     const BUDGET: u64 = 40;

@@ -1,4 +1,5 @@
-//! A key that is sealed on a machine without a network, carried by somebody, and imported, on the command line.
+//! A key that is sealed on a machine without a network, carried by somebody, and imported, on the command
+//! line.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -78,7 +79,8 @@ fn a_key_is_sealed_without_nodes_and_imported_once_by_whoever_carries_it() {
     assert!(place.fails(&siv).contains("cannot be sealed"));
 }
 
-/// All nodes are killed at several moments of an import. The key is there, or the file can be imported again, and never after the key was deleted.
+/// All nodes are killed at several moments of an import. The key is there, or the file can be imported again,
+/// and never after the key was deleted.
 #[test]
 fn an_import_that_was_killed_has_made_the_key_or_can_be_done_again() {
     let place = Place::new();

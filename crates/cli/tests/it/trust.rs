@@ -33,7 +33,8 @@ fn a_forged_cluster_file_has_another_fingerprint_and_what_expects_the_right_one_
     let (hex, words) = shown(&place, "c.toml");
     assert_eq!((hex.len(), words.split('-').count()), (64, 16));
 
-    // The same id, protocol, threshold, names and addresses: another node's certificate, whose key somebody else has.
+    // The same id, protocol, threshold, names and addresses: another node's certificate, whose key somebody
+    // else has.
     place.run("node init mallory --name beta --address 127.0.0.1:1 --client-address 127.0.0.1:2 --http none");
     let text = |name: &str| String::from_utf8(place.read(name)).expect("text");
     let [beta, mallory] = ["beta/card.toml", "mallory/card.toml"].map(|card| certificate(&text(card)));
@@ -74,7 +75,8 @@ fn a_forged_cluster_file_has_another_fingerprint_and_what_expects_the_right_one_
         let spoken: Vec<&str> = words.split('-').collect();
         assert!(spoken.iter().all(|word| message.contains(word)), "{message}");
     }
-    // Once it was taken, a file with another certificate does not take its place in silence; beta itself never joins it.
+    // Once it was taken, a file with another certificate does not take its place in silence; beta itself
+    // never joins it.
     assert!(place.fails("client join bob forged.toml").contains("--expect"));
     assert!(place.fails("node join alpha forged.toml").contains("--expect"));
     place.fails("node join beta forged.toml");

@@ -1,5 +1,5 @@
-//! A cluster under a protocol that verifies as a person runs it: every node is needed, cheating ends in a refusal, and what a
-//! request may take is what the nodes have made ahead.
+//! A cluster under a protocol that verifies as a person runs it: every node is needed, cheating ends in a
+//! refusal, and what a request may take is what the nodes have made ahead.
 
 use std::time::Duration;
 
@@ -129,8 +129,8 @@ fn a_node_of_tinytable_killed_at_any_moment_costs_the_stock_and_nothing_else() {
     killed_at_any_moment("tinytable-linear64");
 }
 
-/// While material is made, while a request runs, and between: each node in turn. What a killed node leaves behind is neither taken
-/// for cheating nor used again, and every answer is right.
+/// While material is made, while a request runs, and between: each node in turn. What a killed node leaves
+/// behind is neither taken for cheating nor used again, and every answer is right.
 fn killed_at_any_moment(protocol: &str) {
     let place = Place::new();
     let [one, two] = two_nodes(&place, protocol);

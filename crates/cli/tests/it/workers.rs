@@ -1,7 +1,9 @@
-//! Nodes with several workers, which share a store at a real server: workers and the server are killed at random moments while clients work. Requests
-//! go on with the workers that are left, no answer is wrong, and afterwards the logs of all workers fit the stores.
+//! Nodes with several workers, which share a store at a real server: workers and the server are killed at
+//! random moments while clients work. Requests go on with the workers that are left, no answer is wrong, and
+//! afterwards the logs of all workers fit the stores.
 //!
-//! `scripts/kill-workers` makes as many kills as it is told. Without PostgreSQL these tests say that they were not run.
+//! `scripts/kill-workers` makes as many kills as it is told. Without PostgreSQL these tests say that they
+//! were not run.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -214,7 +216,8 @@ fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_the
     let place = &trial.place;
     assert!(place.run("cluster show try/cluster.toml").contains("Workers 2 make material only"));
     place.run("key generate k");
-    // A client with the file from before takes those that only make material for others, and goes on to one that serves.
+    // A client with the file from before takes those that only make material for others, and goes on to one
+    // that serves.
     let (client, before) = (place.path("try/client"), place.path("before"));
     let copied = std::process::Command::new("cp").arg("-rp").args([&client, &before]).status();
     assert!(copied.expect("copied").success());

@@ -1,4 +1,5 @@
-//! Operations that need the approval of several people: a draft for them to sign, and the request with their signatures.
+//! Operations that need the approval of several people: a draft for them to sign, and the request with their
+//! signatures.
 
 use std::sync::Arc;
 
@@ -16,8 +17,9 @@ impl Client {
         self
     }
 
-    /// Asks nothing of the nodes from now on except which keys there are. The first operation that would need a right goes to `take` as a
-    /// statement to be approved, and ends with [`Error::Drafted`]. It may be done until `not_after` (seconds since 1970).
+    /// Asks nothing of the nodes from now on except which keys there are. The first operation that would need
+    /// a right goes to `take` as a statement to be approved, and ends with [`Error::Drafted`]. It may be done
+    /// until `not_after` (seconds since 1970).
     pub fn drafting(
         mut self,
         not_after: u64,
@@ -36,7 +38,8 @@ impl Client {
         for KeyRef { name, about } in operation.describe().keys() {
             let info = match about {
                 About::Current => self.info(name).or_else(|e| match operation {
-                    // A deletion that was interrupted is to be finished, and some nodes do not have the key any more.
+                    // A deletion that was interrupted is to be finished, and some nodes do not have the key
+                    // any more.
                     Operation::Delete(_) => self.newest(name).ok_or(e),
                     _ => Err(e),
                 })?,

@@ -22,8 +22,8 @@ use blocks::{Blocks, Chain};
 use chained::Siv;
 use counter::Counter;
 
-/// A key with which a client computes. Making one asks the nodes nothing, except which id a version has that is named by its number. The
-/// nodes are asked for the key's properties once, and only if a mode needs them.
+/// A key with which a client computes. Making one asks the nodes nothing, except which id a version has that
+/// is named by its number. The nodes are asked for the key's properties once, and only if a mode needs them.
 pub struct KeyHandle<'c> {
     pub(crate) client: &'c Client,
     pub(crate) key: KeyVersion,
@@ -31,7 +31,8 @@ pub struct KeyHandle<'c> {
 }
 
 impl Client {
-    /// The current version of a key, whichever that is when it is used; or a version by its number, as in `invoices@2`.
+    /// The current version of a key, whichever that is when it is used; or a version by its number, as in
+    /// `invoices@2`.
     pub fn key(&self, name: &str) -> Result<KeyHandle<'_>> {
         match name.split_once('@') {
             None => Ok(self.key_with_id(name.into())),
@@ -85,12 +86,14 @@ impl<'c> KeyHandle<'c> {
         Counter { key: self, start: None }
     }
 
-    /// CBC. It authenticates nothing. The nodes draw the initial block and encrypt one block after the other, which is slow.
+    /// CBC. It authenticates nothing. The nodes draw the initial block and encrypt one block after the other,
+    /// which is slow.
     pub fn cbc(&self) -> Blocks<'_> {
         Blocks::new(self, Chain::Nodes)
     }
 
-    /// CBC under a key for ECB, without padding: this client chains the blocks, from an [initial block](Blocks::initial) of the caller on.
+    /// CBC under a key for ECB, without padding: this client chains the blocks, from an [initial
+    /// block](Blocks::initial) of the caller on.
     pub fn cbc_by_client(&self) -> Blocks<'_> {
         Blocks::new(self, Chain::Client)
     }

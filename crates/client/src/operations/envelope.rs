@@ -1,8 +1,9 @@
-//! Files in envelopes (docs/use/envelope.md): the nodes derive a key for one file and give it to the client, and the client encrypts the file
-//! under it by itself, with AES-256-GCM.
+//! Files in envelopes (docs/use/envelope.md): the nodes derive a key for one file and give it to the client,
+//! and the client encrypts the file under it by itself, with AES-256-GCM.
 //!
-//! Writing reads the input twice: once for the commitment, on which the key depends, and once to encrypt. Opening reads it once. What it
-//! writes is verified as a whole only when it returns, so a caller passes nothing on before that.
+//! Writing reads the input twice: once for the commitment, on which the key depends, and once to encrypt.
+//! Opening reads it once. What it writes is verified as a whole only when it returns, so a caller passes
+//! nothing on before that.
 
 mod chunks;
 mod commitment;
@@ -36,8 +37,9 @@ pub use format::{EnvelopeHead, MAGIC as ENVELOPE_MAGIC};
 pub use spool::Spool;
 
 impl Client {
-    /// Encrypts a file in an envelope. `header` is public, also to the nodes, and stays with the file. The input is read twice, from where
-    /// it is. `progress` receives the number of bytes done, of twice the input's.
+    /// Encrypts a file in an envelope. `header` is public, also to the nodes, and stays with the file. The
+    /// input is read twice, from where it is. `progress` receives the number of bytes done, of twice the
+    /// input's.
     pub fn write_envelope(
         &self,
         key: &str,
@@ -62,8 +64,9 @@ impl Client {
         Ok(seen.bytes)
     }
 
-    /// Decrypts a file in an envelope, in one pass. **Nothing that it wrote is verified before it returns without an error**: until then
-    /// the caller keeps the output to itself, in a file without a name or in a [`Spool`].
+    /// Decrypts a file in an envelope, in one pass. **Nothing that it wrote is verified before it returns
+    /// without an error**: until then the caller keeps the output to itself, in a file without a name or in a
+    /// [`Spool`].
     pub fn open_envelope(
         &self,
         key: &str,

@@ -11,8 +11,9 @@ use crate::session::strategy::Told;
 use crate::{Error, Result};
 
 impl Client {
-    /// The properties of the current version of a key. Where nodes correct each other: those that more nodes report than may lie. Otherwise: those of the first
-    /// node that does not refuse. A refusal, if more nodes refuse than the request can do without.
+    /// The properties of the current version of a key. Where nodes correct each other: those that more nodes
+    /// report than may lie. Otherwise: those of the first node that does not refuse. A refusal, if more nodes
+    /// refuse than the request can do without.
     pub fn info(&self, key: &str) -> Result<KeyInfo> {
         let (name, workers, strategy) = (name_of(key), self.first(), &self.caller.strategy);
         let show = Operation::Show(operations::Show { key: name.into() });

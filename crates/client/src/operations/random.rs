@@ -1,4 +1,5 @@
-//! Random bytes from all nodes that answer: their sum (`crates/node/src/server/random.rs` says why that is enough).
+//! Random bytes from all nodes that answer: their sum (`crates/node/src/server/random.rs` says why that is
+//! enough).
 
 use polyclave_api::{MAX_RANDOM, Operation, Reply, operations};
 use polyclave_protocol::service::ServiceConfig;
@@ -8,8 +9,9 @@ use crate::client::Client;
 use crate::{Error, Result};
 
 impl Client {
-    /// Random bytes, at most [`MAX_RANDOM`]. As many nodes contribute as serve a request, at least; so at least one of them is honest
-    /// wherever the cluster protects a key, and nobody else knows the bytes or could choose any.
+    /// Random bytes, at most [`MAX_RANDOM`]. As many nodes contribute as serve a request, at least; so at
+    /// least one of them is honest wherever the cluster protects a key, and nobody else knows the bytes or
+    /// could choose any.
     pub fn random(&self, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
         if bytes == 0 || bytes > MAX_RANDOM {
             return Err(Error::Misuse(format!("{bytes} random bytes; a request gets 1 to {MAX_RANDOM}")));

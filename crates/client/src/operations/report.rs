@@ -7,7 +7,8 @@ use crate::client::Client;
 use crate::{Error, Result};
 
 impl Client {
-    /// What concerns the operator of a node, as its worker of this number reports it. It takes the right `observe`.
+    /// What concerns the operator of a node, as its worker of this number reports it. It takes the right
+    /// `observe`.
     pub fn report(&self, worker: u16, node: Party) -> Result<Report> {
         self.ask_one(worker, node, &Operation::Report, |reply| match reply {
             Reply::Report(report) => Some(*report),

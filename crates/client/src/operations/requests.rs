@@ -31,13 +31,15 @@ impl Client {
         }
     }
 
-    /// A node that was killed while a version was made can have it pending where others announced it. Then the nodes disagree about which
-    /// version is current, until a request names its id. An approval is for one request.
+    /// A node that was killed while a version was made can have it pending where others announced it. Then
+    /// the nodes disagree about which version is current, until a request names its id. An approval is for
+    /// one request.
     fn may_name_the_newest(&self, used: &operations::UseKey) -> bool {
         used.id.is_none() && self.caller.approvals.given().is_none()
     }
 
-    /// Asks all nodes for something that they confirm when it is done. Returns the properties of the key that they made, changed or deleted.
+    /// Asks all nodes for something that they confirm when it is done. Returns the properties of the key that
+    /// they made, changed or deleted.
     pub(crate) fn ask_all(&self, operation: &Operation) -> Result<Option<KeyInfo>> {
         self.draft(operation)?;
         // Another group only before it is sent: the nodes may have done what they have not confirmed.

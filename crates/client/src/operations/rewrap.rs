@@ -1,4 +1,5 @@
-//! Rewrapping: a short message, or a wrapped key, under another key or version. Neither this client nor any node sees what is in it.
+//! Rewrapping: a short message, or a wrapped key, under another key or version. Neither this client nor any
+//! node sees what is in it.
 
 use polyclave_api::{KeyInfo, KeyVersion, MAX_REWRAPPED, Operation, Rewrapped, Step, Wrapping, operations};
 use polyclave_cipher::key_wrap;
@@ -17,8 +18,9 @@ const TAG: usize = 16;
 const MIN_KEY: usize = 16;
 
 impl Aead<'_> {
-    /// Encrypts a message of GCM under this key, of at most 1,024 bytes, under the current version of the key `new`. The new message has the
-    /// same additional data, a nonce of the nodes and a tag of 16 bytes. Says under which version of the new key it is.
+    /// Encrypts a message of GCM under this key, of at most 1,024 bytes, under the current version of the key
+    /// `new`. The new message has the same additional data, a nonce of the nodes and a tag of 16 bytes. Says
+    /// under which version of the new key it is.
     pub fn rewrap(&self, new: &str, message: &[u8]) -> Result<(Vec<u8>, KeyInfo)> {
         let (nonce, ciphertext, tag) = self.parts(message)?;
         let additional = self.additional.to_vec();
@@ -37,8 +39,9 @@ impl Aead<'_> {
 }
 
 impl Client {
-    /// Seals a sealed file of at most 1,024 bytes anew, under the current version of the key `new`. `old` is the name of the key under
-    /// which it was sealed; the file says which version. It is bound to the same additional data as before, if to any.
+    /// Seals a sealed file of at most 1,024 bytes anew, under the current version of the key `new`. `old` is
+    /// the name of the key under which it was sealed; the file says which version. It is bound to the same
+    /// additional data as before, if to any.
     pub fn rewrap_sealed(
         &self,
         (old, new): (&str, &str),
@@ -59,8 +62,8 @@ impl Client {
         }
     }
 
-    /// Wraps a wrapped key of 16, 24 or 32 bytes under the current version of the key `new`, in the same way. `old` is the key under which it was
-    /// wrapped, `name` or `name@version`.
+    /// Wraps a wrapped key of 16, 24 or 32 bytes under the current version of the key `new`, in the same way.
+    /// `old` is the key under which it was wrapped, `name` or `name@version`.
     pub fn rewrap_key(&self, (old, new): (&str, &str), how: Wrapping, wrapped: &[u8]) -> Result<Vec<u8>> {
         if wrapped.len() < key_wrap::wrapped_bytes(MIN_KEY) {
             return Err(Error::Misuse("wrapped keys of 16, 24 and 32 bytes are rewrapped".into()));

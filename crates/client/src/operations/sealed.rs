@@ -1,8 +1,8 @@
 //! Sealed files: the default format, streamed in chunks that cannot be altered, dropped, reordered or cut
 //! (docs/use/sealed-files.md).
 //!
-//! The client adds keystream to its data, and sends the ciphertext, which is not secret, to get the tag. The next chunk is always in
-//! progress while one is sealed, so that the nodes need not wait for the client.
+//! The client adds keystream to its data, and sends the ciphertext, which is not secret, to get the tag. The
+//! next chunk is always in progress while one is sealed, so that the nodes need not wait for the client.
 
 #[cfg(test)]
 mod fuzz;
@@ -45,7 +45,8 @@ impl Client {
         self.seal_bound(key, None, input, output, progress)
     }
 
-    /// The same, bound to additional data if there are any: the file opens only with the same, and does not contain them.
+    /// The same, bound to additional data if there are any: the file opens only with the same, and does not
+    /// contain them.
     pub fn seal_bound(
         &self,
         key: &str,
@@ -106,8 +107,9 @@ impl Client {
         Ok(done)
     }
 
-    /// Opens a sealed stream. Every chunk that is written has been authenticated, with its place in the file. Only when this returns is it
-    /// known that the file is complete, so after an error the caller must discard what was written.
+    /// Opens a sealed stream. Every chunk that is written has been authenticated, with its place in the file.
+    /// Only when this returns is it known that the file is complete, so after an error the caller must
+    /// discard what was written.
     pub fn open_sealed(
         &self,
         key: &str,

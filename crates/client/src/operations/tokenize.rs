@@ -1,8 +1,10 @@
-//! Tokenization with FF1 (SP 800-38G): a string of digits or letters becomes another one of the same length, and back.
+//! Tokenization with FF1 (SP 800-38G): a string of digits or letters becomes another one of the same length,
+//! and back.
 //!
-//! The client does the arithmetic of the Feistel network, and the nodes compute its rounds: each gets a number under a mask and gives a sum,
-//! ten times. They see how many values there are, their length, the alphabet's size and the tweaks, and nothing of the values. All values of
-//! one length are in one conversation.
+//! The client does the arithmetic of the Feistel network, and the nodes compute its rounds: each gets a
+//! number under a mask and gives a sum, ten times. They see how many values there are, their length, the
+//! alphabet's size and the tweaks, and nothing of the values. All values of one length are in one
+//! conversation.
 //!
 //! Equal values under equal tweaks have equal tokens. Whoever may make tokens may invert them.
 
@@ -30,7 +32,8 @@ pub use feistel::Feistel;
 pub struct Tweaked<'a> {
     /// What is tokenized, or was.
     pub value: &'a str,
-    /// What distinguishes it from others, and need not be secret: equal values have other tokens under another tweak. At most 64 bytes.
+    /// What distinguishes it from others, and need not be secret: equal values have other tokens under
+    /// another tweak. At most 64 bytes.
     pub tweak: &'a [u8],
 }
 
@@ -44,7 +47,8 @@ pub struct Tokenization<'a> {
 }
 
 impl Tokenization<'_> {
-    /// The digits of a value that FF1 can tokenize, as long as it is and under its tweak; or what is wrong with it.
+    /// The digits of a value that FF1 can tokenize, as long as it is and under its tweak; or what is wrong
+    /// with it.
     fn digits(&self, Tweaked { value, tweak }: &Tweaked<'_>) -> Result<Zeroizing<Vec<u8>>> {
         let digits = self.alphabet.digits(value, self.keeps_others)?;
         if tweak.len() > MAX_TWEAK {
@@ -55,7 +59,8 @@ impl Tokenization<'_> {
         Ok(digits)
     }
 
-    /// What is wrong with a value or a token, before the nodes are asked: in a batch, one that is wrong is an error for all.
+    /// What is wrong with a value or a token, before the nodes are asked: in a batch, one that is wrong is an
+    /// error for all.
     pub fn check(&self, value: &Tweaked<'_>) -> Result<()> {
         self.digits(value).map(drop)
     }
@@ -72,8 +77,8 @@ impl Client {
         self.exchange(key, how, values, false)
     }
 
-    /// The values of some tokens, in the order of the tokens. Any string of the alphabet is the token of some value: nothing shows that it was
-    /// never made.
+    /// The values of some tokens, in the order of the tokens. Any string of the alphabet is the token of some
+    /// value: nothing shows that it was never made.
     pub fn detokenize(
         &self,
         key: &str,
@@ -83,7 +88,8 @@ impl Client {
         self.exchange(key, how, tokens, true)
     }
 
-    /// The tokens of some numbers of cards. The digits that a template keeps become a part of the tweak, behind the given one.
+    /// The tokens of some numbers of cards. The digits that a template keeps become a part of the tweak,
+    /// behind the given one.
     pub fn tokenize_cards(
         &self,
         key: &str,

@@ -25,7 +25,8 @@ impl Client {
         Ok(wrapped.to_vec())
     }
 
-    /// A key wrapped in a key block of TR-31 under another key, if it may be wrapped. The nodes see neither of them, nor what is encrypted.
+    /// A key wrapped in a key block of TR-31 under another key, if it may be wrapped. The nodes see neither
+    /// of them, nor what is encrypted.
     pub fn wrap_block(
         &self,
         wrapping: impl Into<KeyVersion>,
@@ -49,8 +50,8 @@ impl Client {
         Ok([head, digits.into_bytes()].concat())
     }
 
-    /// Unwraps a key block of TR-31 into a key of the nodes. All nodes take part. The key is never assembled. A block that does not
-    /// authenticate is [`Error::Unauthentic`].
+    /// Unwraps a key block of TR-31 into a key of the nodes. All nodes take part. The key is never assembled.
+    /// A block that does not authenticate is [`Error::Unauthentic`].
     pub fn unwrap_block(
         &self,
         unwrapping: impl Into<KeyVersion>,
@@ -63,8 +64,8 @@ impl Client {
         self.ask_all_for_key(&operation)
     }
 
-    /// Unwraps a key into a key of the nodes. All nodes take part. It is never assembled. A wrapped key that does not authenticate is
-    /// [`Error::Unauthentic`], whatever is wrong with it.
+    /// Unwraps a key into a key of the nodes. All nodes take part. It is never assembled. A wrapped key that
+    /// does not authenticate is [`Error::Unauthentic`], whatever is wrong with it.
     pub fn unwrap(
         &self,
         unwrapping: impl Into<KeyVersion>,

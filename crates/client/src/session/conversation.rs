@@ -1,4 +1,5 @@
-//! One request with the nodes that serve it: the client sends the same bytes to each, and combines their answers into one.
+//! One request with the nodes that serve it: the client sends the same bytes to each, and combines their
+//! answers into one.
 
 use std::time::Duration;
 
@@ -95,7 +96,8 @@ struct Parts<'r> {
 type DataAndMask = (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>);
 
 impl<'c> Conversation<'c> {
-    /// Begins a request: all nodes must accept it. For the use of a key the strategy chooses the nodes instead.
+    /// Begins a request: all nodes must accept it. For the use of a key the strategy chooses the nodes
+    /// instead.
     pub(crate) fn begin(
         workers: Workers<'c>,
         operation: &Operation,

@@ -1,5 +1,5 @@
-//! The worker groups of a cluster: worker k of each node meets worker k of the others, and serves by itself. A client has their addresses,
-//! keeps connections with them, and remembers how they behaved.
+//! The worker groups of a cluster: worker k of each node meets worker k of the others, and serves by itself.
+//! A client has their addresses, keeps connections with them, and remembers how they behaved.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -104,7 +104,8 @@ pub(crate) struct WorkerGroup {
 }
 
 impl WorkerGroup {
-    /// The group that a cluster file is for. If it is one of several, a node that refuses a connection is not asked again: another group is.
+    /// The group that a cluster file is for. If it is one of several, a node that refuses a connection is not
+    /// asked again: another group is.
     pub(crate) fn new(cluster: Cluster, is_one_of_several: bool) -> WorkerGroup {
         let address = |card: &Card| Node {
             address: card.client_address.clone(),
@@ -178,8 +179,9 @@ pub(crate) struct Workers<'c> {
 }
 
 impl Workers<'_> {
-    /// Asks some workers the same question. One that takes too long, however slowly its reply arrives, has not answered. As soon as `enough` is
-    /// true for the answers so far, the client waits only for replies that have begun to arrive.
+    /// Asks some workers the same question. One that takes too long, however slowly its reply arrives, has
+    /// not answered. As soon as `enough` is true for the answers so far, the client waits only for replies
+    /// that have begun to arrive.
     pub(crate) fn ask<T>(
         &self,
         which: PartySet,

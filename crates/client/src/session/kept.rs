@@ -1,8 +1,9 @@
 //! Connections that are kept while they are not in use.
 //!
-//! A request takes the connection that was given back last. So those that few requests need grow old at the other end of the list: they are
-//! closed, down to a few, whenever the client takes or gives back another one. A client that asks nothing any more has no thread that could
-//! close them; its nodes do so after two minutes, or earlier if another process of the same client has no connection left.
+//! A request takes the connection that was given back last. So those that few requests need grow old at the
+//! other end of the list: they are closed, down to a few, whenever the client takes or gives back another
+//! one. A client that asks nothing any more has no thread that could close them; its nodes do so after two
+//! minutes, or earlier if another process of the same client has no connection left.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -51,8 +52,8 @@ impl<L> Kept<L> {
         drop((beyond, old));
     }
 
-    /// In the child of a fork: closes the copies that it has of its parent's connections. If a thread of the parent was just changing the list,
-    /// they stay open, because the list may be half changed.
+    /// In the child of a fork: closes the copies that it has of its parent's connections. If a thread of the
+    /// parent was just changing the list, they stay open, because the list may be half changed.
     pub(crate) fn abandon(&self) {
         if let Some(mut kept) = self.0.try_lock() {
             kept.clear();

@@ -1,4 +1,5 @@
-//! Messages to nodes and their replies. The [`strategy`](crate::session::strategy) decides which replies to wait for.
+//! Messages to nodes and their replies. The [`strategy`](crate::session::strategy) decides which replies to
+//! wait for.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,8 @@ use polyclave_transport::TlsNet;
 
 use super::conversation::Conversation;
 
-/// The longest wait for one reply, whatever nodes report: a node that only claims to work cannot hold a client for ever.
+/// The longest wait for one reply, whatever nodes report: a node that only claims to work cannot hold a
+/// client for ever.
 pub(crate) const LONGEST: Duration = Duration::from_secs(15 * 60);
 /// How long to wait for other nodes' reasons after one refusal.
 pub(crate) const OTHER_REASONS: Duration = Duration::from_millis(300);

@@ -1,5 +1,5 @@
-//! What differs for a client between nodes of which any may end a request ([`abort`]), and nodes that guarantee the output
-//! ([`guaranteed`]). One of the two is chosen when the client is opened.
+//! What differs for a client between nodes of which any may end a request ([`abort`]), and nodes that
+//! guarantee the output ([`guaranteed`]). One of the two is chosen when the client is opened.
 
 mod abort;
 mod guaranteed;
@@ -33,7 +33,8 @@ pub(crate) struct Told {
 
 /// How a client gets one answer from several nodes.
 pub(crate) trait Strategy: Send + Sync {
-    /// Finds nodes that accept the use of a key. If nodes fail before they have accepted, others are asked: nothing has happened yet.
+    /// Finds nodes that accept the use of a key. If nodes fail before they have accepted, others are asked:
+    /// nothing has happened yet.
     fn begin<'c>(
         &self,
         workers: Workers<'c>,
@@ -56,10 +57,12 @@ pub(crate) trait Strategy: Send + Sync {
     /// Drops parts of an answer that cannot be combined with the others.
     fn drop_misfits(&self, parts: &mut Vec<Part<'_>>);
 
-    /// The key that the nodes have made or deleted, by what each said. If a deletion is repeated, only some nodes still have the key.
+    /// The key that the nodes have made or deleted, by what each said. If a deletion is repeated, only some
+    /// nodes still have the key.
     fn done(&self, said: &[Option<&KeyInfo>]) -> Result<Option<KeyInfo>>;
 
-    /// Which nodes are asked for the properties of a key, one set after the other until one answer is the outcome.
+    /// Which nodes are asked for the properties of a key, one set after the other until one answer is the
+    /// outcome.
     fn asked_for_key(&self, all: PartySet, suspects: PartySet) -> Vec<PartySet>;
 
     /// The answer that is the outcome, if those so far show that.

@@ -50,7 +50,8 @@ impl TestCluster {
         TestCluster::define_with("shamir", nodes, threshold)
     }
 
-    /// Sets for how many blocks of AES and of Triple DES the nodes keep material. They read it when they start.
+    /// Sets for how many blocks of AES and of Triple DES the nodes keep material. They read it when they
+    /// start.
     pub fn set_stock(&self, aes_blocks: usize, des_blocks: usize) {
         for path in &self.local.nodes {
             let mut node = NodeDir::open(path).expect("its directory");
@@ -203,7 +204,8 @@ impl TestCluster {
         self.wait_until(|| self.nodes.iter().flatten().all(is_over));
     }
 
-    /// Replaces a node by its backup of this moment, with new room on the disk, and has the others readmit it.
+    /// Replaces a node by its backup of this moment, with new room on the disk, and has the others readmit
+    /// it.
     pub fn restore_from_backup(&mut self, node: usize) {
         let path = self.local.nodes[node].clone();
         let (file, key_file) = (path.with_extension("backup"), path.with_extension("key"));

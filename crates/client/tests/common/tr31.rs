@@ -1,4 +1,5 @@
-//! Key blocks of TR-31 in the clear, over other people's ciphers: versions B and D, written down from ASC X9 TR 31-2018, section 5.3.2.
+//! Key blocks of TR-31 in the clear, over other people's ciphers: versions B and D, written down from ASC X9
+//! TR 31-2018, section 5.3.2.
 
 use super::from_keys::code;
 use super::oracle::Oracle;
@@ -31,7 +32,8 @@ pub fn made(kek: &str, kbpk: &[u8], head: &str, key: &[u8], random: &[u8]) -> St
     format!("{head}{}{}", hex::encode_upper(encrypted), hex::encode_upper(mac))
 }
 
-/// The key in a block whose head has so many characters, and the bytes behind the key; `None` if it does not authenticate.
+/// The key in a block whose head has so many characters, and the bytes behind the key; `None` if it does not
+/// authenticate.
 pub fn opened(kek: &str, kbpk: &[u8], block: &str, head: usize) -> Option<(Vec<u8>, Vec<u8>)> {
     let [encryption, authentication] = keys(kek, kbpk);
     let oracle = Oracle::new(kek, &encryption);

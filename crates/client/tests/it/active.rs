@@ -88,8 +88,9 @@ fn answers_are_right_without_any_one_node_and_the_client_says_that_correction_is
         );
         cluster.restart(node);
         cluster.wait_until_ready();
-        // Before there is new material for all: with what the others still have. A node that has nothing and leads is the cause of
-        // a refusal, and is left out by whoever asks again, as the command does once for every node.
+        // Before there is new material for all: with what the others still have. A node that has nothing and
+        // leads is the cause of a refusal, and is left out by whoever asks again, as the command does once
+        // for every node.
         let client = cluster.client();
         let ask = || ecb(&client, "k", Padding::None, &data(32));
         let mut answers = std::iter::repeat_with(ask).take(1 + 4);
@@ -150,7 +151,8 @@ fn a_stock_that_is_dry_is_told_and_nothing_else_is_tried() {
     let (reason, message) = refused(16 * 9);
     assert!(reason == Reason::OutOfMaterial && message.contains("aes_blocks"), "{message}");
     assert_eq!(*text.lock(), Vec::<String>::new());
-    // Nothing is made while a node is missing, so the second request must find the stock dry however fast the nodes are.
+    // Nothing is made while a node is missing, so the second request must find the stock dry however fast the
+    // nodes are.
     cluster.stop(3);
     ctr(&client, "k", &data(16 * 8)).expect("what the stock holds");
     let (reason, message) = refused(16 * 8);
@@ -163,8 +165,8 @@ fn a_stock_that_is_dry_is_told_and_nothing_else_is_tried() {
     ctr(&client, "k", &data(16 * 8)).expect("when it is full again");
 }
 
-/// A client that does not reach the first node: its requests are served by the others, and only the first one leads the making of
-/// material, from which nothing was taken.
+/// A client that does not reach the first node: its requests are served by the others, and only the first one
+/// leads the making of material, from which nothing was taken.
 #[test]
 fn material_that_is_taken_without_the_first_node_is_made_again() {
     const BLOCKS: usize = 24;

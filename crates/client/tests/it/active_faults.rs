@@ -1,4 +1,5 @@
-//! Four nodes under shamir-active, of which one refuses, lingers or tells lies: the others are not suspected for it, and answers come.
+//! Four nodes under shamir-active, of which one refuses, lingers or tells lies: the others are not suspected
+//! for it, and answers come.
 
 use std::sync::Arc;
 use std::time::Duration;

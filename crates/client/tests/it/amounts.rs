@@ -1,5 +1,6 @@
-//! Whoever asks for an operation is bound by the rules for all that it amounts to, and needs no right but the operation's own. The table is in
-//! `api/src/operations/`, with a test over all operations; here it is at running nodes.
+//! Whoever asks for an operation is bound by the rules for all that it amounts to, and needs no right but the
+//! operation's own. The table is in `api/src/operations/`, with a test over all operations; here it is at
+//! running nodes.
 
 use std::num::NonZeroU64;
 
@@ -12,7 +13,8 @@ use crate::common::from_keys::{kek, only_for, wrappable};
 use crate::common::messages::{AeadEncryption, encrypt_ccm, encrypt_gcm, gcm, rewrap_gcm, seal};
 use crate::common::{TestCluster, data, key};
 
-/// A name, the right of the operation, what it amounts to, and for which key. Those of one kind begin with the same word.
+/// A name, the right of the operation, what it amounts to, and for which key. Those of one kind begin with
+/// the same word.
 const CASES: [(&str, Right, Right, &str); 11] = [
     ("message-1", Right::Rewrap, Right::Decrypt, "message-1.old"),
     ("message-2", Right::Rewrap, Right::Encrypt, "message-2.new"),

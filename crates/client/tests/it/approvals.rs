@@ -1,4 +1,5 @@
-//! Operations that several people approve, at running nodes: every node checks by itself, and an approval works once.
+//! Operations that several people approve, at running nodes: every node checks by itself, and an approval
+//! works once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -241,7 +242,8 @@ fn nodes_with_other_rules_are_named_and_who_was_removed_or_replaced_does_not_cou
     let (node, message) = refused(client().delete("k"));
     assert!(node == "node-2" && message.contains("needs approval"), "{node}: {message}");
     let statement = draft(client(), |c| c.delete("k"));
-    // Since the approval was signed, ann has got another certificate; then she has her own again, and is removed; then she is back.
+    // Since the approval was signed, ann has got another certificate; then she has her own again, and is
+    // removed; then she is back.
     let of = |names: &[&str]| {
         let of = names.iter().map(|name| (*name).to_owned()).collect();
         ApprovalRule { of, ..Approvers::rule() }
@@ -257,7 +259,8 @@ fn nodes_with_other_rules_are_named_and_who_was_removed_or_replaced_does_not_cou
         },
         &|policy| policy.set_approval(of(&NAMES)).expect("it fits"),
     ];
-    // What ann's signature alone is told once the node has taken the change. Alone it never suffices, so asking changes nothing.
+    // What ann's signature alone is told once the node has taken the change. Alone it never suffices, so
+    // asking changes nothing.
     let of_ann = [
         "2 of ann, ben, cy must approve (approval two), and nobody has signed; 1 further",
         "2 of ben, cy must approve (approval two), and nobody has signed; 1 further",
@@ -405,7 +408,8 @@ fn an_approval_names_the_version_and_one_of_the_current_version_ends_with_a_rota
     assert_eq!(client().versions("k").expect("shown").len(), 2);
 }
 
-/// Does something that has to be possible soon, each time with an approval of its own: one whose operation fails is spent.
+/// Does something that has to be possible soon, each time with an approval of its own: one whose operation
+/// fails is spent.
 fn insist<T>(what: &str, attempt: &dyn Fn() -> Result<T, Error>) -> T {
     let until = Instant::now() + Duration::from_secs(120);
     loop {

@@ -1,4 +1,5 @@
-//! GCM with other nonces and short tags, CCM and SIV are what other programs make, and nothing that was altered is decrypted.
+//! GCM with other nonces and short tags, CCM and SIV are what other programs make, and nothing that was
+//! altered is decrypted.
 
 use aes_gcm::AesGcm;
 use aes_siv::siv::{Aes128Siv, Aes256Siv};
@@ -328,7 +329,8 @@ fn under_a_nonce_of_the_client_the_vectors_come_out_if_the_key_takes_one() {
     refused(outcome, Reason::NotForThis, "takes no nonces");
 }
 
-/// Messages that take every way there is: a short tag, a nonce that has to be hashed, additional data, and an end inside of a block.
+/// Messages that take every way there is: a short tag, a nonce that has to be hashed, additional data, and an
+/// end inside of a block.
 fn every_mode_works(cluster: &TestCluster, fill: impl Fn()) {
     let client = cluster.client();
     for (mode, len) in [(Mode::Gcm, 16), (Mode::Ccm, 16), (Mode::Siv, 32)] {
@@ -406,7 +408,8 @@ fn they_work_under_tinytable_linear64() {
     works_among_two("tinytable-linear64");
 }
 
-/// No speed is asserted: `cargo test --release -p polyclave-client --test it costs_of_modes -- --ignored --nocapture`.
+/// No speed is asserted:
+/// `cargo test --release -p polyclave-client --test it costs_of_modes -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
 fn costs_of_modes() {

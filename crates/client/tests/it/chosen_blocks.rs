@@ -1,5 +1,5 @@
-//! A client that plays CBC encryption as an oracle for E_K of blocks that it chooses. For that it has to know what is chained to a
-//! block before it fixes the block; the nodes tell it afterwards.
+//! A client that plays CBC encryption as an oracle for E_K of blocks that it chooses. For that it has to know
+//! what is chained to a block before it fixes the block; the nodes tell it afterwards.
 
 use polyclave_api::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use, operations, warnings};
 use polyclave_store::StoredKey;
@@ -100,7 +100,8 @@ fn initial_blocks_differ_and_messages_of_many_steps_come_back() {
     }
 }
 
-/// Why a key for both gives a warning: the code of a block is that of a counter block and the block plus its keystream.
+/// Why a key for both gives a warning: the code of a block is that of a counter block and the block plus its
+/// keystream.
 #[test]
 fn whoever_knows_a_message_of_gcm_makes_a_second_code_of_cmac_from_one() {
     let cluster = TestCluster::shared();

@@ -1,4 +1,5 @@
-//! No key that is derived shows a part of another: one base derives keys of one cipher, and of no block twice.
+//! No key that is derived shows a part of another: one base derives keys of one cipher, and of no block
+//! twice.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +25,8 @@ fn child(client: &Client, base: &str, name: &str, cipher: &str, how: Derivation)
     client.derive(base, key(name, cipher, &[Mode::Ecb]), how)
 }
 
-/// As somebody does who may derive and encrypt: a key of DES is found by trying all, one of PRESENT goes on from there, and one of AES has the
-/// bytes of both.
+/// As somebody does who may derive and encrypt: a key of DES is found by trying all, one of PRESENT goes on
+/// from there, and one of AES has the bytes of both.
 #[test]
 fn a_base_derives_keys_of_one_cipher_in_every_way_and_so_do_its_copies() {
     let cluster = TestCluster::shared();

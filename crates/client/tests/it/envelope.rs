@@ -251,8 +251,9 @@ fn a_wrong_answer_of_a_node_is_corrected_under_shamir_active() {
     assert_eq!(open(&client, "files", &file).expect("opened"), data(10));
 }
 
-/// Writes and opens 1 GiB, from file to file in TMPDIR (a file system in memory, say), and prints how long it took and what each of the two
-/// primitives alone needs on one core. Not a test: run it with `--ignored --nocapture`.
+/// Writes and opens 1 GiB, from file to file in TMPDIR (a file system in memory, say), and prints how long it
+/// took and what each of the two primitives alone needs on one core. Not a test: run it with
+/// `--ignored --nocapture`.
 #[test]
 #[ignore = "measures"]
 fn how_long_an_envelope_of_1_gib_takes() {

@@ -58,7 +58,8 @@ fn the_oracle_opens_the_blocks_of_the_standard() {
     }
 }
 
-/// Made by psec 1.3.0: blocks of version D whose keys are padded, with optional blocks and without; of version B with two and three keys.
+/// Made by psec 1.3.0: blocks of version D whose keys are padded, with optional blocks and without; of
+/// version B with two and three keys.
 const BY_PSEC: [(&str, &str, &str, &str, Usage, &str); 6] = [
     (
         "aes-128",

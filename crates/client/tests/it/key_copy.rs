@@ -76,7 +76,8 @@ fn a_copy_that_would_be_for_more_is_refused() {
     client.delete("narrow").expect("deleted");
 }
 
-/// The rules for the copy are those of its name, so its maker needs all rights that it is for under the name of the key.
+/// The rules for the copy are those of its name, so its maker needs all rights that it is for under the name
+/// of the key.
 #[test]
 fn a_client_copies_only_what_it_may_use() {
     let cluster = TestCluster::shared();
@@ -170,7 +171,8 @@ fn copies_live_under_all_kinds_of_protocols_and_survive_a_refresh() {
     }
 }
 
-/// Nodes are stopped somewhere while copies are made. Every copy that was promised is at all nodes, and is the key.
+/// Nodes are stopped somewhere while copies are made. Every copy that was promised is at all nodes, and is
+/// the key.
 #[test]
 fn no_copy_is_lost_or_half_made_whenever_a_node_dies() {
     let mut cluster = TestCluster::start(3, 1);

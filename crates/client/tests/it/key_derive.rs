@@ -1,4 +1,5 @@
-//! Keys are derived on shares as other programs do it in the clear, and all that is done with two keys works under every kind of protocol.
+//! Keys are derived on shares as other programs do it in the clear, and all that is done with two keys works
+//! under every kind of protocol.
 
 use std::time::Instant;
 
@@ -178,7 +179,8 @@ fn keys_are_wrapped_and_derived_under_tinytable() {
 /// What is measured: the number of times that it ran before makes its names.
 type Step<'s> = &'s dyn Fn(&Client, usize);
 
-/// No speed is asserted: `cargo test --release -p polyclave-client --test it medians -- --ignored --nocapture`.
+/// No speed is asserted:
+/// `cargo test --release -p polyclave-client --test it medians -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
 fn medians_of_rotating_wrapping_unwrapping_rewrapping_and_deriving() {

@@ -1,4 +1,5 @@
-//! Keys are wrapped and unwrapped on shares as other programs do it in the clear, and only by who may, with keys that are for it.
+//! Keys are wrapped and unwrapped on shares as other programs do it in the clear, and only by who may, with
+//! keys that are for it.
 
 use std::time::{Duration, Instant};
 
@@ -250,7 +251,8 @@ fn a_node_that_dies_while_keys_are_unwrapped_costs_no_key_that_was_promised() {
     }
 }
 
-/// What was wrapped before a rotation is unwrapped after it, and an old version is still wrapped, if the request names it.
+/// What was wrapped before a rotation is unwrapped after it, and an old version is still wrapped, if the
+/// request names it.
 #[test]
 fn keys_are_wrapped_unwrapped_and_derived_under_the_version_that_is_named() {
     let cluster = TestCluster::shared();

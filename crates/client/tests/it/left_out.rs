@@ -1,4 +1,5 @@
-//! Under `shamir` with more nodes than it takes one that refuses by itself is left out, and named; who runs it is told in its status.
+//! Under `shamir` with more nodes than it takes one that refuses by itself is left out, and named; who runs
+//! it is told in its status.
 
 use std::sync::Arc;
 
@@ -152,7 +153,8 @@ fn a_node_that_cannot_read_what_a_key_is_lists_its_other_keys() {
     passes_without(&cluster, 1, "its share of the key 'k' is damaged");
 }
 
-/// Puts a key into the stores of all nodes, which are stopped one after the other; what one of them puts can be changed.
+/// Puts a key into the stores of all nodes, which are stopped one after the other; what one of them puts can
+/// be changed.
 fn plant(cluster: &mut TestCluster, changed: usize, of: impl Fn(&mut StoredKey)) {
     for node in 0..cluster.nodes.len() {
         cluster.stop(node);

@@ -82,8 +82,8 @@ fn a_key_that_was_promised_is_at_all_nodes_whenever_one_of_them_dies() {
             assert_eq!(ungcm(&client, name, b"", &message).expect("usable"), data(20));
         }
         for name in failed {
-            // All nodes may have it although its maker was not told; then it is a good key and can be deleted.
-            // The other nodes may still wait for the one that died, and say to try again later.
+            // All nodes may have it although its maker was not told; then it is a good key and can be
+            // deleted. The other nodes may still wait for the one that died, and say to try again later.
             let until = Instant::now() + Duration::from_secs(20);
             while let Err(e) = client.delete(&name) {
                 assert!(e.may_pass() && Instant::now() < until, "{name}: {e}");

@@ -1,4 +1,5 @@
-//! A protocol that nothing above its own crate names is served by nodes: one folder, and one line of the catalogue.
+//! A protocol that nothing above its own crate names is served by nodes: one folder, and one line of the
+//! catalogue.
 
 use polyclave_api::Mode;
 

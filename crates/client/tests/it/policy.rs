@@ -1,4 +1,5 @@
-//! Rules with conditions at running nodes: modes, limits, and that a running node takes changes and refuses bad files.
+//! Rules with conditions at running nodes: modes, limits, and that a running node takes changes and refuses
+//! bad files.
 
 use std::num::NonZeroU64;
 

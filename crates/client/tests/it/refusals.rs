@@ -228,8 +228,9 @@ fn a_request_on_a_connection_that_was_given_away_is_refused_as_busy_and_not_lost
     (0..3).for_each(|node| cluster.restart(node));
     cluster.wait_until_ready();
     let (one, other) = (cluster.client(), cluster.client());
-    // One of them makes a key as soon as the other has taken its connections, and the nodes may not have ended these yet. Whenever it comes,
-    // it is told why. It pauses as clients do: nodes that are asked again at once have not seen yet that its last connections are closed.
+    // One of them makes a key as soon as the other has taken its connections, and the nodes may not have
+    // ended these yet. Whenever it comes, it is told why. It pauses as clients do: nodes that are asked again
+    // at once have not seen yet that its last connections are closed.
     let make = |client: &Client, name: &str| {
         let until = Instant::now() + PATIENCE;
         loop {

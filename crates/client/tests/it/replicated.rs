@@ -1,4 +1,5 @@
-//! Three nodes under `replicated-active`, of which one cheats: no answer is wrong, the others stop, and two nodes are named of which one cheats.
+//! Three nodes under `replicated-active`, of which one cheats: no answer is wrong, the others stop, and two
+//! nodes are named of which one cheats.
 
 use polyclave_api::{Mode, Reason};
 use polyclave_client::Error;

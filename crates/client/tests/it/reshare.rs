@@ -1,5 +1,5 @@
-//! All keys move to other nodes, and a node cheats while they do: nothing moves that is wrong, the cheater is named where it can be, and
-//! without it the keys move.
+//! All keys move to other nodes, and a node cheats while they do: nothing moves that is wrong, the cheater is
+//! named where it can be, and without it the keys move.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Rewrapping: what was encrypted under an old key is what other programs decrypt under the new one, nobody who may only rewrap learns or
-//! changes it, and nothing is made of what was altered.
+//! Rewrapping: what was encrypted under an old key is what other programs decrypt under the new one, nobody
+//! who may only rewrap learns or changes it, and nothing is made of what was altered.
 
 use std::time::{Duration, Instant};
 

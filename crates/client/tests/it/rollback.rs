@@ -1,4 +1,5 @@
-//! Nodes that come back from an old copy of their disk, from a backup, or twice: peers refuse them until they are readmitted.
+//! Nodes that come back from an old copy of their disk, from a backup, or twice: peers refuse them until they
+//! are readmitted.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -107,7 +108,8 @@ fn of_two_copies_of_one_node_that_run_only_one_is_let_in() {
     assert_eq!(connected(&second).len(), 1, "nor in its place");
 }
 
-/// A copy of a node's directory that listens elsewhere. It calls the others itself, since it is the first of them.
+/// A copy of a node's directory that listens elsewhere. It calls the others itself, since it is the first of
+/// them.
 fn copy_elsewhere(path: &Path) -> PathBuf {
     let copy = path.with_file_name("copy");
     polyclave_config::private::make_dir(&copy).expect("made");

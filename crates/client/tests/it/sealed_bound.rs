@@ -1,4 +1,5 @@
-//! Sealed files that are bound to additional data open with the same data only, and files without them are what they were.
+//! Sealed files that are bound to additional data open with the same data only, and files without them are
+//! what they were.
 
 use crate::common::messages::{open, seal};
 use crate::common::{TestCluster, data, nothing};

@@ -1,4 +1,5 @@
-//! A key comes in sealed to the nodes. Whoever carries the file learns nothing, and nothing is kept of a file that is wrong.
+//! A key comes in sealed to the nodes. Whoever carries the file learns nothing, and nothing is kept of a file
+//! that is wrong.
 
 use polyclave_api::{KeyInfo, Mode, NewKey, Origin, Reason, Right, SealedImport, Wrapping};
 use polyclave_client::{Client, Error};

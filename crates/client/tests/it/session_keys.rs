@@ -56,7 +56,8 @@ fn a_session_key_can_be_deleted_before_its_end() {
     refused(open(&client, "ended-early", &sealed), Reason::NoSuchKey, "there is no key");
 }
 
-/// One node is stopped before a key ends and started after that; all are restarted meanwhile. No node has anything left, not even the id.
+/// One node is stopped before a key ends and started after that; all are restarted meanwhile. No node has
+/// anything left, not even the id.
 #[test]
 fn a_session_key_survives_restarts_until_its_end_and_not_longer() {
     let mut cluster = TestCluster::start(3, 1);
@@ -91,7 +92,8 @@ fn a_session_key_survives_restarts_until_its_end_and_not_longer() {
     }
 }
 
-/// The nodes refresh, also under a protocol whose MAC key changes with that. Session keys that all have go on; one that a node lacks ends.
+/// The nodes refresh, also under a protocol whose MAC key changes with that. Session keys that all have go
+/// on; one that a node lacks ends.
 #[test]
 fn session_keys_are_carried_over_by_a_refresh() {
     for (protocol, nodes) in [("shamir", 3), ("spdz-lt", 2)] {

@@ -1,4 +1,5 @@
-//! Values are tokenized as by other programs, under every protocol, for who may, and only as far as the standard goes.
+//! Values are tokenized as by other programs, under every protocol, for who may, and only as far as the
+//! standard goes.
 
 use std::time::{Duration, Instant};
 
@@ -343,8 +344,8 @@ fn the_blocks_that_are_computed_are_paid_for() {
     }
 }
 
-/// How long a batch takes, for docs/use/tokens.md: `cargo test --release -p polyclave-client --test it -- --ignored --nocapture
-/// batches_take`.
+/// How long a batch takes, for docs/use/tokens.md:
+/// `cargo test --release -p polyclave-client --test it -- --ignored --nocapture batches_take`.
 #[test]
 #[ignore = "it measures, and asserts nothing"]
 fn batches_take_so_long() {

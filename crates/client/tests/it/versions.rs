@@ -1,4 +1,5 @@
-//! Versions of a key: they are made, found again by what was encrypted under them, retired, and destroyed one by one.
+//! Versions of a key: they are made, found again by what was encrypted under them, retired, and destroyed one
+//! by one.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -223,8 +224,8 @@ fn a_description_is_replaced_by_who_has_seen_the_latest() {
     client.delete("described").expect("deleted");
 }
 
-/// A node was killed during a change, another one was put back to an old backup: the next change is made at all of them, by who has seen the
-/// latest revision, which only one node has.
+/// A node was killed during a change, another one was put back to an old backup: the next change is made at
+/// all of them, by who has seen the latest revision, which only one node has.
 #[test]
 fn nodes_at_other_revisions_catch_up_with_the_next_description() {
     let mut cluster = TestCluster::start(3, 1);
@@ -306,8 +307,8 @@ fn what_is_withdrawn_is_gone_for_all_versions_and_never_granted_again() {
     client.delete("withdrawn").expect("deleted");
 }
 
-/// One node does not know yet that something was withdrawn, because it was killed: nothing is done without the others, who do, and what is
-/// still allowed goes on. The repetition brings them together.
+/// One node does not know yet that something was withdrawn, because it was killed: nothing is done without
+/// the others, who do, and what is still allowed goes on. The repetition brings them together.
 #[test]
 fn a_withdrawal_that_was_interrupted_is_enforced_by_who_knows_it_and_completed_when_repeated() {
     let mut cluster = TestCluster::start(3, 1);
@@ -372,7 +373,8 @@ fn keys_are_used_while_they_are_rotated_and_of_two_that_rotate_each_makes_a_vers
     cluster.client().delete("busy").expect("deleted");
 }
 
-/// Nodes are stopped somewhere in rotations. Every version that was promised is at all nodes, and what was encrypted is decrypted.
+/// Nodes are stopped somewhere in rotations. Every version that was promised is at all nodes, and what was
+/// encrypted is decrypted.
 #[test]
 fn no_version_is_lost_or_half_made_whenever_a_node_dies() {
     let mut cluster = TestCluster::start(3, 1);
@@ -413,8 +415,8 @@ fn no_version_is_lost_or_half_made_whenever_a_node_dies() {
     assert_eq!(numbers, (1..=listed.len() as u32).collect::<Vec<_>>());
 }
 
-/// What a killed node can leave: a version that is pending where others have announced it, or that some lack. Put into the stores while
-/// the nodes are stopped.
+/// What a killed node can leave: a version that is pending where others have announced it, or that some lack.
+/// Put into the stores while the nodes are stopped.
 #[test]
 fn a_version_that_was_interrupted_is_completed_or_made_anew() {
     let mut cluster = TestCluster::start(3, 1);

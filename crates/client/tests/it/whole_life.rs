@@ -1,4 +1,5 @@
-//! What a key goes through in years, under every kind of protocol: versions, fresh shares, a node that comes back from its backup.
+//! What a key goes through in years, under every kind of protocol: versions, fresh shares, a node that comes
+//! back from its backup.
 
 use polyclave_api::Mode;
 

@@ -37,7 +37,8 @@ pub struct GatewayToken {
 }
 
 impl GatewayToken {
-    /// The hash by which a token is known. It takes no salt: a token is 32 random bytes, which nobody guesses.
+    /// The hash by which a token is known. It takes no salt: a token is 32 random bytes, which nobody
+    /// guesses.
     pub fn hash_of(token: &str) -> [u8; 32] {
         *blake3::hash(token.as_bytes()).as_bytes()
     }

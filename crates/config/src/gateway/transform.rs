@@ -1,4 +1,5 @@
-//! What a gateway tokenizes: roles, transformations, templates and alphabets, with the names that Vault has for them (`[[transform.role]]` and so on).
+//! What a gateway tokenizes: roles, transformations, templates and alphabets, with the names that Vault has
+//! for them (`[[transform.role]]` and so on).
 
 use serde::{Deserialize, Deserializer, de};
 
@@ -36,7 +37,8 @@ pub struct GatewayTransformation {
     pub name: String,
     /// The name of a key for FF1.
     pub key: String,
-    /// The version of the key. Tokens do not say with which version they were made, so it does not change by itself when the key is rotated.
+    /// The version of the key. Tokens do not say with which version they were made, so it does not change by
+    /// itself when the key is rotated.
     #[serde(default = "first")]
     pub key_version: u32,
     /// The name of a template.

@@ -6,8 +6,8 @@
 //! | `secret.sealed` | the secret, for half a second and 256 MiB a guess of the passphrase |
 //! | the credential `polyclave-secret` of the service manager | nothing, if it is sealed to the machine (for instance to its TPM) |
 //!
-//! A service manager passes credentials as files in a directory that it names in `$CREDENTIALS_DIRECTORY`. The passphrase may be such a
-//! credential, too: `polyclave-passphrase`.
+//! A service manager passes credentials as files in a directory that it names in `$CREDENTIALS_DIRECTORY`.
+//! The passphrase may be such a credential, too: `polyclave-passphrase`.
 
 use std::fs;
 use std::io;
@@ -148,7 +148,8 @@ impl NodeDir {
         self.remove(&clear)
     }
 
-    /// Puts a sealed secret into the clear again. After a crash it is sealed, or in both places; then this can be repeated.
+    /// Puts a sealed secret into the clear again. After a crash it is sealed, or in both places; then this
+    /// can be repeated.
     pub fn unseal_secret(&self) -> Result<()> {
         let secret = if self.file(SEALED).exists() { self.unsealed()? } else { self.secret_to_move()? };
         let mut text = Zeroizing::new([0; 65]);

@@ -43,8 +43,8 @@ impl SealedClient {
     }
 }
 
-/// The lock of a directory. It is released by name: closing the file would leave it to the child of a fork that another thread made
-/// meanwhile, which has the same file open, and would wait for itself.
+/// The lock of a directory. It is released by name: closing the file would leave it to the child of a fork
+/// that another thread made meanwhile, which has the same file open, and would wait for itself.
 pub(super) struct Locked(pub(super) File);
 
 impl Drop for Locked {
@@ -53,8 +53,8 @@ impl Drop for Locked {
     }
 }
 
-/// Counts a try while `make` makes the key of its PIN. What was made is given only if the try was counted: nothing depends on a PIN before.
-/// Where no thread can be had, it is counted first.
+/// Counts a try while `make` makes the key of its PIN. What was made is given only if the try was counted:
+/// nothing depends on a PIN before. Where no thread can be had, it is counted first.
 pub(super) fn counted<T>(count: impl Fn() -> Result<()> + Sync, make: impl FnOnce() -> T) -> Result<T> {
     std::thread::scope(|scope| {
         let Ok(counting) = std::thread::Builder::new().spawn_scoped(scope, &count) else {

@@ -14,7 +14,8 @@ use super::ClientPolicy;
 use super::judge::fits;
 use crate::{is_signed_by, text};
 
-/// Somebody who can approve operations (`[[approver]]`). The certificate is that of a card, as clients have them.
+/// Somebody who can approve operations (`[[approver]]`). The certificate is that of a card, as clients have
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approver {
@@ -63,7 +64,8 @@ impl std::fmt::Display for NodeOperation {
     }
 }
 
-/// What needs approval, and how much (`[[approval]]`). An operation that several of these cover needs all of them.
+/// What needs approval, and how much (`[[approval]]`). An operation that several of these cover needs all of
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRule {

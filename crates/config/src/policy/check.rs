@@ -1,11 +1,13 @@
-//! What rules must fulfil besides their form. An error names the entry, and its line if the rules come from a text.
+//! What rules must fulfil besides their form. An error names the entry, and its line if the rules come from a
+//! text.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{ClientPolicy, Quorum, pattern};
 use crate::{Error, Result, check_name};
 
-/// The most entries of each kind, and the most items of a list in an entry. Judging a request takes time in proportion to the rules.
+/// The most entries of each kind, and the most items of a list in an entry. Judging a request takes time in
+/// proportion to the rules.
 const MAX_CLIENTS: usize = 10_000;
 const MAX_RULES: usize = 1_000;
 const MAX_ITEMS: usize = 1_000;

@@ -43,7 +43,8 @@ pub enum Judgement<'p> {
     Allowed(Vec<Grant<'p>>),
     /// Forbidden by this rule.
     Denied(&'p Rule),
-    /// No rule allows it. The rule that comes nearest, and what it lacks, if there is any rule for the client.
+    /// No rule allows it. The rule that comes nearest, and what it lacks, if there is any rule for the
+    /// client.
     NotAllowed(Option<(Grant<'p>, Vec<String>)>),
     /// There is no such client.
     Unknown,

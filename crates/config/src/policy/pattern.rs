@@ -8,8 +8,8 @@ const MAX: usize = 64;
 
 /// Whether a name fits a pattern.
 ///
-/// A star takes as little as possible. If what follows does not fit, only the last star takes one character more: an earlier one need not
-/// be tried again, because what follows it fitted as early as possible.
+/// A star takes as little as possible. If what follows does not fit, only the last star takes one character
+/// more: an earlier one need not be tried again, because what follows it fitted as early as possible.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);

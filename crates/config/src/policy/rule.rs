@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::times::{Day, Hours, Moment};
 use crate::text;
 
-/// A client, and what it may do at any time (`[[client]]`). [`Rule`]s may allow it more, or forbid it something.
+/// A client, and what it may do at any time (`[[client]]`). [`Rule`]s may allow it more, or forbid it
+/// something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientRule {
@@ -59,8 +60,8 @@ pub struct Rule {
     pub rights: Vec<Right>,
     /// With which keys: names or patterns.
     pub keys: Vec<String>,
-    /// Only in these modes; in all if there are none. Operations that have no mode, such as `delete`, are allowed all the same, and not
-    /// forbidden.
+    /// Only in these modes; in all if there are none. Operations that have no mode, such as `delete`, are
+    /// allowed all the same, and not forbidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<Mode>,
     /// In force from this moment on.
@@ -87,7 +88,8 @@ pub struct Rule {
     /// The most blocks of each client in a day (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_day: Option<NonZeroU64>,
-    /// Only files in envelopes that these clients wrote: names or patterns. Nothing else is allowed or forbidden then.
+    /// Only files in envelopes that these clients wrote: names or patterns. Nothing else is allowed or
+    /// forbidden then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! A client changes its certificate and keeps what it may do: the current certificate vouches for the next one. Until the change is
-//! finished, the client is known by both.
+//! A client changes its certificate and keeps what it may do: the current certificate vouches for the next
+//! one. Until the change is finished, the client is known by both.
 
 use polyclave_transport::CertificateDer;
 
@@ -7,10 +7,12 @@ use super::{ClientPolicy, ClientRule};
 use crate::{ClientSuccession, Error, Result};
 
 impl ClientPolicy {
-    /// Takes the card of a client that changes its certificate, or has changed it. Everything else about the client stays.
+    /// Takes the card of a client that changes its certificate, or has changed it. Everything else about the
+    /// client stays.
     ///
-    /// A card with the current certificate brings the next one, or takes it back. A card with the next certificate, which vouched for was
-    /// brought before, makes it the current one; the one before is not known any more.
+    /// A card with the current certificate brings the next one, or takes it back. A card with the next
+    /// certificate, which vouched for was brought before, makes it the current one; the one before is not
+    /// known any more.
     pub fn succeed(&mut self, card: &ClientSuccession) -> Result<()> {
         let client = card.card();
         let Some(known) = self.client_named(&client.name) else {

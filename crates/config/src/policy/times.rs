@@ -1,4 +1,5 @@
-//! When a rule is in force: from one moment to another, on some days of the week, at some hours. All of it in UTC, by the node's own clock.
+//! When a rule is in force: from one moment to another, on some days of the week, at some hours. All of it in
+//! UTC, by the node's own clock.
 
 use std::fmt;
 use std::str::FromStr;
@@ -119,7 +120,8 @@ impl fmt::Display for Day {
     }
 }
 
-/// Hours of the day. In TOML `"08:00-18:00"`: from the first minute on, until just before the last. `"22:00-06:00"` goes over midnight.
+/// Hours of the day. In TOML `"08:00-18:00"`: from the first minute on, until just before the last.
+/// `"22:00-06:00"` goes over midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hours {
     from: u16,

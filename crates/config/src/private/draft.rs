@@ -1,8 +1,10 @@
-//! A file that is being written. It gets its name when it is committed, complete and synced to the disk; before that it has none.
+//! A file that is being written. It gets its name when it is committed, complete and synced to the disk;
+//! before that it has none.
 //!
-//! The file is made without a name (`O_TMPFILE`), so that the system removes it however the program ends, even by `kill -9`. It has
-//! a temporary name if the file system has no such files, and at the moment in which it takes the place of another file. Then it is
-//! locked as long as its program lives, and the next program that writes to the same place removes those that nobody locks.
+//! The file is made without a name (`O_TMPFILE`), so that the system removes it however the program ends,
+//! even by `kill -9`. It has a temporary name if the file system has no such files, and at the moment in
+//! which it takes the place of another file. Then it is locked as long as its program lives, and the next
+//! program that writes to the same place removes those that nobody locks.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -21,7 +23,8 @@ const PUBLIC: u32 = 0o644;
 /// The number of random bytes that distinguish temporary names.
 const SALT: usize = 8;
 
-/// A file that is being written. When it is committed, it gets its name and replaces an older file. If it is dropped before, it is gone.
+/// A file that is being written. When it is committed, it gets its name and replaces an older file. If it is
+/// dropped before, it is gone.
 #[derive(Debug)]
 pub struct Draft {
     file: File,
@@ -68,7 +71,8 @@ impl Draft {
         &self.path
     }
 
-    /// The temporary path, if it has one. Code that ends the program without dropping this has to remove that file.
+    /// The temporary path, if it has one. Code that ends the program without dropping this has to remove that
+    /// file.
     pub fn temporary(&self) -> Option<&Path> {
         self.temporary.as_deref()
     }

@@ -1,4 +1,5 @@
-//! Each field is compared with polynomials as lists of coefficients, and its embedding and projection with the field of cells.
+//! Each field is compared with polynomials as lists of coefficients, and its embedding and projection with
+//! the field of cells.
 
 mod polynomial;
 

@@ -4,7 +4,8 @@
 //! cargo run --release -p polyclave-gateway --example gateway-bench    --json prints one object
 //! ```
 //!
-//! The nodes are in a process of their own. The gateway and those who ask it are in this one, which makes the gateway slower, not faster.
+//! The nodes are in a process of their own. The gateway and those who ask it are in this one, which makes the
+//! gateway slower, not faster.
 
 mod kms;
 mod nodes;

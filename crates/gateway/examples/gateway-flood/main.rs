@@ -4,9 +4,10 @@
 //! cargo run --release -p polyclave-gateway --example gateway-flood [PART]     only floods whose name has this part
 //! ```
 //!
-//! Three nodes, the gateway, and all callers are on one machine. So floods also take processors from the one who is measured. Nodes, gateway, flood and the
-//! one who is measured are processes with sessions of their own, among which Linux divides processors evenly, as if each were a machine. Quiet times and times
-//! under a flood alternate, since the machine may have other work: only their ratio counts.
+//! Three nodes, the gateway, and all callers are on one machine. So floods also take processors from the one
+//! who is measured. Nodes, gateway, flood and the one who is measured are processes with sessions of their
+//! own, among which Linux divides processors evenly, as if each were a machine. Quiet times and times under a
+//! flood alternate, since the machine may have other work: only their ratio counts.
 
 mod doors;
 mod floods;

@@ -1,5 +1,5 @@
-//! The one who is measured: it asks now and then, each time on a new connection and from an address of its own, for an encryption of 32 bytes, and for what
-//! the gateway answers without the nodes.
+//! The one who is measured: it asks now and then, each time on a new connection and from an address of its
+//! own, for an encryption of 32 bytes, and for what the gateway answers without the nodes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

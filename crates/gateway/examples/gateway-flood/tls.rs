@@ -1,4 +1,5 @@
-//! Connections with TLS to the gateway, whose certificate is not looked at: a flood does not care, and the one who is measured has made it a moment ago.
+//! Connections with TLS to the gateway, whose certificate is not looked at: a flood does not care, and the
+//! one who is measured has made it a moment ago.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, LazyLock};

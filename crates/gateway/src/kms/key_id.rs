@@ -1,4 +1,5 @@
-//! How the API server names a version of the key: `NAME/VERSION/ID`, with the 16 bytes of the id in hexadecimal.
+//! How the API server names a version of the key: `NAME/VERSION/ID`, with the 16 bytes of the id in
+//! hexadecimal.
 
 use std::fmt;
 

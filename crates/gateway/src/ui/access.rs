@@ -97,10 +97,11 @@ impl Viewer {
 
 /// By which names the page may be asked for.
 pub(crate) enum Hosts {
-    /// Any: a certificate or a proxy decides about names, and every request has a token that no other site knows.
+    /// Any: a certificate or a proxy decides about names, and every request has a token that no other site
+    /// knows.
     Any,
-    /// Those of the loopback interface, with a port: another name that leads here is one that another site has made up to be taken for this
-    /// page ("DNS rebinding").
+    /// Those of the loopback interface, with a port: another name that leads here is one that another site
+    /// has made up to be taken for this page ("DNS rebinding").
     Loopback(u16),
 }
 

@@ -37,8 +37,8 @@ struct Alarm {
 #[derive(Default)]
 struct Alarms {
     all: Vec<Alarm>,
-    /// Where the alarm is from which others follow, by worker and by whom it is about: a node that does not answer, or two that do not see each
-    /// other.
+    /// Where the alarm is from which others follow, by worker and by whom it is about: a node that does not
+    /// answer, or two that do not see each other.
     causes: BTreeMap<(u16, BTreeSet<String>), usize>,
 }
 
@@ -229,7 +229,8 @@ fn of_links(alarms: &mut Alarms, node: &Shown<'_>) {
     }
 }
 
-/// Why it cannot serve, if another alarm says that: a node that its own words name, or without which it does not get ready.
+/// Why it cannot serve, if another alarm says that: a node that its own words name, or without which it does
+/// not get ready.
 fn cause_of_idleness(alarms: &Alarms, node: &Shown<'_>, why: &str) -> Option<usize> {
     let is_named = |names: &BTreeSet<String>| match names.len() {
         1 => names.iter().all(|name| why.contains(name.as_str())),

@@ -1,6 +1,7 @@
 //! Asks each node once a second while there are viewers, and tells all viewers the same.
 //!
-//! Each worker of each node has a thread of its own, so one that does not answer delays nobody else's figures. The threads wait while nobody looks.
+//! Each worker of each node has a thread of its own, so one that does not answer delays nobody else's
+//! figures. The threads wait while nobody looks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,7 +26,8 @@ use crate::queue::Queue;
 /// How often nodes are asked, and snapshots are made.
 pub(super) const EVERY: Duration = Duration::from_secs(1);
 
-/// The same for a node that does not let this client watch: each question has its lines in the node's audit log.
+/// The same for a node that does not let this client watch: each question has its lines in the node's audit
+/// log.
 const SELDOM: Duration = Duration::from_secs(5);
 
 /// The most rows of a node about other nodes or material, and the most numbers of keys or requests.

@@ -1,4 +1,5 @@
-//! What a node said in the last seconds, from which rates and latencies are computed; and whether its audit log goes on from where it was.
+//! What a node said in the last seconds, from which rates and latencies are computed; and whether its audit
+//! log goes on from where it was.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -120,7 +121,8 @@ fn per_second(count: u64, first: &Sample, last: &Sample) -> f64 {
     count as f64 / last.at.duration_since(first.at).as_secs_f64()
 }
 
-/// The bound, in milliseconds, within which a part of requests was answered. `None` if there were none; the last bound if it took longer.
+/// The bound, in milliseconds, within which a part of requests was answered. `None` if there were none; the
+/// last bound if it took longer.
 pub(super) fn quantile(buckets: &[u64], part: f64) -> Option<u32> {
     let total = sum(buckets);
     let wanted = (total as f64 * part).ceil() as u64;

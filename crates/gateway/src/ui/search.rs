@@ -1,5 +1,5 @@
-//! Keys by name, a page at a time. The nodes list all their keys to answer that, and write a line into their audit logs, so a list is kept for a
-//! while, and one is fetched at a time.
+//! Keys by name, a page at a time. The nodes list all their keys to answer that, and write a line into their
+//! audit logs, so a list is kept for a while, and one is fetched at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,8 @@ use tokio::sync::Mutex;
 
 /// How long a list is kept.
 const KEEP: Duration = Duration::from_secs(10);
-/// A search begins this long after the one before, of anybody: thousands a second would take a processor of the gateway.
+/// A search begins this long after the one before, of anybody: thousands a second would take a processor of
+/// the gateway.
 const APART: Duration = Duration::from_millis(5);
 /// Keys on a page.
 const PAGE: usize = 25;

@@ -1,4 +1,5 @@
-//! What the page shows, as JSON: what the nodes said last, and what is wrong. Its size does not grow with the number of keys.
+//! What the page shows, as JSON: what the nodes said last, and what is wrong. Its size does not grow with the
+//! number of keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,7 +20,8 @@ use super::collector::{Said, Seen, What, places};
 use super::history::{quantile, sum};
 use crate::counts::RequestCounts;
 
-/// What is older says nothing of now: nobody looked meanwhile, or the node has been silent for longer than a question may take.
+/// What is older says nothing of now: nobody looked meanwhile, or the node has been silent for longer than a
+/// question may take.
 const OLD: Duration = Duration::from_secs(15);
 
 /// What does not change.
@@ -194,7 +196,8 @@ fn nodes_of_a_clique(nodes: &[Shown<'_>]) -> usize {
     nodes.iter().filter(|node| node.worker == 0).count()
 }
 
-/// The numbers of the node that has most keys, and its name: each node has its own, and one that lacks some says less.
+/// The numbers of the node that has most keys, and its name: each node has its own, and one that lacks some
+/// says less.
 fn keys(nodes: &[Shown<'_>]) -> (Value, Option<String>) {
     let message = nodes.iter().filter_map(|node| Some((node.report()?, &node.name)));
     let message = message.filter(|(report, _)| report.keys.is_some());
@@ -250,8 +253,9 @@ fn stock(nodes: &[Shown<'_>]) -> Value {
     Value::Array(kinds.collect())
 }
 
-/// Requests by operation: of each worker group most that one of its workers has answered, and the highest rate, since each request is served by several
-/// nodes; summed over worker groups, since each request is served by one of these.
+/// Requests by operation: of each worker group most that one of its workers has answered, and the highest
+/// rate, since each request is served by several nodes; summed over worker groups, since each request is
+/// served by one of these.
 fn requests(nodes: &[Shown<'_>]) -> Value {
     let mut of_cliques: BTreeMap<(String, u16), (u64, f64)> = BTreeMap::new();
     let mut latencies: Vec<u64> = Vec::new();

@@ -96,7 +96,8 @@ impl Answer {
     }
 }
 
-/// A failure as Vault tells it. What its own handlers refuse is told in a list that begins with the number of errors.
+/// A failure as Vault tells it. What its own handlers refuse is told in a list that begins with the number of
+/// errors.
 fn message_of(failure: &Failure) -> (StatusCode, Vec<String>) {
     let one = |message: &dyn std::fmt::Display| vec![format!("1 error occurred:\n\t* {message}\n\n")];
     match failure {

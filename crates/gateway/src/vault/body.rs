@@ -21,7 +21,8 @@ use shape::Shape;
 
 /// A body that is longer is a long one.
 const LONG: usize = 64 << 10;
-/// How often a message is in memory at most: as text, as a field with escapes, in bytes, encrypted, and as text again.
+/// How often a message is in memory at most: as text, as a field with escapes, in bytes, encrypted, and as
+/// text again.
 const TIMES: usize = 5;
 /// What an item of a batch takes besides its bytes: its fields, and its result.
 const ITEM: usize = 640;
@@ -31,8 +32,8 @@ const SMALL: usize = TIMES * LONG;
 const WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// A body of which a part was read. Memory is taken as it arrives. Long requests of one token that would not fit into its share together wait for each
-/// other. The memory is given back when [`Held`] is dropped.
+/// A body of which a part was read. Memory is taken as it arrives. Long requests of one token that would not
+/// fit into its share together wait for each other. The memory is given back when [`Held`] is dropped.
 pub(super) struct Reading {
     body: Body,
     most: usize,
@@ -47,7 +48,8 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// A body of at most so many bytes, of which nothing was read; what its request holds; and the turns of its token.
+    /// A body of at most so many bytes, of which nothing was read; what its request holds; and the turns of
+    /// its token.
     pub(super) fn begin(
         body: Body,
         most: usize,
@@ -115,7 +117,8 @@ impl Reading {
 struct Used(Vec<u8>);
 
 impl Used {
-    /// Adds bytes. If there is no room for them, it takes so much in all, and leaves no copy behind that is not wiped.
+    /// Adds bytes. If there is no room for them, it takes so much in all, and leaves no copy behind that is
+    /// not wiped.
     fn add(&mut self, data: &[u8], room: usize) -> Result<(), Failure> {
         let bytes = self.0.len() + data.len();
         if bytes > self.0.capacity() {

@@ -1,4 +1,5 @@
-//! A ciphertext as text: `vault:vV:` and base64 of nonce, ciphertext and tag, where V is the version of the key.
+//! A ciphertext as text: `vault:vV:` and base64 of nonce, ciphertext and tag, where V is the version of the
+//! key.
 
 use std::fmt;
 
@@ -28,7 +29,8 @@ impl fmt::Display for AsText<'_> {
     }
 }
 
-/// The version and the bytes. What is wrong with a text tells nothing of a key, so each mistake has its own words, as in Vault.
+/// The version and the bytes. What is wrong with a text tells nothing of a key, so each mistake has its own
+/// words, as in Vault.
 pub(super) fn parse(text: &str) -> Result<(u32, Vec<u8>), Failure> {
     let wrong = |what: &str| Failure::Bad(format!("invalid ciphertext: {what}"));
     let rest = text.strip_prefix(PREFIX).ok_or_else(|| wrong("no prefix"))?;

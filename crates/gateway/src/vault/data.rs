@@ -1,4 +1,5 @@
-//! The data of an answer. What is large in it is written into the answer's text from its bytes, without a text of its own in between.
+//! The data of an answer. What is large in it is written into the answer's text from its bytes, without a
+//! text of its own in between.
 
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,9 @@
-//! The fields of a request's body. Vault takes numbers and truth values also as texts, which its own program sends.
+//! The fields of a request's body. Vault takes numbers and truth values also as texts, which its own program
+//! sends.
 //!
-//! A body is read without a copy of it: a text is a range of the body, unless it has escapes. What the API does not know is skipped, however deep
-//! or long it is. So a body takes its own bytes, and a little for each item of a batch.
+//! A body is read without a copy of it: a text is a range of the body, unless it has escapes. What the API
+//! does not know is skipped, however deep or long it is. So a body takes its own bytes, and a little for each
+//! item of a batch.
 
 mod parse;
 #[cfg(test)]

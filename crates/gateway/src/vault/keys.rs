@@ -1,4 +1,5 @@
-//! Keys: made, shown, listed, rotated, configured and deleted. A key that nodes keep is one of the API if it is of AES and for GCM.
+//! Keys: made, shown, listed, rotated, configured and deleted. A key that nodes keep is one of the API if it
+//! is of AES and for GCM.
 
 use std::collections::BTreeSet;
 

@@ -183,7 +183,8 @@ async fn under<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// Does something with the message of a request, or with each of a batch. What is wrong with one item is told of that item.
+/// Does something with the message of a request, or with each of a batch. What is wrong with one item is told
+/// of that item.
 async fn each<F: Future<Output = Result<Message>>>(
     vault: &Vault,
     (caller, call): Ask<'_>,
@@ -216,7 +217,8 @@ async fn each<F: Future<Output = Result<Message>>>(
     batch_answer(fields, outcomes)
 }
 
-/// The answer to a batch. The status says that something failed, or what the request wants it to be if something succeeded.
+/// The answer to a batch. The status says that something failed, or what the request wants it to be if
+/// something succeeded.
 pub(super) fn batch_answer(fields: &Fields, outcomes: Vec<Outcome>) -> Result<Answer> {
     let failures = outcomes.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
     let worst = failures.map(status_of).max();

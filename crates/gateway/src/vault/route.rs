@@ -224,7 +224,8 @@ impl Call {
     }
 }
 
-/// Whether a `GET` asks for a list. Vault reads the first `list` of the query as a truth value, and ignores one that is empty.
+/// Whether a `GET` asks for a list. Vault reads the first `list` of the query as a truth value, and ignores
+/// one that is empty.
 fn wants_list(uri: &Uri) -> Result<bool, Failure> {
     let mut pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     match pairs.find(|(name, _)| name == "list") {

@@ -1,4 +1,5 @@
-//! `sys`: whether the nodes can serve, as Vault says whether it is sealed; what is served under which path; and what a token may do. The first of these take no token.
+//! `sys`: whether the nodes can serve, as Vault says whether it is sealed; what is served under which path;
+//! and what a token may do. The first of these take no token.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -75,8 +76,8 @@ fn health(vault: &Vault, uri: &Uri) -> Response<Body> {
     json_response(status, &document, ROOM, None)
 }
 
-/// Sealed is a gateway whose nodes cannot serve. It is unsealed by them, and not by shares that somebody types in: `t` and `n` are how many nodes it takes, and
-/// how many there are.
+/// Sealed is a gateway whose nodes cannot serve. It is unsealed by them, and not by shares that somebody
+/// types in: `t` and `n` are how many nodes it takes, and how many there are.
 fn seal_status(vault: &Vault) -> Value {
     let cluster = &vault.cluster;
     json!({

@@ -1,4 +1,5 @@
-//! `transform/encode/ROLE` and `transform/decode/ROLE`: values for tokens of the same format, and back, by FF1.
+//! `transform/encode/ROLE` and `transform/decode/ROLE`: values for tokens of the same format, and back, by
+//! FF1.
 
 use std::sync::Arc;
 
@@ -32,8 +33,8 @@ struct Under {
     tweak: Vec<u8>,
 }
 
-/// The transformation of a request and a value, or a batch of them. All values under one key are one request to the nodes. What is wrong with one of a
-/// batch is told of that one.
+/// The transformation of a request and a value, or a batch of them. All values under one key are one request
+/// to the nodes. What is wrong with one of a batch is told of that one.
 pub(super) async fn transform(
     vault: &Vault,
     caller: &Caller,

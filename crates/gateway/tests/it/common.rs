@@ -127,7 +127,8 @@ impl World {
         world
     }
 
-    /// The world that all tests of a program share which run at the same time and change nothing that others would notice.
+    /// The world that all tests of a program share which run at the same time and change nothing that others
+    /// would notice.
     pub fn shared() -> Arc<World> {
         static SHARED: Mutex<Weak<World>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock();

@@ -1,4 +1,5 @@
-//! Small floods, by strangers and by tokens. They keep nobody else out. The example `gateway-flood` has the full ones, with figures.
+//! Small floods, by strangers and by tokens. They keep nobody else out. The example `gateway-flood` has the
+//! full ones, with figures.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

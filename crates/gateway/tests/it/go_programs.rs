@@ -1,5 +1,6 @@
-//! Programs in Go of `examples/gateway`, which are the code of others: the API server of Kubernetes, and the transit seal of Vault. They ask a gateway in this
-//! process. They are skipped where Go or their modules are not to be had, and a line on standard error says so.
+//! Programs in Go of `examples/gateway`, which are the code of others: the API server of Kubernetes, and the
+//! transit seal of Vault. They ask a gateway in this process. They are skipped where Go or their modules are
+//! not to be had, and a line on standard error says so.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The form of each answer, as it is in `golden/`. What differs from one run to the next has a placeholder there. `POLYCLAVE_WRITE_GOLDEN=1` writes the files
-//! anew; then read what has changed.
+//! The form of each answer, as it is in `golden/`. What differs from one run to the next has a placeholder
+//! there. `POLYCLAVE_WRITE_GOLDEN=1` writes the files anew; then read what has changed.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! The KMS, asked by clients of gRPC's C core, which Python has. The core names the socket in `:authority` by its path.
+//! The KMS, asked by clients of gRPC's C core, which Python has. The core names the socket in `:authority` by
+//! its path.
 
 use std::path::Path;
 use std::process::Command;

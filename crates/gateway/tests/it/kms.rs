@@ -1,4 +1,5 @@
-//! The KMS of Kubernetes, asked by a client of gRPC whose messages are written down here once more, from the published description.
+//! The KMS of Kubernetes, asked by a client of gRPC whose messages are written down here once more, from the
+//! published description.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;

@@ -231,7 +231,8 @@ fn the_page_tells_what_happens_and_a_node_that_is_gone() {
     world.stop_node(1);
     let message = stream.until("node-2 is gone", |message| says(message, "node-2 is not reached since"));
     assert!(message["nodes"][1]["gone"]["seconds"].is_u64() && message["nodes"][0]["gone"].is_null());
-    // The node's two peers miss it and cannot serve, so the cluster serves nothing. This one cause is one alarm. The other alarm is that of the key.
+    // The node's two peers miss it and cannot serve, so the cluster serves nothing. This one cause is one
+    // alarm. The other alarm is that of the key.
     let message = stream.until("the others miss it", |message| {
         let sees = |at: usize| message["nodes"][at]["sees"] == serde_json::json!(["node-1", "node-3"]);
         sees(0) && sees(2) && says(message, "node-1 and node-3 cannot serve")

@@ -1,5 +1,6 @@
-//! The programs of `examples/gateway`, as they are, on a gateway in this process. A program that is not installed is skipped, and a line on standard error
-//! says why. One that is there and does not run fails its test.
+//! The programs of `examples/gateway`, as they are, on a gateway in this process. A program that is not
+//! installed is skipped, and a line on standard error says why. One that is there and does not run fails its
+//! test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +17,8 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway").canonicalize().expect("it is there")
 }
 
-/// Runs a program with the gateway's address and token. Returns whether it succeeds, and what it prints on both streams.
+/// Runs a program with the gateway's address and token. Returns whether it succeeds, and what it prints on
+/// both streams.
 fn ran(command: &mut Command, key: &str) -> (bool, String) {
     let world = World::shared();
     command.env("VAULT_ADDR", format!("http://{}", world.address())).env("VAULT_TOKEN", &world.root);

@@ -1,4 +1,5 @@
-//! The transit API does what it says: what was encrypted comes back, under the version and with the data that belong to it.
+//! The transit API does what it says: what was encrypted comes back, under the version and with the data that
+//! belong to it.
 
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes256Gcm, KeyInit};

@@ -1,5 +1,6 @@
-//! Tiles of 256 blocks: bits are swapped between eight registers, then bytes are interleaved between sixteen. Two tiles at a
-//! time use up a cache line of every column, since lines of columns at a stride of a power of two drive each other out.
+//! Tiles of 256 blocks: bits are swapped between eight registers, then bytes are interleaved between sixteen.
+//! Two tiles at a time use up a cache line of every column, since lines of columns at a stride of a power of
+//! two drive each other out.
 
 #![allow(unsafe_code)]
 
@@ -12,14 +13,15 @@ use super::Block;
 /// Blocks of a tile: the bits of a register.
 const TILE: usize = 256;
 
-/// Bytes between the two phases: `bytes[r][g]` is byte g of the blocks 8c + r, for all c, where a block has G bytes.
+/// Bytes between the two phases: `bytes[r][g]` is byte g of the blocks 8c + r, for all c, where a block has G
+/// bytes.
 type Bytes<const G: usize> = [[[u8; 32]; G]; 8];
 
 /// Turns whole tiles of blocks of `G` bytes, 8 or 16, and returns how many blocks that were.
 ///
 /// # Safety
-/// Besides AVX2: `B` has `G` bytes, `count` is at most `8 * G`, and `columns` has `blocks.len()` bits from every `i * stride` with
-/// `i < count`.
+/// Besides AVX2: `B` has `G` bytes, `count` is at most `8 * G`, and `columns` has `blocks.len()` bits from
+/// every `i * stride` with `i < count`.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn columns_to_blocks<B: Block, const G: usize>(
     columns: &[u8],
@@ -55,8 +57,8 @@ pub(super) unsafe fn columns_to_blocks<B: Block, const G: usize>(
     blocks.len() / TILE * TILE
 }
 
-/// 32 bytes of each of at most 8 columns, and zeros for the others. The next line of each is fetched, since columns at a large stride
-/// look unpredictable to the processor.
+/// 32 bytes of each of at most 8 columns, and zeros for the others. The next line of each is fetched, since
+/// columns at a large stride look unpredictable to the processor.
 ///
 /// # Safety
 /// Besides AVX2: `columns` has 32 bytes from every `i * stride` with `i < min(8, count)`.
@@ -99,9 +101,9 @@ fn swap<const DISTANCE: i32>(rows: &mut [__m256i; 8], mask: __m256i) {
     }
 }
 
-/// Puts the blocks `8c + r` together from their `G` bytes. Each step interleaves register i with i + G / 2, which rotates the bits of
-/// (register, byte in half); after as many steps as the register has bits, the register and, if blocks have 8 bytes, the word in a half
-/// are c.
+/// Puts the blocks `8c + r` together from their `G` bytes. Each step interleaves register i with i + G / 2,
+/// which rotates the bits of (register, byte in half); after as many steps as the register has bits, the
+/// register and, if blocks have 8 bytes, the word in a half are c.
 ///
 /// # Safety
 /// Besides AVX2: `B` has `G` bytes, 8 or 16.

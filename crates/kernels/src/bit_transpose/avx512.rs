@@ -1,5 +1,6 @@
-//! Tiles of 512 blocks: bytes are interleaved between eight registers, so that the bits of eight columns at one byte lie in a word; the
-//! Galois field instructions turn each word; then bytes are interleaved between as many registers as a block has bytes.
+//! Tiles of 512 blocks: bytes are interleaved between eight registers, so that the bits of eight columns at
+//! one byte lie in a word; the Galois field instructions turn each word; then bytes are interleaved between
+//! as many registers as a block has bytes.
 
 #![allow(unsafe_code)]
 
@@ -16,8 +17,8 @@ const BYTES: usize = 64;
 /// Blocks from a quarter of a register to the next: the bits of 16 bytes.
 const QUARTER: usize = TILE / 4;
 
-/// Between the two phases: quarter q of `bytes[i][g]` is byte g of the sixteen blocks from `q * QUARTER + 16 * i` on, where a block has G
-/// bytes.
+/// Between the two phases: quarter q of `bytes[i][g]` is byte g of the sixteen blocks from
+/// `q * QUARTER + 16 * i` on, where a block has G bytes.
 type Bytes<const G: usize> = [[Line; G]; 8];
 
 /// A register in memory. It would lie across two lines of the cache if it were not aligned.
@@ -30,8 +31,8 @@ const ZEROS: Line = Line([0; BYTES]);
 /// Turns whole tiles of blocks of `G` bytes, 8 or 16, and returns how many blocks that were.
 ///
 /// # Safety
-/// Besides the instructions: `B` has `G` bytes, `count` is at most `8 * G`, and `columns` has `blocks.len()` bits from every `i * stride`
-/// with `i < count`.
+/// Besides the instructions: `B` has `G` bytes, `count` is at most `8 * G`, and `columns` has `blocks.len()`
+/// bits from every `i * stride` with `i < count`.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 pub(super) unsafe fn columns_to_blocks<B: Block, const G: usize>(
     columns: &[u8],
@@ -61,8 +62,8 @@ pub(super) unsafe fn columns_to_blocks<B: Block, const G: usize>(
     blocks.len() / TILE * TILE
 }
 
-/// 64 bytes of each of at most 8 columns, the last column first, and zeros for the others. The next line of each is fetched, since columns
-/// at a large stride look unpredictable to the processor.
+/// 64 bytes of each of at most 8 columns, the last column first, and zeros for the others. The next line of
+/// each is fetched, since columns at a large stride look unpredictable to the processor.
 ///
 /// # Safety
 /// Besides the instructions: `columns` has 64 bytes from every `i * stride` with `i < min(8, count)`.
@@ -81,13 +82,14 @@ unsafe fn load(columns: &[u8], stride: usize, count: usize) -> [__m512i; 8] {
     rows
 }
 
-/// From rows of bytes to registers of words: in each quarter of register i there are two words, of the bytes 2 i and 2 i + 1 of that quarter
-/// of all rows. Byte r of a word has bit r of these eight bytes, that of the last row lowest.
+/// From rows of bytes to registers of words: in each quarter of register i there are two words, of the bytes
+/// 2 i and 2 i + 1 of that quarter of all rows. Byte r of a word has bit r of these eight bytes, that of the
+/// last row lowest.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 fn turn(rows: [__m512i; 8]) -> [__m512i; 8] {
-    // Byte r has bit r. The instruction multiplies each byte of the first argument by the word of the second one as a matrix, whose first
-    // byte is the row for the highest bit.
+    // Byte r has bit r. The instruction multiplies each byte of the first argument by the word of the second
+    // one as a matrix, whose first byte is the row for the highest bit.
     let unit = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
     let mut words = interleave(rows);
     for word in &mut words {
@@ -96,8 +98,9 @@ fn turn(rows: [__m512i; 8]) -> [__m512i; 8] {
     words
 }
 
-/// Interleaves the bytes of eight registers, in each quarter by itself: the bytes at one place come to lie side by side. Each step
-/// interleaves register i with i + 4, which rotates the bits of (register, byte in half a quarter).
+/// Interleaves the bytes of eight registers, in each quarter by itself: the bytes at one place come to lie
+/// side by side. Each step interleaves register i with i + 4, which rotates the bits of (register, byte in
+/// half a quarter).
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn interleave(registers: [__m512i; 8]) -> [__m512i; 8] {
@@ -125,7 +128,8 @@ fn interleave_halves(low: [__m512i; 8], high: [__m512i; 8]) -> ([__m512i; 8], [_
     (interleave_pairs([a, b, c, d], [i, j, k, l]), interleave_pairs([e, f, g, h], [m, n, o, p]))
 }
 
-/// The bytes of two registers each. Written out, since the compiler leaves a loop that keeps its registers in memory.
+/// The bytes of two registers each. Written out, since the compiler leaves a loop that keeps its registers in
+/// memory.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn interleave_pairs([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> [__m512i; 8] {

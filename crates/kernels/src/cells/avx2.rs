@@ -1,10 +1,11 @@
 //! Look-ups with AVX2, for 32 cells at once.
 //!
-//! Eight registers with the bytes of 32 words, or with one byte of all of them each, differ by a rotation of the bits of
-//! an address: with m for the register, w for the word in a lane and k for the byte in a word, in binary, words are at
-//! `m2 m1 m0 : w k2 k1 k0` and bytes at `k2 k1 k0 : m2 m1 m0 w`, the register before the colon and the place in its lane
-//! behind it. Interleaving the registers of the first half with those of the second rotates by one. Within a byte's
-//! register lanes hold cells by pairs, even pairs in the lower and odd ones in the upper lane.
+//! Eight registers with the bytes of 32 words, or with one byte of all of them each, differ by a rotation of
+//! the bits of an address: with m for the register, w for the word in a lane and k for the byte in a word, in
+//! binary, words are at `m2 m1 m0 : w k2 k1 k0` and bytes at `k2 k1 k0 : m2 m1 m0 w`, the register before the
+//! colon and the place in its lane behind it. Interleaving the registers of the first half with those of the
+//! second rotates by one. Within a byte's register lanes hold cells by pairs, even pairs in the lower and odd
+//! ones in the upper lane.
 
 #![allow(unsafe_code)]
 
@@ -62,7 +63,8 @@ fn embed_block128(tables: &Tables<16>, dst: &mut [u128; BLOCK], cells: &[u8; BLO
         let (even, odd) = (_mm256_unpacklo_epi64(lower, upper), _mm256_unpackhi_epi64(lower, upper));
         let [first, second] =
             [_mm256_permute2x128_si256::<0x20>(even, odd), _mm256_permute2x128_si256::<0x31>(even, odd)];
-        // SAFETY: the reference covers the 64 bytes written, two of four elements in each; stores have no alignment.
+        // SAFETY: the reference covers the 64 bytes written, two of four elements in each; stores have no
+        // alignment.
         unsafe {
             _mm256_storeu_si256(dst.as_mut_ptr().cast(), first);
             _mm256_storeu_si256(dst[2..].as_mut_ptr().cast(), second);
@@ -129,7 +131,8 @@ pub(super) fn project128(tables: &Tables<16>, dst: &mut [u8], src: &[u128]) {
 fn project_block128(tables: &Tables<16>, dst: &mut [u8; BLOCK], src: &[u128; BLOCK]) {
     let (mut lower, mut upper) = ([_mm256_setzero_si256(); 8], [_mm256_setzero_si256(); 8]);
     for ((lower, upper), src) in lower.iter_mut().zip(&mut upper).zip(src.as_chunks::<4>().0) {
-        // SAFETY: the reference covers the 64 bytes read, two of four elements each time; loads have no alignment.
+        // SAFETY: the reference covers the 64 bytes read, two of four elements each time; loads have no
+        // alignment.
         let [first, second] = unsafe {
             [_mm256_loadu_si256(src.as_ptr().cast()), _mm256_loadu_si256(src[2..].as_ptr().cast())]
         };

@@ -1,5 +1,5 @@
-//! Sums of products of words and embedded cells. With registers of 32 bytes, images are multiplied in the registers where they are made.
-//! Otherwise they lie on the stack in between, some at a time, and are wiped.
+//! Sums of products of words and embedded cells. With registers of 32 bytes, images are multiplied in the
+//! registers where they are made. Otherwise they lie on the stack in between, some at a time, and are wiped.
 
 use zeroize::Zeroize;
 

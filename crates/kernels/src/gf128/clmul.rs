@@ -1,7 +1,7 @@
 //! Products with PCLMULQDQ, one element a register; the reductions of the wider form too.
 //!
-//! Reduction multiplies the lower half by x^128 in two steps of 64 bits (Gueron 2016, "AES-GCM-SIV", the reduction of
-//! POLYVAL). Cost: four multiplications of words a product and two a reduction.
+//! Reduction multiplies the lower half by x^128 in two steps of 64 bits (Gueron 2016, "AES-GCM-SIV", the
+//! reduction of POLYVAL). Cost: four multiplications of words a product and two a reduction.
 
 #![allow(unsafe_code)]
 
@@ -47,7 +47,8 @@ impl Wide {
         let low = _mm_or_si128(_mm_slli_epi64::<1>(low), _mm_slli_si128::<8>(low_carries));
         let carries = _mm_or_si128(_mm_slli_si128::<8>(high_carries), _mm_srli_si128::<8>(low_carries));
         let high = _mm_or_si128(_mm_slli_epi64::<1>(high), carries);
-        // x^64 times a word: the word itself one place up, which the swap of words does, and the other three terms.
+        // x^64 times a word: the word itself one place up, which the swap of words does, and the other three
+        // terms.
         let polynomial = _mm_set_epi64x(0, 0xc2 << 56);
         let swap = |x| _mm_shuffle_epi32::<0b01_00_11_10>(x);
         let low = _mm_xor_si128(swap(low), _mm_clmulepi64_si128::<0x00>(low, polynomial));

@@ -1,4 +1,5 @@
-//! Products on 64-bit words, by Karatsuba's rule: 75 multiplications of integers a product, see [`crate::carryless`].
+//! Products on 64-bit words, by Karatsuba's rule: 75 multiplications of integers a product, see
+//! [`crate::carryless`].
 
 use crate::carryless::carryless;
 

@@ -1,8 +1,8 @@
 //! Sums of products with VPCLMULQDQ, two elements a register, several sums at a time. The reduction, once a
 //! sum, is the one of [`super::clmul`].
 //!
-//! Several sums share what is loaded of the elements, and their multiplications do not wait for each other. With Karatsuba's
-//! rule there are three of them a product, the middle one of sums of words.
+//! Several sums share what is loaded of the elements, and their multiplications do not wait for each other.
+//! With Karatsuba's rule there are three of them a product, the middle one of sums of words.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Hash and half gates with AES-NI, one gate after another: its four or two calls of AES are in flight together, and the processor
-//! begins the next gate meanwhile. The last few gates of the wider form too.
+//! Hash and half gates with AES-NI, one gate after another: its four or two calls of AES are in flight
+//! together, and the processor begins the next gate meanwhile. The last few gates of the wider form too.
 
 #![allow(unsafe_code)]
 

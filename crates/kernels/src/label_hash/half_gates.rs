@@ -11,7 +11,8 @@ use super::{aesni, vaes256};
 #[cfg(target_arch = "x86_64")]
 use crate::isa::AesIsa;
 
-/// Which operands, and whether the result, are negated: any function of two bits that is no sum is such an AND.
+/// Which operands, and whether the result, are negated: any function of two bits that is no sum is such an
+/// AND.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Negated {
     /// The first operand.
@@ -46,8 +47,8 @@ impl Offsets {
 }
 
 impl LabelHash {
-    /// Garbles `a[i] AND b[i]` as gate number `first + i`. From labels for zero come labels for zero, and ciphertexts. The lowest
-    /// bit of `delta` is 1.
+    /// Garbles `a[i] AND b[i]` as gate number `first + i`. From labels for zero come labels for zero, and
+    /// ciphertexts. The lowest bit of `delta` is 1.
     ///
     /// # Panics
     /// If lengths differ.
@@ -77,7 +78,8 @@ impl LabelHash {
             let halves = Halves { garbler: &mut garbler[run.clone()], evaluator: &mut evaluator[run] };
             match self.rounds(number) {
                 Rounds::Portable(cipher) => portable::garble(cipher, number, &offsets, operands, c, halves),
-                // SAFETY: this variant exists only where AES-NI was detected, and these of `isa` where VAES was, too.
+                // SAFETY: this variant exists only where AES-NI was detected, and these of `isa` where VAES
+                // was, too.
                 #[cfg(target_arch = "x86_64")]
                 Rounds::Registers(keys) => unsafe {
                     match isa {
@@ -91,8 +93,8 @@ impl LabelHash {
         }
     }
 
-    /// Evaluates gates that were [garbled](LabelHash::garble) with the same number, from the labels that the evaluator has. Colours
-    /// are public to it.
+    /// Evaluates gates that were [garbled](LabelHash::garble) with the same number, from the labels that the
+    /// evaluator has. Colours are public to it.
     ///
     /// # Panics
     /// If lengths differ.

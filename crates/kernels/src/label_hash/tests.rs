@@ -1,4 +1,5 @@
-//! Every implementation is compared with the definition, and gates are compared with the values that they compute.
+//! Every implementation is compared with the definition, and gates are compared with the values that they
+//! compute.
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 
@@ -117,7 +118,8 @@ fn gates_compute_their_function_and_every_implementation_the_same() {
     }
 }
 
-/// With one tweak for both halves the sum of the two ciphertexts would be the label, or the label and the offset.
+/// With one tweak for both halves the sum of the two ciphertexts would be the label, or the label and the
+/// offset.
 #[test]
 fn a_gate_of_a_wire_with_itself_shows_nothing() {
     let mut delta = labels(9, 1)[0];

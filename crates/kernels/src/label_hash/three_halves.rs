@@ -1,25 +1,28 @@
-//! Three halves: Rosulek and Roy 2021, "Three Halves Make a Whole? Beating the Half-Gates Lower Bound for Garbled Circuits", CRYPTO
-//! 2021, ePrint 2021/749, for many gates at once. An AND is three ciphertexts of half a label and five bits.
+//! Three halves: Rosulek and Roy 2021, "Three Halves Make a Whole? Beating the Half-Gates Lower Bound for
+//! Garbled Circuits", CRYPTO 2021, ePrint 2021/749, for many gates at once. An AND is three ciphertexts of
+//! half a label and five bits.
 //!
-//! **Slicing.** A label W is two halves, `W_L` (its first 8 bytes) and `W_R`; h is half a hash, and p one more bit of it. For
-//! operands with labels A and B let i and j be their colours, `A_i` the label of a wire with colour i, and `X_n = A_i + B_j` with
-//! `n = i + j`. The evaluator gets the label of the result as
+//! **Slicing.** A label W is two halves, `W_L` (its first 8 bytes) and `W_R`; h is half a hash, and p one
+//! more bit of it. For operands with labels A and B let i and j be their colours, `A_i` the label of a wire
+//! with colour i, and `X_n = A_i + B_j` with `n = i + j`. The evaluator gets the label of the result as
 //!
 //! ```text
 //! C_L = h(A_i) + h(X_n) + i G_0 + n G_2 + what R_L takes of (A_i, B_j)
 //! C_R = h(B_j) + h(X_n) + j G_1 + n G_2 + what R_R takes of (A_i, B_j)
 //! ```
 //!
-//! where the *control matrix* `R_ij` says which of the halves `(A_L, A_R, B_L, B_R)` are added. An evaluator with other colours has three
-//! other hashes, so each G is masked by one that the evaluator does not know. For eight equations there are the five unknowns C and G, so
-//! that three sums of equations contain no hash and no unknown; they must hold by the choice of R alone. Let `D_ij = t_ij Delta + R_ij
-//! (A_i, B_j)`, where `t_ij = (i + a)(j + b)` is the result and a, b are the colours of the labels for zero:
+//! where the *control matrix* `R_ij` says which of the halves `(A_L, A_R, B_L, B_R)` are added. An evaluator
+//! with other colours has three other hashes, so each G is masked by one that the evaluator does not know.
+//! For eight equations there are the five unknowns C and G, so that three sums of equations contain no hash
+//! and no unknown; they must hold by the choice of R alone. Let `D_ij = t_ij Delta + R_ij (A_i, B_j)`, where
+//! `t_ij = (i + a)(j + b)` is the result and a, b are the colours of the labels for zero:
 //!
 //! ```text
 //! the sum of all D_L is 0, the sum of all D_R is 0, and D_00,L + D_01,L = D_00,R + D_10,R,  whatever A_0, B_0 and Delta are
 //! ```
 //!
-//! **Dicing.** R depends on a and b, and must say nothing of them: `R_ij = r_1 S_1 + r_2 S_2 + R'_ij`, with the public matrices
+//! **Dicing.** R depends on a and b, and must say nothing of them: `R_ij = r_1 S_1 + r_2 S_2 + R'_ij`, with
+//! the public matrices
 //!
 //! ```text
 //! S_1 = 1110    S_2 = 1001    R'_ij = 00i0      r_ij = rho + (i a + n (a + b), j b + n (a + b))
@@ -51,11 +54,13 @@
 //! unknown bits, too, and the theorem's bound holds with mu = 1536 hashes under a key: some 2^115
 //! evaluations.
 //!
-//! **Tweaks**: A, B and A + B have one each, 2n, 2n + 1 and 2n + 2^64 for gate number n. An AND of a wire with itself, or with its
-//! negation, needs no care: the evaluator's A + B is then zero, and so public, but the one it does not have is Delta, hashed under a
-//! tweak of its own, like a label of any other wire whose other label were zero; and A is hashed under two tweaks, for G_0 and G_1.
+//! **Tweaks**: A, B and A + B have one each, 2n, 2n + 1 and 2n + 2^64 for gate number n. An AND of a wire
+//! with itself, or with its negation, needs no care: the evaluator's A + B is then zero, and so public, but
+//! the one it does not have is Delta, hashed under a tweak of its own, like a label of any other wire whose
+//! other label were zero; and A is hashed under two tweaks, for G_0 and G_1.
 //!
-//! The garbler calls H six times, the evaluator three times. All secret bits are masks: nothing branches on them.
+//! The garbler calls H six times, the evaluator three times. All secret bits are masks: nothing branches on
+//! them.
 //!
 //! # Differences from the paper
 //! * The five control bits are sent as a byte: 25 bytes a gate.
@@ -94,8 +99,9 @@ struct SentMut<'a> {
 }
 
 impl LabelHash {
-    /// Garbles `a[i] AND b[i]` as gate number `first + i`. From labels for zero come labels for zero, and 25 bytes a gate. The lowest bit
-    /// of `delta` is 1; `coins` are uniform, secret, and not used again: two bits of a byte for each gate are looked at.
+    /// Garbles `a[i] AND b[i]` as gate number `first + i`. From labels for zero come labels for zero, and 25
+    /// bytes a gate. The lowest bit of `delta` is 1; `coins` are uniform, secret, and not used again: two
+    /// bits of a byte for each gate are looked at.
     ///
     /// # Panics
     /// If lengths differ.
@@ -133,7 +139,8 @@ impl LabelHash {
                 Rounds::Portable(cipher) => {
                     portable::garble(cipher, number, &offsets, operands, c, coins, sent);
                 }
-                // SAFETY: this variant exists only where AES-NI was detected, and these of `isa` where VAES was, too.
+                // SAFETY: this variant exists only where AES-NI was detected, and these of `isa` where VAES
+                // was, too.
                 #[cfg(target_arch = "x86_64")]
                 Rounds::Registers(keys) => unsafe {
                     match isa {
@@ -147,8 +154,8 @@ impl LabelHash {
         }
     }
 
-    /// Evaluates gates that were [garbled](LabelHash::garble_three_halves) with the same number, from the labels that the evaluator has.
-    /// Colours are public to it.
+    /// Evaluates gates that were [garbled](LabelHash::garble_three_halves) with the same number, from the
+    /// labels that the evaluator has. Colours are public to it.
     ///
     /// # Panics
     /// If lengths differ.

@@ -1,8 +1,10 @@
-//! The streams of two leaves at a time with VAES on 256-bit registers, four registers of each, and sums of them.
+//! The streams of two leaves at a time with VAES on 256-bit registers, four registers of each, and sums of
+//! them.
 //!
-//! Leaves are taken in order, and neighbours are added: the odd one belongs to column 0, and their sum is a node of the level above,
-//! which waits until its neighbour comes, and so on up to the root. So the sums of all columns together take two additions a leaf, and
-//! only one node a level waits. The additions fit in between the rounds of AES, which bound the time.
+//! Leaves are taken in order, and neighbours are added: the odd one belongs to column 0, and their sum is a
+//! node of the level above, which waits until its neighbour comes, and so on up to the root. So the sums of
+//! all columns together take two additions a leaf, and only one node a level waits. The additions fit in
+//! between the rounds of AES, which bound the time.
 
 #![allow(unsafe_code)]
 

@@ -17,14 +17,16 @@ impl Register for Bits {
     #[inline(always)]
     fn load(bytes: &[u8]) -> Bits {
         let bytes: &[u8; 32] = bytes.first_chunk().expect("it has 32 bytes");
-        // SAFETY: the reference covers all bytes read, at any alignment; the instruction is there, as the type says.
+        // SAFETY: the reference covers all bytes read, at any alignment; the instruction is there, as the
+        // type says.
         Bits(unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) })
     }
 
     #[inline(always)]
     fn store(self, bytes: &mut [u8]) {
         let bytes: &mut [u8; 32] = bytes.first_chunk_mut().expect("it has 32 bytes");
-        // SAFETY: the reference covers all bytes written, at any alignment; the instruction is there, as the type says.
+        // SAFETY: the reference covers all bytes written, at any alignment; the instruction is there, as the
+        // type says.
         unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), self.0) }
     }
 

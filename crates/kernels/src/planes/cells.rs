@@ -1,13 +1,13 @@
-//! From cells to planes and back: 8 x 8 bit matrices, turned in words of 64 bits (Warren, "Hacker's Delight", section 7-3), or with
-//! registers of 32 cells.
+//! From cells to planes and back: 8 x 8 bit matrices, turned in words of 64 bits (Warren, "Hacker's Delight",
+//! section 7-3), or with registers of 32 cells.
 
 use crate::isa::Isa;
 
 /// Eight cells.
 const CELLS: usize = 8;
 
-/// Sets bit `j` of plane i, which begins at byte i * `stride`, to bit i of `cells[j]`, for all i below `bits`. The last byte of a plane is
-/// filled up with zeros.
+/// Sets bit `j` of plane i, which begins at byte i * `stride`, to bit i of `cells[j]`, for all i below
+/// `bits`. The last byte of a plane is filled up with zeros.
 ///
 /// # Panics
 /// If a plane ends outside, or there are more than 8.
@@ -16,7 +16,8 @@ pub fn split(cells: &[u8], bits: usize, planes: &mut [u8], stride: usize) {
     split_with(Isa::best(), cells, bits, planes, stride);
 }
 
-/// The inverse of [`split`]: sets bit i of `cells[j]` to bit `j` of plane i, for all i below `bits`, and the others to zero.
+/// The inverse of [`split`]: sets bit i of `cells[j]` to bit `j` of plane i, for all i below `bits`, and the
+/// others to zero.
 ///
 /// # Panics
 /// If a plane ends outside, or there are more than 8.

@@ -1,7 +1,8 @@
 //! Products in the tower of fields, of registers that hold one coordinate of many elements each.
 //!
-//! All of this has to be compiled into functions that have the instructions of their registers. A closure, or a function that is passed
-//! as a value, would be a function of its own without them, which calls even an XOR. So there are none here and in the ways through the planes.
+//! All of this has to be compiled into functions that have the instructions of their registers. A closure, or
+//! a function that is passed as a value, would be a function of its own without them, which calls even an
+//! XOR. So there are none here and in the ways through the planes.
 
 /// A register of bits.
 pub(super) trait Register: Copy {

@@ -1,8 +1,9 @@
 //! Public linear maps of planes: every output is a sum of inputs.
 //!
-//! Four inputs have sixteen sums ("the method of four Russians": Arlazarov, Dinic, Kronrod and Faradzev 1970). They are computed once, and
-//! each output adds the one that the matrix says. The matrix is public, and so are the places in the table that are read. Cost for
-//! sixteen inputs: 44 XORs, and four for each output.
+//! Four inputs have sixteen sums ("the method of four Russians": Arlazarov, Dinic, Kronrod and Faradzev
+//! 1970). They are computed once, and each output adds the one that the matrix says. The matrix is public,
+//! and so are the places in the table that are read. Cost for sixteen inputs: 44 XORs, and four for each
+//! output.
 
 use super::formulas::Register;
 use crate::isa::Isa;
@@ -24,7 +25,8 @@ pub(super) const TABLES: usize = 4;
 pub struct PlaneMap {
     ins: usize,
     outs: usize,
-    /// For as many groups of inputs as have tables together, for every output: which sum of each group it adds.
+    /// For as many groups of inputs as have tables together, for every output: which sum of each group it
+    /// adds.
     sums: Vec<[u8; TABLES]>,
 }
 

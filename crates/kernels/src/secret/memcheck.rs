@@ -1,10 +1,12 @@
-//! Marks for Valgrind's memcheck, which tell it what is secret (Langley's ctgrind; BoringSSL and others do the same).
+//! Marks for Valgrind's memcheck, which tell it what is secret (Langley's ctgrind; BoringSSL and others do
+//! the same).
 //!
-//! Memcheck follows every uninitialised bit through the program, and reports each branch on such a bit and each address made of it. These
-//! are exactly the things that must not happen to a secret. A mark is a *client request* (`valgrind.h`, amd64 Linux): rotations that add
-//! up to a whole turn, and an exchange of a register with itself. Valgrind recognises them when it translates the program; elsewhere they
-//! change nothing. They are compiled into every build, so the program that is checked is the one that is shipped. On other machines the
-//! functions only hide values from the compiler.
+//! Memcheck follows every uninitialised bit through the program, and reports each branch on such a bit and
+//! each address made of it. These are exactly the things that must not happen to a secret. A mark is
+//! a *client request* (`valgrind.h`, amd64 Linux): rotations that add up to a whole turn, and an exchange of
+//! a register with itself. Valgrind recognises them when it translates the program; elsewhere they change
+//! nothing. They are compiled into every build, so the program that is checked is the one that is shipped. On
+//! other machines the functions only hide values from the compiler.
 
 /// Makes memcheck treat these bytes as secret.
 #[inline]
@@ -61,8 +63,9 @@ fn request(request: u64, arguments: [u64; 3]) -> u64 {
         let [first, second, third] = arguments;
         let arguments = [request, first, second, third, 0, 0];
         let mut answer = 0_u64;
-        // SAFETY: rdi is turned by 3 + 13 + 61 + 51 = 128 bits, which leaves it as it was, and so does the exchange of rbx with
-        // itself. Under Valgrind rdx is the answer; what is written there is in memory of the callers' above.
+        // SAFETY: rdi is turned by 3 + 13 + 61 + 51 = 128 bits, which leaves it as it was, and so does the
+        // exchange of rbx with itself. Under Valgrind rdx is the answer; what is written there is in memory
+        // of the callers' above.
         unsafe {
             core::arch::asm!(
                 "rol rdi, 3",

@@ -1,4 +1,5 @@
-//! The sums with AVX2: four entries a register, of 64 bits or stored in five to seven bytes. Each mask has its own sum in a register.
+//! The sums with AVX2: four entries a register, of 64 bits or stored in five to seven bytes. Each mask has
+//! its own sum in a register.
 
 #![allow(unsafe_code)]
 

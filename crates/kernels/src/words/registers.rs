@@ -1,11 +1,12 @@
-//! The few operations that rows of words need, under the same names for registers of 16, 32 and 64 bytes. Each acts on
-//! every 16 bytes alike.
+//! The few operations that rows of words need, under the same names for registers of 16, 32 and 64 bytes.
+//! Each acts on every 16 bytes alike.
 
 #![allow(unsafe_code)]
 
 /// The same memory as words of half the size, lower ones first.
 pub(crate) fn words(row: &[u128]) -> &[u64] {
-    // SAFETY: the same bytes, every one of them part of a word, at a sufficient alignment, borrowed for as long.
+    // SAFETY: the same bytes, every one of them part of a word, at a sufficient alignment, borrowed for as
+    // long.
     unsafe { core::slice::from_raw_parts(row.as_ptr().cast(), row.len() * 2) }
 }
 
@@ -44,8 +45,8 @@ macro_rules! registers {
                 unsafe { $store(words.as_mut_ptr().cast(), x) }
             }
 
-            /// Reads registers from a place on. If `WHOLE` is false and the words end early, it reads one register with zeros behind
-            /// the words.
+            /// Reads registers from a place on. If `WHOLE` is false and the words end early, it reads one
+            /// register with zeros behind the words.
             #[inline]
             #[target_feature(enable = $features)]
             pub(crate) fn load_from<const COUNT: usize, const WHOLE: bool>(

@@ -22,7 +22,8 @@ macro_rules! rows {
             use crate::words::registers::$name::*;
             use crate::words::registers::{words, words_mut};
 
-            /// Registers that are worked on at once: so terms are looked at, and latencies waited for, less often.
+            /// Registers that are worked on at once: so terms are looked at, and latencies waited for, less
+            /// often.
             const WIDE: usize = 2;
 
             /// A sum of products in every pair of words, not reduced.

@@ -1,7 +1,7 @@
 //! Products with carry-less multiplication, the same for all widths of registers.
 //!
-//! The products of even and of odd words fill two registers; lower and upper halves of both, interleaved, are again in the
-//! order of the words, so that shifts reduce a whole register at once (see [`crate::words`]).
+//! The products of even and of odd words fill two registers; lower and upper halves of both, interleaved, are
+//! again in the order of the words, so that shifts reduce a whole register at once (see [`crate::words`]).
 
 macro_rules! rows {
     ($name:ident, $features:literal) => {
@@ -9,7 +9,8 @@ macro_rules! rows {
             use crate::Modulus;
             use crate::words::registers::$name::*;
 
-            /// Registers that are worked on at once: so terms are looked at, and latencies waited for, less often.
+            /// Registers that are worked on at once: so terms are looked at, and latencies waited for, less
+            /// often.
             const WIDE: usize = 4;
 
             /// See [`super::super::multiply`]; lengths were checked there.

@@ -1,7 +1,8 @@
 //! A party process. `bench` starts it, not people.
 //!
-//! It makes its own TLS key, listens on the loopback interface, learns its peers' certificates from the command that started it, and runs
-//! its part of the job. It ends when its standard input ends, so that it never outlives that command.
+//! It makes its own TLS key, listens on the loopback interface, learns its peers' certificates from the
+//! command that started it, and runs its part of the job. It ends when its standard input ends, so that it
+//! never outlives that command.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! `bench --hosts`: this process is one party, and the others run elsewhere. All parties learn all measurements and print the same summary.
+//! `bench --hosts`: this process is one party, and the others run elsewhere. All parties learn all
+//! measurements and print the same summary.
 
 use std::process::ExitCode;
 use std::time::Duration;

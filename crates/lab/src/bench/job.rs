@@ -1,5 +1,5 @@
-//! Messages between the command and the party processes: lines of JSON over their standard input and output. Nothing secret goes this way
-//! except what a party shows on purpose, and nothing touches the disk.
+//! Messages between the command and the party processes: lines of JSON over their standard input and output.
+//! Nothing secret goes this way except what a party shows on purpose, and nothing touches the disk.
 
 use serde::{Deserialize, Serialize};
 

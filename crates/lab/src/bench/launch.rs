@@ -50,7 +50,8 @@ pub fn run<R: serde::de::DeserializeOwned>(
         let (since, quietest) = unfinished.map(|p| (heard[p], p)).min().context("there is no party")?;
         let left = (since + patience).saturating_duration_since(Instant::now());
         let Ok((party, event)) = parties.events.recv_timeout(left) else {
-            // Its peers time out earlier. This is for a party that nobody waits for, or if all stopped at once.
+            // Its peers time out earlier. This is for a party that nobody waits for, or if all stopped at
+            // once.
             bail!(
                 "party {} shows no sign of life for {patience:?}; see whether it was stopped",
                 quietest + 1

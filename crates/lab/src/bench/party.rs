@@ -27,7 +27,8 @@ const LATENCY_BUDGET: Duration = Duration::from_secs(5);
 /// How many blocks are compared with the expected output before anything is measured.
 const CHECKED_BLOCKS: usize = 3;
 
-/// Runs one party. Returns one measurement for each size. `progress` receives the number of the job's steps that are done.
+/// Runs one party. Returns one measurement for each size. `progress` receives the number of the job's steps
+/// that are done.
 pub fn party(
     config: &AnyProtocolConfig,
     job: &BenchJob,
@@ -144,7 +145,8 @@ impl Stream<'_> {
         let inputs = [Input::Public(&blocks), Input::Shared(self.key)];
         let net = &mut *self.net;
         let shared = evaluate(&mut self.protocol, &self.workload.cipher, lanes, &inputs, batch, net)?;
-        // What an active protocol verifies before anything is revealed is a part of its time; its rounds are counted separately.
+        // What an active protocol verifies before anything is revealed is a part of its time; its rounds are
+        // counted separately.
         self.protocol.enter(Phase::Output);
         self.protocol.check(net)?;
         Ok(shared)
@@ -167,8 +169,9 @@ fn shares_of_threads(blocks: usize, threads: usize, lanes_at_once: usize) -> Vec
         .collect()
 }
 
-/// One batch on every thread: all prepare, all evaluate. Then all parties meet on each stream. A party that the others did not wait for is
-/// sent there what it still lacks. It would lack it for ever if the others went on to wait for it on another stream ([`Net::gather`]).
+/// One batch on every thread: all prepare, all evaluate. Then all parties meet on each stream. A party that
+/// the others did not wait for is sent there what it still lacks. It would lack it for ever if the others
+/// went on to wait for it on another stream ([`Net::gather`]).
 fn run_batches(
     streams: &mut [Stream<'_>],
     lanes: &[usize],

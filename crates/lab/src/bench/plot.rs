@@ -1,4 +1,5 @@
-//! Blocks a second against the size of a batch, for every inversion, as a picture with its data in a file beside it.
+//! Blocks a second against the size of a batch, for every inversion, as a picture with its data in a file
+//! beside it.
 
 use std::path::Path;
 use std::process::ExitCode;

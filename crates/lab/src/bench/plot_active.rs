@@ -1,4 +1,5 @@
-//! Blocks a second against the size of a batch for every protocol against active adversaries, both phases together: material is made and used.
+//! Blocks a second against the size of a batch for every protocol against active adversaries, both phases
+//! together: material is made and used.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! Measures AES-128 with its key expansion for another command: several numbers of blocks with one start of the parties.
+//! Measures AES-128 with its key expansion for another command: several numbers of blocks with one start of
+//! the parties.
 
 use anyhow::Result;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! The cost of an evaluation, as `eval` and `party` print it. Under `eval` the parties share this process's memory, so all bytes are
-//! payload.
+//! The cost of an evaluation, as `eval` and `party` print it. Under `eval` the parties share this process's
+//! memory, so all bytes are payload.
 
 use serde::Serialize;
 

@@ -98,7 +98,8 @@ struct Answer {
     ciphertext: Vec<u8>,
 }
 
-/// The ciphers that the names in a file stand for, or why their entries are skipped. A cipher's circuits are built at its first entry.
+/// The ciphers that the names in a file stand for, or why their entries are skipped. A cipher's circuits are
+/// built at its first entry.
 struct Targets {
     form: Form,
     known: HashMap<String, Result<Target, &'static str>>,

@@ -1,5 +1,5 @@
-//! Parties in a session, with everything they send counted: all of them as threads of this process; or one of them, whose peers are
-//! elsewhere.
+//! Parties in a session, with everything they send counted: all of them as threads of this process; or one of
+//! them, whose peers are elsewhere.
 
 use std::sync::Arc;
 use std::thread;
@@ -29,8 +29,8 @@ pub struct Seat {
 /// A party's network, of any kind.
 pub type Connection = Metered<Box<dyn Net>>;
 
-/// The cost of one part of a session. For several parties: the counts of the first, and the bytes of the busiest. The counts are the same
-/// for all, except that under garbled circuits the first party hashes more.
+/// The cost of one part of a session. For several parties: the counts of the first, and the bytes of the
+/// busiest. The counts are the same for all, except that under garbled circuits the first party hashes more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Operations and rounds.
@@ -103,8 +103,8 @@ impl Bill {
     }
 }
 
-/// Seats all parties in one session. Each runs `work` on a thread of its own. `subject` is what they must agree to evaluate. Returns their
-/// results in order.
+/// Seats all parties in one session. Each runs `work` on a thread of its own. `subject` is what they must
+/// agree to evaluate. Returns their results in order.
 pub fn in_session<T: Send>(
     config: &AnyProtocolConfig,
     subject: &[u8],
@@ -128,8 +128,8 @@ pub fn in_session<T: Send>(
     }
 }
 
-/// A circuit that computes nothing. Its output is what a later circuit takes at these ports, with all views that any of them needs. Sharing
-/// an input through it keeps the sharing out of that circuit's count.
+/// A circuit that computes nothing. Its output is what a later circuit takes at these ports, with all views
+/// that any of them needs. Sharing an input through it keeps the sharing out of that circuit's count.
 pub fn entrance(ports: &[&CompiledPort], maps: &impl Maps) -> Compiled {
     let port = ports[0];
     let mut b = Builder::new(&format!("share {}", port.name));
@@ -156,7 +156,8 @@ fn declare(b: &mut Builder, port: &CompiledPort) -> Vec<Wire> {
 }
 
 impl Seat {
-    /// Agrees on a session with the others and sets the protocol up. `wire` counts the bytes at the sockets, if there are any.
+    /// Agrees on a session with the others and sets the protocol up. `wire` counts the bytes at the sockets,
+    /// if there are any.
     pub fn take(
         config: &AnyProtocolConfig,
         terms: &HandshakeParameters,
@@ -179,7 +180,8 @@ impl Seat {
         &self.protocol
     }
 
-    /// Shares a value of one party through its [`entrance`]. Only the owner reads it; the others use only its size.
+    /// Shares a value of one party through its [`entrance`]. Only the owner reads it; the others use only its
+    /// size.
     pub fn share(&mut self, entrance: &Compiled, owner: Party, cells: &Cells) -> Result<(AnyShared, Spent)> {
         let (shared, spent) = self.share_all(entrance, &[(owner, cells)])?;
         Ok((only(shared)?, spent))
@@ -223,7 +225,8 @@ impl Seat {
         Ok((outputs?, Bill { preprocessing, online, ..Bill::default() }))
     }
 
-    /// Reveals a value to all, and adds the cost to a bill. Checks that belong to the evaluation are added to it.
+    /// Reveals a value to all, and adds the cost to a bill. Checks that belong to the evaluation are added to
+    /// it.
     pub fn reveal(&mut self, shared: &AnyShared, bill: &mut Bill) -> Result<Cells> {
         let (tally, spent, released) =
             self.spend(|seat| release(&mut seat.protocol, shared, Owner::All, &mut seat.net));

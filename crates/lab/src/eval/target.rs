@@ -37,7 +37,8 @@ impl Target {
         Ok(Target { name, form, cipher, round_keys })
     }
 
-    /// Whether the name is that of a cipher with a suffix, as in AES-128-GCM, or of an algorithm built on a permutation, as in WAGE-AEAD.
+    /// Whether the name is that of a cipher with a suffix, as in AES-128-GCM, or of an algorithm built on a
+    /// permutation, as in WAGE-AEAD.
     pub fn is_mode(name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         let extends = |known: &str| name.strip_prefix(known).is_some_and(|rest| rest.starts_with('-'));

@@ -1,5 +1,5 @@
-//! Values of any number of bits in hexadecimal, the most significant bit first, with zeros before it: in whole bytes, or in no more digits than
-//! they need, as `1` for a bit.
+//! Values of any number of bits in hexadecimal, the most significant bit first, with zeros before it: in
+//! whole bytes, or in no more digits than they need, as `1` for a bit.
 
 use anyhow::{Result, ensure};
 use polyclave_cipher::Cells;

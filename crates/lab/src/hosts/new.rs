@@ -21,7 +21,8 @@ const VALID_DAYS: u32 = 365;
     It prints what to copy where and what to start. The keys of all parties are made here; a key says who a party is, and does not \
     decrypt what the parties said to each other.")]
 pub struct Arguments {
-    /// The address at which the others reach each party, in the order of party numbers: a host, or an IPv6 address in brackets, then a colon and the port
+    /// The address at which the others reach each party, in the order of party numbers: a host, or an IPv6
+    /// address in brackets, then a colon and the port
     #[arg(long, value_name = "ADDRESS", num_args = 2.., required = true)]
     parties: Vec<String>,
 

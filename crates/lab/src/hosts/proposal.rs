@@ -1,8 +1,9 @@
-//! Before the hello round each party tells all others in words what it is about to run. So an error can name a difference with both of its
-//! sides, and each party learns which party brings which input.
+//! Before the hello round each party tells all others in words what it is about to run. So an error can name
+//! a difference with both of its sides, and each party learns which party brings which input.
 //!
-//! A proposal is no promise and contains nothing secret. The hello round also compares what the parties conclude from all proposals
-//! ([`Agreed::digested`]): a party that tells two others different things ends the session there.
+//! A proposal is no promise and contains nothing secret. The hello round also compares what the parties
+//! conclude from all proposals ([`Agreed::digested`]): a party that tells two others different things ends
+//! the session there.
 
 #[cfg(test)]
 mod fuzz;
@@ -150,7 +151,8 @@ impl Agreed {
     }
 }
 
-/// Sends a message to all peers and receives theirs, which may differ in length. A head with the version and the length comes first.
+/// Sends a message to all peers and receives theirs, which may differ in length. A head with the version and
+/// the length comes first.
 pub fn tell_all(
     message: &[u8],
     version: u8,

@@ -176,8 +176,8 @@ impl Question {
         self.names().into_iter().map(needed).collect()
     }
 
-    /// This party's own values; in place of the others', zeros of the same length, which nobody reads. If a size does not fit, this is an
-    /// error at all parties.
+    /// This party's own values; in place of the others', zeros of the same length, which nobody reads. If a
+    /// size does not fit, this is an error at all parties.
     fn job(&self, agreed: &Agreed) -> Result<Job> {
         let (target, direction) = (&self.target, self.direction);
         let value = |name: &str| -> Vec<u8> {

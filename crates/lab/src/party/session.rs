@@ -59,7 +59,8 @@ impl Meeting<'_> {
         }
     }
 
-    /// Connects with the others and agrees with them. `check` checks the size of each input before anything secret is used.
+    /// Connects with the others and agrees with them. `check` checks the size of each input before anything
+    /// secret is used.
     pub fn open(&self, subject: &Subject<'_>, check: impl FnOnce(&Agreed) -> Result<()>) -> Result<Session> {
         let began = Instant::now();
         let (net, wire) = self.place.connect(self.idle, self.quiet)?;

@@ -1,8 +1,8 @@
-//! Damgard, Nielsen, Nielsen, Ranellucci 2016: "The TinyTable protocol for 2-Party Secure Computation, or: Gate-scrambling
-//! Revisited", ePrint 2016/695.
+//! Damgard, Nielsen, Nielsen, Ranellucci 2016: "The TinyTable protocol for 2-Party Secure Computation, or:
+//! Gate-scrambling Revisited", ePrint 2016/695.
 //!
-//! Sizes are those of the tables that a party holds while two parties evaluate; rounds are counted there. Times are measured in the run
-//! that shows them, with the parties as processes of their own.
+//! Sizes are those of the tables that a party holds while two parties evaluate; rounds are counted there.
+//! Times are measured in the run that shows them, with the parties as processes of their own.
 
 mod counted;
 mod timed;
@@ -80,7 +80,8 @@ impl Version {
         Ok(cipher.context("the catalog lacks AES")?.encrypt)
     }
 
-    /// Blocks that are counted together. Bits are stored in words of 64 blocks: fewer blocks would waste some.
+    /// Blocks that are counted together. Bits are stored in words of 64 blocks: fewer blocks would waste
+    /// some.
     fn lanes(self) -> usize {
         match self {
             Version::Optimized => 1,

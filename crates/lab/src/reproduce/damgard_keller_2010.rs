@@ -1,5 +1,5 @@
-//! Ivan Damgard and Marcel Keller, Secure Multiparty AES, Financial Cryptography 2010: Tables 1 and 2, and the totals in
-//! the text of section 6; Figures 2 to 5.
+//! Ivan Damgard and Marcel Keller, Secure Multiparty AES, Financial Cryptography 2010: Tables 1 and 2, and
+//! the totals in the text of section 6; Figures 2 to 5.
 
 mod active;
 mod figures;
@@ -44,8 +44,8 @@ const IN_SERIES: usize = 200;
 const SERIES: usize = 50;
 const BLOCKS: usize = 500;
 
-/// Overview over the different key lengths in AES. The number of S-boxes is the number of operations of a whole run by
-/// that of one S-box; AES rounds likewise by the rounds.
+/// Overview over the different key lengths in AES. The number of S-boxes is the number of operations of a
+/// whole run by that of one S-box; AES rounds likewise by the rounds.
 fn table_1() -> Result<Vec<Cell>> {
     let way = Inversion::ShortestLeastRounds;
     let one = once(way, &in_series(&s_box(), 1))?;
@@ -177,9 +177,9 @@ fn section_6() -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Mean and variance of the number of draws of the unluckiest of some S-boxes, if each drawn mask is 0 with probability 1/256. The mean is
-/// the sum over a >= 0 of the probability that more than a draws are needed. The mean of the square is the sum of 2a + 1 times that
-/// probability.
+/// Mean and variance of the number of draws of the unluckiest of some S-boxes, if each drawn mask is 0 with
+/// probability 1/256. The mean is the sum over a >= 0 of the probability that more than a draws are needed.
+/// The mean of the square is the sum of 2a + 1 times that probability.
 fn attempts_of_the_slowest(s_boxes: i32) -> (f64, f64) {
     let more_than = |a: i32| 1.0 - (1.0 - 256f64.powi(-a)).powi(s_boxes);
     let mean: f64 = (0..8).map(more_than).sum();

@@ -1,8 +1,8 @@
-//! Keller, Orsini, Rotaru, Scholl, Soria-Vazquez, Vivek 2017: "Faster Secure Multi-party Computation of AES and DES Using
-//! Lookup Tables".
+//! Keller, Orsini, Rotaru, Scholl, Soria-Vazquez, Vivek 2017: "Faster Secure Multi-party Computation of AES
+//! and DES Using Lookup Tables".
 //!
-//! The running protocol is counted, with material that is made piece by piece. Bytes are those that MASCOT sent. Times are measured in the
-//! run that shows them, with the parties as processes of their own.
+//! The running protocol is counted, with material that is made piece by piece. Bytes are those that MASCOT
+//! sent. Times are measured in the run that shows them, with the parties as processes of their own.
 
 mod counted;
 mod figure;
@@ -146,7 +146,8 @@ fn table_2() -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Total communication cost (kBytes) of the F_2 x F_(2^k) multiplications needed in creating a masked lookup table of size N.
+/// Total communication cost (kBytes) of the F_2 x F_(2^k) multiplications needed in creating a masked lookup
+/// table of size N.
 fn table_4() -> Result<Vec<Cell>> {
     let published: [(usize, [f64; 3]); 4] = [
         (1, [35.01, 143.45, 577.17]),

@@ -1,4 +1,5 @@
-//! Runs circuits among all parties of a protocol and counts. By default there are three parties, of which one may be corrupted.
+//! Runs circuits among all parties of a protocol and counts. By default there are three parties, of which one
+//! may be corrupted.
 
 use std::sync::{Arc, OnceLock};
 
@@ -101,7 +102,8 @@ pub fn evaluations(inversion: Inversion, circuit: &Circuit, lanes: usize, times:
     evaluations_under(&AnyProtocolConfig::new(config), circuit, lanes, times)
 }
 
-/// The same under any protocol. If an output differs from that of the cleartext, this is an error: only correct computations are counted.
+/// The same under any protocol. If an output differs from that of the cleartext, this is an error: only
+/// correct computations are counted.
 pub fn evaluations_under(
     config: &AnyProtocolConfig,
     circuit: &Circuit,
@@ -180,8 +182,8 @@ pub fn random_inputs(circuit: &Circuit, lanes: usize) -> Result<Vec<Cells>> {
     circuit.inputs().iter().map(cells).collect()
 }
 
-/// A note that says over how many lookups by masking a mean was taken, and its standard error. A lookup draws masks until one is not 0;
-/// each draw takes two operations and two rounds.
+/// A note that says over how many lookups by masking a mean was taken, and its standard error. A lookup draws
+/// masks until one is not 0; each draw takes two operations and two rounds.
 pub fn mean_over(count: usize, what: &str) -> String {
     format!("a mean over {count} {what} (standard error {:.4})", standard_error(count))
 }

@@ -1,7 +1,7 @@
 //! Pohle, Abidin, Preneel 2022: "Poster: Fast Evaluation of S-boxes in MPC", NDSS 2022.
 //!
-//! Calls of the hash and ciphertexts are counted while a garbler and an evaluator run each cipher. Times are measured in the run that shows
-//! them, one party at a time.
+//! Calls of the hash and ciphertexts are counted while a garbler and an evaluator run each cipher. Times are
+//! measured in the run that shows them, one party at a time.
 
 mod counted;
 mod model;
@@ -62,7 +62,8 @@ enum Against {
     Model,
 }
 
-/// A scheme that the poster compares with: hash calls to garble an AND, ciphertexts, hash calls to evaluate it.
+/// A scheme that the poster compares with: hash calls to garble an AND, ciphertexts, hash calls to evaluate
+/// it.
 struct Base {
     name: &'static str,
     of_and: [f64; 3],
@@ -273,7 +274,8 @@ fn table_1() -> Result<Vec<Cell>> {
 mod tests {
     use super::*;
 
-    /// The poster describes its model and gives no numbers of gates. These numbers give everything that it prints.
+    /// The poster describes its model and gives no numbers of gates. These numbers give everything that it
+    /// prints.
     #[test]
     fn the_model_gives_all_that_is_published() {
         let published = rows().into_iter().filter_map(|row| row.published.map(|published| (row, published)));

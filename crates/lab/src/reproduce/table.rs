@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// The number of standard errors within which a mean is accepted. A correct mean is outside once in 500 million runs.
+/// The number of standard errors within which a mean is accepted. A correct mean is outside once in 500
+/// million runs.
 const NEAR: f64 = 6.0;
 
 /// A table of a paper.
@@ -24,8 +25,8 @@ pub struct Cell {
     /// The value printed in the paper.
     #[serde(serialize_with = "optional_number")]
     published: Option<f64>,
-    /// The published value; the correct value where the paper errs; our prediction where there is no paper; `None` if there is none of
-    /// these.
+    /// The published value; the correct value where the paper errs; our prediction where there is no paper;
+    /// `None` if there is none of these.
     #[serde(serialize_with = "optional_number")]
     expected: Option<f64>,
     /// The value that was counted or measured; `None` if that was impossible.

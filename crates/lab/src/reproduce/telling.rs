@@ -1,5 +1,6 @@
-//! The output while tables are recomputed: first how long it takes, then the progress on standard error, and every table as soon as it is
-//! ready. With `--json` the tables are parts of one document, which is complete after the last table.
+//! The output while tables are recomputed: first how long it takes, then the progress on standard error, and
+//! every table as soon as it is ready. With `--json` the tables are parts of one document, which is complete
+//! after the last table.
 
 use std::io::IsTerminal;
 use std::time::Duration;

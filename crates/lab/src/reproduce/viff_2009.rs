@@ -1,5 +1,5 @@
-//! The note "Secure Multi-party AES" of 10 February 2009 that came with the AES of VIFF. It has no tables; these are the
-//! counts in its sections.
+//! The note "Secure Multi-party AES" of 10 February 2009 that came with the AES of VIFF. It has no tables;
+//! these are the counts in its sections.
 
 use anyhow::Result;
 use polyclave_cipher::aes::s_box;

@@ -1,4 +1,5 @@
-//! `polyclave-lab bench`: its document, and that payload is what the operations account for. No speed is asserted.
+//! `polyclave-lab bench`: its document, and that payload is what the operations account for. No speed is
+//! asserted.
 
 use std::process::{Command, Output};
 

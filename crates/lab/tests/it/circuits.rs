@@ -68,7 +68,8 @@ fn fips_197_example_as_a_boolean_circuit_takes_a_round_for_each_level_of_ands() 
         let aes = ["--circuit", "Boolean", "--cipher", "aes-128", "--key", KEY];
         let shown = document(&[&under(protocol)[..], &aes, &["--input", PLAINTEXT]].concat());
         assert_eq!((&shown["output"], &shown["circuit"]), (&CIPHERTEXT.into(), &"boolean".into()));
-        // Of scrambled tables that are verified the checks count, as in the paper: before and after the output is opened.
+        // Of scrambled tables that are verified the checks count, as in the paper: before and after the
+        // output is opened.
         let rounds = if active.contains(&protocol) { 42 } else { 40 };
         assert_eq!((&shown["rounds"], &shown["operations"]), (&rounds.into(), &5440.into()), "{protocol}");
     }
@@ -134,7 +135,8 @@ fn files_are_answered_line_by_line_with_what_they_took() {
     assert!(shown["preprocessing"]["bytes"].as_u64() > Some(0));
 }
 
-/// Inputs of 3 and 9 bits: the first negated, its first bit and the last of the second multiplied, the second copied.
+/// Inputs of 3 and 9 bits: the first negated, its first bit and the last of the second multiplied, the second
+/// copied.
 const OWN: &str = "13 25
 2 3 9
 3 3 1 9

@@ -138,8 +138,8 @@ fn json_has_the_counts_of_the_cipher_alone() {
     }
     assert_eq!(shown["output"], CIPHERTEXT);
     assert_eq!(shown["verified"], false);
-    // 160 S-boxes: online two openings and six products in five rounds, ahead seven products in seven rounds for all.
-    // An element is a byte to each of two peers.
+    // 160 S-boxes: online two openings and six products in five rounds, ahead seven products in seven rounds
+    // for all. An element is a byte to each of two peers.
     let counts = [("rounds", 50, 7), ("openings", 320, 0), ("multiplications", 960, 1120)];
     let sums = [("operations", 1280, 1120), ("bytes", 2560, 2240), ("payload_bytes", 2560, 2240)];
     for (field, online, ahead) in counts.into_iter().chain(sums) {

@@ -1,4 +1,5 @@
-//! Party processes of `bench`: what happens when one dies, stops, or is left alone. Found and signalled the Linux way.
+//! Party processes of `bench`: what happens when one dies, stops, or is left alone. Found and signalled the
+//! Linux way.
 #![cfg(target_os = "linux")]
 
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,5 @@
-//! `polyclave-lab reproduce damgard-2016` as a user runs it: sizes and counts are those of the paper, and its timed parts run.
+//! `polyclave-lab reproduce damgard-2016` as a user runs it: sizes and counts are those of the paper, and its
+//! timed parts run.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! `polyclave-lab reproduce keller-2017` as a user runs it: its counts, its document, and that its timed parts run.
+//! `polyclave-lab reproduce keller-2017` as a user runs it: its counts, its document, and that its timed
+//! parts run.
 
 use std::process::Command;
 
@@ -30,7 +31,8 @@ fn number(cell: &Value, field: &str) -> f64 {
     cell[field].as_f64().unwrap_or_else(|| panic!("{field} of {cell} is no number"))
 }
 
-/// Every cell is whole; a count is as expected, what differs from the paper or is not ours says why. Returns the counts.
+/// Every cell is whole; a count is as expected, what differs from the paper or is not ours says why. Returns
+/// the counts.
 fn check(cells: &[Value]) -> usize {
     for cell in cells {
         let fields = ["row", "column", "published", "expected", "ours", "exact", "note"];
@@ -79,7 +81,8 @@ fn counts_of_table_2_are_those_of_the_paper_but_for_the_raw_one() {
         cell(cells, "3DES-Raw", "Triples")["note"].as_str().is_some_and(|note| note.contains("reducible"))
     );
     assert_eq!(cell(cells, "3DES-Raw", "Rounds")["ours"], 2898);
-    // What one party really sends: the triples as expected, and bits that are no wider than those of the paper.
+    // What one party really sends: the triples as expected, and bits that are no wider than those of the
+    // paper.
     for row in ["AES-BD", "AES-RP", "AES-LT", "3DES-Raw", "3DES-PV", "3DES-LT"] {
         let sent = cell(cells, row, "Comm. (MB)");
         let ratio = number(sent, "ours") / number(sent, "expected");

@@ -1,4 +1,5 @@
-//! `polyclave-lab reproduce pohle-2022` as a user runs it: counts are those of the poster where the circuit is, and its timed part runs.
+//! `polyclave-lab reproduce pohle-2022` as a user runs it: counts are those of the poster where the circuit
+//! is, and its timed part runs.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! The files of a log: `audit.log`, which is being written, and beside it the full ones, in the order of their names:
-//! `audit-000000012345.log` ends with record 12345.
+//! The files of a log: `audit.log`, which is being written, and beside it the full ones, in the order of
+//! their names: `audit-000000012345.log` ends with record 12345.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -16,8 +16,8 @@ use crate::error::system;
 const CLOSED: &str = "audit-";
 const ENDING: &str = ".log";
 const DIGITS: usize = 12;
-/// How long another process may take to give a file back: it ends, or it has the file from the process that started it, until it runs its own
-/// program.
+/// How long another process may take to give a file back: it ends, or it has the file from the process that
+/// started it, until it runs its own program.
 const RELEASING: Duration = Duration::from_secs(1);
 
 /// The full files of the log at a path, in order, each with the number of its last record.
@@ -33,7 +33,8 @@ pub(super) fn closed(log: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(closed)
 }
 
-/// Opens all files of a log, in order. They are a consistent state, although a running node may begin another file meanwhile.
+/// Opens all files of a log, in order. They are a consistent state, although a running node may begin another
+/// file meanwhile.
 pub fn open_files(log: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     loop {
         let before = closed(log)?;
@@ -82,8 +83,9 @@ fn lock_once_released(file: &File) -> Result<(), TryLockError> {
     }
 }
 
-/// Closes the file that is being written, which ends with a given record, and begins another one. If a crash interrupts this, the file is
-/// closed, and the next start begins the other one. On an error nothing has changed.
+/// Closes the file that is being written, which ends with a given record, and begins another one. If a crash
+/// interrupts this, the file is closed, and the next start begins the other one. On an error nothing has
+/// changed.
 pub(super) fn begin_next(log: &Path, last: u64) -> Result<File, AuditError> {
     let broken = |cause| AuditError::Io { path: log.into(), cause };
     let name = log.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();

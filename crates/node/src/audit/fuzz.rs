@@ -32,8 +32,8 @@ fn a_line_that_is_read_is_as_it_was_written_and_no_other_bytes_panic() {
     });
 }
 
-/// The hash takes no key, so a log may contain anything with correct hashes. This target reaches every field. Its input is a number,
-/// blocks, the kind of the line, and a length, followed by the detail.
+/// The hash takes no key, so a log may contain anything with correct hashes. This target reaches every field.
+/// Its input is a number, blocks, the kind of the line, and a length, followed by the detail.
 #[test]
 fn no_log_of_lines_with_the_right_hashes_panics() {
     const OPERATIONS: [&str; 6] =

@@ -1,5 +1,5 @@
-//! A time in which no line could be written: how long it lasted and how many events have no line. It is recorded in a line when writing
-//! works again.
+//! A time in which no line could be written: how long it lasted and how many events have no line. It is
+//! recorded in a line when writing works again.
 
 use polyclave_store::Gap;
 

@@ -22,7 +22,8 @@ pub(super) struct Line {
     pub(super) outcome: String,
     pub(super) blocks: u64,
     pub(super) detail: String,
-    /// A mark that the store had reached when the line was written ([`polyclave_store::Mark`]). Lines of older versions have none; it is 0 then.
+    /// A mark that the store had reached when the line was written ([`polyclave_store::Mark`]). Lines of
+    /// older versions have none; it is 0 then.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub(super) mark: u64,
     #[serde(with = "hex::serde")]
@@ -104,7 +105,8 @@ fn fitting(text: &str) -> String {
     if text.len() <= MAX_TEXT && text.bytes().all(is_word) { text.into() } else { "?".into() }
 }
 
-/// Accepts names, numbers and separators. A text that is too long is cut, and ends with the hash of the whole text.
+/// Accepts names, numbers and separators. A text that is too long is cut, and ends with the hash of the whole
+/// text.
 fn described(text: &str) -> String {
     if !text.bytes().all(|b| is_word(b) || b" =,:*?+".contains(&b)) {
         return "?".into();

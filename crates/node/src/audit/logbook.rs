@@ -1,8 +1,8 @@
 //! What a node writes to its audit log, and how it treats requests when it cannot write ([`crate::audit`]).
 //!
-//! A request gets a line before it is served ([`Logbook::admit`]). If the line cannot be written, this node refuses the request before
-//! anything is computed, and says that the reason is its own. It says that it is not ready until a line can be written again, and tries
-//! every second.
+//! A request gets a line before it is served ([`Logbook::admit`]). If the line cannot be written, this node
+//! refuses the request before anything is computed, and says that the reason is its own. It says that it is
+//! not ready until a line can be written again, and tries every second.
 
 mod offline;
 #[cfg(test)]
@@ -57,8 +57,8 @@ impl Logbook {
         }
     }
 
-    /// Logs an event that is about to happen. After an error it must not happen. There is no error if the node is set to continue without
-    /// lines.
+    /// Logs an event that is about to happen. After an error it must not happen. There is no error if the
+    /// node is set to continue without lines.
     pub(crate) fn admit(&self, event: &Event<'_>) -> Result<(), Refusal> {
         let Some(audit) = self.at_mark() else { return Ok(()) };
         let had_gap = audit.gap().is_some();
@@ -67,7 +67,8 @@ impl Logbook {
             Refusal::new(Reason::Internal, message)
         })?;
         if !had_gap && let Some(gap) = audit.gap() {
-            // The first request that is served without a line: recorded at once, so that a crash does not hide it.
+            // The first request that is served without a line: recorded at once, so that a crash does not
+            // hide it.
             self.settle_gap(Some(gap));
         }
         Ok(())
@@ -79,8 +80,8 @@ impl Logbook {
         refuses.then_some(why)
     }
 
-    /// Makes the audit log durable. Remembers in the store where it ends, if it has grown since `noted`, and since when it cannot be
-    /// written.
+    /// Makes the audit log durable. Remembers in the store where it ends, if it has grown since `noted`, and
+    /// since when it cannot be written.
     pub(crate) fn settle(&self, noted: &mut Option<Head>) {
         let Some(audit) = &self.audit else { return };
         let writable = audit.retry();

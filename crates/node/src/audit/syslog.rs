@@ -1,8 +1,9 @@
-//! Sends every line also to a Unix datagram socket in syslog format, `/dev/log`. So the line can be on another machine a moment later,
-//! where an attacker who controls this machine cannot change it.
+//! Sends every line also to a Unix datagram socket in syslog format, `/dev/log`. So the line can be on
+//! another machine a moment later, where an attacker who controls this machine cannot change it.
 //!
-//! Nothing ever waits for the socket. A line that it does not accept at once is lost there, counted in `polyclave_audit_unsent_total`, and
-//! is in the files. The receiver sees from the numbers of the lines which are missing.
+//! Nothing ever waits for the socket. A line that it does not accept at once is lost there, counted in
+//! `polyclave_audit_unsent_total`, and is in the files. The receiver sees from the numbers of the lines which
+//! are missing.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;

@@ -32,7 +32,8 @@ pub struct Verified {
     pub unended: usize,
     /// Starts of the node after which it was not stopped in order, not counting the last one.
     pub kills: u64,
-    /// The last record that is no longer here because the node is set to keep no more, or was restored from a backup; 0 if all are here.
+    /// The last record that is no longer here because the node is set to keep no more, or was restored from a
+    /// backup; 0 if all are here.
     pub discarded: u64,
 }
 
@@ -48,8 +49,8 @@ pub(super) struct Reading {
     excused: u64,
 }
 
-/// Reads a log from its first line to its last, over all of its files. `noted` is what the store knows about its end: without it, a cut end
-/// or a rewritten log goes unnoticed.
+/// Reads a log from its first line to its last, over all of its files. `noted` is what the store knows about
+/// its end: without it, a cut end or a rewritten log goes unnoticed.
 pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, AuditError> {
     let broken = |cause| AuditError::Io { path: path.into(), cause };
     let files = files::open_files(path).map_err(broken)?;
@@ -184,8 +185,8 @@ pub(super) struct Last {
     pub(super) mark: u64,
 }
 
-/// Checks the end of one file of whole lines, back to the line that the store knows, and returns its last line. `before` is the end of the
-/// file before this one; without it, the two are not compared.
+/// Checks the end of one file of whole lines, back to the line that the store knows, and returns its last
+/// line. `before` is the end of the file before this one; without it, the two are not compared.
 pub(super) fn check_end(
     file: &File,
     len: u64,

@@ -1,15 +1,17 @@
-//! Approvals: this node checks by itself whether enough of the approvers in its own rules have signed what a client asks.
+//! Approvals: this node checks by itself whether enough of the approvers in its own rules have signed what a
+//! client asks.
 //!
 //! # What holds
 //!
-//! A node that needs approval for an operation runs it only if it holds signatures of enough approvers, by its own rules and its own clock, over
-//! exactly this operation, this client, this cluster and these keys (by id). The nonce is spent before the operation: durably, at every node that
-//! needs approval, and remembered by peers. Then all serving nodes tell each other that they have spent it, and only then does any of them begin.
-//! So an approval has an effect at most once. If a node dies after that, the operation may be done only in part or not at all, and the approval is
-//! spent: it has to be approved again.
+//! A node that needs approval for an operation runs it only if it holds signatures of enough approvers, by
+//! its own rules and its own clock, over exactly this operation, this client, this cluster and these keys (by
+//! id). The nonce is spent before the operation: durably, at every node that needs approval, and remembered
+//! by peers. Then all serving nodes tell each other that they have spent it, and only then does any of them
+//! begin. So an approval has an effect at most once. If a node dies after that, the operation may be done
+//! only in part or not at all, and the approval is spent: it has to be approved again.
 //!
-//! All nodes serve such a request, also one that a quorum could serve. Otherwise a client could use one approval with several sets of nodes
-//! that have no node in common.
+//! All nodes serve such a request, also one that a quorum could serve. Otherwise a client could use one
+//! approval with several sets of nodes that have no node in common.
 //!
 //! Approvals protect against clients and against too few approvers. A node that does not follow the protocol
 //! can ignore its rules, like every other rule. Only the protocol among the nodes limits what it can do
@@ -95,8 +97,9 @@ impl Approvals<'_> {
         Ok(Some(Approved::of(&statement, approval, by)))
     }
 
-    /// Refuses an approval of other keys, or of other versions, than this node has where the operation names them. So an operation on the
-    /// current version is not done once the key has a newer one, which the approvers have not seen.
+    /// Refuses an approval of other keys, or of other versions, than this node has where the operation names
+    /// them. So an operation on the current version is not done once the key has a newer one, which the
+    /// approvers have not seen.
     fn compare_keys(&self, operation: &Operation, approved: &[NamedKey]) -> Result<(), Refusal> {
         for KeyRef { name, about } in operation.describe().keys() {
             let versions =
@@ -126,7 +129,8 @@ impl Approvals<'_> {
         Ok(())
     }
 
-    /// Checks the approval of what an operator does at a node, if the rules in force want one. `subject` is what has to be approved.
+    /// Checks the approval of what an operator does at a node, if the rules in force want one. `subject` is
+    /// what has to be approved.
     pub(crate) fn check_node(
         &self,
         operation: NodeOperation,
@@ -197,8 +201,8 @@ impl Approvals<'_> {
         spent_before.map_err(of_store)?.map_or(Ok(()), |at| Err(spent(at)))
     }
 
-    /// Spends the approval of a move of all keys, and remembers in the same write that this move is approved, as long as the approval holds:
-    /// it may have to be begun several times until all nodes have taken part.
+    /// Spends the approval of a move of all keys, and remembers in the same write that this move is approved,
+    /// as long as the approval holds: it may have to be begun several times until all nodes have taken part.
     pub(crate) fn spend_for_reshare(
         &self,
         approved: &Approved,

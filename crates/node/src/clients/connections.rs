@@ -14,12 +14,12 @@ use polyclave_transport::CLIENT_CONNECT;
 
 use super::limits::{Account, Clients, busy};
 
-/// A connection may be closed for another one of the same client if it was quiet for this time: a client that has just been answered may
-/// be sending its next request.
+/// A connection may be closed for another one of the same client if it was quiet for this time: a client that
+/// has just been answered may be sending its next request.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// The most connections that stay open for a moment after their client was refused. They count for no client, so a client that dials again
-/// and again could otherwise have any number of them.
+/// The most connections that stay open for a moment after their client was refused. They count for no client,
+/// so a client that dials again and again could otherwise have any number of them.
 const MAX_LEAVING: usize = 32;
 
 /// What a connection is doing.
@@ -139,7 +139,8 @@ impl Clients {
         let total: usize = now.values().map(|account| account.connections.len()).sum();
         let account = now.entry(client.to_owned()).or_default();
         let own = account.connections.len();
-        // A quarter is reserved for clients that have none; otherwise a few clients could keep all others out.
+        // A quarter is reserved for clients that have none; otherwise a few clients could keep all others
+        // out.
         let most = self.limits.connections;
         let most = if own == 0 { most } else { most - most / 4 };
         let is_full = own >= self.limits.connections_per_client || total >= most;
@@ -150,7 +151,8 @@ impl Clients {
             );
             return Err(busy(message));
         }
-        // Its client may still be dialling other nodes, and asks nobody before it is connected with all or has given them up.
+        // Its client may still be dialling other nodes, and asks nobody before it is connected with all or
+        // has given them up.
         let place = Arc::new(Mutex::new(Place::Quiet(at + CLIENT_CONNECT)));
         account.connections.push(place.clone());
         Ok(Connection { clients: self, client: client.to_owned(), place })

@@ -30,8 +30,9 @@ pub(super) struct Account {
     bytes: Bucket,
 }
 
-/// A rate limit that allows a burst of one second's worth. Not a library's (governor): those admit or refuse an amount before it is used,
-/// and have no debt for bytes that have been computed already, which a client pays for by waiting.
+/// A rate limit that allows a burst of one second's worth. Not a library's (governor): those admit or refuse
+/// an amount before it is used, and have no debt for bytes that have been computed already, which a client
+/// pays for by waiting.
 #[derive(Default)]
 struct Bucket {
     /// The amount that was used beyond the rate, as of `at`.

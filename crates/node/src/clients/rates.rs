@@ -1,8 +1,10 @@
-//! How much of the limits of rules is used up: requests and blocks of each client, in the present hour and day of the clock (UTC).
+//! How much of the limits of rules is used up: requests and blocks of each client, in the present hour and
+//! day of the clock (UTC).
 //!
-//! Each node counts the requests that it serves, for itself, also those that then fail, and only in memory: a node that starts anew starts from 0. So a limit of N a
-//! day allows a client that asks other nodes each time, or whose nodes are started anew, more than N. A limit that must never be exceeded
-//! is a key's budget, which is durable and which all nodes share.
+//! Each node counts the requests that it serves, for itself, also those that then fail, and only in memory: a
+//! node that starts anew starts from 0. So a limit of N a day allows a client that asks other nodes each
+//! time, or whose nodes are started anew, more than N. A limit that must never be exceeded is a key's budget,
+//! which is durable and which all nodes share.
 //!
 //! A library (governor) does not fit: its buckets fill up again all the time, so that twice the limit fits
 //! into some hour, and it forgets what was counted if another rule changes.
@@ -27,7 +29,8 @@ struct Used {
 }
 
 impl Rates {
-    /// Counts requests and blocks if they are within all limits of the rule; nothing otherwise. Returns whether they were counted.
+    /// Counts requests and blocks if they are within all limits of the rule; nothing otherwise. Returns
+    /// whether they were counted.
     pub(crate) fn admit(&self, rule: &Rule, client: &str, amounts: [u64; 2], at: Moment) -> bool {
         let mut all = self.0.lock();
         let used = all.entry((rule.name.clone(), client.to_owned())).or_default();

@@ -1,5 +1,5 @@
-//! The rules for clients that are in force, what they allow, and how they have changed. Each changed client gets a line of the audit log,
-//! also for changes that were made while no node ran.
+//! The rules for clients that are in force, what they allow, and how they have changed. Each changed client
+//! gets a line of the audit log, also for changes that were made while no node ran.
 
 use std::sync::Arc;
 
@@ -64,8 +64,9 @@ impl Rules {
             .map(drop)
     }
 
-    /// Counts requests and blocks against the limits of the rules for everything that is asked, before anything is computed. If a rule without limits
-    /// allows something, nothing is counted for it. Otherwise the first rule with room counts the amounts, once for the whole request.
+    /// Counts requests and blocks against the limits of the rules for everything that is asked, before
+    /// anything is computed. If a rule without limits allows something, nothing is counted for it. Otherwise
+    /// the first rule with room counts the amounts, once for the whole request.
     pub(crate) fn charge<'a>(
         &self,
         client: &Client,
@@ -102,7 +103,8 @@ impl Rules {
         *self.0.policy.write() = policy;
     }
 
-    /// Logs the differences between the rules in force and those that were logged last, and remembers the former. Tried again if it fails.
+    /// Logs the differences between the rules in force and those that were logged last, and remembers the
+    /// former. Tried again if it fails.
     pub(crate) fn log(&self, logbook: &Logbook, store: &Store) -> Result<()> {
         if logbook.failure().is_some() {
             return Ok(());

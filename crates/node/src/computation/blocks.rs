@@ -46,8 +46,8 @@ impl Computation<'_> {
         Ok(run(&mut self.protocol, self.net, &circuit, 1, &[Input::Shared(block), other])?.remove(0))
     }
 
-    /// Whether the first bytes of a block equal a tag, and nothing else about it: the others are set to zero on shares, and a random multiple
-    /// of the difference is opened.
+    /// Whether the first bytes of a block equal a tag, and nothing else about it: the others are set to zero
+    /// on shares, and a random multiple of the difference is opened.
     pub(crate) fn begins_with(&mut self, block: &AnyShared, tag: &[u8]) -> Result<bool> {
         let mut padded = [0; BLOCK];
         let Some(compared) = padded.get_mut(..tag.len()) else {

@@ -1,5 +1,5 @@
-//! The CMAC (SP 800-38B, section 6.2) of messages of one length, each in a lane, under a shared key. Blocks may be public or shared, and
-//! the codes stay shared.
+//! The CMAC (SP 800-38B, section 6.2) of messages of one length, each in a lane, under a shared key. Blocks
+//! may be public or shared, and the codes stay shared.
 
 use polyclave_cipher::Compiled;
 use polyclave_protocol::Error;

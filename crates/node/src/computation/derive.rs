@@ -1,5 +1,5 @@
-//! Deriving a key from another on shares: the base key encrypts blocks that everybody knows, and the first bytes of the result are the new
-//! key. Nothing of it is opened.
+//! Deriving a key from another on shares: the base key encrypts blocks that everybody knows, and the first
+//! bytes of the result are the new key. Nothing of it is opened.
 //!
 //! **One base derives keys of one cipher.** The same data gives the same bytes for every cipher. So a key of
 //! DES would be the first bytes of a key of AES, and a client that finds it by trying all keys has these
@@ -7,12 +7,12 @@
 //! compute the same keys. So the first derived key fixes the cipher of the base, at all nodes
 //! (`store/src/children.rs`). They note it before they compute the key.
 //!
-//! **No two blocks of `EcbData` are equal.** Otherwise equal blocks under a base of Triple DES would make a key of Triple DES with equal parts. With
-//! three equal parts it is a key of DES.
+//! **No two blocks of `EcbData` are equal.** Otherwise equal blocks under a base of Triple DES would make a
+//! key of Triple DES with equal parts. With three equal parts it is a key of DES.
 //!
 //! * `EcbData`, `CbcData`: the encryption of given blocks (PKCS#11 3.1, sections 6.17 and 6.27).
-//! * `CmacCounter`: SP 800-108 r1, section 4.1, with CMAC as PRF. The input of code i is `before`, i and `after`, as the caller has put them
-//!   together; label, context and length are the caller's.
+//! * `CmacCounter`: SP 800-108 r1, section 4.1, with CMAC as PRF. The input of code i is `before`, i and
+//!   `after`, as the caller has put them together; label, context and length are the caller's.
 //!
 //! A client that can have the base key encrypt chosen blocks in another way, or for `CmacCounter` compute
 //! codes, knows the keys that are derived from it (`api/src/modes/pairs.rs`).

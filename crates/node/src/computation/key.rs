@@ -1,5 +1,5 @@
-//! A key as one node holds it: its shares of the round keys, of the secrets that the key's modes derive, and, of a key that may be wrapped,
-//! of the key itself.
+//! A key as one node holds it: its shares of the round keys, of the secrets that the key's modes derive, and,
+//! of a key that may be wrapped, of the key itself.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ pub(crate) struct ExpandedKey {
     pub(crate) round_keys: AnyShared,
     /// The round keys of the second key, for a mode that takes two.
     pub(crate) second: Option<AnyShared>,
-    /// For keys made for a mode with CMAC, `envelope` and key blocks among them, or to derive others or bytes.
+    /// For keys made for a mode with CMAC, `envelope` and key blocks among them, or to derive others or
+    /// bytes.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
     pub(crate) hash_key: Option<GhashKey>,

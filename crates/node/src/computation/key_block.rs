@@ -1,8 +1,9 @@
-//! Key blocks of TR-31 on shares (ASC X9 TR 31-2018, sections 5.3.2.1 and 5.3.2.3: the key derivation binding method, versions B and D).
+//! Key blocks of TR-31 on shares (ASC X9 TR 31-2018, sections 5.3.2.1 and 5.3.2.3: the key derivation binding
+//! method, versions B and D).
 //!
-//! From the key that protects the block, CMAC in counter mode makes a key that encrypts and a key that authenticates; both stay shared. The
-//! MAC is the CMAC of the header and the plaintext: the key's length, the key and random bytes. The plaintext is encrypted in CBC, with the MAC as the
-//! initial block.
+//! From the key that protects the block, CMAC in counter mode makes a key that encrypts and a key that
+//! authenticates; both stay shared. The MAC is the CMAC of the header and the plaintext: the key's length,
+//! the key and random bytes. The plaintext is encrypted in CBC, with the MAC as the initial block.
 //!
 //! The header and the ciphertext are public among the nodes. The plaintext never is. When a block is
 //! unwrapped, the nodes compare the MAC, by opening a random multiple of the difference
@@ -40,7 +41,8 @@ pub(crate) struct BlockKeys {
     pub(crate) authentication: ExpandedKey,
 }
 
-/// Blocks of the cipher that wrapping or unwrapping computes: under the protecting key and under the two that it makes.
+/// Blocks of the cipher that wrapping or unwrapping computes: under the protecting key and under the two that
+/// it makes.
 pub(crate) fn blocks(kek: &Cipher, head_bytes: usize, encrypted_bytes: usize) -> u64 {
     let block = kek.block_bytes;
     let (derived, subkeys) = (2 * kek.key_bytes.div_ceil(block), 1);
@@ -129,7 +131,8 @@ fn protecting(kek: &NewKey) -> Result<Version, String> {
     version.ok_or_else(|| format!("the key '{}' was not made for key blocks (mode tr31)", kek.name))
 }
 
-/// How a key of a block is derived (TR 31-2018, table 1): counter, purpose, a separator, algorithm and length of the derived key.
+/// How a key of a block is derived (TR 31-2018, table 1): counter, purpose, a separator, algorithm and length
+/// of the derived key.
 fn binding(purpose: [u8; 2], kek: &Cipher) -> Result<Derivation> {
     let algorithm: u8 = match kek.name.as_str() {
         "3des-ede2" => 0,

@@ -1,5 +1,5 @@
-//! Circuits between two keys: those that wrap one under the other, unwrap it, or derive it. They are made on first use, and kept with the
-//! circuits of the key that computes.
+//! Circuits between two keys: those that wrap one under the other, unwrap it, or derive it. They are made on
+//! first use, and kept with the circuits of the key that computes.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -90,7 +90,8 @@ pub(crate) fn padding(how: Wrapping) -> Padding {
 }
 
 impl KeyCircuits {
-    /// `key` and `round_keys` to `wrapped`, for a key of this cipher under one of `kek`. Both have the form in which nodes evaluate them.
+    /// `key` and `round_keys` to `wrapped`, for a key of this cipher under one of `kek`. Both have the form
+    /// in which nodes evaluate them.
     pub(crate) fn wrap(
         &self,
         kek: &Cipher,
@@ -177,7 +178,8 @@ impl KeyCircuits {
         self.zeros.get((), || Ok(compile(&modes::encrypted_zeros(&of.cipher), maps)))
     }
 
-    /// The last block of the MAC of a key block under a key of `kek`, with the views that encryption begins with.
+    /// The last block of the MAC of a key block under a key of `kek`, with the views that encryption begins
+    /// with.
     pub(crate) fn code_of_block(&self, kek: &Circuits, maps: &AnyServiceSession) -> Result<Arc<Compiled>> {
         self.codes_of_blocks.get((), || {
             let chained = kek.chained()?.chain.inputs()[1].views();
@@ -185,7 +187,8 @@ impl KeyCircuits {
         })
     }
 
-    /// `key` and `random` to the blocks of the plaintext of a key block, for a key of a cipher in the form in which nodes evaluate it.
+    /// `key` and `random` to the blocks of the plaintext of a key block, for a key of a cipher in the form in
+    /// which nodes evaluate it.
     pub(crate) fn key_block(
         &self,
         kek: &Circuits,
@@ -224,7 +227,8 @@ impl KeyCircuits {
     }
 }
 
-/// The width of cells in which a protocol takes an element of GF(2^128): that of blocks of AES, as nodes evaluate it.
+/// The width of cells in which a protocol takes an element of GF(2^128): that of blocks of AES, as nodes
+/// evaluate it.
 fn element_bits(maps: &AnyServiceSession) -> Result<u8> {
     let aes = catalog::find("aes-128").ok_or_else(|| Error::misuse("the catalog has no AES"))?;
     Ok(maps.form(aes).encrypt.inputs()[0].bits)

@@ -1,8 +1,9 @@
 //! Evaluations of many lanes, cut into pieces that fit into a request's memory.
 //!
-//! All nodes cut the lanes in the same way: what a lane takes follows from the circuit and the protocol, and the nodes compare a request's
-//! memory in the hello round. Pieces are independent evaluations in one session, as the steps of a client are. They are nearly equal in
-//! size, so that one piece can reuse the memory of the one before.
+//! All nodes cut the lanes in the same way: what a lane takes follows from the circuit and the protocol, and
+//! the nodes compare a request's memory in the hello round. Pieces are independent evaluations in one
+//! session, as the steps of a client are. They are nearly equal in size, so that one piece can reuse the
+//! memory of the one before.
 
 use std::ops::Range;
 
@@ -92,7 +93,8 @@ pub(crate) fn reborrow<'b, S>(input: &Input<'b, S>) -> Input<'b, S> {
     }
 }
 
-/// Cuts the lanes into as few pieces as possible of at most `most` lanes. Their lengths differ by at most one.
+/// Cuts the lanes into as few pieces as possible of at most `most` lanes. Their lengths differ by at most
+/// one.
 fn cut(lanes: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let pieces = lanes.div_ceil(most.max(1)).max(1);
     (0..pieces).map(move |i| lanes * i / pieces..lanes * (i + 1) / pieces)

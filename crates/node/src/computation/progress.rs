@@ -1,4 +1,5 @@
-//! How far a client's step has come, for the client that waits for it, and how many blocks a node has computed.
+//! How far a client's step has come, for the client that waits for it, and how many blocks a node has
+//! computed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,8 +1,9 @@
-//! Unwrapping a key on shares (RFC 3394, RFC 5649). The wrapped key is public among the nodes; what it holds is not.
+//! Unwrapping a key on shares (RFC 3394, RFC 5649). The wrapped key is public among the nodes; what it holds
+//! is not.
 //!
-//! The beginning of the register, and under KWP its length and padding too, are compared with what they must be before anything else is
-//! done with it: the nodes open a random multiple of the difference, as for the tag of GCM. So a wrapped key that was altered tells nobody
-//! more than that, and no key is ever made of it.
+//! The beginning of the register, and under KWP its length and padding too, are compared with what they must
+//! be before anything else is done with it: the nodes open a random multiple of the difference, as for the
+//! tag of GCM. So a wrapped key that was altered tells nobody more than that, and no key is ever made of it.
 
 use polyclave_api::{Reason, Refusal, Wrapping};
 use polyclave_cipher::Cells;

@@ -13,7 +13,8 @@ use crate::computation::key::{Shares, unreadable};
 use crate::error::of_store;
 use crate::keys::names::{Names, Taken};
 
-/// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key at least.
+/// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key
+/// at least.
 const MAX_PAGE: usize = 2 * CHUNK;
 const MAX_INFO: usize = 500;
 
@@ -79,8 +80,8 @@ impl Keys {
         Keys { store, names, quorum, nodes, most }
     }
 
-    /// The current version of a key and this node's shares of it. If none is announced, one that is not: the nodes compare its id, and a
-    /// node that has the same id stored it in the same session.
+    /// The current version of a key and this node's shares of it. If none is announced, one that is not: the
+    /// nodes compare its id, and a node that has the same id stored it in the same session.
     pub(crate) fn get(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
         self.any(name).and_then(no_component)
     }
@@ -176,18 +177,20 @@ impl Keys {
         Ok(self.store.key(name).map_err(of_store)?.is_some())
     }
 
-    /// Charges blocks to a key's budget, durably, before they are computed. Every node charges the requests that it serves. Every request
-    /// is served by at least a quorum, so all nodes together never exceed the key's budget. The other serving nodes must know of the charge
-    /// before anything is computed ([`Marks::protect`](crate::peers::marks::Marks::protect)).
+    /// Charges blocks to a key's budget, durably, before they are computed. Every node charges the requests
+    /// that it serves. Every request is served by at least a quorum, so all nodes together never exceed the
+    /// key's budget. The other serving nodes must know of the charge before anything is computed
+    /// ([`Marks::protect`](crate::peers::marks::Marks::protect)).
     pub(crate) fn pay(&self, info: &KeyInfo, blocks: u64) -> Result<(), Refusal> {
         let (least, all) = (self.quorum as u128, self.nodes as u128);
         let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
         self.store.spend((info.id, info.account), blocks, own_part).map_err(of_store)
     }
 
-    /// Removes what is left of the components of keys that are there: a node that dies while a key is combined leaves it. The key is at all
-    /// nodes then, and the components are of no use to it. Returns how many. Components of a key that this node cannot read stay. One that cannot
-    /// be removed is the error, after the others.
+    /// Removes what is left of the components of keys that are there: a node that dies while a key is
+    /// combined leaves it. The key is at all nodes then, and the components are of no use to it. Returns how
+    /// many. Components of a key that this node cannot read stay. One that cannot be removed is the error,
+    /// after the others.
     pub(crate) fn remove_combined(&self) -> Result<usize, Refusal> {
         let (mut removed, mut failed) = (0, None);
         for info in self.store.readable_keys().map_err(of_store)? {
@@ -225,7 +228,8 @@ impl Keys {
         self.store.announce(&info.properties.name, info.id).map_err(of_store)
     }
 
-    /// Notes that a version of a key, or all, are about to be deleted; returns their ids. What ends by itself is not noted: nothing waits for it.
+    /// Notes that a version of a key, or all, are about to be deleted; returns their ids. What ends by itself
+    /// is not noted: nothing waits for it.
     pub(crate) fn begin_deletion(&self, name: &str, version: Option<u32>) -> Result<Vec<[u8; 16]>, Refusal> {
         let mut ids = Vec::new();
         for found in self.store.versions(name).map_err(of_store)? {
@@ -283,7 +287,8 @@ impl Keys {
         Err(Refusal::new(Reason::Key, message))
     }
 
-    /// Refuses another key if there are as many as the operator allows. Otherwise a client that may make keys could fill the disk.
+    /// Refuses another key if there are as many as the operator allows. Otherwise a client that may make keys
+    /// could fill the disk.
     pub(crate) fn refuse_too_many(&self) -> Result<(), Refusal> {
         let (held, most) = (self.store.count().map_err(of_store)?, self.most as u64);
         if held < most {
@@ -351,7 +356,8 @@ mod tests {
 
     use super::*;
 
-    /// What a node stores of a key from its conversation: `store_everywhere` in `operations/keep.rs` without the other nodes.
+    /// What a node stores of a key from its conversation: `store_everywhere` in `operations/keep.rs` without
+    /// the other nodes.
     fn made(store: &Store, key: &StoredKey, components: &[StoredKey]) {
         store.put_pending(key).expect("put");
         store.announce(&key.info.properties.name, key.info.id).expect("announced");
@@ -376,7 +382,8 @@ mod tests {
         Announced,
     }
 
-    /// Whole, or not there: a key that is announced has its shares, and one that is not is made anew, or completed with the id that it has.
+    /// Whole, or not there: a key that is announced has its shares, and one that is not is made anew, or
+    /// completed with the id that it has.
     fn left_of(key: &StoredKey, store: &Store) -> Left {
         let (name, id) = (&key.info.properties.name, key.info.id);
         let found = store.find(name, Which::Id(id)).expect("read");
@@ -392,8 +399,8 @@ mod tests {
         left
     }
 
-    /// After a crash at any sync the key is there as soon as a component is gone; what is left of the components is removed at the next start, and
-    /// before the key is there nothing is.
+    /// After a crash at any sync the key is there as soon as a component is gone; what is left of the
+    /// components is removed at the next start, and before the key is there nothing is.
     #[test]
     fn a_key_that_is_combined_is_not_lost_and_its_components_are_used_once_wherever_a_node_is_killed() {
         let (store, disk) = in_memory();
@@ -426,8 +433,9 @@ mod tests {
         assert!(seen.iter().all(|times| *times > 0), "{seen:?}");
     }
 
-    /// A wrapped key and a key block: the key that wraps pays, then the new key is stored. After a crash at any sync what was paid stays paid
-    /// if anything is left of the new key, the key that wraps is whole, and the new one is whole or can be made anew.
+    /// A wrapped key and a key block: the key that wraps pays, then the new key is stored. After a crash at
+    /// any sync what was paid stays paid if anything is left of the new key, the key that wraps is whole, and
+    /// the new one is whole or can be made anew.
     #[test]
     fn a_key_that_is_unwrapped_or_comes_in_a_key_block_is_paid_for_and_whole_wherever_a_node_is_killed() {
         const BLOCKS: u64 = 14;

@@ -1,7 +1,7 @@
 //! Names of keys that are being made or deleted: one request at a time for each.
 //!
-//! Otherwise two requests that make a key of the same name could be stored in a different order by different nodes, and the nodes would
-//! hold different keys under that name.
+//! Otherwise two requests that make a key of the same name could be stored in a different order by different
+//! nodes, and the nodes would hold different keys under that name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use polyclave_api::{Reason, Refusal, key_of_component};
 
 use polyclave_store::{Store, StoreError};
 
-/// How long a request waits for the one before: a client can have the answers of all nodes a moment before the nodes are done.
+/// How long a request waits for the one before: a client can have the answers of all nodes a moment before
+/// the nodes are done.
 const WAIT: Duration = Duration::from_millis(500);
 
 /// The names that are in use at one node.
@@ -33,7 +34,8 @@ impl Names {
         Names { store, taken: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Releases for other workers what a request that is over could not release, because the store did not answer.
+    /// Releases for other workers what a request that is over could not release, because the store did not
+    /// answer.
     pub(crate) fn release_leftovers(&self) -> Result<(), StoreError> {
         // Held, so that no request takes a name meanwhile.
         let taken = self.taken.lock();

@@ -7,10 +7,10 @@
 //! | compromised | nothing | decrypts, unwraps, computes codes, tokenizes |
 //! | older than the least version, or a session key whose time has ended | nothing | nothing |
 //!
-//! Nodes cannot tell a code that is computed to verify another from a new one, nor a token that is inverted from one that is made, so they take
-//! `mac` and `tokenize` for uses that protect. Each node reads
-//! its own clock. While the nodes' clocks disagree about an expiry, those that have passed it refuse, and a request succeeds as long as
-//! enough nodes accept it: for as long as the clocks are apart.
+//! Nodes cannot tell a code that is computed to verify another from a new one, nor a token that is inverted
+//! from one that is made, so they take `mac` and `tokenize` for uses that protect. Each node reads its own
+//! clock. While the nodes' clocks disagree about an expiry, those that have passed it refuse, and a request
+//! succeeds as long as enough nodes accept it: for as long as the clocks are apart.
 
 use polyclave_api::{KeyInfo, Reason, Refusal, Right, VersionState};
 
@@ -20,7 +20,8 @@ pub(crate) fn state_at(info: &KeyInfo, now: u64) -> VersionState {
     info.state.max(if is_expired { VersionState::Deactivated } else { VersionState::Active })
 }
 
-/// Refuses a use that the version's state does not allow. `configures` says whether the client has the right `configure` for the key.
+/// Refuses a use that the version's state does not allow. `configures` says whether the client has the right
+/// `configure` for the key.
 pub(crate) fn refuse_retired(
     info: &KeyInfo,
     right: Right,

@@ -1,21 +1,24 @@
 //! Material for workers that only serve, made by other workers of their nodes ([`polyclave_config::Roles`]).
 //!
-//! A worker group that lacks material begins a run as any worker group does ([`super::stock::fill`]). But where others compute, its workers ask: each asks, in the store
-//! of its own node, for its part of the same lot ([`ask`]), and waits together with its peers. A worker group that makes material looks for such requests
-//! ([`next`]). Its first node's worker undertakes one and orders the others to make it; each finds the request with the same id in its own store, makes
-//! its part, and delivers it ([`make`]).
+//! A worker group that lacks material begins a run as any worker group does ([`super::stock::fill`]). But
+//! where others compute, its workers ask: each asks, in the store of its own node, for its part of the same
+//! lot ([`ask`]), and waits together with its peers. A worker group that makes material looks for such
+//! requests ([`next`]). Its first node's worker undertakes one and orders the others to make it; each finds
+//! the request with the same id in its own store, makes its part, and delivers it ([`make`]).
 //!
 //! # Why the parts fit together
 //!
-//! * The id of a request is derived from the hello of those that ask, so it never repeats, and no node chooses it. Those that make the lot compare
-//!   it in theirs, with kind, number and common secrets.
-//! * A lot is made once at most: at each node one worker undertakes it. The answer names the run in which it was made, and those that asked compare
-//!   it before they use anything. If one of the makers is killed, or the parts of two nodes are of different runs, all give the lot up and ask for
-//!   another one. That accuses nobody.
-//! * The items are checked before they are delivered ([`ServiceConfig::make_material`]), and authenticated under the MAC key of the common secrets, which
-//!   all worker groups have. Peers that deliver something wrong do the same as peers that send wrong shares: the next check fails.
-//! * A node trusts its own workers, which have the same shares of keys. `store/src/delivery.rs` says why no lot can be used twice, and what the server
-//!   learns.
+//! * The id of a request is derived from the hello of those that ask, so it never repeats, and no node
+//!   chooses it. Those that make the lot compare it in theirs, with kind, number and common secrets.
+//! * A lot is made once at most: at each node one worker undertakes it. The answer names the run in which it
+//!   was made, and those that asked compare it before they use anything. If one of the makers is killed, or
+//!   the parts of two nodes are of different runs, all give the lot up and ask for another one. That accuses
+//!   nobody.
+//! * The items are checked before they are delivered ([`ServiceConfig::make_material`]), and authenticated
+//!   under the MAC key of the common secrets, which all worker groups have. Peers that deliver something
+//!   wrong do the same as peers that send wrong shares: the next check fails.
+//! * A node trusts its own workers, which have the same shares of keys. `store/src/delivery.rs` says why no
+//!   lot can be used twice, and what the server learns.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -160,7 +163,8 @@ fn wait<'s>(
     }
 }
 
-/// Looks for a while whether the lot is there. After the time limit it counts as gone also if it is there: a peer could say for ever that it waits.
+/// Looks for a while whether the lot is there. After the time limit it counts as gone also if it is there: a
+/// peer could say for ever that it waits.
 fn look(asked: &AskedLot<'_>, is_stopping: &dyn Fn() -> bool, until: Instant) -> Result<u8> {
     let answer_by = Instant::now() + TOLD_EVERY;
     loop {
@@ -215,7 +219,8 @@ fn check(material: &Material, request: &LotRequest) -> Result<()> {
     }
 }
 
-/// At a worker that makes material: makes a lot that another worker has asked for, together with its peers, and delivers it.
+/// At a worker that makes material: makes a lot that another worker has asked for, together with its peers,
+/// and delivers it.
 pub(crate) fn make(
     material: &Material,
     epoch: &Epoch,

@@ -1,15 +1,18 @@
 //! Epochs: what sessions run under in addition to the common secrets, with its material in stock.
 //!
-//! Under active protocols that abort, the nodes make an epoch afresh whenever a node has started. It belongs to the common secrets and to one start of each
-//! node, which all nodes compare; it is in memory only. The first node leads ([`crate::material::preparation`]): as soon as all nodes are
-//! connected, none is under quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the previous one. No
-//! node relies on an epoch before all have said that they have it. A node that missed this says in its next beat that it has none, and the
-//! nodes make another.
+//! Under active protocols that abort, the nodes make an epoch afresh whenever a node has started. It belongs
+//! to the common secrets and to one start of each node, which all nodes compare; it is in memory only. The
+//! first node leads ([`crate::material::preparation`]): as soon as all nodes are connected, none is under
+//! quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the previous
+//! one. No node relies on an epoch before all have said that they have it. A node that missed this says in
+//! its next beat that it has none, and the nodes make another.
 //!
-//! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and when a check in
-//! it has failed or was left without an answer: its MAC key is given up then, if there is one.
+//! An epoch ends at once, with its material, when a node greets with another start, when any node is under
+//! quarantine, and when a check in it has failed or was left without an answer: its MAC key is given up then,
+//! if there is one.
 //!
-//! Protocols that guarantee the output have a single permanent epoch, which every node begins for itself ([`Epoch::permanent`]).
+//! Protocols that guarantee the output have a single permanent epoch, which every node begins for itself
+//! ([`Epoch::permanent`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -153,8 +156,8 @@ impl Material {
         self.epoch.read().clone().filter(|epoch| !epoch.is_over())
     }
 
-    /// Takes the permanent epoch into use. If the nodes have agreed again, because some were not sure, the epoch and the stock remain the
-    /// same.
+    /// Takes the permanent epoch into use. If the nodes have agreed again, because some were not sure, the
+    /// epoch and the stock remain the same.
     pub(crate) fn keep_permanent(&self, epoch: Epoch) {
         let mut current = self.epoch.write();
         if current.as_ref().is_none_or(|before| before.id != epoch.id) {
@@ -189,7 +192,8 @@ impl Material {
     }
 }
 
-/// Whether a new epoch is due: not all nodes have the same one, and they can make one. Asked at the leading node.
+/// Whether a new epoch is due: not all nodes have the same one, and they can make one. Asked at the leading
+/// node.
 pub(crate) fn is_due(material: &Material) -> bool {
     let ready = material.setup().is_ok()
         && material.network.is_complete()
@@ -206,8 +210,8 @@ pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
     join(material, name)
 }
 
-/// A stream among all nodes, for something that they make together. A node that was reached and has not come, because it cannot take part
-/// now, is not waited for as long as a node that computes.
+/// A stream among all nodes, for something that they make together. A node that was reached and has not come,
+/// because it cannot take part now, is not waited for as long as a node that computes.
 pub(crate) fn meet(material: &Material, what: &str, name: [u8; 16]) -> Result<TlsNet> {
     let all = material.members.all();
     let mut net = material.network.open(&format!("{what} {}", hex::encode(name)), all)?;
@@ -252,7 +256,8 @@ fn make(
     boots: Vec<[u8; 16]>,
     net: &mut TlsNet,
 ) -> Result<Epoch> {
-    // Restored as stored, without what sessions have noted in it of failed checks. The quarantine remembers those.
+    // Restored as stored, without what sessions have noted in it of failed checks. The quarantine remembers
+    // those.
     let stored = material.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
     let setup = material.config.restore_setup(material.members.me, &stored.bytes)?;

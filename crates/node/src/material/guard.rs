@@ -1,14 +1,18 @@
-//! The node's gate before the comparisons that can tell a peer one bit of this node's share of the MAC key ([`GuessGuard`]): consistency of transfers,
-//! of trees of seeds, and of products with shares of the key (`ot/`, `mascot/cope.rs` of the protocol crate).
+//! The node's gate before the comparisons that can tell a peer one bit of this node's share of the MAC key
+//! ([`GuessGuard`]): consistency of transfers, of trees of seeds, and of products with shares of the key
+//! (`ot/`, `mascot/cope.rs` of the protocol crate).
 //!
 //! A peer that cheats guesses a bit, and learns from each comparison that fails that its guess was wrong. So:
 //!
-//! * **One comparison at a time.** The gate of the setup keeps the streams and requests of one epoch apart. This one also keeps epochs apart, because
-//!   sessions of an epoch that was given up may still run. `store/src/checks.rs` keeps workers apart.
+//! * **One comparison at a time.** The gate of the setup keeps the streams and requests of one epoch apart.
+//!   This one also keeps epochs apart, because sessions of an epoch that was given up may still run.
+//!   `store/src/checks.rs` keeps workers apart.
 //! * **None after a failure.** None takes place under quarantine, or while a failure could not be counted.
-//! * **A failure counts at once.** The node writes down the failure and the quarantine before it sends anything more.
+//! * **A failure counts at once.** The node writes down the failure and the quarantine before it sends
+//!   anything more.
 //!
-//! So until the operators order a refresh, a node has one such failure under a MAC key, however many streams and workers it has.
+//! So until the operators order a refresh, a node has one such failure under a MAC key, however many streams
+//! and workers it has.
 
 use std::sync::{Arc, Weak};
 

@@ -1,5 +1,6 @@
-//! What the nodes make together ahead of requests: common secrets ([`setup`]), epochs ([`epoch`]), material in stock ([`stock`]), and
-//! fresh common secrets that replace the old ones ([`refresh`]) and end a [`quarantine`].
+//! What the nodes make together ahead of requests: common secrets ([`setup`]), epochs ([`epoch`]), material
+//! in stock ([`stock`]), and fresh common secrets that replace the old ones ([`refresh`]) and end a
+//! [`quarantine`].
 
 pub(crate) mod delivery;
 pub(crate) mod epoch;

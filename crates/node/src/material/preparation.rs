@@ -1,5 +1,5 @@
-//! What the first node orders all nodes to do together in the background, one thing after the other: refreshes, epochs, and material for
-//! the stock.
+//! What the first node orders all nodes to do together in the background, one thing after the other:
+//! refreshes, epochs, and material for the stock.
 
 #[cfg(test)]
 mod cheating_maker;
@@ -46,7 +46,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// would never all be at the same one. In this time every node ends two meetings, also if the second had to
 /// wait for the first.
 const LONG_PAUSE: Duration = LONGEST_MEETING.saturating_add(LONGEST_MEETING).saturating_add(ENDING);
-/// How long epochs may differ between nodes before a new one is ordered. A shorter difference only means that a beat is not yet here.
+/// How long epochs may differ between nodes before a new one is ordered. A shorter difference only means that
+/// a beat is not yet here.
 const SETTLED: Duration = Duration::from_secs(3);
 /// How long a run may take to end at this node after it has ended at the first one.
 const ENDING: Duration = Duration::from_secs(1);
@@ -125,8 +126,9 @@ fn wait(threads: &Threads, pause: Duration) {
     }
 }
 
-/// A random name for an order and for the stream on which the nodes meet. The leader alone draws it, and may choose it. The name tells
-/// streams apart, and nothing is derived from it: ids and labels come from the hello on that stream.
+/// A random name for an order and for the stream on which the nodes meet. The leader alone draws it, and may
+/// choose it. The name tells streams apart, and nothing is derived from it: ids and labels come from the
+/// hello on that stream.
 fn name() -> Result<[u8; 16]> {
     let mut name = [0; 16];
     random_bytes(&mut name)?;
@@ -208,9 +210,9 @@ fn lead_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> 
     Ok(())
 }
 
-/// Takes part in making material. Refuses a leader that asks for much more than this node is to hold. Stocks can differ a little between
-/// nodes, when some nodes did not complete a run. Nothing is given up before all nodes have met; otherwise one order would be enough to
-/// empty the stock of all (`stock/census.rs`).
+/// Takes part in making material. Refuses a leader that asks for much more than this node is to hold. Stocks
+/// can differ a little between nodes, when some nodes did not complete a run. Nothing is given up before all
+/// nodes have met; otherwise one order would be enough to empty the stock of all (`stock/census.rs`).
 pub(crate) fn join_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> {
     material.refuse_uncounted()?;
     // Those that only wait for material have several runs at a time.
@@ -233,7 +235,8 @@ pub(crate) fn join_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> 
     let (kind, count) = (usize::from(wanted.kind), wanted.count as usize);
     let fits = |target| epoch.lots.claiming().fitting(&epoch.lots, target).contains(&count);
     if wanted.request.is_none() && !material.targets.get(kind).is_some_and(fits) {
-        // Claims may have been lost on their way here, so that what they took is still here. The nodes begin anew.
+        // Claims may have been lost on their way here, so that what they took is still here. The nodes begin
+        // anew.
         material.strategy.give_up(material, "more material was ordered than there is room for");
         return Err(Error::System("the first node ordered more material than this node keeps".into()));
     }
@@ -314,7 +317,8 @@ fn parts(material: &Material, epoch: &Epoch) -> usize {
     }
 }
 
-/// On how many streams the nodes make material, each with a thread of its own: as many as the node with the fewest.
+/// On how many streams the nodes make material, each with a thread of its own: as many as the node with the
+/// fewest.
 fn streams(most: usize, net: &mut dyn Net) -> Result<usize> {
     let mine = u8::try_from(most.max(1)).unwrap_or(u8::MAX);
     let theirs = tell_all(&[mine], net)?.into_iter().map(|(_, [wanted])| wanted);

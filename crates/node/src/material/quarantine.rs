@@ -1,4 +1,5 @@
-//! What happens when a check fails: this node computes nothing any more, for anybody, until its operators have made fresh common secrets.
+//! What happens when a check fails: this node computes nothing any more, for anybody, until its operators
+//! have made fresh common secrets.
 //!
 //! A failed check shows that a node departed from the protocol. Where there is a MAC key, it can also tell a
 //! cheater about a bit of that key. Usually this node cannot know which node cheated. The reason names a node
@@ -22,15 +23,17 @@
 //! guesses. Every node counts the failures that it has seen: these are the guesses at its own share. A forger
 //! needs the shares of all nodes that do not cheat.
 //!
-//! * **Failures that can tell a bit of the key** happen behind a gate, one at a time between all streams, requests and workers of the node. The node
-//!   counts them before the gate opens (`guard.rs`). They come here as [`Error::Counted`].
-//! * **All other failures** tell at most that one guess at the whole key was wrong. Several failures at once, on streams or at workers, count as one.
-//!   Otherwise a peer could fail everywhere at once, and so make the keys too dangerous to refresh. A failure in a later round of a refresh
-//!   counts again.
+//! * **Failures that can tell a bit of the key** happen behind a gate, one at a time between all streams,
+//!   requests and workers of the node. The node counts them before the gate opens (`guard.rs`). They come
+//!   here as [`Error::Counted`].
+//! * **All other failures** tell at most that one guess at the whole key was wrong. Several failures at once,
+//!   on streams or at workers, count as one. Otherwise a peer could fail everywhere at once, and so make the
+//!   keys too dangerous to refresh. A failure in a later round of a refresh counts again.
 //! * **Unanswered checks** count one by one.
 //!
-//! A caller that runs several sessions at once gives [`judge`] the error of each session as soon as that session ends. It does not wait for the others.
-//! While a failure or a silence is not written down, the node does not use its MAC key ([`Material::refuse_uncounted`]).
+//! A caller that runs several sessions at once gives [`judge`] the error of each session as soon as that
+//! session ends. It does not wait for the others. While a failure or a silence is not written down, the node
+//! does not use its MAC key ([`Material::refuse_uncounted`]).
 
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::authenticated::{Guesses, MAX_FORGED_LOG2};
@@ -63,7 +66,8 @@ const KEY_BITS: u32 = 64;
 /// A check that failed, as it is told to the operator.
 pub(crate) struct Failure {
     pub(crate) reason: String,
-    /// Names of nodes. If there are any, one of them cheats, or the memory or disk of one of them or of this node is damaged.
+    /// Names of nodes. If there are any, one of them cheats, or the memory or disk of one of them or of this
+    /// node is damaged.
     suspects: Vec<String>,
 }
 
@@ -124,8 +128,9 @@ impl From<String> for Failure {
     }
 }
 
-/// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during` says what was under way, never
-/// how far. A caller that runs several sessions calls this once for each error, as soon as the session ends.
+/// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during`
+/// says what was under way, never how far. A caller that runs several sessions calls this once for each
+/// error, as soon as the session ends.
 pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
     let has_mac_key = material.strategy.has_mac_key();
     let name_of = |node: Party| material.members.name_of(node).to_owned();
@@ -203,7 +208,8 @@ impl Material {
         }
     }
 
-    /// At a start, writes down a quarantine that follows from the count. The node may have been killed between the two.
+    /// At a start, writes down a quarantine that follows from the count. The node may have been killed
+    /// between the two.
     pub(crate) fn resume_quarantine(&self) {
         let guesses = self.guesses();
         if !self.strategy.has_mac_key() {
@@ -224,7 +230,8 @@ impl Material {
         sum(stored, uncounted)
     }
 
-    /// Adds to the count of failed and unanswered checks. What could not be written is settled within a second, as is the metric.
+    /// Adds to the count of failed and unanswered checks. What could not be written is settled within a
+    /// second, as is the metric.
     fn count_guesses(&self, more: Guesses) {
         if let Err(e) = self.store.count_guesses(more) {
             self.note_uncounted(more, &e);
@@ -238,8 +245,8 @@ impl Material {
         *uncounted = sum(*uncounted, more);
     }
 
-    /// Refuses to use the MAC key while a failure or a silence is not written down, because a restart would forget it. This concerns epochs,
-    /// refreshes, material and requests.
+    /// Refuses to use the MAC key while a failure or a silence is not written down, because a restart would
+    /// forget it. This concerns epochs, refreshes, material and requests.
     pub(crate) fn refuse_uncounted(&self) -> crate::Result<()> {
         match *self.uncounted.lock() == Guesses::default() {
             true => Ok(()),
@@ -268,7 +275,8 @@ impl Material {
     /// Writes the quarantine and the count to disk, if that is not yet done: a disk may have been full.
     pub(crate) fn settle_quarantine(&self) {
         self.settle_guesses();
-        // Held until it is written: otherwise a refresh could end the quarantine meanwhile, and it would be written after that.
+        // Held until it is written: otherwise a refresh could end the quarantine meanwhile, and it would be
+        // written after that.
         let current = self.quarantine.read();
         let Some(quarantine) = &*current else { return };
         let settled = self.store.quarantined().and_then(|stored| match stored {
@@ -285,7 +293,8 @@ impl Material {
         self.quarantine.read().clone()
     }
 
-    /// Whether sessions may use the MAC key: no check has failed under it, and the whole count is on the disk.
+    /// Whether sessions may use the MAC key: no check has failed under it, and the whole count is on the
+    /// disk.
     pub(crate) fn may_use_mac_key(&self) -> bool {
         !self.is_quarantined() && self.refuse_uncounted().is_ok()
     }

@@ -9,9 +9,9 @@
 //! secret and no material from before after [`commit`]. The exceptions are requests that were running, for
 //! [`gate::LONGEST_OLD`] at most, and sealed bytes in free pages of the database (docs/security/refresh.md).
 //!
-//! Every operator orders it at their own node ([`crate::operator::admin`]), or `node.toml` does ([`order_if_due`]); the order is durable. A
-//! node is in one of these states, all of them on its disk ([`Store`](polyclave_store::Store)). S is the id of the common secrets in use, P the
-//! id of those prepared:
+//! Every operator orders it at their own node ([`crate::operator::admin`]), or `node.toml` does
+//! ([`order_if_due`]); the order is durable. A node is in one of these states, all of them on its disk
+//! ([`Store`](polyclave_store::Store)). S is the id of the common secrets in use, P the id of those prepared:
 //!
 //! ```text
 //!   idle (S)  --operator-->  wanted (S)  --computed with all-->  prepared (S, P)  --all have prepared P-->  idle (P)
@@ -27,12 +27,13 @@
 //! and of P never meet.) All nodes are connected, tell each other (wants, S, P), and compare what each has
 //! heard. Then
 //!
-//! 1. *The S of one node is the P of another*, or *all have prepared the same P*: all nodes had stored P, so the nodes that have it
-//!    prepared take it into use, and the round is over.
-//! 2. Otherwise no node has taken anything into use, because no node does before all have said that they stored it. What is prepared is
-//!    given up. If all want a refresh, the nodes make it: fresh common secrets, both sets renewed, every key that all nodes hold carried
-//!    over and stored beside the old one, piece by piece, and last the common secrets stored as prepared. All nodes tell each other so.
-//!    Then each node takes all of it into use in one transaction, which also ends the quarantine and the wish.
+//! 1. *The S of one node is the P of another*, or *all have prepared the same P*: all nodes had stored P, so
+//!    the nodes that have it prepared take it into use, and the round is over.
+//! 2. Otherwise no node has taken anything into use, because no node does before all have said that they
+//!    stored it. What is prepared is given up. If all want a refresh, the nodes make it: fresh common
+//!    secrets, both sets renewed, every key that all nodes hold carried over and stored beside the old one,
+//!    piece by piece, and last the common secrets stored as prepared. All nodes tell each other so. Then each
+//!    node takes all of it into use in one transaction, which also ends the quarantine and the wish.
 //!
 //! Carrying over is checked by the protocols before anything is prepared, so no key's check value is computed
 //! again. Under Shamir sharing the nodes test that the values added to shares are sharings of zero. Under
@@ -59,10 +60,10 @@
 //! accepts the risk ([`refuse_guessed`]). All values that are opened under the old key are masked, so they
 //! stay secret even from a cheater that knows the key.
 //!
-//! A key is refreshed if all nodes hold it, whether announced or pending. A deletion that was interrupted is completed or given up first
-//! (`refresh/common.rs`). Any other key that is announced at some nodes, and missing or deleted
-//! at others, stops the refresh until it is ordered again: a backup of the latter nodes could save the key, and no single node can delete
-//! keys at others.
+//! A key is refreshed if all nodes hold it, whether announced or pending. A deletion that was interrupted is
+//! completed or given up first (`refresh/common.rs`). Any other key that is announced at some nodes, and
+//! missing or deleted at others, stops the refresh until it is ordered again: a backup of the latter nodes
+//! could save the key, and no single node can delete keys at others.
 
 mod common;
 #[cfg(test)]
@@ -118,10 +119,11 @@ pub(crate) struct Refresh {
     running: AtomicBool,
     /// Fresh common secrets are stored and not yet in use.
     pub(super) prepared: AtomicBool,
-    /// Requests that make or delete keys hold it shared; a round holds it exclusively. Under protocols that pause for a refresh this holds
-    /// for all requests.
+    /// Requests that make or delete keys hold it shared; a round holds it exclusively. Under protocols that
+    /// pause for a refresh this holds for all requests.
     gate: RwLock<()>,
-    /// Requests hold it shared while they read shares and common secrets. While it is held exclusively, fresh ones are taken into use.
+    /// Requests hold it shared while they read shares and common secrets. While it is held exclusively, fresh
+    /// ones are taken into use.
     moment: RwLock<()>,
     /// How many keys have been refreshed in this round, and of how many.
     refreshed: AtomicUsize,
@@ -200,9 +202,10 @@ pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
     join(material, name)
 }
 
-/// Orders a refresh by itself if the common secrets are so many days old, and returns whether it has. A node that does not know how old they
-/// are counts from now on. If a refresh needs approval, which is what `needs` says, it only tells the operator that one is due. After a
-/// failure that ended a wish it orders none for a day, so that it does not keep the nodes from serving.
+/// Orders a refresh by itself if the common secrets are so many days old, and returns whether it has. A node
+/// that does not know how old they are counts from now on. If a refresh needs approval, which is what `needs`
+/// says, it only tells the operator that one is due. After a failure that ended a wish it orders none for a
+/// day, so that it does not keep the nodes from serving.
 pub(crate) fn order_if_due(
     material: &Material,
     every_days: Option<u32>,
@@ -300,8 +303,9 @@ fn discard(material: &Material) -> Result<()> {
     Ok(())
 }
 
-/// Whether a round that ended like this would end like this again, without an end, so that the operators have to look first. Stored shares
-/// that make no sense are a [`Error::Misuse`]. Under a MAC key, failures are judged as a quarantine or belong to an earlier one.
+/// Whether a round that ended like this would end like this again, without an end, so that the operators have
+/// to look first. Stored shares that make no sense are a [`Error::Misuse`]. Under a MAC key, failures are
+/// judged as a quarantine or belong to an earlier one.
 fn would_repeat(error: &Error, has_mac_key: bool) -> bool {
     match error {
         Error::Misuse(_) => true,
@@ -319,8 +323,8 @@ fn give_up(material: &Material) {
     }
 }
 
-/// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When this returns, all nodes have stored
-/// theirs.
+/// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When this
+/// returns, all nodes have stored theirs.
 fn renew(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> Result<[u8; 32]> {
     let held = common_keys(&material.store, net).inspect_err(|e| {
         // Before the operators have mended it, it would end like this again.
@@ -354,7 +358,8 @@ fn renew(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> 
     Ok(id)
 }
 
-/// Completes the deletions that other nodes have completed, gives up those that no node has, and returns the keys that all nodes hold.
+/// Completes the deletions that other nodes have completed, gives up those that no node has, and returns the
+/// keys that all nodes hold.
 fn settle_deletions(material: &Material, Held { common, deleted }: Held) -> Result<Vec<HeldKey>> {
     for key in deleted {
         let name = key.info.map(|info| info.properties.name).unwrap_or_default();
@@ -384,7 +389,8 @@ fn commit(material: &Material, id: [u8; 32]) -> Result<()> {
     Ok(())
 }
 
-/// All nodes have heard the same, or none goes on. Otherwise one node could make some of them take into use what others give up.
+/// All nodes have heard the same, or none goes on. Otherwise one node could make some of them take into use
+/// what others give up.
 fn compare(what: &str, heard: &[u8], net: &mut TlsNet) -> Result<()> {
     let digest = blake3::derive_key("polyclave 2026 what was told in a rotation", heard);
     match tell_all(&digest, net)?.into_iter().find(|(_, theirs)| *theirs != digest) {

@@ -1,7 +1,8 @@
 //! Agreement on the nodes' common secrets (PRSS keys), once, with all nodes present.
 //!
-//! Every node stores the result before any node says that it is agreed. So after a crash at any moment there are two cases: no node relies
-//! on the result, and a new agreement replaces it, or all nodes have stored it, and the agreement is completed.
+//! Every node stores the result before any node says that it is agreed. So after a crash at any moment there
+//! are two cases: no node relies on the result, and a new agreement replaces it, or all nodes have stored it,
+//! and the agreement is completed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,12 +27,12 @@ use crate::threads::Crew;
 const WITHIN: Duration = Duration::from_secs(60);
 /// The pause between two attempts of the first node.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause before the first agreement, to which the pause doubles. It is longer than a node spends in two meetings to which some
-/// do not come, so that nodes that are out of step come to the same one.
+/// The longest pause before the first agreement, to which the pause doubles. It is longer than a node spends
+/// in two meetings to which some do not come, so that nodes that are out of step come to the same one.
 const LONGEST_FIRST_PAUSE: Duration = Duration::from_secs(16);
 const _: () = assert!(LONGEST_FIRST_PAUSE.as_secs() > 2 * LONGEST_MEETING.as_secs());
-/// The longest pause. While this node has agreed and a peer says that it has not, the pause doubles up to this: a peer that lies keeps
-/// saying so, and a peer that missed the end of an agreement needs one attempt.
+/// The longest pause. While this node has agreed and a peer says that it has not, the pause doubles up to
+/// this: a peer that lies keeps saying so, and a peer that missed the end of an agreement needs one attempt.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 const NOTHING: u8 = 0;
@@ -60,8 +61,8 @@ fn take(material: &Material, id: [u8; 32], bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The attempts of the first node to reach an agreement. Each runs in a thread of its own, so that a peer that is silent in it holds up
-/// nothing else.
+/// The attempts of the first node to reach an agreement. Each runs in a thread of its own, so that a peer
+/// that is silent in it holds up nothing else.
 pub(crate) struct Leader {
     crew: Crew,
     due: Instant,
@@ -84,7 +85,8 @@ impl Default for Leader {
 }
 
 impl Leader {
-    /// Starts an agreement if this is the first node, all nodes are connected, and one of them has not agreed.
+    /// Starts an agreement if this is the first node, all nodes are connected, and one of them has not
+    /// agreed.
     pub(crate) fn lead_if_due(&mut self, material: &Arc<Material>) {
         let all_there = material.network.is_complete();
         let has_agreed = material.setup().is_ok();

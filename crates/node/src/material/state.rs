@@ -38,7 +38,8 @@ pub(crate) struct Means {
     pub(crate) processors: usize,
 }
 
-/// Common secrets, epoch, quarantine, stock and refresh of one node, and the parts of the node that making them takes.
+/// Common secrets, epoch, quarantine, stock and refresh of one node, and the parts of the node that making
+/// them takes.
 pub(crate) struct Material {
     pub(crate) strategy: Box<dyn MaterialStrategy>,
     pub(crate) config: Arc<AnyServiceConfig>,
@@ -60,7 +61,8 @@ pub(crate) struct Material {
     pub(super) epoch: RwLock<Option<Arc<Epoch>>>,
     /// Why this node computes nothing.
     pub(super) quarantine: RwLock<Option<Quarantine>>,
-    /// Held during a comparison that can tell a bit of the MAC key (`guard.rs`): in this epoch, or in one that was given up and still runs.
+    /// Held during a comparison that can tell a bit of the MAC key (`guard.rs`): in this epoch, or in one
+    /// that was given up and still runs.
     pub(super) comparing: Mutex<()>,
     /// Failed and unanswered checks that could not be written down yet.
     pub(super) uncounted: Mutex<Guesses>,
@@ -76,7 +78,8 @@ pub(crate) struct Material {
 }
 
 impl Material {
-    /// A state without common secrets, epoch and stock. It has the targets, and whether this node is under quarantine.
+    /// A state without common secrets, epoch and stock. It has the targets, and whether this node is under
+    /// quarantine.
     pub(crate) fn new(
         means: Means,
         strategy: Box<dyn MaterialStrategy>,

@@ -1,6 +1,7 @@
 //! The stock of this node: material made ahead and used once ([`polyclave_protocol::stock`]).
 //!
-//! * A **lot** is what one run of all nodes made of one kind ([`fill`]). Its name is random, and no node chooses it.
+//! * A **lot** is what one run of all nodes made of one kind ([`fill`]). Its name is random, and no node
+//!   chooses it.
 //! * A **claim** says which items a session takes: ranges of lots. The node with the lowest number, the
 //!   proposer, picks them. It marks them as spent in its store, then tells the others. They follow if they
 //!   know the lots, if no item was claimed here before, and if the claim leaves out at most a part of a lot
@@ -8,30 +9,37 @@
 //!   here. Sessions run side by side, so claims come in any order, and items that were left out can be
 //!   claimed later; a claim that leaves out too much waits a short time for claims that are still on their
 //!   way.
-//! * Marks are made ahead, as for budgets: one synced write covers an eighth of a lot, or a claim if that is more.
+//! * Marks are made ahead, as for budgets: one synced write covers an eighth of a lot, or a claim if that is
+//!   more.
 //!
 //! # Nothing is used twice
 //!
-//! At one node two sessions never get the same item: the node judges a claim and takes the items out under one lock, and wipes here what it
-//! takes out. **Lots are in memory only**. (One that another worker has made comes through the server of the store, sealed to a key that is in
-//! memory only: [`super::delivery`].) A node that starts has none, so neither a crash nor an old
-//! copy of its disk brings material back, and there is no key for it to lose. Nodes that start make new material instead: the first runs are
-//! short, so that requests are served about a second after a start (docs/benchmarks.md). The marks guard against the remaining case, an
-//! image of a running process that is put back: a node that takes such lots into use again ([`Lots::hold`]) starts behind the mark. An
-//! image that goes on without noticing proposes items again that it proposed before; any other node that was not put back refuses them. Not covered: an image put back together with hostile memory of all other nodes.
+//! At one node two sessions never get the same item: the node judges a claim and takes the items out under
+//! one lock, and wipes here what it takes out. **Lots are in memory only**. (One that another worker has made
+//! comes through the server of the store, sealed to a key that is in memory only: [`super::delivery`].) A
+//! node that starts has none, so neither a crash nor an old copy of its disk brings material back, and there
+//! is no key for it to lose. Nodes that start make new material instead: the first runs are short, so that
+//! requests are served about a second after a start (docs/benchmarks.md). The marks guard against the
+//! remaining case, an image of a running process that is put back: a node that takes such lots into use again
+//! ([`Lots::hold`]) starts behind the mark. An image that goes on without noticing proposes items again that
+//! it proposed before; any other node that was not put back refuses them. Not covered: an image put back
+//! together with hostile memory of all other nodes.
 //!
-//! Lots belong to one epoch, that of the nodes' common secrets. The store refuses marks of any but the latest epoch.
+//! Lots belong to one epoch, that of the nodes' common secrets. The store refuses marks of any but the latest
+//! epoch.
 //!
 //! # A stock that is dry
 //!
-//! Where all nodes serve, a claim waits until enough is made, in the order in which sessions asked, and the proposer tells the others so
-//! twice a second. The wait ends if nothing is made or taken for a minute, after a quarter of an hour, and as soon as a refresh waits for running
-//! requests ([`Lots::hold_back`]). The other nodes wait twice as long. A session that takes much takes it in pieces ([`bounded`]), so that others get
+//! Where all nodes serve, a claim waits until enough is made, in the order in which sessions asked, and the
+//! proposer tells the others so twice a second. The wait ends if nothing is made or taken for a minute, after
+//! a quarter of an hour, and as soon as a refresh waits for running requests ([`Lots::hold_back`]). The other
+//! nodes wait twice as long. A session that takes much takes it in pieces ([`bounded`]), so that others get
 //! their turn. Where a quorum serves, a dry stock is told at once.
 //!
-//! There are two ways to decide who proposes and which claims the others follow ([`claiming`]). Where all nodes serve every request, the
-//! first one proposes ([`proposer`]), and all of the above holds. Where a quorum serves, other nodes propose too, and a claim may leave out
-//! anything, because each node has heard of some claims only: see [`quorum`], and [`census`] on what is given up.
+//! There are two ways to decide who proposes and which claims the others follow ([`claiming`]). Where all
+//! nodes serve every request, the first one proposes ([`proposer`]), and all of the above holds. Where a
+//! quorum serves, other nodes propose too, and a claim may leave out anything, because each node has heard of
+//! some claims only: see [`quorum`], and [`census`] on what is given up.
 
 pub(crate) mod bounded;
 mod census;
@@ -183,8 +191,8 @@ impl Lots {
         self.missing.store(nodes.bits(), Relaxed);
     }
 
-    /// Notes whether a refresh waits for running requests. If so, no material is made, and no claim waits for material. Otherwise the refresh would
-    /// wait for the request, and the request for the refresh.
+    /// Notes whether a refresh waits for running requests. If so, no material is made, and no claim waits for
+    /// material. Otherwise the refresh would wait for the request, and the request for the refresh.
     pub(crate) fn hold_back(&self, is_held_back: bool) {
         self.held_back.store(is_held_back, Relaxed);
     }
@@ -243,8 +251,8 @@ impl Lots {
         }
     }
 
-    /// Takes in a lot. Until all nodes are known to hold it, only a node that knows this can claim it. If the lot was here before, its
-    /// marked items count as spent.
+    /// Takes in a lot. Until all nodes are known to hold it, only a node that knows this can claim it. If the
+    /// lot was here before, its marked items count as spent.
     fn hold(&self, id: [u8; 16], kind: &Kind, items: Zeroizing<Vec<u8>>) -> Result<()> {
         let mark = self.store.spent_of_lot(self.marks, id).map_err(system)?;
         let mut lots = self.lock();
@@ -300,7 +308,8 @@ impl Lots {
         Ok(items)
     }
 
-    /// How much of a kind can be taken now, and how much cannot, because too few of the connected nodes still hold it.
+    /// How much of a kind can be taken now, and how much cannot, because too few of the connected nodes still
+    /// hold it.
     fn of_use(&self, kind: &Kind) -> (u64, u64) {
         let (lots, missing) = (self.lock(), PartySet::from_bits(self.missing.load(Relaxed)));
         let enough = self.claiming.least_holders();
@@ -316,8 +325,8 @@ impl Lots {
         self.dry_with(kind, count, self.of_use(kind))
     }
 
-    /// The same, with the numbers of the proposer: each node hears of claims at its own time, so that others may still hold what it has
-    /// spent.
+    /// The same, with the numbers of the proposer: each node hears of claims at its own time, so that others
+    /// may still hold what it has spent.
     fn dry_with(&self, kind: &Kind, count: usize, (there, lost): (u64, u64)) -> Error {
         let (name, blocks) = (kind.name, count.div_ceil(kind.per_block));
         let missing: Vec<String> =

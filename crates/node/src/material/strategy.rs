@@ -26,8 +26,8 @@ pub(crate) trait MaterialStrategy: Send + Sync {
     /// Refuses a request while there is no epoch, if the protocol needs one.
     fn refuse_without_epoch(&self, material: &Material) -> Result<(), Refusal>;
 
-    /// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during` says what was under way,
-    /// never how far.
+    /// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine.
+    /// `during` says what was under way, never how far.
     fn judge(&self, material: &Material, during: &str, error: &Error) -> bool;
 
     /// Gives up material that may be worthless, for a reason that another node gives.

@@ -1,4 +1,5 @@
-//! How much material is to be in stock. The settings of the nodes are in blocks; the protocol's kinds are counted in items.
+//! How much material is to be in stock. The settings of the nodes are in blocks; the protocol's kinds are
+//! counted in items.
 
 use polyclave_protocol::stock::{Kind, Levels, Purpose};
 
@@ -11,7 +12,8 @@ const MAX_WITHOUT_AES: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) kind: Kind,
-    /// The ciphers that it is for: the setting's name without its unit, or the kind's own name if all ciphers use it.
+    /// The ciphers that it is for: the setting's name without its unit, or the kind's own name if all ciphers
+    /// use it.
     pub(crate) ciphers: &'static str,
     pub(crate) blocks: usize,
 }
@@ -32,7 +34,8 @@ pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
             Purpose::Tables(7..) if inverts => (kind.name, aes_blocks.min(MAX_WITHOUT_AES)),
             Purpose::Tables(7..) | Purpose::Inversions => ("aes", aes_blocks),
             Purpose::Tables(_) => ("des", des_blocks),
-            // Ciphers that GCM takes have blocks of 16 bytes. A tag takes products by the message, not by the block.
+            // Ciphers that GCM takes have blocks of 16 bytes. A tag takes products by the message, not by the
+            // block.
             Purpose::Tags => ("aes", aes_blocks.min(MAX_FOR_TAGS)),
             Purpose::Surroundings => (kind.name, aes_blocks.max(des_blocks).min(MAX_FOR_TAGS)),
             Purpose::All => (kind.name, aes_blocks.max(des_blocks)),

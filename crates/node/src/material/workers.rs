@@ -23,7 +23,8 @@ pub(crate) const NO_SECRETS: &str =
     "the nodes have not yet agreed on their common secrets, which their first workers do; start those";
 
 impl Material {
-    /// Learns what other workers have changed in the store. Called before shares are read for a request, and at regular times.
+    /// Learns what other workers have changed in the store. Called before shares are read for a request, and
+    /// at regular times.
     pub(crate) fn sync(&self) -> Result<(), Refusal> {
         let synced = self.store.sync();
         if matches!(synced, Err(StoreError::Renewed)) && !self.members.is_first_worker() {
@@ -40,7 +41,8 @@ impl Material {
 
     fn hear_store(&self) -> Result<(), StoreError> {
         let heard = {
-            // Held while the store is asked: a refresh that ends a quarantine holds it until that is on the disk.
+            // Held while the store is asked: a refresh that ends a quarantine holds it until that is on the
+            // disk.
             let mut current = self.quarantine.write();
             if current.is_none() {
                 *current = self.store.quarantined()?;
@@ -61,8 +63,9 @@ impl Material {
         refresh::read(self)
     }
 
-    /// Learns whether another worker refreshes keys, if only the first worker makes the material of this one. During that time it makes none, and
-    /// may wait for a request here that makes a key. So no request here waits for material.
+    /// Learns whether another worker refreshes keys, if only the first worker makes the material of this one.
+    /// During that time it makes none, and may wait for a request here that makes a key. So no request here
+    /// waits for material.
     fn hear_round(&self) -> Result<(), StoreError> {
         let cluster = &self.members.cluster;
         let makers = cluster.worker_groups() - cluster.roles().serve_only.len();

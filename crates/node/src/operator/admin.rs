@@ -1,8 +1,9 @@
 //! Orders of an operator to a node: report its state, write a backup, readmit a peer, refresh all shares.
 //!
-//! The store belongs to the running node alone. So a running node answers on a Unix socket in its directory: one line of JSON for the
-//! order, one for the answer. Only the owner of the directory can reach it, and no order or answer contains a secret: secrets are named by
-//! their files. If no node runs, [`order`] opens the store itself.
+//! The store belongs to the running node alone. So a running node answers on a Unix socket in its directory:
+//! one line of JSON for the order, one for the answer. Only the owner of the directory can reach it, and no
+//! order or answer contains a secret: secrets are named by their files. If no node runs, [`order`] opens the
+//! store itself.
 
 mod socket;
 mod status;
@@ -53,7 +54,8 @@ pub enum Instruction {
         /// Its name.
         node: String,
     },
-    /// Give all stored keys fresh shares under fresh common secrets, once the operators of all nodes have ordered it.
+    /// Give all stored keys fresh shares under fresh common secrets, once the operators of all nodes have
+    /// ordered it.
     Rotate {
         /// The approval, in the form of its file, if the rules want one.
         #[serde(default)]
@@ -95,8 +97,8 @@ pub enum Answer {
     },
 }
 
-/// Gives an order to the node of a directory: to the running node, or, for orders that need only the store, by opening the store. `None` if
-/// no node runs and the order needs one.
+/// Gives an order to the node of a directory: to the running node, or, for orders that need only the store,
+/// by opening the store. `None` if no node runs and the order needs one.
 pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
     if let Some(answer) = ask(dir.path(), order)? {
         return match answer {
@@ -158,7 +160,8 @@ fn unknown(name: &str) -> Error {
     Error::misuse(format!("the cluster has no node '{name}'"))
 }
 
-/// Carries out the orders that need only the store, the rules, and whether there is a MAC key. Returns also the detail for the audit log.
+/// Carries out the orders that need only the store, the rules, and whether there is a MAC key. Returns also
+/// the detail for the audit log.
 fn carry_out(
     approvals: &Approvals<'_>,
     dir: &NodeDir,
@@ -223,7 +226,8 @@ fn want_refresh(
     }
 }
 
-/// An error if a refresh is ordered despite failed checks, and the protocol has no MAC key under which checks could fail.
+/// An error if a refresh is ordered despite failed checks, and the protocol has no MAC key under which checks
+/// could fail.
 fn refuse_without_mac_key(config: &AnyServiceConfig, order: &Instruction) -> Result<()> {
     if config.has_mac_key() || !matches!(order, Instruction::Rotate { despite_failures: true, .. }) {
         return Ok(());

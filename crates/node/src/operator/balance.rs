@@ -1,4 +1,5 @@
-//! Whether what the workers of a node have logged fits what is in their store: a checker for trials, in which nodes are killed.
+//! Whether what the workers of a node have logged fits what is in their store: a checker for trials, in which
+//! nodes are killed.
 //!
 //! Each worker writes an audit log of its own. Its line about a completed request says how many blocks the
 //! request took of a key. The store says how many blocks of each account count as spent, those that were

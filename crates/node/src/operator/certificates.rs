@@ -1,5 +1,5 @@
-//! When certificates end: this node's own, and those of its peers and clients. People have to change them before, so the node warns some
-//! time ahead: in its status, in its log, and in its metrics.
+//! When certificates end: this node's own, and those of its peers and clients. People have to change them
+//! before, so the node warns some time ahead: in its status, in its log, and in its metrics.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,9 +1,12 @@
-//! Open files: how many the process may have, and how they are shared, so that no kind of connection takes the files of another.
+//! Open files: how many the process may have, and how they are shared, so that no kind of connection takes
+//! the files of another.
 //!
-//! Every connection is an open file. Each kind has its own limit: HTTP ([`crate::operator::http::connections`]), unknown callers at the two
-//! listening ports ([`STRANGERS`]), clients (`connections` in `node.toml`), channels that this node leads (`channels`), and channels of
-//! each peer. Their sum must be less than what the operating system allows the process. A node raises that limit as far as it may. If it is
-//! still too low, the node gives clients fewer connections: without its peers it can serve nobody.
+//! Every connection is an open file. Each kind has its own limit: HTTP
+//! ([`crate::operator::http::connections`]), unknown callers at the two listening ports ([`STRANGERS`]),
+//! clients (`connections` in `node.toml`), channels that this node leads (`channels`), and channels of each
+//! peer. Their sum must be less than what the operating system allows the process. A node raises that limit
+//! as far as it may. If it is still too low, the node gives clients fewer connections: without its peers it
+//! can serve nobody.
 
 use polyclave_config::NodeLimits;
 use polyclave_transport::STRANGERS;
@@ -15,7 +18,8 @@ use crate::requests::channels::SETS;
 /// Files of the store and the logs, listeners, and files that libraries keep open.
 const OWN: usize = 64;
 
-/// The most channels of a peer that are followed at a time: more than the peer opens by its settings, which may differ from ours.
+/// The most channels of a peer that are followed at a time: more than the peer opens by its settings, which
+/// may differ from ours.
 const MAX_FOLLOWED: usize = 1024;
 
 /// How many files each kind of connection gets.

@@ -23,8 +23,8 @@ use crate::threads::POLL_INTERVAL;
 /// The pause before a retry of something that failed, perhaps because the disk is full.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Ends session keys and components, reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, orders a
-/// refresh if one is due, writes the audit log.
+/// Ends session keys and components, reloads the policy when its file changes, pings channels, starts an
+/// agreement on common secrets if one is due, orders a refresh if one is due, writes the audit log.
 pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
@@ -120,7 +120,8 @@ fn refresh(core: &Core, every_days: Option<u32>) {
     }
 }
 
-/// Removes the session keys and components whose time has ended, unless a refresh is under way, which carries over what it has found.
+/// Removes the session keys and components whose time has ended, unless a refresh is under way, which carries
+/// over what it has found.
 fn end_keys(core: &Core) {
     let Ok(Some(_held_off)) = core.material.hold_off_refresh(false) else { return };
     match core.store.end_keys(now()) {
@@ -130,7 +131,8 @@ fn end_keys(core: &Core) {
     }
 }
 
-/// What a crash has left of components whose key was made. It is removed once after a start, and nothing may prevent that for good.
+/// What a crash has left of components whose key was made. It is removed once after a start, and nothing may
+/// prevent that for good.
 #[derive(Default)]
 struct Leftovers {
     are_removed: bool,
@@ -145,7 +147,8 @@ impl Leftovers {
         });
     }
 
-    /// Tries it, until it is done. `removal` returns nothing while a refresh is under way. After a failure there is a pause.
+    /// Tries it, until it is done. `removal` returns nothing while a refresh is under way. After a failure
+    /// there is a pause.
     fn attempt(&mut self, removal: impl FnOnce() -> Option<Result<usize, Refusal>>) {
         if self.are_removed || self.not_before.is_some_and(|at| Instant::now() < at) {
             return;
@@ -167,7 +170,8 @@ impl Leftovers {
     }
 }
 
-/// Erases what a refresh has replaced. If that fails, mostly because the disk is full, it is tried again after a while.
+/// Erases what a refresh has replaced. If that fails, mostly because the disk is full, it is tried again
+/// after a while.
 fn erase_replaced(store: &Store, failed: &mut Option<Instant>) {
     if failed.is_some_and(|at| at.elapsed() < AFTER_FAILURE) {
         return;

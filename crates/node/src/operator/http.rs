@@ -1,7 +1,7 @@
 //! Health and metrics over HTTP: `/healthz` (it runs), `/readyz` (it can serve), `/metrics` (Prometheus).
 //!
-//! It reveals nothing about keys except their number, and nothing about clients. It is meant for an interface that only operators reach; a
-//! caller can use no more of the node than [`connections`] allows.
+//! It reveals nothing about keys except their number, and nothing about clients. It is meant for an interface
+//! that only operators reach; a caller can use no more of the node than [`connections`] allows.
 
 pub(crate) mod connections;
 
@@ -30,7 +30,8 @@ const UPKEEP: Duration = Duration::from_secs(5);
 /// Upper bounds of the buckets of durations, in seconds.
 const BUCKETS: [f64; 12] = [0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0, 10.0, 60.0];
 
-/// The metrics of one of several workers of a node have its number, so that they can be told apart, and summed.
+/// The metrics of one of several workers of a node have its number, so that they can be told apart, and
+/// summed.
 fn record(worker: Option<u16>) -> Option<PrometheusHandle> {
     let mut builder = PrometheusBuilder::new().set_buckets(&BUCKETS).ok()?;
     if let Some(number) = worker {

@@ -1,5 +1,5 @@
-//! The operator's view of a node: orders ([`admin`]), health and metrics ([`http`]), readiness, and changed rules for
-//! clients ([`reload`]).
+//! The operator's view of a node: orders ([`admin`]), health and metrics ([`http`]), readiness, and changed
+//! rules for clients ([`reload`]).
 
 pub mod admin;
 pub mod balance;

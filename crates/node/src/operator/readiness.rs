@@ -1,4 +1,5 @@
-//! Whether this node can serve, and if not, why. For its operator: on `/readyz`, in `node status` and in the log.
+//! Whether this node can serve, and if not, why. For its operator: on `/readyz`, in `node status` and in the
+//! log.
 
 use std::time::SystemTime;
 

@@ -1,7 +1,8 @@
 //! How changed rules come into force: at once, or only with approval if the rules in force want that.
 //!
-//! An operator who controls the machine controls its files and its program. So approval protects against changes by mistake, and by somebody
-//! who can write the node's directory and nothing else; see docs/security/service-people.md.
+//! An operator who controls the machine controls its files and its program. So approval protects against
+//! changes by mistake, and by somebody who can write the node's directory and nothing else; see
+//! docs/security/service-people.md.
 
 use polyclave_api::Subject;
 use polyclave_config::{ClientPolicy, NodeDir, NodeOperation};
@@ -26,7 +27,8 @@ pub(crate) fn take(core: &Core, dir: &NodeDir, policy: ClientPolicy) {
                 let detail = format!("approved-by={by}");
                 core.logbook.note(&Event { detail: &detail, ..Event::of_node("policy", "approved") });
             }
-            // Now, as these rules may be replaced before the next look: what was in force for a moment is in the log, too.
+            // Now, as these rules may be replaced before the next look: what was in force for a moment is in
+            // the log, too.
             log(core);
         }
         Err(why) => {

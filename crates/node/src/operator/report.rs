@@ -1,5 +1,5 @@
-//! What a node tells a client that may watch it (`observe`). Many may ask every second, so what takes long to find out is kept for a
-//! while: certificates, and the numbers of keys.
+//! What a node tells a client that may watch it (`observe`). Many may ask every second, so what takes long to
+//! find out is kept for a while: certificates, and the numbers of keys.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

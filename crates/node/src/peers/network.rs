@@ -1,4 +1,5 @@
-//! Connections with the other nodes: the control streams of [`Peers`], and streams that are opened for one purpose.
+//! Connections with the other nodes: the control streams of [`Peers`], and streams that are opened for one
+//! purpose.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,10 +1,11 @@
 //! What nodes tell each other outside of requests: that they are alive, and which channels to open.
 //!
-//! Every node sends one control stream to every other. It begins with a greeting in both directions: the digest of the cluster, and what
-//! the node's store remembers. From that, peers recognise a node that was put back to an old copy of its disk, and refuse it until an
-//! operator readmits it. Then the sender sends orders, or a beat when there are none. A beat has what the others must know about the
-//! sender's state: its epoch, the levels of its stock, whether it is under quarantine, how far a rotation has come, the mark of its store,
-//! and which mark of the receiver it holds ([`crate::peers::marks`]).
+//! Every node sends one control stream to every other. It begins with a greeting in both directions: the
+//! digest of the cluster, and what the node's store remembers. From that, peers recognise a node that was put
+//! back to an old copy of its disk, and refuse it until an operator readmits it. Then the sender sends
+//! orders, or a beat when there are none. A beat has what the others must know about the sender's state: its
+//! epoch, the levels of its stock, whether it is under quarantine, how far a rotation has come, the mark of
+//! its store, and which mark of the receiver it holds ([`crate::peers::marks`]).
 
 #[cfg(test)]
 mod fuzz;
@@ -37,8 +38,8 @@ pub(crate) enum Order {
     Setup { name: [u8; 16] },
     /// Make an epoch, all nodes together.
     Renew { name: [u8; 16] },
-    /// Make a number of items of a kind of material, all nodes together: for the stock, or for the request with this id of another worker of each
-    /// node.
+    /// Make a number of items of a kind of material, all nodes together: for the stock, or for the request
+    /// with this id of another worker of each node.
     Fill { name: [u8; 16], kind: u8, count: u32, request: Option<[u8; 16]> },
     /// Take part in a round of a rotation, all nodes together.
     Rotate { name: [u8; 16] },
@@ -96,8 +97,8 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    /// Refuses a peer of another version of the program. Nodes of two versions never compute together, because the hello of each session
-    /// compares the version. Here it is said at once, and to the operator.
+    /// Refuses a peer of another version of the program. Nodes of two versions never compute together,
+    /// because the hello of each session compares the version. Here it is said at once, and to the operator.
     pub(crate) fn check_version(&self, peer: Party, theirs: &Greeting) -> Result<()> {
         if theirs.version == self.version {
             return Ok(());

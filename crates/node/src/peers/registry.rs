@@ -16,8 +16,9 @@ use crate::Result;
 pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// A peer that is silent for this long is taken for gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(8);
-/// How long a peer that is not connected may be about to connect; then orders that wait for it are given up. Longer than a returning node
-/// takes to connect both control streams: each side may notice the end of the old ones only with the next beat.
+/// How long a peer that is not connected may be about to connect; then orders that wait for it are given up.
+/// Longer than a returning node takes to connect both control streams: each side may notice the end of the
+/// old ones only with the next beat.
 const RECONNECTING: Duration = Duration::from_millis(4 * BEAT_EVERY.as_millis() as u64);
 /// How many orders may wait to be sent to a peer.
 const WAITING: usize = 64;
@@ -25,8 +26,9 @@ const WAITING: usize = 64;
 /// Something to be sent to a peer.
 #[derive(Clone, Copy)]
 pub(crate) enum Due {
-    /// A beat, which is made when it is sent. If several threads made beats themselves, one could overtake another, and a peer that hears
-    /// of an older mark after a newer one concludes that this node was put back to an old copy of its disk.
+    /// A beat, which is made when it is sent. If several threads made beats themselves, one could overtake
+    /// another, and a peer that hears of an older mark after a newer one concludes that this node was put
+    /// back to an old copy of its disk.
     Beat,
     Order(Order),
 }
@@ -102,7 +104,8 @@ impl Peers {
         PartySet::from_bits(self.heard.load(Relaxed) & self.reached.load(Relaxed) | 1 << self.me.0)
     }
 
-    /// Remembers why a stream with a peer could not be opened or has ended, or that it is open. Returns whether that is news.
+    /// Remembers why a stream with a peer could not be opened or has ended, or that it is open. Returns
+    /// whether that is news.
     pub(crate) fn note_trouble(&self, peer: Party, stream: Stream, why: Option<String>) -> bool {
         let trouble = &mut self.troubles.lock()[peer.index()][stream as usize];
         let is_news = *trouble != why;
@@ -145,7 +148,8 @@ impl Peers {
         *known = Known { boot: Some(boot), state, lists, ..*known };
     }
 
-    /// A digest of this node's last certificate in a peer's cluster file, as the peer said in its last greeting.
+    /// A digest of this node's last certificate in a peer's cluster file, as the peer said in its last
+    /// greeting.
     pub(crate) fn lists(&self, peer: Party) -> [u8; 32] {
         self.known()[peer.index()].lists
     }
@@ -173,8 +177,8 @@ impl Peers {
         self.holding.notify_all();
     }
 
-    /// Waits until enough of some peers hold this node's mark of a given number. Returns the peers that do not, if time runs out, or if too
-    /// few of them are connected.
+    /// Waits until enough of some peers hold this node's mark of a given number. Returns the peers that do
+    /// not, if time runs out, or if too few of them are connected.
     pub(crate) fn wait_held(
         &self,
         number: u64,
@@ -200,8 +204,8 @@ impl Peers {
         }
     }
 
-    /// Sends a peer a beat now, without waiting for the next regular one. A peer that does not listen learns the contents when it is
-    /// greeted.
+    /// Sends a peer a beat now, without waiting for the next regular one. A peer that does not listen learns
+    /// the contents when it is greeted.
     pub(crate) fn beat_now(&self, peer: Party) {
         let _ = self.queues[peer.index()].try_send(Due::Beat);
     }
@@ -271,7 +275,8 @@ impl Peers {
         self.taken.lock()[peer.index()].take()
     }
 
-    /// Sends orders and beats until sending fails, `stop` returns true, or the peer is in another start than `boot`.
+    /// Sends orders and beats until sending fails, `stop` returns true, or the peer is in another start than
+    /// `boot`.
     pub(crate) fn send_orders(
         &self,
         peer: Party,
@@ -290,8 +295,8 @@ impl Peers {
                 break Ok(());
             }
             let Some(order) = next_order(queue, beat) else { break Ok(()) };
-            // A peer that has started again has already connected anew on its own stream, and everything written to the old connection
-            // would be lost silently.
+            // A peer that has started again has already connected anew on its own stream, and everything
+            // written to the old connection would be lost silently.
             if self.boot(peer) != Some(boot) {
                 break Ok(());
             }
@@ -359,8 +364,9 @@ mod tests {
         assert!(!peers.any(|state| state.epoch != [8; 32]));
     }
 
-    /// However many threads ask for a beat at once, marks are sent in order. (Before, a beat was made before it waited in the queue; it
-    /// could be sent after a newer one, and the peer refused this node for five seconds.)
+    /// However many threads ask for a beat at once, marks are sent in order. (Before, a beat was made before
+    /// it waited in the queue; it could be sent after a newer one, and the peer refused this node for five
+    /// seconds.)
     #[test]
     fn marks_are_sent_in_their_order() {
         let peers = Peers::new(Party(0), 2);

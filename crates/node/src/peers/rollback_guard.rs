@@ -1,9 +1,9 @@
-//! Peers remember how far each other's stores have come ([`polyclave_store::Mark`]), so that they refuse a node that was put back to an old
-//! copy.
+//! Peers remember how far each other's stores have come ([`polyclave_store::Mark`]), so that they refuse a
+//! node that was put back to an old copy.
 //!
-//! A node tells its mark in its greeting and with every beat, never before the mark is on its own disk. A peer writes the mark down, and
-//! says in its next beat, which it sends at once, which mark it holds. Each mark that moved costs one synced write; several that moved
-//! meanwhile share one.
+//! A node tells its mark in its greeting and with every beat, never before the mark is on its own disk. A
+//! peer writes the mark down, and says in its next beat, which it sends at once, which mark it holds. Each
+//! mark that moved costs one synced write; several that moved meanwhile share one.
 //!
 //! A node acts on a change of its store only when peers hold the mark of that change ([`Marks::protect`]):
 //! before it computes the first block of a range of a budget, before it announces a key whose shares it
@@ -70,7 +70,8 @@ impl Marks {
         if self.faults.denies_marks() { 0 } else { self.store.held_of(peer).unwrap_or_default() }
     }
 
-    /// Refuses a peer whose past does not continue what was seen of it. Returns the boot id of the start that it is in.
+    /// Refuses a peer whose past does not continue what was seen of it. Returns the boot id of the start that
+    /// it is in.
     pub(crate) fn judge_past(&self, peer: Party, past: &Past, judged: Judged) -> Result<[u8; 16]> {
         match judged {
             Judged::Here => self.store.peer_seen(peer, past),

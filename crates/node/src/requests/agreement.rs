@@ -1,8 +1,9 @@
 //! How nodes compare a client's step before they use any of it.
 //!
-//! A client that tells nodes different things could make them open a value under a sharing of a wrong degree, and could, together with one
-//! curious node, confirm guesses of secrets. So the hello round ([`polyclave_protocol::session`]) covers the whole request, and the nodes
-//! compare every later step in one exchange before they use any of it: here among all serving nodes, or with a quorum of them
+//! A client that tells nodes different things could make them open a value under a sharing of a wrong degree,
+//! and could, together with one curious node, confirm guesses of secrets. So the hello round
+//! ([`polyclave_protocol::session`]) covers the whole request, and the nodes compare every later step in one
+//! exchange before they use any of it: here among all serving nodes, or with a quorum of them
 //! (`strategy/guaranteed.rs`).
 
 use std::time::Duration;
@@ -18,8 +19,8 @@ use crate::peers::exchange::{tell_all, tell_and_hear};
 pub(crate) const ACCEPTED: u8 = 1;
 pub(crate) const REFUSED: u8 = 2;
 
-/// What peers said of a step before this node had come to it. A node that waits for its client learns at once that another node has
-/// refused, and all end together. Only for [`agree`].
+/// What peers said of a step before this node had come to it. A node that waits for its client learns at once
+/// that another node has refused, and all end together. Only for [`agree`].
 #[derive(Default)]
 pub(crate) struct Early {
     heard: Vec<(Party, [u8; 33])>,
@@ -76,8 +77,9 @@ pub(crate) fn refused_by(peer: Party) -> Refusal {
     Refusal::new(Reason::Disagreement, format!("{peer} did not accept this step; see its own answer"))
 }
 
-/// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or the reason why this node does
-/// not accept the step. All nodes get the same result: every node accepted the step and all digests are equal, or not.
+/// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or
+/// the reason why this node does not accept the step. All nodes get the same result: every node accepted the
+/// step and all digests are equal, or not.
 pub(crate) fn agree(mine: Result<[u8; 32], Refusal>, net: &mut dyn Net) -> Result<Result<(), Refusal>> {
     Early::default().agree(mine, net)
 }

@@ -17,7 +17,8 @@ use crate::requests::service::Service;
 /// The setting that differs at a node where the request waits for a refresh to end.
 const REFRESH: &str = "whether a refresh is under way";
 
-/// What a node says in the hello round of a request that the leading node has announced: of a refresh, and of the request.
+/// What a node says in the hello round of a request that the leading node has announced: of a refresh, and of
+/// the request.
 pub(crate) type Acceptance = [&'static [u8]; 2];
 const ACCEPTED: Acceptance = [b"none", b"accepted"];
 pub(crate) const NOT_HERE: Acceptance = [b"none", b"not here"];
@@ -26,8 +27,8 @@ pub(crate) const HELD_BACK: Acceptance = [b"under way", b"not here"];
 /// Why a request has not begun among the nodes.
 pub(crate) enum NotBegun {
     Refused(Refusal),
-    /// Another node keeps it waiting for a refresh, or this node's refresh may wait for it. Nothing was used, and this node's nonce was not
-    /// opened: it may begin again.
+    /// Another node keeps it waiting for a refresh, or this node's refresh may wait for it. Nothing was used,
+    /// and this node's nonce was not opened: it may begin again.
     GaveWay,
 }
 
@@ -43,11 +44,13 @@ const SECRETS: &str = "common secrets";
 const FOLLOW: Duration = Duration::from_secs(15);
 /// The time limit of the hello, however slowly the bytes arrive. A peer that takes longer is taken for gone.
 pub(crate) const HELLO: Duration = Duration::from_secs(5);
-/// How long to wait for a peer in the middle of a request. The peer may itself wait for its client, or for its processor.
+/// How long to wait for a peer in the middle of a request. The peer may itself wait for its client, or for
+/// its processor.
 pub(crate) const COMPUTE: Duration = Duration::from_secs(45);
 
-/// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead is replaced as long as this
-/// node has not opened its nonce: until then nothing has been used, and nobody knows any session id.
+/// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead
+/// is replaced as long as this node has not opened its nonce: until then nothing has been used, and nobody
+/// knows any session id.
 ///
 /// After that, any error ends the request. The node that speaks last in the hello sees the session id first,
 /// and nonces and counters come from that id. If the hello could be repeated, this node could end one attempt
@@ -106,7 +109,8 @@ pub(crate) fn begin<'c>(
             }
             Err(e) if service.strategy.tries_another_channel(&e) && Instant::now() + HELLO < deadline => {
                 tracing::debug!(error = service.members.message(&e), "a channel failed before use");
-                // Channels with this peer that have been free as long have probably failed for the same reason.
+                // Channels with this peer that have been free as long have probably failed for the same
+                // reason.
                 if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {
                     service.channels.forget(*peer);
                 }
@@ -116,7 +120,8 @@ pub(crate) fn begin<'c>(
     }
 }
 
-/// Announces the request, if this node leads, and runs the first round of the hello. The second round must end within the same time limit.
+/// Announces the request, if this node leads, and runs the first round of the hello. The second round must
+/// end within the same time limit.
 fn greet(
     service: &Service,
     plan: &Plan,
@@ -137,7 +142,8 @@ fn greet(
     greeted
 }
 
-/// The refusal that reports an error, including the node that the error names: that the client may try without it, not that it cheats.
+/// The refusal that reports an error, including the node that the error names: that the client may try
+/// without it, not that it cheats.
 pub(crate) fn blame(refusal: Refusal, error: &Error) -> Refusal {
     match error {
         Error::Closed { peer, .. }
@@ -173,7 +179,8 @@ pub(crate) fn handshake(
     digest: &[u8; 32],
     key: &[u8; 32],
 ) -> HandshakeParameters {
-    // Compare first whether each node can begin now, and then whether it accepts the request: a node that cannot serve now says why in its own answer.
+    // Compare first whether each node can begin now, and then whether it accepts the request: a node that
+    // cannot serve now says why in its own answer.
     let parameters = service
         .members
         .handshake()

@@ -16,10 +16,12 @@ use crate::threads::POLL_INTERVAL;
 
 /// How long a request waits for a channel at the leading node.
 const QUEUE: Duration = Duration::from_secs(10);
-/// How long a follower waits for its part of the memory once the leader has a channel. It is less than the time limit of the hello.
+/// How long a follower waits for its part of the memory once the leader has a channel. It is less than the
+/// time limit of the hello.
 const FOLLOWERS_TURN: Duration = Duration::from_millis(1500);
 
-/// A channel for one request. When dropped it goes back to where it came from, to be used again if it is [`sound`](ChannelLease::sound).
+/// A channel for one request. When dropped it goes back to where it came from, to be used again if it is
+/// [`sound`](ChannelLease::sound).
 pub(crate) struct ChannelLease<'c> {
     net: Option<TlsNet>,
     home: Home<'c>,
@@ -39,8 +41,8 @@ impl ChannelLease<'_> {
         self.net.as_mut().ok_or_else(|| Error::System("the channel is gone".into()))
     }
 
-    /// Whether the client must give up the channel, which it leaves idle, because a client with fewer channels waits. Only the leading node
-    /// knows.
+    /// Whether the client must give up the channel, which it leaves idle, because a client with fewer
+    /// channels waits. Only the leading node knows.
     pub(crate) fn is_to_yield(&self) -> bool {
         match &self.home {
             Home::Pool(channels, serving, client) => channels.is_to_yield(*serving, client),

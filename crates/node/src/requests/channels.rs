@@ -1,9 +1,9 @@
 //! Channels: standing connections among the nodes of a serving set. A channel serves one request at a time.
 //!
-//! The node with the lowest number in a serving set leads. It picks a free channel for a request and announces the request on that channel,
-//! so that all nodes run the same request on the same channel. The leader orders new channels over the control streams ([`crate::peers`]).
-//! A channel on which anything failed is dropped and never used again. [`crate::requests::turns`] decides which request gets the next
-//! channel.
+//! The node with the lowest number in a serving set leads. It picks a free channel for a request and
+//! announces the request on that channel, so that all nodes run the same request on the same channel. The
+//! leader orders new channels over the control streams ([`crate::peers`]). A channel on which anything failed
+//! is dropped and never used again. [`crate::requests::turns`] decides which request gets the next channel.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -72,8 +72,8 @@ impl Channels {
         Channels { most, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Gives a request of a client a free channel, or permission to open one, when it is the request's turn. The channel counts as lent
-    /// from now on. The requests of a client that went away leave the queue.
+    /// Gives a request of a client a free channel, or permission to open one, when it is the request's turn.
+    /// The channel counts as lent from now on. The requests of a client that went away leave the queue.
     pub(crate) fn take(
         &self,
         serving: PartySet,
@@ -115,7 +115,8 @@ impl Channels {
         self.changed.notify_all();
     }
 
-    /// Whether a client must give up a channel that it leaves idle, because a client with fewer channels waits.
+    /// Whether a client must give up a channel that it leaves idle, because a client with fewer channels
+    /// waits.
     pub(crate) fn is_to_yield(&self, serving: PartySet, client: &str) -> bool {
         self.lock().turns.is_to_yield(client, serving)
     }

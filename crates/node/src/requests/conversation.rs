@@ -1,5 +1,5 @@
-//! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before they use
-//! it. What each operation does then is in `operations/`.
+//! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before
+//! they use it. What each operation does then is in `operations/`.
 
 mod client_connection;
 mod keepalive;
@@ -124,8 +124,8 @@ fn try_serve(
     Ok(service.strategy.end(&service.material, &mut channel, ending, faults)?)
 }
 
-/// Checks the first step and charges its blocks, before the nodes compare it with the request. Returns the number of
-/// blocks.
+/// Checks the first step and charges its blocks, before the nodes compare it with the request. Returns the
+/// number of blocks.
 fn admit_first(
     service: &Service,
     client: &Client,
@@ -147,8 +147,8 @@ impl<'a> Serving<'a, '_> {
         Ok(self.context.join(&self.service.material, memory, session.stream(), serving)?)
     }
 
-    /// Spends the approval where this node's rules want one, and begins only if all serving nodes say that they have done so. All nodes come
-    /// here, because they have compared the request with its approval.
+    /// Spends the approval where this node's rules want one, and begins only if all serving nodes say that
+    /// they have done so. All nodes come here, because they have compared the request with its approval.
     fn spend_approval(&mut self, approved: Option<&Approved>, digest: [u8; 32]) -> Result<(), StepError> {
         let serving = self.net()?.members();
         let service = self.service;
@@ -162,7 +162,8 @@ impl<'a> Serving<'a, '_> {
         self.channel.net()
     }
 
-    /// The network that the protocol uses while it makes a key. Making a key continues even if the client is gone.
+    /// The network that the protocol uses while it makes a key. Making a key continues even if the client is
+    /// gone.
     pub(crate) fn net_of_peers(&mut self) -> Result<KeptAlive<'_, 'a>, Error> {
         let net_of_peers = self.service.faults.net_of_peers(self.channel.net()?);
         Ok(KeptAlive {

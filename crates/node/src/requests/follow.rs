@@ -54,7 +54,8 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
     }
 }
 
-/// Tells the others in the hello round that this node does not have the request, or that the request waits here for a refresh to end.
+/// Tells the others in the hello round that this node does not have the request, or that the request waits
+/// here for a refresh to end.
 pub(crate) fn decline(service: &Service, mut net: TlsNet, how: Acceptance) -> Option<TlsNet> {
     let context_id = service.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];

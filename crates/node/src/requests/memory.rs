@@ -1,13 +1,15 @@
-//! The memory in which requests are computed. Each running request has a part of it; other requests wait for a part in order of arrival.
+//! The memory in which requests are computed. Each running request has a part of it; other requests wait for
+//! a part in order of arrival.
 //!
 //! A use of a key is computed in pieces ([`crate::computation::pieces`]), so that it fits into its part with
 //! every cipher and length. The size of a part is the same at all nodes: they compare the setting in the
 //! hello round, because they must cut a request into the same pieces.
 //!
-//! The leading node takes its part before it announces a request. Its followers take theirs when they hear of the request, in the leader's
-//! order. So among nodes that always serve together only the leader waits. Where several nodes lead, two requests may each wait for a part
-//! that the other one has. A follower therefore waits only a short time, then refuses the request as busy. Its parts are then free again at
-//! all nodes, and the client asks again.
+//! The leading node takes its part before it announces a request. Its followers take theirs when they hear of
+//! the request, in the leader's order. So among nodes that always serve together only the leader waits. Where
+//! several nodes lead, two requests may each wait for a part that the other one has. A follower therefore
+//! waits only a short time, then refuses the request as busy. Its parts are then free again at all nodes, and
+//! the client asks again.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

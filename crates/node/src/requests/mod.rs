@@ -1,8 +1,8 @@
 //! How a node handles a request, in the order of the steps.
 //!
 //! 1. [`plan`]: this node alone decides whether the client may do this.
-//! 2. [`channel_lease`]: the request gets its part of the memory ([`memory`]) and a channel to the other serving
-//!    nodes ([`channels`], [`turns`]; at the nodes that follow: [`pending`] and [`follow`]).
+//! 2. [`channel_lease`]: the request gets its part of the memory ([`memory`]) and a channel to the other
+//!    serving nodes ([`channels`], [`turns`]; at the nodes that follow: [`pending`] and [`follow`]).
 //! 3. [`begin`]: the nodes compare the request in the hello round.
 //! 4. [`conversation`]: the nodes take the client's steps, compare each of them before they use it
 //!    ([`agreement`]), and answer.

@@ -12,7 +12,8 @@ use crate::requests::channels::Lent;
 /// How many recently refused requests are remembered: a channel need not wait for them.
 const REMEMBERED: usize = 256;
 
-/// Identifies a request: a hash of the client's certificate and the number that the client drew. No client can claim another's.
+/// Identifies a request: a hash of the client's certificate and the number that the client drew. No client
+/// can claim another's.
 pub(crate) type Ticket = [u8; 32];
 
 /// Requests by ticket.
@@ -66,7 +67,8 @@ impl PendingRequests {
         self.lock().held_back.contains(ticket)
     }
 
-    /// Announces that a request is here and waits for a channel of `leader`. `None` if the ticket is taken already.
+    /// Announces that a request is here and waits for a channel of `leader`. `None` if the ticket is taken
+    /// already.
     pub(crate) fn bring(&self, ticket: Ticket, leader: Party) -> Option<Receiver<Lent>> {
         let (channel, receiver) = sync_channel(1);
         let mut state = self.lock();
@@ -93,8 +95,8 @@ impl PendingRequests {
         self.changed.notify_all();
     }
 
-    /// Hands a channel to the request with this ticket. Returns the channel if no such request comes in time, or if it waits for a refresh to
-    /// end.
+    /// Hands a channel to the request with this ticket. Returns the channel if no such request comes in time,
+    /// or if it waits for a refresh to end.
     #[expect(clippy::result_large_err, reason = "the error is the channel, given back")]
     pub(crate) fn hand_over(
         &self,

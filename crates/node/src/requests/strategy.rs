@@ -1,4 +1,5 @@
-//! What differs, in serving a request, between protocols that abort and those that guarantee the output: [`crate::strategy`].
+//! What differs, in serving a request, between protocols that abort and those that guarantee the output:
+//! [`crate::strategy`].
 
 use std::time::Duration;
 
@@ -52,11 +53,13 @@ pub(crate) trait RequestStrategy: Send + Sync {
     /// Whether the key of a request counts as announced. `here` says whether it was announced at this node.
     fn is_announced(&self, here: bool, net: &mut dyn Net) -> Result<bool>;
 
-    /// Called while the node waits for the client's next step. Returns the first peer that has already refused that step.
+    /// Called while the node waits for the client's next step. Returns the first peer that has already
+    /// refused that step.
     fn listen(&self, early: &mut Early, net: &mut TlsNet) -> Result<Option<Party>>;
 
-    /// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or the reason why this node
-    /// does not accept the step. Returns the refusal if the request does not go on.
+    /// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node,
+    /// or the reason why this node does not accept the step. Returns the refusal if the request does not go
+    /// on.
     fn agree(
         &self,
         mine: Result<[u8; 32], Refusal>,

@@ -1,19 +1,22 @@
-//! Which request gets the next channel: how many channels a client may hold, and the order in which requests wait.
+//! Which request gets the next channel: how many channels a client may hold, and the order in which requests
+//! wait.
 //!
-//! A request holds a channel from its beginning to its end, and a client may keep it open as long as it goes on. So the leading node of a
-//! serving set gives out channels by two rules:
+//! A request holds a channel from its beginning to its end, and a client may keep it open as long as it goes
+//! on. So the leading node of a serving set gives out channels by two rules:
 //!
-//! * *A share.* A client that holds h channels gets another only while more than h are free in that serving set. So one client holds at
-//!   most half of them (8 of 16), and k clients that want as many as they can get end with 1/(k + 1) of them each. The rest remains for
-//!   clients that hold fewer, and above all for those that hold none. (This is the dynamic threshold of Choudhury and Hahne, 1998, for
-//!   queues that share a buffer, with alpha = 1; cited from memory.)
-//! * *An order.* Among the clients that wait and may have a channel, the one that holds the fewest comes first; if several hold equally
-//!   few, the one whose last turn was longest ago. The requests of one client are served in order of arrival. So a client with many
-//!   requests waits for itself.
+//! * *A share.* A client that holds h channels gets another only while more than h are free in that serving
+//!   set. So one client holds at most half of them (8 of 16), and k clients that want as many as they can get
+//!   end with 1/(k + 1) of them each. The rest remains for clients that hold fewer, and above all for those
+//!   that hold none. (This is the dynamic threshold of Choudhury and Hahne, 1998, for queues that share a
+//!   buffer, with alpha = 1; cited from memory.)
+//! * *An order.* Among the clients that wait and may have a channel, the one that holds the fewest comes
+//!   first; if several hold equally few, the one whose last turn was longest ago. The requests of one client
+//!   are served in order of arrival. So a client with many requests waits for itself.
 //!
-//! A client that leaves a channel idle can lose it early, when a client with fewer channels waits ([`Turns::is_to_yield`]). *Not covered*:
-//! clients that keep sending keep their channels. Five of them that never end take all 16 (8, 4, 2, 1, 1); the sixth then waits until one
-//! ends. All of them are clients that an operator has allowed.
+//! A client that leaves a channel idle can lose it early, when a client with fewer channels waits
+//! ([`Turns::is_to_yield`]). *Not covered*: clients that keep sending keep their channels. Five of them that
+//! never end take all 16 (8, 4, 2, 1, 1); the sixth then waits until one ends. All of them are clients that
+//! an operator has allowed.
 
 use std::collections::HashMap;
 
@@ -92,8 +95,9 @@ impl Turns {
         }
     }
 
-    /// Whether a client must give up a channel that it leaves idle, because a client with fewer channels waits for one in that set. If so,
-    /// this channel counts as given up at once; otherwise all would be given up for one waiting client.
+    /// Whether a client must give up a channel that it leaves idle, because a client with fewer channels
+    /// waits for one in that set. If so, this channel counts as given up at once; otherwise all would be
+    /// given up for one waiting client.
     pub(crate) fn is_to_yield(&mut self, client: &str, serving: PartySet) -> bool {
         let Some(Account { held, yielded, .. }) = self.clients.get(client) else { return false };
         let kept = held.saturating_sub(*yielded);
@@ -183,7 +187,8 @@ mod tests {
         assert_eq!(due(&mut turns), ["b"]);
     }
 
-    /// When requests of three clients with eight each end in the order in which they began, the clients are served in turn.
+    /// When requests of three clients with eight each end in the order in which they began, the clients are
+    /// served in turn.
     #[test]
     fn of_three_clients_with_eight_requests_each_none_is_served_more_than_its_part() {
         let mut turns = Turns::new(16, 64);

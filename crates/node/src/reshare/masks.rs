@@ -1,15 +1,15 @@
 //! Opens some keys under masks that the new nodes share: for a move to a cluster of another protocol, and
 //! under protocols with MACs (`protocol/src/handover.rs`, which has the security argument).
 //!
-//! Only the key itself, if it may be wrapped, and the round keys move, as bytes: those are the same in all circuits of a cipher. The new nodes
-//! compute anew what else its modes need (`reshare/receiving.rs`).
+//! Only the key itself, if it may be wrapped, and the round keys move, as bytes: those are the same in all
+//! circuits of a cipher. The new nodes compute anew what else its modes need (`reshare/receiving.rs`).
 //!
 //! Many keys move in one handover, at the cost in masks, checks and rounds of one value. The same part of all
 //! keys of a cipher is one value, with one key a lane.
 //!
-//! A check that fails among the old nodes puts the node under quarantine, durably and before anything else, as it would in a request
-//! (`material/quarantine.rs`). If the old nodes have a MAC key, the failure also counts as one under it, and a node whose MAC key bears no
-//! more failures takes no part.
+//! A check that fails among the old nodes puts the node under quarantine, durably and before anything else,
+//! as it would in a request (`material/quarantine.rs`). If the old nodes have a MAC key, the failure also
+//! counts as one under it, and a node whose MAC key bears no more failures takes no part.
 
 use std::collections::BTreeMap;
 
@@ -37,9 +37,10 @@ use crate::computation::key::{RAW, ROUND_KEYS, SECOND};
 use crate::error::system;
 use crate::material::quarantine::{Failure, refuse_guessed};
 
-/// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in memory, up to 2 MB a key. Each new node makes
-/// it with every other one. Nodes that have no part in a step hear nothing meanwhile and wait for [`IDLE`](super::IDLE) at most, and the next try would
-/// be as slow. So the more nodes there are, the fewer keys.
+/// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in
+/// memory, up to 2 MB a key. Each new node makes it with every other one. Nodes that have no part in a step
+/// hear nothing meanwhile and wait for [`IDLE`](super::IDLE) at most, and the next try would be as slow. So
+/// the more nodes there are, the fewer keys.
 pub(super) fn keys_at_once(new_nodes: usize) -> usize {
     (128 / new_nodes.max(1)).clamp(8, 64)
 }
@@ -72,7 +73,8 @@ impl OldSide {
     }
 }
 
-/// The same part of some keys of one cipher, which moves as one value: where its bytes stand among all that moves.
+/// The same part of some keys of one cipher, which moves as one value: where its bytes stand among all that
+/// moves.
 pub(super) struct KeyGroup<'k> {
     pub(super) part: &'static str,
     /// One a lane.
@@ -212,7 +214,8 @@ fn port<'c>(cipher: &'c Cipher, part: &str) -> &'c Port {
     if part == RAW { &cipher.key_schedule.inputs()[0] } else { &cipher.key_schedule.outputs()[0] }
 }
 
-/// At an old node: its stored values. Those with other images of their cells, of an older version of the program, leave apart.
+/// At an old node: its stored values. Those with other images of their cells, of an older version of the
+/// program, leave apart.
 fn restored(
     node: &Node<'_>,
     (batches, library): (&[KeyGroup<'_>], &Library),

@@ -1,9 +1,11 @@
-//! Some keys at a time: the old nodes deal their shares of them (`reshare/shares.rs`) or open them under masks (`reshare/masks.rs`), and the new
-//! nodes verify what they get, compute the check values, and store all of it beside what they have in use.
+//! Some keys at a time: the old nodes deal their shares of them (`reshare/shares.rs`) or open them under
+//! masks (`reshare/masks.rs`), and the new nodes verify what they get, compute the check values, and store
+//! all of it beside what they have in use.
 //!
-//! A check value has 3 to 5 bytes. So it shows a mistake, and proves nothing against a cheater: that is what the checks in
-//! `protocol/src/shamir/reshare.rs` and `protocol/src/handover.rs` are for. Under `shamir`, where nobody cheats, a wrong share (of a damaged memory, say) passes with
-//! probability 2^-24 for ciphers with blocks of 8 bytes, and 2^-40 for others.
+//! A check value has 3 to 5 bytes. So it shows a mistake, and proves nothing against a cheater: that is what
+//! the checks in `protocol/src/shamir/reshare.rs` and `protocol/src/handover.rs` are for. Under `shamir`,
+//! where nobody cheats, a wrong share (of a damaged memory, say) passes with probability 2^-24 for ciphers
+//! with blocks of 8 bytes, and 2^-40 for others.
 
 use std::collections::HashMap;
 
@@ -112,9 +114,11 @@ impl NewSide {
         &mut self.completions
     }
 
-    /// Computes the check value of each key from the new shares, and compares it with the one that was stored.
+    /// Computes the check value of each key from the new shares, and compares it with the one that was
+    /// stored.
     fn compare_check_values(&mut self, node: &Node<'_>, keys: &[MovedKey], net: &mut dyn Net) -> Result<()> {
-        // A component of a key has no round keys before it is combined. Only the check of what was dealt speaks for it.
+        // A component of a key has no round keys before it is combined. Only the check of what was dealt
+        // speaks for it.
         let is_expanded =
             |key: &&MovedKey| key.info.component.is_none() || key.shares.contains_key(ROUND_KEYS);
         let keys: Vec<&MovedKey> = keys.iter().filter(is_expanded).collect();
@@ -201,7 +205,8 @@ pub(super) fn refuse_wrong_check_value(key: &KeyInfo, computed: &[u8]) -> Result
     )))
 }
 
-/// A key with its round keys, and with those of the second key for a mode that takes two, whose check values stand behind each other.
+/// A key with its round keys, and with those of the second key for a mode that takes two, whose check values
+/// stand behind each other.
 struct Expanded<'k> {
     key: &'k MovedKey,
     parts: Vec<AnyShared>,

@@ -5,7 +5,8 @@ use polyclave_protocol::{Error, Party};
 use super::plan::Plan;
 use crate::Result;
 
-/// Where a node stands, as it tells the others. Encoded by hand, because all nodes exchange messages of one known length.
+/// Where a node stands, as it tells the others. Encoded by hand, because all nodes exchange messages of one
+/// known length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReshareState {
     /// The old cluster's common secrets; zeros at a node that is new, or done.
@@ -24,7 +25,8 @@ const BYTES: usize = 3 * 32 + 1;
 pub(crate) enum NextStep {
     /// All nodes have stored what has this id. Those that are not done take it into use.
     Complete([u8; 32]),
-    /// No node is done: all begin anew. Before that, the old nodes finish a refresh that all of them have stored.
+    /// No node is done: all begin anew. Before that, the old nodes finish a refresh that all of them have
+    /// stored.
     Begin(Option<[u8; 32]>),
 }
 

@@ -1,20 +1,21 @@
-//! Which keys the old nodes hold, as they tell all others: properties, what is public of the stored shares, and what each has spent of the
-//! budgets.
+//! Which keys the old nodes hold, as they tell all others: properties, what is public of the stored shares,
+//! and what each has spent of the budgets.
 //!
 //! **What may change in a key's life**: its label and attributes, its state, the least version, whether it
 //! may be deleted, and what was withdrawn of its uses. Some nodes may not know of an interrupted change. The
 //! key moves with what most old nodes have, and in a tie with the stricter or newer. So where honest nodes
 //! agree and are a majority, the others cannot change it.
 //!
-//! **Budgets.** Under a budget of B blocks each of n nodes pays for at most B q / n, where q is the quorum, and every block is paid for at q nodes
-//! at least. So if l nodes are lost, the others together have paid q - l times for each of the T blocks that were computed: T is at most
-//! the sum of what they spent, divided by q - l. Each of the n' new nodes then begins with T q' / n' spent, and the new nodes together
-//! compute at most B - T blocks. A node that cheats can understate its own part of the sum. A key and its copies pay from one account, and
-//! each tells what that has spent: the new nodes begin with the largest.
+//! **Budgets.** Under a budget of B blocks each of n nodes pays for at most B q / n, where q is the quorum,
+//! and every block is paid for at q nodes at least. So if l nodes are lost, the others together have paid q -
+//! l times for each of the T blocks that were computed: T is at most the sum of what they spent, divided by
+//! q - l. Each of the n' new nodes then begins with T q' / n' spent, and the new nodes together compute at
+//! most B - T blocks. A node that cheats can understate its own part of the sum. A key and its copies pay
+//! from one account, and each tells what that has spent: the new nodes begin with the largest.
 //!
-//! **Ciphers of derived keys.** Each old node tells the ciphers of the keys that were derived from a key. The new nodes remember every cipher that any
-//! old node tells, so no node can make them forget one. A node that cheats can add a false cipher. Then nothing more is derived from that key, as if
-//! the node had refused to.
+//! **Ciphers of derived keys.** Each old node tells the ciphers of the keys that were derived from a key. The
+//! new nodes remember every cipher that any old node tells, so no node can make them forget one. A node that
+//! cheats can add a false cipher. Then nothing more is derived from that key, as if the node had refused to.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +75,8 @@ pub(crate) struct CommonKeys {
     /// In the order of their ids.
     pub(crate) keys: Vec<Common>,
     pub(crate) deleted: Vec<[u8; 16]>,
-    /// How many components of keys stay behind, because not all old nodes have them. They are among the deleted.
+    /// How many components of keys stay behind, because not all old nodes have them. They are among the
+    /// deleted.
     pub(crate) left_behind: usize,
 }
 
@@ -175,8 +177,10 @@ pub(super) fn decode(message: &[u8]) -> Result<Vec<Offer>, String> {
     Ok(offers)
 }
 
-/// The keys that all old nodes hold, and the deleted ones. The same at all nodes, since all have heard the same. No node's word deletes
-/// a key, except one that every node which holds it is about to delete itself. A component of a key stays behind if not all have it, so one node's word does end that: it can be given again.
+/// The keys that all old nodes hold, and the deleted ones. The same at all nodes, since all have heard the
+/// same. No node's word deletes a key, except one that every node which holds it is about to delete itself. A
+/// component of a key stays behind if not all have it, so one node's word does end that: it can be given
+/// again.
 pub(crate) fn common(offers: &[(Party, Vec<Offer>)], plan: &Plan) -> Result<CommonKeys> {
     let mut entries: BTreeMap<[u8; 16], Vec<(Party, &Offer)>> = BTreeMap::new();
     for (party, offer) in offers.iter().flat_map(|(party, offers)| offers.iter().map(|offer| (*party, offer)))

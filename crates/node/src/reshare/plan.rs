@@ -1,7 +1,7 @@
 //! Which nodes take part in the move of keys from one cluster to another, and under which numbers.
 //!
-//! Old nodes that are not lost come first, in their order. The nodes that are new follow. A node that stays is in both clusters with the same
-//! name and a certificate in common.
+//! Old nodes that are not lost come first, in their order. The nodes that are new follow. A node that stays
+//! is in both clusters with the same name and a certificate in common.
 
 use polyclave_config::{Card, Cluster, NodeDir, in_names};
 use polyclave_protocol::any::AnyServiceConfig;
@@ -14,7 +14,8 @@ use polyclave_transport::Node as Address;
 
 use crate::Result;
 
-/// The parameter of the hello round that says how keys move: nodes of two versions of the program may do that differently.
+/// The parameter of the hello round that says how keys move: nodes of two versions of the program may do that
+/// differently.
 pub(super) const VERSION_OF_RESHARE: &str = "version of the reshare";
 
 /// The most nodes that take part, old and new ones together.
@@ -36,7 +37,8 @@ pub(crate) struct Plan {
 pub(crate) enum Way {
     /// Old nodes deal their shares to the new ones, which get shares of all that was stored.
     Shares(Sharing, Move),
-    /// Keys and round keys are opened under masks that the new nodes share, and the new nodes compute the rest anew.
+    /// Keys and round keys are opened under masks that the new nodes share, and the new nodes compute the
+    /// rest anew.
     Masks,
 }
 
@@ -144,7 +146,8 @@ impl Plan {
         places.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// The old nodes' numbers on the common network, in the order of their numbers in the old cluster; none for a lost node.
+    /// The old nodes' numbers on the common network, in the order of their numbers in the old cluster; none
+    /// for a lost node.
     pub(crate) fn old_places(&self) -> Vec<Option<Party>> {
         let place = |number: Party| self.roles().find(|(_, role)| role.old == Some(number));
         Party::all(self.old.nodes()).map(|number| place(number).map(|(place, _)| place)).collect()

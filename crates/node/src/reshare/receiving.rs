@@ -1,6 +1,7 @@
-//! At a new node: keys that have arrived under masks, with everything that their modes need. What follows from the round keys is computed for
-//! all keys of a cipher together, one key a lane: E(0), the subkeys of CMAC, the powers of the hash key of GCM, and the check value, which is
-//! compared with the one that was stored.
+//! At a new node: keys that have arrived under masks, with everything that their modes need. What follows
+//! from the round keys is computed for all keys of a cipher together, one key a lane: E(0), the subkeys of
+//! CMAC, the powers of the hash key of GCM, and the check value, which is compared with the one that was
+//! stored.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -23,8 +24,8 @@ use crate::Result;
 use crate::computation::circuits::{Circuits, Library};
 use crate::computation::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, only_itself};
 
-/// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher that takes a tweak has the last one
-/// only.
+/// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher
+/// that takes a tweak has the last one only.
 pub(super) type Completions = HashMap<String, Compiled>;
 
 /// The circuits that keys are for, and those that are evaluated here.
@@ -77,8 +78,9 @@ pub(super) fn received(
         if batch.part != RAW {
             let circuit = completion(&circuits, completions, session)?;
             let views = circuit.inputs()[1].views();
-            // The check value is computed from the shares that are stored. Another form of the protocol may need other views of them: these are
-            // linear images of the same masks and the same public bytes, which every node computes alone, so no party can make them differ.
+            // The check value is computed from the shares that are stored. Another form of the protocol may
+            // need other views of them: these are linear images of the same masks and the same public bytes,
+            // which every node computes alone, so no party can make them differ.
             let of_other_views;
             let round_keys = if views == stored_views {
                 &values
@@ -93,7 +95,8 @@ pub(super) fn received(
     for key in piece {
         let Parts { raw, round_keys, second, subkeys, hash_key, check_value } =
             all.remove(&key.info.id).unwrap_or_default();
-        // A component of a key has no round keys before it is combined. Only the check of what was dealt speaks for it.
+        // A component of a key has no round keys before it is combined. Only the check of what was dealt
+        // speaks for it.
         if round_keys.is_some() {
             refuse_wrong_check_value(&key.info, &check_value)?;
         }

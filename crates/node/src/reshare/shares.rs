@@ -1,4 +1,5 @@
-//! Old nodes deal their shares of some keys to the new ones, under Shamir sharing (`protocol/src/shamir/reshare.rs`).
+//! Old nodes deal their shares of some keys to the new ones, under Shamir sharing
+//! (`protocol/src/shamir/reshare.rs`).
 
 use polyclave_protocol::among::{Among, in_network};
 use polyclave_protocol::net::Net;

@@ -1,4 +1,5 @@
-//! Random bytes for a client. Each node draws its own from its operating system and sends them to the client alone, which adds them up.
+//! Random bytes for a client. Each node draws its own from its operating system and sends them to the client
+//! alone, which adds them up.
 //!
 //! # Why this needs no protocol among the nodes
 //!

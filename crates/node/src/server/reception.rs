@@ -91,16 +91,17 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
     }
 }
 
-/// Ends a connection that was given away. Its client may be sending a request, or have sent one: the refusal tells it that nothing has
-/// happened, and that it may ask again. A client that has asked nothing finds words that it did not ask for, and leaves the connection.
+/// Ends a connection that was given away. Its client may be sending a request, or have sent one: the refusal
+/// tells it that nothing has happened, and that it may ask again. A client that has asked nothing finds words
+/// that it did not ask for, and leaves the connection.
 fn give_away(core: &Core, client: &str, net: &mut TlsNet) {
     let message = format!("this connection was closed for another one of {client}; try again");
     core.members.refuse(net, &Refusal::new(Reason::Busy, message));
     linger(core, net);
 }
 
-/// Reads what a client had sent before it could know that it was refused. Closing the connection with unread bytes would reset it, and the
-/// client would not receive the reason.
+/// Reads what a client had sent before it could know that it was refused. Closing the connection with unread
+/// bytes would reset it, and the client would not receive the reason.
 fn linger(core: &Core, net: &mut TlsNet) {
     let Some(_counted) = core.service.clients.leave() else { return };
     let party = core.members.client();
@@ -116,7 +117,8 @@ fn linger(core: &Core, net: &mut TlsNet) {
     }
 }
 
-/// Answers one request. Returns whether the connection can serve another. `watches` says whether a report was given on it before.
+/// Answers one request. Returns whether the connection can serve another. `watches` says whether a report was
+/// given on it before.
 fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, watches: &mut bool) -> bool {
     let began = Instant::now();
     let party = core.members.client();
@@ -161,7 +163,8 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
         }
         // Always answered, so that a client can learn why other requests are refused.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
-        // Asked for every second. The first one on a connection has its lines in the audit log, and the others are not counted.
+        // Asked for every second. The first one on a connection has its lines in the audit log, and the
+        // others are not counted.
         Operation::Report if *watches => return tell(core, report(core, client), net).is_ok(),
         Operation::Report => {
             let message = tell(core, begun(&detail).and_then(|()| report(core, client)), net);

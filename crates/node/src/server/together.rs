@@ -1,10 +1,13 @@
-//! A request that the nodes serve together. If it has to wait for a refresh, it waits here, before anything is decided about it.
+//! A request that the nodes serve together. If it has to wait for a refresh, it waits here, before anything
+//! is decided about it.
 //!
-//! **No deadlock.** A refresh waits for the requests that keep it off ([`HeldOff`]), and a request waits for the other nodes to begin it. So a request
-//! could keep a refresh off at one node while it waits for it at another, and each would wait for the other. Therefore a request that has not begun
-//! gives way: the nodes at which it waits for the refresh say so to the others (`requests/follow.rs`), and these let the refresh
-//! go on, wait as well, and plan the request anew with the shares that they have then. Until a request begins, nothing is used, no nonce is
-//! opened, and nothing is done to a key. What it has paid for its first step stays paid.
+//! **No deadlock.** A refresh waits for the requests that keep it off ([`HeldOff`]), and a request waits for
+//! the other nodes to begin it. So a request could keep a refresh off at one node while it waits for it at
+//! another, and each would wait for the other. Therefore a request that has not begun gives way: the nodes at
+//! which it waits for the refresh say so to the others (`requests/follow.rs`), and these let the refresh go
+//! on, wait as well, and plan the request anew with the shares that they have then. Until a request begins,
+//! nothing is used, no nonce is opened, and nothing is done to a key. What it has paid for its first step
+//! stays paid.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,8 +26,9 @@ use crate::requests::pending::Ticket;
 use crate::requests::plan::Plan;
 use crate::threads::POLL_INTERVAL;
 
-/// How long a request waits for a refresh at most. A refresh of some hundred keys takes less, and then its client notices no more than a pause. A
-/// client takes a node for gone after a minute without an answer, and people, and programs with time limits of their own, sooner.
+/// How long a request waits for a refresh at most. A refresh of some hundred keys takes less, and then its
+/// client notices no more than a pause. A client takes a node for gone after a minute without an answer, and
+/// people, and programs with time limits of their own, sooner.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// A request and its client.
@@ -37,7 +41,8 @@ pub(super) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Serves the request. Returns the blocks that were computed or paid, and what came of it. `detail` is what the audit log says of it.
+    /// Serves the request. Returns the blocks that were computed or paid, and what came of it. `detail` is
+    /// what the audit log says of it.
     pub(super) fn serve(
         &self,
         mut request: Request,

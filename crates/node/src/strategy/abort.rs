@@ -1,4 +1,5 @@
-//! Protocols that abort: all serving nodes agree on every step of a client, and any failure ends the request at all of them.
+//! Protocols that abort: all serving nodes agree on every step of a client, and any failure ends the request
+//! at all of them.
 //!
 //! Under protocols with checks against active cheaters ([`Checked`]), a failed check ends all service of this
 //! node ([`quarantine`]): it can have told a cheater a bit of a MAC key, or it shows that a node cheats that
@@ -34,8 +35,8 @@ const GIVEN_UP: &str =
 pub(super) struct Abort;
 
 impl RequestStrategy for Abort {
-    /// The client has reached all of these nodes. So a node that is not connected here may just be coming back, and a node that has just
-    /// come back may not have been ready for a channel.
+    /// The client has reached all of these nodes. So a node that is not connected here may just be coming
+    /// back, and a node that has just come back may not have been ready for a channel.
     fn patience(&self) -> Patience {
         Patience { returning: Duration::from_secs(2), channel_tries: 2, silence: COMPUTE }
     }

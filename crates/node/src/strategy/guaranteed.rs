@@ -1,8 +1,10 @@
-//! Protocols that guarantee the output: a quorum of nodes agrees on each step, and goes on without nodes that are silent or lie.
+//! Protocols that guarantee the output: a quorum of nodes agrees on each step, and goes on without nodes that
+//! are silent or lie.
 //!
-//! The hello of a request still needs all serving nodes; if it fails, the client asks others. For later steps it is enough that a quorum
-//! was told the same. Any two quorums have a node in common that does not cheat, so no two groups of nodes go on with different steps, and
-//! a node that falls silent or lies holds up nothing. A node that was told something else stops with an error.
+//! The hello of a request still needs all serving nodes; if it fails, the client asks others. For later steps
+//! it is enough that a quorum was told the same. Any two quorums have a node in common that does not cheat,
+//! so no two groups of nodes go on with different steps, and a node that falls silent or lies holds up
+//! nothing. A node that was told something else stops with an error.
 //!
 //! A cheating node is outvoted, so no failed check ends anything: otherwise a cheater could stop the others.
 
@@ -32,7 +34,8 @@ use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
 /// and in total no longer than their client waits for them (60 s), so that they can tell the client which
 /// node was silent.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How many of these time limits nodes wait for what they cannot do without. Longer than a client may take for a step.
+/// How many of these time limits nodes wait for what they cannot do without. Longer than a client may take
+/// for a step.
 pub(crate) const ONLINE: u32 = 8;
 
 /// Requests continue as long as a quorum does.
@@ -109,8 +112,9 @@ impl RequestStrategy for Guaranteed {
     }
 }
 
-/// Compares a step, and the session that it is part of, with enough other nodes to have `quorum` with this one. A client may be slower with
-/// some nodes than with others: nodes that do not have the step yet are waited for, `patience` time limits.
+/// Compares a step, and the session that it is part of, with enough other nodes to have `quorum` with this
+/// one. A client may be slower with some nodes than with others: nodes that do not have the step yet are
+/// waited for, `patience` time limits.
 fn agree_with_most(
     mine: Result<[u8; 32], Refusal>,
     session: &[u8; 32],
@@ -151,8 +155,8 @@ fn agree_with_most(
     Ok(Err(other.map_or(refusal.clone(), |other| refusal.because_of(other))))
 }
 
-/// All nodes keep one permanent stock, which every node begins for itself. There is nothing to make afresh. A node that starts again, or
-/// claims to, costs the others nothing except its own part of the stock.
+/// All nodes keep one permanent stock, which every node begins for itself. There is nothing to make afresh. A
+/// node that starts again, or claims to, costs the others nothing except its own part of the stock.
 pub(super) struct Standing {
     /// Votes needed to spend an item.
     pub(super) quorum: usize,

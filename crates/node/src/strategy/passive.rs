@@ -1,5 +1,5 @@
-//! Passive protocols serve like those that [abort](super::abort), but without checks: no failure reveals anything about a secret, and
-//! nothing is made ahead.
+//! Passive protocols serve like those that [abort](super::abort), but without checks: no failure reveals
+//! anything about a secret, and nothing is made ahead.
 
 use polyclave_api::Refusal;
 use polyclave_protocol::{Error, Party};

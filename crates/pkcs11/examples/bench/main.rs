@@ -5,11 +5,13 @@
 //! cargo run --release -p polyclave-pkcs11 --example bench -- --cluster DIR --pin PIN    of `cluster new DIR`, running, its client sealed
 //! ```
 //!
-//! `--json` prints one object. `--only PART` measures one part: start, blocks, threads, megabyte, sessions, objects or memory.
-//! `--quick-login` seals as the option of `polyclave client seal` does, which takes a PIN of 20 bytes or more. `--operations`, `--sessions`,
-//! `--objects` and `--rounds` say how much. `--module FILE` takes another build of the library, for example an older one.
+//! `--json` prints one object. `--only PART` measures one part: start, blocks, threads, megabyte, sessions,
+//! objects or memory. `--quick-login` seals as the option of `polyclave client seal` does, which takes a PIN
+//! of 20 bytes or more. `--operations`, `--sessions`, `--objects` and `--rounds` say how much.
+//! `--module FILE` takes another build of the library, for example an older one.
 //!
-//! The nodes and the library are in processes of their own, so that threads and memory are those of a program alone.
+//! The nodes and the library are in processes of their own, so that threads and memory are those of a program
+//! alone.
 #![allow(unsafe_code, reason = "it calls the library as programs do")]
 
 mod measures;

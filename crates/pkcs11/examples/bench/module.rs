@@ -44,7 +44,8 @@ macro_rules! call {
 
 impl Module {
     pub(crate) fn load(path: &Path) -> Outcome<Module> {
-        // SAFETY: the library of this project, or one that the caller names; its functions are as the standard says.
+        // SAFETY: the library of this project, or one that the caller names; its functions are as the
+        // standard says.
         let (library, list) = unsafe {
             let library = Library::new(path).map_err(|e| format!("{}: {e}", path.display()))?;
             let mut list: *mut CK_FUNCTION_LIST = ptr::null_mut();

@@ -1,4 +1,5 @@
-//! Three nodes under `shamir` in a process of their own, or those of a cluster that is there, and the configuration of the library.
+//! Three nodes under `shamir` in a process of their own, or those of a cluster that is there, and the
+//! configuration of the library.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

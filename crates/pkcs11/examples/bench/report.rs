@@ -6,7 +6,8 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub(crate) struct Report {
     processors: usize,
-    /// Programs that were running or waiting for a processor, on the average of the last minute, before anything was measured.
+    /// Programs that were running or waiting for a processor, on the average of the last minute, before
+    /// anything was measured.
     load_before: String,
     figures: Vec<Figure>,
 }

@@ -36,7 +36,8 @@ unsafe fn begin(
     })
 }
 
-/// Goes on. An error ends it, also that of a length without a place; so does the last part, if its bytes were given.
+/// Goes on. An error ends it, also that of a length without a place; so does the last part, if its bytes were
+/// given.
 unsafe fn go_on(
     of: CK_SESSION_HANDLE,
     direction: Direction,

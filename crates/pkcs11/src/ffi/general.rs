@@ -56,7 +56,8 @@ pub(super) unsafe extern "C" fn C_Initialize(arguments: *mut c_void) -> CK_RV {
         }
         process::begin(|| {
             log::open();
-            // This library's own runtime: a panic is told in the log, and the program's standard error is left alone.
+            // This library's own runtime: a panic is told in the log, and the program's standard error is
+            // left alone.
             std::panic::set_hook(Box::new(|panic| log::line(&format!("{panic}"))));
             let configuration =
                 configuration::load().map_err(|message| because(CKR_GENERAL_ERROR, message))?;

@@ -14,7 +14,8 @@ use super::signing::*;
 use super::unsupported::*;
 use crate::rv::{Result, Rv};
 
-/// A list of functions: those of 2.40, and more. Each is a symbol of the library, too, for programs that are linked with it or look it up.
+/// A list of functions: those of 2.40, and more. Each is a symbol of the library, too, for programs that are
+/// linked with it or look it up.
 macro_rules! list {
     ($list:ident, $major:literal, $minor:literal, [$($more:ident)*]) => {
         list!(@ $list, $major, $minor, [
@@ -107,8 +108,8 @@ pub unsafe extern "C" fn C_GetInterfaceList(to: *mut CK_INTERFACE, count: *mut C
 ///
 /// # Safety
 ///
-/// `name` is null or a string that ends with a zero byte; `version` is null or points to a version; `to` is null or points to memory for a
-/// pointer.
+/// `name` is null or a string that ends with a zero byte; `version` is null or points to a version; `to` is
+/// null or points to memory for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn C_GetInterface(
     name: *mut CK_UTF8CHAR,

@@ -68,7 +68,8 @@ pub(super) unsafe fn copy(to: *mut CK_BYTE, bytes: &[u8]) -> Result<()> {
     if to.is_null() {
         return Err(Rv(CKR_ARGUMENTS_BAD));
     }
-    // SAFETY: not null, the caller vouches for the room, and our own bytes overlap with nothing of the program.
+    // SAFETY: not null, the caller vouches for the room, and our own bytes overlap with nothing of the
+    // program.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
     Ok(())
 }

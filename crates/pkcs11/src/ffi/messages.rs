@@ -135,8 +135,8 @@ unsafe fn begin_parts(
     })
 }
 
-/// Takes a part of a message. As the standard has it, an error ends the message, except that of a buffer that is too small; the messages after
-/// it go on.
+/// Takes a part of a message. As the standard has it, an error ends the message, except that of a buffer that
+/// is too small; the messages after it go on.
 unsafe fn next_part(
     of: CK_SESSION_HANDLE,
     parameter: (*mut c_void, CK_ULONG),

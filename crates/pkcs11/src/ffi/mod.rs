@@ -1,10 +1,11 @@
-//! The boundary with C. A function copies what a program gave, calls safe code, and writes the answer where the program said.
+//! The boundary with C. A function copies what a program gave, calls safe code, and writes the answer where
+//! the program said.
 //!
 //! # Safety
 //!
-//! As the standard has it, the program vouches for its pointers: each is null, or points to as much memory as it says, for as long as the
-//! call takes. Nothing is kept of them after the call. Null is refused where something is needed; lengths are limited before memory is
-//! allocated. No panic leaves a function.
+//! As the standard has it, the program vouches for its pointers: each is null, or points to as much memory as
+//! it says, for as long as the call takes. Nothing is kept of them after the call. Null is refused where
+//! something is needed; lengths are limited before memory is allocated. No panic leaves a function.
 
 #![expect(unsafe_code, reason = "the boundary with C")]
 

@@ -1,5 +1,6 @@
-//! The module of this process. The child of a fork has none: what its parent had is forgotten there, without touching it, because the
-//! sockets are the parent's, and locks may be held by threads that the child does not have.
+//! The module of this process. The child of a fork has none: what its parent had is forgotten there, without
+//! touching it, because the sockets are the parent's, and locks may be held by threads that the child does
+//! not have.
 
 use std::sync::Arc;
 

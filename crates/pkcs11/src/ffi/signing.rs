@@ -44,7 +44,8 @@ pub(super) unsafe extern "C" fn C_VerifyInit(
     unsafe { begin(of, how, key, (CKF_VERIFY, CKA_VERIFY)) }
 }
 
-/// Ends an operation whose result has no place for its length, as every error does that is not a buffer too small.
+/// Ends an operation whose result has no place for its length, as every error does that is not a buffer too
+/// small.
 fn end_without_length<T>(place: &mut Option<T>, len: *const CK_ULONG) -> Result<()> {
     if !len.is_null() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What is left of a client in the child of a fork: nothing but what it must make anew. The nodes are behind relays, which see who sends on
-//! which connection.
+//! What is left of a client in the child of a fork: nothing but what it must make anew. The nodes are behind
+//! relays, which see who sends on which connection.
 
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::ptr;
@@ -110,7 +110,8 @@ fn a_child_sends_nothing_on_the_connections_of_its_parent_and_makes_its_own() {
     let (own, relays) = behind_relays();
     let client = with_key(&own);
     let (before, made) = (sent(&relays), connections(&relays));
-    // It is asked, asked again in a child of the child, and ended; the last without having been asked is what a child does that only exits.
+    // It is asked, asked again in a child of the child, and ended; the last without having been asked is what
+    // a child does that only exits.
     let asked = || code(sealed(&client) && in_child(|| code(sealed(&client), 1)) == 0, 2);
     // Otherwise a node would not see that the parent has closed one.
     let closes = || {
@@ -181,7 +182,8 @@ fn a_request_that_is_under_way_goes_on_in_the_parent_only() {
     assert!(opened == data);
 }
 
-/// Forks when it is read or written for the third time in the pass of its number. The parent waits there until the child has ended.
+/// Forks when it is read or written for the third time in the pass of its number. The parent waits there
+/// until the child has ended.
 struct ForksInPass {
     data: Cursor<Vec<u8>>,
     pass: usize,
@@ -246,7 +248,8 @@ impl Seek for ForksInPass {
     }
 }
 
-/// The child would encrypt other chunks under the numbers that its parent uses. It is refused at once: it has no thread that would end.
+/// The child would encrypt other chunks under the numbers that its parent uses. It is refused at once: it has
+/// no thread that would end.
 #[test]
 fn a_file_in_an_envelope_is_written_and_read_on_in_the_parent_only() {
     let own = own("");

@@ -1,4 +1,5 @@
-//! Calls as no program should make them: everything null, and handles of nothing. `fuzz` makes any sequence of calls.
+//! Calls as no program should make them: everything null, and handles of nothing. `fuzz` makes any sequence
+//! of calls.
 
 use std::ptr;
 
@@ -8,7 +9,8 @@ use crate::common::*;
 
 /// Every function with everything null and this handle, in the order of the list. What each answers.
 fn all_null(module: &Module, handle: CK_ULONG) -> Vec<CK_RV> {
-    // A function of PKCS#11 takes at most ten words. Null in all of those registers and places is null in all arguments.
+    // A function of PKCS#11 takes at most ten words. Null in all of those registers and places is null in all
+    // arguments.
     type Any = unsafe extern "C" fn(
         CK_ULONG,
         CK_ULONG,

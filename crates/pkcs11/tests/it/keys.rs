@@ -256,7 +256,8 @@ fn derived_keys_are_those_that_the_standard_says() {
         }
     }
 
-    // The standard allows one length at most ("If specified, only one instance of this type may be specified").
+    // The standard allows one length at most ("If specified, only one instance of this type may be
+    // specified").
     parts[3].pValue = (&raw mut length).cast();
     let mut twice = [parts[0], parts[3], parts[1], parts[3]];
     let message = derive(&session, &mut with(CKM_SP800_108_COUNTER_KDF, parameter(&mut twice)), base);

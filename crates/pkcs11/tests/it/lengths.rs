@@ -4,7 +4,8 @@ use cryptoki_sys::*;
 
 use crate::common::*;
 
-/// Asks for the length, tries a buffer that is smaller by one, and then one that fits: the operation goes on until then.
+/// Asks for the length, tries a buffer that is smaller by one, and then one that fits: the operation goes on
+/// until then.
 fn in_three_calls<P>(
     session: &Session<'_>,
     does: Does,

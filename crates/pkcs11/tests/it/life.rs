@@ -1,4 +1,5 @@
-//! The module over time: initialized and finalized, in several threads, after a fork, while nodes come and go.
+//! The module over time: initialized and finalized, in several threads, after a fork, while nodes come and
+//! go.
 
 use std::ptr;
 

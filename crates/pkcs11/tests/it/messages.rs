@@ -68,7 +68,8 @@ fn next(
     (rv, len as usize, out)
 }
 
-/// All of a message in parts of 7 bytes; the last one with a length question and a buffer that is too small by one.
+/// All of a message in parts of 7 bytes; the last one with a length question and a buffer that is too small
+/// by one.
 fn in_parts(session: &Session<'_>, does: Does, parameter: &mut Parameter, message: &[u8]) -> Vec<u8> {
     let last = message.len() - message.len() % 7;
     for part in message[..last].chunks(7) {
@@ -142,7 +143,8 @@ fn a_message_that_is_not_authentic_ends_and_others_follow_it() {
     }
 }
 
-/// PKCS#11 3.0, `C_EncryptMessageNext` and `C_DecryptMessageNext`: an error other than `CKR_BUFFER_TOO_SMALL` ends the message.
+/// PKCS#11 3.0, `C_EncryptMessageNext` and `C_DecryptMessageNext`: an error other than `CKR_BUFFER_TOO_SMALL`
+/// ends the message.
 #[test]
 fn an_error_in_a_part_ends_the_message_and_others_follow_it() {
     let session = session();

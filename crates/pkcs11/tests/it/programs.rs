@@ -1,5 +1,6 @@
-//! The programs of `examples/pkcs11`, as they are, with the built library over nodes in this process. A program whose language is not installed
-//! is skipped, and a line on standard error says why. One that is there and does not compile or run fails its test.
+//! The programs of `examples/pkcs11`, as they are, with the built library over nodes in this process. A
+//! program whose language is not installed is skipped, and a line on standard error says why. One that is
+//! there and does not compile or run fails its test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! What the module leaves in a program when it has ended: no thread and no socket.
 //!
-//! The program is a process of its own, because the nodes and the other tests have threads and sockets in this one: it is this test program
-//! again, which runs `as_a_program` alone.
+//! The program is a process of its own, because the nodes and the other tests have threads and sockets in
+//! this one: it is this test program again, which runs `as_a_program` alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,10 +16,11 @@ use crate::common::*;
 const CONFIGURATION: &str = "POLYCLAVE_PKCS11_TEST_PROGRAM";
 /// Says that a node is missing.
 const IS_MISSING: &str = "POLYCLAVE_PKCS11_TEST_MISSING";
-/// A thread whose work is over may be listed until it gets a processor and ends. One that nobody joins sleeps longer than this: it waits for what
-/// nodes owe.
+/// A thread whose work is over may be listed until it gets a processor and ends. One that nobody joins sleeps
+/// longer than this: it waits for what nodes owe.
 const MOMENT: Duration = Duration::from_secs(2);
-/// So many requests are under way at once, each with a message that the nodes wait for: as many as they allow a client by themselves.
+/// So many requests are under way at once, each with a message that the nodes wait for: as many as they allow
+/// a client by themselves.
 const REQUESTS: usize = 8;
 
 #[test]
@@ -98,7 +99,8 @@ fn use_it(module: &Module, configuration: &Path) {
     assert_eq!(call!(module, C_Finalize(ptr::null_mut())), CKR_OK);
 }
 
-/// Many threads have connections of their own for their requests. When one thread is left that asks, those go that it does not need.
+/// Many threads have connections of their own for their requests. When one thread is left that asks, those go
+/// that it does not need.
 fn closes_what_it_does_not_use(module: &Module, configuration: &Path) {
     assert_eq!(module.initialize(configuration), CKR_OK, "{}", log_of(configuration));
     let before = Remains::now();
@@ -165,7 +167,8 @@ impl Task {
         message.filter_map(|message| Task::of(&message)).collect()
     }
 
-    /// From what Linux tells of it: after the name, which is in brackets, its state, and six numbers further its flags.
+    /// From what Linux tells of it: after the name, which is in brackets, its state, and six numbers further
+    /// its flags.
     fn of(message: &str) -> Option<Task> {
         const EXITING: u64 = 4;
         let fields: Vec<&str> = message.rsplit_once(')')?.1.split_whitespace().collect();
@@ -180,8 +183,9 @@ impl Remains {
         Remains { threads: Task::all().iter().filter(|task| !task.is_exiting).count(), files }
     }
 
-    /// There may be less: the child of a fork closes the log that it inherited. What is too much may go as long as it only waits for a
-    /// processor. If a thread too many sleeps at every look for a while, or a file stays open, it is left.
+    /// There may be less: the child of a fork closes the log that it inherited. What is too much may go as
+    /// long as it only waits for a processor. If a thread too many sleeps at every look for a while, or a
+    /// file stays open, it is left.
     fn are_not_exceeded(&self) {
         let (patience, mut since) = (Instant::now() + PATIENCE, Instant::now());
         loop {

@@ -1,4 +1,5 @@
-//! The functions as symbols of the library: programs that are linked with it, or look them up one by one, have no list.
+//! The functions as symbols of the library: programs that are linked with it, or look them up one by one,
+//! have no list.
 
 use std::ffi::c_void;
 use std::mem::{offset_of, size_of};

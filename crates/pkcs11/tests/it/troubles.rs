@@ -1,5 +1,6 @@
-//! Nodes that cannot serve at present, or not at all: busy, without material, unable to agree, under quarantine, replaced by others.
-//! What the program is told, and that it works again when the reason has passed.
+//! Nodes that cannot serve at present, or not at all: busy, without material, unable to agree, under
+//! quarantine, replaced by others. What the program is told, and that it works again when the reason has
+//! passed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,7 +31,8 @@ fn encrypt(session: &Session<'_>, key: CK_OBJECT_HANDLE, blocks: usize) -> Resul
     session.run(Does::Encrypt, &mut plain(CKM_AES_ECB), key, &data(16 * blocks))
 }
 
-/// A key with the label "k". Nodes that have just started may be busy with their material for longer than the module asks them.
+/// A key with the label "k". Nodes that have just started may be busy with their material for longer than the
+/// module asks them.
 fn made(session: &Session<'_>) -> CK_OBJECT_HANDLE {
     until_served(|| session.import("k", CKK_AES, &data(16), vec![])).expect("made")
 }
@@ -58,8 +60,8 @@ fn busy_nodes_are_asked_again_until_the_time_of_the_configuration_is_over() {
     let keys = sessions.map(|session| made(&session));
     let [impatient, patient] = sessions;
     let other = Session::open(&module, 0);
-    // A message whose nonce the nodes have drawn is a request under way. They wait for it for some time only, which may be over on a busy
-    // machine: then it begins again.
+    // A message whose nonce the nodes have drawn is a request under way. They wait for it for some time only,
+    // which may be over on a busy machine: then it begins again.
     let begin = || match other.init(Does::Encrypt, &mut gcm(&[0; 12], b"", 128), keys[0]) {
         CKR_OK => Ok(()),
         rv => Err(rv),
@@ -137,8 +139,8 @@ fn nodes_that_come_to_no_answer_together_make_the_function_fail_and_no_result_wr
     let session = logged_in(&module);
     let key = made(&session);
     let expected = until_served(|| encrypt(&session, key, 1)).expect("encrypted");
-    // Two of four are one more than the protocol corrects. The module asks once more for each node, and each time the nodes wait for the one that hangs
-    // for eight of their time limits.
+    // Two of four are one more than the protocol corrects. The module asks once more for each node, and each
+    // time the nodes wait for the one that hangs for eight of their time limits.
     let silence = Duration::from_millis(500);
     for (node, how) in [(0, None), (1, None), (2, Some(Cheat::Hangs))] {
         own.cluster.stop(node);
@@ -169,7 +171,8 @@ fn nodes_under_quarantine_are_a_failed_device() {
     drop(store);
     own.cluster.restart(1);
     wait_until(|| own.cluster.nodes[1].as_ref().is_some_and(|node| node.status().quarantined));
-    // Until the nodes have told each other, they are not ready, or busy with that. None serves, and in the end they say why.
+    // Until the nodes have told each other, they are not ready, or busy with that. None serves, and in the
+    // end they say why.
     wait_until(|| {
         let message = encrypt(&session, key, 1).expect_err("one of two computes nothing");
         let log = log_of(&own.configuration);

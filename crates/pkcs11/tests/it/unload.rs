@@ -1,4 +1,5 @@
-//! Programs that load the library, use it, unload it, and load it again, as those do that look for a module with keys.
+//! Programs that load the library, use it, unload it, and load it again, as those do that look for a module
+//! with keys.
 
 use std::path::Path;
 use std::ptr;
@@ -23,7 +24,8 @@ fn one_life(library: &Path, configuration: &Path, label: &str) {
     assert_eq!(call!(module, C_Finalize(ptr::null_mut())), CKR_OK);
 }
 
-/// A thread of the program may end after the library was unloaded: the runtime of Rust has a destructor for it, whose code must be there.
+/// A thread of the program may end after the library was unloaded: the runtime of Rust has a destructor for
+/// it, whose code must be there.
 #[test]
 fn it_is_loaded_used_and_unloaded_fifty_times() {
     let own = own("");

@@ -1,4 +1,5 @@
-//! The dealer, simulated by every party: everything that it would hand out follows from a seed that all parties hold.
+//! The dealer, simulated by every party: everything that it would hand out follows from a seed that all
+//! parties hold.
 
 use polyclave_cipher::Table;
 use polyclave_kernels::aes_prg::AesPrg;

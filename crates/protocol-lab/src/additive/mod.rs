@@ -1,12 +1,14 @@
-//! A toy protocol in one folder and one line of the catalog. It shows what a new protocol takes, and tests that nothing else is needed. It can be
-//! chosen only in a process that wants it ([`add_toy`](crate::add_toy)).
+//! A toy protocol in one folder and one line of the catalog. It shows what a new protocol takes, and tests
+//! that nothing else is needed. It can be chosen only in a process that wants it
+//! ([`add_toy`](crate::add_toy)).
 //!
-//! Additive sharing over GF(2) among n parties: a value is the sum of the parties' shares, so every linear map is local. A lookup
-//! opens x + r under a dealt mask r and takes the entry there of a dealt table, whose entries have been moved by r. Elements of
-//! GF(2^128) are shared alike, and products of them take dealt triples.
+//! Additive sharing over GF(2) among n parties: a value is the sum of the parties' shares, so every linear
+//! map is local. A lookup opens x + r under a dealt mask r and takes the entry there of a dealt table, whose
+//! entries have been moved by r. Elements of GF(2^128) are shared alike, and products of them take dealt
+//! triples.
 //!
-//! Adversary: passive, all parties but one, **if no party uses what the dealer knows, and every party could**: all of them hold
-//! the dealer's seed. For tests of the code that uses protocols.
+//! Adversary: passive, all parties but one, **if no party uses what the dealer knows, and every party
+//! could**: all of them hold the dealer's seed. For tests of the code that uses protocols.
 
 mod dealer;
 mod engine;

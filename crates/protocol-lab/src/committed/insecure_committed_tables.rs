@@ -1,4 +1,5 @@
-//! A dealer of scrambled tables and of commitments to them: **either party could compute both parties' tables, masks and keys**.
+//! A dealer of scrambled tables and of commitments to them: **either party could compute both parties'
+//! tables, masks and keys**.
 //!
 //! F_MiniMac^pre of Damgard et al. 2016, figure 9, with the tables of figure 3: what
 //! [`crate::dealers::insecure_tables`] deals, and each party's table string as

@@ -1,29 +1,34 @@
 //! Openings verified by commitments to the tables, all at once (Damgard et al. 2016, section 6; figure 11).
 //!
-//! Each party is committed to its *table string*: the bits of its shares of all entries, of all lookups and lanes of a batch
-//! (`table_string`). Online both parties send shares without MACs, as in the passive protocol. They note which entry of each table was
-//! used, which both know, and what the peer sent for it. A check opens from both strings the bits of the entries that were used
-//! ([`crate::minimac`]), and each party compares its peer's bits with what it was sent. A commitment is used once: a check uses up the
-//! commitments of all batches that were begun before it. If a batch was begun and not finished, the rest of it cannot be used. To try
-//! that is a misuse, because an evaluation has to run to its end.
+//! Each party is committed to its *table string*: the bits of its shares of all entries, of all lookups and
+//! lanes of a batch (`table_string`). Online both parties send shares without MACs, as in the passive
+//! protocol. They note which entry of each table was used, which both know, and what the peer sent for it. A
+//! check opens from both strings the bits of the entries that were used ([`crate::minimac`]), and each party
+//! compares its peer's bits with what it was sent. A commitment is used once: a check uses up the commitments
+//! of all batches that were begun before it. If a batch was begun and not finished, the rest of it cannot be
+//! used. To try that is a misuse, because an evaluation has to run to its end.
 //!
 //! A check takes 5 rounds if there is something to open, whatever its size, and none otherwise.
 //!
-//! **Why this is enough** (lemma 2). The functionality behind the check gives out bits of the strings that the dealer fixed, or ends
-//! (lemma 1; `minimac/opening.rs`). A simulator that plays the honest party and the dealer acts as for the passive protocol:
+//! **Why this is enough** (lemma 2). The functionality behind the check gives out bits of the strings that
+//! the dealer fixed, or ends (lemma 1; `minimac/opening.rs`). A simulator that plays the honest party and the
+//! dealer acts as for the passive protocol:
 //!
-//! * *Before the check* the cheater sees one entry of each of the honest party's tables, at a masked input that both know, and nothing
-//!   else. The share of an entry is masked by the mask of the output. That mask is uniform and used in this table alone, and the cheater
-//!   has only a share of it, or none. This holds wherever the masked input points, so also after the cheater has opened wrong entries.
-//!   These only lead the honest party to other entries, which are as uniform as the right ones. The honest party's messages are uniform
-//!   bits, whatever the inputs, and the simulator sends such bits.
-//! * *In the check* the honest party opens the entries that it has sent, by its own account of the masked inputs, and nothing that it has
-//!   not sent. The selection is bound into the opening, so if the cheater uses another selection, the opening ends.
-//! * *Whether the check passes* depends on what the cheater sent and on the shares that it was dealt, and on no input or mask. It passes
-//!   if all the cheater's entries are right, and otherwise with probability 2^-256 ([`crate::minimac::Code::STANDARD`]: 2^-270; digests:
-//!   2^-256). So an abort reveals nothing.
-//! * *After it* all masked values are those of an honest run. Only now are the masks of outputs opened. Their tags are checked (2^-64)
-//!   before anybody hears a result. Masks of inputs, opened at the beginning, were checked with the entries.
+//! * *Before the check* the cheater sees one entry of each of the honest party's tables, at a masked input
+//!   that both know, and nothing else. The share of an entry is masked by the mask of the output. That mask
+//!   is uniform and used in this table alone, and the cheater has only a share of it, or none. This holds
+//!   wherever the masked input points, so also after the cheater has opened wrong entries. These only lead
+//!   the honest party to other entries, which are as uniform as the right ones. The honest party's messages
+//!   are uniform bits, whatever the inputs, and the simulator sends such bits.
+//! * *In the check* the honest party opens the entries that it has sent, by its own account of the masked
+//!   inputs, and nothing that it has not sent. The selection is bound into the opening, so if the cheater
+//!   uses another selection, the opening ends.
+//! * *Whether the check passes* depends on what the cheater sent and on the shares that it was dealt, and on
+//!   no input or mask. It passes if all the cheater's entries are right, and otherwise with probability
+//!   2^-256 ([`crate::minimac::Code::STANDARD`]: 2^-270; digests: 2^-256). So an abort reveals nothing.
+//! * *After it* all masked values are those of an honest run. Only now are the masks of outputs opened. Their
+//!   tags are checked (2^-64) before anybody hears a result. Masks of inputs, opened at the beginning, were
+//!   checked with the entries.
 //!
 //! After any difference the linear MAC key is retired, too, for all sessions.
 
@@ -157,7 +162,8 @@ impl Commitments for CommittedTables {
     }
 }
 
-/// The bits of a party's shares of all entries: lookup by lookup, lane by lane, entry by entry, the lowest bit first; 0 or 1 each.
+/// The bits of a party's shares of all entries: lookup by lookup, lane by lane, entry by entry, the lowest
+/// bit first; 0 or 1 each.
 fn table_string(plan: &Plan<'_>, made: &Made) -> Vec<u8> {
     let mut string = Vec::with_capacity(plan.places.iter().map(string_bits).sum());
     for place in &plan.places {

@@ -1,7 +1,8 @@
-//! A dealer of material for authenticated sharing: **every party could compute everybody's shares and the MAC key**.
+//! A dealer of material for authenticated sharing: **every party could compute everybody's shares and the MAC
+//! key**.
 //!
-//! For tests, and for measuring the online phase alone. All parties hold one seed. Each party derives from it what the dealer would hand
-//! out to it; the first party's shares are what is missing to the sum.
+//! For tests, and for measuring the online phase alone. All parties hold one seed. Each party derives from it
+//! what the dealer would hand out to it; the first party's shares are what is missing to the sum.
 
 use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};

@@ -1,6 +1,8 @@
-//! A dealer of authenticated bits and triples for two parties: **either party could compute the other's shares and key**.
+//! A dealer of authenticated bits and triples for two parties: **either party could compute the other's
+//! shares and key**.
 //!
-//! For tests, and for measuring the online phase alone. Both parties hold one seed and derive everything from it, whole rows at a time.
+//! For tests, and for measuring the online phase alone. Both parties hold one seed and derive everything from
+//! it, whole rows at a time.
 
 use polyclave_kernels::aes_prg::AesPrg;
 

@@ -1,7 +1,8 @@
 //! A dealer of scrambled tables: **either party could compute both parties' tables, masks and keys**.
 //!
-//! For tests, and for measuring the online phase alone. Both parties hold one seed; what the dealer would hand out each
-//! derives for itself (Damgard et al. 2016, figures 3 and 6): the first party's shares are random, the second's what they leave.
+//! For tests, and for measuring the online phase alone. Both parties hold one seed; what the dealer would
+//! hand out each derives for itself (Damgard et al. 2016, figures 3 and 6): the first party's shares are
+//! random, the second's what they leave.
 
 use polyclave_cipher::Table;
 use polyclave_kernels::aes_prg::AesPrg;

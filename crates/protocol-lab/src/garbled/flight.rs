@@ -1,7 +1,9 @@
-//! Which gates share a message: as many as fit, in the order of the layer, so that both parties know every length.
+//! Which gates share a message: as many as fit, in the order of the layer, so that both parties know every
+//! length.
 //!
-//! The garbler sends a message as soon as it is full and keeps none. The evaluator uses up one message before it receives the next. So
-//! memory is bounded however large the circuit is, and neither party waits for an answer.
+//! The garbler sends a message as soon as it is full and keeps none. The evaluator uses up one message before
+//! it receives the next. So memory is bounded however large the circuit is, and neither party waits for an
+//! answer.
 
 use polyclave_kernels::label_hash::Negated;
 
@@ -27,7 +29,8 @@ pub(super) struct Flight {
     pub(super) message: Vec<u8>,
 }
 
-/// Gates that share a message, and its length; one message after another. Each lane of a gate takes `bytes_of_lane`.
+/// Gates that share a message, and its length; one message after another. Each lane of a gate takes
+/// `bytes_of_lane`.
 pub(super) fn messages(mut runs: &[Run], bytes_of_lane: usize) -> impl Iterator<Item = (&[Run], usize)> {
     std::iter::from_fn(move || {
         let mut bytes = 0;

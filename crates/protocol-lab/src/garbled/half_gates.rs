@@ -1,5 +1,6 @@
-//! ANDs by half gates (Zahur, Rosulek and Evans 2015, figure 2): which part of a message belongs to which gate. The formulas are in the
-//! kernel, [`polyclave_kernels::label_hash`]. One call of the kernel garbles all lanes of a gate.
+//! ANDs by half gates (Zahur, Rosulek and Evans 2015, figure 2): which part of a message belongs to which
+//! gate. The formulas are in the kernel, [`polyclave_kernels::label_hash`]. One call of the kernel garbles
+//! all lanes of a gate.
 
 use polyclave_kernels::label_hash::{Halves, Label, LabelHash};
 

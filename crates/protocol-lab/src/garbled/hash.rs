@@ -1,7 +1,9 @@
-//! The hash of one stream, and the number of the next gate. The number only grows, over all circuits, calls and lanes.
+//! The hash of one stream, and the number of the next gate. The number only grows, over all circuits, calls
+//! and lanes.
 //!
-//! A gate takes a number for each of its lanes, and so does an output that is decoded. Both parties take the same numbers in the same
-//! order. Under one root no number is used twice, and a root belongs to one stream. So no tweak is used twice under one Delta.
+//! A gate takes a number for each of its lanes, and so does an output that is decoded. Both parties take the
+//! same numbers in the same order. Under one root no number is used twice, and a root belongs to one stream.
+//! So no tweak is used twice under one Delta.
 
 use polyclave_kernels::label_hash::LabelHash;
 

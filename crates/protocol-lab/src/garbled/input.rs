@@ -1,9 +1,11 @@
 //! Labels of inputs.
 //!
-//! * If the garbler knows the input, because it is public or its own, both parties take the active label from a generator that both have,
-//!   and the garbler changes its label for zero by `x Delta`. Nothing is sent, and the evaluator sees uniform labels.
-//! * If the evaluator gives the input, it chooses by oblivious transfer ([`polyclave_protocol::ot`]). The sender's block q and the receiver's t
-//!   satisfy `q = t + x Delta`, so q is the label for zero and t the active label. All inputs of a circuit together take four rounds.
+//! * If the garbler knows the input, because it is public or its own, both parties take the active label from
+//!   a generator that both have, and the garbler changes its label for zero by `x Delta`. Nothing is sent,
+//!   and the evaluator sees uniform labels.
+//! * If the evaluator gives the input, it chooses by oblivious transfer ([`polyclave_protocol::ot`]). The
+//!   sender's block q and the receiver's t satisfy `q = t + x Delta`, so q is the label for zero and t the
+//!   active label. All inputs of a circuit together take four rounds.
 //! * If the input is shared, its labels exist already.
 
 use polyclave_cipher::{Cells, CompiledPort};

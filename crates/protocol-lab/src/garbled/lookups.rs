@@ -1,8 +1,10 @@
-//! Lookups of two bits: ANDs by a garbling scheme ([`super::half_gates`] or [`super::three_halves`]), and sums by sums of labels.
+//! Lookups of two bits: ANDs by a garbling scheme ([`super::half_gates`] or [`super::three_halves`]), and
+//! sums by sums of labels.
 //!
-//! A table of two bits with an odd number of ones is an AND up to negations. A negation changes the label for zero by Delta at the
-//! garbler, and costs nothing. Any other table is a sum. One call of a kernel garbles all lanes of a gate and writes the ciphertexts
-//! directly into the message. Gates are public, and so is what is done for them.
+//! A table of two bits with an odd number of ones is an AND up to negations. A negation changes the label for
+//! zero by Delta at the garbler, and costs nothing. Any other table is a sum. One call of a kernel garbles
+//! all lanes of a gate and writes the ciphertexts directly into the message. Gates are public, and so is what
+//! is done for them.
 
 use polyclave_cipher::{Lookup, Slot, Table};
 use polyclave_kernels::label_hash::Negated;

@@ -1,11 +1,12 @@
-//! Yao's garbled circuits between two parties: party 1 garbles, party 2 evaluates (Yao 1986). Pohle, Abidin and Preneel 2022 compare
-//! their method with these.
+//! Yao's garbled circuits between two parties: party 1 garbles, party 2 evaluates (Yao 1986). Pohle, Abidin
+//! and Preneel 2022 compare their method with these.
 //!
-//! A wire has two labels of 128 bits, `W` for zero and `W + Delta` for one. The evaluator has one of them and does not know which.
-//! Sums are sums of labels (free XOR: Kolesnikov and Schneider 2008). For each AND the garbler sends ciphertexts. With them the
-//! evaluator computes the label of the result from the labels that it has. There are two ciphertexts by half gates (Zahur, Rosulek,
-//! Evans 2015), or three of half a label by three halves (Rosulek and Roy 2021). The lowest bit of a label is its colour, which is
-//! uniform, and the lowest bit of Delta is 1 (point and permute).
+//! A wire has two labels of 128 bits, `W` for zero and `W + Delta` for one. The evaluator has one of them and
+//! does not know which. Sums are sums of labels (free XOR: Kolesnikov and Schneider 2008). For each AND the
+//! garbler sends ciphertexts. With them the evaluator computes the label of the result from the labels that
+//! it has. There are two ciphertexts by half gates (Zahur, Rosulek, Evans 2015), or three of half a label by
+//! three halves (Rosulek and Roy 2021). The lowest bit of a label is its colour, which is uniform, and the
+//! lowest bit of Delta is 1 (point and permute).
 //!
 //! | file | what | source |
 //! |---|---|---|
@@ -22,31 +23,37 @@
 //! | `shared.rs` | labels that are kept for a later circuit | |
 //! | `projection/` | wires of several bits and projection gates: a protocol of its own | Pohle et al. 2022 |
 //!
-//! **Circuits** are Boolean ones: tables of two bits, ports of one ([`polyclave_cipher::boolean`]). Others are refused.
+//! **Circuits** are Boolean ones: tables of two bits, ports of one ([`polyclave_cipher::boolean`]). Others
+//! are refused.
 //!
-//! **Adversary**: passive, one of the two. Beyond that, labels are authentic: if the evaluator departs from the protocol, or a stream of
-//! ciphertexts was damaged, the run ends in an error and not in a wrong output, except with probability 2^-63 an output bit at the
-//! evaluator (64 bits of a hash are compared) and 2^-127 at the garbler. A garbler that departs from the protocol can garble another
-//! circuit and so learn the evaluator's inputs.
+//! **Adversary**: passive, one of the two. Beyond that, labels are authentic: if the evaluator departs from
+//! the protocol, or a stream of ciphertexts was damaged, the run ends in an error and not in a wrong output,
+//! except with probability 2^-63 an output bit at the evaluator (64 bits of a hash are compared) and 2^-127
+//! at the garbler. A garbler that departs from the protocol can garble another circuit and so learn the
+//! evaluator's inputs.
 //!
-//! **Delta** is drawn once, when transfers are set up, because it is also the offset of the transfers. So the blocks of a transfer are
-//! directly a wire's labels. It serves all sessions of a setup and all their streams (threads), so these can hand shared values to
-//! each other. No tweak is used twice under it: each stream derives the root of its hash from the session's label and its own number,
-//! and counts gates upwards over all circuits and calls.
+//! **Delta** is drawn once, when transfers are set up, because it is also the offset of the transfers. So the
+//! blocks of a transfer are directly a wire's labels. It serves all sessions of a setup and all their streams
+//! (threads), so these can hand shared values to each other. No tweak is used twice under it: each stream
+//! derives the root of its hash from the session's label and its own number, and counts gates upwards over
+//! all circuits and calls.
 //!
-//! **Assumption**: AES as an ideal cipher. A key of the hash serves for 512 gates. So an attacker that has a setup's whole traffic
-//! needs about 2^116 evaluations of AES to learn anything of Delta, however much traffic that is ([`polyclave_kernels::label_hash`] has
-//! the bound; one fixed key would lose a bit with every doubling). Three halves assume more of the hash, and an attacker needs about
-//! 2^115 evaluations ([`polyclave_kernels::label_hash::three_halves`]).
+//! **Assumption**: AES as an ideal cipher. A key of the hash serves for 512 gates. So an attacker that has a
+//! setup's whole traffic needs about 2^116 evaluations of AES to learn anything of Delta, however much
+//! traffic that is ([`polyclave_kernels::label_hash`] has the bound; one fixed key would lose a bit with
+//! every doubling). Three halves assume more of the hash, and an attacker needs about 2^115 evaluations
+//! ([`polyclave_kernels::label_hash::three_halves`]).
 //!
-//! **Cost** of an AND: four calls of the hash for the garbler, two for the evaluator, 32 bytes; by three halves six, three and 25. Of an
-//! input bit: nothing if the garbler knows it; 4 bytes each way (128 / expansion bits) if the evaluator gives it. Of an output bit: 16
-//! bytes to each party that learns it. Rounds: none that wait for an answer while gates are garbled; four for inputs of the evaluator;
-//! one for an output. Memory: the labels of the wires that are in use, 32 bytes a slot and lane, and one message of ciphertexts.
+//! **Cost** of an AND: four calls of the hash for the garbler, two for the evaluator, 32 bytes; by three
+//! halves six, three and 25. Of an input bit: nothing if the garbler knows it; 4 bytes each way (128 /
+//! expansion bits) if the evaluator gives it. Of an output bit: 16 bytes to each party that learns it.
+//! Rounds: none that wait for an answer while gates are garbled; four for inputs of the evaluator; one for an
+//! output. Memory: the labels of the wires that are in use, 32 bytes a slot and lane, and one message of
+//! ciphertexts.
 //!
 //! # Differences from the paper
-//! * Active labels of inputs that the garbler knows come from a generator that both parties have, and the garbler chooses the label for
-//!   zero to fit. They are as uniform as labels that the garbler would send.
+//! * Active labels of inputs that the garbler knows come from a generator that both parties have, and the
+//!   garbler chooses the label for zero to fit. They are as uniform as labels that the garbler would send.
 //! * Transfers are actively secure, though the rest is not.
 
 mod config;

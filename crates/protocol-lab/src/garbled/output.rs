@@ -1,12 +1,15 @@
 //! Decoding of output labels.
 //!
-//! * To the evaluator the garbler sends, for each wire, hashes of the label for zero and of the label for one, 8 bytes of each. The
-//!   evaluator compares them with the hash of the active label, which gives the bit. If the label is neither (some ciphertext was damaged
-//!   on its way), the run ends in an error. The hash of the other label tells the evaluator nothing of it, because the wire takes a
-//!   number of its own (`hash.rs`).
-//! * To the garbler the evaluator sends the active label itself. It does not know the other label, whatever it does.
+//! * To the evaluator the garbler sends, for each wire, hashes of the label for zero and of the label for
+//!   one, 8 bytes of each. The evaluator compares them with the hash of the active label, which gives the
+//!   bit. If the label is neither (some ciphertext was damaged on its way), the run ends in an error. The
+//!   hash of the other label tells the evaluator nothing of it, because the wire takes a number of its own
+//!   (`hash.rs`).
+//! * To the garbler the evaluator sends the active label itself. It does not know the other label, whatever
+//!   it does.
 //!
-//! One round, to both parties at once. Constant time: what is compared is secret until all of it has been compared.
+//! One round, to both parties at once. Constant time: what is compared is secret until all of it has been
+//! compared.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::Label;

@@ -1,10 +1,11 @@
 //! The labels of an evaluation, by slot, and sums of them.
 //!
-//! The garbler holds the labels for zero, the evaluator the active labels. A slot has two rows, because the input of a gate is a cell of
-//! two bits. A row has a label for each lane. Slots that are the same for all lanes are rows of one label.
+//! The garbler holds the labels for zero, the evaluator the active labels. A slot has two rows, because the
+//! input of a gate is a cell of two bits. A row has a label for each lane. Slots that are the same for all
+//! lanes are rows of one label.
 //!
-//! A sum of wires is a sum of labels. Values that are added to all lanes alike (wires that are the same for all; at the garbler Delta,
-//! for a one) are added in the same pass.
+//! A sum of wires is a sum of labels. Values that are added to all lanes alike (wires that are the same for
+//! all; at the garbler Delta, for a one) are added in the same pass.
 
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Slot};
 use polyclave_kernels::label_hash::Label;

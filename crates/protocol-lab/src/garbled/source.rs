@@ -23,7 +23,8 @@ pub(super) enum Source<'a, S> {
 }
 
 impl<'a, S> Source<'a, S> {
-    /// The source of a port's input in this number of lanes. The caller has to check whether a shared value fits.
+    /// The source of a port's input in this number of lanes. The caller has to check whether a shared value
+    /// fits.
     pub(super) fn of(
         port: &CompiledPort,
         input: &'a Input<'_, S>,
@@ -46,8 +47,9 @@ impl<'a, S> Source<'a, S> {
     }
 }
 
-/// This party's blocks of the transfers of all inputs that the evaluator gives: cell by cell, the lowest bit of a cell first, each in
-/// all lanes. `None` if there are no such inputs, and then nothing is sent. Otherwise it takes [`ROUNDS`].
+/// This party's blocks of the transfers of all inputs that the evaluator gives: cell by cell, the lowest bit
+/// of a cell first, each in all lanes. `None` if there are no such inputs, and then nothing is sent.
+/// Otherwise it takes [`ROUNDS`].
 pub(super) fn choose<S>(
     transfers: &mut Pairs,
     ports: &[CompiledPort],

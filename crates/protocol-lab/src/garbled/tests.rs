@@ -48,8 +48,8 @@ impl Net for Heard<'_> {
     }
 }
 
-/// The same labels through the same gates, again in the same stream and again in another one: no ciphertext comes twice, and
-/// numbers go on where they were.
+/// The same labels through the same gates, again in the same stream and again in another one: no ciphertext
+/// comes twice, and numbers go on where they were.
 #[test]
 fn no_tweak_serves_twice_over_calls_circuits_and_streams() {
     Gates::ALL.into_iter().for_each(no_tweak_serves_twice);

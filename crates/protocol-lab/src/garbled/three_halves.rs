@@ -1,13 +1,15 @@
-//! ANDs by three halves (Rosulek and Roy 2021, CRYPTO 2021, ePrint 2021/749): 25 bytes a gate instead of the 32 of half gates, and half
-//! as many hashes again. The kernel, [`polyclave_kernels::label_hash::three_halves`], says what is sent, why the evaluator's control
-//! matrices reveal nothing, and which property the hash must have.
+//! ANDs by three halves (Rosulek and Roy 2021, CRYPTO 2021, ePrint 2021/749): 25 bytes a gate instead of the
+//! 32 of half gates, and half as many hashes again. The kernel,
+//! [`polyclave_kernels::label_hash::three_halves`], says what is sent, why the evaluator's control matrices
+//! reveal nothing, and which property the hash must have.
 //!
-//! The assumption is another one than that of half gates. Linear functions of halves of Delta are added to halves of hashes, of A + B
-//! too. So the hash has to be, in the paper's words, randomized tweakable circular correlation robust. Here that follows if AES is an
-//! ideal cipher, and about 2^115 evaluations of it are needed to learn anything.
+//! The assumption is another one than that of half gates. Linear functions of halves of Delta are added to
+//! halves of hashes, of A + B too. So the hash has to be, in the paper's words, randomized tweakable circular
+//! correlation robust. Here that follows if AES is an ideal cipher, and about 2^115 evaluations of it are
+//! needed to learn anything.
 //!
-//! The garbler draws two bits a gate from a generator of its own, whose seed is new in every stream. If these bits were known, a control
-//! matrix would tell the colours of zeros.
+//! The garbler draws two bits a gate from a generator of its own, whose seed is new in every stream. If these
+//! bits were known, a control matrix would tell the colours of zeros.
 
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::label_hash::{Label, LabelHash, three_halves};

@@ -1,4 +1,5 @@
-//! What both protocols make first: the transfers of all lookups of a circuit, one for each cell, with random choices.
+//! What both protocols make first: the transfers of all lookups of a circuit, one for each cell, with random
+//! choices.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Inputs and outputs.
 //!
-//! An input of one party needs no message: the other party's share is pseudorandom under a key that both have, and the giver's share is
-//! the input plus that. The giver knows the other share then, as it would if it had drawn it. An output is opened by the share that its
-//! owner lacks, which follows from the output and from the share that the owner has.
+//! An input of one party needs no message: the other party's share is pseudorandom under a key that both
+//! have, and the giver's share is the input plus that. The giver knows the other share then, as it would if
+//! it had drawn it. An output is opened by the share that its owner lacks, which follows from the output and
+//! from the share that the owner has.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use zeroize::Zeroizing;

@@ -1,10 +1,11 @@
-//! OP-LUT and SP-LUT: lookups between two parties that do not cheat, by oblivious transfer of one message out of N (Dessouky, Koushanfar,
-//! Sadeghi, Schneider, Zeitouni, Zohner 2017, "Pushing the Communication Barrier in Secure Computation using Lookup Tables", NDSS 2017,
-//! ePrint 2018/486).
+//! OP-LUT and SP-LUT: lookups between two parties that do not cheat, by oblivious transfer of one message out
+//! of N (Dessouky, Koushanfar, Sadeghi, Schneider, Zeitouni, Zohner 2017, "Pushing the Communication Barrier
+//! in Secure Computation using Lookup Tables", NDSS 2017, ePrint 2018/486).
 //!
-//! A cell is the sum of two shares over GF(2), so every linear map is local. The two protocols differ in how they look up a table of N
-//! entries, N up to 256. OP-LUT makes whole tables ahead and opens a masked place: little is sent online, and very much ahead. SP-LUT
-//! makes only random transfers ahead and sends each table once online: less is sent in all.
+//! A cell is the sum of two shares over GF(2), so every linear map is local. The two protocols differ in how
+//! they look up a table of N entries, N up to 256. OP-LUT makes whole tables ahead and opens a masked place:
+//! little is sent online, and very much ahead. SP-LUT makes only random transfers ahead and sends each table
+//! once online: less is sent in all.
 //!
 //! | file | what | source |
 //! |---|---|---|
@@ -20,25 +21,29 @@
 //! the argument for their messages, `one_of_many.rs` that for transfers. A party that runs modified code is
 //! outside of this model: it can make wrong outputs, and can extract the key.
 //!
-//! **Assumptions**: those of the transfers (`ot/`), and of [`polyclave_kernels::aes_hash`] under a key of its own for each direction of each
-//! stream: after q hashes an attacker needs about 2^128 / q evaluations of AES, or q about 2^64. A lookup takes N hashes by SP-LUT, and
-//! N ceil(N / 16) by OP-LUT.
+//! **Assumptions**: those of the transfers (`ot/`), and of [`polyclave_kernels::aes_hash`] under a key of its
+//! own for each direction of each stream: after q hashes an attacker needs about 2^128 / q evaluations of
+//! AES, or q about 2^64. A lookup takes N hashes by SP-LUT, and N ceil(N / 16) by OP-LUT.
 //!
-//! **Cost** of a lookup of a table with N = 2^d entries of b bits, in bits that the two send together, f being the expansion of transfers:
+//! **Cost** of a lookup of a table with N = 2^d entries of b bits, in bits that the two send together, f
+//! being the expansion of transfers:
 //!
 //! | | ahead | online | rounds of a layer |
 //! |---|---|---|---|
 //! | OP-LUT | 128 d / f + N^2 b | 2 d | 1 |
 //! | SP-LUT | 128 d / f | d + N b | 2 |
 //!
-//! To that come what an extension costs once for each evaluation, and whole bytes for each message (`docs/protocols/dessouky-2017.md`).
-//! Rounds ahead: three for transfers, and with OP-LUT one for tables. Memory: N + 1 bytes a lookup with OP-LUT, half as many with SP-LUT.
+//! To that come what an extension costs once for each evaluation, and whole bytes for each message
+//! (`docs/protocols/dessouky-2017.md`). Rounds ahead: three for transfers, and with OP-LUT one for tables.
+//! Memory: N + 1 bytes a lookup with OP-LUT, half as many with SP-LUT.
 //!
 //! # Differences from the paper
-//! * A transfer out of N takes log N transfers of bits, by a product in GF(2^128) in the place of a code: `one_of_many.rs`.
+//! * A transfer out of N takes log N transfers of bits, by a product in GF(2^128) in the place of a code:
+//!   `one_of_many.rs`.
 //! * Each party is the sender for half of the lookups: `plan.rs`.
 //! * Transfers are actively secure, though the rest is not.
-//! * The circuits are those of the catalogue. The paper also has a compiler to circuits of small tables, which is not built.
+//! * The circuits are those of the catalogue. The paper also has a compiler to circuits of small tables,
+//!   which is not built.
 
 mod ahead;
 mod config;
@@ -201,7 +206,8 @@ impl Session for Lut {
         registers.linear(maps, |matrix| &self.maps[matrix], self.is_first);
     }
 
-    /// The lookups of a layer: their inputs go out of the registers, table by table, and their outputs go back.
+    /// The lookups of a layer: their inputs go out of the registers, table by table, and their outputs go
+    /// back.
     fn lookup(
         &mut self,
         compiled: &Compiled,

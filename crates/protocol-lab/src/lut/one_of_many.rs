@@ -1,12 +1,14 @@
 //! Random transfers of one message out of N, with N a power of two up to 256, between two parties.
 //!
-//! One such transfer takes log N correlated transfers, in which the receiver chooses the bits of a number s. Let q_j = t_j + s_j Delta be
-//! their blocks, elements of GF(2^128). Both ends add up blocks times powers of X. So q = t + s Delta, where s stands for the polynomial
-//! of its bits. The sender's message i is the hash of q + i Delta. The receiver's message is the hash of t, which is message s.
+//! One such transfer takes log N correlated transfers, in which the receiver chooses the bits of a number s.
+//! Let q_j = t_j + s_j Delta be their blocks, elements of GF(2^128). Both ends add up blocks times powers of
+//! X. So q = t + s Delta, where s stands for the polynomial of its bits. The sender's message i is the hash
+//! of q + i Delta. The receiver's message is the hash of t, which is message s.
 //!
-//! **Source**: Kolesnikov and Kumaresan 2013, "Improved OT Extension for Transferring Short Secrets" (CRYPTO 2013): one key for each of N
-//! code words, of which the receiver has one. In that paper Delta is multiplied bit by bit with a word of a code of 256 bits, and what
-//! hides the other messages is the distance of two words, 128 bits. Here it is multiplied with s in the field.
+//! **Source**: Kolesnikov and Kumaresan 2013, "Improved OT Extension for Transferring Short Secrets" (CRYPTO
+//! 2013): one key for each of N code words, of which the receiver has one. In that paper Delta is multiplied
+//! bit by bit with a word of a code of 256 bits, and what hides the other messages is the distance of two
+//! words, 128 bits. Here it is multiplied with s in the field.
 //!
 //! **Security.** The receiver's view of another message is a hash of t + (i - s) Delta, where i - s is a
 //! public number other than zero. Delta is uniform in 128 bits ([`Shape`](polyclave_protocol::ot::Shape)), so
@@ -17,12 +19,13 @@
 //! carries over is our own reading of it. The sender learns nothing of s, because correlated transfers tell
 //! it nothing of choices.
 //!
-//! Each direction has a hash key of its own, bound to the session, and no tweak comes twice under it: numbers run on over all transfers of
-//! an object. The N messages of a transfer share their tweaks, as the two messages do in `random.rs`.
+//! Each direction has a hash key of its own, bound to the session, and no tweak comes twice under it: numbers
+//! run on over all transfers of an object. The N messages of a transfer share their tweaks, as the two
+//! messages do in `random.rs`.
 //!
-//! **Cost**: 128 log(N) / f bits from the receiver, f being the expansion. Kolesnikov and Kumaresan send 256 bits for any N up to 256. For
-//! N = 256 that is the same with the usual f = 4, half of it with f = 8; for smaller N it is less. The sender computes N hashes for each
-//! block of a message, the receiver one.
+//! **Cost**: 128 log(N) / f bits from the receiver, f being the expansion. Kolesnikov and Kumaresan send 256
+//! bits for any N up to 256. For N = 256 that is the same with the usual f = 4, half of it with f = 8; for
+//! smaller N it is less. The sender computes N hashes for each block of a message, the receiver one.
 
 use std::ops::Range;
 
@@ -55,7 +58,8 @@ struct Numbered {
     next: u64,
 }
 
-/// Correlated blocks of an extension, as they are needed for transfers in both directions. They have passed the check.
+/// Correlated blocks of an extension, as they are needed for transfers in both directions. They have passed
+/// the check.
 pub(crate) struct Extended {
     /// q: of transfers that this party sends.
     pub(crate) sent: Zeroizing<Vec<u128>>,
@@ -89,8 +93,8 @@ impl OneOfMany {
         Ok(OneOfMany { pairs, peer, sent, received, multiples })
     }
 
-    /// Extends by so many correlated transfers in each direction, and checks them. `choices` are this party's bits as receiver, eight a
-    /// byte. [`ROUNDS`].
+    /// Extends by so many correlated transfers in each direction, and checks them. `choices` are this party's
+    /// bits as receiver, eight a byte. [`ROUNDS`].
     pub(crate) fn extend(&mut self, choices: &[u8], count: usize, net: &mut dyn Net) -> Result<Extended> {
         let mut towards = vec![&[][..]; net.parties()];
         towards[self.peer.index()] = choices;
@@ -104,12 +108,14 @@ impl OneOfMany {
         Ok(Extended { sent: blocks(&checked.sent[at])?, received: blocks(&checked.received[at])? })
     }
 
-    /// Transfers of one out of `2^bits` messages of so many blocks, which this party sends, from blocks of [`Extended::sent`].
+    /// Transfers of one out of `2^bits` messages of so many blocks, which this party sends, from blocks of
+    /// [`Extended::sent`].
     pub(crate) fn sender(&mut self, blocks: &[u128], bits: usize, length: usize) -> Transfers {
         self.sent.transfers(blocks, bits, length)
     }
 
-    /// The same of those that it receives, from blocks of [`Extended::received`]. The choice of the first are the first so many bits.
+    /// The same of those that it receives, from blocks of [`Extended::received`]. The choice of the first are
+    /// the first so many bits.
     pub(crate) fn receiver(&mut self, blocks: &[u128], bits: usize, length: usize) -> Transfers {
         self.received.transfers(blocks, bits, length)
     }

@@ -1,18 +1,21 @@
-//! OP-LUT (Dessouky et al. 2017): whole tables are made ahead, and a lookup opens a masked place (Ishai et al. 2013, one-time truth tables).
+//! OP-LUT (Dessouky et al. 2017): whole tables are made ahead, and a lookup opens a masked place (Ishai et
+//! al. 2013, one-time truth tables).
 //!
-//! **Ahead.** The sender draws r and a random table T0. If the receiver's number is s, its table has to be T1(k) = T(k + r + s) + T0(k).
-//! The sender does not know s, so it sends all of these tables, one for each s, under the messages of a transfer out of N. The receiver
-//! has the message of its s alone.
+//! **Ahead.** The sender draws r and a random table T0. If the receiver's number is s, its table has to be
+//! T1(k) = T(k + r + s) + T0(k). The sender does not know s, so it sends all of these tables, one for each s,
+//! under the messages of a transfer out of N. The receiver has the message of its s alone.
 //!
-//! **Online.** x is shared as x0 + x1. One party opens x0 + r and the other x1 + s. Then both take the entry of their table at the sum
-//! p = x + r + s. The entries add up to T(x), as p + r + s = x.
+//! **Online.** x is shared as x0 + x1. One party opens x0 + r and the other x1 + s. Then both take the entry
+//! of their table at the sum p = x + r + s. The entries add up to T(x), as p + r + s = x.
 //!
-//! **Security.** The sender learns nothing of s from the transfer, and s is uniform. The receiver knows one of N messages; the others are
-//! hidden, each under a message that nobody else has, used once. What it knows is T + T0 with its places moved, and T0 is uniform, so it
-//! learns nothing of r. Hence p is uniform to each of the two, and tells nothing of x. The entry of each table at p is a share: that of
-//! the sender is uniform because T0 is, and a table is read once.
+//! **Security.** The sender learns nothing of s from the transfer, and s is uniform. The receiver knows one
+//! of N messages; the others are hidden, each under a message that nobody else has, used once. What it knows
+//! is T + T0 with its places moved, and T0 is uniform, so it learns nothing of r. Hence p is uniform to each
+//! of the two, and tells nothing of x. The entry of each table at p is a share: that of the sender is uniform
+//! because T0 is, and a table is read once.
 //!
-//! No index is secret: the table of T(k + r) is brought in order by swaps under masks, and the receiver goes through all N messages.
+//! No index is secret: the table of T(k + r) is brought in order by swaps under masks, and the receiver goes
+//! through all N messages.
 
 use std::ops::Range;
 
@@ -186,8 +189,8 @@ struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Writes for each cell all tables that the receiver may have: that of number i under message i of the transfer. `pad` writes those
-    /// messages, for all cells.
+    /// Writes for each cell all tables that the receiver may have: that of number i under message i of the
+    /// transfer. `pad` writes those messages, for all cells.
     fn write(&self, pad: impl Fn(usize, &mut [u128]), pads: &mut [u128], messages: &mut [u8]) {
         let (entries, bits) = (self.table.entries().len(), mask_of(self.table.out_bits()));
         let word = WORD.min(entries);
@@ -219,7 +222,8 @@ impl Sent<'_> {
     }
 }
 
-/// Reads T1 of some cells: of the tables that came, the one under the message that the receiver has. The tables are overwritten.
+/// Reads T1 of some cells: of the tables that came, the one under the message that the receiver has. The
+/// tables are overwritten.
 fn read(table: &Table, choices: &[u8], pads: &[u128], tables: &mut [u8], t1: &mut [u8]) {
     let (entries, bits) = (table.entries().len(), mask_of(table.out_bits()));
     let cells = tables.chunks_exact_mut(entries * entries).zip(t1.chunks_exact_mut(entries));

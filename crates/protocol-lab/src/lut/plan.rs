@@ -1,7 +1,9 @@
-//! Which lookups of a circuit go together, and which of the two parties is the sender of the transfer for which cell.
+//! Which lookups of a circuit go together, and which of the two parties is the sender of the transfer for
+//! which cell.
 //!
-//! A transfer has a sender and a receiver, who do not have the same work to do and to send. Each party is the sender for half of the cells.
-//! So transfers go both ways, as extensions make them anyway, and both directions of the connection are used.
+//! A transfer has a sender and a receiver, who do not have the same work to do and to send. Each party is the
+//! sender for half of the cells. So transfers go both ways, as extensions make them anyway, and both
+//! directions of the connection are used.
 
 use std::ops::Range;
 
@@ -21,7 +23,8 @@ pub(super) struct Group {
     of_first: usize,
 }
 
-/// For one party, what it does for the cells of a table: for some it is the sender, for the others the receiver.
+/// For one party, what it does for the cells of a table: for some it is the sender, for the others the
+/// receiver.
 pub(super) const ROLES: [usize; 2] = [SENDER, RECEIVER];
 /// The place of the sender's part.
 pub(super) const SENDER: usize = 0;
@@ -37,7 +40,8 @@ pub(super) struct Plan {
 }
 
 impl Group {
-    /// Places in the group of the cells for which a party is the sender, and of those for which it is the receiver.
+    /// Places in the group of the cells for which a party is the sender, and of those for which it is the
+    /// receiver.
     pub(super) fn of_roles(&self, is_first: bool) -> [Range<usize>; 2] {
         by_role([0..self.of_first, self.of_first..self.cells], is_first)
     }
@@ -60,7 +64,8 @@ impl Plan {
                 groups[known].cells += if lookup.is_uniform() { 1 } else { lanes };
             }
             for group in &mut groups {
-                // An odd one goes to the party that has fewer of this table so far, at first to either of the two.
+                // An odd one goes to the party that has fewer of this table so far, at first to either of the
+                // two.
                 let [first, second] = totals[group.table];
                 let one_more = first < second || (first == second && group.table % 2 == 0);
                 group.of_first = (group.cells + usize::from(one_more)) / 2;
@@ -76,8 +81,8 @@ impl Plan {
         self.totals.iter().map(move |cells| by_role(*cells, is_first))
     }
 
-    /// Correlated transfers that are made in each direction: one for each bit of a cell. The choices of a table are whole bytes, and both
-    /// directions have as many.
+    /// Correlated transfers that are made in each direction: one for each bit of a cell. The choices of a
+    /// table are whole bytes, and both directions have as many.
     pub(super) fn transfers(&self, compiled: &Compiled) -> usize {
         let of = |party: usize| -> usize {
             let cells = self.totals.iter().map(|cells| cells[party]);

@@ -1,19 +1,24 @@
-//! SP-LUT (Dessouky et al. 2017): only random transfers are made ahead, and a lookup sends the whole table once, under a mask.
+//! SP-LUT (Dessouky et al. 2017): only random transfers are made ahead, and a lookup sends the whole table
+//! once, under a mask.
 //!
-//! **Ahead.** A random transfer out of N messages of one entry each. The sender has all messages m, the receiver a random number s and m(s).
+//! **Ahead.** A random transfer out of N messages of one entry each. The sender has all messages m, the
+//! receiver a random number s and m(s).
 //!
-//! **Online.** x is shared as x0 + x1, of which the receiver has x1. It sends u = s + x1. The sender draws z and sends, for every q,
-//! V(q) = T(q + u + x0) + m(q) + z. At q = s the receiver has T(s + u + x0) + z = T(x) + z, which is its share, and z is the sender's.
+//! **Online.** x is shared as x0 + x1, of which the receiver has x1. It sends u = s + x1. The sender draws z
+//! and sends, for every q, V(q) = T(q + u + x0) + m(q) + z. At q = s the receiver has T(s + u + x0) + z =
+//! T(x) + z, which is its share, and z is the sender's.
 //!
-//! **Security.** The sender sees u, and s is uniform to it. The receiver knows m(s) alone. Every other m(q) is a hash that it cannot
-//! compute, and is used once, so V(q) is uniform to it; and V(s) hides T(x) under z, which nobody else has. The transfer's random number may
-//! be corrected by u in the open (Beaver 1995, "Precomputing Oblivious Transfer"), because s is used once.
+//! **Security.** The sender sees u, and s is uniform to it. The receiver knows m(s) alone. Every other m(q)
+//! is a hash that it cannot compute, and is used once, so V(q) is uniform to it; and V(s) hides T(x) under z,
+//! which nobody else has. The transfer's random number may be corrected by u in the open (Beaver 1995,
+//! "Precomputing Oblivious Transfer"), because s is used once.
 //!
-//! No index is secret: the table is brought in order by swaps under masks, and the receiver goes through all of V.
+//! No index is secret: the table is brought in order by swaps under masks, and the receiver goes through all
+//! of V.
 //!
 //! # Differences from the paper
-//! The paper's sender moves the messages by u and the table by x0. Here it moves the table by the sum, and the receiver looks at s and not
-//! at x1. What is sent is the same in another order, and u is known to both.
+//! The paper's sender moves the messages by u and the table by x0. Here it moves the table by the sum, and
+//! the receiver looks at s and not at x1. What is sent is the same in another order, and u is known to both.
 
 use polyclave_cipher::{Compiled, Table};
 use zeroize::Zeroizing;

@@ -1,5 +1,5 @@
-//! Cells in messages, in as few bits as hold them, one after another: eight cells of b bits are b bytes. Every message of the right length
-//! decodes to cells.
+//! Cells in messages, in as few bits as hold them, one after another: eight cells of b bits are b bytes.
+//! Every message of the right length decodes to cells.
 
 /// Bytes of so many cells.
 pub(super) fn packed_bytes(cells: usize, bits: u8) -> usize {

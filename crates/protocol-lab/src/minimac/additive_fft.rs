@@ -1,16 +1,20 @@
-//! Evaluation and interpolation of polynomials over GF(2^16) on subspaces over GF(2) and their cosets, with n log n / 2 products:
-//! Lin, Chung, Han 2014, "Novel Polynomial Basis and Its Application to Reed-Solomon Erasure Codes", sections II and III.
+//! Evaluation and interpolation of polynomials over GF(2^16) on subspaces over GF(2) and their cosets, with n
+//! log n / 2 products: Lin, Chung, Han 2014, "Novel Polynomial Basis and Its Application to Reed-Solomon
+//! Erasure Codes", sections II and III.
 //!
-//! Point p is the element with the bits of p, so the first 2^i points are the subspace V_i spanned by 1, X, .., X^(i-1), and
-//! 2^i points from a multiple of 2^i on are a coset. s_i, the product of all x - v for v in V_i, is linear over GF(2), and
-//! so is s^_i = s_i / s_i(X^i), which is constant on cosets of V_i and adds one from the first half of a coset of V_(i+1) to the second.
-//! The basis is X_j, the product of the s^_i for the bits i of j. Its degree is j: **a polynomial has a degree below D if and
-//! only if its coefficients from D on are zero**, in this basis as in that of powers.
+//! Point p is the element with the bits of p, so the first 2^i points are the subspace V_i spanned by 1, X,
+//! .., X^(i-1), and 2^i points from a multiple of 2^i on are a coset. s_i, the product of all x - v for v in
+//! V_i, is linear over GF(2), and so is s^_i = s_i / s_i(X^i), which is constant on cosets of V_i and adds
+//! one from the first half of a coset of V_(i+1) to the second. The basis is X_j, the product of the s^_i for
+//! the bits i of j. Its degree is j: **a polynomial has a degree below D if and only if its coefficients from
+//! D on are zero**, in this basis as in that of powers.
 //!
-//! With a polynomial of degree below 2^(i+1) as f + s^_i g, f and g of degree below 2^i, on the first half of a coset it is f + t g and
-//! on the second f + (t + 1) g, where t is the value of s^_i there: a public constant. So one level is the products by t and two sums.
+//! With a polynomial of degree below 2^(i+1) as f + s^_i g, f and g of degree below 2^i, on the first half of
+//! a coset it is f + t g and on the second f + (t + 1) g, where t is the value of s^_i there: a public
+//! constant. So one level is the products by t and two sums.
 //!
-//! Many polynomials are transformed at once: row j holds the j-th coefficients (or values) of all of them, its lanes.
+//! Many polynomials are transformed at once: row j holds the j-th coefficients (or values) of all of them,
+//! its lanes.
 
 use polyclave_field::Gf2_16;
 
@@ -74,8 +78,8 @@ pub(crate) fn interpolate(rows: &mut [u16], lanes: usize, first: usize) {
     }
 }
 
-/// From coefficients to the values at `count` points from `first` on, a power of two and no more than there are coefficients. The
-/// values are the first rows; the others hold nothing of use.
+/// From coefficients to the values at `count` points from `first` on, a power of two and no more than there
+/// are coefficients. The values are the first rows; the others hold nothing of use.
 pub(crate) fn evaluate_some(rows: &mut [u16], lanes: usize, first: usize, count: usize) {
     let some = count.trailing_zeros() as usize;
     for i in (some..levels(rows, lanes, first)).rev() {

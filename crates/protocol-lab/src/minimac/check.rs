@@ -1,22 +1,27 @@
 //! The check of the MACs of all words that were opened, in one step.
 //!
-//! After the words y_j are opened, coins are tossed. They give every place p of every word its own coefficient chi_j(p). With its shares
-//! m_ij of a * y_j and a_i of a, each party computes sigma_i(p) = sum_j chi_j(p) m_ij(p) + a_i(p) sum_j chi_j(p) y_j(p). If all words are
-//! right, sigma_1 = sigma_2, because the characteristic is two. The parties compare digests of the two. Each party commits to its digest
-//! before it sees the other's.
+//! After the words y_j are opened, coins are tossed. They give every place p of every word its own
+//! coefficient chi_j(p). With its shares m_ij of a * y_j and a_i of a, each party computes sigma_i(p) = sum_j
+//! chi_j(p) m_ij(p) + a_i(p) sum_j chi_j(p) y_j(p). If all words are right, sigma_1 = sigma_2, because the
+//! characteristic is two. The parties compare digests of the two. Each party commits to its digest before it
+//! sees the other's.
 //!
-//! * *It finds errors.* Let y_j be off by e_j at the honest party. e_j is a word of C*, because only words can be sent. So if some e_j is
-//!   not zero, there are at least d = n - 2k + 2 places at which some e_j is not zero. At such a place E(p) = sum_j chi_j(p) e_j(p) is
-//!   uniform, because the coins are tossed after all e_j: it is zero with probability 2^-16. If it is not zero, sigma_1 + sigma_2 is off
-//!   by a(p) E(p), which the cheater must correct in its own sigma. It has committed to that before it hears of the honest one's. a(p) is
-//!   uniform in its view (all its shares are uniform and independent of a; what it was sent is masked by values that it does not know):
-//!   2^-16. Places are independent in all of this, because every place has its own coefficients and its own symbol of a. So the
-//!   probability is at most 2 * 2^-16 at each, **2^(-15 d)** together, for any number of words. (With one coefficient in GF(2^16) for a
-//!   whole word, the combination E of wrong words would vanish altogether with probability 2^-16, however long the code is.)
-//! * *What a failed check reveals.* Digests are opened, not sigma: where E(p) is not zero, the honest sigma is a(p) E(p) plus what the
-//!   cheater knows, so sigma in the clear would reveal a(p). The digest, in the random oracle model, reveals only whether a guess at all
-//!   of these at once, 16 bits for each place, is right; and the guess that counts was made before. sigma depends on s and r only through
-//!   y. A check that fails, or does not end, ends the key's use anyway (`opening.rs`).
+//! * *It finds errors.* Let y_j be off by e_j at the honest party. e_j is a word of C*, because only words
+//!   can be sent. So if some e_j is not zero, there are at least d = n - 2k + 2 places at which some e_j is
+//!   not zero. At such a place E(p) = sum_j chi_j(p) e_j(p) is uniform, because the coins are tossed after
+//!   all e_j: it is zero with probability 2^-16. If it is not zero, sigma_1 + sigma_2 is off by a(p) E(p),
+//!   which the cheater must correct in its own sigma. It has committed to that before it hears of the honest
+//!   one's. a(p) is uniform in its view (all its shares are uniform and independent of a; what it was sent is
+//!   masked by values that it does not know): 2^-16. Places are independent in all of this, because every
+//!   place has its own coefficients and its own symbol of a. So the probability is at most 2 * 2^-16 at
+//!   each, **2^(-15 d)** together, for any number of words. (With one coefficient in GF(2^16) for a whole
+//!   word, the combination E of wrong words would vanish altogether with probability 2^-16, however long the
+//!   code is.)
+//! * *What a failed check reveals.* Digests are opened, not sigma: where E(p) is not zero, the honest sigma
+//!   is a(p) E(p) plus what the cheater knows, so sigma in the clear would reveal a(p). The digest, in the
+//!   random oracle model, reveals only whether a guess at all of these at once, 16 bits for each place, is
+//!   right; and the guess that counts was made before. sigma depends on s and r only through y. A check that
+//!   fails, or does not end, ends the key's use anyway (`opening.rs`).
 
 use blake3::Hasher;
 use polyclave_field::Gf2_16;

@@ -1,18 +1,22 @@
-//! The Reed-Solomon code C over GF(2^16), and its Schur square C* (Damgard et al. 2016, section 6, footnote 2).
+//! The Reed-Solomon code C over GF(2^16), and its Schur square C* (Damgard et al. 2016, section 6, footnote
+//! 2).
 //!
-//! A word of C holds the values of a polynomial of degree below k at n = 2k + extra points. It is systematic: the values at the
-//! first k points are the message. The products, place by place, of two words span C*: degree below 2k - 1, so two words of
-//! C* differ in at least **n - 2k + 2 = extra + 2** places ([`Code::square_distance`]). In a constant ratio of extra to k
-//! both k and the distance are linear in n, and so is the product's: what the paper asks of its code.
+//! A word of C holds the values of a polynomial of degree below k at n = 2k + extra points. It is systematic:
+//! the values at the first k points are the message. The products, place by place, of two words span C*:
+//! degree below 2k - 1, so two words of C* differ in at least **n - 2k + 2 = extra + 2** places
+//! ([`Code::square_distance`]). In a constant ratio of extra to k both k and the distance are linear in n,
+//! and so is the product's: what the paper asks of its code.
 //!
-//! A word of C* is known from 2k - 1 of its places. The sum of a polynomial's values over a subspace of 2k points is its coefficient
-//! at 2k - 1 times a constant that is not zero (sum over x of x^j is zero for j below 2k - 1), so **the first 2k places of
-//! a word of C* add up to zero, and no other condition is on them**; the extra places follow from them.
+//! A word of C* is known from 2k - 1 of its places. The sum of a polynomial's values over a subspace of 2k
+//! points is its coefficient at 2k - 1 times a constant that is not zero (sum over x of x^j is zero for j
+//! below 2k - 1), so **the first 2k places of a word of C* add up to zero, and no other condition is on
+//! them**; the extra places follow from them.
 //!
-//! **How long must it be?** A cheater that changes a word of C* changes at least extra + 2 places, and for each of them must guess a symbol
-//! of the MAC key, or be lucky with a coefficient: 2^-15 (`check.rs`). So the error is 2^(-15 (extra + 2)), and extra = 3 would
-//! do for 2^-64. [`Code::STANDARD`] has k = 64, extra = 16, n = 144: distance 18, error 2^-270, at 2.25 symbols of code a symbol
-//! of message. Larger k with the same ratio is as large in data, costs more levels of transforms and more padding, and gains nothing.
+//! **How long must it be?** A cheater that changes a word of C* changes at least extra + 2 places, and for
+//! each of them must guess a symbol of the MAC key, or be lucky with a coefficient: 2^-15 (`check.rs`). So
+//! the error is 2^(-15 (extra + 2)), and extra = 3 would do for 2^-64. [`Code::STANDARD`] has k = 64, extra =
+//! 16, n = 144: distance 18, error 2^-270, at 2.25 symbols of code a symbol of message. Larger k with the
+//! same ratio is as large in data, costs more levels of transforms and more padding, and gains nothing.
 
 use polyclave_field::Gf2_16;
 
@@ -30,8 +34,8 @@ impl Code {
     /// Error 2^-270.
     pub const STANDARD: Code = Code { message: 64, extra: 16 };
 
-    /// A code for messages of `message` symbols, 2 to 2^14, with `extra` places beyond those that determine a word of the square. `extra`
-    /// is at most `message`, and both are powers of two.
+    /// A code for messages of `message` symbols, 2 to 2^14, with `extra` places beyond those that determine a
+    /// word of the square. `extra` is at most `message`, and both are powers of two.
     pub fn new(message: usize, extra: usize) -> Result<Code> {
         let is_fit = message.is_power_of_two() && extra.is_power_of_two();
         if !is_fit || !(2..=1 << 14).contains(&message) || extra > message {
@@ -52,7 +56,8 @@ impl Code {
         2 * self.message + self.extra
     }
 
-    /// k - 1: the places that, together with the message, determine a word of the square. They come next to it.
+    /// k - 1: the places that, together with the message, determine a word of the square. They come next to
+    /// it.
     pub fn free(&self) -> usize {
         self.message - 1
     }
@@ -67,7 +72,8 @@ impl Code {
         15 * self.square_distance()
     }
 
-    /// From rows of messages to rows of words: the first k are given, the others found. For public messages: copies stay in memory.
+    /// From rows of messages to rows of words: the first k are given, the others found. For public messages:
+    /// copies stay in memory.
     pub(crate) fn encode(&self, words: &mut [u16], lanes: usize) {
         let (message, others) = words.split_at_mut(self.message * lanes);
         let (second, last) = others.split_at_mut(message.len());
@@ -168,7 +174,8 @@ mod tests {
         }
     }
 
-    /// Whether no word but zero vanishes on these places: the columns of the generator matrix there are independent.
+    /// Whether no word but zero vanishes on these places: the columns of the generator matrix there are
+    /// independent.
     fn determine(generator: &[Vec<u16>], places: &[usize]) -> bool {
         let mut rows: Vec<Vec<u16>> =
             generator.iter().map(|word| places.iter().map(|p| word[*p]).collect()).collect();
@@ -184,8 +191,8 @@ mod tests {
         true
     }
 
-    /// All sets of places of small codes: any 2k - 1 places determine a word of the square, so one that is not zero vanishes in
-    /// 2k - 2 at most; and some word does.
+    /// All sets of places of small codes: any 2k - 1 places determine a word of the square, so one that is
+    /// not zero vanishes in 2k - 2 at most; and some word does.
     #[test]
     fn the_square_has_its_distance() {
         for (message, extra) in [(2, 2), (4, 2), (4, 4)] {

@@ -1,16 +1,18 @@
 //! A string to which a party is committed, and the material that is needed to open a part of it once.
 //!
-//! \[s\] of Damgard et al. 2016, section 6: additive shares of C(s), of a and of a * C(s), for s cut into messages of k symbols. Next
-//! to it a mask \[r\]: r is a uniform word of C* among those whose message is zero, and shares of r and of a * r come with it.
+//! \[s\] of Damgard et al. 2016, section 6: additive shares of C(s), of a and of a * C(s), for s cut into
+//! messages of k symbols. Next to it a mask \[r\]: r is a uniform word of C* among those whose message is
+//! zero, and shares of r and of a * r come with it.
 //!
-//! One bit of the string is one symbol, 0 or 1. That makes the code's alphabet 16 times as large as it need be, a constant, and
-//! is what lets any subset of *bits* be selected: a selection I is a message of zeros and ones as well, and (I * s)_i is s_i
-//! or zero.
+//! One bit of the string is one symbol, 0 or 1. That makes the code's alphabet 16 times as large as it need
+//! be, a constant, and is what lets any subset of *bits* be selected: a selection I is a message of zeros and
+//! ones as well, and (I * s)_i is s_i or zero.
 //!
-//! **Shares are words of the code**: C(s) = C(s_A) + C(s_B), with s_B uniform *bits*; r = r_A + r_B, both with the message zero. So a
-//! share of C(s) is kept as its k bits, and one of r as the k - 1 places that determine it. Only the shares of MACs, which are no words
-//! of any code, have n symbols. A party holds k bits, k - 1 and 2n symbols for a message: at n = 2.25 k a little over 11 bytes for a bit
-//! of the string, however secure.
+//! **Shares are words of the code**: C(s) = C(s_A) + C(s_B), with s_B uniform *bits*; r = r_A + r_B, both
+//! with the message zero. So a share of C(s) is kept as its k bits, and one of r as the k - 1 places that
+//! determine it. Only the shares of MACs, which are no words of any code, have n symbols. A party holds k
+//! bits, k - 1 and 2n symbols for a message: at n = 2.25 k a little over 11 bytes for a bit of the string,
+//! however secure.
 
 use zeroize::Zeroize;
 
@@ -22,8 +24,9 @@ const LANES: usize = 64;
 
 /// One party's shares of a committed string and of its mask; wiped on drop.
 ///
-/// The messages are processed in tiles of 64; the last tile can be smaller. A tile of w messages consists of the next k w bits of the
-/// string. Its row i, of w lanes, has bits i w to (i + 1) w. So rows of messages are directly the string. Bits beyond its end are zeros.
+/// The messages are processed in tiles of 64; the last tile can be smaller. A tile of w messages consists of
+/// the next k w bits of the string. Its row i, of w lanes, has bits i w to (i + 1) w. So rows of messages are
+/// directly the string. Bits beyond its end are zeros.
 #[derive(Default)]
 pub struct Shares {
     /// The string: eight bits in a byte, the lowest first, and zeros beyond the last bit.
@@ -55,7 +58,8 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// This party's part. `number` is that of the string among all under its MAC key, the same at both parties.
+    /// This party's part. `number` is that of the string among all under its MAC key, the same at both
+    /// parties.
     ///
     /// # Panics
     /// If there are not as many shares as the length needs.

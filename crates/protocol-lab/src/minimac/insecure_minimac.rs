@@ -1,8 +1,8 @@
 //! A dealer of committed strings: **every party could compute everybody's shares and the MAC key**.
 //!
-//! For tests, and for measuring an opening alone: F_MiniMac^pre of Damgard et al. 2016, figure 9. Both parties hold one seed. The shares
-//! of the party that does not own a string are pseudorandom, as a simulator would have a cheater choose them; those of the
-//! owner are what is left.
+//! For tests, and for measuring an opening alone: F_MiniMac^pre of Damgard et al. 2016, figure 9. Both
+//! parties hold one seed. The shares of the party that does not own a string are pseudorandom, as a simulator
+//! would have a cheater choose them; those of the owner are what is left.
 
 use polyclave_field::Gf2_16;
 use polyclave_kernels::aes_prg::AesPrg;
@@ -36,7 +36,8 @@ impl InsecureMiniMac {
         symbols(&mut AesPrg::new(&self.seed, u64::from(party.0)), self.code.places())
     }
 
-    /// This party is committed to a string, 0 or 1 for each bit. The other one calls [`InsecureMiniMac::commit_peer`] meanwhile.
+    /// This party is committed to a string, 0 or 1 for each bit. The other one calls
+    /// [`InsecureMiniMac::commit_peer`] meanwhile.
     pub fn commit(&mut self, string: &[u8]) -> Committed {
         let (code, len) = (self.code, string.len());
         let mut shares = self.others_shares(len);

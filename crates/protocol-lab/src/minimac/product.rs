@@ -1,12 +1,13 @@
 //! The masked product I * s, for a selection I that both parties know (Damgard et al. 2016, section 6).
 //!
-//! Both parties know C(I). So C(I) * C(s) is a word of C* of which each party has a share, C(I) * C(s_i), and a share of the MAC, C(I)
-//! times that of a * C(s). This needs no multiplication protocol, and nothing from the dealer. With the mask r added it is the word
-//! y = C(I) * C(s) + r, whose message is I * s.
+//! Both parties know C(I). So C(I) * C(s) is a word of C* of which each party has a share, C(I) * C(s_i), and
+//! a share of the MAC, C(I) times that of a * C(s). This needs no multiplication protocol, and nothing from
+//! the dealer. With the mask r added it is the word y = C(I) * C(s) + r, whose message is I * s.
 //!
-//! A party's share y_i is a word of C*, with message I * s_i, because r_i has the message zero. So **a party sends of a message only the
-//! selected bits of s_i and k - 1 symbols**, from which the other places follow (`code.rs`). In this form it is impossible to write
-//! anything that is not a word of C*, or whose message is not zeros and ones, with zeros where nothing is selected.
+//! A party's share y_i is a word of C*, with message I * s_i, because r_i has the message zero. So **a party
+//! sends of a message only the selected bits of s_i and k - 1 symbols**, from which the other places follow
+//! (`code.rs`). In this form it is impossible to write anything that is not a word of C*, or whose message is
+//! not zeros and ones, with zeros where nothing is selected.
 
 use zeroize::Zeroizing;
 
@@ -84,7 +85,8 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
-    /// Calls `tile` with the rows of the opened words, of this party's shares of their MACs, and the number of lanes.
+    /// Calls `tile` with the rows of the opened words, of this party's shares of their MACs, and the number
+    /// of lanes.
     pub(super) fn for_each_tile(&self, mut tile: impl FnMut(&[u16], &[u16], usize)) {
         let mut bits = self.bits.iter();
         let message: Vec<u8> =

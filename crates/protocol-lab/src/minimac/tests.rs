@@ -1,5 +1,5 @@
-//! Openings by honest parties, and by a party whose shares are not those that the dealer gave it. `tests/it/minimac_faults.rs` tests
-//! messages that are changed on the way.
+//! Openings by honest parties, and by a party whose shares are not those that the dealer gave it.
+//! `tests/it/minimac_faults.rs` tests messages that are changed on the way.
 
 use std::collections::HashSet;
 
@@ -112,7 +112,8 @@ fn a_changed_share_of_any_kind_is_found() {
         ("many bits", Box::new(|s| s.bits.iter_mut().take(30).for_each(|byte| *byte ^= 0x5a))),
         ("a symbol of the mask", Box::new(|s| s.mask[17] ^= 1)),
         ("all of the mask", Box::new(|s| s.mask.iter_mut().for_each(|x| *x ^= 0x8001))),
-        // A MAC of one of five lanes, at a place beyond the message: where nothing is selected C(I) is zero, and the MAC does not matter.
+        // A MAC of one of five lanes, at a place beyond the message: where nothing is selected C(I) is zero,
+        // and the MAC does not matter.
         ("a MAC", Box::new(|s| s.macs[100 * 5 + 1] ^= 0x10)),
         ("a MAC of the mask", Box::new(|s| s.mask_macs[0] ^= 2)),
         ("all MACs of the mask", Box::new(|s| s.mask_macs.iter_mut().for_each(|x| *x ^= 7))),
@@ -207,8 +208,8 @@ fn symbols_seen(number: u32, string: &[u8], selection: &[u8], is_masked: bool) -
     [sent, sent ^ other]
 }
 
-/// The sum of squared deviations of the frequencies of 16 values from the mean, over the mean: 15 on average for uniform ones, and above
-/// 60 with a probability below 10^-6.
+/// The sum of squared deviations of the frequencies of 16 values from the mean, over the mean: 15 on average
+/// for uniform ones, and above 60 with a probability below 10^-6.
 fn chi_squared(values: impl Iterator<Item = u16> + Clone) -> f64 {
     let mut counts = [0u32; 16];
     values.for_each(|value| counts[usize::from(value)] += 1);

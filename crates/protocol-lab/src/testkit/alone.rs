@@ -1,11 +1,13 @@
-//! Networks for one party alone, to time it without the other: one that discards everything, and one that replays a tape.
+//! Networks for one party alone, to time it without the other: one that discards everything, and one that
+//! replays a tape.
 
 use std::hint::black_box;
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, Result};
 
-/// Discards everything that is sent, and receives nothing, at once: buffers for received messages stay unchanged.
+/// Discards everything that is sent, and receives nothing, at once: buffers for received messages stay
+/// unchanged.
 pub struct Nobody(
     /// The party that is alone.
     pub Party,
@@ -39,7 +41,8 @@ impl Net for Nobody {
     }
 }
 
-/// Records in memory what one party sends without waiting for answers. The other party receives it afterwards.
+/// Records in memory what one party sends without waiting for answers. The other party receives it
+/// afterwards.
 pub struct Tape {
     me: Party,
     said: Vec<u8>,

@@ -1,5 +1,5 @@
-//! The conformance suite for every protocol. The circuits of every cipher must give the answers of the cleartext evaluator, however the
-//! inputs are given, and take the counts that the protocol predicts.
+//! The conformance suite for every protocol. The circuits of every cipher must give the answers of the
+//! cleartext evaluator, however the inputs are given, and take the counts that the protocol predicts.
 
 use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
 
@@ -22,7 +22,8 @@ pub struct Run {
     pub cost: Cost,
 }
 
-/// Runs a circuit with all parties on threads. Input port i is given by party i mod n, and everybody learns the outputs.
+/// Runs a circuit with all parties on threads. Input port i is given by party i mod n, and everybody learns
+/// the outputs.
 pub fn run(config: &impl ProtocolConfig, circuit: &Circuit, lanes: usize, inputs: &[Cells]) -> Result<Run> {
     let parties = config.parties();
     let party = |net: &mut dyn Net| -> Result<(Vec<Cells>, Tally, Cost)> {

@@ -1,6 +1,8 @@
-//! A network whose exchanges a test makes in its own way: for a party that cheats, falls silent, or knows what others are about to send.
+//! A network whose exchanges a test makes in its own way: for a party that cheats, falls silent, or knows
+//! what others are about to send.
 //!
-//! Everything except [`Net::exchange`] goes to the network below as it is. Forks of it are forks of the network below.
+//! Everything except [`Net::exchange`] goes to the network below as it is. Forks of it are forks of the
+//! network below.
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Result};
@@ -21,7 +23,8 @@ where
     }
 }
 
-/// A network that changes what the party sends in exchanges. `change` gets the messages of each exchange, by party.
+/// A network that changes what the party sends in exchanges. `change` gets the messages of each exchange, by
+/// party.
 pub fn changing<N: Net>(net: N, mut change: impl FnMut(&mut [Vec<u8>]) + Send) -> impl Net {
     Exchanging::new(net, move |net, out, into| {
         let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();

@@ -1,9 +1,11 @@
-//! The fault suite for every protocol: one party cheats in one message. The suite tries every message and every fault in turn.
+//! The fault suite for every protocol: one party cheats in one message. The suite tries every message and
+//! every fault in turn.
 //!
-//! The verdict depends on what a protocol promises ([`Adversary`]). Under an active protocol every honest party ends with the right
-//! output or with an error, never with a wrong output. Under a passive protocol outputs may be wrong. Under neither does a party panic,
-//! or run for longer than the time limits explain. Under an active protocol no error of an honest party accuses another honest party.
-//! Under a passive protocol, honest parties that were misled cannot tell why the other's messages do not fit.
+//! The verdict depends on what a protocol promises ([`Adversary`]). Under an active protocol every honest
+//! party ends with the right output or with an error, never with a wrong output. Under a passive protocol
+//! outputs may be wrong. Under neither does a party panic, or run for longer than the time limits explain.
+//! Under an active protocol no error of an honest party accuses another honest party. Under a passive
+//! protocol, honest parties that were misled cannot tell why the other's messages do not fit.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -84,8 +86,8 @@ pub struct Sweep {
     pub faults: Vec<Fault>,
     /// [`Fault::Drop`] is committed on one message of this many, since it costs a time limit: 1 for all.
     pub drop_every: u64,
-    /// Whether honest parties may make up for a message that is lost or cut short, so that none of them notices. Then all of them have to end
-    /// as promised, and some faults have to be noticed by all.
+    /// Whether honest parties may make up for a message that is lost or cut short, so that none of them
+    /// notices. Then all of them have to end as promised, and some faults have to be noticed by all.
     pub corrects: bool,
 }
 
@@ -113,9 +115,9 @@ impl Sweep {
     /// Runs `party` at all parties, first without a fault, then with each.
     ///
     /// # Panics
-    /// If the promise is broken, a party hangs or panics, a message is lost or cut short and nobody notices (under a protocol that corrects:
-    /// every fault leaves some honest party with an output), or, under a protocol that verifies, the error of an honest party accuses another
-    /// honest one.
+    /// If the promise is broken, a party hangs or panics, a message is lost or cut short and nobody notices
+    /// (under a protocol that corrects: every fault leaves some honest party with an output), or, under a
+    /// protocol that verifies, the error of an honest party accuses another honest one.
     pub fn run<T: Clone + Debug + PartialEq + Send + Sync + 'static>(
         &self,
         party: impl Fn(&mut dyn Net) -> Result<T> + Send + Sync + 'static,
@@ -142,8 +144,8 @@ impl Sweep {
                 let tampering = ends[self.cheater.index()].tampering();
                 let outcomes = run_over(ends, with(&party));
                 if !tampering.fired() {
-                    // The first message to each peer has none before it to replay, and where a protocol retries at
-                    // random a run can be shorter than the first.
+                    // The first message to each peer has none before it to replay, and where a protocol
+                    // retries at random a run can be shorter than the first.
                     let is_first = fault == Fault::Replay && at < 2 * self.parties as u64;
                     assert!(is_first || tampering.messages() <= at, "message {at}, {fault:?}");
                     continue;
@@ -170,7 +172,8 @@ impl Sweep {
         swept
     }
 
-    /// Whether an error accuses nobody but the one that cheats. (That a peer is silent or gone is no accusation.)
+    /// Whether an error accuses nobody but the one that cheats. (That a peer is silent or gone is no
+    /// accusation.)
     fn is_just(&self, error: &Error) -> bool {
         accused(error).is_empty() || accused(error).contains(self.cheater)
     }

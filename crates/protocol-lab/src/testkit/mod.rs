@@ -1,5 +1,5 @@
-//! Tools for tests and measurements of protocols: networks that cheat, record or stand in for the other party, and one conformance suite
-//! for every protocol.
+//! Tools for tests and measurements of protocols: networks that cheat, record or stand in for the other
+//! party, and one conformance suite for every protocol.
 
 pub mod alone;
 pub mod conformance;

@@ -1,7 +1,8 @@
 //! A network that records every message, to count messages and to compare what a party saw in two runs.
 //!
-//! Wrap one party's network for that party's view. Within an exchange the order is that of the parties, all sent before
-//! all received, whatever the network did; messages of forks in several threads interleave as they happened.
+//! Wrap one party's network for that party's view. Within an exchange the order is that of the parties, all
+//! sent before all received, whatever the network did; messages of forks in several threads interleave as
+//! they happened.
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ pub const CHEATER: Party = Party(1);
 
 const SESSIONS: usize = 16;
 
-/// Runs sessions under one setup. In each, the second of two parties sends one wrong bit in its first message, each time in another
-/// column. Returns how each session ends at the first party.
+/// Runs sessions under one setup. In each, the second of two parties sends one wrong bit in its first
+/// message, each time in another column. Returns how each session ends at the first party.
 pub fn sessions<S>(
     setup: impl Fn(&mut dyn Net) -> Result<S> + Sync,
     session: impl Fn(&S, &[u8], &mut dyn Net) -> Result<()> + Sync,
@@ -32,9 +32,9 @@ pub fn sessions<S>(
     outcomes.into_iter().next().expect("two").expect("setup is honest")
 }
 
-/// A wrong bit in a column is a guess that the secret's two or four bits of that column are zero, and passes if they are. So some
-/// sessions may end well; the check of the first one whose guess is wrong finds it. No session after that one comes to a check, and so to
-/// other bits of the secret.
+/// A wrong bit in a column is a guess that the secret's two or four bits of that column are zero, and passes
+/// if they are. So some sessions may end well; the check of the first one whose guess is wrong finds it. No
+/// session after that one comes to a check, and so to other bits of the secret.
 ///
 /// # Panics
 /// If it does.

@@ -1,8 +1,8 @@
 //! A network that cheats once. The party that uses it acts as a malicious party would.
 //!
-//! TLS protects messages on their way, so the cheating happens above it, in what the party itself passes to the network.
-//! Messages sent are counted from 0, over sends and entries of exchanges and gatherings (in the order of the parties;
-//! without those to lost peers), over the network and its forks together.
+//! TLS protects messages on their way, so the cheating happens above it, in what the party itself passes to
+//! the network. Messages sent are counted from 0, over sends and entries of exchanges and gatherings (in the
+//! order of the parties; without those to lost peers), over the network and its forks together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -25,8 +25,8 @@ pub enum Fault {
     },
     /// It is never sent.
     Drop,
-    /// The previous message to the same peer on the same stream is sent in its place. Without a previous one this is
-    /// no fault, and [`Tampering::fired`] says so.
+    /// The previous message to the same peer on the same stream is sent in its place. Without a previous one
+    /// this is no fault, and [`Tampering::fired`] says so.
     Replay,
     /// Its last byte is missing.
     Truncate,
@@ -92,7 +92,8 @@ impl<N: Net> Tamper<N> {
         delivery
     }
 
-    /// What to gather with in the place of which messages; nothing, if the message is never sent or has been sent already.
+    /// What to gather with in the place of which messages; nothing, if the message is never sent or has been
+    /// sent already.
     fn replacements(&mut self, out: &[&[u8]], lost: PartySet) -> Result<Vec<Option<Vec<u8>>>> {
         let mut replaced = vec![None; out.len()];
         for (to, message) in Party::all(out.len()).zip(out) {

@@ -1,9 +1,10 @@
 //! Every cipher of the catalogue under every protocol of the catalogue.
 //!
-//! One published answer of each cipher, one block, both ways, with the key schedule in the circuit: what the parties open must be
-//! what was published. Protocols run as their descriptors make them by default, among the usual number of parties, but with a
-//! dealer's material where a protocol can have it: how material is made is the same for all ciphers, and is tested where it is made.
-//! A cipher is given as gates to protocols that want gates, and as tables to the others.
+//! One published answer of each cipher, one block, both ways, with the key schedule in the circuit: what the
+//! parties open must be what was published. Protocols run as their descriptors make them by default, among
+//! the usual number of parties, but with a dealer's material where a protocol can have it: how material is
+//! made is the same for all ciphers, and is tested where it is made. A cipher is given as gates to protocols
+//! that want gates, and as tables to the others.
 //!
 //! Two protocols are sampled, as a block costs them most and says least: see [`covers`].
 

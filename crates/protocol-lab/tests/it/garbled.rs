@@ -1,5 +1,5 @@
-//! Garbled circuits against the cleartext evaluator, and their counts against Zahur, Rosulek and Evans 2015, table 1, and what is told
-//! of Rosulek and Roy 2021.
+//! Garbled circuits against the cleartext evaluator, and their counts against Zahur, Rosulek and Evans 2015,
+//! table 1, and what is told of Rosulek and Roy 2021.
 
 use polyclave_cipher::{Cells, Circuit, Direction, boolean, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
@@ -129,7 +129,8 @@ fn counts_are_right(gates: Gates) {
     assert_eq!(garbler - evaluator, bytes * ANDS);
 }
 
-/// Neither an input of the garbler nor a public one nor a shared one sends anything, whatever stream it comes of.
+/// Neither an input of the garbler nor a public one nor a shared one sends anything, whatever stream it comes
+/// of.
 #[test]
 fn values_go_from_circuit_to_circuit_and_from_stream_to_stream() {
     Gates::ALL.into_iter().for_each(values_go_on);

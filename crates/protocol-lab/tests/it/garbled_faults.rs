@@ -1,5 +1,6 @@
-//! One party of garbled circuits cheats in one message: the other ends with the right output or with an error, never with a wrong
-//! one, and nothing hangs or panics. More than a passive protocol promises: labels are authentic.
+//! One party of garbled circuits cheats in one message: the other ends with the right output or with an
+//! error, never with a wrong one, and nothing hangs or panics. More than a passive protocol promises: labels
+//! are authentic.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Projection gates against the cleartext evaluator, and their counts against the estimates of Pohle, Abidin and Preneel 2022, table I.
+//! Projection gates against the cleartext evaluator, and their counts against the estimates of Pohle, Abidin
+//! and Preneel 2022, table I.
 
 use std::sync::Arc;
 
@@ -50,8 +51,8 @@ fn circuits_of_bits_are_right_for_every_number_of_lanes() {
     }
 }
 
-/// Tables between cells of all widths, maps of every kind of inputs, of narrow and of wide lookups and of sums, constants, and cells
-/// that are the same for all lanes, alone and with others.
+/// Tables between cells of all widths, maps of every kind of inputs, of narrow and of wide lookups and of
+/// sums, constants, and cells that are the same for all lanes, alone and with others.
 fn gates() -> Circuit {
     let mut b = Builder::new("gates");
     let (x, k) = (b.input("x", 3, 8), b.uniform_input("k", 2, 8));
@@ -93,7 +94,8 @@ fn gates_of_every_kind_are_right_for_every_number_of_lanes() {
     }
 }
 
-/// One block, of which the evaluator gives the named inputs: what both did while labels were made and gates run.
+/// One block, of which the evaluator gives the named inputs: what both did while labels were made and gates
+/// run.
 fn counted(circuit: &Circuit, of_evaluator: &[&str]) -> [Tally; 2] {
     let config = BOTH[1];
     let outcomes = run_parties(2, |net| {
@@ -146,7 +148,8 @@ fn counts_are_those_of_the_estimates() {
     // The estimate leaves out that k0' takes conversions of its own.
     assert_eq!(calls(&encrypt("mantis6"), &["key", "tweak"]), expected(224, 4, 192 + 65));
     assert_eq!(calls(&encrypt("piccolo-128"), &["key"]), expected(496 + 248, 4, 128));
-    // The estimate has 280 maps of key cells, one for each use; the map has order 15, and what was made before serves again.
+    // The estimate has 280 maps of key cells, one for each use; the map has order 15, and what was made
+    // before serves again.
     assert_eq!(calls(&encrypt("skinny-64-128"), &["key"]), expected(576 + 14 * 16, 4, 128));
 }
 
@@ -189,8 +192,8 @@ fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
     assert_eq!(outcomes, [Ok(None), Ok(Some([right.clone(), right].concat()))]);
 }
 
-/// Small, with every kind of message: transfers, conversions, gates of wide and of narrow cells, labels that are kept, both
-/// ways of opening.
+/// Small, with every kind of message: transfers, conversions, gates of wide and of narrow cells, labels that
+/// are kept, both ways of opening.
 fn session(config: ProjectionConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
     use polyclave_protocol::release::Released;
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;

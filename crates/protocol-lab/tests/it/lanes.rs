@@ -98,7 +98,8 @@ fn selected_lanes_are_values_and_inputs_in_the_order_named() {
     }
 }
 
-/// What one evaluation of all lanes gives, two of some of them give together; and the whole is an input as any other.
+/// What one evaluation of all lanes gives, two of some of them give together; and the whole is an input as
+/// any other.
 fn party_in_pieces<S: ServiceConfig>(
     config: &S,
     x: &Cells,

@@ -1,4 +1,5 @@
-//! OP-LUT and SP-LUT against the cleartext evaluator, and what they send against the model in `docs/protocols/dessouky-2017.md`.
+//! OP-LUT and SP-LUT against the cleartext evaluator, and what they send against the model in
+//! `docs/protocols/dessouky-2017.md`.
 
 use std::sync::Arc;
 
@@ -134,7 +135,8 @@ fn sent(config: LutConfig, circuit: &Circuit, lanes: usize) -> Vec<[Traffic; 2]>
     })
 }
 
-/// The model: what one party sends ahead and online, if each party is the sender for half of the lookups of each table in each layer.
+/// The model: what one party sends ahead and online, if each party is the sender for half of the lookups of
+/// each table in each layer.
 fn modelled(config: LutConfig, compiled: &Compiled, lanes: usize) -> [u64; 2] {
     let tables = compiled.tables();
     let shape = |table: usize| {
@@ -162,7 +164,8 @@ fn modelled(config: LutConfig, compiled: &Compiled, lanes: usize) -> [u64; 2] {
             };
         }
     }
-    // A correction of each tree for all choices and for the mask of the check; the coins of the check, committed to and opened; the answer.
+    // A correction of each tree for all choices and for the mask of the check; the coins of the check,
+    // committed to and opened; the answer.
     let trees = 128 / config.expansion as u64;
     let extension = trees * (choices.next_multiple_of(16) + 16) + 32 + 96 + (128 + 1) * 16;
     [extension + ahead, online]
@@ -190,7 +193,8 @@ fn messages_have_the_bytes_of_the_model() {
     }
 }
 
-/// The paper's costs of a lookup of 8 bits, here by both parties together: two bytes online by OP-LUT, a byte and the table by SP-LUT.
+/// The paper's costs of a lookup of 8 bits, here by both parties together: two bytes online by OP-LUT, a byte
+/// and the table by SP-LUT.
 #[test]
 fn a_block_of_aes_sends_what_160_lookups_cost() {
     let circuit = catalog::find("aes-128").expect("the catalog has it").encrypt;

@@ -1,5 +1,5 @@
-//! What a faulty network or party does to OP-LUT and SP-LUT: errors, never a hang or a panic. (Right answers are not promised: the protocols
-//! are passive.) And what a party sees: nothing that depends on the inputs.
+//! What a faulty network or party does to OP-LUT and SP-LUT: errors, never a hang or a panic. (Right answers
+//! are not promised: the protocols are passive.) And what a party sees: nothing that depends on the inputs.
 
 use polyclave_cipher::{Cells, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
@@ -18,7 +18,8 @@ fn config(method: Method) -> LutConfig {
     LutConfig { method, expansion: 8 }
 }
 
-/// Lookups from hello to output, of one byte x from party 1 and one k from party 2 in all lanes; the output is for party 2.
+/// Lookups from hello to output, of one byte x from party 1 and one k from party 2 in all lanes; the output
+/// is for party 2.
 fn session(method: Method, in_bits: u8, x: u8, lanes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
     let config = config(method);
     let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
@@ -50,7 +51,8 @@ fn no_fault_in_any_message_hangs_or_panics() {
 /// Lanes of a session of which everything that is received is looked at.
 const LANES: usize = 60;
 
-/// Every byte that a party receives of lookups, ahead and online, in some sessions: messages that have the lengths of `of_lookups`.
+/// Every byte that a party receives of lookups, ahead and online, in some sessions: messages that have the
+/// lengths of `of_lookups`.
 fn received(method: Method, by: Party, x: u8, of_lookups: &[usize]) -> Vec<u8> {
     let sessions = (0..4).flat_map(|_| {
         let ends: Vec<_> = mesh_with_timeout(2, LATE).into_iter().map(Record::new).collect();
@@ -67,14 +69,15 @@ fn received(method: Method, by: Party, x: u8, of_lookups: &[usize]) -> Vec<u8> {
     sessions.collect()
 }
 
-/// Tables are hidden under messages that the receiver lacks, and places under what nobody else has. The two give the same x in all lanes,
-/// so what is looked up is 0 in every lane, and a table that lay bare would show.
+/// Tables are hidden under messages that the receiver lacks, and places under what nobody else has. The two
+/// give the same x in all lanes, so what is looked up is 0 in every lane, and a table that lay bare would
+/// show.
 #[test]
 fn what_a_party_receives_is_uniform_whatever_the_input_is() {
     const TABLE: usize = 256;
     let half = LANES / 2;
-    // Of OP-LUT: pieces of 16 cells and what is left, each cell with as many tables as entries; then the places of all cells. An output for
-    // party 2 has the same length. Of SP-LUT: the tables.
+    // Of OP-LUT: pieces of 16 cells and what is left, each cell with as many tables as entries; then the
+    // places of all cells. An output for party 2 has the same length. Of SP-LUT: the tables.
     let (piece, rest) = (16 * TABLE * TABLE, (half - 16) * TABLE * TABLE);
     for (method, lengths, due) in [
         (Method::Op, vec![piece, rest, LANES], [piece + rest + LANES, piece + rest + 2 * LANES]),

@@ -1,4 +1,5 @@
-//! Openings of committed strings with one party that cheats in one message, every message and every fault in turn.
+//! Openings of committed strings with one party that cheats in one message, every message and every fault in
+//! turn.
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, Result};

@@ -12,8 +12,8 @@ use polyclave_protocol_lab::garbled::projection::{Labels, ProjectionConfig};
 use polyclave_protocol_lab::garbled::{GarbledConfig, Gates};
 use polyclave_protocol_lab::testkit::sessions::{CHEATER, none_is_checked_after_the_first_failure, sessions};
 
-/// The attack: an evaluator that spoils one column of its transfers in each session learns a bit of Delta from each. Now the
-/// garbler goes into no second one.
+/// The attack: an evaluator that spoils one column of its transfers in each session learns a bit of Delta
+/// from each. Now the garbler goes into no second one.
 fn evaluator_spoils<S: ProtocolConfig + Sync>(config: &S)
 where
     S::Setup: Sync,

@@ -68,7 +68,8 @@ fn a_check_takes_five_rounds_more_than_that_of_tags() {
     assert_eq!((cost.rounds, cost.operations_per_lane), (10.0, 160.0));
 }
 
-/// For both parties' strings, in messages of 64 bits: 8 bytes of shares, 63 symbols of the mask, 2 * 144 of MACs.
+/// For both parties' strings, in messages of 64 bits: 8 bytes of shares, 63 symbols of the mask, 2 * 144 of
+/// MACs.
 #[test]
 fn material_is_linear_in_the_table_strings() {
     let committed = |bits: usize| 2 * (bits / 64) * (8 + 2 * (63 + 2 * 144));

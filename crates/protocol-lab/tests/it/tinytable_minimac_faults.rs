@@ -1,4 +1,5 @@
-//! Scrambled tables with a cheater, to which both parties are committed as a whole: wrong entries, wrong openings, and any fault in any message.
+//! Scrambled tables with a cheater, to which both parties are committed as a whole: wrong entries, wrong
+//! openings, and any fault in any message.
 
 use std::ops::Range;
 
@@ -14,7 +15,8 @@ use polyclave_protocol_lab::testkit::tamper::Fault;
 
 use crate::committed::{config, evaluations, gates, join, two_layers_of_aes, zeros};
 
-/// Two of the hello, seed and inputs; two layers; products, a coin and sums of tags, two messages each; tags; the output, and tags.
+/// Two of the hello, seed and inputs; two layers; products, a coin and sums of tags, two messages each; tags;
+/// the output, and tags.
 const MESSAGES: u64 = 4 + 2 + 5 + 1 + 2;
 const LAYERS: Range<u64> = 4..6;
 const PRODUCTS: u64 = LAYERS.end;
@@ -30,8 +32,8 @@ struct Lie {
     bit: usize,
 }
 
-/// A party that opens something else and goes on with it: what it adds to its own share it adds to its peer's as well, so both know the
-/// same sum.
+/// A party that opens something else and goes on with it: what it adds to its own share it adds to its peer's
+/// as well, so both know the same sum.
 struct Liar {
     net: Mesh,
     exchanges: u64,

@@ -9,14 +9,14 @@
 //! are three parties or more, they first compare digests of what each has seen. So all v_j are the same at
 //! all honest parties.
 //!
-//! A **zero test** reveals whether the sum is zero, and nothing else. It takes a random product c = a b that is used for nothing else:
-//! the parties open d = sigma - a and then z = d b + c = sigma b, both by commitment. (In the plain check of the papers all parties open
-//! their parts of sigma. A party that opened with an error learns alpha from the others' parts, and can then withhold its own;
-//! security-notes F.)
+//! A **zero test** reveals whether the sum is zero, and nothing else. It takes a random product c = a b that
+//! is used for nothing else: the parties open d = sigma - a and then z = d b + c = sigma b, both by
+//! commitment. (In the plain check of the papers all parties open their parts of sigma. A party that opened
+//! with an error learns alpha from the others' parts, and can then withhold its own; security-notes F.)
 //!
-//! * *It finds errors.* If a cheater shifts d by e and z by f, then z = (sigma + e) b + f. The cheater fixed e before it saw d. So
-//!   sigma + e = 0 for a sigma that is alpha times something needs a guess at alpha, and otherwise z = 0 needs a guess at b: 2 / |F|
-//!   together.
+//! * *It finds errors.* If a cheater shifts d by e and z by f, then z = (sigma + e) b + f. The cheater fixed
+//!   e before it saw d. So sigma + e = 0 for a sigma that is alpha times something needs a guess at alpha,
+//!   and otherwise z = 0 needs a guess at b: 2 / |F| together.
 //! * *The product need not be verified.* An error in c that depends on nothing secret is a part of f. In
 //!   addition a cheater can make c wrong by a function g of bits of honest shares of a, if it makes other
 //!   offers from transfer to transfer; and by sums of Delta_i b_i, where b_i is the share of honest party i,
@@ -32,13 +32,14 @@
 //!   learns whether sigma + e is zero, that is, that one value which it has chosen beforehand is not alpha.
 //!   So silence does not cost the key; a failure does, as in every check. Over Q tests that end in either way
 //!   the loss is Q 2 / |F|.
-//! * *Tests that run side by side* under the same key reveal nothing more, because each has its own product and its own coins. Their sums are
-//!   looked at one after the other, and after a failure in one session the key is given up ([`MacKey::judge`]). So a test of another session
-//!   that ends later does not count, and many guesses at once are as good as one.
+//! * *Tests that run side by side* under the same key reveal nothing more, because each has its own product
+//!   and its own coins. Their sums are looked at one after the other, and after a failure in one session the
+//!   key is given up ([`MacKey::judge`]). So a test of another session that ends later does not count, and
+//!   many guesses at once are as good as one.
 //!
-//! All this needs sigma to be alpha times something, and not to consist of bits of alpha that a cheater has guessed one by one, because
-//! silence would then reveal something. `mascot/cope.rs` and the check of transfers guarantee that: there the holder of a share of alpha
-//! is the first to know.
+//! All this needs sigma to be alpha times something, and not to consist of bits of alpha that a cheater has
+//! guessed one by one, because silence would then reveal something. `mascot/cope.rs` and the check of
+//! transfers guarantee that: there the holder of a share of alpha is the first to know.
 //!
 //! Coins are the same at all honest parties (`commitment.rs`).
 
@@ -59,7 +60,8 @@ use crate::{Error, Result, coins};
 /// Rounds of a [`check`].
 pub(crate) const CHECK_ROUNDS: u64 = 6;
 
-/// Checks all openings since the last check, which uses up a random product. If it fails the key is given up. Six rounds.
+/// Checks all openings since the last check, which uses up a random product. If it fails the key is given up.
+/// Six rounds.
 pub(crate) fn check<F: MacField>(
     key: &MacKey<F>,
     openings: &mut Openings<F>,
@@ -82,8 +84,9 @@ fn zero_test<F: MacField>(
     zero_test_in(key, &context, *sigma, product, net)
 }
 
-/// Tests that a sum is zero of which every party has a part, and which is alpha times something. It uses up a random product. `coin` is
-/// what the parties agreed on for this sum. If it fails the key is given up. Four rounds.
+/// Tests that a sum is zero of which every party has a part, and which is alpha times something. It uses up a
+/// random product. `coin` is what the parties agreed on for this sum. If it fails the key is given up. Four
+/// rounds.
 pub(crate) fn zero_test_of<F: MacField>(
     key: &MacKey<F>,
     coin: &[u8; 32],
@@ -116,8 +119,8 @@ fn difference<F: MacField>(
     openings: &Openings<F>,
     net: &mut dyn Net,
 ) -> Result<([u8; 64], Zeroizing<F::Word>)> {
-    // The digest of what was seen is the context of the coins: parties that saw different things get none, and accuse nobody, since
-    // contexts are compared before openings.
+    // The digest of what was seen is the context of the coins: parties that saw different things get none,
+    // and accuse nobody, since contexts are compared before openings.
     let transcript = if net.parties() > 2 { openings.transcript() } else { [0; 32] };
     let seed = coins::toss(&transcript, net)?;
     // The toss has compared the transcripts. That the openings are bound to them, too, is not needed.

@@ -1,15 +1,17 @@
 //! Records for inversions in GF(2^8) by a tower of fields, one for each lookup (docs/protocols/tower.md).
 //!
-//! x lies in F = GF(2^8), N = x^17 in GF(16), M = N^5 in GF(4), V = N^14 in GF(16), and the inverse is x^254 = x^16 V. A record has
-//! masks of x, N, M and V, the products of masks that the openings do not give, and eight random bits that mask the result and
-//! give all its linear images. MACs lie in the field of MACs; values are cells, one byte each.
+//! x lies in F = GF(2^8), N = x^17 in GF(16), M = N^5 in GF(4), V = N^14 in GF(16), and the inverse is
+//! x^254 = x^16 V. A record has masks of x, N, M and V, the products of masks that the openings do not give,
+//! and eight random bits that mask the result and give all its linear images. MACs lie in the field of MACs;
+//! values are cells, one byte each.
 
 use std::ops::Range;
 
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-/// One element of a record, by its place in [`Inverses::values`] and [`Inverses::macs`]. `Lx` is the mask of x, and so on.
+/// One element of a record, by its place in [`Inverses::values`] and [`Inverses::macs`]. `Lx` is the mask of
+/// x, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the formulas")]
 pub enum Element {
@@ -92,7 +94,8 @@ impl<F: MacField> Inverses<F> {
         Records { of: self, range }
     }
 
-    /// One record after another, [`Inverses::BYTES`] each: values of the elements, bits, MACs of the elements, MACs of the bits.
+    /// One record after another, [`Inverses::BYTES`] each: values of the elements, bits, MACs of the
+    /// elements, MACs of the bits.
     pub fn write(&self) -> Zeroizing<Vec<u8>> {
         let mut items = Zeroizing::new(vec![0; self.len() * Self::BYTES]);
         for (i, item) in items.chunks_exact_mut(Self::BYTES).enumerate() {

@@ -74,7 +74,8 @@ impl<F: MacField> MacKey<F> {
         self.retired.retire();
     }
 
-    /// From now on this guard stands before comparisons that a guess at a bit of this party's share can make fail.
+    /// From now on this guard stands before comparisons that a guess at a bit of this party's share can make
+    /// fail.
     pub fn guard(&self, guard: Arc<dyn GuessGuard>) {
         self.retired.guard(guard);
     }

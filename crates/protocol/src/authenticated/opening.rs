@@ -1,7 +1,8 @@
 //! Openings, and the record of opened values that the MAC check needs.
 //!
-//! An opening sends shares of the value only, so it is provisional until the check has passed (Keller et al. 2017, section 2; Damgard et
-//! al. 2012, "partially opened"). Until then the opened value and this party's share of the MAC are kept.
+//! An opening sends shares of the value only, so it is provisional until the check has passed (Keller et al.
+//! 2017, section 2; Damgard et al. 2012, "partially opened"). Until then the opened value and this party's
+//! share of the MAC are kept.
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::secret::mark_public;
@@ -20,13 +21,13 @@ pub struct Openings<F: MacField> {
     /// Opened cells.
     pub(crate) cells: Vec<u8>,
     pub(crate) cell_macs: Zeroizing<Vec<F::Word>>,
-    /// Everything that was opened and broadcast in the session. Three parties or more compare it, because one party can send different
-    /// shares to different others. With two parties there is nothing to compare.
+    /// Everything that was opened and broadcast in the session. Three parties or more compare it, because one
+    /// party can send different shares to different others. With two parties there is nothing to compare.
     transcript: blake3::Hasher,
     /// Whether something was noted since the last check.
     noted: bool,
-    /// What is sent, and received from every party: wiped after a check, not every round, which costs as much as all else that is
-    /// done to them.
+    /// What is sent, and received from every party: wiped after a check, not every round, which costs as much
+    /// as all else that is done to them.
     message: Zeroizing<Vec<u8>>,
     received: Vec<Zeroizing<Vec<u8>>>,
 }
@@ -49,9 +50,9 @@ impl<F: MacField> Default for Openings<F> {
 impl<F: MacField> Openings<F> {
     /// Opens elements, `F::BYTES` bytes each to every other party, and cells, one byte each. One round.
     ///
-    /// If an element is the image of a cell, the image of its share under `F::project` is a share of the cell, and only that is
-    /// sent (Keller et al. 2017, section 5, "Packing Optimization"). A party that sends something else opens another cell, and the
-    /// check is about the image of that cell.
+    /// If an element is the image of a cell, the image of its share under `F::project` is a share of the
+    /// cell, and only that is sent (Keller et al. 2017, section 5, "Packing Optimization"). A party that
+    /// sends something else opens another cell, and the check is about the image of that cell.
     pub fn open(
         &mut self,
         elements: &Authenticated<F>,
@@ -101,8 +102,8 @@ impl<F: MacField> Openings<F> {
 
     /// Opens `count` cells of a field that is packed: only their coordinates are sent. One round.
     ///
-    /// Both rows are as long as whole bytes need, and zero behind the cells. `macs` computes this party's shares of the MACs, into
-    /// the place where the check finds them, after the cells are sent.
+    /// Both rows are as long as whole bytes need, and zero behind the cells. `macs` computes this party's
+    /// shares of the MACs, into the place where the check finds them, after the cells are sent.
     pub(crate) fn open_packed(
         &mut self,
         packed: &Packed,

@@ -6,8 +6,8 @@
 //! coordinates that a cheater sends, the sum is a cell of the small field, and the MAC check covers that
 //! cell.
 //!
-//! Byte i has the coordinates of cell i in its lowest bits, then those of cell i + len, of cell i + 2 len .., where len is the number of
-//! bytes. Bits without a cell are zero.
+//! Byte i has the coordinates of cell i in its lowest bits, then those of cell i + len, of cell i + 2 len ..,
+//! where len is the number of bytes. Bits without a cell are zero.
 
 use polyclave_kernels::affine::{Map, Term, combine};
 
@@ -89,7 +89,8 @@ impl Packed {
 const fn coordinates(basis: &[u8]) -> [u8; 8] {
     let (mut columns, mut i) = ([0; 8], 0);
     while i < basis.len() {
-        // The least mask with an odd number of bits in common with this element, and an even number with all others.
+        // The least mask with an odd number of bits in common with this element, and an even number with all
+        // others.
         let mut mask = 1;
         while !is_dual(mask, basis, i) {
             mask += 1;

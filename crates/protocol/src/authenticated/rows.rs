@@ -1,9 +1,11 @@
-//! Tables of more than 6 bits: the masked table itself is stored. Row h has the images of T(h + s) that are needed, each as a byte of its
-//! share (`F::project`) and a MAC (Keller et al. 2017, Protocol 2; embedded locally, section 4.3, "AES Evaluation").
+//! Tables of more than 6 bits: the masked table itself is stored. Row h has the images of T(h + s) that are
+//! needed, each as a byte of its share (`F::project`) and a MAC (Keller et al. 2017, Protocol 2; embedded
+//! locally, section 4.3, "AES Evaluation").
 //!
-//! Row i is the sum over j of T(i + j) e_j: a product in the group algebra of the indices, GF(2)\[x_1 .. x_l\] with x_i^2 = 1. In the
-//! variables y_i = x_i + 1 it is a product of polynomials modulo y_i^2, with 3^l products of coefficients rather than 4^l. The change of
-//! variables, sums over supersets, is its own inverse. All of it is local, because T is public.
+//! Row i is the sum over j of T(i + j) e_j: a product in the group algebra of the indices, GF(2)\[x_1 ..
+//! x_l\] with x_i^2 = 1. In the variables y_i = x_i + 1 it is a product of polynomials modulo y_i^2, with 3^l
+//! products of coefficients rather than 4^l. The change of variables, sums over supersets, is its own
+//! inverse. All of it is local, because T is public.
 
 use std::mem::take;
 
@@ -26,7 +28,8 @@ pub struct RowShape {
     pub images: Vec<Vec<u8>>,
 }
 
-/// Masked tables of random indices, one after another. The tables' memory goes back to a pool, the rest is wiped on drop.
+/// Masked tables of random indices, one after another. The tables' memory goes back to a pool, the rest is
+/// wiped on drop.
 pub struct Rows<F: MacField> {
     /// What each holds.
     pub shape: RowShape,
@@ -118,7 +121,8 @@ impl<F: MacField> Rows<F> {
         Rows::new(shape, index, index_macs, records)
     }
 
-    /// For one view: the rows at the opened indices `h`, which are public, of the tables that begin at `from`.
+    /// For one view: the rows at the opened indices `h`, which are public, of the tables that begin at
+    /// `from`.
     pub(crate) fn look_up(&self, from: usize, h: &[u8], view: usize, cells: &mut [u8], macs: &mut [F::Word]) {
         let record = 1 + F::BYTES;
         let row = record * self.shape.views.len();

@@ -1,5 +1,5 @@
-//! Authenticated sharing: \[x\] = (x_i, m_i), with sum x_i = x and sum m_i = alpha x under a MAC key alpha = sum alpha_i that
-//! nobody knows (Damgard, Pastro, Smart, Zakarias 2012; Keller et al. 2017, section 2).
+//! Authenticated sharing: \[x\] = (x_i, m_i), with sum x_i = x and sum m_i = alpha x under a MAC key alpha =
+//! sum alpha_i that nobody knows (Damgard, Pastro, Smart, Zakarias 2012; Keller et al. 2017, section 2).
 //!
 //! Everything here is local and takes constant time.
 
@@ -72,7 +72,8 @@ impl<F: MacField> Authenticated<F> {
         sum(&mut self.macs[range], &a.macs, &b.macs);
     }
 
-    /// Adds values that everybody knows: the first party to its shares, every party alpha_i times them to its MACs.
+    /// Adds values that everybody knows: the first party to its shares, every party alpha_i times them to its
+    /// MACs.
     ///
     /// # Panics
     /// If there are not as many.

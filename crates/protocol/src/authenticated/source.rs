@@ -51,8 +51,8 @@ impl<F: MacField> Triples<F> {
 /// Shared bits, and at the one party that knows them the bits, one a byte.
 pub type OwnedBits<F> = (Authenticated<F>, Option<Zeroizing<Vec<u8>>>);
 
-/// Makes material under one MAC key. Nothing is handed out before it has been checked; what is asked for at once is made
-/// at once. After an error the source is of no further use.
+/// Makes material under one MAC key. Nothing is handed out before it has been checked; what is asked for at
+/// once is made at once. After an error the source is of no further use.
 pub trait Source<F: MacField>: Send {
     /// Random multiplication triples.
     fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
@@ -82,8 +82,8 @@ pub trait Source<F: MacField>: Send {
         Err(Error::misuse("this source makes no records for inversions"))
     }
 
-    /// Adds this party's shares of zeros. With them a party can show its shares of a value to a party that learns the value, and
-    /// reveals nothing else.
+    /// Adds this party's shares of zeros. With them a party can show its shares of a value to a party that
+    /// learns the value, and reveals nothing else.
     fn zeros(&mut self, shares: &mut [F::Word]);
 
     /// Unit vectors of random indices, from sources that have them whole: a stock, a dealer.

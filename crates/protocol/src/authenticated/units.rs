@@ -8,7 +8,8 @@ use polyclave_kernels::memory::wipe;
 use super::Vectors;
 use crate::pool::Shares;
 
-/// Unit vectors of random indices, one after another. The MACs' memory goes back to a pool, the rest is wiped on drop.
+/// Unit vectors of random indices, one after another. The MACs' memory goes back to a pool, the rest is wiped
+/// on drop.
 pub struct Units<F: MacField> {
     pub(crate) in_bits: u8,
     pub(crate) index: Vec<u8>,

@@ -1,7 +1,9 @@
-//! Unit vectors, one after another, in the form in which nodes keep them in stock. Masked tables are made of them.
+//! Unit vectors, one after another, in the form in which nodes keep them in stock. Masked tables are made of
+//! them.
 //!
-//! For an entry a party keeps one bit: the lowest bit of the image of its share. That map is GF(2)-linear and maps 0 to 0 and 1 to 1. So
-//! the bits of all parties add up to the entry, as the images did. The MACs do not change.
+//! For an entry a party keeps one bit: the lowest bit of the image of its share. That map is GF(2)-linear and
+//! maps 0 to 0 and 1 to 1. So the bits of all parties add up to the entry, as the images did. The MACs do not
+//! change.
 
 use std::ops::Range;
 
@@ -19,7 +21,8 @@ pub struct UnitVectors<F: MacField> {
     pub entries: Vec<Authenticated<F>>,
 }
 
-/// One party's part of unit vectors of random indices. The MACs' memory goes back to a pool, the rest is wiped on drop.
+/// One party's part of unit vectors of random indices. The MACs' memory goes back to a pool, the rest is
+/// wiped on drop.
 pub struct Vectors<F: MacField> {
     pub(crate) in_bits: u8,
     pub(crate) index: Zeroizing<Vec<u8>>,

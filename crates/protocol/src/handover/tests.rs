@@ -228,7 +228,8 @@ fn a_dealer_with_other_masks_for_the_new_set_is_named_by_everybody() {
     }
 }
 
-/// A network that changes a byte towards some parties, in exchanges in which its party tells all others so many bytes.
+/// A network that changes a byte towards some parties, in exchanges in which its party tells all others so
+/// many bytes.
 fn telling<'n>(net: &'n mut dyn Net, len: usize, at: usize, to: &'n [Party]) -> impl Net + 'n {
     let (me, parties) = (net.me(), net.parties());
     changing(net, move |out| {
@@ -257,8 +258,8 @@ fn told_otherwise(cheater: Party, [len, at]: [usize; 2], to: &[Party]) -> Vec<(P
     honest.map(|(place, outcome)| (place, outcome.expect("it ran"))).collect()
 }
 
-/// The first party of a set, whose word counts if all others say the same, tells everybody the same wrong thing: what is opened under the
-/// masks, or what the masks of an honest dealer are checked by.
+/// The first party of a set, whose word counts if all others say the same, tells everybody the same wrong
+/// thing: what is opened under the masks, or what the masks of an honest dealer are checked by.
 #[test]
 fn a_wrong_opening_that_everybody_is_told_is_found_by_all_and_no_dealer_is_named() {
     let dealers = 3;
@@ -275,7 +276,8 @@ fn a_wrong_opening_that_everybody_is_told_is_found_by_all_and_no_dealer_is_named
     }
 }
 
-/// Who was told something else names the dealer or says that the openings contradict each other. The others miss it, or have nothing wrong.
+/// Who was told something else names the dealer or says that the openings contradict each other. The others
+/// miss it, or have nothing wrong.
 #[test]
 fn what_a_party_tells_one_other_alone_never_arrives() {
     let differences = BYTES.len() + ELEMENT_BYTES;
@@ -301,8 +303,8 @@ fn what_a_party_tells_one_other_alone_never_arrives() {
     }
 }
 
-/// Every message of one party is changed, cut, repeated and withheld: a member of the new set has the right value or an error, and no
-/// honest party accuses another.
+/// Every message of one party is changed, cut, repeated and withheld: a member of the new set has the right
+/// value or an error, and no honest party accuses another.
 fn sweep(meeting: Meeting, cheater: Party) {
     let corrects = (meeting.from)().name() == SHAMIR_ACTIVE;
     let sweep = Sweep::new(meeting.parties(), cheater, Promise::RightOrAborted);
@@ -343,8 +345,8 @@ fn no_message_of_a_new_party_makes_authenticated_values_wrong() {
     sweep(Meeting { from, to, old: places(&[0, 1]), new: places(&[1, 2]), lost: None }, Party(2));
 }
 
-/// A cheater opens its nonce wrongly to the party that is to give the values, and to that one alone. It ends the session, and has told the others
-/// nothing: they miss it, and do not say that it cheats.
+/// A cheater opens its nonce wrongly to the party that is to give the values, and to that one alone. It ends
+/// the session, and has told the others nothing: they miss it, and do not say that it cheats.
 #[test]
 fn a_giver_that_a_cheater_has_silenced_is_missed_and_not_accused() {
     let (giver, cheater) = (Party(0), Party(3));
@@ -375,8 +377,9 @@ fn a_giver_that_a_cheater_has_silenced_is_missed_and_not_accused() {
     assert!(silenced > 0, "nobody has missed the giver");
 }
 
-/// From the hellos and the setup on: among the old parties, one that has ended the session because of what the cheater sent to it alone is
-/// silent for the others, and not accused. The party that gives the values is such a one.
+/// From the hellos and the setup on: among the old parties, one that has ended the session because of what
+/// the cheater sent to it alone is silent for the others, and not accused. The party that gives the values is
+/// such a one.
 #[test]
 fn no_message_of_an_old_shamir_active_party_makes_values_wrong_or_an_honest_one_accused() {
     let from = || service(SHAMIR_ACTIVE, 4);
@@ -418,7 +421,8 @@ fn no_bytes_and_too_many_are_not_handed_over() {
     assert_eq!(outcomes, [Ok(()), Ok(())]);
 }
 
-/// Four times what is handed over, and 64 bytes more each: what a party says it will send is what another one allocates.
+/// Four times what is handed over, and 64 bytes more each: what a party says it will send is what another one
+/// allocates.
 #[test]
 fn a_party_that_says_it_has_longer_messages_than_masks_take_is_named() {
     for len in [1, 20] {

@@ -1,5 +1,6 @@
-//! What is known about a protocol before it runs: its name, which adversary it tolerates, for how many parties it is, and its options.
-//! Each protocol's folder exports one [`Descriptor`], or one for each of its variants; [`catalog`](crate::catalog) lists them.
+//! What is known about a protocol before it runs: its name, which adversary it tolerates, for how many
+//! parties it is, and its options. Each protocol's folder exports one [`Descriptor`], or one for each of its
+//! variants; [`catalog`](crate::catalog) lists them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -43,8 +44,8 @@ pub struct Serving {
     pub advice: &'static str,
     /// The usual levels of the stock.
     pub stock: Levels,
-    /// Bytes a second of a long stream under AES-128 in `gcm`, as measured with all nodes on two idle cores (docs/benchmarks.md); none if that
-    /// was not measured. People are told it before they wait.
+    /// Bytes a second of a long stream under AES-128 in `gcm`, as measured with all nodes on two idle cores
+    /// (docs/benchmarks.md); none if that was not measured. People are told it before they wait.
     pub stream_bytes_a_second: Option<u32>,
     /// The protocol for a number of nodes and a threshold.
     pub config: fn(usize, usize) -> Result<AnyServiceConfig>,
@@ -93,8 +94,8 @@ impl Threshold {
         }
     }
 
-    /// The threshold that was asked for, or else the largest. An error if there is no choice. The protocol itself checks whether the
-    /// threshold is too large.
+    /// The threshold that was asked for, or else the largest. An error if there is no choice. The protocol
+    /// itself checks whether the threshold is too large.
     fn of(self, protocol: &str, parties: usize, asked: Option<usize>) -> Result<usize> {
         let most = self.most(parties);
         match asked {

@@ -1,8 +1,10 @@
-//! Vectors of shared elements of GF(2^128), in the representation of GCM (SP 800-38D, section 6.3): one type for all protocols.
+//! Vectors of shared elements of GF(2^128), in the representation of GCM (SP 800-38D, section 6.3): one type
+//! for all protocols.
 //!
-//! Every protocol here shares elements linearly over GF(2^128). So sums, and products by public elements, are local and the same under all
-//! of them: they act on a party's shares and, if the protocol has MACs or a second share, on these. What differs between protocols, which is
-//! everything that communicates, is [`ElementArithmetic`].
+//! Every protocol here shares elements linearly over GF(2^128). So sums, and products by public elements, are
+//! local and the same under all of them: they act on a party's shares and, if the protocol has MACs or a
+//! second share, on these. What differs between protocols, which is everything that communicates, is
+//! [`ElementArithmetic`].
 
 mod arithmetic;
 
@@ -23,12 +25,14 @@ pub const ELEMENT_BYTES: usize = 16;
 /// An element of GF(2^128) as GCM writes it.
 pub type Element = [u8; ELEMENT_BYTES];
 
-/// One party's part of a vector of shared elements; wiped on drop. Panics on ranges beyond the end, and on lengths that do not fit.
+/// One party's part of a vector of shared elements; wiped on drop. Panics on ranges beyond the end, and on
+/// lengths that do not fit.
 #[derive(Clone)]
 pub struct Elements {
     /// Element after element.
     pub shares: Zeroizing<Vec<u8>>,
-    /// What else a party has of each element: shares of its MAC, or its second share if sharing is replicated; empty if nothing.
+    /// What else a party has of each element: shares of its MAC, or its second share if sharing is
+    /// replicated; empty if nothing.
     pub(crate) macs: Zeroizing<Vec<u8>>,
     pub(crate) unchecked: Unchecked,
 }
@@ -93,7 +97,8 @@ impl Elements {
         Elements { shares: joined(|part| &part.shares), macs: joined(|part| &part.macs), unchecked }
     }
 
-    /// For every `count` public weights the sum of weight_i element_i. There must be elements, and enough weights for whole sums.
+    /// For every `count` public weights the sum of weight_i element_i. There must be elements, and enough
+    /// weights for whole sums.
     pub fn weighted_sums(&self, weights: &[Element]) -> Self {
         let count = weights.len() / self.count();
         self.map(|row| {
@@ -126,8 +131,8 @@ impl Elements {
         sum
     }
 
-    /// Sums of this party's shares with public elements. Which parties must do this so that the shared values become these sums depends on
-    /// the protocol: [`ElementArithmetic::add_public`].
+    /// Sums of this party's shares with public elements. Which parties must do this so that the shared values
+    /// become these sums depends on the protocol: [`ElementArithmetic::add_public`].
     pub fn add_to_shares(&self, public: &[Element]) -> Self {
         let mut sum = self.clone();
         add(&mut sum.shares, public.as_flattened());

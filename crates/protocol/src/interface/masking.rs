@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 use super::elements::Element;
 use crate::{Error, Result};
 
-/// The cells of a port from blocks that stand at `at` in a mask of `len` bytes. Bits of a byte that are beyond a cell are
-/// dropped: in a mask they are random.
+/// The cells of a port from blocks that stand at `at` in a mask of `len` bytes. Bits of a byte that are
+/// beyond a cell are dropped: in a mask they are random.
 pub fn masked_cells(port: &CompiledPort, blocks: &[u8], at: usize, len: usize) -> Result<Cells> {
     if at.saturating_add(blocks.len()) > len {
         let name = &port.name;

@@ -1,11 +1,11 @@
 //! The interface to the network: authenticated, private, ordered channels between the parties of a session.
 //!
-//! Protocols communicate through [`Net`] only. The in-memory [`crate::mesh`] implements it for tests and `eval`; the `transport` crate
-//! implements it over TLS. Both sides know all lengths beforehand, so a message carries no type. A peer that sends another length is out
-//! of step, and that is an error, never a guess.
+//! Protocols communicate through [`Net`] only. The in-memory [`crate::mesh`] implements it for tests and
+//! `eval`; the `transport` crate implements it over TLS. Both sides know all lengths beforehand, so a message
+//! carries no type. A peer that sends another length is out of step, and that is an error, never a guess.
 //!
-//! For a protocol that stops if any party does, a peer's failure is an error. A protocol that goes on without some of its parties uses
-//! [`Net::gather`], for which a peer that fails is merely *lost*.
+//! For a protocol that stops if any party does, a peer's failure is an error. A protocol that goes on without
+//! some of its parties uses [`Net::gather`], for which a peer that fails is merely *lost*.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use crate::{Party, PartySet, Result};
 pub struct Gathered {
     /// Peers whose messages are complete.
     pub arrived: PartySet,
-    /// Peers that were given up, now or earlier. A peer that failed right after its message came is in both sets.
+    /// Peers that were given up, now or earlier. A peer that failed right after its message came is in both
+    /// sets.
     pub lost: PartySet,
 }
 
@@ -25,12 +26,13 @@ pub struct Gathered {
 pub struct Patience {
     /// This many times the limit of a single wait.
     pub limits: u32,
-    /// In addition, the time for this many bytes at [`MIN_BYTES_PER_SECOND`]: those of messages that the peer may still have been
-    /// waiting for.
+    /// In addition, the time for this many bytes at [`MIN_BYTES_PER_SECOND`]: those of messages that the peer
+    /// may still have been waiting for.
     pub bytes: u64,
 }
 
-/// A message has to arrive at this rate at least, after the time limit for its beginning. So a byte now and then is no answer.
+/// A message has to arrive at this rate at least, after the time limit for its beginning. So a byte now and
+/// then is no answer.
 pub const MIN_BYTES_PER_SECOND: u64 = 16 << 10;
 
 impl Patience {
@@ -59,8 +61,8 @@ pub trait Net: Send {
     /// Number of parties, this one included; they are `Party(0) .. Party(n - 1)`.
     fn parties(&self) -> usize;
 
-    /// The parties that are connected, this one included. All, unless only some serve; the others can be neither sent to
-    /// nor received from.
+    /// The parties that are connected, this one included. All, unless only some serve; the others can be
+    /// neither sent to nor received from.
     fn members(&self) -> PartySet {
         PartySet::all(self.parties())
     }
@@ -72,30 +74,34 @@ pub trait Net: Send {
     fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()>;
 
     /// Sends `out[p]` to and receives `into[p]` from every other party p, all at once: no order of sizes can
-    /// deadlock. Empty entries (always that of `me`) are neither sent nor awaited. Returns when everything has
-    /// arrived and everything has been handed to the operating system.
+    /// deadlock. Empty entries (always that of `me`) are neither sent nor awaited. Returns when everything
+    /// has arrived and everything has been handed to the operating system.
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()>;
 
-    /// A [`Net::exchange`] in which peers may be late or fail. At the beginning, and whenever a peer's message is complete, the call
-    /// asks `enough`, with all peers whose messages are complete so far and with the buffers. Once `enough` returns true, the call
-    /// returns. Otherwise it returns when every awaited peer has arrived or is lost.
+    /// A [`Net::exchange`] in which peers may be late or fail. At the beginning, and whenever a peer's
+    /// message is complete, the call asks `enough`, with all peers whose messages are complete so far and
+    /// with the buffers. Once `enough` returns true, the call returns. Otherwise it returns when every
+    /// awaited peer has arrived or is lost.
     ///
-    /// Messages that are incomplete then are *late*. Later calls on this stream, of any kind, first receive and discard what is late
-    /// from a peer, and then receive the message that they need from it. Bytes that the operating system has not taken yet are
-    /// kept as a copy, and later calls send them before anything else to the same peer. The content of a buffer whose peer has not
-    /// arrived is undefined.
+    /// Messages that are incomplete then are *late*. Later calls on this stream, of any kind, first receive
+    /// and discard what is late from a peer, and then receive the message that they need from it. Bytes that
+    /// the operating system has not taken yet are kept as a copy, and later calls send them before anything
+    /// else to the same peer. The content of a buffer whose peer has not arrived is undefined.
     ///
-    /// **The kept bytes move only during later calls on this stream, or when it is dropped.** A caller that waits elsewhere in between
-    /// for parties that may be behind here (on another stream, or for a process to end) first has to wait for them here.
+    /// **The kept bytes move only during later calls on this stream, or when it is dropped.** A caller that
+    /// waits elsewhere in between for parties that may be behind here (on another stream, or for a process to
+    /// end) first has to wait for them here.
     ///
-    /// A peer is *lost* when its connection ends or breaks; when its message has another length than is due; when it is too
-    /// many bytes behind, in what it owes or in what it does not take; when it moves no byte for the time that `patience` gives a
-    /// message to begin, while this call waits for it or while it owes something late; and, over a real network, when its message
-    /// takes longer in all than `patience` gives one of its length. A lost peer is neither sent to nor waited for again. The other
-    /// calls, if they involve it, return the error by which it was lost.
+    /// A peer is *lost* when its connection ends or breaks; when its message has another length than is due;
+    /// when it is too many bytes behind, in what it owes or in what it does not take; when it moves no byte
+    /// for the time that `patience` gives a message to begin, while this call waits for it or while it owes
+    /// something late; and, over a real network, when its message takes longer in all than `patience` gives
+    /// one of its length. A lost peer is neither sent to nor waited for again. The other calls, if they
+    /// involve it, return the error by which it was lost.
     ///
-    /// An error is a misuse, a failure of this machine, or the error of an earlier call, but never a peer's. The exception is a
-    /// network that does not know lost peers. That is the default; it fails as an exchange does.
+    /// An error is a misuse, a failure of this machine, or the error of an earlier call, but never a peer's.
+    /// The exception is a network that does not know lost peers. That is the default; it fails as an exchange
+    /// does.
     fn gather(
         &mut self,
         out: &[&[u8]],
@@ -116,7 +122,8 @@ pub trait Net: Send {
         PartySet::from_bits(0)
     }
 
-    /// An independent stream to the same parties, for another thread. Every party must fork in the same order.
+    /// An independent stream to the same parties, for another thread. Every party must fork in the same
+    /// order.
     fn fork(&mut self) -> Result<Box<dyn Net>>;
 }
 

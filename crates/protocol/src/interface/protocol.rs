@@ -34,7 +34,8 @@ pub enum Owner {
 pub enum Adversary {
     /// Corrupt parties are curious, but run the program unmodified.
     Passive,
-    /// Corrupt parties may do anything, but cheating ends the session: an honest party gets the right output or none.
+    /// Corrupt parties may do anything, but cheating ends the session: an honest party gets the right output
+    /// or none.
     Abort,
     /// Corrupt parties may do anything, and honest parties still get the right output.
     GuaranteedOutput,
@@ -43,7 +44,8 @@ pub enum Adversary {
 /// Faults of other parties that this party saw and that its protocol corrected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Parties whose messages were wrong and were outvoted. Known to this party; the others may have been told other things.
+    /// Parties whose messages were wrong and were outvoted. Known to this party; the others may have been
+    /// told other things.
     pub outvoted: PartySet,
     /// Parties that fell silent, or broke off.
     pub silent: PartySet,
@@ -74,7 +76,8 @@ pub trait ProtocolConfig: Sync {
         self.adversary() != Adversary::Passive
     }
 
-    /// Whether its material comes from a dealer that any party could be: then no input is safe from any party.
+    /// Whether its material comes from a dealer that any party could be: then no input is safe from any
+    /// party.
     fn needs_dealer(&self) -> bool {
         false
     }
@@ -85,15 +88,15 @@ pub trait ProtocolConfig: Sync {
     /// Agrees on fresh long-lived secrets with the peers.
     fn setup(&self, net: &mut dyn Net) -> Result<Self::Setup>;
 
-    /// Joins a session on one of its streams. Every thread takes its own stream. `serving` are the parties that take part
-    /// ([`Net::members`]); all of them name the same set.
+    /// Joins a session on one of its streams. Every thread takes its own stream. `serving` are the parties
+    /// that take part ([`Net::members`]); all of them name the same set.
     fn join(&self, setup: &Self::Setup, stream: Stream, serving: PartySet) -> Result<Self::Session>;
 }
 
 /// This party's part of a shared value.
 pub trait SharedValue: Send + Sync {
-    /// This party's shares, cell by cell, as they are on its disk if it stores the value. Without the shares of other parties they
-    /// are of no use.
+    /// This party's shares, cell by cell, as they are on its disk if it stores the value. Without the shares
+    /// of other parties they are of no use.
     fn reveal_own_shares(&self) -> &[u8];
 }
 
@@ -114,8 +117,8 @@ pub trait Session: Maps + Send {
     /// The predicted cost of evaluating `compiled`.
     fn cost(&self, compiled: &Compiled) -> Cost;
 
-    /// The most lanes that are worth evaluating together, for callers that can choose. It is small if shares are so large that more
-    /// would not fit the processor's cache, and if nothing waits for an answer.
+    /// The most lanes that are worth evaluating together, for callers that can choose. It is small if shares
+    /// are so large that more would not fit the processor's cache, and if nothing waits for an answer.
     fn lanes_at_once(&self, _: &Compiled) -> usize {
         usize::MAX
     }
@@ -170,15 +173,15 @@ pub trait Session: Maps + Send {
     /// Takes the shares of an output port out of a bank, once.
     fn output(&mut self, port: &CompiledPort, registers: &mut Self::Registers) -> Self::Shared;
 
-    /// The lanes with these numbers as a new value, in this order and as often as they are named. With it the lanes of one circuit's
-    /// output become lanes or ports of another circuit. Never communicates.
+    /// The lanes with these numbers as a new value, in this order and as often as they are named. With it the
+    /// lanes of one circuit's output become lanes or ports of another circuit. Never communicates.
     ///
     /// # Panics
     /// If the value has no lane of such a number.
     fn select_lanes(&self, shared: &Self::Shared, lanes: &[usize]) -> Self::Shared;
 
-    /// Verifies everything that the protocol must verify before a value is revealed; once per release. Passive protocols have
-    /// nothing to verify.
+    /// Verifies everything that the protocol must verify before a value is revealed; once per release.
+    /// Passive protocols have nothing to verify.
     fn check(&mut self, net: &mut dyn Net) -> Result<()>;
 
     /// Reveals a shared value to its owner, after [`check`](Session::check). `None` for everybody else.

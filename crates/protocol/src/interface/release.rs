@@ -21,7 +21,8 @@ impl Released for Unverified<Cells> {
     }
 }
 
-/// Output of a passively secure protocol: right if every party followed the protocol, and nothing was checked.
+/// Output of a passively secure protocol: right if every party followed the protocol, and nothing was
+/// checked.
 #[derive(Debug)]
 pub struct Unverified<T>(T);
 

@@ -1,13 +1,15 @@
 //! What a protocol needs, beyond evaluating circuits, so that long-lived nodes can serve clients with it.
 //!
 //! * Setups and shared values that can be stored and read back.
-//! * Clients: outside parties that hold no share. A client never hands out shares of its secrets. Instead the nodes give it a random shared
-//!   mask r, it sends the same x ^ r to every node, and they set \[x\] = (x ^ r) + \[r\]. So no client can make a sharing of a wrong
-//!   degree. To give a client a value, each serving node sends it a share, blinded so that the client learns the value and nothing about
-//!   the sharing.
-//! * Elements of GF(2^128) in the representation of GCM (SP 800-38D, section 6.3), for its hash: [`ElementArithmetic`].
+//! * Clients: outside parties that hold no share. A client never hands out shares of its secrets. Instead the
+//!   nodes give it a random shared mask r, it sends the same x ^ r to every node, and they set \[x\] = (x ^
+//!   r) + \[r\]. So no client can make a sharing of a wrong degree. To give a client a value, each serving
+//!   node sends it a share, blinded so that the client learns the value and nothing about the sharing.
+//! * Elements of GF(2^128) in the representation of GCM (SP 800-38D, section 6.3), for its hash:
+//!   [`ElementArithmetic`].
 //!
-//! Clients' values are bytes in the order in which people write them: the blocks of [`Cells::from_blocks`](polyclave_cipher::Cells).
+//! Clients' values are bytes in the order in which people write them: the blocks of
+//! [`Cells::from_blocks`](polyclave_cipher::Cells).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,8 +56,8 @@ pub struct Sharing {
 
 /// A protocol that nodes can serve with.
 pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'static {
-    /// How many nodes must take part in a request. Where cheating nodes are corrected, any two quorums have a node in common that does not
-    /// cheat.
+    /// How many nodes must take part in a request. Where cheating nodes are corrected, any two quorums have a
+    /// node in common that does not cheat.
     fn quorum(&self) -> usize;
 
     /// What a node stores of its setup.
@@ -77,8 +79,9 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         false
     }
 
-    /// Sets what stands before each comparison that a guess at one bit of this node's share of the MAC key can make fail, under this setup and all
-    /// that are renewed from it. Protocols without a MAC key have no such comparison.
+    /// Sets what stands before each comparison that a guess at one bit of this node's share of the MAC key
+    /// can make fail, under this setup and all that are renewed from it. Protocols without a MAC key have no
+    /// such comparison.
     fn guard_guesses(&self, _setup: &Self::Setup, _guard: Arc<dyn GuessGuard>) {}
 
     /// Kinds of material that the nodes have in stock; empty if the protocol needs none.
@@ -91,8 +94,8 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         !self.kinds().is_empty()
     }
 
-    /// Makes `count` items of a kind, together with all nodes, under a renewed setup. Returns this node's parts of them, one after another.
-    /// They have been checked.
+    /// Makes `count` items of a kind, together with all nodes, under a renewed setup. Returns this node's
+    /// parts of them, one after another. They have been checked.
     fn make_material(
         &self,
         _setup: &Self::Setup,
@@ -132,21 +135,24 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         Err(nothing(self, "carried over to other keys"))
     }
 
-    /// The same protocol in the form that evaluates most for material that is made on the way, where it is another one than for material that
-    /// is in stock. Setups and values are of one kind, and it promises the same. A setup serves in both forms if it was renewed by this one.
+    /// The same protocol in the form that evaluates most for material that is made on the way, where it is
+    /// another one than for material that is in stock. Setups and values are of one kind, and it promises the
+    /// same. A setup serves in both forms if it was renewed by this one.
     fn for_many(&self) -> Option<AnyServiceConfig> {
         None
     }
 
-    /// How the nodes share what they store, if it can be moved to other nodes as it is ([`reshare`](crate::shamir::reshare)). Other values move
-    /// through masks ([`handover`](crate::handover)).
+    /// How the nodes share what they store, if it can be moved to other nodes as it is
+    /// ([`reshare`](crate::shamir::reshare)). Other values move through masks
+    /// ([`handover`](crate::handover)).
     fn sharing(&self) -> Option<Sharing> {
         None
     }
 
-    /// At a client: combines the messages of the `serving` nodes about a value of bytes ([`ServiceSession::mask_input`],
-    /// [`ServiceSession::reveal_to_client`]), or about several values one after another. Messages are in the order of the nodes. A protocol
-    /// that verifies returns [`Error::CheckFailed`] if a node, or somebody on the way, changed what the client is to learn.
+    /// At a client: combines the messages of the `serving` nodes about a value of bytes
+    /// ([`ServiceSession::mask_input`], [`ServiceSession::reveal_to_client`]), or about several values one
+    /// after another. Messages are in the order of the nodes. A protocol that verifies returns
+    /// [`Error::CheckFailed`] if a node, or somebody on the way, changed what the client is to learn.
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
 
     /// The same for elements of GF(2^128) ([`ServiceSession::reveal_elements`]).
@@ -170,17 +176,18 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         cipher
     }
 
-    /// The most lanes to evaluate together in about this many bytes, at least one. The same at all nodes. All lanes where the level of a
-    /// stock limits what one evaluation takes.
+    /// The most lanes to evaluate together in about this many bytes, at least one. The same at all nodes. All
+    /// lanes where the level of a stock limits what one evaluation takes.
     fn lanes_within(&self, _: &Compiled, _bytes: usize) -> usize {
         usize::MAX
     }
 
-    /// Whether the lanes of two values can be those of one: they have as many cells, as large ones, and the same views.
+    /// Whether the lanes of two values can be those of one: they have as many cells, as large ones, and the
+    /// same views.
     fn can_join(&self, a: &Self::Shared, b: &Self::Shared) -> bool;
 
-    /// Joins the lanes of several values into one, in order. They must come from evaluations of one circuit in this session, or any two of them
-    /// [can be joined](ServiceSession::can_join).
+    /// Joins the lanes of several values into one, in order. They must come from evaluations of one circuit
+    /// in this session, or any two of them [can be joined](ServiceSession::can_join).
     ///
     /// # Panics
     /// If `parts` is empty.
@@ -200,8 +207,8 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         self.select_lanes(value, &lanes.collect::<Vec<_>>())
     }
 
-    /// A mask of `len` bytes that one of the nodes knows, and no other, with its bytes at that node: nobody has to prove to it what they are.
-    /// `None` at all nodes under a protocol that makes no such values.
+    /// A mask of `len` bytes that one of the nodes knows, and no other, with its bytes at that node: nobody
+    /// has to prove to it what they are. `None` at all nodes under a protocol that makes no such values.
     fn mask_of(
         &mut self,
         _owner: Party,
@@ -217,9 +224,10 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// A mask's bytes cut into elements, the last one filled with zeros. Local.
     fn mask_elements(&self, mask: &Self::Mask) -> Elements;
 
-    /// Opens r_0 + sum of chi^j r_j, for the [`mask_elements`](ServiceSession::mask_elements) r_1, r_2 .. and a blind r_0 that the client
-    /// knows ([`ElementArithmetic::random_for_client`]). With it a client checks the mask that it was sent. The client chooses chi after it
-    /// has all nodes' messages about the mask and r_0, and sends the same chi to all nodes.
+    /// Opens r_0 + sum of chi^j r_j, for the [`mask_elements`](ServiceSession::mask_elements) r_1, r_2 .. and
+    /// a blind r_0 that the client knows ([`ElementArithmetic::random_for_client`]). With it a client checks
+    /// the mask that it was sent. The client chooses chi after it has all nodes' messages about the mask and
+    /// r_0, and sends the same chi to all nodes.
     fn open_mask_check(
         &mut self,
         mask: &Self::Mask,
@@ -231,9 +239,10 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         self.arithmetic().open_blinded_sum(blind, &elements, chi, net)
     }
 
-    /// Shares of x, from the public x ^ r: `masked` begins at offset `at` of the mask and makes whole blocks of `port`. The caller ensures
-    /// that no byte of a mask is used twice, and that all nodes use the same x ^ r. Bits of a byte beyond a cell whose width does not
-    /// divide 8 are dropped: the client must keep its cells narrow.
+    /// Shares of x, from the public x ^ r: `masked` begins at offset `at` of the mask and makes whole blocks
+    /// of `port`. The caller ensures that no byte of a mask is used twice, and that all nodes use the same x
+    /// ^ r. Bits of a byte beyond a cell whose width does not divide 8 are dropped: the client must keep its
+    /// cells narrow.
     fn unmask(
         &mut self,
         mask: &Self::Mask,
@@ -249,7 +258,8 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// the protocol's check. The value has at least `bytes` bytes. No share of the other bytes goes out.
     fn bytes_for_client(&mut self, value: &Self::Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>>;
 
-    /// This node's message to a client that is to learn a value, sent after the protocol's check; in blocks as people write them.
+    /// This node's message to a client that is to learn a value, sent after the protocol's check; in blocks
+    /// as people write them.
     fn reveal_to_client(&mut self, value: &Self::Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
         let all = self.block_bytes(value);
         self.reveal_bytes_to_client(value, all, net)

@@ -1,36 +1,45 @@
-//! The hello round: before anything secret is used, the parties agree on what they are about to run and on a session id.
+//! The hello round: before anything secret is used, the parties agree on what they are about to run and on a
+//! session id.
 //!
 //! The parties that serve ([`Net::members`]) take part, and no others. There are two rounds:
 //!
-//! 1. Each party sends a commitment to a fresh 256-bit nonce, the set of serving parties as it sees it, and a digest of its settings.
-//! 2. If all of these fit, each party opens its nonce, and says which commitments it has received. If not, each party sends a digest
-//!    of each of its settings instead, and the session ends with the name of the setting that differs.
+//! 1. Each party sends a commitment to a fresh 256-bit nonce, the set of serving parties as it sees it, and a
+//!    digest of its settings.
+//! 2. If all of these fit, each party opens its nonce, and says which commitments it has received. If not,
+//!    each party sends a digest of each of its settings instead, and the session ends with the name of the
+//!    setting that differs.
 //!
-//! The session id is a hash of the nonces of all serving parties, their set and all settings. It does not repeat as long as one
-//! of them draws fresh randomness. Two sessions of different sets of parties (which need not have a member in common) never share
-//! an id. So pseudorandom sharing takes the id as input and needs no counter that could roll back.
+//! The session id is a hash of the nonces of all serving parties, their set and all settings. It does not
+//! repeat as long as one of them draws fresh randomness. Two sessions of different sets of parties (which
+//! need not have a member in common) never share an id. So pseudorandom sharing takes the id as input and
+//! needs no counter that could roll back.
 //!
-//! * *All have the same id.* A party goes on only if every peer says, over its own channel, that it has received the same commitments,
-//!   and if every opening fits. So two parties that follow the protocol and both go on have the same commitments, hence the same
-//!   nonces (the hash is binding) and the same id. A party that was told something else ends the session. Otherwise a cheater that
-//!   tells two parties different things would make them compute with different pseudorandom values, while everything else that they
-//!   send to each other fits. The shares of one of them would look wrong, and where wrong shares convict, an honest party would be
-//!   convicted.
-//! * *Nobody chooses the id.* In an earlier version nonces were sent without commitments. The party that sent last knew the others'
-//!   nonces before it named its own, and could try nonces until the id, and what is derived from it (nonces of GCM, counters of CTR),
-//!   looked as it wished. Now let P be the first honest party that opens. It has all commitments then. If any honest party goes on, it
-//!   has the same commitments as P, as P has told it. So every cheater's commitment among them, and with it the cheater's nonce, was
-//!   fixed before anybody else knew any honest nonce (a commitment hides 256 bits). A commitment names its party, so a copied one is
-//!   of no use. The id is then a random oracle's answer at a point that contains an honest nonce which nobody knew when the rest was
-//!   fixed: it is uniform.
-//! * *A cheater can still choose among draws.* It receives all nonces before it has to open its own, sees the id, and can end the
-//!   session by silence. Every attempt that the others make after that is another draw. With q draws it gets the best of q ids, which
-//!   is worth log2 q bits; it gets a given id of b bits with probability q 2^-b. So no party tries again by itself after it has
-//!   opened. [`greet`] is the part of an attempt that may be repeated (no nonce of this party is known, so no id is). An error
-//!   after [`Greeted::open`] is final for the caller. Nodes make one draw for a request (`node/src/requests/begin.rs`), and its client
-//!   sees the failure. What they make ahead (epochs, lots, fresh secrets) they do try again: there the id is only a name and a label of
-//!   pseudorandom values, and it only matters that it does not repeat.
-//! * docs/security/shamir.md covers another case: an image of a party's memory that was taken after the hello round and is restored.
+//! * *All have the same id.* A party goes on only if every peer says, over its own channel, that it has
+//!   received the same commitments, and if every opening fits. So two parties that follow the protocol and
+//!   both go on have the same commitments, hence the same nonces (the hash is binding) and the same id. A
+//!   party that was told something else ends the session. Otherwise a cheater that tells two parties
+//!   different things would make them compute with different pseudorandom values, while everything else that
+//!   they send to each other fits. The shares of one of them would look wrong, and where wrong shares
+//!   convict, an honest party would be convicted.
+//! * *Nobody chooses the id.* In an earlier version nonces were sent without commitments. The party that sent
+//!   last knew the others' nonces before it named its own, and could try nonces until the id, and what is
+//!   derived from it (nonces of GCM, counters of CTR), looked as it wished. Now let P be the first honest
+//!   party that opens. It has all commitments then. If any honest party goes on, it has the same commitments
+//!   as P, as P has told it. So every cheater's commitment among them, and with it the cheater's nonce, was
+//!   fixed before anybody else knew any honest nonce (a commitment hides 256 bits). A commitment names its
+//!   party, so a copied one is of no use. The id is then a random oracle's answer at a point that contains an
+//!   honest nonce which nobody knew when the rest was fixed: it is uniform.
+//! * *A cheater can still choose among draws.* It receives all nonces before it has to open its own, sees the
+//!   id, and can end the session by silence. Every attempt that the others make after that is another draw.
+//!   With q draws it gets the best of q ids, which is worth log2 q bits; it gets a given id of b bits with
+//!   probability q 2^-b. So no party tries again by itself after it has opened. [`greet`] is the part of an
+//!   attempt that may be repeated (no nonce of this party is known, so no id is). An error after
+//!   [`Greeted::open`] is final for the caller. Nodes make one draw for a request
+//!   (`node/src/requests/begin.rs`), and its client sees the failure. What they make ahead (epochs, lots,
+//!   fresh secrets) they do try again: there the id is only a name and a label of pseudorandom values, and it
+//!   only matters that it does not repeat.
+//! * docs/security/shamir.md covers another case: an image of a party's memory that was taken after the hello
+//!   round and is restored.
 
 use std::ops::Range;
 
@@ -44,7 +53,8 @@ const HASH_BYTES: usize = 32;
 const SET_BYTES: usize = 2;
 const DIGEST_BYTES: usize = 32;
 
-/// An agreed session. Hands out each of its streams once, since what is pseudorandom is bound to session and stream.
+/// An agreed session. Hands out each of its streams once, since what is pseudorandom is bound to session and
+/// stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AgreedSession {
     id: [u8; 32],
@@ -125,11 +135,13 @@ pub fn hello(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<AgreedSes
     greet(terms, net)?.open(net)
 }
 
-/// The first round. After an error it may be tried again: nothing is known of this party's nonce, so no session id is.
+/// The first round. After an error it may be tried again: nothing is known of this party's nonce, so no
+/// session id is.
 ///
-/// The message has a fixed size, so that a peer whose settings have other names can be distinguished from one that differs in a value
-/// only. It contains the serving set itself, because parties that differ about the set would wait for different peers in a second round.
-/// (If only settings differ, this function runs the second round.)
+/// The message has a fixed size, so that a peer whose settings have other names can be distinguished from one
+/// that differs in a value only. It contains the serving set itself, because parties that differ about the
+/// set would wait for different peers in a second round. (If only settings differ, this function runs the
+/// second round.)
 pub fn greet(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<Greeted> {
     let (me, serving) = (net.me(), net.members());
     if !serving.contains(me) {
@@ -165,8 +177,8 @@ pub struct Greeted {
 }
 
 impl Greeted {
-    /// The second round. After an error a peer may know what the session id would have been, and may have caused the error because of
-    /// it. So nothing is tried again automatically.
+    /// The second round. After an error a peer may know what the session id would have been, and may have
+    /// caused the error because of it. So nothing is tried again automatically.
     pub fn open(self, net: &mut dyn Net) -> Result<AgreedSession> {
         let Greeted { terms, serving, nonce, commitments } = self;
         let openings = broadcast(&opening(&terms, &nonce, &seen(&commitments)), serving, net)?;
@@ -190,8 +202,8 @@ impl Greeted {
     }
 }
 
-/// A party's commitment to its nonce. The parties have compared everything in it except the nonce. So if an opening does not fit, it is
-/// the peer that deviated.
+/// A party's commitment to its nonce. The parties have compared everything in it except the nonce. So if an
+/// opening does not fit, it is the peer that deviated.
 fn commitment(
     party: Party,
     serving: PartySet,
@@ -215,8 +227,9 @@ const OPENS: u8 = 0;
 /// Or the settings, since some digest differs.
 const DIFFERS: u8 = 1;
 
-/// A second message. Both kinds are of the same size, which follows from the number of settings, which has been compared: a cheater
-/// that has one party send the one and another the other does not make either look like one that sends what is no message.
+/// A second message. Both kinds are of the same size, which follows from the number of settings, which has
+/// been compared: a cheater that has one party send the one and another the other does not make either look
+/// like one that sends what is no message.
 fn second(kind: u8, terms: &HandshakeParameters, body: &[u8]) -> Vec<u8> {
     let room = (NONCE_BYTES + HASH_BYTES).max(terms.settings.len() * DIGEST_BYTES);
     let mut message = vec![0; 1 + room];
@@ -243,8 +256,9 @@ fn session_id(nonces: &[[u8; NONCE_BYTES]], serving: PartySet, terms: &Handshake
     *hasher.update(&terms.digest()).finalize().as_bytes()
 }
 
-/// Finds the first setting that differs. Every party has seen a difference and takes this round; if the difference is
-/// between two others, this one's own settings may all agree with some peer, so each peer is compared.
+/// Finds the first setting that differs. Every party has seen a difference and takes this round; if the
+/// difference is between two others, this one's own settings may all agree with some peer, so each peer is
+/// compared.
 fn disagreement(terms: &HandshakeParameters, serving: PartySet, net: &mut dyn Net) -> Result<Error> {
     let settings: Vec<u8> = terms.settings.iter().flat_map(|(_, digest)| *digest).collect();
     let all = broadcast(&second(DIFFERS, terms, &settings), serving, net)?;
@@ -266,7 +280,8 @@ fn first_difference(all: &[(Party, Vec<u8>)], range: Range<usize>, me: Party) ->
     all.iter().find(|(_, message)| Some(&message[range.clone()]) != mine).map(|(party, _)| *party)
 }
 
-/// Sends the same message to every peer that serves, and returns the messages of all serving parties, in their order.
+/// Sends the same message to every peer that serves, and returns the messages of all serving parties, in
+/// their order.
 fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec<(Party, Vec<u8>)>> {
     let me = net.me();
     let is_peer = |p: Party| p != me && serving.contains(p);
@@ -279,8 +294,8 @@ fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec
     Ok(Party::all(all.len()).zip(all).filter(|(p, _)| serving.contains(*p)).collect())
 }
 
-/// The error if a peer says that it received something else than this party, though all parties should have received the same. With
-/// two parties the peer lies; with more it may have been lied to.
+/// The error if a peer says that it received something else than this party, though all parties should have
+/// received the same. With two parties the peer lies; with more it may have been lied to.
 pub(crate) fn saw_other(what: &'static str, peer: Party, net: &dyn Net) -> Error {
     match net.members().len() {
         2 => Error::Peer { peer, detail: format!("it received other {what} than this party") },

@@ -18,7 +18,8 @@ pub struct Kind {
     pub purpose: Purpose,
     /// Bytes of one party's part of an item.
     pub item_bytes: usize,
-    /// How many items one block takes, of the cipher for which the kind is made. Stocks are counted in blocks.
+    /// How many items one block takes, of the cipher for which the kind is made. Stocks are counted in
+    /// blocks.
     pub per_block: usize,
 }
 
@@ -54,8 +55,8 @@ impl Levels {
 
 /// A party's material.
 pub trait Stock: Send + Sync {
-    /// Takes this party's parts of `count` items of a kind, one after another, for their only use. All parties call it at the same
-    /// place of the same session, whose network this is. If there is not enough, all of them get
-    /// [`Error::OutOfMaterial`](crate::Error::OutOfMaterial).
+    /// Takes this party's parts of `count` items of a kind, one after another, for their only use. All
+    /// parties call it at the same place of the same session, whose network this is. If there is not enough,
+    /// all of them get [`Error::OutOfMaterial`](crate::Error::OutOfMaterial).
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>;
 }

@@ -1,8 +1,8 @@
 //! Counts of operations and rounds, taken by the running protocol itself.
 //!
-//! An *elementary operation* is a multiplication or an opening of one element (Damgard and Keller 2010, section 3.2):
-//! every party sends one element to every other. A *round* is one exchange in which all parties may send. Hello,
-//! input and output are counted apart from the evaluation.
+//! An *elementary operation* is a multiplication or an opening of one element (Damgard and Keller 2010,
+//! section 3.2): every party sends one element to every other. A *round* is one exchange in which all parties
+//! may send. Hello, input and output are counted apart from the evaluation.
 
 use std::ops::{AddAssign, Sub};
 
@@ -13,7 +13,8 @@ pub struct Counts {
     pub rounds: u64,
     /// Multiplications of two shared elements, opened or not.
     pub multiplications: u64,
-    /// Openings of a shared element that is no product. With authenticated shares a product opens two, which count here.
+    /// Openings of a shared element that is no product. With authenticated shares a product opens two, which
+    /// count here.
     pub openings: u64,
     /// Multiplication triples that were made, of any field.
     pub triples: u64,
@@ -22,8 +23,8 @@ pub struct Counts {
     /// Hashes of labels of wires. With garbled circuits the parties count different numbers.
     #[serde(default)]
     pub hash_calls: u64,
-    /// Ciphertexts of garbled gates: of a label each, but of half a label under `garbled-three-halves`, where an AND has three, and
-    /// five bits besides that are not counted here.
+    /// Ciphertexts of garbled gates: of a label each, but of half a label under `garbled-three-halves`, where
+    /// an AND has three, and five bits besides that are not counted here.
     #[serde(default)]
     pub ciphertexts: u64,
 }
@@ -121,7 +122,8 @@ impl AddAssign for Tally {
     }
 }
 
-/// What an evaluation is predicted to take, per lane where it depends on lanes. Expectations where a protocol retries.
+/// What an evaluation is predicted to take, per lane where it depends on lanes. Expectations where a protocol
+/// retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Cost {
     /// Rounds online, for a batch of one lane.

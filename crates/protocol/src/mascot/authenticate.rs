@@ -1,39 +1,45 @@
-//! Authenticating elements that one party knows, or of which every party has a share (Keller, Orsini, Scholl 2016, the "Input" phase of
-//! the protocol for the functionality of authenticated sharing).
+//! Authenticating elements that one party knows, or of which every party has a share (Keller, Orsini, Scholl
+//! 2016, the "Input" phase of the protocol for the functionality of authenticated sharing).
 //!
-//! Every party's own elements go through [`super::cope`] with every peer, which gives shares of their MACs. One more element, uniform,
-//! masks the check. Then coins give each element a coefficient r_h, all parties open y = x_0 + sum r_h x_h, and the MAC of y is checked
-//! by a zero test ([`super::zero_tests`]).
+//! Every party's own elements go through [`super::cope`] with every peer, which gives shares of their MACs.
+//! One more element, uniform, masks the check. Then coins give each element a coefficient r_h, all parties
+//! open y = x_0 + sum r_h x_h, and the MAC of y is checked by a zero test ([`super::zero_tests`]).
 //!
-//! Why this is enough (as in the paper's proof; k is the degree of the field, and all parties but one may cheat):
+//! Why this is enough (as in the paper's proof; k is the degree of the field, and all parties but one may
+//! cheat):
 //!
-//! * *Other elements at other bits* of a share of the key. The holder of the share finds them before anything is opened (`cope.rs`). A
-//!   cheater that passes has guessed the bits that it used, c of them with probability 2^-c, and a wrong guess retires the key. The
-//!   paper's functionality has this leak too ("key queries").
-//! * *Other elements towards other peers.* Towards honest party i the cheaters' elements sum up to x_ih, and the check adds alpha_i
-//!   (x_0i + sum_h r_h x_ih + y') to what they know. They fix x_ih before the coins. So if x_ih and x_jh differ in some h > 0, their
-//!   combinations differ except with probability 2^-k, and no y' fits both: the cheaters must guess alpha_i or alpha_j as a whole.
-//! * *Another share of the key towards other peers* than the one that this party takes as its own. Then the error is the sum over honest
-//!   i of Y_i d_i, where Y_i is the part of y that consists of i's own elements, and the d_i are not the same for all. The shares that
-//!   honest parties open are re-randomised by a sharing of zero between every two, so that only the sum of the Y_i becomes known. The Y_i
-//!   are uniform, as x_0 is: the cheater passes with probability 2^-k. (With two parties there is one honest share and nothing to
+//! * *Other elements at other bits* of a share of the key. The holder of the share finds them before anything
+//!   is opened (`cope.rs`). A cheater that passes has guessed the bits that it used, c of them with
+//!   probability 2^-c, and a wrong guess retires the key. The paper's functionality has this leak too ("key
+//!   queries").
+//! * *Other elements towards other peers.* Towards honest party i the cheaters' elements sum up to x_ih, and
+//!   the check adds alpha_i (x_0i + sum_h r_h x_ih + y') to what they know. They fix x_ih before the coins.
+//!   So if x_ih and x_jh differ in some h > 0, their combinations differ except with probability 2^-k, and no
+//!   y' fits both: the cheaters must guess alpha_i or alpha_j as a whole.
+//! * *Another share of the key towards other peers* than the one that this party takes as its own. Then the
+//!   error is the sum over honest i of Y_i d_i, where Y_i is the part of y that consists of i's own elements,
+//!   and the d_i are not the same for all. The shares that honest parties open are re-randomised by a sharing
+//!   of zero between every two, so that only the sum of the Y_i becomes known. The Y_i are uniform, as x_0
+//!   is: the cheater passes with probability 2^-k. (With two parties there is one honest share and nothing to
 //!   compare. What the check in `cope.rs` reveals of i's elements has its own mask.)
 //! * *Other coins at other parties*: the coins are part of what parties compare in the check.
 //!
-//! So the zero test, whose result cheaters see first, never depends on single bits of the key, and nothing is lost if they fall silent
-//! then.
+//! So the zero test, whose result cheaters see first, never depends on single bits of the key, and nothing is
+//! lost if they fall silent then.
 //!
-//! All honest elements are hidden: what is opened is masked by x_0, and u_i of COPEe by a stream of which the peer has only one.
+//! All honest elements are hidden: what is opened is masked by x_0, and u_i of COPEe by a stream of which the
+//! peer has only one.
 //!
 //! # Differences from the paper
-//! * The owner sends no shares. Two parties each derive a sharing of zero from a common seed, which the owner's share completes. The
-//!   distribution is the same as long as the streams are pseudorandom, and nothing is sent.
-//! * If every party has a share (triples), one combination authenticates the shares of all, with coefficients that are the same for all
-//!   parties: y and the MACs of the sum are all that the proof uses. They are not shared once more, because they are uniform and
-//!   independent already.
+//! * The owner sends no shares. Two parties each derive a sharing of zero from a common seed, which the
+//!   owner's share completes. The distribution is the same as long as the streams are pseudorandom, and
+//!   nothing is sent.
+//! * If every party has a share (triples), one combination authenticates the shares of all, with coefficients
+//!   that are the same for all parties: y and the MACs of the sum are all that the proof uses. They are not
+//!   shared once more, because they are uniform and independent already.
 //!
-//! Rounds: four for COPEe, two for coins, one opening, six for the check. Bytes to every peer: k elements per element of one's own; the
-//! same once and one element more per call.
+//! Rounds: four for COPEe, two for coins, one opening, six for the check. Bytes to every peer: k elements per
+//! element of one's own; the same once and one element more per call.
 
 use polyclave_field::MacField;
 use polyclave_kernels::aes_prg::AesPrg;
@@ -139,8 +145,8 @@ impl<F: MacField> Mascot<F> {
         self.check_openings(net)
     }
 
-    /// Opens an element. A sharing of zero hides the parts of single parties, of which a cheater must not know more than their sum. One
-    /// round.
+    /// Opens an element. A sharing of zero hides the parts of single parties, of which a cheater must not
+    /// know more than their sum. One round.
     pub(super) fn open_hiding_shares(&mut self, mut sum: Authenticated<F>, net: &mut dyn Net) -> Result<()> {
         self.zeros.add_to::<F>(&mut sum.values);
         self.openings.open(&sum, &[], &[], net).map(drop)

@@ -1,20 +1,23 @@
-//! TinyOT ([`crate::tinyot`]) under the same key. It makes records for inversions, and between two parties triples of bits: much cheaper
-//! than triples of elements, for masked tables with k = 1.
+//! TinyOT ([`crate::tinyot`]) under the same key. It makes records for inversions, and between two parties
+//! triples of bits: much cheaper than triples of elements, for masked tables with k = 1.
 //!
-//! TinyOT has its own transfers under the parties' shares of the MAC key, and its authenticated bits are shares under the whole key at
-//! once ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)). An honest party uses the same share for both. A test makes sure that a cheater
-//! does, too, and towards all parties. It is run once, when the two are joined, because forks keep what was fixed then. A random element r
-//! of COPEe and the sum z = sum X^i b_i of 64 random bits of TinyOT add up to y, which is opened, and whose MAC is checked by the zero test.
+//! TinyOT has its own transfers under the parties' shares of the MAC key, and its authenticated bits are
+//! shares under the whole key at once ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)). An honest party uses
+//! the same share for both. A test makes sure that a cheater does, too, and towards all parties. It is run
+//! once, when the two are joined, because forks keep what was fixed then. A random element r of COPEe and the
+//! sum z = sum X^i b_i of 64 random bits of TinyOT add up to y, which is opened, and whose MAC is checked by
+//! the zero test.
 //!
-//! * *It binds.* Towards honest party h, let the cheaters' shares be e_h in COPEe and d_h in TinyOT, and z_h and r_h the parts of z and r
-//!   that h's bits and element make. The MAC of y is wrong by sum (z_h d_h + r_h e_h) and what the cheaters add. What is opened reveals
-//!   only the sum of all z_h and r_h, because of the sharing of zero. Each of them is uniform, so unless all d_h and e_h are one value, the
-//!   error is uniform to the cheaters: they pass with probability 2^-64. (There are 64 bits, so that z_h is an element of the whole
-//!   field. With a single bit the error would be zero half of the time.)
-//! * *Other bits towards other parties* add alpha_h times what differs. All honest parties have the same y, so no opening makes up for
-//!   that: the cheaters guess a sum of shares of the key, 2^-64.
-//! * *Nothing is revealed*: r and the bits are used for nothing else. The zero test tells only whether it failed, and then the key is
-//!   given up.
+//! * *It binds.* Towards honest party h, let the cheaters' shares be e_h in COPEe and d_h in TinyOT, and z_h
+//!   and r_h the parts of z and r that h's bits and element make. The MAC of y is wrong by sum (z_h d_h + r_h
+//!   e_h) and what the cheaters add. What is opened reveals only the sum of all z_h and r_h, because of the
+//!   sharing of zero. Each of them is uniform, so unless all d_h and e_h are one value, the error is uniform
+//!   to the cheaters: they pass with probability 2^-64. (There are 64 bits, so that z_h is an element of the
+//!   whole field. With a single bit the error would be zero half of the time.)
+//! * *Other bits towards other parties* add alpha_h times what differs. All honest parties have the same y,
+//!   so no opening makes up for that: the cheaters guess a sum of shares of the key, 2^-64.
+//! * *Nothing is revealed*: r and the bits are used for nothing else. The zero test tells only whether it
+//!   failed, and then the key is given up.
 
 use polyclave_field::{Gf2_64, MacField, Word};
 
@@ -25,8 +28,8 @@ use crate::tinyot::{Bits, Kappa, Key, Source, TinyOt};
 use crate::{Error, Result};
 
 impl<F: MacField> Mascot<F> {
-    /// From now on makes what TinyOT makes, too, with MACs in GF(2^64): records for inversions, and between two parties triples of bits and
-    /// unit vectors. `label` is used once. About thirty rounds.
+    /// From now on makes what TinyOT makes, too, with MACs in GF(2^64): records for inversions, and between
+    /// two parties triples of bits and unit vectors. `label` is used once. About thirty rounds.
     pub fn join_tinyot(
         &mut self,
         label: &[u8],
@@ -56,7 +59,8 @@ impl<F: MacField> Mascot<F> {
         })
     }
 
-    /// Authenticated bits of which triples are made here, for whatever the label names, which is used once. Local.
+    /// Authenticated bits of which triples are made here, for whatever the label names, which is used once.
+    /// Local.
     pub(crate) fn fork_bits(&self, label: &[u8]) -> Result<TinyOt> {
         let tinyot = self.tinyot.as_ref().ok_or_else(missing)?;
         Ok(tinyot.fork(&[label, b" bits"].concat()))
@@ -145,7 +149,8 @@ mod tests {
         }
     }
 
-    /// As if party 1 had another share of the key towards party 3 in TinyOT, or the same other one towards both.
+    /// As if party 1 had another share of the key towards party 3 in TinyOT, or the same other one towards
+    /// both.
     #[test]
     fn another_key_towards_one_honest_party_is_caught() {
         for wrong in [&[][..], &[2], &[1, 2]] {

@@ -1,35 +1,41 @@
 //! Random bits, unknown to all or known to one party, from correlated transfers under shares of the MAC key.
 //!
-//! Party j's Delta is its share alpha_j of the key. Every party i chooses with its random bits b_i, the same towards all peers. Then
-//! q_ji = t_ij + b_i alpha_j, so q_ji and t_ij are shares of the MAC of b_i under alpha_j, and m_i = b_i alpha_i + sum_j (t_ij + q_ij) is
-//! i's share of the MAC of the bit b = sum b_i. (Keller, Orsini, Scholl 2016 make bits from products. This is the authentication of bits
-//! of Nielsen, Nordholt, Orlandi, Burra 2012, whose shares of MACs under all keys are added up, as in Frederiksen, Keller, Orsini, Scholl
-//! 2015.) A choice is a bit by construction.
+//! Party j's Delta is its share alpha_j of the key. Every party i chooses with its random bits b_i, the same
+//! towards all peers. Then q_ji = t_ij + b_i alpha_j, so q_ji and t_ij are shares of the MAC of b_i under
+//! alpha_j, and m_i = b_i alpha_i + sum_j (t_ij + q_ij) is i's share of the MAC of the bit b = sum b_i.
+//! (Keller, Orsini, Scholl 2016 make bits from products. This is the authentication of bits of Nielsen,
+//! Nordholt, Orlandi, Burra 2012, whose shares of MACs under all keys are added up, as in Frederiksen,
+//! Keller, Orsini, Scholl 2015.) A choice is a bit by construction.
 //!
-//! The check: k more bits, times X^i, and one more element that [`super::cope`] authenticates, mask a combination y = x_0 + sum X^i
-//! b_(N+i) + sum r_h b_h with coefficients that are tossed afterwards. It is opened, and its MAC is checked.
+//! The check: k more bits, times X^i, and one more element that [`super::cope`] authenticates, mask a
+//! combination y = x_0 + sum X^i b_(N+i) + sum r_h b_h with coefficients that are tossed afterwards. It is
+//! opened, and its MAC is checked.
 //!
-//! Why this is enough, together with the check of transfers. That check leaves cheaters one choice for each transfer and one Delta
-//! towards each peer, except for guesses of bits of Delta (2^-c for c bits, and a failed check):
+//! Why this is enough, together with the check of transfers. That check leaves cheaters one choice for each
+//! transfer and one Delta towards each peer, except for guesses of bits of Delta (2^-c for c bits, and a
+//! failed check):
 //!
-//! * *Another bit towards another peer.* Towards honest i the cheaters' bits sum up to z_ih. What the check adds for i is alpha_i
-//!   (y' + y_H + sum r_h z_ih + x_0i), where y' is what they make of the opening. It must be zero for every honest i, or alpha_i must be
-//!   guessed: 2^-k. If z_ih and z_i'h differ in some h, the combinations differ except with probability 2^-k, and no y' fits both. That
-//!   x_0i can differ, too, is of no use to them, because it is fixed before the coins. (It cannot differ from bit to bit of alpha_i:
+//! * *Another bit towards another peer.* Towards honest i the cheaters' bits sum up to z_ih. What the check
+//!   adds for i is alpha_i (y' + y_H + sum r_h z_ih + x_0i), where y' is what they make of the opening. It
+//!   must be zero for every honest i, or alpha_i must be guessed: 2^-k. If z_ih and z_i'h differ in some h,
+//!   the combinations differ except with probability 2^-k, and no y' fits both. That x_0i can differ, too, is
+//!   of no use to them, because it is fixed before the coins. (It cannot differ from bit to bit of alpha_i:
 //!   [`super::cope`] checks it.)
-//! * *A Delta that is not the share of the key*, or not the same towards all peers. Let the cheaters' value be d_i towards i in these
-//!   transfers, and e_i in COPEe. The check adds the sum of Y_i d_i + X_i e_i, where Y_i is the part of y that i's bits make, and X_i
-//!   that of x_0. What is opened reveals only the sum of all Y_i and X_i, because of the sharing of zero; each is uniform because of the
-//!   masks. If not all d_i and e_i are the same, the sum is uniform to the cheaters: 2^-k. So x_0 ties the bits to the key of the
+//! * *A Delta that is not the share of the key*, or not the same towards all peers. Let the cheaters' value
+//!   be d_i towards i in these transfers, and e_i in COPEe. The check adds the sum of Y_i d_i + X_i e_i,
+//!   where Y_i is the part of y that i's bits make, and X_i that of x_0. What is opened reveals only the sum
+//!   of all Y_i and X_i, because of the sharing of zero; each is uniform because of the masks. If not all d_i
+//!   and e_i are the same, the sum is uniform to the cheaters: 2^-k. So x_0 ties the bits to the key of the
 //!   elements. Without it a cheater could find a bit by whether a later check fails.
 //!
 //! Honest bits are hidden by the masks in y, and by the transfers.
 //!
-//! One extension makes bits of every party at once, in both directions with every peer. So the bits of other parties that
-//! [`Mascot::owned_bits`] makes are kept until somebody asks for them, as many as a batch has.
+//! One extension makes bits of every party at once, in both directions with every peer. So the bits of other
+//! parties that [`Mascot::owned_bits`] makes are kept until somebody asks for them, as many as a batch has.
 //!
-//! Cost: columns / expansion bits to every peer for a bit, columns = k (40 at least): 5 bytes for k = 40 at expansion 1. Rounds: one for
-//! the transfers, four for COPEe, three for the check of transfers, nine for this check.
+//! Cost: columns / expansion bits to every peer for a bit, columns = k (40 at least): 5 bytes for k = 40 at
+//! expansion 1. Rounds: one for the transfers, four for COPEe, three for the check of transfers, nine for
+//! this check.
 
 use std::collections::VecDeque;
 
@@ -52,7 +58,8 @@ const BATCH: usize = 1 << 17;
 /// Bits of one party, and at that party their values.
 pub(super) type Owned<F> = (Authenticated<F>, Option<Zeroizing<Vec<u8>>>);
 
-/// Bits of every party that have been made and not asked for, by owner; batches from the oldest to the newest.
+/// Bits of every party that have been made and not asked for, by owner; batches from the oldest to the
+/// newest.
 pub(super) type Stock<F> = Vec<VecDeque<Owned<F>>>;
 
 /// One extension, not checked.
@@ -153,8 +160,8 @@ impl<F: MacField> Mascot<F> {
         self.extend_choosing(&vec![choices.as_slice(); self.key.parties()], all, net)
     }
 
-    /// The same with bits of this party's own, by peer: its own entry is what it has itself. Only in tests of cheaters they
-    /// differ. Eight rounds.
+    /// The same with bits of this party's own, by peer: its own entry is what it has itself. Only in tests of
+    /// cheaters they differ. Eight rounds.
     pub(super) fn extend_choosing(
         &mut self,
         choices: &[&[u8]],

@@ -69,8 +69,8 @@ fn a_delta_that_is_not_the_share_of_the_key_is_caught() {
     });
 }
 
-/// Sessions fork one setup, so that a share of the key is fixed for all of them: a value of one session would otherwise tell, in
-/// the check of another, whether it is what a cheater with another share guesses.
+/// Sessions fork one setup, so that a share of the key is fixed for all of them: a value of one session would
+/// otherwise tell, in the check of another, whether it is what a cheater with another share guesses.
 #[test]
 fn another_share_of_the_key_in_another_session_is_caught() {
     for what in ["bits", "triples"] {
@@ -150,7 +150,8 @@ fn lie(mascot: &mut Mascot<F>, len: usize, what: fn(usize) -> u8, net: &mut dyn 
     mascot.triples_in_batches(8, &mut net).map(drop)
 }
 
-/// Bytes of the d of eight triples, and of eight products for zero tests, and of the u of the triples' shares and two masks.
+/// Bytes of the d of eight triples, and of eight products for zero tests, and of the u of the triples' shares
+/// and two masks.
 const OF_PRODUCTS: usize = 4 * 40 * 8 * 5;
 const OF_ZERO_TESTS: usize = 40 * 8 * 5;
 const OF_SHARES: usize = 40 * (5 * 8 + 2) * 5;
@@ -195,10 +196,10 @@ fn another_element_towards_another_peer_is_caught() {
     });
 }
 
-/// A cheater that lies at the bits of the key and then falls silent has learnt nothing: what honest parties have said by then
-/// does not depend on the key. Only the party that finds the failure could tell the cheater what the failure reveals, and that party
-/// has given the key up. It also gives the key up if the cheater falls silent once it could know the coins. Silence before that costs
-/// the session only.
+/// A cheater that lies at the bits of the key and then falls silent has learnt nothing: what honest parties
+/// have said by then does not depend on the key. Only the party that finds the failure could tell the cheater
+/// what the failure reveals, and that party has given the key up. It also gives the key up if the cheater
+/// falls silent once it could know the coins. Silence before that costs the session only.
 #[test]
 fn the_holder_of_guessed_bits_finds_it_first_whatever_the_cheater_withholds() {
     /// Exchanges up to the commitment to the coins that the check of products with shares of the key tosses.
@@ -226,8 +227,9 @@ fn the_holder_of_guessed_bits_finds_it_first_whatever_the_cheater_withholds() {
     }
 }
 
-/// As if the cheater had another share of the key towards party 1 (`authenticate.rs`, `binding.rs`, `bit_triples.rs`): the MAC is wrong by the
-/// difference times that party's part of what is opened. The cheater hears first what that party tells, and corrects its own MAC by it.
+/// As if the cheater had another share of the key towards party 1 (`authenticate.rs`, `binding.rs`,
+/// `bit_triples.rs`): the MAC is wrong by the difference times that party's part of what is opened. The
+/// cheater hears first what that party tells, and corrects its own MAC by it.
 #[test]
 fn another_share_of_the_key_is_caught_since_no_part_of_what_is_opened_is_told() {
     const OTHER: u64 = 1 << 17;

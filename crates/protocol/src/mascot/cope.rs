@@ -1,44 +1,54 @@
-//! Correlated oblivious product evaluation with errors: for every ordered pair of parties, shares of a product x alpha, where x is known
-//! to one party and alpha is the other's share of the MAC key (Keller, Orsini, Scholl 2016, figure 3, COPEe).
+//! Correlated oblivious product evaluation with errors: for every ordered pair of parties, shares of a
+//! product x alpha, where x is known to one party and alpha is the other's share of the MAC key (Keller,
+//! Orsini, Scholl 2016, figure 3, COPEe).
 //!
-//! Set-up: k transfers, in which the holder of alpha chooses with its bits and gets one of two random seeds of the other party's. For
-//! every x, that other party (the owner) sends u_i = t0_i + t1_i + x for every bit i, where t0_i and t1_i are the next elements of the
-//! streams of both seeds. The holder of alpha computes q_i = t_i + alpha_i u_i = t0_i + alpha_i x with the stream that it has. With
-//! q = sum q_i X^i and t = sum t0_i X^i, q + t = x alpha.
+//! Set-up: k transfers, in which the holder of alpha chooses with its bits and gets one of two random seeds
+//! of the other party's. For every x, that other party (the owner) sends u_i = t0_i + t1_i + x for every bit
+//! i, where t0_i and t1_i are the next elements of the streams of both seeds. The holder of alpha computes
+//! q_i = t_i + alpha_i u_i = t0_i + alpha_i x with the stream that it has. With q = sum q_i X^i and t = sum
+//! t0_i X^i, q + t = x alpha.
 //!
-//! As the name says, the owner can use another x at every bit. Then q + t is wrong by a value that depends on bits of alpha. The holder
-//! of alpha finds that out before anybody else can:
+//! As the name says, the owner can use another x at every bit. Then q + t is wrong by a value that depends on
+//! bits of alpha. The holder of alpha finds that out before anybody else can:
 //!
-//! * *The check.* The owner of x_1 .. x_m gives one more, uniform x_0. After that coins r_h are tossed. The owner sends the holder
-//!   y = x_0 + sum r_h x_h and t = t_0 + sum r_h t_h, and the holder compares q_0 + sum r_h q_h with t + alpha y. An honest owner's y is
-//!   masked, and its t follows from the holder's q and y. The holder sends nothing.
-//! * *What passes.* Let the owner use x_hl at bit l of alpha, so that q_h + t_h = E_h(alpha), linear over GF(2), and let E = E_0 + sum
-//!   r_h E_h. The check passes if E(alpha) + y alpha is what the owner makes of t: d equations on bits of alpha, which hold with
-//!   probability 2^-d, and an owner that passes knows that they hold. What remains are the differences beta of two solutions, 2^(k-d) of
-//!   them. If (E_h(beta) / beta)_h is the same x_h for all beta, every E_h(alpha) is x_h alpha plus what the owner knows, as it should
-//!   be. If not, at least half of their pairs, 2^(2k-2d-2), differ in it and agree in sum r_h E_h(beta) / beta. One pair does so with
-//!   probability 2^-k, and of all 2^(2k-1) pairs 2^(k-1) are expected to. So there are such r with probability 2^(2d+1-k), which with the
-//!   guess makes 2^(d+1-k), or 2^-d if that is less: 2^(1-k/2) at most, after which a later test can tell one bit more. So an owner with
-//!   that luck has d + 1 equations for the price of d.
-//! * *What fails* makes the holder give the key up, and tells the owner about one bit (security-notes G); the owner does not learn it
-//!   before the holder does. **If the first test of x were the joint check of MACs, a cheater would see first whether a guess at one bit
-//!   of alpha was right, and could then fall silent: one bit each time, and honest parties would only see slow peers.** So everything
-//!   that comes later tests alpha as a whole only: it is wrong by d alpha plus what the cheater knows.
-//! * *Silence*. An owner that falls silent once it may know the coins, and before it answers, knows no more of alpha than before: what
-//!   the holder has sent does not depend on alpha. But it may be an owner that did not like the coins (a lucky toss gives d + 1
-//!   equations, as said), and nothing shows that it made no guess. So the holder gives the key up in this process, and the check counts
-//!   as unanswered ([`crate::authenticated::Guesses`]; nodes do so durably). Silence before the coins costs the session only.
+//! * *The check.* The owner of x_1 .. x_m gives one more, uniform x_0. After that coins r_h are tossed. The
+//!   owner sends the holder y = x_0 + sum r_h x_h and t = t_0 + sum r_h t_h, and the holder compares q_0 +
+//!   sum r_h q_h with t + alpha y. An honest owner's y is masked, and its t follows from the holder's q and
+//!   y. The holder sends nothing.
+//! * *What passes.* Let the owner use x_hl at bit l of alpha, so that q_h + t_h = E_h(alpha), linear over
+//!   GF(2), and let E = E_0 + sum r_h E_h. The check passes if E(alpha) + y alpha is what the owner makes of
+//!   t: d equations on bits of alpha, which hold with probability 2^-d, and an owner that passes knows that
+//!   they hold. What remains are the differences beta of two solutions, 2^(k-d) of them. If (E_h(beta) /
+//!   beta)_h is the same x_h for all beta, every E_h(alpha) is x_h alpha plus what the owner knows, as it
+//!   should be. If not, at least half of their pairs, 2^(2k-2d-2), differ in it and agree in sum r_h
+//!   E_h(beta) / beta. One pair does so with probability 2^-k, and of all 2^(2k-1) pairs 2^(k-1) are expected
+//!   to. So there are such r with probability 2^(2d+1-k), which with the guess makes 2^(d+1-k), or 2^-d if
+//!   that is less: 2^(1-k/2) at most, after which a later test can tell one bit more. So an owner with that
+//!   luck has d + 1 equations for the price of d.
+//! * *What fails* makes the holder give the key up, and tells the owner about one bit (security-notes G); the
+//!   owner does not learn it before the holder does. **If the first test of x were the joint check of MACs, a
+//!   cheater would see first whether a guess at one bit of alpha was right, and could then fall silent: one
+//!   bit each time, and honest parties would only see slow peers.** So everything that comes later tests
+//!   alpha as a whole only: it is wrong by d alpha plus what the cheater knows.
+//! * *Silence*. An owner that falls silent once it may know the coins, and before it answers, knows no more
+//!   of alpha than before: what the holder has sent does not depend on alpha. But it may be an owner that did
+//!   not like the coins (a lucky toss gives d + 1 equations, as said), and nothing shows that it made no
+//!   guess. So the holder gives the key up in this process, and the check counts as unanswered
+//!   ([`crate::authenticated::Guesses`]; nodes do so durably). Silence before the coins costs the session
+//!   only.
 //!
-//! That x_h is the same towards all peers is checked in [`super::authenticate`]. Besides the assumptions of the transfers, pseudorandom
-//! streams are the only computational assumption.
+//! That x_h is the same towards all peers is checked in [`super::authenticate`]. Besides the assumptions of
+//! the transfers, pseudorandom streams are the only computational assumption.
 //!
 //! # Differences from the paper
-//! * The k transfers are the first of the extension, after its check, instead of base transfers. Seeds are random, not chosen. A cheater
-//!   can influence the seeds that it knows anyway; it cannot influence the other one, which hides x.
-//! * There is a check towards each peer, like that of Keller, Orsini, Scholl 2015 for transfers; the paper checks MACs only.
+//! * The k transfers are the first of the extension, after its check, instead of base transfers. Seeds are
+//!   random, not chosen. A cheater can influence the seeds that it knows anyway; it cannot influence the
+//!   other one, which hides x.
+//! * There is a check towards each peer, like that of Keller, Orsini, Scholl 2015 for transfers; the paper
+//!   checks MACs only.
 //!
-//! Cost: k k bits to every peer for an element of this party (each of k elements in whole bytes) and one element more; then two elements.
-//! Four rounds.
+//! Cost: k k bits to every peer for an element of this party (each of k elements in whole bytes) and one
+//! element more; then two elements. Four rounds.
 
 use std::sync::Arc;
 
@@ -81,8 +91,8 @@ struct Seeds {
 type Seed = Zeroizing<[u8; 16]>;
 
 impl<F: MacField> Cope<F> {
-    /// Takes k checked transfers with every peer, in which this party chooses with the bits of its share of the key. Four
-    /// rounds.
+    /// Takes k checked transfers with every peer, in which this party chooses with the bits of its share of
+    /// the key. Four rounds.
     pub(super) fn setup(key: &MacKey<F>, transfers: &mut Pairs, net: &mut dyn Net) -> Result<Self> {
         let alphas = repeated::<F>(key.reveal_own_share(), key.parties());
         Self::set_up_towards(key.me(), alphas, transfers, net)
@@ -150,8 +160,8 @@ impl<F: MacField> Cope<F> {
         Cope { me, alphas, gadget, offered, chosen, seeds, messages, retired }
     }
 
-    /// This party's shares of alpha times everybody's elements, by owner: `counts` says how many each has, and `own` are
-    /// this party's. Four rounds.
+    /// This party's shares of alpha times everybody's elements, by owner: `counts` says how many each has,
+    /// and `own` are this party's. Four rounds.
     pub(super) fn extend(
         &mut self,
         own: &[F::Word],
@@ -164,8 +174,8 @@ impl<F: MacField> Cope<F> {
         self.extend_towards(&vec![own; counts.len()], counts, net)
     }
 
-    /// The same with masked elements for each peer; only tests of cheaters have different ones. This party's own entry is what
-    /// it has itself.
+    /// The same with masked elements for each peer; only tests of cheaters have different ones. This party's
+    /// own entry is what it has itself.
     pub(super) fn extend_towards(
         &mut self,
         own: &[Row<F>],
@@ -206,7 +216,8 @@ impl<F: MacField> Cope<F> {
         Ok(shares)
     }
 
-    /// Whether every peer used one element at all bits of this party's share, for each of its elements. Three rounds.
+    /// Whether every peer used one element at all bits of this party's share, for each of its elements. Three
+    /// rounds.
     fn check(&self, own: &[Row<F>], ts: &[Row<F>], qs: &[Row<F>], net: &mut dyn Net) -> Result<()> {
         let (me, n) = (self.me, qs.len());
         let seed = coins::toss_for_check(b"products with shares of the key", net)?;
@@ -292,7 +303,8 @@ fn take<F: MacField>(
     }
 }
 
-/// Elements that are worked on at a time: whole AES blocks, and what belongs to them stays in the first-level cache.
+/// Elements that are worked on at a time: whole AES blocks, and what belongs to them stays in the first-level
+/// cache.
 const PIECE: usize = 512;
 
 /// Sends every peer its message, and returns theirs.

@@ -1,7 +1,7 @@
 //! Records for inversions, and unit vectors between two parties, from TinyOT ([`crate::tinyot`]).
 //!
-//! TinyOT makes them under its own transfers. `bit_triples.rs` binds all parties' shares of the MAC key there to those here, once, when
-//! the two are joined. So a record is material of this source like any other.
+//! TinyOT makes them under its own transfers. `bit_triples.rs` binds all parties' shares of the MAC key there
+//! to those here, once, when the two are joined. So a record is material of this source like any other.
 
 use std::any::Any;
 
@@ -33,8 +33,8 @@ impl<F: MacField> Mascot<F> {
         self.made_by_tinyot(|tinyot| tinyot.unit_vectors(in_bits, count, pool, net))
     }
 
-    /// Has TinyOT make something, with MACs in GF(2^64), and takes it as made with MACs in F. TinyOT is joined only if these are one
-    /// field.
+    /// Has TinyOT make something, with MACs in GF(2^64), and takes it as made with MACs in F. TinyOT is
+    /// joined only if these are one field.
     fn made_by_tinyot<M: Any, T: Any>(&mut self, make: impl FnOnce(&mut TinyOt) -> Result<M>) -> Result<T> {
         // Outside of `guarded`, because asking in vain spoils nothing.
         if self.tinyot.is_none() {

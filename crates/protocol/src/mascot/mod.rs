@@ -1,5 +1,6 @@
-//! Material for authenticated sharing from oblivious transfer, among n parties of which all but one may cheat: Keller, Orsini, Scholl
-//! 2016, "MASCOT: Faster Malicious Arithmetic Secure Computation with Oblivious Transfer" (CCS 2016, ePrint 2016/505).
+//! Material for authenticated sharing from oblivious transfer, among n parties of which all but one may
+//! cheat: Keller, Orsini, Scholl 2016, "MASCOT: Faster Malicious Arithmetic Secure Computation with Oblivious
+//! Transfer" (CCS 2016, ePrint 2016/505).
 //!
 //! | file | what | source |
 //! |---|---|---|
@@ -14,12 +15,13 @@
 //! | `unforked.rs` | material of a session, forked at first use | |
 //! | `zero_tests.rs` | the check of values that are opened on the way | `authenticated/check.rs` |
 //!
-//! **Adversary**: active, static, any number of parties but one; secure with abort. A failed check of MACs does not name the cheater.
-//! Channels are private and authentic. Every file says why its checks are enough.
+//! **Adversary**: active, static, any number of parties but one; secure with abort. A failed check of MACs
+//! does not name the cheater. Channels are private and authentic. Every file says why its checks are enough.
 //!
-//! **Parameters.** Computational: that of oblivious transfer, 128 bits. Statistical: every check errs with probability about 2^-k for a
-//! field of 2^k elements. A cheater that guesses bits and is right learns something, and triples still stay uniform except with
-//! probability 2^-kappa; kappa = 40 for k = 40 and 42, and 64 for 64 and 128. Over Q attempts the loss is Q 2^-k.
+//! **Parameters.** Computational: that of oblivious transfer, 128 bits. Statistical: every check errs with
+//! probability about 2^-k for a field of 2^k elements. A cheater that guesses bits and is right learns
+//! something, and triples still stay uniform except with probability 2^-kappa; kappa = 40 for k = 40 and 42,
+//! and 64 for 64 and 128. Over Q attempts the loss is Q 2^-k.
 //!
 //! **A failed check** of any kind can tell a cheater about one bit of the key. So the key is given up
 //! ([`MacKey::retire`]), and nothing more is made. The error says what was checked, but not where the fault
@@ -30,8 +32,8 @@
 //! leaves such a check without an answer once it could know the coins: then the key is given up in this
 //! process, and that is counted ([`crate::authenticated::Guesses`]).
 //!
-//! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits. They take some twenty megabytes for every peer, which are kept
-//! for the next batch, and the result.
+//! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits. They take some twenty megabytes for
+//! every peer, which are kept for the next batch, and the result.
 
 mod authenticate;
 mod binding;
@@ -128,9 +130,10 @@ impl<F: MacField> Mascot<F> {
         outcome().inspect_err(|e| key.retire_after(e))
     }
 
-    /// Independent material under the same key, for another stream of a session or another session: bound to a label that is
-    /// used once. Each party's share of the key is the one it fixed when this was set up, so a value made here passes checks
-    /// there and a cheater cannot check one stream under another key than the next. Local.
+    /// Independent material under the same key, for another stream of a session or another session: bound to
+    /// a label that is used once. Each party's share of the key is the one it fixed when this was set up, so
+    /// a value made here passes checks there and a cheater cannot check one stream under another key than the
+    /// next. Local.
     pub fn fork(&self, label: &[u8]) -> Self {
         Mascot {
             key: self.key.clone(),

@@ -62,7 +62,8 @@ pub(super) fn read<F: MacField>(bytes: &[u8]) -> F::Word {
     F::truncate(F::Word::from_bytes(bytes))
 }
 
-/// Sums of `X^i row_i`, from the highest i down (Horner's rule): the inner product with the "gadget" vector g of the paper.
+/// Sums of `X^i row_i`, from the highest i down (Horner's rule): the inner product with the "gadget" vector g
+/// of the paper.
 pub(super) struct Gadget<F: MacField> {
     /// X^k, reduced.
     overflow: F::Word,

@@ -1,29 +1,36 @@
-//! Multiplication triples (Keller, Orsini, Scholl 2016, protocol Pi_Triple: Multiply, Combine, Authenticate, Sacrifice).
+//! Multiplication triples (Keller, Orsini, Scholl 2016, protocol Pi_Triple: Multiply, Combine, Authenticate,
+//! Sacrifice).
 //!
-//! * *Multiply.* Every party has tau random elements a_l and one b for a triple. With every peer, for each of the tau k bits of its a_l,
-//!   it takes one of two random messages q0, q1 of the peer's by oblivious transfer. The peer sends d = q0 + q1 + b. If s is the message
-//!   that was taken, s + a_lh d = q0 + a_lh b; summed over h with X^h this gives shares of a_l b. So all parties have shares of tau
-//!   products a_l b with the same b.
-//! * *Combine.* Coins r, r^ (tau elements each): a = sum r_l a_l, c = sum r_l c_l, and a^, c^ in the same way.
+//! * *Multiply.* Every party has tau random elements a_l and one b for a triple. With every peer, for each of
+//!   the tau k bits of its a_l, it takes one of two random messages q0, q1 of the peer's by oblivious
+//!   transfer. The peer sends d = q0 + q1 + b. If s is the message that was taken, s + a_lh d = q0 + a_lh b;
+//!   summed over h with X^h this gives shares of a_l b. So all parties have shares of tau products a_l b with
+//!   the same b.
+//! * *Combine.* Coins r, r^ (tau elements each): a = sum r_l a_l, c = sum r_l c_l, and a^, c^ in the same
+//!   way.
 //! * *Authenticate* a, b, c, a^, c^ ([`super::authenticate`]).
-//! * *Sacrifice.* A coin s. rho = s a + a^ is opened, and s c + c^ + b rho must be zero, which the MAC check verifies.
+//! * *Sacrifice.* A coin s. rho = s a + a^ is opened, and s c + c^ + b rho must be zero, which the MAC check
+//!   verifies.
 //!
-//! Why this is enough: a cheater that offers another b at some transfers, or chooses with other a towards another peer, makes the product
-//! wrong by e = c + a b, fixed before s. So s e + e^ = 0 with probability 2^-k at most (one s serves all triples of a batch; a batch
-//! passes only if the same s fits each). An error that depends on bits of an honest a_l, and is zero by luck, tells the cheater those
-//! bits: with c bits guessed, with probability 2^-c. Combine protects against that: a and a^ are 2k bits, made from tau k by a random
-//! linear hash, and stay uniform except with probability 2^-kappa if (tau - 2) k >= 2 kappa (the paper's lemma on combining; leftover
-//! hash). kappa = 40 for k = 40 and 42, and 64 for k = 64 and 128: tau = 4, 4, 4, 3.
+//! Why this is enough: a cheater that offers another b at some transfers, or chooses with other a towards
+//! another peer, makes the product wrong by e = c + a b, fixed before s. So s e + e^ = 0 with probability
+//! 2^-k at most (one s serves all triples of a batch; a batch passes only if the same s fits each). An error
+//! that depends on bits of an honest a_l, and is zero by luck, tells the cheater those bits: with c bits
+//! guessed, with probability 2^-c. Combine protects against that: a and a^ are 2k bits, made from tau k by a
+//! random linear hash, and stay uniform except with probability 2^-kappa if (tau - 2) k >= 2 kappa (the
+//! paper's lemma on combining; leftover hash). kappa = 40 for k = 40 and 42, and 64 for k = 64 and 128: tau =
+//! 4, 4, 4, 3.
 //!
-//! Bits to every peer and triple: tau k columns / expansion of the extension (columns = 128), tau k k for d, 5 k k to authenticate, and k
-//! for rho; elements in whole bytes. 34,880 + 40 for k = 40, 69,632 + 64 for 64, 180,224 + 128 for 128.
+//! Bits to every peer and triple: tau k columns / expansion of the extension (columns = 128), tau k k for d,
+//! 5 k k to authenticate, and k for rho; elements in whole bytes. 34,880 + 40 for k = 40, 69,632 + 64 for 64,
+//! 180,224 + 128 for 128.
 //!
 //! # Differences from the paper
 //! * There is one s for all triples of a batch; the paper draws one for each. The bound above is for one s.
 //! * rho and s c + c^ + b rho are checked together by one MAC check.
 //!
-//! Rounds of a batch: five to multiply, two for the coins of Combine, four for COPEe, nine for the check of authentication, nine to
-//! sacrifice; and those of `zero_tests.rs`.
+//! Rounds of a batch: five to multiply, two for the coins of Combine, four for COPEe, nine for the check of
+//! authentication, nine to sacrifice; and those of `zero_tests.rs`.
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;

@@ -1,7 +1,9 @@
-//! A source that forks a setup when it first makes something, and not before. A session with material from a stock usually makes nothing
-//! and needs only sharings of zero. A fork derives a seed for each leaf of each tree of transfers, some thousands of them.
+//! A source that forks a setup when it first makes something, and not before. A session with material from a
+//! stock usually makes nothing and needs only sharings of zero. A fork derives a seed for each leaf of each
+//! tree of transfers, some thousands of them.
 //!
-//! The sharings of zero come from a label of their own. So those of the fork, which has its own, are other ones.
+//! The sharings of zero come from a label of their own. So those of the fork, which has its own, are other
+//! ones.
 
 use std::sync::Arc;
 

@@ -2,9 +2,10 @@
 //! (`authenticated/check.rs`, which also says why these are neither authenticated nor verified, and not
 //! combined from several).
 //!
-//! A product is what [`Mascot::multiply`] makes of one a and one b: k transfers of 128 bits and k elements to every peer. Eight are
-//! made at once, in five rounds, when a check finds none: beside what else was opened before it, and nothing of them is noted,
-//! since no coins are tossed for them but those that check the transfers, which are the same for all.
+//! A product is what [`Mascot::multiply`] makes of one a and one b: k transfers of 128 bits and k elements to
+//! every peer. Eight are made at once, in five rounds, when a check finds none: beside what else was opened
+//! before it, and nothing of them is noted, since no coins are tossed for them but those that check the
+//! transfers, which are the same for all.
 
 use polyclave_field::MacField;
 
@@ -17,7 +18,8 @@ use crate::{Error, Result};
 const AT_ONCE: usize = 8;
 
 impl<F: MacField> Mascot<F> {
-    /// Checks everything that was opened or noted since the last check. Six rounds; five more for every eighth check.
+    /// Checks everything that was opened or noted since the last check. Six rounds; five more for every
+    /// eighth check.
     pub(super) fn check_openings(&mut self, net: &mut dyn Net) -> Result<()> {
         if self.products.is_empty() {
             let made = self.multiply(1, AT_ONCE, net)?;

@@ -1,5 +1,6 @@
-//! The first oblivious transfers: Masny and Rindal 2019, "Endemic Oblivious Transfer" (CCS 2019, ePrint 2019/706):
-//! one-of-two transfer from a key agreement whose messages are uniform, here Diffie and Hellman's in Ristretto (RFC 9496).
+//! The first oblivious transfers: Masny and Rindal 2019, "Endemic Oblivious Transfer" (CCS 2019, ePrint
+//! 2019/706): one-of-two transfer from a key agreement whose messages are uniform, here Diffie and Hellman's
+//! in Ristretto (RFC 9496).
 //!
 //! For one transfer with choice b: the receiver draws a scalar a and a uniform element `r[1-b]`, sets
 //! `r[b] = a G - H(b, r[1-b])` and sends both. The sender draws y, sends `Y = y G`, and has the keys
@@ -12,16 +13,18 @@
 //! two sums `r[j] + H(j, r[1-j])`: the one of the oracle's earlier query, which tells the simulator b. The
 //! other is an answer of the oracle and Diffie-Hellman's challenge.
 //!
-//! **Endemic** means that a cheater can influence its own outputs: a sender both keys, a receiver the one it learns. Here
-//! keys only encrypt what the sender chooses (`tree.rs`), as the paper's section on other notions of security allows.
+//! **Endemic** means that a cheater can influence its own outputs: a sender both keys, a receiver the one it
+//! learns. Here keys only encrypt what the sender chooses (`tree.rs`), as the paper's section on other
+//! notions of security allows.
 //!
-//! **In a batch** a shared Y, or hashes without an index, let a receiver correlate transfers (McQuoid, Rosulek and Roy 2021,
-//! "Batching base oblivious transfers", ePrint 2021/682). Here every transfer has its own Y and is an instance by itself: its
-//! index stands in every hash, with the label of the session and the pair of parties. A key hashes all of its messages too.
-//! Points are decoded strictly: an encoding that is not canonical is the peer's fault. The group has prime order, so there
-//! is no small subgroup to check for.
+//! **In a batch** a shared Y, or hashes without an index, let a receiver correlate transfers (McQuoid,
+//! Rosulek and Roy 2021, "Batching base oblivious transfers", ePrint 2021/682). Here every transfer has its
+//! own Y and is an instance by itself: its index stands in every hash, with the label of the session and the
+//! pair of parties. A key hashes all of its messages too. Points are decoded strictly: an encoding that is
+//! not canonical is the peer's fault. The group has prime order, so there is no small subgroup to check for.
 //!
-//! Constant time in choices and scalars. Cost: 64 bytes one way, then 32 the other way; five multiplications of points.
+//! Constant time in choices and scalars. Cost: 64 bytes one way, then 32 the other way; five multiplications
+//! of points.
 
 use curve25519_dalek::{RistrettoPoint, Scalar, ristretto::CompressedRistretto};
 use subtle::{Choice, ConditionallySelectable};

@@ -9,7 +9,8 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// The binding of transfers from `sender` to `receiver` under a label of the session; the other end is `peer`.
+    /// The binding of transfers from `sender` to `receiver` under a label of the session; the other end is
+    /// `peer`.
     pub fn new(label: &[u8], sender: Party, receiver: Party, peer: Party) -> Binding {
         let mut hasher =
             blake3::Hasher::new_derive_key("polyclave 2026 oblivious transfer between two parties");

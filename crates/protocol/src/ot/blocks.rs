@@ -35,7 +35,8 @@ impl Pool {
         Blocks { words, home: self.clone() }
     }
 
-    /// Unused memory for `count` blocks. If all unused pieces are too small, one is given up, because a larger one will replace it.
+    /// Unused memory for `count` blocks. If all unused pieces are too small, one is given up, because a
+    /// larger one will replace it.
     fn spared(&self, count: usize) -> Option<Vec<u128>> {
         let mut spare = self.spare.lock();
         match spare.iter().rposition(|words| words.capacity() >= count) {

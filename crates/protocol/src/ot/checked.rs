@@ -1,16 +1,20 @@
-//! Extension and check in one call and three rounds, for several batches together, and the blocks of what has passed.
+//! Extension and check in one call and three rounds, for several batches together, and the blocks of what has
+//! passed.
 //!
-//! [`Pairs::extend`] writes all blocks at once, before the check. Whoever uses blocks only after the check needs no memory for them:
-//! until then an end keeps columns, 16 bytes for each transfer with 128 columns and 8 with 64. [`Columns`] turns some of them into blocks
-//! at a time, which then are in the cache when they are used.
+//! [`Pairs::extend`] writes all blocks at once, before the check. Whoever uses blocks only after the check
+//! needs no memory for them: until then an end keeps columns, 16 bytes for each transfer with 128 columns and
+//! 8 with 64. [`Columns`] turns some of them into blocks at a time, which then are in the cache when they are
+//! used.
 //!
-//! **Rounds.** Corrections and commitments to coins travel together, then come the openings, then the answers. A sender opens its part
-//! of the coins only after it has the corrections of all its receivers, and its commitment hides that part. So a receiver still fixes
-//! its choices before it knows the coins, which are uniform if the sender is honest. A receiver's own part is fixed by its commitment.
+//! **Rounds.** Corrections and commitments to coins travel together, then come the openings, then the
+//! answers. A sender opens its part of the coins only after it has the corrections of all its receivers, and
+//! its commitment hides that part. So a receiver still fixes its choices before it knows the coins, which are
+//! uniform if the sender is honest. A receiver's own part is fixed by its commitment.
 //!
-//! **Several batches** under one coin, as wide and narrow blocks under one Delta ([`Pairs::fork_upper`]): every batch has its own
-//! columns and its own masks, and what [`extension::Sender::fault`] says holds for each. The probabilities that it excepts add up.
-//! Trees of two forks that lack the same leaf are about the same bits of Delta, so a guess of these bits counts once.
+//! **Several batches** under one coin, as wide and narrow blocks under one Delta ([`Pairs::fork_upper`]):
+//! every batch has its own columns and its own masks, and what [`extension::Sender::fault`] says holds for
+//! each. The probabilities that it excepts add up. Trees of two forks that lack the same leaf are about the
+//! same bits of Delta, so a guess of these bits counts once.
 
 use std::sync::Arc;
 
@@ -42,7 +46,8 @@ pub struct Checked {
     pub received: Vec<Columns>,
 }
 
-/// Blocks of one direction, as columns. Their memory is used again, and wiped when they and the transfers that made them are gone.
+/// Blocks of one direction, as columns. Their memory is used again, and wiped when they and the transfers
+/// that made them are gone.
 #[derive(Default)]
 pub struct Columns {
     tiles: Vec<Tile>,
@@ -62,8 +67,8 @@ impl Columns {
         self.count == 0
     }
 
-    /// Writes as many blocks as there is room for, from number `at` on, which is a multiple of 8. Words of 64 bits have room for 64
-    /// columns. It is quickest with some thousand blocks at a time, a multiple of 512.
+    /// Writes as many blocks as there is room for, from number `at` on, which is a multiple of 8. Words of 64
+    /// bits have room for 64 columns. It is quickest with some thousand blocks at a time, a multiple of 512.
     pub fn write_blocks<B: Block>(&self, at: usize, blocks: &mut [B]) -> Result<()> {
         self.refuse_others(at, blocks.len())?;
         if self.columns > 8 * size_of::<B>() {
@@ -80,8 +85,9 @@ impl Columns {
         Ok(())
     }
 
-    /// Adds to each of the sums the next `width` blocks of 64 bits, block k times X^k in GF(2^64), from number `at` on, which is a multiple
-    /// of 8. The width is a power of two from 2 to 64. No block is written anywhere.
+    /// Adds to each of the sums the next `width` blocks of 64 bits, block k times X^k in GF(2^64), from
+    /// number `at` on, which is a multiple of 8. The width is a power of two from 2 to 64. No block is
+    /// written anywhere.
     pub fn add_words(&self, width: usize, at: usize, sums: &mut [u64]) -> Result<()> {
         self.refuse_others(at, width * sums.len())?;
         if self.columns != u64::BITS as usize || !width.is_power_of_two() || !(2..=64).contains(&width) {
@@ -119,16 +125,16 @@ impl Drop for Columns {
 }
 
 impl Pairs {
-    /// Extends by `count` transfers with `choices`, as [`Pairs::extend`] does, and checks them together with everything that was
-    /// extended since the last check, as [`Pairs::check`] does. Three rounds.
+    /// Extends by `count` transfers with `choices`, as [`Pairs::extend`] does, and checks them together with
+    /// everything that was extended since the last check, as [`Pairs::check`] does. Three rounds.
     pub fn extend_checked(&mut self, choices: &[&[u8]], count: usize, net: &mut dyn Net) -> Result<Checked> {
         let [checked] = extend_checked([Batch { pairs: self, choices, count }], net)?;
         Ok(checked)
     }
 }
 
-/// [`Pairs::extend_checked`] of several forks of one setup at once, under one coin: three rounds in all. After an error none of them goes
-/// on.
+/// [`Pairs::extend_checked`] of several forks of one setup at once, under one coin: three rounds in all.
+/// After an error none of them goes on.
 pub fn extend_checked<const N: usize>(batches: [Batch<'_>; N], net: &mut dyn Net) -> Result<[Checked; N]> {
     let mut batches = batches;
     let gate = batches.first().map(|batch| batch.pairs.retired.clone()).unwrap_or_default();
@@ -161,7 +167,8 @@ fn try_extend_checked<const N: usize>(
     }))
 }
 
-/// Extends all batches, with one message to each member, which ends with this party's commitment. Returns the commitments of all.
+/// Extends all batches, with one message to each member, which ends with this party's commitment. Returns the
+/// commitments of all.
 fn extend(batches: &mut [Batch<'_>], commitment: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
     let (me, n, members) = (net.me(), net.parties(), net.members());
     let is_peer = |p: Party| p != me && members.contains(p);
@@ -217,7 +224,8 @@ fn ends_with<'b>(batches: &'b mut [Batch<'_>], peer: Party) -> impl Iterator<Ite
     batches.iter_mut().filter_map(move |batch| Some((batch.pairs.ends[peer.index()].as_mut()?, batch.count)))
 }
 
-/// Answers the check of everything that was extended since the last, and compares the answers of all peers. One round.
+/// Answers the check of everything that was extended since the last, and compares the answers of all peers.
+/// One round.
 pub(super) fn answer(all: &mut [&mut Pairs], coin: &[u8; 32], net: &mut dyn Net) -> Result<()> {
     let mut responses: Vec<Zeroizing<Vec<u8>>> = Vec::new();
     for p in Party::all(net.parties()) {

@@ -1,9 +1,9 @@
-//! Correlated transfers of one direction between two parties, and their check: Roy 2022, sections 3.2 and 4, with the
-//! repetition code. Without a network: `mod.rs` carries the messages.
+//! Correlated transfers of one direction between two parties, and their check: Roy 2022, sections 3.2 and 4,
+//! with the repetition code. Without a network: `mod.rs` carries the messages.
 //!
-//! Tree i gives the receiver u_i and v_i, the sender w_i = v_i + Delta_i u_i. The receiver sends
-//! c_i = u_i + u for its choices u, and the sender adds Delta_i c_i, so that q = t + u Delta in all columns. A receiver that
-//! uses another u in some tree is caught by the [check](Sender::fault).
+//! Tree i gives the receiver u_i and v_i, the sender w_i = v_i + Delta_i u_i. The receiver sends c_i = u_i +
+//! u for its choices u, and the sender adds Delta_i c_i, so that q = t + u Delta in all columns. A receiver
+//! that uses another u in some tree is caught by the [check](Sender::fault).
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use super::tree::Seed;
 use crate::interface::session::random_bytes;
 use crate::{Error, Result};
 
-/// Bytes of the receiver's message for an extension; the first since a check brings the mask of that check along.
+/// Bytes of the receiver's message for an extension; the first since a check brings the mask of that check
+/// along.
 fn message_bytes(shape: Shape, count: usize, tiles: &Tiles) -> usize {
     shape.trees() * (padded_bytes(count) + if tiles.has_mask() { 0 } else { GRAIN_BYTES })
 }
@@ -63,7 +64,8 @@ impl Receiver {
         message_bytes(self.shape, count, &self.tiles)
     }
 
-    /// Extends by this many transfers with choices, 8 a byte. Writes the message to the sender, and t into as many blocks as there are.
+    /// Extends by this many transfers with choices, 8 a byte. Writes the message to the sender, and t into as
+    /// many blocks as there are.
     pub(super) fn extend(
         &mut self,
         choices: &[u8],
@@ -94,8 +96,8 @@ impl Receiver {
     }
 }
 
-/// Makes the columns of a tile; choices that are missing at the end are zero, for transfers that nobody uses. Writes its part of the
-/// message and returns the room for the others.
+/// Makes the columns of a tile; choices that are missing at the end are zero, for transfers that nobody uses.
+/// Writes its part of the message and returns the room for the others.
 fn receive<'a>(
     shape: Shape,
     streams: &mut LeafStreams,
@@ -146,7 +148,8 @@ impl Sender {
         }
     }
 
-    /// The hashes of q with what the receiver's choices add to them: what its own have to be ([`Sender::fault`]). Local.
+    /// The hashes of q with what the receiver's choices add to them: what its own have to be
+    /// ([`Sender::fault`]). Local.
     pub(super) fn expected(&self, coin: &[u8; 32], response: &[u8]) -> Zeroizing<Vec<u8>> {
         let mut sums = hashes(&self.tiles, coin);
         let of_choices = &response[sums.len()..];
@@ -156,16 +159,18 @@ impl Sender {
         sums
     }
 
-    /// Compares the receiver's hashes with those that are expected. A guess at bits of delta passes if it is right.
+    /// Compares the receiver's hashes with those that are expected. A guess at bits of delta passes if it is
+    /// right.
     ///
-    /// The hash of a column x_1, x_2, .. of elements of GF(2^128) is the sum of chi_j x_j with coefficients from a coin that
-    /// was tossed after all of them were fixed, plus the column's mask. It is linear over GF(2), so honest hashes fit as the
-    /// columns do; the hashes of one mask, which is used once, tell nothing else. Let a receiver choose u + e_i in tree i.
-    /// Where the hash of e_i is not what it adds to its answer for u, only one Delta_i passes: a guess, right with
-    /// probability 2^-f. For all other trees the hashes of e_i are equal, hence the e_i are, but with probability
-    /// 2^-128 for each pair of trees; and then they belong to u. So after the check, but with probability
-    /// `(columns/f)^2 / 2^129` (2^-115 at most), either all trees have the same u, or the receiver has guessed, and passed with
-    /// probability 2^-(f times the number of trees where they differ).
+    /// The hash of a column x_1, x_2, .. of elements of GF(2^128) is the sum of chi_j x_j with coefficients
+    /// from a coin that was tossed after all of them were fixed, plus the column's mask. It is linear over
+    /// GF(2), so honest hashes fit as the columns do; the hashes of one mask, which is used once, tell
+    /// nothing else. Let a receiver choose u + e_i in tree i. Where the hash of e_i is not what it adds to
+    /// its answer for u, only one Delta_i passes: a guess, right with probability 2^-f. For all other trees
+    /// the hashes of e_i are equal, hence the e_i are, but with probability 2^-128 for each pair of trees;
+    /// and then they belong to u. So after the check, but with probability `(columns/f)^2 / 2^129` (2^-115 at
+    /// most), either all trees have the same u, or the receiver has guessed, and passed with probability
+    /// 2^-(f times the number of trees where they differ).
     pub(super) fn fault(expected: &[u8], response: &[u8], binding: &Binding) -> Option<Error> {
         let fault = || binding.fault("choices of oblivious transfer that are not the same in all columns");
         (!ct_eq(expected, &response[..expected.len()])).then(fault)
@@ -244,8 +249,8 @@ mod tests {
         Sender::fault(&sender.expected(&COIN, response), response, &binding()).is_none()
     }
 
-    /// A receiver that chooses `u + error` in one tree and `u` in the others, and then answers the check for a guess of the
-    /// tree's bits of delta. Returns whether it passes.
+    /// A receiver that chooses `u + error` in one tree and `u` in the others, and then answers the check for
+    /// a guess of the tree's bits of delta. Returns whether it passes.
     fn cheat(shape: Shape, delta: u128, tree: usize, guess: u8) -> bool {
         let (mut sender, mut receiver) = ends(shape, delta);
         let count = 5000;
@@ -287,8 +292,8 @@ mod tests {
         }
     }
 
-    /// The last part of an answer is the hash of the choices behind their mask. The sender knows the coin: of a mask that it knows too, it would
-    /// learn 128 sums of choices.
+    /// The last part of an answer is the hash of the choices behind their mask. The sender knows the coin: of
+    /// a mask that it knows too, it would learn 128 sums of choices.
     #[test]
     fn the_same_choices_have_another_answer_each_time() {
         let shape = Shape::new(128, 4).expect("it is valid");

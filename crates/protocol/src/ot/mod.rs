@@ -1,8 +1,8 @@
-//! Oblivious transfer between all pairs of parties, actively secure: Roy 2022, "SoftSpokenOT: Quieter OT Extension from Small-Field
-//! Silent VOLE in the Minicrypt Model" (CRYPTO 2022, ePrint 2022/192).
+//! Oblivious transfer between all pairs of parties, actively secure: Roy 2022, "SoftSpokenOT: Quieter OT
+//! Extension from Small-Field Silent VOLE in the Minicrypt Model" (CRYPTO 2022, ePrint 2022/192).
 //!
-//! A correlated transfer: the sender holds Delta and gets q, the receiver chooses a bit u and gets t, and q = t + u Delta over GF(2).
-//! Every party is sender and receiver towards every other party. From bottom to top:
+//! A correlated transfer: the sender holds Delta and gets q, the receiver chooses a bit u and gets t, and q =
+//! t + u Delta over GF(2). Every party is sender and receiver towards every other party. From bottom to top:
 //!
 //! | file | what | source |
 //! |---|---|---|
@@ -12,11 +12,12 @@
 //! | `checked.rs` | extension and check in three rounds, and blocks when they are used | |
 //! | `random.rs` | random transfers | Roy 2022, section 5 |
 //!
-//! **Adversary**: active, static, any number of parties; the channels are private and authentic. Secure with abort: a cheater is caught
-//! or has guessed right, and what it guesses is bits of Delta:
+//! **Adversary**: active, static, any number of parties; the channels are private and authentic. Secure with
+//! abort: a cheater is caught or has guessed right, and what it guesses is bits of Delta:
 //!
-//! * A sender of transfers (which lacks leaves) learns nothing about choices. Corrections are hidden by streams that it lacks,
-//!   computationally (AES, BLAKE3, Diffie-Hellman), and the check's answer is hidden by a mask that is used once.
+//! * A sender of transfers (which lacks leaves) learns nothing about choices. Corrections are hidden by
+//!   streams that it lacks, computationally (AES, BLAKE3, Diffie-Hellman), and the check's answer is hidden
+//!   by a mask that is used once.
 //! * A receiver of transfers learns nothing about Delta unless it risks a guess, in trees with wrong sums or
 //!   in extension with inconsistent choices. A guess about b bits of Delta passes with probability 2^-b. If
 //!   it passes, the receiver knows these b bits, and nothing else went wrong except with probability 2^-115
@@ -27,16 +28,18 @@
 //!   answered, also ends them ([`Error::Unanswered`]). It does not know whether a guess was right, because
 //!   the sender compares first and no message before depends on Delta; but it has chosen among coins. A
 //!   receiver that is silent before that has seen no coins, and its silence costs the session only.
-//! * Coins are tossed by commitment and opening ([`crate::coins`]). No party opens before all messages of the receivers have come to it.
-//!   Coins are good if one party is honest.
+//! * Coins are tossed by commitment and opening ([`crate::coins`]). No party opens before all messages of the
+//!   receivers have come to it. Coins are good if one party is honest.
 //!
-//! **Columns.** Blocks of 128 bits serve any purpose. With 64 or 40 columns messages are shorter in proportion. The receiver's choices
-//! are as safe as with 128 columns. Only Delta shrinks: a receiver guesses it with probability 2^-columns, once. That is the soundness
-//! error of a message authentication code whose key is Delta, so such blocks are good for those. They must not be hashed to random
-//! transfers, where Delta can be searched for offline, and [`Pairs::random_sent`] refuses to do so.
+//! **Columns.** Blocks of 128 bits serve any purpose. With 64 or 40 columns messages are shorter in
+//! proportion. The receiver's choices are as safe as with 128 columns. Only Delta shrinks: a receiver guesses
+//! it with probability 2^-columns, once. That is the soundness error of a message authentication code whose
+//! key is Delta, so such blocks are good for those. They must not be hashed to random transfers, where Delta
+//! can be searched for offline, and [`Pairs::random_sent`] refuses to do so.
 //!
-//! **Delta** is chosen by the caller: its lowest bits can be a share of a key. It must be uniform in all columns on which the purpose
-//! relies, because the choices of the base transfers are its bits, and everything above counts guesses of it.
+//! **Delta** is chosen by the caller: its lowest bits can be a share of a key. It must be uniform in all
+//! columns on which the purpose relies, because the choices of the base transfers are its bits, and
+//! everything above counts guesses of it.
 //!
 //! **Rounds**: two for [`Pairs::setup`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three
 //! for both together, and for several forks at once ([`extend_checked`]). **Bytes** in each direction of a
@@ -47,15 +50,18 @@
 //! streams up, turning columns into blocks and hashing them for the check together take about as long again
 //! (`docs/benchmarks.md`).
 //!
-//! Constant time in Delta and in choices. All secrets are wiped when they are dropped, blocks when the last of all forks is dropped.
+//! Constant time in Delta and in choices. All secrets are wiped when they are dropped, blocks when the last
+//! of all forks is dropped.
 //!
 //! # Differences from the paper
 //!
-//! * Base transfers encrypt sums that the grower of a tree chooses, from a root that it draws. The paper takes the outputs of random base
-//!   transfers for the first level. Ours costs 32 bytes a tree, and endemic base transfers are enough for it.
+//! * Base transfers encrypt sums that the grower of a tree chooses, from a root that it draws. The paper
+//!   takes the outputs of random base transfers for the first level. Ours costs 32 bytes a tree, and endemic
+//!   base transfers are enough for it.
 //! * The receiver chooses its choice bits, so the correction of every tree is sent. The paper's random
 //!   choices save the correction of the first tree.
-//! * All digests of all trees of a pair go into one hash, instead of one hash a tree. It accepts the same points.
+//! * All digests of all trees of a pair go into one hash, instead of one hash a tree. It accepts the same
+//!   points.
 //! * The universal hash goes to 128 bits with independent coefficients, which AES expands from the coin. The
 //!   paper's coefficients are uniform.
 //! * One check covers all extensions since the last, and the parties of all pairs use one coin.
@@ -87,7 +93,8 @@ use blocks::Pool;
 use random::Hash;
 use tile::TilePool;
 
-/// The expansion (2 to this power) that programs take where nobody chooses one: the quickest on a fast network.
+/// The expansion (2 to this power) that programs take where nobody chooses one: the quickest on a fast
+/// network.
 pub const EXPANSION: usize = 4;
 
 /// The option of protocols that use oblivious transfer.
@@ -172,7 +179,8 @@ impl Ends {
     }
 }
 
-/// The seed of a fork: a hash of its label and of the seed it comes from, in which BLAKE3 is taken for a random oracle.
+/// The seed of a fork: a hash of its label and of the seed it comes from, in which BLAKE3 is taken for a
+/// random oracle.
 pub(crate) fn forked_seed(label: &[u8], seed: &[u8; 16]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 seeds of a fork");
     let mut forked = [0; 16];
@@ -252,15 +260,16 @@ impl Pairs {
         })
     }
 
-    /// Independent transfers under the same Delta, bound to another label that is used once: all streams come from hashes of
-    /// this object's seeds with the label. What a party fixed when these pairs were set up holds for all their forks, and so does a
-    /// check that failed in any of them. Local.
+    /// Independent transfers under the same Delta, bound to another label that is used once: all streams come
+    /// from hashes of this object's seeds with the label. What a party fixed when these pairs were set up
+    /// holds for all their forks, and so does a check that failed in any of them. Local.
     pub fn fork(&self, label: &[u8]) -> Pairs {
         self.fork_trees(label, 0)
     }
 
-    /// A fork with the upper 64 of these 128 columns. Its Delta is the upper half of this one's, by construction: the same trees
-    /// lack the same leaves. The expansion must divide 64, or a tree would lie in both halves.
+    /// A fork with the upper 64 of these 128 columns. Its Delta is the upper half of this one's, by
+    /// construction: the same trees lack the same leaves. The expansion must divide 64, or a tree would lie
+    /// in both halves.
     pub fn fork_upper(&self, label: &[u8]) -> Result<Pairs> {
         if self.shape.columns() != 128 || !64_usize.is_multiple_of(self.shape.expansion()) {
             return Err(Error::misuse(
@@ -312,8 +321,9 @@ impl Pairs {
         self.shape
     }
 
-    /// Extends by `count` transfers in both directions with every member. `choices[p]` packs the bits that this party chooses
-    /// as receiver from peer p, the lowest of a byte first; it is empty for this party. One round.
+    /// Extends by `count` transfers in both directions with every member. `choices[p]` packs the bits that
+    /// this party chooses as receiver from peer p, the lowest of a byte first; it is empty for this party.
+    /// One round.
     pub fn extend(&mut self, choices: &[&[u8]], count: usize, net: &mut dyn Net) -> Result<Correlated> {
         self.refuse_other_choices(choices, count)?;
         self.guarded(net, |pairs, net| pairs.try_extend(choices, count, net))
@@ -326,7 +336,8 @@ impl Pairs {
         self.guarded(net, Pairs::try_check)
     }
 
-    /// Whether a guess at Delta may have failed in any fork of this setup, for everything else that this can spoil.
+    /// Whether a guess at Delta may have failed in any fork of this setup, for everything else that this can
+    /// spoil.
     pub(crate) fn retirement(&self) -> &Retirement {
         &self.retired
     }
@@ -429,7 +440,8 @@ impl Pairs {
     }
 }
 
-/// Sends `out[p]` to every member p and receives `due(p)` bytes from each. Nothing goes to this party and to others.
+/// Sends `out[p]` to every member p and receives `due(p)` bytes from each. Nothing goes to this party and to
+/// others.
 fn exchange(out: &[&[u8]], due: impl Fn(Party) -> usize, net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
     let (me, members) = (net.me(), net.members());
     let is_peer = |p: Party| p != me && members.contains(p);

@@ -1,10 +1,11 @@
-//! Turns correlated transfers into random transfers: the sender's messages are hashes of q and q + Delta, the receiver's message is the
-//! hash of t.
+//! Turns correlated transfers into random transfers: the sender's messages are hashes of q and q + Delta, the
+//! receiver's message is the hash of t.
 //!
-//! Roy 2022, section 5: with a tweakable correlation-robust hash this is secure against active adversaries. Each direction of each pair
-//! in each session has its own key for [`AesHash`]. So session and direction are in every hash, and the tweak is the running index of the
-//! transfer. [`AesHash`] says what the hash assumes and how much security is left. All 128 columns are needed, because a receiver that
-//! guesses Delta has both messages. Random means endemic: a party that cheats can influence its own messages.
+//! Roy 2022, section 5: with a tweakable correlation-robust hash this is secure against active adversaries.
+//! Each direction of each pair in each session has its own key for [`AesHash`]. So session and direction are
+//! in every hash, and the tweak is the running index of the transfer. [`AesHash`] says what the hash assumes
+//! and how much security is left. All 128 columns are needed, because a receiver that guesses Delta has both
+//! messages. Random means endemic: a party that cheats can influence its own messages.
 
 use polyclave_kernels::aes_hash::AesHash;
 
@@ -47,7 +48,8 @@ impl Hash {
 }
 
 impl Pairs {
-    /// Random messages 0 and 1 of this party's transfers to a peer, out of what one extension gave. All of it must be checked.
+    /// Random messages 0 and 1 of this party's transfers to a peer, out of what one extension gave. All of it
+    /// must be checked.
     pub fn random_sent(&self, correlated: &Correlated, to: Party) -> Result<[Blocks; 2]> {
         let count = correlated.sent.get(to.index()).map_or(0, |q| q.len());
         let [mut zero, mut one] = [self.pool.take(count), self.pool.take(count)];
@@ -62,8 +64,8 @@ impl Pairs {
         Ok(messages)
     }
 
-    /// The same as [`Pairs::random_sent`] for some transfers in a row, from number `at` of the extension on: as many as there is
-    /// room for in both. So messages can be used up while they are in the cache.
+    /// The same as [`Pairs::random_sent`] for some transfers in a row, from number `at` of the extension on:
+    /// as many as there is room for in both. So messages can be used up while they are in the cache.
     pub(crate) fn write_random_sent(
         &self,
         correlated: &Correlated,

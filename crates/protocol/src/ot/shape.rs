@@ -10,9 +10,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The significant bits of a block, 40 to 128, and the depth f of the trees, 1 to 8: `columns / f` bits are sent for a
-    /// transfer, and `2^f columns / f` bits of AES streams made. Columns that are no multiple of f are rounded up to the
-    /// next; beyond 128 is an error.
+    /// The significant bits of a block, 40 to 128, and the depth f of the trees, 1 to 8: `columns / f` bits
+    /// are sent for a transfer, and `2^f columns / f` bits of AES streams made. Columns that are no multiple
+    /// of f are rounded up to the next; beyond 128 is an error.
     pub fn new(columns: usize, expansion: usize) -> Result<Shape> {
         if !(1..=8).contains(&expansion) {
             return Err(Error::Misuse(format!("oblivious transfer expands by 1 to 8 bits, not {expansion}")));

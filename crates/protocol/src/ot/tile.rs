@@ -62,12 +62,14 @@ impl Tile {
         self.column_bytes
     }
 
-    /// Writes the blocks of the transfers from number `at` on, a multiple of 8: bit i is that of column i, for the first `columns`.
+    /// Writes the blocks of the transfers from number `at` on, a multiple of 8: bit i is that of column i,
+    /// for the first `columns`.
     pub(super) fn write_blocks<B: Block>(&self, columns: usize, at: usize, blocks: &mut [B]) {
         columns_to_blocks(&self.bytes()[at / 8..], self.column_bytes, columns, blocks);
     }
 
-    /// Adds, to each of these sums, the sum of the next `width` blocks of 64 columns times powers of X, from number `at` on, a multiple of 8.
+    /// Adds, to each of these sums, the sum of the next `width` blocks of 64 columns times powers of X, from
+    /// number `at` on, a multiple of 8.
     pub(super) fn add_words(&self, width: usize, at: usize, sums: &mut [u64]) {
         add_words::<Gf2_64>(&self.bytes()[at / 8..], self.column_bytes, width, sums);
     }

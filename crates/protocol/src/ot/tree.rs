@@ -1,4 +1,5 @@
-//! All seeds but one for the sender of extended transfers, from base transfers: punctured pseudorandom functions on trees.
+//! All seeds but one for the sender of extended transfers, from base transfers: punctured pseudorandom
+//! functions on trees.
 //!
 //! The receiver grows a binary tree of seeds of depth f (Goldreich, Goldwasser and Micali 1986). The other
 //! side has the point alpha. At each level it learns, by one base transfer, the sum of all nodes on the side
@@ -6,15 +7,18 @@
 //! leaf except number alpha (Boyle et al. 2019; Roy 2022, "SoftSpokenOT", ePrint 2022/192, section 6). Base
 //! transfers encrypt the two sums of each level.
 //!
-//! **Check** against wrong sums (the same section, for malicious security): each leaf gives a digest of 256 bits besides the seed. The
-//! grower sends the sum of a tree's digests, and a hash of all digests of all trees. The other side computes the digest that it lacks
-//! from the sum, and compares the hash. If two points alpha pass, the digests are the same (collisions aside), and so are the leaves from
-//! which they come. A guess remains possible: whether wrong sums are found can depend on bits of alpha. That is the selective failure
-//! that extension allows for, and the digests are compared behind the gate for such guesses ([`Retirement::judge_guess`]).
+//! **Check** against wrong sums (the same section, for malicious security): each leaf gives a digest of 256
+//! bits besides the seed. The grower sends the sum of a tree's digests, and a hash of all digests of all
+//! trees. The other side computes the digest that it lacks from the sum, and compares the hash. If two points
+//! alpha pass, the digests are the same (collisions aside), and so are the leaves from which they come. A
+//! guess remains possible: whether wrong sums are found can depend on bits of alpha. That is the selective
+//! failure that extension allows for, and the digests are compared behind the gate for such guesses
+//! ([`Retirement::judge_guess`]).
 //!
-//! Assumes that keyed BLAKE3 is a random oracle; node, level and tree are part of each input. Constant time in alpha: the punctured side
-//! numbers its nodes by their difference to the path, so that the unknown node is always number 0. Cost: 32 bytes for each bit of alpha
-//! and 32 for each tree, and 2^(f+1) hashes a tree at either side.
+//! Assumes that keyed BLAKE3 is a random oracle; node, level and tree are part of each input. Constant time
+//! in alpha: the punctured side numbers its nodes by their difference to the path, so that the unknown node
+//! is always number 0. Cost: 32 bytes for each bit of alpha and 32 for each tree, and 2^(f+1) hashes a tree
+//! at either side.
 
 use polyclave_kernels::secret::ct_eq;
 use subtle::{Choice, ConditionallySelectable};
@@ -73,7 +77,8 @@ pub(super) fn grow(
     Ok((leaves, message))
 }
 
-/// The choices of base transfers that lead to all leaves but those numbered by delta, `expansion` bits a tree.
+/// The choices of base transfers that lead to all leaves but those numbered by delta, `expansion` bits a
+/// tree.
 pub(super) fn choices(shape: Shape, delta: u128) -> Zeroizing<Vec<u8>> {
     let mut choices = Zeroizing::new(Vec::with_capacity(shape.columns()));
     for tree in 0..shape.trees() {
@@ -140,7 +145,8 @@ fn next_level(
         swap(&mut left, &mut right, Choice::from(bit));
         next.extend([left, right]);
     }
-    // The children of node 0 are unknown: on the path one stays so, the other is what is missing in its side's sum.
+    // The children of node 0 are unknown: on the path one stays so, the other is what is missing in its
+    // side's sum.
     let (mut known, mut other) = (Seed::default(), Seed::default());
     known.copy_from_slice(&sums[size_of::<Seed>()..]);
     other.copy_from_slice(&sums[..size_of::<Seed>()]);
@@ -270,7 +276,8 @@ mod tests {
                     }
                 }
             }
-            // One of the two sums of each level, and all digests; two probes for each seed and four for each digest.
+            // One of the two sums of each level, and all digests; two probes for each seed and four for each
+            // digest.
             assert_eq!(found, 2 * shape.columns() + 4 * (shape.trees() + 1), "expansion {expansion}");
         }
     }

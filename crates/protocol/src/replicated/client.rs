@@ -1,9 +1,10 @@
 //! Clients of replicated sharing: the masks of their inputs, and the messages that bring them outputs.
 //!
-//! **To a client** every node sends of its two shares, with a fresh zero sharing m_0 + m_1 + m_2 = 0 added, what the model says
-//! ([`AdversaryModel::message_to_client`]). All three nodes know the m_j, from the common key. So the client learns three random shares of the
-//! value, and nothing of the shares that the nodes go on with. A client together with one node learns no more than the value and what the
-//! node knows: the node's two shares and the value determine the third.
+//! **To a client** every node sends of its two shares, with a fresh zero sharing m_0 + m_1 + m_2 = 0 added,
+//! what the model says ([`AdversaryModel::message_to_client`]). All three nodes know the m_j, from the common
+//! key. So the client learns three random shares of the value, and nothing of the shares that the nodes go on
+//! with. A client together with one node learns no more than the value and what the node knows: the node's
+//! two shares and the value determine the third.
 //!
 //! **From a client** comes c = x ^ r, public among the nodes, under a mask r that they drew by pseudorandom
 //! sharing. \[x\] is \[r\] with c added to share 0. So everything that a client can send is a valid input,
@@ -63,7 +64,8 @@ impl<A: AdversaryModel> Replicated<A> {
         Ok(Shared { bits, count, lanes, rows, unchecked: Unchecked::default() })
     }
 
-    /// What goes to a client that is to learn the first bytes of a value, in the blocks people write. Everything is verified first.
+    /// What goes to a client that is to learn the first bytes of a value, in the blocks people write.
+    /// Everything is verified first.
     pub(super) fn value_for_client(
         &mut self,
         value: &Shared,

@@ -103,8 +103,8 @@ impl<A: AdversaryModel + Named + Sync> ProtocolConfig for ReplicatedConfig<A> {
         parameters.with("protocol", self.name().as_bytes())
     }
 
-    /// Each key of a pair is between two parties, so nobody can tell two others different keys. To the common key all contribute, by
-    /// commitments that they compare.
+    /// Each key of a pair is between two parties, so nobody can tell two others different keys. To the common
+    /// key all contribute, by commitments that they compare.
     fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         let keys = shamir::Setup::agree(structure(), net)?;
         let mut mine = Zeroizing::new([0; KEY_BYTES]);

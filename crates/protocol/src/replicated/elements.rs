@@ -1,6 +1,6 @@
-//! Shared elements of GF(2^128). They are shared like bits, x = x_0 + x_1 + x_2, and multiplied in one round like elements of any other
-//! field: P_i sends z_i = x_i (y_i + y_(i+1)) + x_(i+1) y_i + F(k_i) + F(k_(i+1)) to P_(i-1). Bytes are elements as they are: no
-//! conversion, no round.
+//! Shared elements of GF(2^128). They are shared like bits, x = x_0 + x_1 + x_2, and multiplied in one round
+//! like elements of any other field: P_i sends z_i = x_i (y_i + y_(i+1)) + x_(i+1) y_i + F(k_i) + F(k_(i+1))
+//! to P_(i-1). Bytes are elements as they are: no conversion, no round.
 //!
 //! Adversary: the model's. In a product a party receives a value that is masked under a key that it lacks. In
 //! an opening it receives the share that it lacks, which follows from the value and from its own shares. A
@@ -64,7 +64,8 @@ impl<A: AdversaryModel> ElementArithmetic for Replicated<A> {
 }
 
 impl<A: AdversaryModel> Replicated<A> {
-    /// Verifies everything before a value leaves the protocol. Values that another session has not verified are refused.
+    /// Verifies everything before a value leaves the protocol. Values that another session has not verified
+    /// are refused.
     pub(super) fn verify(&mut self, value: &Unchecked, net: &mut dyn Net) -> Result<()> {
         self.model.refuse_foreign(value)?;
         let checked = self.model.check(&mut self.ring, net);

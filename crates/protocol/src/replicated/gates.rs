@@ -1,6 +1,7 @@
 //! Lookups of other tables, by their gates: one bit an AND, and a round for each level of ANDs.
 //!
-//! The gates of a table are a Boolean circuit ([`polyclave_cipher::boolean`]). The lookups of a layer are its lanes.
+//! The gates of a table are a Boolean circuit ([`polyclave_cipher::boolean`]). The lookups of a layer are its
+//! lanes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

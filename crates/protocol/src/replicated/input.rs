@@ -22,8 +22,9 @@ impl Ring {
         Ok(shared)
     }
 
-    /// The owner's value x: shares i and i + 1 are pseudorandom under the two keys that owner P_i has. The third, which is x plus these
-    /// two, goes to both other parties, and each of them lacks the key of one that masks it.
+    /// The owner's value x: shares i and i + 1 are pseudorandom under the two keys that owner P_i has. The
+    /// third, which is x plus these two, goes to both other parties, and each of them lacks the key of one
+    /// that masks it.
     pub(super) fn share_own(
         &mut self,
         port: &CompiledPort,

@@ -28,7 +28,8 @@ pub(super) trait Group {
     fn finish(&self, registers: &mut Registers);
 }
 
-/// The products of a group in a round, all in the same fields. Their shares follow each other, and those of one vector plane by plane.
+/// The products of a group in a round, all in the same fields. Their shares follow each other, and those of
+/// one vector plane by plane.
 pub struct Round<'r> {
     pub(super) factors: Factors,
     pub(super) vectors: Vec<Vectors<'r>>,
@@ -94,7 +95,8 @@ impl Method {
         }
     }
 
-    /// Bytes of a lane that a lookup takes while it is under way: both shares of its rows, and messages of a round.
+    /// Bytes of a lane that a lookup takes while it is under way: both shares of its rows, and messages of a
+    /// round.
     pub(super) fn bytes_per_lane(&self) -> usize {
         match self {
             Method::And => 1,

@@ -1,10 +1,11 @@
 //! Replicated sharing of bits among three parties. One may be corrupt. Araki et al. 2016, with products in
 //! subfields of GF(2^8) so that a lookup of the S-box of AES sends 18 bits.
 //!
-//! A bit is x = x_0 + x_1 + x_2. Party P_i has x_i and x_(i+1), and each two parties together have all three shares. Shares are in
-//! planes: a plane has the same bit of all lanes. Every map that is linear over GF(2) is local. A product of elements of any field of
-//! characteristic two takes one round: P_i computes z_i = x_i (y_i + y_(i+1)) + x_(i+1) y_i + F(k_i) + F(k_(i+1)) and sends it to
-//! P_(i-1). The z_i add up to x y. So P_i has z_i and z_(i+1), again a replicated sharing.
+//! A bit is x = x_0 + x_1 + x_2. Party P_i has x_i and x_(i+1), and each two parties together have all three
+//! shares. Shares are in planes: a plane has the same bit of all lanes. Every map that is linear over GF(2)
+//! is local. A product of elements of any field of characteristic two takes one round: P_i computes z_i = x_i
+//! (y_i + y_(i+1)) + x_(i+1) y_i + F(k_i) + F(k_(i+1)) and sends it to P_(i-1). The z_i add up to x y. So P_i
+//! has z_i and z_(i+1), again a replicated sharing.
 //!
 //! | file | what |
 //! |---|---|
@@ -22,15 +23,17 @@
 //!
 //! **Adversary**: one of the three, static; the channels are private and authentic.
 //!
-//! * [`ReplicatedConfig`]: passive. P_i sees its own shares and z_(i+1), which contains F(k_(i+2)) under a key that P_i lacks. So every
-//!   z_(i+1) is pseudorandom to it (AES-128 in counter mode, of one key a session, stream and purpose), and its view follows from its own
-//!   input and output. At an output P_i receives the one share that it lacks, which follows from the value and from the shares that it
-//!   has. A party that runs modified code is outside this model: it can make wrong outputs, and can extract the key.
+//! * [`ReplicatedConfig`]: passive. P_i sees its own shares and z_(i+1), which contains F(k_(i+2)) under a
+//!   key that P_i lacks. So every z_(i+1) is pseudorandom to it (AES-128 in counter mode, of one key a
+//!   session, stream and purpose), and its view follows from its own input and output. At an output P_i
+//!   receives the one share that it lacks, which follows from the value and from the shares that it has. A
+//!   party that runs modified code is outside this model: it can make wrong outputs, and can extract the key.
 //! * [`ReplicatedActiveConfig`]: active, with abort (`active/`).
 //!
-//! **Cost** of a lookup: 18 bits sent to one neighbour and four rounds for a table built on inversion; for others one bit an AND and a
-//! round a level of ANDs. Planes are whole bytes: fewer than eight lanes take as many bytes as eight. Memory: two bits for every bit,
-//! and in the active model what products take until they are proven (`active/mod.rs`, `MAX`).
+//! **Cost** of a lookup: 18 bits sent to one neighbour and four rounds for a table built on inversion; for
+//! others one bit an AND and a round a level of ANDs. Planes are whole bytes: fewer than eight lanes take as
+//! many bytes as eight. Memory: two bits for every bit, and in the active model what products take until they
+//! are proven (`active/mod.rs`, `MAX`).
 
 mod active;
 mod client;
@@ -99,8 +102,8 @@ impl<A: AdversaryModel> Replicated<A> {
         Replicated { ring, model, programs: Programs::default() }
     }
 
-    /// An error that is not the caller's leaves the parties with different memories of what they have multiplied. So nothing is proven or
-    /// released after it.
+    /// An error that is not the caller's leaves the parties with different memories of what they have
+    /// multiplied. So nothing is proven or released after it.
     fn or_give_up<T>(&mut self, outcome: Result<T>) -> Result<T> {
         if outcome.as_ref().is_err_and(|error| !matches!(error, Error::Misuse(_))) {
             self.model.give_up();

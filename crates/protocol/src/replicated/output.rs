@@ -8,8 +8,8 @@ use crate::pool::Shares;
 use crate::{Error, Party, Result};
 
 impl Ring {
-    /// Sends this party's first share to the party behind it, if that is an owner of the value: it is the share that the owner lacks.
-    /// Returns what came, at an owner. One round.
+    /// Sends this party's first share to the party behind it, if that is an owner of the value: it is the
+    /// share that the owner lacks. Returns what came, at an owner. One round.
     pub(super) fn first_to_owners(
         &mut self,
         share: &[u8],

@@ -1,31 +1,34 @@
-//! Proactive refresh: a fresh zero sharing m_0 + m_1 + m_2 = 0 is added to everything that the nodes store (Herzberg, Jarecki, Krawczyk and
-//! Yung, CRYPTO 1995, for Shamir sharing; cited from memory).
+//! Proactive refresh: a fresh zero sharing m_0 + m_1 + m_2 = 0 is added to everything that the nodes store
+//! (Herzberg, Jarecki, Krawczyk and Yung, CRYPTO 1995, for Shamir sharing; cited from memory).
 //!
-//! All three nodes know the m_j while they refresh: they expand a seed to which each has contributed 32 bytes of its operating system, by
-//! commitments that all compare. Nobody stores the seed.
+//! All three nodes know the m_j while they refresh: they expand a seed to which each has contributed 32 bytes
+//! of its operating system, by commitments that all compare. Nobody stores the seed.
 //!
-//! **Adversary**: mobile. Between two refreshes it has one node at most; a node that it has during a refresh counts for the time before and
-//! after. *If it has a node during the refresh*, it has the same node before and after, P_i. It knows the m_j, and x_i and x_(i+1) of both
-//! times, and not x_(i+2). *If it has none*, it knows two shares x_i, x_(i+1) from before, and two shares y_j, y_(j+1) from after, where
-//! y = x + m. The seed is gone, and an honest node's part of it was uniform. So m is uniform among all (m_0, m_1, m_2) with sum zero. If j = i, two
-//! of the m follow, and the third share stays unknown. If not, one share is in both pairs. Its m follows, and m_a + m_b = that m for the two
-//! others, with m_a uniform. The adversary has x_a and y_b, and y_b = x_b + m_b tells nothing of x_b. So every value x is equally
-//! likely.
+//! **Adversary**: mobile. Between two refreshes it has one node at most; a node that it has during a refresh
+//! counts for the time before and after. *If it has a node during the refresh*, it has the same node before
+//! and after, P_i. It knows the m_j, and x_i and x_(i+1) of both times, and not x_(i+2). *If it has none*, it
+//! knows two shares x_i, x_(i+1) from before, and two shares y_j, y_(j+1) from after, where y = x + m. The
+//! seed is gone, and an honest node's part of it was uniform. So m is uniform among all (m_0, m_1, m_2) with
+//! sum zero. If j = i, two of the m follow, and the third share stays unknown. If not, one share is in both
+//! pairs. Its m follows, and m_a + m_b = that m for the two others, with m_a uniform. The adversary has x_a
+//! and y_b, and y_b = x_b + m_b tells nothing of x_b. So every value x is equally likely.
 //!
 //! **The seed must not follow from keys that are stored.** Were the m_j derived from the common key of the
 //! new setup, or from the keys of its pairs, a node that falls after the refresh could compute the share that
 //! it had before: with x_0, x_1 of P_0 from before, P_2 would give x_2 = y_2 + m_2, hence x. The old keys
 //! must go, too (`node/src/material/refresh.rs`).
 //!
-//! **A node that cheats** can do nothing to the seed (`commitment.rs`): two honest nodes have the same one, or there is an error. So both add
-//! the same m, which sums up to zero, and the value stays. After that each two nodes compare digests of the shares that they have in common,
-//! one for each value. So a share that a node has lost or changed on its disk is found here, and not in the next request.
+//! **A node that cheats** can do nothing to the seed (`commitment.rs`): two honest nodes have the same one,
+//! or there is an error. So both add the same m, which sums up to zero, and the value stays. After that each
+//! two nodes compare digests of the shares that they have in common, one for each value. So a share that a
+//! node has lost or changed on its disk is found here, and not in the next request.
 //!
-//! Every node tells its digests to both others. So all three learn which values do not fit, and between which two nodes. A digest is keyed
-//! with the key of the pair, which the third node does not know, and binds the number of the value: the third node learns nothing of a
-//! share, and not even which ones are equal. Two nodes that do not cheat and hold the right shares tell everybody the same digest. So if
-//! the digests of two nodes differ, one of these two cheats, or its memory or disk is damaged. Nothing is taken into use then. A cheater
-//! can end the refresh in this way; it learns nothing from that.
+//! Every node tells its digests to both others. So all three learn which values do not fit, and between which
+//! two nodes. A digest is keyed with the key of the pair, which the third node does not know, and binds the
+//! number of the value: the third node learns nothing of a share, and not even which ones are equal. Two
+//! nodes that do not cheat and hold the right shares tell everybody the same digest. So if the digests of two
+//! nodes differ, one of these two cheats, or its memory or disk is damaged. Nothing is taken into use then. A
+//! cheater can end the refresh in this way; it learns nothing from that.
 //!
 //! Cost: three rounds, for any stored values.
 
@@ -108,8 +111,8 @@ fn digest(key: &[u8; 32], number: u64, share: &[u8]) -> Digest {
     *digest.finalize().as_bytes()
 }
 
-/// Compares the digests of all values among all parties. `mine` are those of the shares in common with the party before this one, and of
-/// those in common with the next. One round.
+/// Compares the digests of all values among all parties. `mine` are those of the shares in common with the
+/// party before this one, and of those in common with the next. One round.
 fn compare(mine: &Pair<Vec<Digest>>, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
     let me = net.me();
     let message = mine.concat();

@@ -1,5 +1,5 @@
-//! The shares of an evaluation, by slot. A slot has a plane for each bit of a cell, which holds this bit of all lanes. So shares of bits
-//! take no more room than bits, and every linear map is a sum of planes.
+//! The shares of an evaluation, by slot. A slot has a plane for each bit of a cell, which holds this bit of
+//! all lanes. So shares of bits take no more room than bits, and every linear map is a sum of planes.
 
 use std::array;
 
@@ -63,13 +63,15 @@ impl Bank {
         Planes { bytes: &self.shares[share][self.at(slot, from)..], stride: self.stride }
     }
 
-    /// Overwrites a plane of a share by the sum of others, which are given by where they begin, and of a byte in every place.
+    /// Overwrites a plane of a share by the sum of others, which are given by where they begin, and of a byte
+    /// in every place.
     fn sum(&mut self, share: usize, dst: usize, sources: &[usize], constant: u8) {
         let len = self.len.next_multiple_of(STEP);
         sum_within(&mut self.shares[share], dst, len, sources, &[constant; STEP]);
     }
 
-    /// Overwrites the plane of a slot that has one by the sum of others; the share that `complement` names, by the complement of it.
+    /// Overwrites the plane of a slot that has one by the sum of others; the share that `complement` names,
+    /// by the complement of it.
     pub(super) fn sum_of_rows(&mut self, dst: u32, of: &[u32], complement: Option<usize>) {
         let sources: Vec<usize> = of.iter().map(|slot| self.at(*slot, 0)).collect();
         let dst = self.at(dst, 0);

@@ -1,6 +1,7 @@
 //! What a party shares with its neighbours: keys, and the way of messages round the ring.
 //!
-//! P_i has a key k_i with the party before it and a key k_(i+1) with the party behind it: those that Shamir sharing has for pairs.
+//! P_i has a key k_i with the party before it and a key k_(i+1) with the party behind it: those that Shamir
+//! sharing has for pairs.
 
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
@@ -80,8 +81,8 @@ impl Ring {
         }
     }
 
-    /// F(k_i) + F(k_(i+1)). The three parties' bytes add up to zero. To any one party the two others' bytes are random except for
-    /// that, because it lacks a key.
+    /// F(k_i) + F(k_(i+1)). The three parties' bytes add up to zero. To any one party the two others' bytes
+    /// are random except for that, because it lacks a key.
     pub(super) fn zero_share(&mut self, len: usize) -> Shares {
         let mut share = self.pool.take(len);
         self.zero[0].fill(&mut share);
@@ -116,7 +117,8 @@ impl Ring {
         common_zero(&mut self.client, self.me, len)
     }
 
-    /// Sends a message to the party before this one and receives one of the same length from the party behind. One round.
+    /// Sends a message to the party before this one and receives one of the same length from the party
+    /// behind. One round.
     pub(super) fn pass_back(&mut self, message: &[u8], net: &mut dyn Net) -> Result<Shares> {
         self.pass(previous(self.me), next(self.me), message, net)
     }
@@ -144,7 +146,8 @@ impl Ring {
         Ok(received)
     }
 
-    /// Sends a message to each neighbour, the party before first, and receives one of the same length from each. One round.
+    /// Sends a message to each neighbour, the party before first, and receives one of the same length from
+    /// each. One round.
     pub(super) fn swap_with_both(
         &mut self,
         messages: Pair<&[u8]>,

@@ -1,5 +1,5 @@
-//! What differs between parties that only look on ([`super::passive`]) and a party that cheats ([`super::active`]). By default
-//! nothing is compared, remembered or verified.
+//! What differs between parties that only look on ([`super::passive`]) and a party that cheats
+//! ([`super::active`]). By default nothing is compared, remembered or verified.
 
 use polyclave_cipher::Cells;
 use zeroize::Zeroizing;
@@ -86,6 +86,7 @@ pub trait AdversaryModel: Sized + Send + 'static {
     /// What this party sends to a client of its two shares of a verified value, which have been blinded.
     fn message_to_client(&self, shares: Pair<&[u8]>) -> Result<Vec<u8>>;
 
-    /// At a client: the bytes of a value from the messages of all nodes, or of several values one after another.
+    /// At a client: the bytes of a value from the messages of all nodes, or of several values one after
+    /// another.
     fn combine(messages: [&[u8]; PARTIES]) -> Result<Zeroizing<Vec<u8>>>;
 }

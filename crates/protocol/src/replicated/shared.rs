@@ -1,4 +1,5 @@
-//! Shares of one port outside of an evaluation: a byte for each cell and lane, of both shares that a party has.
+//! Shares of one port outside of an evaluation: a byte for each cell and lane, of both shares that a party
+//! has.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::planes::{join, split};

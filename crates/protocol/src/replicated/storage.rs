@@ -1,5 +1,6 @@
-//! What a node stores on its disk of replicated sharing: its keys, and its two shares of values and of elements. All name the model and the
-//! party, so that another node's file, or one of the other protocol, is refused and not used.
+//! What a node stores on its disk of replicated sharing: its keys, and its two shares of values and of
+//! elements. All name the model and the party, so that another node's file, or one of the other protocol, is
+//! refused and not used.
 //!
 //! A failed check is not stored here: the owner of a setup remembers it (`node/src/material/quarantine.rs`).
 //!

@@ -80,7 +80,8 @@ impl GuessGuard for Counting {
 
 const STREAMS: usize = 8;
 
-/// The second party spoils its part of all streams at once, and answers on each only when all have come so far.
+/// The second party spoils its part of all streams at once, and answers on each only when all have come so
+/// far.
 #[test]
 fn of_streams_that_are_spoilt_at_once_one_is_compared() {
     let guard = Arc::new(Counting { takes: Duration::from_millis(50), ..Counting::default() });
@@ -166,8 +167,8 @@ fn where_the_guard_refuses_nothing_is_compared() {
 /// How often all messages are changed until each comparison has failed once.
 const MAX_SWEEPS: usize = 5;
 
-/// Whatever message is wrong while an epoch and material are made: what an honest party finds where single bits are compared, it finds behind the
-/// guard, of trees, transfers and products with shares of the key.
+/// Whatever message is wrong while an epoch and material are made: what an honest party finds where single
+/// bits are compared, it finds behind the guard, of trees, transfers and products with shares of the key.
 #[test]
 fn no_comparison_of_single_bits_goes_around_the_guard() {
     let of_bits = ["a tree of seeds", "choices of oblivious transfer", "of no one element"];

@@ -7,17 +7,19 @@
 //! # Who serves
 //! Shares belong to the whole cluster of n parties. Any 2t + 1 of them, or more, can serve a session.
 //!
-//! * Correctness: recombined values have degree 2t at most, so the shares of any 2t + 1 parties determine them. The Lagrange coefficients
-//!   are those of the serving set. Resharing gives shares to the serving parties, by polynomials of degree t, and these shares are not
-//!   used outside the session (all n parties together made everything that is stored).
-//! * Pseudorandom sharing: for its share of the sum of r_A f_A, party p needs only the r_A of the sets to which p belongs, because f_A is
-//!   0 at all other parties. So it does not matter which parties are absent.
-//! * Secrecy: t parties, serving or not, lack the key of the set A that is their complement. All of its n - t parties are honest, and any
-//!   2t + 1 serving parties include at least t + 1 of them. r_A and the t zero sharings of A stay unknown to the t parties, so an opened
-//!   polynomial is random except for its value at 0 and at their points. That is a statement about the polynomial; it does not matter at
-//!   which points it was opened.
-//! * Two sessions never draw the same values, even though two serving sets may have no party in common (for n >= 4t + 2), because the
-//!   session id hashes the set and a fresh nonce of every member.
+//! * Correctness: recombined values have degree 2t at most, so the shares of any 2t + 1 parties determine
+//!   them. The Lagrange coefficients are those of the serving set. Resharing gives shares to the serving
+//!   parties, by polynomials of degree t, and these shares are not used outside the session (all n parties
+//!   together made everything that is stored).
+//! * Pseudorandom sharing: for its share of the sum of r_A f_A, party p needs only the r_A of the sets to
+//!   which p belongs, because f_A is 0 at all other parties. So it does not matter which parties are absent.
+//! * Secrecy: t parties, serving or not, lack the key of the set A that is their complement. All of its n - t
+//!   parties are honest, and any 2t + 1 serving parties include at least t + 1 of them. r_A and the t zero
+//!   sharings of A stay unknown to the t parties, so an opened polynomial is random except for its value at 0
+//!   and at their points. That is a statement about the polynomial; it does not matter at which points it was
+//!   opened.
+//! * Two sessions never draw the same values, even though two serving sets may have no party in common (for
+//!   n >= 4t + 2), because the session id hashes the set and a fresh nonce of every member.
 
 use polyclave_cipher::Matrix;
 use polyclave_field::Gf256;
@@ -87,8 +89,8 @@ impl<S: AdversaryModel> Arithmetic<S> {
         Ok(public)
     }
 
-    /// Opens shared vectors under fresh masks; all images of them that are wanted follow locally. One operation a value,
-    /// one round.
+    /// Opens shared vectors under fresh masks; all images of them that are wanted follow locally. One
+    /// operation a value, one round.
     pub(super) fn open_masked(&mut self, openings: Vec<Opening<'_>>, net: &mut dyn Net) -> Result<Opened> {
         S::open_masked(self, openings, net)
     }
@@ -136,7 +138,8 @@ impl<S: AdversaryModel> Arithmetic<S> {
     }
 }
 
-/// The coefficients that make a polynomial at 0 from its values at the points of these parties, in their order.
+/// The coefficients that make a polynomial at 0 from its values at the points of these parties, in their
+/// order.
 pub(super) fn recombination(parties: PartySet) -> Vec<Map> {
     let points: Vec<Gf256> = parties.iter().map(point).collect();
     Gf256::lagrange(&points, Gf256::ZERO).into_iter().map(scalar).collect()

@@ -53,7 +53,8 @@ impl Chain {
         Chain::new(&[1, 2, 3, 6, 7, 14, 15, 30, 31, 62, 63, 126, 127, 254])
     }
 
-    /// The least number of products (VIFF note, 1.1.1; Damgard and Keller 2010 have its length without printing it).
+    /// The least number of products (VIFF note, 1.1.1; Damgard and Keller 2010 have its length without
+    /// printing it).
     pub(super) fn shortest() -> Chain {
         Chain::new(&[1, 2, 3, 6, 12, 15, 30, 60, 63, 126, 252, 254])
     }

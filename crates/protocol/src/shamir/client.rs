@@ -88,7 +88,8 @@ impl<S: AdversaryModel> Arithmetic<S> {
         Ok(Shared { bits: port.bits, count: port.cells.len(), lanes: public.lanes(), views, rows })
     }
 
-    /// What goes to a client that is to learn the first bytes of a value, in the blocks people write. Counted as openings.
+    /// What goes to a client that is to learn the first bytes of a value, in the blocks people write. Counted
+    /// as openings.
     pub(super) fn bytes_for_client(
         &mut self,
         value: &Shared,

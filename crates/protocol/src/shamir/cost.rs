@@ -1,4 +1,5 @@
-//! What an evaluation will take, by arithmetic on the circuit alone. Tests hold the running protocol's counts to it.
+//! What an evaluation will take, by arithmetic on the circuit alone. Tests hold the running protocol's counts
+//! to it.
 
 use polyclave_cipher::{Compiled, Matrix, Slot};
 

@@ -14,7 +14,8 @@ pub(super) struct Demand {
     pub(super) inversions: usize,
     /// Lookups by masked tables, by table of the circuit.
     pub(super) masked: BTreeMap<usize, usize>,
-    /// Products of shared values online, masking's retries included: more of them come with probability 2^-40 at most.
+    /// Products of shared values online, masking's retries included: more of them come with probability 2^-40
+    /// at most.
     pub(super) products: usize,
 }
 
@@ -40,9 +41,9 @@ impl Demand {
     }
 }
 
-/// Each of this many masks is zero with probability 1/256, and so is each that replaces one: about count/255 draws more than
-/// `count`, a sum of geometric variables. Ten times its standard deviation and 64 beyond the mean is exceeded with
-/// probability far below 2^-40 (Chernoff's bound, at every mean).
+/// Each of this many masks is zero with probability 1/256, and so is each that replaces one: about count/255
+/// draws more than `count`, a sum of geometric variables. Ten times its standard deviation and 64 beyond the
+/// mean is exceeded with probability far below 2^-40 (Chernoff's bound, at every mean).
 fn spare_for_retries(count: usize) -> usize {
     let mean = count as f64 / 255.0;
     (mean + 10.0 * mean.sqrt()).ceil() as usize + 64

@@ -1,12 +1,14 @@
 //! Shared elements of GF(2^128): conversion from bytes, products, the zero test, openings.
 //!
-//! A sharing is a polynomial over GF(2^128) at the images of the parties' points ([`Gf128::embed`]), of degree t; so the
-//! polynomials f_A of pseudorandom sharing ([`super::prss`]) and the Lagrange coefficients are those of GF(2^8), embedded.
+//! A sharing is a polynomial over GF(2^128) at the images of the parties' points ([`Gf128::embed`]), of
+//! degree t; so the polynomials f_A of pseudorandom sharing ([`super::prss`]) and the Lagrange coefficients
+//! are those of GF(2^8), embedded.
 //!
-//! Adversary: passive, at most t < n/2 parties, static. Against an active adversary, below a third, products and openings are those of
-//! [`super::active`]. The corrupt t parties miss the key of exactly one set A, the complement of theirs. Its part r_A is uniform to them, and so
-//! are z_(A,1) .. z_(A,t); x f_A .. x^t f_A span the polynomials of degree 2t that vanish at 0 and at their points. Each function explains
-//! why what it opens reveals nothing.
+//! Adversary: passive, at most t < n/2 parties, static. Against an active adversary, below a third, products
+//! and openings are those of [`super::active`]. The corrupt t parties miss the key of exactly one set A, the
+//! complement of theirs. Its part r_A is uniform to them, and so are z_(A,1) .. z_(A,t); x f_A .. x^t f_A
+//! span the polynomials of degree 2t that vanish at 0 and at their points. Each function explains why what it
+//! opens reveals nothing.
 //!
 //! An operation on an element counts as one, like an operation on a byte, and sends 16 bytes to every peer.
 
@@ -32,19 +34,21 @@ impl<S: AdversaryModel> Arithmetic<S> {
         self.elements_of_parts(&parts.iter().map(|part| &part[..]).collect::<Vec<_>>(), count)
     }
 
-    /// The elements whose parts are `parts[k]` for the k-th set this party is in, element after element. Local. Sharing the bytes of these
-    /// parts byte by byte gives the same values.
+    /// The elements whose parts are `parts[k]` for the k-th set this party is in, element after element.
+    /// Local. Sharing the bytes of these parts byte by byte gives the same values.
     pub(super) fn elements_of_parts(&self, parts: &[&[u8]], count: usize) -> Elements {
         let mut elements = Elements::zero(count);
         self.prss.add_elements_of_parts(parts, &mut elements.shares);
         elements
     }
 
-    /// From shares of bytes, byte i of all lanes in row i of 16, to one element a lane. One opening an element, one round.
+    /// From shares of bytes, byte i of all lanes in row i of 16, to one element a lane. One opening an
+    /// element, one round.
     ///
-    /// The parties open c = x + r, byte by byte; the element is c + \[r\]. The opened polynomials have degree t. Any t parties know them at
-    /// their own points, which leaves one coefficient, masked by r_A. The other use of r_A, the sharing of the element, stays closed: its
-    /// polynomial is again determined by r_A and by what those parties know.
+    /// The parties open c = x + r, byte by byte; the element is c + \[r\]. The opened polynomials have degree
+    /// t. Any t parties know them at their own points, which leaves one coefficient, masked by r_A. The other
+    /// use of r_A, the sharing of the element, stays closed: its polynomial is again determined by r_A and by
+    /// what those parties know.
     pub(super) fn elements_of_bytes(
         &mut self,
         rows: &[u8],
@@ -85,7 +89,8 @@ impl ElementArithmetic for Arithmetic<Passive> {
         self.open_element_products(a.multiply(&b.shares), net)
     }
 
-    /// Opens only the sum of the local products: it is a sharing of degree 2t like each of them, so one opening is enough.
+    /// Opens only the sum of the local products: it is a sharing of degree 2t like each of them, so one
+    /// opening is enough.
     fn inner_product(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
         a.same_count(b)?;
         let mut sum = Elements::zero(1);
@@ -93,15 +98,16 @@ impl ElementArithmetic for Arithmetic<Passive> {
         self.open_element_products(sum, net)
     }
 
-    /// Of a polynomial of degree t, any t parties know t points, and now the value: nothing else is revealed. One opening an element, one
-    /// round.
+    /// Of a polynomial of degree t, any t parties know t points, and now the value: nothing else is revealed.
+    /// One opening an element, one round.
     fn open_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
         self.counts().openings += elements.count() as u64;
         self.open_element_shares(elements, net)
     }
 
-    /// Adds a fresh zero sharing of degree 2t. Whoever gets all of these learns a polynomial that is uniform except for its value at
-    /// 0 (and, if t parties tell the client what they hold, except for what those know already).
+    /// Adds a fresh zero sharing of degree 2t. Whoever gets all of these learns a polynomial that is uniform
+    /// except for its value at 0 (and, if t parties tell the client what they hold, except for what those
+    /// know already).
     fn elements_for_client(&mut self, elements: &Elements, _: &mut dyn Net) -> Result<Vec<u8>> {
         self.counts().openings += elements.count() as u64;
         Ok(self.blinded_shares(elements))
@@ -122,8 +128,8 @@ impl ElementArithmetic for Arithmetic<Passive> {
 }
 
 impl Arithmetic<Passive> {
-    /// Sends every serving party the same shares and recombines. All shares are used: they determine polynomials of degree 2t and of degree
-    /// t alike.
+    /// Sends every serving party the same shares and recombines. All shares are used: they determine
+    /// polynomials of degree 2t and of degree t alike.
     fn open_element_shares(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
         let shares = &elements.shares[..];
         if shares.is_empty() {
@@ -136,9 +142,10 @@ impl Arithmetic<Passive> {
         combine_elements(self.serving, &self.of_serving(share_of))
     }
 
-    /// Turns sharings of degree 2t into sharings of degree t. The parties open c = z + r plus a zero sharing of degree 2t. Of its 2t + 1
-    /// coefficients t parties know t combinations, by their own points; r_A masks the value and the z_(A,k) the other t, so the opened
-    /// polynomial is uniform to them. The result is c + \[r\].
+    /// Turns sharings of degree 2t into sharings of degree t. The parties open c = z + r plus a zero sharing
+    /// of degree 2t. Of its 2t + 1 coefficients t parties know t combinations, by their own points; r_A masks
+    /// the value and the z_(A,k) the other t, so the opened polynomial is uniform to them. The result is c +
+    /// \[r\].
     fn open_element_products(&mut self, mut products: Elements, net: &mut dyn Net) -> Result<Elements> {
         let masks = self.pseudorandom_elements(products.count());
         products.add_assign(&masks);
@@ -148,8 +155,9 @@ impl Arithmetic<Passive> {
         Ok(masks.add_to_shares(&opened))
     }
 
-    /// Opens a random multiple. The zero sharing of degree 2t makes the other coefficients uniform too. So only the multiple is learnt: 0
-    /// if the element is 0, and uniform otherwise, because the factor is uniform (to t parties, by r_A).
+    /// Opens a random multiple. The zero sharing of degree 2t makes the other coefficients uniform too. So
+    /// only the multiple is learnt: 0 if the element is 0, and uniform otherwise, because the factor is
+    /// uniform (to t parties, by r_A).
     fn open_multiple(&mut self, element: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
         let factor = self.pseudorandom_elements(1);
         let mut multiple = element.multiply(&factor.shares);
@@ -166,8 +174,8 @@ impl Arithmetic<Passive> {
     }
 }
 
-/// The values of elements from the messages of all serving parties, in order. They are right only if there are enough of them to determine
-/// the polynomials.
+/// The values of elements from the messages of all serving parties, in order. They are right only if there
+/// are enough of them to determine the polynomials.
 pub(super) fn combine_elements(serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
     let due = messages.first().map_or(0, |m| m.len());
     if messages.is_empty() || messages.len() != serving.len() {

@@ -29,9 +29,11 @@ pub enum Inversion {
     /// Four products, each opened under a mask so that all its squares come free. Not in the papers.
     #[default]
     Views,
-    /// The same without opening the input: its square is carried through the linear layers. Not in the papers.
+    /// The same without opening the input: its square is carried through the linear layers. Not in the
+    /// papers.
     CarriedSquares,
-    /// One opening under a mask whose powers were made ahead, and one product of the results. Not in the papers.
+    /// One opening under a mask whose powers were made ahead, and one product of the results. Not in the
+    /// papers.
     MaskedPowers,
 }
 

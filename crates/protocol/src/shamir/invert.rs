@@ -1,8 +1,8 @@
 //! Lookups of tables built on inversion in GF(2^8), such as the S-box of AES, by arithmetic on shares.
 //!
-//! A table is `after(before(x)^254)` with affine maps around the power (Damgard and Keller 2010, section 4.1). An affine map that is not
-//! a product by a constant costs an opening under a mask (bit decomposition, section 3.4), unless the value to which it applies is opened
-//! under a mask anyway.
+//! A table is `after(before(x)^254)` with affine maps around the power (Damgard and Keller 2010, section
+//! 4.1). An affine map that is not a product by a constant costs an opening under a mask (bit decomposition,
+//! section 3.4), unless the value to which it applies is opened under a mask anyway.
 //!
 //! | method | operations | rounds | of them before the inputs are known |
 //! |---|---|---|---|
@@ -13,8 +13,8 @@
 //! | carried squares | 4 | 3 | |
 //! | masked powers | 6 | 2 + 2 | 4 operations, 2 rounds |
 //!
-//! If products do not bring their images (`active/dealt_triples.rs`), views and carried squares take three more of both, and masked
-//! powers one more. If only multiples of the result are needed, it is one less.
+//! If products do not bring their images (`active/dealt_triples.rs`), views and carried squares take three
+//! more of both, and masked powers one more. If only multiples of the result are needed, it is one less.
 //!
 //! How the power itself is computed is in `power.rs`.
 

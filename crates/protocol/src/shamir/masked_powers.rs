@@ -1,15 +1,18 @@
 //! Inversion by one opening and one product: x^254 = x^170 x^84.
 //!
-//! 254 is the sum of the powers of two 2^1 .. 2^7. With d = x + a opened for a shared random a, x^(2^i) = d^(2^i) + a^(2^i). The product
-//! of some of these is a sum, over the subsets S of them, of public powers of d times a^(sum of S). So with powers of a made ahead, any
-//! product of powers x^(2^i) is local once d is public. For 170 = 2 + 8 + 32 + 128 and 84 = 4 + 16 + 64 only the exponents 5, 17, 21 and
-//! 85 occur, up to squarings (which every opening under a mask gives without cost, `opening.rs`): four products ahead. (All exponents
-//! below 254 would take 33.) Then x^170 x^84 is one product, opened under a mask, so that every image of it follows.
+//! 254 is the sum of the powers of two 2^1 .. 2^7. With d = x + a opened for a shared random a, x^(2^i) =
+//! d^(2^i) + a^(2^i). The product of some of these is a sum, over the subsets S of them, of public powers of
+//! d times a^(sum of S). So with powers of a made ahead, any product of powers x^(2^i) is local once d is
+//! public. For 170 = 2 + 8 + 32 + 128 and 84 = 4 + 16 + 64 only the exponents 5, 17, 21 and 85 occur, up to
+//! squarings (which every opening under a mask gives without cost, `opening.rs`): four products ahead. (All
+//! exponents below 254 would take 33.) Then x^170 x^84 is one product, opened under a mask, so that every
+//! image of it follows.
 //!
-//! Online 2 operations in 2 rounds, ahead 4 operations in 2 rounds. Neither paper has this; the idea is masked exponentiation (Damgard
-//! and Keller 2010, section 4.1) with the powers multiplied ahead.
+//! Online 2 operations in 2 rounds, ahead 4 operations in 2 rounds. Neither paper has this; the idea is
+//! masked exponentiation (Damgard and Keller 2010, section 4.1) with the powers multiplied ahead.
 //!
-//! What is opened: d, which is uniform because a is uniform and used once; and products under their own masks.
+//! What is opened: d, which is uniform because a is uniform and used once; and products under their own
+//! masks.
 
 use polyclave_cipher::Matrix;
 use polyclave_kernels::affine::{Map, Term, combine};
@@ -116,7 +119,8 @@ pub(super) fn by_masked_powers<S: AdversaryModel>(
     Ok(results)
 }
 
-/// The product of x^(2^i) for some i: the sum over subsets S of them of a^S times the public product of d^(2^i) for all others.
+/// The product of x^(2^i) for some i: the sum over subsets S of them of a^S times the public product of
+/// d^(2^i) for all others.
 fn product_of_masked<'a>(
     bits: &[u32],
     d: &[u8],

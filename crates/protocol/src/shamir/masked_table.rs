@@ -1,17 +1,19 @@
-//! Lookups of any table on shares: one-time masked tables (Keller et al. 2017, Protocols 1 to 3), over GF(2^8).
+//! Lookups of any table on shares: one-time masked tables (Keller et al. 2017, Protocols 1 to 3), over
+//! GF(2^8).
 //!
-//! Made ahead: a random index s, shared by bits, and its unit vector e with e_j = \[j = s\]. Demux (Protocol 3 with k = 8) makes it:
-//! eight entries are packed into an element and multiplied by a bit of s at once, and the product is opened under a mask, which unpacks
-//! it. Online (Protocol 1): h = x + s is opened, and T(x) = sum of e_j T(j + h) is a local sum, because T and h are public. Online this
-//! takes one operation and one round; ahead it takes the sum of ceil(2^j / 8), j = 1 .. l - 1, operations and l - 1 rounds (Keller et al.
+//! Made ahead: a random index s, shared by bits, and its unit vector e with e_j = \[j = s\]. Demux (Protocol
+//! 3 with k = 8) makes it: eight entries are packed into an element and multiplied by a bit of s at once, and
+//! the product is opened under a mask, which unpacks it. Online (Protocol 1): h = x + s is opened, and T(x) =
+//! sum of e_j T(j + h) is a local sum, because T and h are public. Online this takes one operation and one
+//! round; ahead it takes the sum of ceil(2^j / 8), j = 1 .. l - 1, operations and l - 1 rounds (Keller et al.
 //! 2017, Table 1).
 //!
-//! Adversary: that of the openings, passive below half, or active below a third ([`super::active`]). h is uniform because s is. A mask is
-//! used for one lookup: stock is moved out when it is used.
+//! Adversary: that of the openings, passive below half, or active below a third ([`super::active`]). h is
+//! uniform because s is. A mask is used for one lookup: stock is moved out when it is used.
 //!
 //! # Differences from the paper
-//! The paper stores the masked table. Here the unit vector is stored and combined when it is used, so that one vector serves every output
-//! bit and any linear image of the outputs.
+//! The paper stores the masked table. Here the unit vector is stored and combined when it is used, so that
+//! one vector serves every output bit and any linear image of the outputs.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +76,8 @@ impl Stock {
         Ok(Stock::with(masks.collect::<Result<_>>()?, compiled, lookups))
     }
 
-    /// Takes masks that were made before. `items` gives the masks, by the bits of their tables, as [`Masks::save`] wrote them.
+    /// Takes masks that were made before. `items` gives the masks, by the bits of their tables, as
+    /// [`Masks::save`] wrote them.
     pub(super) fn of(
         compiled: &Compiled,
         lookups: &BTreeMap<usize, usize>,
@@ -237,7 +240,8 @@ pub(super) fn lookup<S: AdversaryModel>(
     Ok(())
 }
 
-/// For each bit of a table's outputs the entries in which it is set, as masks over the words of a unit vector.
+/// For each bit of a table's outputs the entries in which it is set, as masks over the words of a unit
+/// vector.
 struct Sums {
     words: usize,
     bits: Vec<Vec<u64>>,
@@ -263,7 +267,8 @@ impl Sums {
         for (i, (h, vector)) in h.iter().zip(vectors.chunks_exact(8 * self.words)).enumerate() {
             let mut sums = [0u64; 8];
             for w in 0..self.words {
-                // Entry j of the table meets entry j + h of the vector. The order depends on h, which is public.
+                // Entry j of the table meets entry j + h of the vector. The order depends on h, which is
+                // public.
                 let at = 8 * (w ^ usize::from(h >> 3));
                 let Some(word) = vector.get(at..at + 8) else { continue };
                 let word = swap_bytes(u64::from_le_bytes(word.try_into().expect("eight bytes")), h & 7);

@@ -1,14 +1,16 @@
-//! What an evaluation holds in memory, planned before it starts, so that nodes can cut a large one into pieces.
+//! What an evaluation holds in memory, planned before it starts, so that nodes can cut a large one into
+//! pieces.
 //!
-//! The figures of a lookup were found by measuring; the test below holds them to what evaluations really take.
+//! The figures of a lookup were found by measuring; the test below holds them to what evaluations really
+//! take.
 
 use polyclave_cipher::{Compiled, Layer};
 
 use super::masked_table;
 use super::tables::{LookupMethod, Tables};
 
-/// About as many bytes as an evaluation of many lanes holds for each of them at a time: its slots, its material with what that is
-/// made from, and the openings of its widest layer.
+/// About as many bytes as an evaluation of many lanes holds for each of them at a time: its slots, its
+/// material with what that is made from, and the openings of its widest layer.
 pub(super) fn bytes_per_lane(compiled: &Compiled, parties: usize, tables: Tables) -> usize {
     let of_layers: Vec<Held> =
         compiled.layers().iter().map(|layer| held(compiled, layer, parties, tables)).collect();
@@ -38,7 +40,8 @@ fn held(compiled: &Compiled, layer: &Layer, parties: usize, tables: Tables) -> H
             LookupMethod::Polynomial(_) => held.openings += 56,
             LookupMethod::Masked => {
                 held.openings += 16;
-                // While unit vectors are made they are there by entry and by index, and half of them is opened under masks.
+                // While unit vectors are made they are there by entry and by index, and half of them is
+                // opened under masks.
                 held.material += masked_table::material_bytes(table.in_bits()) * 9 / 2;
             }
         }

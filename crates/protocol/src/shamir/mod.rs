@@ -1,17 +1,19 @@
-//! Shamir sharing over GF(2^8) with pseudorandom secret sharing: Damgard and Keller 2010, and the VIFF note of 2009.
+//! Shamir sharing over GF(2^8) with pseudorandom secret sharing: Damgard and Keller 2010, and the VIFF note
+//! of 2009.
 //!
-//! There are two adversaries, both static; the channels are private and authentic. Any 2t + 1 of the parties can serve a session
-//! (`arithmetic.rs` says why).
+//! There are two adversaries, both static; the channels are private and authentic. Any 2t + 1 of the parties
+//! can serve a session (`arithmetic.rs` says why).
 //!
-//! * [`ShamirConfig`]: **passive**, at most t < n/2 of 3 <= n <= 9 parties. A party that runs modified code is outside this model: it can
-//!   make wrong outputs, and can extract the key.
+//! * [`ShamirConfig`]: **passive**, at most t < n/2 of 3 <= n <= 9 parties. A party that runs modified code
+//!   is outside this model: it can make wrong outputs, and can extract the key.
 //! * [`ShamirActiveConfig`]: **active**, at most t < n/3 of 4 <= n <= 9 parties (`active/`).
 //!
-//! Secrecy is computational (pseudorandom sharing). Each function of `passive.rs` and `active/` argues what is opened and why that
-//! reveals nothing. Everything above them, lookups and inversions, is the same code.
+//! Secrecy is computational (pseudorandom sharing). Each function of `passive.rs` and `active/` argues what
+//! is opened and why that reveals nothing. Everything above them, lookups and inversions, is the same code.
 //!
-//! A cell is a field element, so sums and products by constants are free. A table that is built on inversion is looked up by one of the
-//! methods of [`Inversion`]. Any other table is looked up by one-time masked tables (`masked_table.rs`).
+//! A cell is a field element, so sums and products by constants are free. A table that is built on inversion
+//! is looked up by one of the methods of [`Inversion`]. Any other table is looked up by one-time masked
+//! tables (`masked_table.rs`).
 
 mod active;
 mod arithmetic;
@@ -145,7 +147,8 @@ pub struct Batch<S: AdversaryModel = Passive> {
     products: S::Material,
 }
 
-/// Products by constants are free; the images that carried squares and polynomials start from are asked of the lookup before.
+/// Products by constants are free; the images that carried squares and polynomials start from are asked of
+/// the lookup before.
 impl<S: AdversaryModel> Maps for Shamir<S> {
     fn is_local(&self, m: &Matrix) -> bool {
         m.as_scalar().is_some()
@@ -325,8 +328,8 @@ impl<S: AdversaryModel> Session for Shamir<S> {
         Ok(())
     }
 
-    /// Sends the shares to the owner. They are of degree t exactly: given the shares of any t parties and the value, the
-    /// others follow, so they say nothing more than the value and need no re-randomisation.
+    /// Sends the shares to the owner. They are of degree t exactly: given the shares of any t parties and the
+    /// value, the others follow, so they say nothing more than the value and need no re-randomisation.
     fn release(&mut self, shared: &Shared, to: Owner, net: &mut dyn Net) -> Result<Option<S::Released>> {
         let shares = shared.reveal_own_shares();
         let values = match to {

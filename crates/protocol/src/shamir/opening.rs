@@ -159,8 +159,9 @@ mod tests {
 
     const VALUES: usize = 40_000;
 
-    /// The polynomial of an opening, recovered from the messages of all three parties, says nothing but the masked value:
-    /// each of its three coefficients is uniform, though the factors and their sharings are the same every time.
+    /// The polynomial of an opening, recovered from the messages of all three parties, says nothing but the
+    /// masked value: each of its three coefficients is uniform, though the factors and their sharings are the
+    /// same every time.
     #[test]
     fn every_coefficient_of_an_opened_product_is_uniform() {
         let messages = Mutex::new(vec![Vec::new(); 3]);

@@ -109,9 +109,10 @@ impl AdversaryModel for Passive {
         Ok(Some(values))
     }
 
-    /// Opened is z + r, with the whole polynomial: r has the degree of z or, for products, a zero sharing of degree 2t
-    /// is added, so that given the shares of any t parties every remaining coefficient is pseudorandom (see
-    /// [`super::prss`]). Damgard and Keller 2010, section 3.4, for bits; here for any linear image.
+    /// Opened is z + r, with the whole polynomial: r has the degree of z or, for products, a zero sharing of
+    /// degree 2t is added, so that given the shares of any t parties every remaining coefficient is
+    /// pseudorandom (see [`super::prss`]). Damgard and Keller 2010, section 3.4, for bits; here for any
+    /// linear image.
     fn open_masked(
         arithmetic: &mut Arithmetic<Passive>,
         openings: Vec<Opening<'_>>,
@@ -136,8 +137,9 @@ impl AdversaryModel for Passive {
 
     /// By resharing (Ben-Or, Goldwasser and Wigderson 1988 in the form of Gennaro, Rabin and Rabin 1998).
     ///
-    /// Each party shares its local product by a fresh polynomial of degree t; recombination at 0 is linear, so the sum
-    /// of those sharings, weighted, shares the product. Any t parties see t points of polynomials of degree t.
+    /// Each party shares its local product by a fresh polynomial of degree t; recombination at 0 is linear,
+    /// so the sum of those sharings, weighted, shares the product. Any t parties see t points of polynomials
+    /// of degree t.
     fn multiply(
         arithmetic: &mut Arithmetic<Passive>,
         products: &[(&[u8], &[u8])],

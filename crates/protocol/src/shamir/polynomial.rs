@@ -1,17 +1,18 @@
-//! Lookups of small tables as polynomials with three products, evaluated on shares with nothing made ahead (Pulkus and Vivek 2016; DES-PV
-//! of Keller et al. 2017, sections 3.2 and 3.3).
+//! Lookups of small tables as polynomials with three products, evaluated on shares with nothing made ahead
+//! (Pulkus and Vivek 2016; DES-PV of Keller et al. 2017, sections 3.2 and 3.3).
 //!
-//! The table is the low bits of p1(X) q1(X) + p2(X), where p1, q1 and p2 are sums of GF(2)-linear maps of X, X^3 and X^7
-//! ([`polyclave_cipher::Polynomials`]). The images of X that the lookup needs ([`wants`]) come with its input, through the linear layers.
-//! If a cell is combined from single bits, as in DES, every image of it is local. X^3 = X X^2, X^7 = X^3 X^4 and the result are each
-//! opened under a mask, which gives all their images too (`opening.rs`). 3 operations, 3 rounds.
+//! The table is the low bits of p1(X) q1(X) + p2(X), where p1, q1 and p2 are sums of GF(2)-linear maps of X,
+//! X^3 and X^7 ([`polyclave_cipher::Polynomials`]). The images of X that the lookup needs ([`wants`]) come
+//! with its input, through the linear layers. If a cell is combined from single bits, as in DES, every image
+//! of it is local. X^3 = X X^2, X^7 = X^3 X^4 and the result are each opened under a mask, which gives all
+//! their images too (`opening.rs`). 3 operations, 3 rounds.
 //!
-//! Adversary: passive, below half. What is opened is z + r for a pseudorandom byte r. That covers all 8 bits of z: bits of the result
-//! that are no output of the table but depend on the input stay unknown too.
+//! Adversary: passive, below half. What is opened is z + r for a pseudorandom byte r. That covers all 8 bits
+//! of z: bits of the result that are no output of the table but depend on the input stay unknown too.
 //!
 //! # Differences from the paper
-//! The paper decomposes X^3, X^7 and the result into bits, with random bits made ahead: 5 rounds. Here the products themselves are opened
-//! under a mask: 3 rounds.
+//! The paper decomposes X^3, X^7 and the result into bits, with random bits made ahead: 5 rounds. Here the
+//! products themselves are opened under a mask: 3 rounds.
 
 use polyclave_cipher::{Compiled, Lookup, Matrix, Polynomials, Table};
 use polyclave_kernels::affine::{Map, Term, combine};

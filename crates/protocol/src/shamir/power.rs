@@ -1,12 +1,14 @@
-//! Computes x -> x^254 on vectors of shares: the part of each inversion method that comes after x is known in shares.
+//! Computes x -> x^254 on vectors of shares: the part of each inversion method that comes after x is known in
+//! shares.
 //!
 //! # Differences from the paper
-//! The paper (4.1, Masking) and the VIFF note (1.1.1) set `b = 1 - product of (1 - a_i)`, which is 0 for a = 0 and 1 for all
-//! others: the opposite of the b that they define and need. Here b is the product.
+//! The paper (4.1, Masking) and the VIFF note (1.1.1) set `b = 1 - product of (1 - a_i)`, which is 0 for a =
+//! 0 and 1 for all others: the opposite of the b that they define and need. Here b is the product.
 //!
-//! *Views* uses the four products of Rivain and Prouff's power chain (Keller et al. 2017, section 3.1) and a fact about openings:
-//! from a public z + r and shares of r, every image M(z) follows locally when shares of M(r) do, and pseudorandom sharing
-//! gives them ([`super::prss`]). So a product that is opened under a mask comes with all its squares.
+//! *Views* uses the four products of Rivain and Prouff's power chain (Keller et al. 2017, section 3.1) and a
+//! fact about openings: from a public z + r and shares of r, every image M(z) follows locally when shares of
+//! M(r) do, and pseudorandom sharing gives them ([`super::prss`]). So a product that is opened under a mask
+//! comes with all its squares.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,7 +36,8 @@ pub(super) struct Powers {
 }
 
 impl Powers {
-    /// r, r^2, r^4 .. r^128 for masked exponentiation, by seven squarings, all values together: 7 operations a value, 7 rounds.
+    /// r, r^2, r^4 .. r^128 for masked exponentiation, by seven squarings, all values together: 7 operations
+    /// a value, 7 rounds.
     pub(super) fn squares<S: AdversaryModel>(
         arithmetic: &mut Arithmetic<S>,
         count: usize,
@@ -78,8 +81,8 @@ impl Powers {
     }
 }
 
-/// x^14 and x^240 from x and x^2: x^3 = x x^2 with (x^3)^4; then x^14 = x^12 x^2 and x^15 = x^12 x^3 with (x^15)^16. Three
-/// operations, two rounds.
+/// x^14 and x^240 from x and x^2: x^3 = x x^2 with (x^3)^4; then x^14 = x^12 x^2 and x^15 = x^12 x^3 with
+/// (x^15)^16. Three operations, two rounds.
 pub(super) fn rivain_prouff<S: AdversaryModel>(
     x: &[u8],
     x2: &[u8],
@@ -133,11 +136,11 @@ fn product_of<S: AdversaryModel>(
 /// Masks that may be zero one after another.
 const MAX_TRIES: usize = 16;
 
-/// Opens a random multiple of a + \[a = 0\] and inverts that (Damgard and Keller 2010, section 4.1, Masking). `shares` are
-/// those of a and of its 8 bits.
+/// Opens a random multiple of a + \[a = 0\] and inverts that (Damgard and Keller 2010, section 4.1, Masking).
+/// `shares` are those of a and of its 8 bits.
 ///
-/// Opened is a non-zero value times a uniform r. It is 0 only for r = 0, which says nothing about a; those positions draw
-/// another r, together.
+/// Opened is a non-zero value times a uniform r. It is 0 only for r = 0, which says nothing about a; those
+/// positions draw another r, together.
 pub(super) fn by_masking<S: AdversaryModel>(
     mut shares: Vec<Shares>,
     arithmetic: &mut Arithmetic<S>,
@@ -154,7 +157,8 @@ pub(super) fn by_masking<S: AdversaryModel>(
     let mut rest = a;
     let mut tries = 0;
     while !open.is_empty() {
-        // Honest parties come so far with probability 2^-128 a position; a party that sends wrong shares could go on for ever.
+        // Honest parties come so far with probability 2^-128 a position; a party that sends wrong shares
+        // could go on for ever.
         tries += 1;
         if tries > MAX_TRIES {
             return Err(Error::System(format!(
@@ -185,8 +189,8 @@ pub(super) fn by_masking<S: AdversaryModel>(
     Ok(inverse)
 }
 
-/// Opens x + r once and multiplies the powers x^2 .. x^128 that follow from it (Damgard and Keller 2010, section 4.1, Masked
-/// Exponentiation). Online 7 operations in 4 rounds.
+/// Opens x + r once and multiplies the powers x^2 .. x^128 that follow from it (Damgard and Keller 2010,
+/// section 4.1, Masked Exponentiation). Online 7 operations in 4 rounds.
 pub(super) fn by_masked_exponentiation<S: AdversaryModel>(
     x: &[u8],
     powers: &mut Powers,

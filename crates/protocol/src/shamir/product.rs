@@ -1,9 +1,11 @@
-//! Lookups of tables of two bits, such as the AND of Boolean circuits, as one product each, with nothing made ahead.
+//! Lookups of tables of two bits, such as the AND of Boolean circuits, as one product each, with nothing made
+//! ahead.
 //!
-//! For bits x and y, every such table T is T(0) + (T(0) + T(1)) x + (T(0) + T(2)) y + (T(0) + T(1) + T(2) + T(3)) x y. A bit is shared as the
-//! element 0 or 1 of GF(2^8). So x y is one product of shared values, and all else, every image of T included, is a sum of multiples by
-//! constants. The two bits are what the lookup [`wants`] of its cell. Boolean circuits put that cell together from single bits, so both
-//! come without communication. 1 operation, 1 round: a masked table would take another product ahead.
+//! For bits x and y, every such table T is T(0) + (T(0) + T(1)) x + (T(0) + T(2)) y + (T(0) + T(1) + T(2) +
+//! T(3)) x y. A bit is shared as the element 0 or 1 of GF(2^8). So x y is one product of shared values, and
+//! all else, every image of T included, is a sum of multiples by constants. The two bits are what the lookup
+//! [`wants`] of its cell. Boolean circuits put that cell together from single bits, so both come without
+//! communication. 1 operation, 1 round: a masked table would take another product ahead.
 //!
 //! Adversary: that of the product ([`AdversaryModel::multiply`]). Nothing else is sent.
 

@@ -1,17 +1,18 @@
 //! Pseudorandom secret sharing (PRSS) and zero sharing (PRZS): shares of random values without communication.
 //!
-//! Cramer, Damgard and Ishai 2005; Damgard and Keller 2010, section 3.3. With a pseudorandom r_A from the key of every set A, r = sum of
-//! r_A is shared by the polynomial sum of r_A f_A of degree t. A zero sharing of degree 2t is the sum over A and k = 1 .. t of z_(A,k)
-//! x^k f_A. Any linear image M(r) is shared by the sum of M(r_A) f_A, also locally. This is what makes every view of a masked opening
-//! free.
+//! Cramer, Damgard and Ishai 2005; Damgard and Keller 2010, section 3.3. With a pseudorandom r_A from the key
+//! of every set A, r = sum of r_A is shared by the polynomial sum of r_A f_A of degree t. A zero sharing of
+//! degree 2t is the sum over A and k = 1 .. t of z_(A,k) x^k f_A. Any linear image M(r) is shared by the sum
+//! of M(r_A) f_A, also locally. This is what makes every view of a masked opening free.
 //!
-//! GF(2^8) lies in GF(2^128) ([`Gf128::embed`]). So the same parts r_A, 16 bytes each, make two sharings of the same 16 bytes r: byte by
-//! byte, and as one element, by the sum of r_A times the image of f_A. Parts of elements come from the same generators in the order of
-//! the calls, which is the same at all parties.
+//! GF(2^8) lies in GF(2^128) ([`Gf128::embed`]). So the same parts r_A, 16 bytes each, make two sharings of
+//! the same 16 bytes r: byte by byte, and as one element, by the sum of r_A times the image of f_A. Parts of
+//! elements come from the same generators in the order of the calls, which is the same at all parties.
 //!
-//! Security: t parties lack the key of one set. To them the values of that set are independent of everything else, as long as the
-//! generator is pseudorandom (AES-128 in counter mode under a key that BLAKE3 derives from set, domain, session id and stream). So r is
-//! independent too, and so are the t + 1 free coefficients of an opened product.
+//! Security: t parties lack the key of one set. To them the values of that set are independent of everything
+//! else, as long as the generator is pseudorandom (AES-128 in counter mode under a key that BLAKE3 derives
+//! from set, domain, session id and stream). So r is independent too, and so are the t + 1 free coefficients
+//! of an opened product.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -116,8 +117,8 @@ impl Prss {
         self.views.entry(*m).or_insert_with(|| Arc::new(View::new(m, weights))).clone()
     }
 
-    /// Draws a random r for every value, at most [`TILE`] of them: `masked = secret + [r]`, plus a zero sharing of
-    /// degree 2t if the secret is a product; and [M(r)] for each view.
+    /// Draws a random r for every value, at most [`TILE`] of them: `masked = secret + [r]`, plus a zero
+    /// sharing of degree 2t if the secret is a product; and [M(r)] for each view.
     pub(super) fn mask<'v>(
         &mut self,
         degree: Degree,
@@ -182,7 +183,8 @@ impl Prss {
         combine(shares, &self.whole.terms(parts.iter().copied()), 0);
     }
 
-    /// Draws fresh zero sharings of degree 2t as their parts z_(A,k), for every set that this party is in and every k.
+    /// Draws fresh zero sharings of degree 2t as their parts z_(A,k), for every set that this party is in and
+    /// every k.
     pub(super) fn zero_parts(&mut self, len: usize) -> Vec<Zeroizing<Vec<u8>>> {
         let draw = |generator: &mut AesPrg| {
             let mut part = Zeroizing::new(vec![0; len]);
@@ -253,7 +255,8 @@ impl Prss {
         self.random.iter_mut().map(draw).collect()
     }
 
-    /// Adds to shares of elements those of the elements with these parts: the sum of r_A times the image of f_A.
+    /// Adds to shares of elements those of the elements with these parts: the sum of r_A times the image of
+    /// f_A.
     pub(super) fn add_elements_of_parts(&self, parts: &[&[u8]], shares: &mut [u8]) {
         assert_eq!(parts.len(), self.weights.len(), "one part for every set");
         for (part, weight) in parts.iter().zip(&self.weights) {
@@ -261,7 +264,8 @@ impl Prss {
         }
     }
 
-    /// Sets `masked` to `secret`, byte shares, plus the byte shares of the values with these parts: the sum of r_A f_A.
+    /// Sets `masked` to `secret`, byte shares, plus the byte shares of the values with these parts: the sum
+    /// of r_A f_A.
     pub(super) fn mask_with_parts(&self, parts: &[&[u8]], secret: &[u8], masked: &mut [u8]) {
         let identity = Map::identity();
         let mut terms = vec![Term { src: secret, map: &identity }];
@@ -269,8 +273,8 @@ impl Prss {
         combine(masked, &terms, 0);
     }
 
-    /// Adds to shares of elements a fresh zero sharing of degree 2t: the sum over A and k of z_(A,k) times the image of
-    /// x^k f_A.
+    /// Adds to shares of elements a fresh zero sharing of degree 2t: the sum over A and k of z_(A,k) times
+    /// the image of x^k f_A.
     pub(super) fn add_zero_elements(&mut self, shares: &mut [u8]) {
         let mut part = Zeroizing::new(vec![0; shares.len()]);
         for (generator, weight) in self.zero.iter_mut().zip(&self.zero_weights) {

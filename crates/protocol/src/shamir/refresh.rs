@@ -1,8 +1,10 @@
-//! Proactive refresh: every party shares zeros by fresh random polynomials of degree t, and everybody adds what was dealt to the shares that
-//! it has stored (Herzberg, Jarecki, Krawczyk and Yung, CRYPTO 1995, section 3; cited from memory).
+//! Proactive refresh: every party shares zeros by fresh random polynomials of degree t, and everybody adds
+//! what was dealt to the shares that it has stored (Herzberg, Jarecki, Krawczyk and Yung, CRYPTO 1995,
+//! section 3; cited from memory).
 //!
-//! Every stored row is a sharing of its own, whether it is a value or an image of one (a view). So each row gets its own zeros, and nothing
-//! of a stored value is opened. The coefficients come from each party's operating system and are gone afterwards.
+//! Every stored row is a sharing of its own, whether it is a value or an image of one (a view). So each row
+//! gets its own zeros, and nothing of a stored value is opened. The coefficients come from each party's
+//! operating system and are gone afterwards.
 //!
 //! **Adversary**: mobile. Between two refreshes it has at most t parties; a party that it has during a
 //! refresh counts for the time before and after. Let A be the parties before, B those after, C those during
@@ -18,16 +20,20 @@
 //! know all of them, and everything that was opened under them before. So nodes make fresh ones in the same
 //! transaction (`node/src/material/refresh.rs`).
 //!
-//! **The check.** After all have what was dealt, each party publishes 32 random bytes; their hash gives coefficients chi. For every dealer
-//! each party publishes 16 combinations of the dealt bytes, sum chi_j d_j over GF(2^8), and one of the elements, each plus one more dealt
-//! zero that nothing else uses, so that nothing is learnt. They have to be points of polynomials of degree t that are 0 at 0. If the shares
-//! that a dealer gave to honest parties are not, the combinations are with probability 2^-128 only. (Under `shamir-active`, where
-//! publishing is a broadcast, a cheater that speaks last can choose among as many hashes as it computes meanwhile: 2^-128 for each.)
+//! **The check.** After all have what was dealt, each party publishes 32 random bytes; their hash gives
+//! coefficients chi. For every dealer each party publishes 16 combinations of the dealt bytes, sum chi_j d_j
+//! over GF(2^8), and one of the elements, each plus one more dealt zero that nothing else uses, so that
+//! nothing is learnt. They have to be points of polynomials of degree t that are 0 at 0. If the shares that a
+//! dealer gave to honest parties are not, the combinations are with probability 2^-128 only. (Under
+//! `shamir-active`, where publishing is a broadcast, a cheater that speaks last can choose among as many
+//! hashes as it computes meanwhile: 2^-128 for each.)
 //!
-//! *Passive*: any misfit ends the refresh with an error. *Active, t < n/3* ([`judge`]): all parties hear the same, so all conclude the same.
-//! - A dealer whose combinations do not lie on such a polynomial for all but t parties has cheated, for those of the n - t honest ones
-//!   would. So has a dealer that contradicts its own polynomial.
-//! - A party that contradicts more than t dealers has cheated, since one of them is honest, and an honest party contradicts no honest dealer.
+//! *Passive*: any misfit ends the refresh with an error. *Active, t < n/3* ([`judge`]): all parties hear the
+//! same, so all conclude the same.
+//! - A dealer whose combinations do not lie on such a polynomial for all but t parties has cheated, for those
+//!   of the n - t honest ones would. So has a dealer that contradicts its own polynomial.
+//! - A party that contradicts more than t dealers has cheated, since one of them is honest, and an honest
+//!   party contradicts no honest dealer.
 //! - What a dealer dealt counts if only such cheaters contradict it. Then every honest party's shares fit.
 //! - At most t^2 honest dealers are left out in this way, because of cheaters that contradict up to t each. t
 //!   is 2 at most for 9 parties, so more than t dealers remain, and at least one of them is honest.
@@ -183,7 +189,8 @@ fn deal(structure: Structure, lens: Lens, random: &mut AesPrg) -> Vec<Zeroizing<
     deal_secrets(structure, lens, &zeros, random)
 }
 
-/// Sharings of these values, by the party that a share is for: the value, and x^k times a random coefficient, for k = 1 .. t.
+/// Sharings of these values, by the party that a share is for: the value, and x^k times a random coefficient,
+/// for k = 1 .. t.
 pub(super) fn deal_secrets(
     structure: Structure,
     lens: Lens,
@@ -254,7 +261,8 @@ struct Judged {
     cheaters: PartySet,
 }
 
-/// What all parties conclude from what all have published; empty for a party that has published nothing. See the head of this file.
+/// What all parties conclude from what all have published; empty for a party that has published nothing. See
+/// the head of this file.
 fn judge(structure: Structure, corrects: bool, published: &[Vec<u8>]) -> Result<Judged> {
     let all = PartySet::all(structure.parties());
     let wrong = if corrects { structure.threshold() } else { 0 };
@@ -285,8 +293,9 @@ fn judge(structure: Structure, corrects: bool, published: &[Vec<u8>]) -> Result<
     }
 }
 
-/// The parties, at most `most`, whose combinations of a dealer's shares are not on the polynomial of all others; `None` if there is no such
-/// polynomial of degree t that is 0 at 0. By trial, since all of this is public and there are few parties.
+/// The parties, at most `most`, whose combinations of a dealer's shares are not on the polynomial of all
+/// others; `None` if there is no such polynomial of degree t that is 0 at 0. By trial, since all of this is
+/// public and there are few parties.
 fn contradicting(
     structure: Structure,
     most: usize,
@@ -307,7 +316,8 @@ fn contradicting(
     misfits.filter(|misfits| misfits.len() <= most).min_by_key(|misfits| misfits.len())
 }
 
-/// Published combinations at a point, from those at other points and the zeros at 0, which is the first of them.
+/// Published combinations at a point, from those at other points and the zeros at 0, which is the first of
+/// them.
 fn interpolated(points: &[Gf256], values: &[&[u8]], at: Gf256) -> [u8; PUBLISHED] {
     let mut sums = [0; PUBLISHED];
     let (bytes, elements) = sums.split_at_mut(CHECKS);

@@ -1,4 +1,5 @@
-//! Moves what is stored from one set of parties to another, under other numbers of parties and another threshold.
+//! Moves what is stored from one set of parties to another, under other numbers of parties and another
+//! threshold.
 //!
 //! A set P of the old parties takes part; the others may be gone. Each of P deals its share of every stored
 //! row to the new parties, by a fresh random polynomial of the new degree t'. The new share is the sum of
@@ -19,27 +20,32 @@
 //! the check opens is masked, see below. At least one of t + 1 dealers is honest, so the new polynomial is
 //! uniform but for its value at 0.
 //!
-//! **The check.** When a new party has all that was dealt, it takes part in tossing coins chi. For every dealer i the new parties open 16
-//! combinations of the dealt bytes, sum chi_j g_i,j + m_i over GF(2^8), and one of the elements. What i deals ends with its shares m_i of
-//! random values of the old parties' pseudorandom sharing (`shamir/prss.rs`) that nothing else uses. So the old parties need not talk to
-//! each other, and the combinations reveal nothing: m is a polynomial of degree t that t parties do not know. Two things have to hold:
+//! **The check.** When a new party has all that was dealt, it takes part in tossing coins chi. For every
+//! dealer i the new parties open 16 combinations of the dealt bytes, sum chi_j g_i,j + m_i over GF(2^8), and
+//! one of the elements. What i deals ends with its shares m_i of random values of the old parties'
+//! pseudorandom sharing (`shamir/prss.rs`) that nothing else uses. So the old parties need not talk to each
+//! other, and the combinations reveal nothing: m is a polynomial of degree t that t parties do not know. Two
+//! things have to hold:
 //!
-//! 1. What the new parties opened for a dealer lies on one polynomial of degree t'. If the shares that honest new parties have from it do
-//!    not, this holds with probability 2^-128. (n' - t' > 2t' honest ones determine it under `shamir-active`. Under `shamir` all are.)
-//! 2. The values at 0 of these polynomials, over all dealers, lie on one polynomial of degree t. Those of honest dealers do, and they are
-//!    t + 1 at least. If a dealer dealt another vector than its shares, its value is off this polynomial except with probability 2^-128. With
-//!    3t + 1 dealers it is corrected, which names the dealer; with 2t + 1 it is found; with t + 1, which `shamir` allows, there is nothing
-//!    to compare, and only the check values of the keys speak.
+//! 1. What the new parties opened for a dealer lies on one polynomial of degree t'. If the shares that honest
+//!    new parties have from it do not, this holds with probability 2^-128. (n' - t' > 2t' honest ones
+//!    determine it under `shamir-active`. Under `shamir` all are.)
+//! 2. The values at 0 of these polynomials, over all dealers, lie on one polynomial of degree t. Those of
+//!    honest dealers do, and they are t + 1 at least. If a dealer dealt another vector than its shares, its
+//!    value is off this polynomial except with probability 2^-128. With 3t + 1 dealers it is corrected, which
+//!    names the dealer; with 2t + 1 it is found; with t + 1, which `shamir` allows, there is nothing to
+//!    compare, and only the check values of the keys speak.
 //!
 //! A party that finds a fault stops, and nobody takes into use what not all new parties have accepted
 //! (`node/src/reshare`). So a fault ends the whole. No broadcast is needed: each honest new party judges for
 //! itself, and honest shares that do not fit show to every one of them. [`Fault`] says which parties can be
 //! named.
 //!
-//! **What it takes**: t + 1 of the old parties under `shamir`, 2t + 1 under `shamir-active`, and all new ones. No party may use the old shares
-//! afterwards.
+//! **What it takes**: t + 1 of the old parties under `shamir`, 2t + 1 under `shamir-active`, and all new
+//! ones. No party may use the old shares afterwards.
 //!
-//! Cost: one byte from each dealer to each new party for every stored byte; the rounds of one toss and one opening besides.
+//! Cost: one byte from each dealer to each new party for every stored byte; the rounds of one toss and one
+//! opening besides.
 
 #[cfg(test)]
 mod tests;
@@ -67,7 +73,8 @@ use crate::pool::Pool;
 use crate::stored::{Reader, Shape, shape_bytes};
 use crate::{Error, Party, PartySet, Result};
 
-/// The most bytes that a dealer sends a new party at once: the shapes that decide this come from other parties.
+/// The most bytes that a dealer sends a new party at once: the shapes that decide this come from other
+/// parties.
 const MAX_BYTES: usize = 256 << 20;
 
 impl Sharing {
@@ -94,12 +101,14 @@ impl Sharing {
         self.parties
     }
 
-    /// How many parties have to take part so that what they hold can be moved, and wrong shares among it are found.
+    /// How many parties have to take part so that what they hold can be moved, and wrong shares among it are
+    /// found.
     pub fn dealers_needed(&self) -> usize {
         if self.corrects { 2 * self.threshold + 1 } else { self.threshold + 1 }
     }
 
-    /// Whether values that are stored in one way can be moved to the other as they are: the images of cells are those of one protocol.
+    /// Whether values that are stored in one way can be moved to the other as they are: the images of cells
+    /// are those of one protocol.
     pub fn is_like(&self, other: &Sharing) -> bool {
         self.kinds == other.kinds
     }
@@ -137,7 +146,8 @@ enum OneShape {
 }
 
 impl Shapes {
-    /// Reads public parts, in the order of the values. They come from other parties: bytes that do not fit are an error.
+    /// Reads public parts, in the order of the values. They come from other parties: bytes that do not fit
+    /// are an error.
     pub fn parse(parts: &[Stored<'_>]) -> Result<Shapes> {
         let parse = |part: &Stored<'_>| match part {
             Stored::Value(bytes) => {
@@ -182,8 +192,8 @@ impl OneShape {
     }
 }
 
-/// Why nothing was moved, and who is to blame as far as this can be known. Dealers have their numbers among the old parties, and receivers
-/// theirs among the new.
+/// Why nothing was moved, and who is to blame as far as this can be known. Dealers have their numbers among
+/// the old parties, and receivers theirs among the new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// These dealers sent what is no sharing, or a sharing of something else than their shares.
@@ -231,8 +241,8 @@ impl Move {
         Ok(Move { from, to, dealers })
     }
 
-    /// At an old party: what it sends to each new one. `setup` are its stored common secrets; the stream is one of a session of all who take
-    /// part.
+    /// At an old party: what it sends to each new one. `setup` are its stored common secrets; the stream is
+    /// one of a session of all who take part.
     pub fn deal(
         &self,
         setup: &[u8],
@@ -266,7 +276,8 @@ impl Move {
         Ok(deal_secrets(self.to.structure(), lens, &secrets, &mut AesPrg::new(&seed, 0)))
     }
 
-    /// At a new party, with what each of the dealers has sent it, in their order: the values as it stores them. `net` is of the new parties.
+    /// At a new party, with what each of the dealers has sent it, in their order: the values as it stores
+    /// them. `net` is of the new parties.
     pub fn take(
         &self,
         shapes: &Shapes,
@@ -365,7 +376,8 @@ fn check_masks(setup: &Setup, stream: &Stream) -> [Zeroizing<Vec<u8>>; 2] {
     [bytes, element]
 }
 
-/// Decodes combinations of bytes and of elements, and says whose are wrong. With fewer than 2t + 1 words nothing can be corrected.
+/// Decodes combinations of bytes and of elements, and says whose are wrong. With fewer than 2t + 1 words
+/// nothing can be corrected.
 fn decode_both(threshold: usize, words: &[Word<'_>], values: &mut [u8; PUBLISHED]) -> Option<PartySet> {
     let (bytes, elements) = values.split_at_mut(CHECKS);
     let of_bytes: Vec<Word<'_>> = words.iter().map(|(p, word)| (*p, &word[..CHECKS])).collect();

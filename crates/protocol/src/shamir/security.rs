@@ -36,7 +36,8 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
     /// Whether wrong messages of up to t parties are corrected, and not only found.
     const CORRECTS: bool;
 
-    /// Whether nodes take material from a stock, whose level bounds what one evaluation holds, and do not make it here and now.
+    /// Whether nodes take material from a stock, whose level bounds what one evaluation holds, and do not
+    /// make it here and now.
     const HOLDS_STOCK: bool;
 
     fn new(setup: &Setup, stream: &Stream, serving: PartySet) -> Result<Self>;
@@ -52,8 +53,8 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         net: &mut dyn Net,
     ) -> Result<Batch<Self>>;
 
-    /// Whether a product that is opened under a mask comes with all linear images of it for nothing; otherwise it takes an opening
-    /// more if others than multiples are wanted.
+    /// Whether a product that is opened under a mask comes with all linear images of it for nothing;
+    /// otherwise it takes an opening more if others than multiples are wanted.
     fn products_bring_images(&self) -> bool {
         true
     }
@@ -121,8 +122,8 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
     /// Makes shares of a value ready for a client, by another sharing of the same value.
     fn hand_out(arithmetic: &mut Arithmetic<Self>, message: &mut [u8], net: &mut dyn Net) -> Result<()>;
 
-    /// What every party tells all others, by party: the same at all that follow the protocol; empty for one that has told nothing. All
-    /// messages have one length.
+    /// What every party tells all others, by party: the same at all that follow the protocol; empty for one
+    /// that has told nothing. All messages have one length.
     fn publish(arithmetic: &mut Arithmetic<Self>, message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>>;
 
     /// Remembers parties that have sent something wrong.

@@ -70,8 +70,9 @@ where
 {
     type Mask = Mask;
 
-    /// Ciphers with a table for which no polynomial is known (the 8 bits of SKINNY-128) are evaluated as Boolean circuits, in which each
-    /// AND is one product: unit vectors of 256 entries, made for every lookup, take more than ten times as long.
+    /// Ciphers with a table for which no polynomial is known (the 8 bits of SKINNY-128) are evaluated as
+    /// Boolean circuits, in which each AND is one product: unit vectors of 256 entries, made for every
+    /// lookup, take more than ten times as long.
     fn form(&self, cipher: Cipher) -> Cipher {
         let is_large = |table: &Arc<Table>| table.inversion().is_none() && table.pulkus_vivek().is_none();
         let is_of_nodes = matches!(self.tables, Tables::ByLanes | Tables::InStock);

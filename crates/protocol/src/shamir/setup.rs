@@ -1,8 +1,9 @@
 //! The setup: the parties, and the keys for pseudorandom secret sharing. A party keeps both between sessions.
 //!
-//! For every set A of n - t parties one key is known to exactly its members (Cramer, Damgard and Ishai 2005; Damgard and
-//! Keller 2010, section 3.3, call these sets minimal qualified, which holds for n = 2t + 1 only). Any t parties miss
-//! at least one set, the complement of theirs, so what is derived from all keys is unknown to them.
+//! For every set A of n - t parties one key is known to exactly its members (Cramer, Damgard and Ishai 2005;
+//! Damgard and Keller 2010, section 3.3, call these sets minimal qualified, which holds for n = 2t + 1 only).
+//! Any t parties miss at least one set, the complement of theirs, so what is derived from all keys is unknown
+//! to them.
 
 use polyclave_field::Gf256;
 use polyclave_kernels::secret::ct_eq;
@@ -79,7 +80,8 @@ impl Structure {
         self.sets().filter(|set| contains(*set, Party(0))).count()
     }
 
-    /// f_A at a party's point, for the polynomial f_A of degree t that is 1 at 0 and 0 at the points of all parties outside of a set A of n - t.
+    /// f_A at a party's point, for the polynomial f_A of degree t that is 1 at 0 and 0 at the points of all
+    /// parties outside of a set A of n - t.
     pub(crate) fn weight(&self, set: PartySet, party: Party) -> Gf256 {
         weight(*self, set.bits(), party)
     }
@@ -107,7 +109,8 @@ pub(super) struct HeldKey {
     pub(super) set: u16,
     /// Known to the members only.
     pub(super) key: Box<Zeroizing<[u8; KEY_BYTES]>>,
-    /// f_A at this party's point, where f_A has degree t, is 1 at 0 and 0 at the points of all parties outside of A.
+    /// f_A at this party's point, where f_A has degree t, is 1 at 0 and 0 at the points of all parties
+    /// outside of A.
     pub(super) weight: Gf256,
 }
 
@@ -120,8 +123,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Agrees on fresh keys: the first member of each set draws its key and sends it to the other members over their
-    /// private channels. One round.
+    /// Agrees on fresh keys: the first member of each set draws its key and sends it to the other members
+    /// over their private channels. One round.
     pub fn agree(structure: Structure, net: &mut dyn Net) -> Result<Setup> {
         let (me, n) = (net.me(), net.parties());
         let connected = net.members().len();
@@ -164,9 +167,9 @@ impl Setup {
         Ok(Setup { structure, me, keys: keys.into_iter().map(weigh).collect() })
     }
 
-    /// [`agree`](Setup::agree), and then compares the keys: the members of each set send each other a digest of the key they hold. If a
-    /// cheater gave them different keys, values derived from these would not be a sharing at all. So each party that sees a difference
-    /// ends with an error. Two rounds.
+    /// [`agree`](Setup::agree), and then compares the keys: the members of each set send each other a digest
+    /// of the key they hold. If a cheater gave them different keys, values derived from these would not be a
+    /// sharing at all. So each party that sees a difference ends with an error. Two rounds.
     pub(super) fn agree_and_compare(structure: Structure, net: &mut dyn Net) -> Result<Setup> {
         let setup = Setup::agree(structure, net)?;
         let (me, n) = (setup.me, structure.parties);
@@ -183,7 +186,8 @@ impl Setup {
         if differ.peek().is_none() {
             return Ok(setup);
         }
-        // A key that one of the two has drawn is between these two alone; one of a third party may have been told differently.
+        // A key that one of the two has drawn is between these two alone; one of a third party may have been
+        // told differently.
         let leader = |set: u16| Party(set.trailing_zeros() as u8);
         for peer in differ {
             let common = setup.keys.iter().filter(|held| contains(held.set, peer));

@@ -1,5 +1,6 @@
-//! What a node stores on its disk of Shamir sharing: its keys for pseudorandom sharing, and shares of values with their views. Both name
-//! the structure and the party, so that another node's file is refused and not used.
+//! What a node stores on its disk of Shamir sharing: its keys for pseudorandom sharing, and shares of values
+//! with their views. Both name the structure and the party, so that another node's file is refused and not
+//! used.
 //!
 //! A file is no more authentic than its disk. The reader checks as much as bytes allow: versions, lengths and
 //! sets exactly. No matter what they claim, it allocates nothing beyond what is there, and never panics.

@@ -8,21 +8,22 @@ use polyclave_cipher::{Inversion, Polynomials, Table};
 use super::product;
 use crate::Error;
 
-/// How tables without an inversion are looked up on shares. Those of two bits, such as AND, take a product in any case
-/// (`product.rs`).
+/// How tables without an inversion are looked up on shares. Those of two bits, such as AND, take a product in
+/// any case (`product.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tables {
     /// One-time masked tables, made ahead (Keller et al. 2017, section 4).
     #[default]
     Masked,
-    /// Polynomials of three products for tables of at most 6 bits to at most 4, nothing made ahead (Pulkus and Vivek 2016;
-    /// Keller et al. 2017, section 3.2). Larger tables are masked.
+    /// Polynomials of three products for tables of at most 6 bits to at most 4, nothing made ahead (Pulkus
+    /// and Vivek 2016; Keller et al. 2017, section 3.2). Larger tables are masked.
     Polynomial,
-    /// Polynomials for many lanes, masked tables for few. A polynomial takes three rounds. A masked table takes one, and rounds ahead
-    /// that all lookups share; but the material for a lane of Triple DES costs 40 times as much as its polynomials. Nodes use this.
+    /// Polynomials for many lanes, masked tables for few. A polynomial takes three rounds. A masked table
+    /// takes one, and rounds ahead that all lookups share; but the material for a lane of Triple DES costs 40
+    /// times as much as its polynomials. Nodes use this.
     ByLanes,
-    /// Masked tables for tables of 6 bits, those of DES, for which there is a stock of unit vectors; and polynomials for smaller tables,
-    /// with triples from the stock. Nodes with guaranteed output use this.
+    /// Masked tables for tables of 6 bits, those of DES, for which there is a stock of unit vectors; and
+    /// polynomials for smaller tables, with triples from the stock. Nodes with guaranteed output use this.
     InStock,
 }
 
@@ -36,7 +37,8 @@ impl Tables {
     /// The methods that do not depend on the number of lanes.
     pub const ALL: [Tables; 2] = [Tables::Masked, Tables::Polynomial];
 
-    /// The name on the command line. Parties compare it before they start, so it has to change with the polynomials.
+    /// The name on the command line. Parties compare it before they start, so it has to change with the
+    /// polynomials.
     pub fn name(self) -> &'static str {
         match self {
             Tables::Masked => "masked",
@@ -46,7 +48,8 @@ impl Tables {
         }
     }
 
-    /// The method that is used for `lanes` lanes. Any circuit that was compiled for polynomials can also run with masked tables.
+    /// The method that is used for `lanes` lanes. Any circuit that was compiled for polynomials can also run
+    /// with masked tables.
     pub(super) fn at(self, lanes: usize) -> Tables {
         match self {
             Tables::ByLanes if lanes <= FEW_LANES => Tables::Masked,

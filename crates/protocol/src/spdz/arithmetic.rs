@@ -1,8 +1,9 @@
 //! The arithmetic black box: openings, products, bit decomposition and the MAC check, all counted.
 //!
-//! Adversary: active, all parties but one, static; secure with abort. Every opened value is masked by a value that is uniform to parties
-//! that lack one party's share: d = x - a and e = y - b by the two elements of a triple, and a cell by random bits. A wrong opening
-//! causes a difference that all parties compute with, and the check finds it before anything is revealed.
+//! Adversary: active, all parties but one, static; secure with abort. Every opened value is masked by a value
+//! that is uniform to parties that lack one party's share: d = x - a and e = y - b by the two elements of a
+//! triple, and a cell by random bits. A wrong opening causes a difference that all parties compute with, and
+//! the check finds it before anything is revealed.
 
 use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};

@@ -1,4 +1,5 @@
-//! Bits that TinyOT ([`crate::tinyot`]) has authenticated under the same MAC key, converted for use with elements and clients.
+//! Bits that TinyOT ([`crate::tinyot`]) has authenticated under the same MAC key, converted for use with
+//! elements and clients.
 //!
 //! Bits of bytes stand as everywhere here: the lowest bit of all bytes, then the next ..
 

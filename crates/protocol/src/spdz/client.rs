@@ -1,41 +1,46 @@
 //! Clients of authenticated sharing: the masks of their inputs, and the messages that bring them outputs.
 //!
-//! **To a client** (Damgard, Damgard, Nielsen, Nordholt, Toft 2015, "Confidential benchmarking based on multiparty computation", ePrint
-//! 2015/1006). A client has no share of the MAC key. For elements E_1 .. E_m of GF(2^128) that it is to learn, the nodes take two random
-//! ones, rho and v, compute w_j = E_j rho and u = v rho, and **check everything that was opened**. Then each node sends its shares of E_1
-//! .. E_m, v, w_1 .. w_m, u and rho, plus a sharing of zeros. The client adds them up, and accepts if and only if u = v rho and w_j = E_j
-//! rho for all j.
+//! **To a client** (Damgard, Damgard, Nielsen, Nordholt, Toft 2015, "Confidential benchmarking based on
+//! multiparty computation", ePrint 2015/1006). A client has no share of the MAC key. For elements E_1 .. E_m
+//! of GF(2^128) that it is to learn, the nodes take two random ones, rho and v, compute w_j = E_j rho and u =
+//! v rho, and **check everything that was opened**. Then each node sends its shares of E_1 .. E_m, v, w_1 ..
+//! w_m, u and rho, plus a sharing of zeros. The client adds them up, and accepts if and only if u = v rho and
+//! w_j = E_j rho for all j.
 //!
-//! *Soundness.* After the check the shared values are right. A node, or all but one together, can only shift the sums by differences d.
-//! They fix d while rho and v are uniform to them: they have seen both only under the masks of triples, and the shares of an honest node
-//! only in what it sends the client.
-//! * With d_rho or d_v other than 0 the client accepts u only if d_u = v d_rho + d_v rho + d_v d_rho: a line of the plane of
-//!   all (v, rho), met with probability 2^-128.
-//! * With both 0 it accepts w_j only if d_wj = d_Ej rho. If some d_Ej is not 0 this determines one rho: probability 2^-128.
+//! *Soundness.* After the check the shared values are right. A node, or all but one together, can only shift
+//! the sums by differences d. They fix d while rho and v are uniform to them: they have seen both only under
+//! the masks of triples, and the shares of an honest node only in what it sends the client.
+//! * With d_rho or d_v other than 0 the client accepts u only if d_u = v d_rho + d_v rho + d_v d_rho: a line
+//!   of the plane of all (v, rho), met with probability 2^-128.
+//! * With both 0 it accepts w_j only if d_wj = d_Ej rho. If some d_Ej is not 0 this determines one rho:
+//!   probability 2^-128.
 //!
-//! So a wrong value is accepted with probability 2^-128. Except with that probability, whether the client accepts depends only on the
-//! differences and not on the E_j, so there is no selective failure. (Without v and u there would be one: with d_rho, d_wj = E_j d_rho
-//! would confirm a guess at E_j.)
+//! So a wrong value is accepted with probability 2^-128. Except with that probability, whether the client
+//! accepts depends only on the differences and not on the E_j, so there is no selective failure. (Without v
+//! and u there would be one: with d_rho, d_wj = E_j d_rho would confirm a guess at E_j.)
 //!
-//! *Privacy.* The client learns E_j, and v and rho, which are random and used once; w_j and u follow from these. The sharing of zeros makes
-//! its messages random except for their sums.
+//! *Privacy.* The client learns E_j, and v and rho, which are random and used once; w_j and u follow from
+//! these. The sharing of zeros makes its messages random except for their sums.
 //!
-//! **Bytes** become elements without communication. Byte k of 16 is a cell b_k, an element of GF(2^8). Since 1, X .. X^7 are a basis of
-//! GF(2^64) over GF(2^8), x_0 = sum of b_k X^k over the first eight and x_1 over the others are the coordinates of an element that contains
-//! all sixteen. Cells that share a byte are narrow, so b_k is the sum of them times powers of x.
+//! **Bytes** become elements without communication. Byte k of 16 is a cell b_k, an element of GF(2^8). Since
+//! 1, X .. X^7 are a basis of GF(2^64) over GF(2^8), x_0 = sum of b_k X^k over the first eight and x_1 over
+//! the others are the coordinates of an element that contains all sixteen. Cells that share a byte are
+//! narrow, so b_k is the sum of them times powers of x.
 //!
-//! **From a client** comes c = x ^ r, public among the nodes, under a mask of random bits r that nobody knows: \[x\] is c plus \[r\], and
-//! the same holds for every image. The nodes send the mask to the client like any other value, so a client that has accepted it knows r.
-//! Two inputs under one mask would show the nodes x ^ x'.
+//! **From a client** comes c = x ^ r, public among the nodes, under a mask of random bits r that nobody
+//! knows: \[x\] is c plus \[r\], and the same holds for every image. The nodes send the mask to the client
+//! like any other value, so a client that has accepted it knows r. Two inputs under one mask would show the
+//! nodes x ^ x'.
 //!
-//! Adversary: active, all nodes but one, static; an honest client. The caller has to notice if a client sends something to some nodes only.
+//! Adversary: active, all nodes but one, static; an honest client. The caller has to notice if a client sends
+//! something to some nodes only.
 //!
-//! Cost of m elements: two triples and three more for each of m + 1 products, one round, and the check. Each node sends the client 4 + 16
-//! (2m + 3) bytes.
+//! Cost of m elements: two triples and three more for each of m + 1 products, one round, and the check. Each
+//! node sends the client 4 + 16 (2m + 3) bytes.
 //!
 //! # Differences from the paper
-//! The factor is an element of GF(2^128), so the error is 2^-128 whatever the field of the MACs, which bounds the check before. The paper's
-//! output check takes v as the client's random input; here the nodes draw it.
+//! The factor is an element of GF(2^128), so the error is 2^-128 whatever the field of the MACs, which bounds
+//! the check before. The paper's output check takes v as the client's random input; here the nodes draw it.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_field::{Gf2_64, Gf128, MacField, tower};
@@ -75,7 +80,8 @@ impl Arithmetic<Gf2_64> {
         Ok((Mask { bits, len }, message))
     }
 
-    /// A mask of bits that one party knows ([`bits_of`](super::Source::bits_of)). That party's own bytes come with it.
+    /// A mask of bits that one party knows ([`bits_of`](super::Source::bits_of)). That party's own bytes come
+    /// with it.
     pub(super) fn mask_of(&mut self, owner: Party, len: usize, net: &mut dyn Net) -> Result<OwnMask<Mask>> {
         self.tally.of(self.phase).bits += 8 * len as u64;
         let (bits, known) = self.source.bits_of(owner, 8 * len, net)?;
@@ -89,7 +95,8 @@ impl Arithmetic<Gf2_64> {
         Ok((Mask { bits, len }, known))
     }
 
-    /// The message to a client that is to learn bytes. `bits` are their bits: the lowest of all bytes, then the next, and so on.
+    /// The message to a client that is to learn bytes. `bits` are their bits: the lowest of all bytes, then
+    /// the next, and so on.
     pub(super) fn reveal_bits(
         &mut self,
         bits: &Authenticated<Gf2_64>,
@@ -125,7 +132,8 @@ impl Arithmetic<Gf2_64> {
         self.send(&packed(&value.bytes().part(0..len)), len, net)
     }
 
-    /// The message to a client that is to learn elements which contain this many bytes; see the module. Empty if there are none.
+    /// The message to a client that is to learn elements which contain this many bytes; see the module. Empty
+    /// if there are none.
     pub(super) fn send(&mut self, elements: &Elements, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
         let count = elements.count();
         if count == 0 {
@@ -166,7 +174,8 @@ impl Mask {
         elements_of_bits(&self.bits, self.len)
     }
 
-    /// The bits at place `at` of the cells of a port's blocks: the lowest of all cells, then the next, and so on.
+    /// The bits at place `at` of the cells of a port's blocks: the lowest of all cells, then the next, and so
+    /// on.
     fn bits_of(&self, at: usize, port: &CompiledPort, lanes: usize) -> Authenticated<Gf2_64> {
         let (count, width) = (port.cells.len(), Cells::block_bytes(port.cells.len(), port.bits));
         let mut bits = Authenticated::zero(usize::from(port.bits) * count * lanes);
@@ -186,14 +195,15 @@ impl Mask {
 }
 
 impl Shared<Gf2_64> {
-    /// The bytes of the blocks, in the order in which people write them, as elements of GF(2^8) inside GF(2^64). Local.
+    /// The bytes of the blocks, in the order in which people write them, as elements of GF(2^8) inside
+    /// GF(2^64). Local.
     pub(super) fn bytes(&self) -> Authenticated<Gf2_64> {
         let len = self.count * self.lanes;
         let width = Cells::block_bytes(self.count, self.bits);
         let mut embedded = Zeroizing::new(vec![0; len]);
         Gf2_64::embed_row(&mut embedded, &self.cells[..len]);
-        // A cell at a shift is the cell times x^shift. The value is narrow, so no reduction occurs, and the same map applies to its shares
-        // whatever they are.
+        // A cell at a shift is the cell times x^shift. The value is narrow, so no reduction occurs, and the
+        // same map applies to its shares whatever they are.
         let mut places: Vec<Vec<(usize, u64)>> = vec![Vec::new(); width];
         for cell in 0..self.count {
             let (byte, shift) = Cells::place(cell, self.bits);
@@ -317,7 +327,8 @@ fn verify(sum: &[u8], count: usize) -> Result<Vec<Element>> {
     let (values, products) = values.split_at_checked(count + 1).ok_or(UNVERIFIED)?;
     let mut due = vec![0; ELEMENT_BYTES * values.len()];
     gf128::scale_add(&mut due, values.as_flattened(), rho);
-    // Two equal messages of two nodes would make everything zero; otherwise rho is zero with probability 2^-128.
+    // Two equal messages of two nodes would make everything zero; otherwise rho is zero with probability
+    // 2^-128.
     let drawn = !ct_eq(rho, &[0; ELEMENT_BYTES]);
     match drawn && rest.is_empty() && ct_eq(&due, products.as_flattened()) {
         true => Ok(values[..count].to_vec()),
@@ -338,7 +349,8 @@ mod tests {
         Arithmetic::new(mac_key(&seed, me, n), stream, Box::new(dealer))
     }
 
-    /// The node adds to its own share of an element before the proof is made: all fits, and a client would accept the other value.
+    /// The node adds to its own share of an element before the proof is made: all fits, and a client would
+    /// accept the other value.
     #[test]
     fn another_value_that_a_node_proves_is_found_before_any_node_sends_it() {
         for n in [2, 3] {
@@ -371,7 +383,8 @@ mod tests {
         assert_eq!(outcomes, [Ok(true), Ok(true)]);
     }
 
-    /// Three products of coordinates for each product, with two openings each; and two coordinates of each element that the client gets.
+    /// Three products of coordinates for each product, with two openings each; and two coordinates of each
+    /// element that the client gets.
     #[test]
     fn what_goes_to_clients_and_masks_is_counted() {
         let outcomes = run_parties(2, |net| {

@@ -1,4 +1,5 @@
-//! Predicts the cost of an evaluation by counting on the circuit alone. Tests compare the running protocol's counts with it.
+//! Predicts the cost of an evaluation by counting on the circuit alone. Tests compare the running protocol's
+//! counts with it.
 
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_field::MacField;

@@ -1,11 +1,13 @@
 //! Shared elements of GF(2^128) under MACs in GF(2^64): conversion from bytes, products, the zero test.
 //!
-//! GF(2^64) lies in GF(2^128) by iota, and elements have two coordinates over it ([`polyclave_field::tower`]). A shared element
-//! is x = sum x_i in GF(2^128) with shares m_i of its MAC, sum m_i = iota(alpha) x. So:
+//! GF(2^64) lies in GF(2^128) by iota, and elements have two coordinates over it
+//! ([`polyclave_field::tower`]). A shared element is x = sum x_i in GF(2^128) with shares m_i of its MAC, sum
+//! m_i = iota(alpha) x. So:
 //!
-//! * Sums, and products by public elements of GF(2^128), act on shares of values and of MACs alike, and are local.
-//! * The coordinates of x_i and of m_i are shares of x_0, x_1 and of alpha x_0, alpha x_1: two elements in the form of `share.rs`. Opening
-//!   an element opens both, and the check covers it (`check.rs`).
+//! * Sums, and products by public elements of GF(2^128), act on shares of values and of MACs alike, and are
+//!   local.
+//! * The coordinates of x_i and of m_i are shares of x_0, x_1 and of alpha x_0, alpha x_1: two elements in
+//!   the form of `share.rs`. Opening an element opens both, and the check covers it (`check.rs`).
 //! * A product takes three products of coordinates, in one round.
 //! * x^(2^k) is linear over GF(2) in the bits of x. With 128 random bits r, all unknown to every party, the
 //!   parties open x + r, and x^(2^k) is (x + r)^(2^k) plus a public linear map of the bits. x + r is uniform,
@@ -30,7 +32,8 @@ use crate::{Error, Result};
 pub(super) const PRODUCT_TRIPLES: usize = 3;
 
 impl ElementArithmetic for Arithmetic<Gf2_64> {
-    /// The coordinates of each are the factors of one triple, so they are uniform and independent. The triple's product is not used.
+    /// The coordinates of each are the factors of one triple, so they are uniform and independent. The
+    /// triple's product is not used.
     fn random_elements(&mut self, count: usize, net: &mut dyn Net) -> Result<Elements> {
         let triples = self.triples(count, net)?;
         Ok(of_coordinates(&triples.a, &triples.b))
@@ -132,7 +135,8 @@ impl Arithmetic<Gf2_64> {
         Ok(elements)
     }
 
-    /// Products, element by element, with the given triples. By coordinates, with t^2 = t + delta (Karatsuba).
+    /// Products, element by element, with the given triples. By coordinates, with t^2 = t + delta
+    /// (Karatsuba).
     pub(super) fn multiply_by(
         &mut self,
         a: &Elements,
@@ -187,14 +191,14 @@ pub(super) fn coordinates(elements: &Elements) -> [Authenticated<Gf2_64>; 2] {
     coordinates
 }
 
-/// The elements that GCM reads from bytes. `bits` are the bits of the bytes: the lowest of all bytes, then the next, and so on. The last
-/// element is filled up with zeros.
+/// The elements that GCM reads from bytes. `bits` are the bits of the bytes: the lowest of all bytes, then
+/// the next, and so on. The last element is filled up with zeros.
 pub(super) fn elements_of_bits(bits: &Authenticated<Gf2_64>, bytes: usize) -> Elements {
     Weights::new().images(bits, bytes, &(0..bytes.div_ceil(ELEMENT_BYTES)).collect::<Vec<_>>())
 }
 
-/// A map of elements that is linear over GF(2): the image of each bit of an element, by coordinate, bit and byte. At first the map is the
-/// identity.
+/// A map of elements that is linear over GF(2): the image of each bit of an element, by coordinate, bit and
+/// byte. At first the map is the identity.
 struct Weights([[[u64; ELEMENT_BYTES]; 8]; 2]);
 
 impl Weights {
@@ -242,7 +246,8 @@ fn square(elements: &mut [Element]) {
     gf128::multiply(elements.as_flattened_mut(), factors.as_flattened(), factors.as_flattened());
 }
 
-/// Adds public elements: the first party adds them to its shares, and every party adds alpha_i times them to its MACs.
+/// Adds public elements: the first party adds them to its shares, and every party adds alpha_i times them to
+/// its MACs.
 pub(super) fn add_public(elements: &Elements, public: &[Element], key: &MacKey<Gf2_64>) -> Elements {
     let mut sum = if key.is_first() { elements.add_to_shares(public) } else { elements.clone() };
     assert_eq!(sum.count(), public.len(), "terms of other lengths");

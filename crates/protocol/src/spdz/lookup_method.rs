@@ -3,13 +3,14 @@
 use polyclave_cipher::{Matrix, Table};
 use polyclave_field::MacField;
 
-/// How a scheme looks up the tables that allow it; all others go by masked tables. Rounds, openings, triples and random bits
-/// are those of Keller et al. 2017, Table 2, for one lookup.
+/// How a scheme looks up the tables that allow it; all others go by masked tables. Rounds, openings, triples
+/// and random bits are those of Keller et al. 2017, Table 2, for one lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupMethod {
     /// Masked tables for every table (section 4): one round, one opening.
     MaskedTables,
-    /// Tables built on inversion by squares of a decomposed cell and six products (section 3.1, BitDecomposition).
+    /// Tables built on inversion by squares of a decomposed cell and six products (section 3.1,
+    /// BitDecomposition).
     BitDecomposition,
     /// Tables built on inversion by four products and four decompositions (section 3.1, Rivain-Prouff).
     RivainProuff,

@@ -7,8 +7,8 @@
 //! (`authenticated/check.rs`). All other security is computational, because the material's is
 //! (`authenticated/source.rs`).
 //!
-//! A cell is an element of the field of MACs that lies in a smaller field inside it. Sums, and products by constants, are free.
-//! [`LookupMethod`] lists the ways to look up a table.
+//! A cell is an element of the field of MACs that lies in a smaller field inside it. Sums, and products by
+//! constants, are free. [`LookupMethod`] lists the ways to look up a table.
 
 mod arithmetic;
 mod bits;
@@ -312,8 +312,8 @@ impl<F: MacField> Session for Spdz<F> {
         self.arithmetic.check(net)
     }
 
-    /// Checks what no [`Session::check`] has before; then opens the value, to all or, under a mask that only the owner knows,
-    /// to one; then checks the opening itself.
+    /// Checks what no [`Session::check`] has before; then opens the value, to all or, under a mask that only
+    /// the owner knows, to one; then checks the opening itself.
     fn release(
         &mut self,
         shared: &Shared<F>,

@@ -1,7 +1,8 @@
 //! Lookups by products: the polynomials of Keller et al. 2017, section 3, on all cells of a layer at once.
 //!
-//! Squares are linear over GF(2) but not over the field, so with MACs they are not free. Instead a cell is decomposed by random bits (one
-//! opening of a cell), and every linear image of it follows. `arithmetic.rs` states the adversary, and what openings reveal.
+//! Squares are linear over GF(2) but not over the field, so with MACs they are not free. Instead a cell is
+//! decomposed by random bits (one opening of a cell), and every linear image of it follows. `arithmetic.rs`
+//! states the adversary, and what openings reveal.
 
 use std::ops::Range;
 
@@ -89,7 +90,8 @@ impl<'a, F: MacField> Products<'a, F> {
         Ok(())
     }
 
-    /// p1(X) q1(X) + p2(X) from X, X^3 and X^7: three products, five rounds. X^7 does not wait for the bits of X^3.
+    /// p1(X) q1(X) + p2(X) from X, X^3 and X^7: three products, five rounds. X^7 does not wait for the bits
+    /// of X^3.
     fn pulkus_vivek(&mut self, registers: &mut Registers<F>) -> Result<()> {
         let [x, x2, x4] = [0, 1, 2].map(|k| self.inputs(registers, k));
         let [mut p1, mut p2] = [3, 4].map(|k| self.inputs(registers, k));

@@ -1,32 +1,38 @@
-//! Moves stored values from one MAC key to another, among the same parties (security-notes F, I). Stored keys have to outlive a MAC key,
-//! because every failed check may have told a bit of it.
+//! Moves stored values from one MAC key to another, among the same parties (security-notes F, I). Stored keys
+//! have to outlive a MAC key, because every failed check may have told a bit of it.
 //!
-//! A value x is moved under a mask r that is authenticated under both keys. The parties open x + r under the old key and check it, and
-//! \[x\] = (x + r) + \[r\] under the new key. Masks are sums of random bits.
+//! A value x is moved under a mask r that is authenticated under both keys. The parties open x + r under the
+//! old key and check it, and \[x\] = (x + r) + \[r\] under the new key. Masks are sums of random bits.
 //!
-//! * *Bits under both keys.* Each party i has random bits that it knows: b under the old key and b' under the new one
-//!   ([`Source::bits_of`], which guarantees that they are bits). It tells all others d = b + b', and everybody adds d to b'. The sums
-//!   over all parties of the former and the latter are r and r'. They are equal if nobody lied, and uniform as long as one party is
-//!   honest; d reveals nothing of b, because b' is uniform.
-//! * *The check.* Coins give every bit an independent coefficient chi_j of the field. With k more bits s_i made in the same way, V = sum
-//!   chi_j r_j + sum X^i s_i is opened under the old key, and V', made of r' and s', under the new one. V' passes its MAC check, and V = V'
-//!   is required. V is checked together with x + r, before anything that depends on either is handed out. Until then it tells nothing:
-//!   s makes V uniform. Let r'_j = r_j + e_j and s'_i = s_i + f_i. Then V + V' = sum chi_j e_j + sum X^i f_i,
-//!   where the cheater has fixed the errors before the coins. If some e_j is not zero, the sum is zero with probability 2^-k. The errors
-//!   are the cheater's own and depend on no secret, so a failure tells it nothing. If there are three parties or more, d is noted under
-//!   both keys, and the checks detect it if some party received another d.
-//! * *The value.* x + r is used after its MAC has been checked under the old key, with that of V, so it is right except with probability 2 / 2^k. Only
-//!   the bits of the identity view are opened. The other images of a cell are made anew from x + r and the bits of r, and so agree with
-//!   it.
+//! * *Bits under both keys.* Each party i has random bits that it knows: b under the old key and b' under the
+//!   new one ([`Source::bits_of`], which guarantees that they are bits). It tells all others d = b + b', and
+//!   everybody adds d to b'. The sums over all parties of the former and the latter are r and r'. They are
+//!   equal if nobody lied, and uniform as long as one party is honest; d reveals nothing of b, because b' is
+//!   uniform.
+//! * *The check.* Coins give every bit an independent coefficient chi_j of the field. With k more bits s_i
+//!   made in the same way, V = sum chi_j r_j + sum X^i s_i is opened under the old key, and V', made of r'
+//!   and s', under the new one. V' passes its MAC check, and V = V' is required. V is checked together with
+//!   x + r, before anything that depends on either is handed out. Until then it tells nothing: s makes V
+//!   uniform. Let r'_j = r_j + e_j and s'_i = s_i + f_i. Then V + V' = sum chi_j e_j + sum X^i f_i, where the
+//!   cheater has fixed the errors before the coins. If some e_j is not zero, the sum is zero with probability
+//!   2^-k. The errors are the cheater's own and depend on no secret, so a failure tells it nothing. If there
+//!   are three parties or more, d is noted under both keys, and the checks detect it if some party received
+//!   another d.
+//! * *The value.* x + r is used after its MAC has been checked under the old key, with that of V, so it is
+//!   right except with probability 2 / 2^k. Only the bits of the identity view are opened. The other images
+//!   of a cell are made anew from x + r and the bits of r, and so agree with it.
 //!
-//! **What it requires of the old key**: that nobody knows it. After b failed checks under it, the MAC check of x + r errs with
-//! probability sum over j <= b of C(k, j) 2^-k (`guesses.rs`). A setup that was given up in this process is refused. Nodes read it anew
-//! from what they stored, after an operator's order, and refuse if that probability is too large (`node/src/material/refresh.rs`).
+//! **What it requires of the old key**: that nobody knows it. After b failed checks under it, the MAC check
+//! of x + r errs with probability sum over j <= b of C(k, j) 2^-k (`guesses.rs`). A setup that was given up
+//! in this process is refused. Nodes read it anew from what they stored, after an operator's order, and
+//! refuse if that probability is too large (`node/src/material/refresh.rs`).
 //!
-//! Values that are alike move as one, up to 2^18 bits (`together.rs`), so many keys take the rounds and checks of one.
+//! Values that are alike move as one, up to 2^18 bits (`together.rs`), so many keys take the rounds and
+//! checks of one.
 //!
-//! Cost of a bit: two bits of each party's from the source, and n bits told to all. Rounds, in addition to the source's: one for d, two
-//! for coins, two openings and a check for the bits; one opening and one check for the value.
+//! Cost of a bit: two bits of each party's from the source, and n bits told to all. Rounds, in addition to
+//! the source's: one for d, two for coins, two openings and a check for the bits; one opening and one check
+//! for the value.
 
 mod bits;
 mod together;
@@ -144,8 +150,8 @@ impl<F: MacField> Refresh<F> {
         Ok(both.map(|bits| bits.part(0..count)))
     }
 
-    /// What every party tells all others, noted under both keys. The check under the new key comes first; to note it under the old one
-    /// is not needed.
+    /// What every party tells all others, noted under both keys. The check under the new key comes first; to
+    /// note it under the old one is not needed.
     fn tell(&mut self, own: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
         let text = broadcast(own, net)?;
         for message in &text {
@@ -155,8 +161,8 @@ impl<F: MacField> Refresh<F> {
         Ok(text)
     }
 
-    /// Whether bits under the old key are those under the new. The last k of them mask the rest. Holds only if the next check under the old
-    /// key passes, which has to come before anything is made of the bits.
+    /// Whether bits under the old key are those under the new. The last k of them mask the rest. Holds only
+    /// if the next check under the old key passes, which has to come before anything is made of the bits.
     fn check_equal(&mut self, bits: &[Authenticated<F>; 2], net: &mut dyn Net) -> Result<()> {
         let seed = coins::toss(b"bits under two MAC keys", net)?;
         let [of_old, of_new] = bits.each_ref().map(|bits| combination(bits, &seed));

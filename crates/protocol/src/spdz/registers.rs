@@ -1,7 +1,7 @@
 //! The shares of an evaluation: for each slot one row of cells and one row of MACs.
 //!
-//! A cell is kept as `F::project` of its share, a byte: what the field of cells can do to cells it can do to these, and the
-//! rest of the share says nothing (`opening.rs`). MACs are whole elements.
+//! A cell is kept as `F::project` of its share, a byte: what the field of cells can do to cells it can do to
+//! these, and the rest of the share says nothing (`opening.rs`). MACs are whole elements.
 
 use polyclave_cipher::{Linear, Matrix, Slot};
 use polyclave_field::{MacField, Word};

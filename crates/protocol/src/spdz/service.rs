@@ -157,7 +157,8 @@ pub(crate) fn refresh_stored_elements(
 impl ServiceSession for Spdz<Gf2_64> {
     type Mask = Mask;
 
-    /// A lane holds its material twice while that is taken out of a stock, then what it opens until the next check, and its slots.
+    /// A lane holds its material twice while that is taken out of a stock, then what it opens until the next
+    /// check, and its slots.
     fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
         const CELL: usize = 1 + Gf2_64::BYTES;
         let cost = self.cost(compiled);

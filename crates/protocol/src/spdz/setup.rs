@@ -5,8 +5,9 @@
 //! used (security-notes J). [`Mascot::bind`] tests that the new ones are under the stored key, and says why
 //! this suffices.
 //!
-//! A renewed setup is under the same key as the one it was made from, and shares its fate: a check that fails in a session of one
-//! is the end of both, since what could have been learnt is a part of alpha. What is stored says whether that has happened.
+//! A renewed setup is under the same key as the one it was made from, and shares its fate: a check that fails
+//! in a session of one is the end of both, since what could have been learnt is a part of alpha. What is
+//! stored says whether that has happened.
 
 use std::sync::Arc;
 
@@ -151,8 +152,8 @@ impl<F: MacField> Setup<F> {
         Ok(Setup { key, material: Root::Stored(seed), anchor })
     }
 
-    /// Fresh transfers under the same key, for a setup that was stored or that has served; those of TinyOT, too, if they are
-    /// wanted and can be made. All parties do so together.
+    /// Fresh transfers under the same key, for a setup that was stored or that has served; those of TinyOT,
+    /// too, if they are wanted and can be made. All parties do so together.
     pub fn renew(
         &self,
         preprocessing: Preprocessing<F>,

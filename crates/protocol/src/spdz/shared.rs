@@ -210,8 +210,8 @@ impl<F: MacField> Arithmetic<F> {
         Ok(shared)
     }
 
-    /// Opens a value to its owner: to one party under a mask of random bits that only it knows. The caller checks
-    /// before and after. One round.
+    /// Opens a value to its owner: to one party under a mask of random bits that only it knows. The caller
+    /// checks before and after. One round.
     pub(super) fn reveal(
         &mut self,
         shared: &Shared<F>,

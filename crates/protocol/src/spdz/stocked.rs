@@ -1,10 +1,11 @@
 //! Material that is made in one session and used in another, under the same MAC key, from a node's stock
 //! ([`crate::interface::stock`]).
 //!
-//! What goes into the stock has been checked: the parts of a run are written down after the check of everything that was opened for them.
-//! What comes out of it is authenticated under the MAC key. So a party whose stock is damaged, or that takes other items than the rest,
-//! can change a result no more than one that sends wrong shares: the next check fails. Each item is one party's part of secrets that are
-//! used once; the stock has to ensure that.
+//! What goes into the stock has been checked: the parts of a run are written down after the check of
+//! everything that was opened for them. What comes out of it is authenticated under the MAC key. So a party
+//! whose stock is damaged, or that takes other items than the rest, can change a result no more than one that
+//! sends wrong shares: the next check fails. Each item is one party's part of secrets that are used once; the
+//! stock has to ensure that.
 //!
 //! # Sizes, over a field of k = 64
 //!
@@ -16,12 +17,13 @@
 //! | triples | 48 | 1,024 | see below |
 //! | bits | 16 | 1,024 | see below |
 //!
-//! Triples and bits are not used for blocks but for what surrounds them. A key takes 254 products in GF(2^128) when it is made, 3 triples
-//! each over smaller fields: 762. A session takes 8 for its checks, an answer about 10, and each block 3 more. So making a key and
-//! encrypting one block with it, the most that one block can ask for, takes at most 800. Bits: 128 for each block that a client sends or
-//! is sent, 128 for the check of each of these masks, 256 for a key: less than 800. So a stock of one block is not dry after the first
-//! request, and a stock of many blocks is hardly touched by requests. Only what was used is made again, so triples and bits cost space
-//! (64 KiB a block) and no time.
+//! Triples and bits are not used for blocks but for what surrounds them. A key takes 254 products in
+//! GF(2^128) when it is made, 3 triples each over smaller fields: 762. A session takes 8 for its checks, an
+//! answer about 10, and each block 3 more. So making a key and encrypting one block with it, the most that
+//! one block can ask for, takes at most 800. Bits: 128 for each block that a client sends or is sent, 128 for
+//! the check of each of these masks, 256 for a key: less than 800. So a stock of one block is not dry after
+//! the first request, and a stock of many blocks is hardly touched by requests. Only what was used is made
+//! again, so triples and bits cost space (64 KiB a block) and no time.
 
 use std::sync::Arc;
 
@@ -50,7 +52,8 @@ const BIT: usize = 2;
 
 /// Lookups of AES-128: 10 rounds of 16.
 const OF_AES: usize = 160;
-/// Where AES has records of its own, few tables of 8 bits are left. A stock of the default level has enough for a block of SKINNY-128-384.
+/// Where AES has records of its own, few tables of 8 bits are left. A stock of the default level has enough
+/// for a block of SKINNY-128-384.
 const WITHOUT_INVERSION: usize = 64;
 /// Lookups of 3DES: 3 times 16 rounds of 8.
 const OF_3DES: usize = 384;
@@ -103,8 +106,8 @@ fn bits<F: MacField>() -> Kind {
 }
 
 impl<F: MacField> Spdz<F> {
-    /// Makes this many items of a kind, together with all parties, for their stocks: this party's parts, checked, one after
-    /// another. For a session that takes nothing from a stock.
+    /// Makes this many items of a kind, together with all parties, for their stocks: this party's parts,
+    /// checked, one after another. For a session that takes nothing from a stock.
     pub fn make_items(&mut self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         let items = if *kind == triples::<F>() {
             let Triples { a, b, c } = self.arithmetic.triples(count, net)?;
@@ -164,7 +167,8 @@ pub struct FromStock<F: MacField> {
 }
 
 impl<F: MacField> FromStock<F> {
-    /// Both are of one MAC key, and `live` is of the session that it is used in. The stock keeps the [`kinds`] of this method.
+    /// Both are of one MAC key, and `live` is of the session that it is used in. The stock keeps the
+    /// [`kinds`] of this method.
     pub fn new(method: LookupMethod, stock: Arc<dyn Stock>, live: Box<dyn Source<F>>) -> Self {
         FromStock { method, stock, live, scalars: registers::scalars::<F>() }
     }

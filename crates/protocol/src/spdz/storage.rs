@@ -1,12 +1,13 @@
-//! What a node stores on its disk of authenticated sharing: shares of values with their views and MACs, and of elements of GF(2^128). Both
-//! name the field, the number of parties and the party, so that another node's file is refused and not used. Values under another MAC key
-//! fail the next check.
+//! What a node stores on its disk of authenticated sharing: shares of values with their views and MACs, and
+//! of elements of GF(2^128). Both name the field, the number of parties and the party, so that another node's
+//! file is refused and not used. Values under another MAC key fail the next check.
 //!
 //! A file is no more authentic than its disk. A changed share of a value makes the check fail, too. The
 //! reader checks as much as bytes allow. No matter what they claim, it allocates nothing beyond what is
 //! there, and never panics.
 //!
-//! A value is stored after a check has covered everything that it depends on. A value that is read depends on nothing.
+//! A value is stored after a check has covered everything that it depends on. A value that is read depends on
+//! nothing.
 //!
 //! | | in order; numbers little-endian |
 //! |---|---|

@@ -1,22 +1,25 @@
-//! Authenticated bits from correlated transfers (Nielsen, Nordholt, Orlandi, Burra 2012, section 4, where they are called aBit; the
-//! transfers are those of Roy 2022, [`crate::ot`]).
+//! Authenticated bits from correlated transfers (Nielsen, Nordholt, Orlandi, Burra 2012, section 4, where
+//! they are called aBit; the transfers are those of Roy 2022, [`crate::ot`]).
 //!
-//! A party chooses with random bits x, and its peer's Delta is the offset: M = K + x Delta, where M is the receiver's block and K the
-//! sender's. M is the tag of x, K the key of the tag. Both directions are extended at once, so each of `count` authenticated bits is the
-//! sum of one bit of each party. Among more than two parties, a party chooses with the same bits from every peer, and has a tag and a key
-//! with each.
+//! A party chooses with random bits x, and its peer's Delta is the offset: M = K + x Delta, where M is the
+//! receiver's block and K the sender's. M is the tag of x, K the key of the tag. Both directions are extended
+//! at once, so each of `count` authenticated bits is the sum of one bit of each party. Among more than two
+//! parties, a party chooses with the same bits from every peer, and has a tag and a key with each.
 //!
-//! There are two widths. **Wide** bits have blocks of 128 bits, which are hashed (`offers.rs`). **Narrow** bits have 64, enough for a tag,
-//! at half the cost.
+//! There are two widths. **Wide** bits have blocks of 128 bits, which are hashed (`offers.rs`). **Narrow**
+//! bits have 64, enough for a tag, at half the cost.
 //!
-//! **Delta.** The upper 64 bits are alpha, the party's key, which is uniform. The lower 64 are random and never used elsewhere. Narrow bits
-//! come from the trees of the upper columns only ([`Pairs::fork_upper`]), so both widths have the same alpha by construction: a party
-//! cannot take another one for either. The upper half of a wide block is a narrow one.
+//! **Delta.** The upper 64 bits are alpha, the party's key, which is uniform. The lower 64 are random and
+//! never used elsewhere. Narrow bits come from the trees of the upper columns only ([`Pairs::fork_upper`]),
+//! so both widths have the same alpha by construction: a party cannot take another one for either. The upper
+//! half of a wide block is a narrow one.
 //!
-//! **Why the check of the transfers is enough**: towards each peer, a cheater has one choice for each transfer and one
-//! Delta, except for guesses of bits of Delta, which pass with probability 2^-c for c bits. The check comes before anything that is made
-//! of the blocks is sent. The sender checks. Before the receiver hears of the outcome, it has nothing that tells whether a guess was
-//! right, so it learns nothing by silence. *Other choices, or another Delta, towards another peer* are found later (docs/protocols/tower-parties.md).
+//! **Why the check of the transfers is enough**: towards each peer, a cheater has one choice for each
+//! transfer and one Delta, except for guesses of bits of Delta, which pass with probability 2^-c for c bits.
+//! The check comes before anything that is made of the blocks is sent. The sender checks. Before the receiver
+//! hears of the outcome, it has nothing that tells whether a guess was right, so it learns nothing by
+//! silence. *Other choices, or another Delta, towards another peer* are found later
+//! (docs/protocols/tower-parties.md).
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_prg::AesPrg;
@@ -30,7 +33,8 @@ use crate::interface::session::random_bytes;
 use crate::ot::{Batch, Checked, Columns, Pairs, Shape, extend_checked};
 use crate::{Party, Result};
 
-/// Wide bits that are made at once: until they are used their columns take 3 MB. Fewer are no faster, and cost rounds.
+/// Wide bits that are made at once: until they are used their columns take 3 MB. Fewer are no faster, and
+/// cost rounds.
 pub(super) const AT_ONCE: usize = 3 << 15;
 
 /// Bits whose blocks are in work at once: they lie in the first-level cache.
@@ -242,7 +246,8 @@ impl BlockBits {
         self.sides[peer].keys.write_blocks(at, keys)
     }
 
-    /// Hands the tags, or keys, of narrow bits from a place on to `put`, one after another with their numbers.
+    /// Hands the tags, or keys, of narrow bits from a place on to `put`, one after another with their
+    /// numbers.
     fn each_kept(
         columns: &Columns,
         at: usize,
@@ -276,8 +281,9 @@ impl BlockBits {
         Ok(())
     }
 
-    /// Sets a row of at most [`PIECE`] to the shares of the MACs of narrow bits from this place on, in authenticated sharing under the sum of
-    /// all keys: x alpha and the sum of M + K over all peers, as in [`Bits::to_spdz`].
+    /// Sets a row of at most [`PIECE`] to the shares of the MACs of narrow bits from this place on, in
+    /// authenticated sharing under the sum of all keys: x alpha and the sum of M + K over all peers, as in
+    /// [`Bits::to_spdz`].
     pub(super) fn write_macs(
         &self,
         at: usize,
@@ -301,8 +307,9 @@ impl BlockBits {
         &self.packed[at / 8..][..len.div_ceil(8)]
     }
 
-    /// Adds to `values` the elements whose coefficients are `width` narrow bits each, side by side from a place on, a power of two from 2 to
-    /// 64; and to `macs` this party's shares of their MACs, as [`BlockBits::write_macs`] gives those of the bits.
+    /// Adds to `values` the elements whose coefficients are `width` narrow bits each, side by side from a
+    /// place on, a power of two from 2 to 64; and to `macs` this party's shares of their MACs, as
+    /// [`BlockBits::write_macs`] gives those of the bits.
     pub(super) fn add_words(
         &self,
         at: usize,

@@ -1,5 +1,5 @@
-//! Parties that cheat in the code that makes leaky products, and what they guess. The test sees what both parties have, so it knows when
-//! a guess is right.
+//! Parties that cheat in the code that makes leaky products, and what they guess. The test sees what both
+//! parties have, so it knows when a guess is right.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -100,7 +100,8 @@ impl Parties {
 }
 
 impl<T> Run<T> {
-    /// Whether the honest party finished. If it did not, it says no more than that a check has failed, and has given its key up.
+    /// Whether the honest party finished. If it did not, it says no more than that a check has failed, and
+    /// has given its key up.
     fn passed(&self) -> bool {
         let given_up = self.keys[HONEST].refuse_retired().is_err();
         match &self.outcomes[HONEST] {
@@ -138,8 +139,9 @@ impl Target {
         vec![(of_values + k * field.packed_bytes(COUNT) + bits / 8, error << (bits % 8))]
     }
 
-    /// Makes and checks a list while the cheater changes offers, and may change its own part of the products afterwards. Returns whether it
-    /// passes, and the bits of the honest party's x. If it passes, every product must be right.
+    /// Makes and checks a list while the cheater changes offers, and may change its own part of the products
+    /// afterwards. Returns whether it passes, and the bits of the honest party's x. If it passes, every
+    /// product must be right.
     fn run(
         &self,
         parties: &Parties,
@@ -168,7 +170,8 @@ impl Target {
         (run.passed(), bits)
     }
 
-    /// The same for so many runs, each with another product. Passes exactly if the guess is right; returns how often.
+    /// The same for so many runs, each with another product. Passes exactly if the guess is right; returns
+    /// how often.
     fn guessed(
         parties: &Parties,
         [x, y]: [&'static Subfield; 2],
@@ -324,7 +327,8 @@ fn no_offer_leaves_after_a_failed_check_of_transfers() {
     for number in [0, 6] {
         // The transfers of all forks are given up together.
         let parties = Parties::setup();
-        // Other choices in eight trees, for the check's mask: it passes if it guesses all of these parts of Delta.
+        // Other choices in eight trees, for the check's mask: it passes if it guesses all of these parts of
+        // Delta.
         let bytes = (0..8).map(|tree| (17 * tree, 1 << number)).collect();
         let run = parties.run(Edits { at: 0, bytes, ..Edits::default() }, |source, net| {
             let mut list = List::default();
@@ -360,7 +364,8 @@ fn wrong_messages_of_the_check_are_always_caught() {
     }
 }
 
-/// Differences and corrections are opened without commitments; the last six messages are coins and the zero test.
+/// Differences and corrections are opened without commitments; the last six messages are coins and the zero
+/// test.
 #[test]
 fn wrong_differences_and_corrections_are_always_caught() {
     let parties = Parties::setup();
@@ -388,7 +393,8 @@ fn wrong_differences_and_corrections_are_always_caught() {
 
     let plan = RecordPlan::of(records, Kappa::Bits40);
     let lists = (plan.lists_16 + plan.lists_4) as u64;
-    // Differences of both kinds, then coins; in between all of phase 2, of which products for zero tests are left from phase 1.
+    // Differences of both kinds, then coins; in between all of phase 2, of which products for zero tests are
+    // left from phase 1.
     let of_second = of_records - 6 - 3 - 2 - 2;
     let of_first = of_second - 2 - 7 - 3 - (OFFERS + 1) * lists - 2 - 2;
     assert_eq!(of_first, (OFFERS + 1) * lists + OF_CHECK.end - (OFFERS + 1) + 2);
@@ -400,7 +406,8 @@ fn wrong_differences_and_corrections_are_always_caught() {
     }
 }
 
-/// A bit of every message is wrong in turn: vectors are right if both parties finish. What is opened without a commitment is always found.
+/// A bit of every message is wrong in turn: vectors are right if both parties finish. What is opened without
+/// a commitment is always found.
 #[test]
 fn no_wrong_message_gives_wrong_unit_vectors() {
     let mut parties = Parties::setup();

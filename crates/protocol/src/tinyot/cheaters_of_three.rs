@@ -1,5 +1,5 @@
-//! One or two of three parties cheat in the code that makes records. The test sees what all parties have, so it knows when a guess is
-//! right.
+//! One or two of three parties cheat in the code that makes records. The test sees what all parties have, so
+//! it knows when a guess is right.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -131,7 +131,8 @@ fn fill_and_check(
     Ok(list)
 }
 
-/// Runs that, and returns whether it passes, and the bits of every party's x. If it passes, all products must be right.
+/// Runs that, and returns whether it passes, and the bits of every party's x. If it passes, all products must
+/// be right.
 fn outcome(parties: &Parties, cheats: &Cheats, target: &Target, honest: &[usize]) -> (bool, [Vec<u8>; 3]) {
     let seen = Mutex::new([const { Vec::new() }; 3]);
     let run = parties.run(cheats, |source, net| {
@@ -204,8 +205,8 @@ fn errors_of_two_cheaters_add_up_at_the_honest_party() {
     assert!((1..=20).contains(&passed), "{passed} of 32");
 }
 
-/// As if the first party had chosen with another bit from the last party, and had used that bit for what it takes from it: the product is
-/// wrong by the last party's share of y.
+/// As if the first party had chosen with another bit from the last party, and had used that bit for what it
+/// takes from it: the product is wrong by the last party's share of y.
 #[test]
 fn another_factor_towards_one_honest_party_is_always_caught() {
     let parties = Parties::setup();
@@ -229,7 +230,8 @@ fn another_factor_towards_one_honest_party_is_always_caught() {
     }
 }
 
-/// The MAC of y is then wrong by a share of the key, and that of z by x times that. The zero test at the end finds y in any case.
+/// The MAC of y is then wrong by a share of the key, and that of z by x times that. The zero test at the end
+/// finds y in any case.
 #[test]
 fn another_bit_of_y_towards_one_honest_party_passes_the_check_exactly_if_x_is_zero() {
     let parties = Parties::setup();
@@ -250,7 +252,8 @@ fn another_bit_of_y_towards_one_honest_party_passes_the_check_exactly_if_x_is_ze
 
 const RECORDS: usize = 3;
 
-/// Where the messages of a batch of records are: four for each list, the random element, and products for zero tests.
+/// Where the messages of a batch of records are: four for each list, the random element, and products for
+/// zero tests.
 struct Places {
     lists: u64,
 }
@@ -294,7 +297,8 @@ fn make_records(source: &mut TinyOt, net: &mut dyn Net) -> Result<Inverses<Gf2_6
 #[test]
 fn other_bits_towards_one_honest_party_never_give_records() {
     let parties = Parties::setup();
-    // Calls that make bits: one for each list, for the random element of each check and of the bits, for products, and for the bits.
+    // Calls that make bits: one for each list, for the random element of each check and of the bits, for
+    // products, and for the bits.
     let (lists, plan) = (Places::of_batch().lists, RecordPlan::of(RECORDS, Kappa::Bits40));
     let second = lists + 2;
     // The first lists of both kinds of phase 2 have no y of their own.
@@ -337,7 +341,8 @@ fn wrong_openings_of_every_kind_are_always_caught() {
     }
 }
 
-/// The cheater knows by how much either sum is wrong, apart from the key, and opens the bits so that the second error is the first one.
+/// The cheater knows by how much either sum is wrong, apart from the key, and opens the bits so that the
+/// second error is the first one.
 #[test]
 fn errors_of_both_sums_of_a_batch_that_cancel_are_caught() {
     let parties = Parties::setup();
@@ -378,8 +383,9 @@ fn silence_counts_once_the_coins_of_a_check_are_known() {
     }
 }
 
-/// A bit of every message is wrong in turn, towards either honest party: records are right if the parties finish. Of the messages of
-/// transfers, of which all forks are given up if one fails, only the first three are tried.
+/// A bit of every message is wrong in turn, towards either honest party: records are right if the parties
+/// finish. Of the messages of transfers, of which all forks are given up if one fails, only the first three
+/// are tried.
 #[test]
 fn no_wrong_message_gives_wrong_records() {
     let (mut parties, places) = (Parties::setup(), Places::of_batch());

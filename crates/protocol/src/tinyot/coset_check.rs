@@ -1,21 +1,26 @@
-//! The check of leaky products: z = x y with its MAC, or a cheater is found (docs/protocols/tower-material.md, check C).
+//! The check of leaky products: z = x y with its MAC, or a cheater is found
+//! (docs/protocols/tower-material.md, check C).
 //!
-//! When all offers of a phase are in, coins give every product z_j an independent coefficient chi_j in GF(2^64). The parties open
-//! rho = sum chi_j z_j + r, where r is a random element, and a zero test ([`crate::spdz`]) checks the MAC of rho.
+//! When all offers of a phase are in, coins give every product z_j an independent coefficient chi_j in
+//! GF(2^64). The parties open rho = sum chi_j z_j + r, where r is a random element, and a zero test
+//! ([`crate::spdz`]) checks the MAC of rho.
 //!
-//! Let a cheater's offers put the values off by E'_j and the MACs by E''_j (`products.rs`). After the coins it can also send a wrong rho, off by
-//! d, and add s to its part of the sum. The zero test passes if sum chi_j (E''_j + E'_j Delta) = d Delta + s, where Delta is the sum of both
-//! keys. Unless sum chi_j E'_j = d, that names Delta: 2^-64. Otherwise sum chi_j E''_j = s. The coefficients are uniform and independent of
-//! each other and of all offers, so two different families of errors have the same two sums with probability 2^-64 at most. So except with
-//! probability 2^-63 the test passes only if all errors are those that the cheater expected when it chose d and s: **if the honest party's
-//! bits lie, for each product, in a coset of the subspace where its errors are 0**. The cheater can then correct its own part by what it
-//! expected, as if its errors were 0. Coefficients must not be powers of one element or common to several products. The test would then be
-//! a linear function of bits of many products, which a cheater guesses with one bit of luck; `rotation.rs` counts one bit for each function
-//! of each product.
+//! Let a cheater's offers put the values off by E'_j and the MACs by E''_j (`products.rs`). After the coins
+//! it can also send a wrong rho, off by d, and add s to its part of the sum. The zero test passes if sum
+//! chi_j (E''_j + E'_j Delta) = d Delta + s, where Delta is the sum of both keys. Unless sum chi_j E'_j = d,
+//! that names Delta: 2^-64. Otherwise sum chi_j E''_j = s. The coefficients are uniform and independent of
+//! each other and of all offers, so two different families of errors have the same two sums with probability
+//! 2^-64 at most. So except with probability 2^-63 the test passes only if all errors are those that the
+//! cheater expected when it chose d and s: **if the honest party's bits lie, for each product, in a coset of
+//! the subspace where its errors are 0**. The cheater can then correct its own part by what it expected, as
+//! if its errors were 0. Coefficients must not be powers of one element or common to several products. The
+//! test would then be a linear function of bits of many products, which a cheater guesses with one bit of
+//! luck; `rotation.rs` counts one bit for each function of each product.
 //!
-//! r hides everything else that rho could tell. What a failed test tells is a guess about bits that are thrown away. The zero test's sum is a
-//! constant, or alpha times something that the cheater knows, and never single bits of alpha: a cheater that is silent instead of
-//! failing learns nothing of the key. But it has tried its guesses for nothing. So silence after the coins counts
+//! r hides everything else that rho could tell. What a failed test tells is a guess about bits that are
+//! thrown away. The zero test's sum is a constant, or alpha times something that the cheater knows, and never
+//! single bits of alpha: a cheater that is silent instead of failing learns nothing of the key. But it has
+//! tried its guesses for nothing. So silence after the coins counts
 //! ([`Error::Unanswered`](crate::Error::Unanswered)).
 //!
 //! **More than two parties.** The honest party's bits are those of all honest parties together. Parties that

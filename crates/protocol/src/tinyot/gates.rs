@@ -1,11 +1,14 @@
-//! Triples of bits: kind (1, 1) of `products.rs`, combined in buckets (`rotation.rs`), with tags and keys for each party's bits.
+//! Triples of bits: kind (1, 1) of `products.rs`, combined in buckets (`rotation.rs`), with tags and keys for
+//! each party's bits.
 //!
-//! x of a bucket is the sum of the x_b, and y is y_1, so both have the tags of the transfers that made them. z has a MAC under the sum of both keys
-//! only. To give it tags the parties open e = z + r, where r is a fresh narrow bit: then z = r + e. The zero test at the end covers the MACs of
-//! all differences d_b and of all e.
+//! x of a bucket is the sum of the x_b, and y is y_1, so both have the tags of the transfers that made them.
+//! z has a MAC under the sum of both keys only. To give it tags the parties open e = z + r, where r is a
+//! fresh narrow bit: then z = r + e. The zero test at the end covers the MACs of all differences d_b and of
+//! all e.
 //!
-//! Cost of a triple to the peer, for B lists: B wide bits, B + 1 narrow ones, B offers of 65 bits and B bits opened. Rounds: four for every
-//! 3 2^15 leaky products and for as many triples, 19 for a batch, and four if products for zero tests have to be made.
+//! Cost of a triple to the peer, for B lists: B wide bits, B + 1 narrow ones, B offers of 65 bits and B bits
+//! opened. Rounds: four for every 3 2^15 leaky products and for as many triples, 19 for a batch, and four if
+//! products for zero tests have to be made.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -114,7 +117,8 @@ impl TinyOt {
 }
 
 impl GateList {
-    /// Leaky products of random bits, with y in `tagged` too if that is given. Provisional until they are checked.
+    /// Leaky products of random bits, with y in `tagged` too if that is given. Provisional until they are
+    /// checked.
     fn fill(
         &mut self,
         count: usize,

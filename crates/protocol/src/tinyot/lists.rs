@@ -196,8 +196,8 @@ impl Scratch {
 }
 
 impl Combination<'_> {
-    /// Hands the products of all buckets to `put`, piece by piece with its first bucket, and returns this party's part of the sum that is zero if all
-    /// differences were opened rightly.
+    /// Hands the products of all buckets to `put`, piece by piece with its first bucket, and returns this
+    /// party's part of the sum that is zero if all differences were opened rightly.
     pub(super) fn run(
         &self,
         key: &Key,

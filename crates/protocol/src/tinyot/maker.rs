@@ -47,8 +47,9 @@ impl Maker {
         }
     }
 
-    /// Fills a list with products of a kind: of random x, and of y, which is random if it is not given. Provisional until it is checked.
-    /// If `squares` is set, the list has MACs of the squares of x and, if y is random, of y.
+    /// Fills a list with products of a kind: of random x, and of y, which is random if it is not given.
+    /// Provisional until it is checked. If `squares` is set, the list has MACs of the squares of x and, if y
+    /// is random, of y.
     pub(super) fn fill(
         &mut self,
         list: &mut List,
@@ -91,7 +92,8 @@ impl Maker {
         coset_check::check(products, &random, product, &self.key, net)
     }
 
-    /// Runs what comes after a check. The peer knows the coins of that check, and has passed it, so its silence counts.
+    /// Runs what comes after a check. The peer knows the coins of that check, and has passed it, so its
+    /// silence counts.
     pub(super) fn after_check<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         run(self).map_err(Error::in_a_check)
     }
@@ -109,7 +111,8 @@ impl Maker {
         Ok(element)
     }
 
-    /// A random product without MACs for a zero test, which need not be verified ([`crate::spdz`], `check.rs`).
+    /// A random product without MACs for a zero test, which need not be verified ([`crate::spdz`],
+    /// `check.rs`).
     pub(super) fn zero_test_product(&mut self, net: &mut dyn Net) -> Result<Product<Gf2_64>> {
         if self.products.is_empty() {
             self.make_products(net)?;
@@ -117,7 +120,8 @@ impl Maker {
         Ok(self.products.pop().expect("some were just made"))
     }
 
-    /// a = sum X^k a\[k\] of wide bits, and random b: c is their product with transfers of b (Gilboa 1999; `products.rs` without values).
+    /// a = sum X^k a\[k\] of wide bits, and random b: c is their product with transfers of b (Gilboa 1999;
+    /// `products.rs` without values).
     fn make_products(&mut self, net: &mut dyn Net) -> Result<()> {
         let mut bytes = Zeroizing::new([0; PRODUCTS * size_of::<u64>()]);
         random_bytes(&mut *bytes)?;

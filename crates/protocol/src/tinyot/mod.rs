@@ -1,5 +1,6 @@
-//! Authenticated bits, and products of them: Nielsen, Nordholt, Orlandi, Burra 2012, "A New Approach to Practical
-//! Active-Secure Two-Party Computation" (TinyOT), as Damgard et al. 2016, section 4, uses it for preprocessing.
+//! Authenticated bits, and products of them: Nielsen, Nordholt, Orlandi, Burra 2012, "A New Approach to
+//! Practical Active-Secure Two-Party Computation" (TinyOT), as Damgard et al. 2016, section 4, uses it for
+//! preprocessing.
 //!
 //! | file | what | source |
 //! |---|---|---|
@@ -18,11 +19,13 @@
 //!
 //! docs/protocols/tower-material.md argues for everything that is our own.
 //!
-//! **Adversary**: active, static, all parties but one; secure with abort. Channels are private and authentic. Records are made among 2 to
-//! 16 parties. Bits with tags, triples of bits and unit vectors are made between two.
+//! **Adversary**: active, static, all parties but one; secure with abort. Channels are private and authentic.
+//! Records are made among 2 to 16 parties. Bits with tags, triples of bits and unit vectors are made between
+//! two.
 //!
-//! **Parameters.** Computational: 128 bits of oblivious transfer and of Delta. Statistical: a tag is forged with probability 2^-64;
-//! triples are right and uniform except with probability 2^-kappa a batch ([`Kappa`]). Over Q attempts the loss is Q times that.
+//! **Parameters.** Computational: 128 bits of oblivious transfer and of Delta. Statistical: a tag is forged
+//! with probability 2^-64; triples are right and uniform except with probability 2^-kappa a batch
+//! ([`Kappa`]). Over Q attempts the loss is Q times that.
 //!
 //! **A failed check** of any kind gives up the key ([`Key::retire`](crate::authenticated::MacKey::retire)),
 //! and nothing more is made. The error says what was checked, but not where the fault was: everything is
@@ -31,12 +34,13 @@
 //! ([`crate::ot`]) or of leaky products (`coset_check.rs`) without an answer. For the latter that includes
 //! what follows in the same phase.
 //!
-//! **Cost** of a triple to the peer: B (192/f + 65) + 64/f + B bits, where f is the expansion; B = 3 for kappa = 40 if at least 370,728
-//! are asked for at once, B = 4 for kappa = 64 if at least 2^20 are, and more for fewer (`plan.rs`). For f = 4 and B = 3 that is 45
-//! bytes.
+//! **Cost** of a triple to the peer: B (192/f + 65) + 64/f + B bits, where f is the expansion; B = 3 for
+//! kappa = 40 if at least 370,728 are asked for at once, B = 4 for kappa = 64 if at least 2^20 are, and more
+//! for fewer (`plan.rs`). For f = 4 and B = 3 that is 45 bytes.
 //!
 //! # Differences from the paper
-//! * TinyOT's own leaky products (aAND, aOT) are replaced by those of `products.rs`, its buckets by rotations, and its transfers by Roy's.
+//! * TinyOT's own leaky products (aAND, aOT) are replaced by those of `products.rs`, its buckets by
+//!   rotations, and its transfers by Roy's.
 //! * Tags have 64 bits: the upper halves of blocks of 128, or blocks of 64.
 
 mod abit;
@@ -69,7 +73,8 @@ use abit::{AT_ONCE, Rows, Transfers};
 use maker::Maker;
 use polyclave_field::Gf2_64;
 
-/// Statistical security of triples: a cheater knows something of any of a batch with probability 2^-kappa at most.
+/// Statistical security of triples: a cheater knows something of any of a batch with probability 2^-kappa at
+/// most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Kappa {
     /// 2^-40.
@@ -101,7 +106,8 @@ impl Kappa {
     }
 }
 
-/// Makes records for inversions under the sum of all parties' keys, and between two parties authenticated bits, triples and unit vectors.
+/// Makes records for inversions under the sum of all parties' keys, and between two parties authenticated
+/// bits, triples and unit vectors.
 pub struct TinyOt {
     kappa: Kappa,
     maker: Maker,
@@ -130,8 +136,8 @@ impl TinyOt {
         Ok(Self::with(label, key, kappa, transfers, false))
     }
 
-    /// Independent material under the same keys, for another stream of a session or another session: bound to a label that is
-    /// used once. Each party's Delta is the one it fixed when this was set up. Local.
+    /// Independent material under the same keys, for another stream of a session or another session: bound to
+    /// a label that is used once. Each party's Delta is the one it fixed when this was set up. Local.
     pub fn fork(&self, label: &[u8]) -> Self {
         let transfers = self.maker.transfers.fork(&[label, TRANSFERS].concat());
         Self::with(label, &self.maker.key, self.kappa, transfers, self.failed)

@@ -1,18 +1,20 @@
 //! Opening values whose tags are compared later, all by one hash (Damgard et al. 2016, section 3.3).
 //!
-//! Instead of tags the parties send, once for many openings, H(d_1, .., d_n), the sum of AES_K(d_i). The party that opened sends the hash
-//! of its tags; the other party compares it with the hash of the tags that it expects. K is fresh for every stream of a session.
+//! Instead of tags the parties send, once for many openings, H(d_1, .., d_n), the sum of AES_K(d_i). The
+//! party that opened sends the hash of its tags; the other party compares it with the hash of the tags that
+//! it expects. K is fresh for every stream of a session.
 //!
 //! # Differences from the paper
-//! * d_i is not the tag alone, but tag, position and direction. With the tags alone, equal tags cancel and their order is lost. A tag of
-//!   up to 71 bits leaves 57 bits for position (56) and direction (1).
+//! * d_i is not the tag alone, but tag, position and direction. With the tags alone, equal tags cancel and
+//!   their order is lost. A tag of up to 71 bits leaves 57 bits for position (56) and direction (1).
 //! * Both hashes are sent at once, in one round. A party that receives a wrong one gives the keys up.
 //!
-//! Why this is enough, in the model in which AES under a fresh key is a random permutation: a party that opened a wrong value somewhere
-//! does not know the tag that is expected there (2^-64 each). So it has not asked for the image of that block, and the expected hash is
-//! unknown to it except with probability 2^-128. The hash of honest tags tells the peer nothing that it cannot compute: it follows from
-//! what was opened to it and its own keys. So a failed check tells a cheater that it failed, and of the key only that a guess at all of
-//! it was wrong.
+//! Why this is enough, in the model in which AES under a fresh key is a random permutation: a party that
+//! opened a wrong value somewhere does not know the tag that is expected there (2^-64 each). So it has not
+//! asked for the image of that block, and the expected hash is unknown to it except with probability 2^-128.
+//! The hash of honest tags tells the peer nothing that it cannot compute: it follows from what was opened to
+//! it and its own keys. So a failed check tells a cheater that it failed, and of the key only that a guess at
+//! all of it was wrong.
 
 use polyclave_kernels::aes_sum::AesSum;
 use polyclave_kernels::secret::{ct_eq, mark_public};
@@ -79,8 +81,8 @@ impl Openings {
         }
     }
 
-    /// Adds tags: those of what this party opened, and those expected for its peer's. The peer adds the same to each direction,
-    /// in the same order.
+    /// Adds tags: those of what this party opened, and those expected for its peer's. The peer adds the same
+    /// to each direction, in the same order.
     pub fn add(&mut self, shown: &mut [u128], expected: &mut [u128]) {
         self.unchecked |= !(shown.is_empty() && expected.is_empty());
         self.shown.add(&self.aes, shown);
@@ -122,8 +124,8 @@ impl Openings {
         Ok(theirs)
     }
 
-    /// Compares the hashes of all tags since the last check. One round, none if there are no tags. After an error the keys are
-    /// given up.
+    /// Compares the hashes of all tags since the last check. One round, none if there are no tags. After an
+    /// error the keys are given up.
     pub fn check(&mut self, key: &Key, net: &mut dyn Net) -> Result<()> {
         self.check_also(&[], &[], key, net)
     }
@@ -149,8 +151,9 @@ impl Openings {
     }
 }
 
-/// What the parties agree on behind openings: the context of coins or of a zero test. Three parties or more compare what each was told,
-/// since a party can tell others different things. With two there is nothing to compare.
+/// What the parties agree on behind openings: the context of coins or of a zero test. Three parties or more
+/// compare what each was told, since a party can tell others different things. With two there is nothing to
+/// compare.
 pub(super) fn context<'a>(of: &[u8], opened: impl IntoIterator<Item = &'a [u8]>, net: &dyn Net) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 what was opened while material is made");
     hasher.update(of);

@@ -1,7 +1,8 @@
-//! How many products a batch has, and in how many lists: the cheapest that is safe (`rotation.rs` has the bound).
+//! How many products a batch has, and in how many lists: the cheapest that is safe (`rotation.rs` has the
+//! bound).
 //!
-//! The larger a batch, the fewer lists it takes. So a batch can be larger than what is asked for, and what is too much is thrown away; it is
-//! as good as the rest.
+//! The larger a batch, the fewer lists it takes. So a batch can be larger than what is asked for, and what is
+//! too much is thrown away; it is as good as the rest.
 
 use super::Kappa;
 use super::rotation::fewest_lists;
@@ -11,7 +12,8 @@ const MAX_RECORDS: usize = 1 << 18;
 /// The most gates of a batch: 43 bytes a product, 180 MB at four lists.
 const MAX_GATES: usize = 1 << 20;
 
-/// The most unit vectors of a batch: their lists take 80 bytes a product, 26 MB at five lists; the vectors 35 or 137 MB.
+/// The most unit vectors of a batch: their lists take 80 bytes a product, 26 MB at five lists; the vectors 35
+/// or 137 MB.
 const MAX_VECTORS: usize = 1 << 16;
 
 /// What a wide authenticated bit with its offer costs more than a narrow one, about.
@@ -96,7 +98,8 @@ impl VectorPlan {
     }
 }
 
-/// The plan with the least cost for each item that is missing, of those that make just these, or a power of two.
+/// The plan with the least cost for each item that is missing, of those that make just these, or a power of
+/// two.
 fn cheapest<P>(missing: usize, most: usize, plan: impl Fn(usize) -> (usize, P)) -> P {
     let powers = (0..=most.ilog2()).map(|log| 1 << log).filter(|size| *size > missing);
     let plans = powers.chain([missing.min(most)]).map(|size| {

@@ -2,20 +2,23 @@
 //! for y in GF(2^p) with a MAC. A cheater may learn some bits of a few x, and nothing of y.
 //! docs/protocols/tower-material.md has the whole argument.
 //!
-//! Let alpha_i be the key of party i, Delta_i its whole Delta, and M_i\[b\] = K_j\[b\] + b Delta_j for each bit b of i. Elements are
-//! shared as in [`crate::spdz`]: y = y_A + y_B, and m_A + m_B = y (alpha_A + alpha_B). Let b_1 .. b_l be a basis of GF(2^l).
+//! Let alpha_i be the key of party i, Delta_i its whole Delta, and M_i\[b\] = K_j\[b\] + b Delta_j for each
+//! bit b of i. Elements are shared as in [`crate::spdz`]: y = y_A + y_B, and m_A + m_B = y (alpha_A +
+//! alpha_B). Let b_1 .. b_l be a basis of GF(2^l).
 //!
-//! 1. For each bit x\[k\], party i offers its whole share of y, value and MAC, together Y_i:
-//!    G_i = H(K_i\[x_j\[k\]\]) + H(K_i\[x_j\[k\]\] + Delta_i) + Y_i, cut to 64 + p bits. It keeps H(K_i\[x_j\[k\]\]).
-//! 2. The peer j, which can compute one of the two hashes, has H(M_j\[x_j\[k\]\]) + x_j\[k\] G_i = H(K_i\[x_j\[k\]\]) + x_j\[k\] Y_i.
-//! 3. Both do so at once, and each adds x_i\[k\] Y_i. The sum over both parties is x\[k\] (Y_A + Y_B), and the sum over all k times b_k is
-//!    x y with its MAC.
+//! 1. For each bit x\[k\], party i offers its whole share of y, value and MAC, together Y_i: G_i =
+//!    H(K_i\[x_j\[k\]\]) + H(K_i\[x_j\[k\]\] + Delta_i) + Y_i, cut to 64 + p bits. It keeps
+//!    H(K_i\[x_j\[k\]\]).
+//! 2. The peer j, which can compute one of the two hashes, has H(M_j\[x_j\[k\]\]) + x_j\[k\] G_i =
+//!    H(K_i\[x_j\[k\]\]) + x_j\[k\] Y_i.
+//! 3. Both do so at once, and each adds x_i\[k\] Y_i. The sum over both parties is x\[k\] (Y_A + Y_B), and
+//!    the sum over all k times b_k is x y with its MAC.
 //!
-//! Among more than two parties, every two do steps 1 and 2, and every party adds x_i\[k\] Y_i once. In what follows A then are all
-//! cheaters, B all honest parties, and x_B the bits of all of them.
+//! Among more than two parties, every two do steps 1 and 2, and every party adds x_i\[k\] Y_i once. In what
+//! follows A then are all cheaters, B all honest parties, and x_B the bits of all of them.
 //!
-//! The value has only p bits in its lane, coordinates in a basis of GF(2^p). So shares of z lie in the subfield, and opening a value takes
-//! p bits.
+//! The value has only p bits in its lane, coordinates in a basis of GF(2^p). So shares of z lie in the
+//! subfield, and opening a value takes p bits.
 //!
 //! **What a cheater A can do.** All that B uses of A are the offers; the transfers under them are checked
 //! before an offer leaves, because a receiver with inconsistent choices could compute Delta_B from B's pads.
@@ -33,7 +36,8 @@
 //! each stream, and the tweak is the number of the offer, counted over the life of the stream, so no tweak
 //! comes twice under a key.
 //!
-//! Constant time in all shares. Cost of a product for each peer: l (64 + p) bits to it; 6 l AES calls. One round.
+//! Constant time in all shares. Cost of a product for each peer: l (64 + p) bits to it; 6 l AES calls. One
+//! round.
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_hash::AesHash;
@@ -85,7 +89,8 @@ pub(super) struct ElementsMut<'a> {
     pub(super) macs: &'a mut [u64],
 }
 
-/// What is kept of the bits of x beside their values. Their blocks are made once, for this and for the hashes.
+/// What is kept of the bits of x beside their values. Their blocks are made once, for this and for the
+/// hashes.
 pub(super) enum Kept<'a> {
     /// Nothing.
     Nothing,
@@ -169,7 +174,8 @@ impl Offers {
         }
     }
 
-    /// Sets z to the products of x and y. Row k of the bits has bit k of all x. Provisional until they are checked. One round.
+    /// Sets z to the products of x and y. Row k of the bits has bit k of all x. Provisional until they are
+    /// checked. One round.
     pub(super) fn multiply(
         &mut self,
         kind: &Kind,
@@ -182,7 +188,8 @@ impl Offers {
         self.run(&Job { bits, basis: kind.x.words(), values, y }, made, net)
     }
 
-    /// Sets z to shares of the products of x = sum X^k x\[k\] in the field of MACs and of the sums of all parties' y, without MACs.
+    /// Sets z to shares of the products of x = sum X^k x\[k\] in the field of MACs and of the sums of all
+    /// parties' y, without MACs.
     pub(super) fn multiply_words(
         &mut self,
         bits: &BlockBits,

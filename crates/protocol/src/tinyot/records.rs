@@ -1,24 +1,30 @@
-//! Records for inversions by the tower of fields GF(4), GF(16), GF(2^8): [`Inverses`] (docs/protocols/tower-material.md).
+//! Records for inversions by the tower of fields GF(4), GF(16), GF(2^8): [`Inverses`]
+//! (docs/protocols/tower-material.md).
 //!
-//! With x = omega x1 + x0 over GF(16) and N = zeta n1 + n0 over GF(4), the masks and what is quadratic in them follow from four kinds of
-//! products (`products.rs`, `rotation.rs`). **Phase 1**: x1 x0 in GF(16), and n1 n0 in GF(4), give
-//! Lx = omega X + Y, Lx^16 = (omega + 1) X + Y, Lx^17 = nu X^2 + Z + Y^2, with nu = omega^17; in the same way Ln, Ln^4 and Ln^5 with zeta and mu = zeta^5.
-//! **Phase 2**: X in GF(4) times Ln^4 gives X, Lm = X^2 and X Ln^4; Lv in GF(16) times Lx^16 gives Lv and Lv Lx^16. The first list of phase 2
+//! With x = omega x1 + x0 over GF(16) and N = zeta n1 + n0 over GF(4), the masks and what is quadratic in
+//! them follow from four kinds of products (`products.rs`, `rotation.rs`). **Phase 1**: x1 x0 in GF(16), and
+//! n1 n0 in GF(4), give Lx = omega X + Y, Lx^16 = (omega + 1) X + Y, Lx^17 = nu X^2 + Z + Y^2, with nu =
+//! omega^17; in the same way Ln, Ln^4 and Ln^5 with zeta and mu = zeta^5. **Phase 2**: X in GF(4) times Ln^4
+//! gives X, Lm = X^2 and X Ln^4; Lv in GF(16) times Lx^16 gives Lv and Lv Lx^16. The first list of phase 2
 //! offers the masks of phase 1, which lie under the same index; so the bucket's y is that mask.
 //!
-//! *Reuse of a mask as payload.* A product never tells anything of y (`products.rs`), and d_b = y_1 + y_b is masked by a fresh y_b. The
-//! masks that are offered are linear in X and Y of phase 1, so errors in what phase 1 opened, which spoil only Z, do not reach them. They
-//! are found by the zero test at the end, before any record is handed out.
+//! *Reuse of a mask as payload.* A product never tells anything of y (`products.rs`), and d_b = y_1 + y_b is
+//! masked by a fresh y_b. The masks that are offered are linear in X and Y of phase 1, so errors in what
+//! phase 1 opened, which spoil only Z, do not reach them. They are found by the zero test at the end, before
+//! any record is handed out.
 //!
-//! *Among more than two parties* the bits of the result's mask are in no product, so a check of their own finds a party that has other bits
-//! towards one party than towards another (docs/protocols/tower-parties.md). Its sum is part of the zero test, times a
-//! coefficient that is tossed when all sums are fixed: without it, what a cheater opens wrongly here could cancel what it opened wrongly
+//! *Among more than two parties* the bits of the result's mask are in no product, so a check of their own
+//! finds a party that has other bits towards one party than towards another
+//! (docs/protocols/tower-parties.md). Its sum is part of the zero test, times a coefficient that is tossed
+//! when all sums are fixed: without it, what a cheater opens wrongly here could cancel what it opened wrongly
 //! before.
 //!
-//! **Error**: each of the four kinds leaks with probability 2^-kappa / 4 at most, so a batch does with 2^-kappa.
+//! **Error**: each of the four kinds leaks with probability 2^-kappa / 4 at most, so a batch does with
+//! 2^-kappa.
 //!
-//! **Order.** Transfers are checked before any offer leaves. All products of a phase are checked before its shifts, scalars and differences. After the coins
-//! of a check, silence is [`Error::Unanswered`]. Nothing says where the fault was.
+//! **Order.** Transfers are checked before any offer leaves. All products of a phase are checked before its
+//! shifts, scalars and differences. After the coins of a check, silence is [`Error::Unanswered`]. Nothing
+//! says where the fault was.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -194,8 +200,8 @@ impl TinyOt {
         })
     }
 
-    /// Makes the products of a phase, hands them to `put` with the number of their part and of the first of them, and returns this party's
-    /// part of a sum that is zero if the differences were opened rightly.
+    /// Makes the products of a phase, hands them to `put` with the number of their part and of the first of
+    /// them, and returns this party's part of a sum that is zero if the differences were opened rightly.
     fn phase(
         &mut self,
         count: usize,
@@ -284,9 +290,9 @@ pub(super) fn test_sums(
     zero_test_of(&maker.key, &coin, sum, product, net)
 }
 
-/// Opens a random combination of all bits of some records, with coefficients that are tossed when they are made, and a random element.
-/// Returns what was opened, and this party's part of a sum that is zero if every party has the same bits towards all others, and has
-/// opened the combination rightly. Six rounds.
+/// Opens a random combination of all bits of some records, with coefficients that are tossed when they are
+/// made, and a random element. Returns what was opened, and this party's part of a sum that is zero if every
+/// party has the same bits towards all others, and has opened the combination rightly. Six rounds.
 fn combined_bits(
     maker: &mut Maker,
     range: Range<usize>,
@@ -311,7 +317,8 @@ fn combined_bits(
     Ok((opened, mac ^ Gf2_64::multiply(maker.key.reveal_own_share(), opened)))
 }
 
-/// Writes a mask L = omega X + Y, its conjugate (omega + 1) X + Y, and the product of both, nu X^2 + Z + Y^2, to three columns.
+/// Writes a mask L = omega X + Y, its conjugate (omega + 1) X + Y, and the product of both, nu X^2 + Z + Y^2,
+/// to three columns.
 fn put_powers(tower: &Tower, columns: &mut [Column], start: usize, buckets: Buckets<'_>) {
     let Buckets { x, y, z, x_square_macs, y_square_macs } = buckets;
     let [mask, conjugate, norm] = columns else { unreachable!("three columns") };

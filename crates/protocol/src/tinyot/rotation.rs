@@ -1,13 +1,15 @@
 //! Combines leaky products, in buckets by rotation, to products about which a cheater knows nothing
 //! (docs/protocols/tower-material.md).
 //!
-//! There are B lists of N leaky products (`products.rs`), all made and checked before coins are tossed. Then every list b > 1 gets a
-//! shift s_b, uniform below N, and a scalar c_b, uniform in GF(2^l) without 0; s_1 = 0 and c_1 = 1. Bucket j takes element j + s_b of list
-//! b, modulo N. In it d_b = y_1 + y_b is opened for b > 1, and
+//! There are B lists of N leaky products (`products.rs`), all made and checked before coins are tossed. Then
+//! every list b > 1 gets a shift s_b, uniform below N, and a scalar c_b, uniform in GF(2^l) without 0; s_1 =
+//! 0 and c_1 = 1. Bucket j takes element j + s_b of list b, modulo N. In it d_b = y_1 + y_b is opened for b >
+//! 1, and
 //!
 //! x = sum c_b x_b, y = y_1, z = sum c_b (z_b + d_b x_b) = x y, and where it is wanted x^2 = sum c_b^2 x_b^2.
 //!
-//! y_b masks y_1 in d_b. So y stays hidden, and x is uniform to a cheater unless it knows a linear function of it.
+//! y_b masks y_1 in d_b. So y stays hidden, and x is uniform to a cheater unless it knows a linear function
+//! of it.
 //!
 //! **Error.** Let T_b be the pairs (element, function) of list b that the cheater knows because it guessed
 //! them, functions not 0, and u_b the bits that it guessed in list b. Bucket j leaks only if one function psi
@@ -22,16 +24,17 @@
 //!
 //! Pr\[a leak\] <= (1 - 2^-l)^B / (N (2^l - 1))^(B-1).
 //!
-//! Among more than two parties, functions of the shares of all honest parties together count: a vector Psi of a psi for each. An element has
-//! more of them, 2^c - 1 for any c, but the bound is the same: a list in which the cheaters know more than l functions of an element counts as
-//! one in which any scalar fits, which is no better than 2^l - 1 functions (docs/protocols/tower-material.md).
+//! Among more than two parties, functions of the shares of all honest parties together count: a vector Psi of
+//! a psi for each. An element has more of them, 2^c - 1 for any c, but the bound is the same: a list in which
+//! the cheaters know more than l functions of an element counts as one in which any scalar fits, which is no
+//! better than 2^l - 1 functions (docs/protocols/tower-material.md).
 //!
-//! This uses only that each single position is uniform. One shift for a whole list raises the number of leaks when there is one, but not
-//! the probability that there is any. So nothing is shuffled, and lists are read from another start. A test computes the best strategy
-//! exactly for small parameters.
+//! This uses only that each single position is uniform. One shift for a whole list raises the number of leaks
+//! when there is one, but not the probability that there is any. So nothing is shuffled, and lists are read
+//! from another start. A test computes the best strategy exactly for small parameters.
 //!
-//! **Order.** Shifts and scalars come from coins that are tossed after the check of the products. The differences d_b are provisional until a
-//! zero test at the end, before anything is handed out.
+//! **Order.** Shifts and scalars come from coins that are tossed after the check of the products. The
+//! differences d_b are provisional until a zero test at the end, before anything is handed out.
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_prg::AesPrg;

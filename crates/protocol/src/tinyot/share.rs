@@ -1,5 +1,5 @@
-//! Authenticated bits (Damgard et al. 2016, section 4): x = x_A + x_B, and each party's share has a tag that it shows and the
-//! other one verifies: y_A = alpha_B x_A + beta_B, y_B = alpha_A x_B + beta_A.
+//! Authenticated bits (Damgard et al. 2016, section 4): x = x_A + x_B, and each party's share has a tag that
+//! it shows and the other one verifies: y_A = alpha_B x_A + beta_B, y_B = alpha_A x_B + beta_A.
 //!
 //! A party forges a tag with probability 2^-64. Sums are free, and so is the sum with a public bit.
 
@@ -70,7 +70,8 @@ impl Bits {
         self.keys.iter_mut().zip(&other.keys).for_each(|(x, y)| *x ^= y);
     }
 
-    /// Adds bits that both parties know, 0 or 1 each: to the first party's share, so it is the second one's keys that change.
+    /// Adds bits that both parties know, 0 or 1 each: to the first party's share, so it is the second one's
+    /// keys that change.
     ///
     /// # Panics
     /// If there are not as many.
@@ -97,11 +98,13 @@ impl Bits {
         self.keys[range].copy_from_slice(keys);
     }
 
-    /// The same bits, as elements of GF(2^64), in authenticated sharing under alpha_A + alpha_B ([`crate::spdz`]). Local.
+    /// The same bits, as elements of GF(2^64), in authenticated sharing under alpha_A + alpha_B
+    /// ([`crate::spdz`]). Local.
     ///
-    /// The share of the value is the bit's, that of the MAC m_i = x_i alpha_i + y_i + beta_i: since y_A = alpha_B x_A + beta_B and
-    /// y_B = alpha_A x_B + beta_A, the sum m_A + m_B is (x_A + x_B)(alpha_A + alpha_B). It says nothing new to anybody, and a
-    /// cheater is bound to its bit as before, if the shares of the key are those that the tags were made with.
+    /// The share of the value is the bit's, that of the MAC m_i = x_i alpha_i + y_i + beta_i: since y_A =
+    /// alpha_B x_A + beta_B and y_B = alpha_A x_B + beta_A, the sum m_A + m_B is (x_A + x_B)(alpha_A +
+    /// alpha_B). It says nothing new to anybody, and a cheater is bound to its bit as before, if the shares
+    /// of the key are those that the tags were made with.
     pub fn to_spdz(&self, key: &Key) -> Authenticated<Gf2_64> {
         let mut shares = Authenticated::zero(self.len());
         shares.values.iter_mut().zip(&self.values).for_each(|(to, bit)| *to = u64::from(*bit));
@@ -134,7 +137,8 @@ impl Bits {
         }
     }
 
-    /// Appends bits. There has to be room for them, since growing would leave a copy behind that is not wiped.
+    /// Appends bits. There has to be room for them, since growing would leave a copy behind that is not
+    /// wiped.
     ///
     /// # Panics
     /// If there is not.

@@ -1,7 +1,8 @@
 //! The subfields GF(2), GF(4), GF(16) of F = GF(2^8), the field of AES: bases, and coordinates on the wire.
 //!
-//! An element of a subfield is kept as a cell, a byte of F. On the wire it has as many bits as its field: its coordinates in a basis.
-//! Both directions are GF(2)-linear maps, so shares are sent in the same way as values.
+//! An element of a subfield is kept as a cell, a byte of F. On the wire it has as many bits as its field: its
+//! coordinates in a basis. Both directions are GF(2)-linear maps, so shares are sent in the same way as
+//! values.
 
 use std::sync::LazyLock;
 

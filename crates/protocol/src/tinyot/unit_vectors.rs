@@ -1,10 +1,11 @@
-//! Unit vectors of random indices, by products of a bit and words (`word_products.rs`): Demux (Keller et al. 2017, Protocol 3) without
-//! multiplication triples. docs/protocols/tower-material.md has the argument.
+//! Unit vectors of random indices, by products of a bit and words (`word_products.rs`): Demux (Keller et al.
+//! 2017, Protocol 3) without multiplication triples. docs/protocols/tower-material.md has the argument.
 //!
-//! A vector of 2^l entries is the coefficients of X^s, in elements of 64 coefficients each. From u = (1 + s_0) + s_0 X, step j multiplies u by
-//! (1 + s_j) + s_j X^(2^j): u + (1 + X^(2^j)) (s_j u). The product s_j u comes from buckets by rotation (`rotation.rs`, l = 1): list 1
-//! offers u itself, and the others fresh random words of 2^j bits. The bit s_j is the bucket's x. At the end random bits r_i take the
-//! vector apart: u + sum r_i X^i is opened, and entry i is r_i plus the bit that was opened.
+//! A vector of 2^l entries is the coefficients of X^s, in elements of 64 coefficients each. From u = (1 +
+//! s_0) + s_0 X, step j multiplies u by (1 + s_j) + s_j X^(2^j): u + (1 + X^(2^j)) (s_j u). The product s_j u
+//! comes from buckets by rotation (`rotation.rs`, l = 1): list 1 offers u itself, and the others fresh random
+//! words of 2^j bits. The bit s_j is the bucket's x. At the end random bits r_i take the vector apart: u +
+//! sum r_i X^i is opened, and entry i is r_i plus the bit that was opened.
 //!
 //! *u as payload.* A product tells nothing of y, and d_b = u + y_b is masked by a fresh y_b. If a cheater
 //! opens another d_b, then u of the next step is wrong by something that the cheater knows times s_j. But no
@@ -13,8 +14,9 @@
 //!
 //! **Error**: each of the l - 1 steps leaks with probability 2^-kappa / (l - 1) at most.
 //!
-//! **Cost** of a vector to the peer, for B lists and s = 2^l: B (l - 1) wide bits, (B - 1)(s - 2) + s + 1 narrow ones, offers of
-//! B (l - 1) 64 + B (s - 2) bits, and openings of (B - 1)(s - 2) + s bits, values of fewer than 8 bits counted as 8.
+//! **Cost** of a vector to the peer, for B lists and s = 2^l: B (l - 1) wide bits, (B - 1)(s - 2) + s + 1
+//! narrow ones, offers of B (l - 1) 64 + B (s - 2) bits, and openings of (B - 1)(s - 2) + s bits, values of
+//! fewer than 8 bits counted as 8.
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::memory::Wiped;
@@ -93,7 +95,8 @@ fn make_room(columns: &mut Vec<Column>, pieces: usize, count: usize) {
 }
 
 impl TinyOt {
-    /// Unit vectors of random indices of 2 to 8 bits, checked, in authenticated sharing under the sum of both keys.
+    /// Unit vectors of random indices of 2 to 8 bits, checked, in authenticated sharing under the sum of both
+    /// keys.
     pub fn unit_vectors(
         &mut self,
         in_bits: u8,
@@ -197,8 +200,8 @@ impl VectorBatch<'_> {
         Ok(())
     }
 
-    /// Multiplies the vectors, of 2^step entries, by another bit of the index; returns this party's part of a sum that is zero if what was
-    /// opened is right.
+    /// Multiplies the vectors, of 2^step entries, by another bit of the index; returns this party's part of a
+    /// sum that is zero if what was opened is right.
     fn step(&mut self, step: usize, net: &mut dyn Net) -> Result<u64> {
         let entries = 1 << step;
         let (pieces, width) = ((entries / WORD).max(1), entries.min(WORD));
@@ -356,8 +359,8 @@ impl VectorBatch<'_> {
         }
     }
 
-    /// Takes the first `len` vectors apart with random bits and writes their entries, from vector `at` on. Adds to sigma what is zero if
-    /// what was opened is right.
+    /// Takes the first `len` vectors apart with random bits and writes their entries, from vector `at` on.
+    /// Adds to sigma what is zero if what was opened is right.
     fn take_apart(
         &mut self,
         in_bits: u8,

@@ -1,9 +1,12 @@
-//! Leaky products of a bit and words: as `products.rs` with l = 1, for y in the span of 1, X, .. X^(p-1) in the field of MACs, p up to 64.
+//! Leaky products of a bit and words: as `products.rs` with l = 1, for y in the span of 1, X, .. X^(p-1) in
+//! the field of MACs, p up to 64.
 //!
-//! Several columns of y are multiplied by the same bits x. Each has pads of its own, under tweaks of its own, so the argument is the same
-//! for each; and all that a cheater can learn of a bit is the bit, however many columns it spoils.
+//! Several columns of y are multiplied by the same bits x. Each has pads of its own, under tweaks of its own,
+//! so the argument is the same for each; and all that a cheater can learn of a bit is the bit, however many
+//! columns it spoils.
 //!
-//! The value lane of an offer has p bits, in whole bytes: pads are cut to p bits, so shares of z stay in the span.
+//! The value lane of an offer has p bits, in whole bytes: pads are cut to p bits, so shares of z stay in the
+//! span.
 
 use polyclave_kernels::aes_hash::AesHash;
 use polyclave_kernels::memory::Wiped;

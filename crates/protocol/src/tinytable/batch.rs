@@ -1,7 +1,9 @@
-//! The material of one evaluation of one circuit: tables for every lookup and masks for every port, handed out once.
+//! The material of one evaluation of one circuit: tables for every lookup and masks for every port, handed
+//! out once.
 //!
-//! Tables are stored in the order of the lookups, lane after lane, each entry as one record ([`super::macs`]). For Boolean gates the
-//! shares are stored apart, with one plane for every entry. So an evaluation reads memory from one end to the other.
+//! Tables are stored in the order of the lookups, lane after lane, each entry as one record
+//! ([`super::macs`]). For Boolean gates the shares are stored apart, with one plane for every entry. So an
+//! evaluation reads memory from one end to the other.
 
 use polyclave_cipher::Compiled;
 use polyclave_kernels::memory::wipe;

@@ -1,5 +1,6 @@
-//! Cheaters with inside knowledge. They know the dealer's seed and so both parties' tables, except k bits of what should be unknown to
-//! them. They guess these k bits. This makes the bound visible: a cheater succeeds with probability 2^-k.
+//! Cheaters with inside knowledge. They know the dealer's seed and so both parties' tables, except k bits of
+//! what should be unknown to them. They guess these k bits. This makes the bound visible: a cheater succeeds
+//! with probability 2^-k.
 
 use std::sync::Arc;
 
@@ -115,8 +116,8 @@ fn and() -> Table {
     Table::new("AND", 2, 1, vec![0, 0, 0, 1])
 }
 
-/// In how many of this many sessions, each under fresh keys, a cheater gets away. What fails must fail in the same way, and
-/// retire the key. `dealt` changes both parties' material, as a dealer could have made it.
+/// In how many of this many sessions, each under fresh keys, a cheater gets away. What fails must fail in the
+/// same way, and retire the key. `dealt` changes both parties' material, as a dealer could have made it.
 fn survivals(
     macs: Macs,
     circuit: &Circuit,

@@ -1,9 +1,11 @@
 //! Inputs and outputs.
 //!
-//! A value x goes in under the fresh mask r of its wire (figure 7, step 2), all values of a circuit in one round:
+//! A value x goes in under the fresh mask r of its wire (figure 7, step 2), all values of a circuit in one
+//! round:
 //!
-//! * If one party gives x, the giver sends x plus its share of r, and the other party its share of r with a tag. So the giver knows r and
-//!   the other party does not, as in the paper, where the preprocessing tells r to the giver.
+//! * If one party gives x, the giver sends x plus its share of r, and the other party its share of r with a
+//!   tag. So the giver knows r and the other party does not, as in the paper, where the preprocessing tells r
+//!   to the giver.
 //! * If both parties know x, both send their shares of r.
 //! * If x is shared, both send their shares of x + r.
 //!
@@ -94,7 +96,8 @@ impl<R: Worth> TinyTable<R> {
         Ok(())
     }
 
-    /// Refuses a shared value that another session has not checked, or that has no tags where they are needed.
+    /// Refuses a shared value that another session has not checked, or that has no tags where they are
+    /// needed.
     pub(super) fn refuse_unfit(&self, shared: &Shared) -> Result<()> {
         self.checks.refuse_foreign(&shared.unchecked)?;
         match shared.has_tags_of(self.macs) {

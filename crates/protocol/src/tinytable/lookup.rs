@@ -1,8 +1,9 @@
-//! Lookups in scrambled tables (Damgard et al. 2016, figure 7, step 3; section 2.3): each party sends the entry of its table at the
-//! masked input, and the sum of both entries is the masked output. A layer takes one round; a lookup takes the bits of one entry.
+//! Lookups in scrambled tables (Damgard et al. 2016, figure 7, step 3; section 2.3): each party sends the
+//! entry of its table at the masked input, and the sum of both entries is the masked output. A layer takes
+//! one round; a lookup takes the bits of one entry.
 //!
-//! The place in a table is public: both parties know it. The entry that is read there is a uniform share until the peer's share has
-//! arrived.
+//! The place in a table is public: both parties know it. The entry that is read there is a uniform share
+//! until the peer's share has arrived.
 
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_kernels::memory::prefetch;
@@ -56,7 +57,8 @@ impl<R: Worth> TinyTable<R> {
         Ok(())
     }
 
-    /// Strings that prove what this party opened, and those expected for what the peer opened (figure 5, step 4).
+    /// Strings that prove what this party opened, and those expected for what the peer opened (figure 5, step
+    /// 4).
     fn add_strings<const SIZE: usize>(
         &mut self,
         scratch: &Scratch,

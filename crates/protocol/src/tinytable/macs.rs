@@ -7,7 +7,8 @@
 //! | `Minimac` | nothing: the parties are committed to all shares together (`commitments.rs`) | section 6 |
 //! | `Linear64` | the tag of it, and the key of the peer's tag: y = alpha x + beta, unreduced, of 63 + n bits | section 3 |
 //!
-//! A record is packed: its parts follow each other byte by byte. For Boolean gates the shares are stored apart, as bits.
+//! A record is packed: its parts follow each other byte by byte. For Boolean gates the shares are stored
+//! apart, as bits.
 
 use polyclave_cipher::Table;
 
@@ -44,7 +45,8 @@ impl Macs {
         }
     }
 
-    /// A wrong opening passes with probability 2 to minus this. (Of an entry under commitments with far less: this is of masks.)
+    /// A wrong opening passes with probability 2 to minus this. (Of an entry under commitments with far less:
+    /// this is of masks.)
     pub fn security_bits(self) -> u32 {
         match self {
             Macs::None => 0,

@@ -1,9 +1,10 @@
-//! TinyTable: two parties, scrambled tables (Damgard, Nielsen, Nielsen, Ranellucci 2016, "The TinyTable protocol for 2-Party Secure
-//! Computation, or: Gate-scrambling Revisited", ePrint 2016/695).
+//! TinyTable: two parties, scrambled tables (Damgard, Nielsen, Nielsen, Ranellucci 2016, "The TinyTable
+//! protocol for 2-Party Secure Computation, or: Gate-scrambling Revisited", ePrint 2016/695).
 //!
-//! Both parties know the value of every wire under a mask that neither of them knows. For each lookup they share a table whose entry at
-//! the masked input is the masked output. Each party sends its share of that one entry. Linear maps are applied directly to masked
-//! values, and to the masks when the tables are made. So tables are bound to one circuit, and are used once.
+//! Both parties know the value of every wire under a mask that neither of them knows. For each lookup they
+//! share a table whose entry at the masked input is the masked output. Each party sends its share of that one
+//! entry. Linear maps are applied directly to masked values, and to the masks when the tables are made. So
+//! tables are bound to one circuit, and are used once.
 //!
 //! | file | what | source |
 //! |---|---|---|
@@ -16,25 +17,31 @@
 //! | `config.rs` | the protocols and their parameters | |
 //! | `service.rs`, `stocked.rs`, `storage.rs` | what long-lived nodes do and keep | |
 //!
-//! **Adversary.** `tinytable`: passive, one of two. A party that departs from the protocol can make the other compute what it likes. The
-//! other variants: active, static, one of two; secure with abort, error 2^-k for each check, k = 32 or 64 ([`Macs::security_bits`]). A
-//! party that opens a wrong entry must name a string or a tag that it does not know:
+//! **Adversary.** `tinytable`: passive, one of two. A party that departs from the protocol can make the other
+//! compute what it likes. The other variants: active, static, one of two; secure with abort, error 2^-k for
+//! each check, k = 32 or 64 ([`Macs::security_bits`]). A party that opens a wrong entry must name a string or
+//! a tag that it does not know:
 //!
-//! * *Lookup*: the strings are independent and uniform, and their sum contains one that the party does not have (theorem 1).
-//! * *Linear*: the tag of another share differs by alpha times the difference, and alpha is uniform to the party (3.1).
-//!   `tinyot/opening.rs` has the argument for the hash of all tags.
-//! * *Minimac*: what was opened is opened once more, from strings to which the parties are committed (lemma 2,
-//!   `protocol-lab/src/committed/`).
+//! * *Lookup*: the strings are independent and uniform, and their sum contains one that the party does not
+//!   have (theorem 1).
+//! * *Linear*: the tag of another share differs by alpha times the difference, and alpha is uniform to the
+//!   party (3.1). `tinyot/opening.rs` has the argument for the hash of all tags.
+//! * *Minimac*: what was opened is opened once more, from strings to which the parties are committed (lemma
+//!   2, `protocol-lab/src/committed/`).
 //!
-//! Nothing is released before everything that was opened has been checked. The opening of outputs is checked once more.
+//! Nothing is released before everything that was opened has been checked. The opening of outputs is checked
+//! once more.
 //!
 //! # Differences from the paper
-//! * Public constants, except NOT, are added to masked values and not to masks (2.2 and figure 8 contradict each other on this). A NOT
-//!   costs nothing in circuits that were built with [`polyclave_cipher`]: it becomes the constant of the next sum.
+//! * Public constants, except NOT, are added to masked values and not to masks (2.2 and figure 8 contradict
+//!   each other on this). A NOT costs nothing in circuits that were built with [`polyclave_cipher`]: it
+//!   becomes the constant of the next sum.
 //! * The tag hash binds position and direction.
-//! * All variants but the passive one have linear tags on the masks of inputs and outputs, 64 bits. In section 6 these masks are bits of
-//!   committed strings, too. Their openings would take as many strings more, and a check of them before outputs are known.
-//! * Commitments are over GF(2^16) instead of bits (`protocol-lab/src/minimac/opening.rs`). They come from a dealer only.
+//! * All variants but the passive one have linear tags on the masks of inputs and outputs, 64 bits. In
+//!   section 6 these masks are bits of committed strings, too. Their openings would take as many strings
+//!   more, and a check of them before outputs are known.
+//! * Commitments are over GF(2^16) instead of bits (`protocol-lab/src/minimac/opening.rs`). They come from a
+//!   dealer only.
 
 mod batch;
 mod commitments;
@@ -228,8 +235,8 @@ impl<R: Worth> Session for TinyTable<R> {
         shared.select(lanes)
     }
 
-    /// Figure 5, step 4: both compare what the other shows. One round, which counts as online; without verification none.
-    /// Figure 11: before that, five for the entries that were opened since the last check.
+    /// Figure 5, step 4: both compare what the other shows. One round, which counts as online; without
+    /// verification none. Figure 11: before that, five for the entries that were opened since the last check.
     fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         if self.macs == Macs::None {
             return Ok(());

@@ -1,8 +1,10 @@
-//! The two parties make the tables themselves, from authenticated bits (Damgard et al. 2016, section 4, figure 8).
+//! The two parties make the tables themselves, from authenticated bits (Damgard et al. 2016, section 4,
+//! figure 8).
 //!
-//! The masks of all wires are authenticated bits: fresh ones for inputs and for outputs of lookups, and sums of those elsewhere. A
-//! table's entry at M is T(M + s) + o. Each of its bits is an authenticated bit, so each party has its share, its tag and the key of the
-//! other's tag. The lookups of a circuit are gathered until there are enough of them for one round to serve many.
+//! The masks of all wires are authenticated bits: fresh ones for inputs and for outputs of lookups, and sums
+//! of those elsewhere. A table's entry at M is T(M + s) + o. Each of its bits is an authenticated bit, so
+//! each party has its share, its tag and the key of the other's tag. The lookups of a circuit are gathered
+//! until there are enough of them for one round to serve many.
 //!
 //! | file | what | source |
 //! |---|---|---|
@@ -12,12 +14,13 @@
 //! | `entries.rs` | the entries of larger tables | Keller et al. 2017, Protocol 3 |
 //! | `records.rs` | what an entry's record holds | figure 8, last steps; section 3 |
 //!
-//! **Adversary**: active, one of the two; secure with abort. Everything that is opened on the way is checked, as a whole, before a table
-//! is handed out. A failure does not tell at which gate it was, and retires the keys.
+//! **Adversary**: active, one of the two; secure with abort. Everything that is opened on the way is checked,
+//! as a whole, before a table is handed out. A failure does not tell at which gate it was, and retires the
+//! keys.
 //!
 //! # Differences from the paper
-//! Tables of more than two bits are made by Demux, in 2^l - l - 1 products instead of a circuit for each of the 2^l entries, unless the
-//! paper's method is asked for.
+//! Tables of more than two bits are made by Demux, in 2^l - l - 1 products instead of a circuit for each of
+//! the 2^l entries, unless the paper's method is asked for.
 
 mod entries;
 mod gates;

@@ -1,7 +1,8 @@
-//! The masked values of an evaluation. Both parties know them; so the places in tables that follow from them are public too.
+//! The masked values of an evaluation. Both parties know them; so the places in tables that follow from them
+//! are public too.
 //!
-//! A row has a byte for every lane, or, for Boolean circuits, bits: a plane of one bit a lane, and a second plane for the
-//! two-bit cells that gates start from. Masks in the making are kept in the same form.
+//! A row has a byte for every lane, or, for Boolean circuits, bits: a plane of one bit a lane, and a second
+//! plane for the two-bit cells that gates start from. Masks in the making are kept in the same form.
 
 use std::collections::HashMap;
 

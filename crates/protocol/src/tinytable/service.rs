@@ -1,22 +1,25 @@
-//! Scrambled tables for long-lived nodes (`tinytable-linear64`). Circuits of bits are evaluated by tables. Elements of GF(2^128), and
-//! everything that is exchanged with clients, use authenticated sharing ([`crate::spdz`]). Both use one key alpha = alpha_A + alpha_B.
+//! Scrambled tables for long-lived nodes (`tinytable-linear64`). Circuits of bits are evaluated by tables.
+//! Elements of GF(2^128), and everything that is exchanged with clients, use authenticated sharing
+//! ([`crate::spdz`]). Both use one key alpha = alpha_A + alpha_B.
 //!
-//! Nodes evaluate Boolean circuits, so every shared value is a row of bits with tags under alpha_A and alpha_B. Such bits are also shares
-//! under the sum of both ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)), so elements and answers to clients follow without
-//! communication. Bits come from [`crate::tinyot`], and triples of elements from [`crate::mascot`]. Both are bound to the same shares of
-//! alpha when the nodes are set up and whenever these are renewed (`mascot/bit_triples.rs`), so a cheater cannot use one alpha here and
-//! another there.
+//! Nodes evaluate Boolean circuits, so every shared value is a row of bits with tags under alpha_A and
+//! alpha_B. Such bits are also shares under the sum of both
+//! ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)), so elements and answers to clients follow without
+//! communication. Bits come from [`crate::tinyot`], and triples of elements from [`crate::mascot`]. Both are
+//! bound to the same shares of alpha when the nodes are set up and whenever these are renewed
+//! (`mascot/bit_triples.rs`), so a cheater cannot use one alpha here and another there.
 //!
 //! **Adversary**: active, static, one of the two; secure with abort, error 2^-64 for each check. Two checks
 //! cover what is opened, that of tags (`tinyot/opening.rs`) and that of MACs (`authenticated/check.rs`). A
 //! value passes from one side to the other, to a client or to a disk only after the check of everything that
 //! it depends on, and one failure retires the common key of both.
 //!
-//! **Material.** The stock fits every circuit (`stocked.rs`). The nodes make tables from it when a request names its circuit. The tables
-//! are bound to that circuit's digest, its lanes and the session's stream ([`Batch`]), are used once, and are never written to a disk.
+//! **Material.** The stock fits every circuit (`stocked.rs`). The nodes make tables from it when a request
+//! names its circuit. The tables are bound to that circuit's digest, its lanes and the session's stream
+//! ([`Batch`]), are used once, and are never written to a disk.
 //!
-//! Cost of a block of AES-128 in addition to the paper's 40 layers, check and input: five rounds to make its tables, and two openings for
-//! each AND.
+//! Cost of a block of AES-128 in addition to the paper's 40 layers, check and input: five rounds to make its
+//! tables, and two openings for each AND.
 
 mod client;
 

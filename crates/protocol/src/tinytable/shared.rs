@@ -1,4 +1,5 @@
-//! Shared values outside of a bank: what goes in, what comes out, and what is kept; and what a revealed one is worth.
+//! Shared values outside of a bank: what goes in, what comes out, and what is kept; and what a revealed one
+//! is worth.
 
 use polyclave_cipher::Cells;
 
@@ -10,7 +11,8 @@ use crate::lanes;
 use crate::tinyot::Key;
 use crate::unchecked::Unchecked;
 
-/// Shares of the cells of one port: a sum of two, each with a tag that the other party verifies, unless the protocol is passive.
+/// Shares of the cells of one port: a sum of two, each with a tag that the other party verifies, unless the
+/// protocol is passive.
 #[derive(Clone)]
 pub struct Shared {
     pub(super) bits: u8,

@@ -1,9 +1,10 @@
-//! Authenticated bits and triples that are made in one session and used in another, under the same keys, from a node's stock
-//! ([`crate::interface::stock`]).
+//! Authenticated bits and triples that are made in one session and used in another, under the same keys, from
+//! a node's stock ([`crate::interface::stock`]).
 //!
-//! This material fits every circuit. The tables that are made of it fit one circuit, and exist in memory from the request that asks for
-//! them to its end. What goes into the stock has been checked, and what comes out of it is authenticated. So a party whose stock is
-//! damaged, or that takes other items than its peer, fails the next check.
+//! This material fits every circuit. The tables that are made of it fit one circuit, and exist in memory from
+//! the request that asks for them to its end. What goes into the stock has been checked, and what comes out
+//! of it is authenticated. So a party whose stock is damaged, or that takes other items than its peer, fails
+//! the next check.
 //!
 //! | kind | bytes of an item | items a block of AES-128 |
 //! |---|---|---|

@@ -1,11 +1,13 @@
-//! What a node stores on its disk of a shared value: its shares, their tags, and the keys of the peer's tags. The file names the party, so
-//! that the other party's file is refused. A value under another key fails the next check, as does a changed share, tag or key. The reader
-//! checks as much as bytes allow: it allocates nothing beyond what is there, and never panics.
+//! What a node stores on its disk of a shared value: its shares, their tags, and the keys of the peer's tags.
+//! The file names the party, so that the other party's file is refused. A value under another key fails the
+//! next check, as does a changed share, tag or key. The reader checks as much as bytes allow: it allocates
+//! nothing beyond what is there, and never panics.
 //!
-//! A value is stored after a check has covered everything that it depends on. A value that is read depends on nothing.
+//! A value is stored after a check has covered everything that it depends on. A value that is read depends on
+//! nothing.
 //!
-//! In order: kind, version, 64, 2, party, one byte each; the shape ([`shape_bytes`]); shares, one byte each; tags, and keys, of the width
-//! that [`tag_bytes`] gives.
+//! In order: kind, version, 64, 2, party, one byte each; the shape ([`shape_bytes`]); shares, one byte each;
+//! tags, and keys, of the width that [`tag_bytes`] gives.
 
 use polyclave_cipher::Matrix;
 use zeroize::Zeroizing;

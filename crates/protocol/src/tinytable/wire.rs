@@ -1,5 +1,5 @@
-//! Cells in messages, in as few bytes as hold them. Bits beyond a cell's width are written as zeros and ignored when read, so every
-//! message from a peer decodes to cells.
+//! Cells in messages, in as few bytes as hold them. Bits beyond a cell's width are written as zeros and
+//! ignored when read, so every message from a peer decodes to cells.
 
 /// Cells of this many bits in a byte.
 fn cells_a_byte(bits: u8) -> usize {

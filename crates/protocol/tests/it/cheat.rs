@@ -12,7 +12,8 @@ use polyclave_protocol::{Party, PartySet, Result};
 #[derive(Clone, Copy)]
 pub enum Act {
     Honest,
-    /// Flips a bit of what it tells some; if these are all others, also of what it hears, so that it sees what they see.
+    /// Flips a bit of what it tells some; if these are all others, also of what it hears, so that it sees
+    /// what they see.
     Shift {
         to: PartySet,
         bit: u32,

@@ -1,4 +1,5 @@
-//! Foreign bytes at what every protocol gives to nodes and clients: setups that are read back, and messages of nodes to a client.
+//! Foreign bytes at what every protocol gives to nodes and clients: setups that are read back, and messages
+//! of nodes to a client.
 
 use polyclave_harness::{fuzz, within_memory};
 use polyclave_protocol::any::AnyServiceConfig;
@@ -7,7 +8,8 @@ use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet, catalog};
 
-/// Every protocol that nodes serve with, at its usual size, and at the largest where that is another computation.
+/// Every protocol that nodes serve with, at its usual size, and at the largest where that is another
+/// computation.
 fn configs() -> Vec<AnyServiceConfig> {
     let usual = catalog::serving().map(|descriptor| {
         let nodes = descriptor.usual_parties;
@@ -39,7 +41,8 @@ fn no_stored_setup_panics_and_what_is_read_comes_back() {
     });
 }
 
-/// Behind the protocol: which nodes serve, and whether it is about elements; then a message of each, with its length.
+/// Behind the protocol: which nodes serve, and whether it is about elements; then a message of each, with its
+/// length.
 #[test]
 fn no_message_of_a_node_to_a_client_panics_or_takes_memory_on_its_word() {
     let configs = configs();

@@ -43,8 +43,8 @@ pub fn inverse_table_of(cipher: &str) -> Circuit {
     one_lookup((*circuit.tables()[0]).clone())
 }
 
-/// A gate of every kind, NOTs, a gate of a wire with itself, gates of wires that are the same for all lanes, alone and with others,
-/// and constants.
+/// A gate of every kind, NOTs, a gate of a wire with itself, gates of wires that are the same for all lanes,
+/// alone and with others, and constants.
 pub fn gates() -> Circuit {
     let place = |i| Matrix::place(2, i);
     let mut b = Builder::new("gates");

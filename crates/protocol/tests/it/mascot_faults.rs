@@ -1,5 +1,5 @@
-//! MASCOT with a party that cheats once, in any message: an error, or right material; never a hang or a panic, and no honest
-//! party accuses another.
+//! MASCOT with a party that cheats once, in any message: an error, or right material; never a hang or a
+//! panic, and no honest party accuses another.
 
 use std::time::Duration;
 

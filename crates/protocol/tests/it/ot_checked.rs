@@ -1,5 +1,5 @@
-//! Transfers that are extended and checked in one call, wide and narrow ones together: what comes out, what it costs, and a party that
-//! cheats once.
+//! Transfers that are extended and checked in one call, wide and narrow ones together: what comes out, what
+//! it costs, and a party that cheats once.
 
 use std::time::Duration;
 
@@ -285,7 +285,8 @@ fn no_fault_in_any_message_gives_wrong_transfers_or_hangs() {
     assert!(found > fired / 2, "{found} of {fired} faults were found");
 }
 
-/// The narrow columns end the message of corrections, in front of the commitment; the answers of the wide ones come first.
+/// The narrow columns end the message of corrections, in front of the commitment; the answers of the wide
+/// ones come first.
 #[test]
 fn a_failed_check_in_either_batch_retires_all_forks() {
     let wide_answers = 16 * 129;

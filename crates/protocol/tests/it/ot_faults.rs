@@ -96,7 +96,8 @@ fn no_fault_in_any_message_gives_wrong_transfers_or_hangs() {
 #[test]
 fn what_any_delta_sees_is_found() {
     let shape = Shape::new(40, 4).expect("it is valid");
-    // A point, the last digest of the trees, an opening, hashes of columns and choices: nothing of it may be wrong.
+    // A point, the last digest of the trees, an opening, hashes of columns and choices: nothing of it may be
+    // wrong.
     for (at, byte) in [(0, 70), (1, 10), (1, usize::MAX), (5, 40), (6, 0), (6, 40 * 16 - 1)] {
         let byte = if byte == usize::MAX { 40 * 64 + 32 * 11 - 1 } else { byte };
         let (outputs, tampering) = run(shape, at, Fault::FlipBit { byte, bit: 1 });

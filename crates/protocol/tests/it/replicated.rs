@@ -143,7 +143,8 @@ fn a_block_of_des_sends_a_bit_an_and() {
     }
 }
 
-/// Any two parties have the value together, each pair by another share; outputs for one party go to nobody else.
+/// Any two parties have the value together, each pair by another share; outputs for one party go to nobody
+/// else.
 #[test]
 fn outputs_go_to_their_owner_alone() {
     let x = Cells::from_blocks(2, 8, b"ab").expect("a block");

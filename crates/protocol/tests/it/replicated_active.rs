@@ -52,7 +52,8 @@ fn the_smallest_evaluations_are_proven() {
     check(&b.finish(), 3);
 }
 
-/// A value of one stream that was not proven there is refused by another, and nothing is released before a proof.
+/// A value of one stream that was not proven there is refused by another, and nothing is released before a
+/// proof.
 #[test]
 fn values_that_were_not_proven_are_neither_released_nor_used_elsewhere() {
     let circuit = with_key_schedule("aes-128", Direction::Encrypt);

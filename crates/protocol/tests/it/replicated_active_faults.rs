@@ -1,6 +1,6 @@
-//! One of three parties of replicated sharing cheats in one message: the others end with the right output or with an error, never with
-//! a wrong one, and nothing hangs or panics. Every message from hello to output, in every way: keys, inputs, products, what proofs are
-//! made of, coins, verdicts, shares of outputs.
+//! One of three parties of replicated sharing cheats in one message: the others end with the right output or
+//! with an error, never with a wrong one, and nothing hangs or panics. Every message from hello to output, in
+//! every way: keys, inputs, products, what proofs are made of, coins, verdicts, shares of outputs.
 
 use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
@@ -16,8 +16,8 @@ use polyclave_protocol_lab::testkit::tamper::Fault;
 
 use crate::scrambled::{LANES, cells, gates, inputs, small, table_of};
 
-/// Two evaluations, from hello to outputs. In the first z is party 3's, in the second it is the first one's output. Then the second
-/// output is for all, and the first for party 2.
+/// Two evaluations, from hello to outputs. In the first z is party 3's, in the second it is the first one's
+/// output. Then the second output is for all, and the first for party 2.
 fn session(circuit: &Circuit, net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 2]> {
     let config = ReplicatedActiveConfig::default();
     let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
@@ -93,7 +93,8 @@ fn no_fault_in_any_message_makes_a_wrong_output_of_gates() {
     check(&gates());
 }
 
-/// An error in a product is found by the proof, whatever it is a product of, and every honest party ends with that error.
+/// An error in a product is found by the proof, whatever it is a product of, and every honest party ends with
+/// that error.
 #[test]
 fn an_error_in_a_product_is_found_by_the_proof_at_all_parties() {
     errors_are_found(1);
@@ -126,8 +127,8 @@ fn errors_are_found(flipped: u8) {
     }
 }
 
-/// A party whose last product never came proves nothing, whatever it is asked: the others remember one product more, and the proof
-/// would tell the third party something of a share.
+/// A party whose last product never came proves nothing, whatever it is asked: the others remember one
+/// product more, and the proof would tell the third party something of a share.
 #[test]
 fn a_party_that_missed_a_product_proves_nothing_any_more() {
     let config = ReplicatedActiveConfig::default();

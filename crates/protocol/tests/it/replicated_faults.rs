@@ -1,5 +1,5 @@
-//! What a faulty network or party does to replicated sharing: errors, never a hang or a panic. (Right answers are not promised: the
-//! protocol is passive.) And what a party sees: nothing that depends on the key.
+//! What a faulty network or party does to replicated sharing: errors, never a hang or a panic. (Right answers
+//! are not promised: the protocol is passive.) And what a party sees: nothing that depends on the key.
 
 use polyclave_cipher::{Cells, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
@@ -21,7 +21,8 @@ fn config() -> ReplicatedConfig<Passive> {
     ReplicatedConfig::default()
 }
 
-/// Some blocks from hello to output, under a key of equal cells that party 1 gives; the output is for party 2.
+/// Some blocks from hello to output, under a key of equal cells that party 1 gives; the output is for
+/// party 2.
 fn session(cipher: &str, key: u8, lanes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
     let mut session = hello(&config().handshake(HandshakeParameters::new(3)), net)?;
     let setup = config().setup(net)?;
@@ -69,7 +70,8 @@ fn received(by: Party, key: u8) -> Vec<u8> {
     sessions.collect()
 }
 
-/// Products are masked under a key that the receiver lacks, so under any key of the cipher each byte is uniform.
+/// Products are masked under a key that the receiver lacks, so under any key of the cipher each byte is
+/// uniform.
 #[test]
 fn what_a_party_receives_is_uniform_whatever_the_key_is() {
     for party in Party::all(3) {

@@ -1,4 +1,5 @@
-//! What three nodes under replicated sharing do for clients, and with what they stored, whether one of them may cheat or not.
+//! What three nodes under replicated sharing do for clients, and with what they stored, whether one of them
+//! may cheat or not.
 
 use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, aes, catalog, compile};
 use polyclave_field::Gf128;
@@ -255,7 +256,8 @@ fn a_client_refuses_messages_that_do_not_belong_together() {
     assert!(passive().combine_elements(all, &[&[1u8; 15][..]; 3]).is_err());
 }
 
-/// Whatever one node changes of what it sends, the client accepts nothing else, and suspects two nodes of which it is one.
+/// Whatever one node changes of what it sends, the client accepts nothing else, and suspects two nodes of
+/// which it is one.
 #[test]
 fn a_client_of_nodes_that_may_cheat_finds_a_wrong_share_and_a_wrong_digest() {
     let blocks = noise("blocks", 32);
@@ -326,7 +328,8 @@ fn encrypted<S: Nodes>(
     Ok(evaluate(protocol, &compiled, 1, &inputs.each_ref().map(Input::Shared), batch, net)?.remove(0))
 }
 
-/// A result and its element are stored in one session, and used in another under the same setup, which was stored, too.
+/// A result and its element are stored in one session, and used in another under the same setup, which was
+/// stored, too.
 #[test]
 fn what_was_stored_serves_in_later_sessions() {
     check_stored(&passive());
@@ -361,8 +364,8 @@ fn check_stored<S: Nodes>(config: &S) {
     assert!(learnt.into_iter().all(|learnt| learnt == Ok(expected.clone())));
 }
 
-/// What the nodes of one protocol have stored is of no use to those of the other: they would verify nothing of it, or take what nobody has
-/// verified.
+/// What the nodes of one protocol have stored is of no use to those of the other: they would verify nothing
+/// of it, or take what nobody has verified.
 #[test]
 fn what_one_of_the_protocols_stored_is_refused_by_the_other_and_by_other_nodes() {
     run_parties(3, |net| {
@@ -410,7 +413,8 @@ fn after_a_change(
     [0, 1, 2].map(|party| outcomes[party].is_err())
 }
 
-/// A node that changes a share that it stored is found before it is multiplied, and by a client that it goes to.
+/// A node that changes a share that it stored is found before it is multiplied, and by a client that it goes
+/// to.
 #[test]
 fn a_changed_byte_on_the_disk_is_found() {
     // The last byte of each share.
@@ -447,7 +451,8 @@ fn one_lookup() -> Circuit {
     b.finish()
 }
 
-/// A client that tells the nodes different masked inputs is found before anything is multiplied, and learns nothing.
+/// A client that tells the nodes different masked inputs is found before anything is multiplied, and learns
+/// nothing.
 #[test]
 fn different_masked_inputs_at_the_nodes_are_found() {
     for other in Party::all(3) {
@@ -518,8 +523,8 @@ fn no_fault_in_any_message_moves_a_value_to_another() {
     }
 }
 
-/// A node that lost a refresh, or whose disk was changed, is found in the next one. All nodes hear which values do not fit, and between which
-/// two nodes.
+/// A node that lost a refresh, or whose disk was changed, is found in the next one. All nodes hear which
+/// values do not fit, and between which two nodes.
 #[test]
 fn a_refresh_of_shares_that_do_not_fit_ends_at_all_nodes_and_says_which_values() {
     // By the party whose disk is damaged: the second share of party i is the first one of party i + 1.
@@ -606,7 +611,8 @@ fn no_fault_in_any_message_makes_a_wrong_value_at_a_client() {
     });
 }
 
-/// What rests on products that nobody has proven is proven before it goes to a client, and refused in other sessions.
+/// What rests on products that nobody has proven is proven before it goes to a client, and refused in other
+/// sessions.
 #[test]
 fn what_rests_on_unproven_products_is_proven_first_and_refused_elsewhere() {
     run_parties(3, |net| {
@@ -629,7 +635,8 @@ fn what_rests_on_unproven_products_is_proven_first_and_refused_elsewhere() {
     .for_each(|outcome| outcome.expect("honest nodes finish"));
 }
 
-/// Two blocks go from replicated sharing to Shamir sharing among the same parties, without a message, and are encrypted there.
+/// Two blocks go from replicated sharing to Shamir sharing among the same parties, without a message, and are
+/// encrypted there.
 #[test]
 fn values_go_on_under_shamir_sharing_without_a_message() {
     check_conversion(&passive(), |protocol, value, views| protocol.to_shamir(value, views));

@@ -1,5 +1,5 @@
-//! Lanes wait for each other within a stream only: on streams of their own a slow peer or a retry holds up those it concerns
-//! (Damgard and Keller 2010, section 7, run everything as soon as its inputs are there).
+//! Lanes wait for each other within a stream only: on streams of their own a slow peer or a retry holds up
+//! those it concerns (Damgard and Keller 2010, section 7, run everything as soon as its inputs are there).
 
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,8 @@ struct Done {
     at: Instant,
 }
 
-/// Encrypts with AES-128 in parts of so many lanes, each on a stream of its own over what `wrap` makes of its network; when
-/// each part was done at each party.
+/// Encrypts with AES-128 in parts of so many lanes, each on a stream of its own over what `wrap` makes of its
+/// network; when each part was done at each party.
 fn in_parts<S: ProtocolConfig>(
     config: &S,
     parts: &[usize],
@@ -74,8 +74,8 @@ fn a_retry_of_masking_holds_up_no_lane_on_another_stream() {
     let apart = in_parts(&config, &[1; 24], plain).remove(0);
     let rounds: Vec<u64> = apart.iter().map(|done| done.rounds).collect();
     let mean = rounds.iter().sum::<u64>() as f64 / 24.0;
-    // A block alone has 0.6 retries in the mean; one of 24 that has none takes 70 rounds but with probability 10^-8. Together a
-    // layer of 384 S-boxes retries more often than not.
+    // A block alone has 0.6 retries in the mean; one of 24 that has none takes 70 rounds but with probability
+    // 10^-8. Together a layer of 384 S-boxes retries more often than not.
     assert_eq!(rounds.iter().min(), Some(&70), "{rounds:?}");
     assert!(mean + 4.0 < together as f64, "{mean} rounds apart, {together} together");
     assert!(rounds.iter().any(|rounds| *rounds > 70), "no block retried: {rounds:?}");
@@ -125,7 +125,8 @@ fn lanes_on_other_streams_do_not_wait_for_a_slow_one() {
     }
 }
 
-/// Where one may cheat, nobody is waited for whom the others do not need: not even its own lanes wait for a slow peer online.
+/// Where one may cheat, nobody is waited for whom the others do not need: not even its own lanes wait for a
+/// slow peer online.
 #[test]
 fn with_one_to_spare_a_slow_party_holds_up_itself_alone() {
     let structure = Structure::new(4, 1).expect("it is valid");

@@ -82,8 +82,8 @@ pub fn inputs(circuit: &Circuit) -> Vec<Cells> {
     circuit.inputs().iter().enumerate().map(port).collect()
 }
 
-/// Two evaluations, from hello to outputs. In the first z is public, in the second it is the first one's output, and x and k come
-/// from the other party. The second output is for all, then the first for one.
+/// Two evaluations, from hello to outputs. In the first z is public, in the second it is the first one's
+/// output, and x and k come from the other party. The second output is for all, then the first for one.
 pub fn session<R: Worth>(
     config: &TinyTableConfig<R>,
     circuit: &Circuit,

@@ -182,8 +182,8 @@ fn polynomials_compute_des_and_triple_des_in_both_directions() {
     check_circuit(&polynomials((4, 1)), &encrypt("des"), 3000, 3);
 }
 
-/// The three products of Keller et al. 2017, Table 2, 3DES-PV; in three rounds a layer instead of five, and with nothing
-/// made ahead.
+/// The three products of Keller et al. 2017, Table 2, 3DES-PV; in three rounds a layer instead of five, and
+/// with nothing made ahead.
 #[test]
 fn polynomials_cost_three_products_in_three_rounds_and_nothing_ahead() {
     for (name, s_boxes, layers) in [("des", 128, 16), ("3des-ede2", 384, 46), ("3des-ede3", 384, 46)] {
@@ -202,7 +202,8 @@ fn polynomials_cost_three_products_in_three_rounds_and_nothing_ahead() {
     }
 }
 
-/// Inputs that are whole cells, lookups of lookups, tables that are constant, and those too large for polynomials.
+/// Inputs that are whole cells, lookups of lookups, tables that are constant, and those too large for
+/// polynomials.
 #[test]
 fn tables_of_every_width_run_by_polynomials_or_else_masked_as_predicted() {
     for (ins, outs) in (1..=8).flat_map(|ins| (1..=8).map(move |outs| (ins, outs))) {
@@ -271,7 +272,8 @@ fn any_table_of_any_width_can_be_looked_up() {
     }
 }
 
-/// Lookups of a layer that go different ways, uniform and not, with outputs that are inputs, and one port of both kinds.
+/// Lookups of a layer that go different ways, uniform and not, with outputs that are inputs, and one port of
+/// both kinds.
 #[test]
 fn odd_circuits_are_right_and_cost_what_is_predicted() {
     let mut b = Builder::new("odd");

@@ -1,4 +1,5 @@
-//! Shamir sharing with an active adversary against the cleartext evaluator, and its counts against the papers.
+//! Shamir sharing with an active adversary against the cleartext evaluator, and its counts against the
+//! papers.
 
 use std::sync::Arc;
 
@@ -107,8 +108,8 @@ fn a_third_and_more_cheaters_are_refused() {
     assert_eq!(config((4, 1), Inversion::Views, Tables::Masked).name(), "shamir-active");
 }
 
-/// Damgard and Keller 2010, Table 2: operations and rounds of one S-box, online. Ahead, besides: a round for triples and two for
-/// the verdict.
+/// Damgard and Keller 2010, Table 2: operations and rounds of one S-box, online. Ahead, besides: a round for
+/// triples and two for the verdict.
 #[test]
 fn table_2_holds_online() {
     let mut b = Builder::new("one S-box");

@@ -78,8 +78,9 @@ fn batches_longer_than_a_tile_are_right() {
     }
 }
 
-/// Damgard and Keller 2010, Table 2: operations and rounds of one S-box, online, for the ways of the papers; one of both more for
-/// every product of which ours want other images than multiples. Ahead, besides: three rounds for triples and two for the verdict.
+/// Damgard and Keller 2010, Table 2: operations and rounds of one S-box, online, for the ways of the papers;
+/// one of both more for every product of which ours want other images than multiples. Ahead, besides: three
+/// rounds for triples and two for the verdict.
 #[test]
 fn table_2_holds_online() {
     let mut b = Builder::new("one S-box");
@@ -152,7 +153,8 @@ fn one_cheater_never_makes_an_answer_wrong_nor_stops_it_online_by_polynomials() 
 
 /// Contributions: what else is so long goes to all alike, or to two.
 fn dealt(out: &[Vec<u8>]) -> bool {
-    // For AES in two lanes 320 triples, two a column among four parties and three among seven, of four shares.
+    // For AES in two lanes 320 triples, two a column among four parties and three among seven, of four
+    // shares.
     let messages: Vec<_> = out.iter().filter(|message| [640, 428].contains(&message.len())).collect();
     messages.len() == out.len() - 1 && messages.iter().any(|message| *message != messages[0])
 }
@@ -203,7 +205,8 @@ fn who_opens_wrong_products_to_one_party_gains_nothing() {
     }
 }
 
-/// Then triples are made among three of four, or five of seven, none of whom cheats any more: nothing is left to check.
+/// Then triples are made among three of four, or five of seven, none of whom cheats any more: nothing is left
+/// to check.
 #[test]
 fn those_left_after_a_conviction_deal_among_themselves() {
     for party in Party::all(4).skip(1) {

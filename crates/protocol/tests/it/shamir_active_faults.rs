@@ -29,7 +29,8 @@ fn one_cheater_never_makes_an_answer_wrong_nor_stops_it_online_masked_tables() {
     sweep(config(4, 1, Inversion::Views), "des");
 }
 
-/// Outvoted online, by each for itself. Ahead, a party that says other things than it computes with gets out of step with itself.
+/// Outvoted online, by each for itself. Ahead, a party that says other things than it computes with gets out
+/// of step with itself.
 #[test]
 fn who_lies_all_the_time_is_outvoted() {
     let right = right();
@@ -131,11 +132,13 @@ fn with_one_silent_the_others_finish_what_was_prepared_and_make_nothing_new() {
     }
 }
 
-/// A party that waits in vain for a cheater's word in the verdict comes late online, where the others need it: they do not give it up.
+/// A party that waits in vain for a cheater's word in the verdict comes late online, where the others need
+/// it: they do not give it up.
 #[test]
 fn who_was_held_up_by_a_cheater_is_waited_for() {
     let right = right();
-    // Gatherings of this circuit ahead: triples, two of powers, and the verdict's three; then a mask for the input, and so on.
+    // Gatherings of this circuit ahead: triples, two of powers, and the verdict's three; then a mask for the
+    // input, and so on.
     let (verdict, ahead) = (4, 6);
     for victim in Party::all(3) {
         for at in 1..ahead + 6 {
@@ -171,7 +174,8 @@ fn a_slow_party_holds_nobody_up_online() {
     outcomes.iter().for_each(|outcome| assert_eq!(outcome.as_ref().expect("all finish").0, right));
     let times = times.lock();
     let ended = |p: Party| times.iter().find(|(q, _)| *q == p).expect("it ended").1;
-    // The slow one takes a tenth of a second for each of twenty rounds; the others need not be through as soon as they could.
+    // The slow one takes a tenth of a second for each of twenty rounds; the others need not be through as
+    // soon as they could.
     for p in Party::all(3) {
         assert!(ended(CHEATER).duration_since(ended(p)) > Duration::from_secs(1), "{p} waited");
     }

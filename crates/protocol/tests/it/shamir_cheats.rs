@@ -1,4 +1,5 @@
-//! One or two parties of several that cheat, fall silent, or are slow, for tests of what the others make of it.
+//! One or two parties of several that cheat, fall silent, or are slow, for tests of what the others make of
+//! it.
 
 use std::time::Duration;
 
@@ -86,8 +87,9 @@ pub fn four(
     (run_over(ends, party), tampering)
 }
 
-/// Every fault on every message of the cheater. Where it is one of setup, honest parties end right or with an error; where it
-/// is ahead of inputs, too, and with the right answer if a message comes at all; and online always with the right answer.
+/// Every fault on every message of the cheater. Where it is one of setup, honest parties end right or with an
+/// error; where it is ahead of inputs, too, and with the right answer if a message comes at all; and online
+/// always with the right answer.
 pub fn sweep(config: ShamirActiveConfig, cipher: &'static str) {
     let run = move |until: Until| move |net: &mut dyn Net| session(&config, cipher, Party(0), until, net);
     let messages = |until| {
@@ -143,7 +145,8 @@ pub enum Habit {
 /// Which messages to all parties.
 pub type Which = fn(&[Vec<u8>]) -> bool;
 
-/// Shares: no verdict, nor relayed digests of four and of seven parties. No shares of this circuit are so long as those.
+/// Shares: no verdict, nor relayed digests of four and of seven parties. No shares of this circuit are so
+/// long as those.
 pub fn shares(out: &[Vec<u8>]) -> bool {
     !out.iter().any(|message| [1, 4, 7, 96, 192, 960].contains(&message.len()))
 }

@@ -1,5 +1,6 @@
-//! What a faulty network or party does to Shamir sharing: errors, never a hang or a panic. (Right answers are not promised: the
-//! protocol is passive, and a flipped share goes unnoticed.) And what a party sees: nothing that depends on the key.
+//! What a faulty network or party does to Shamir sharing: errors, never a hang or a panic. (Right answers are
+//! not promised: the protocol is passive, and a flipped share goes unnoticed.) And what a party sees: nothing
+//! that depends on the key.
 
 use std::time::Duration;
 
@@ -50,7 +51,8 @@ fn three<N: Net + 'static>(
     run_over(mesh_with_timeout(3, timeout).into_iter().map(wrap).collect(), party)
 }
 
-/// Every message of party 1 with every fault. Whatever lacks bytes is an error at somebody; nothing hangs or panics.
+/// Every message of party 1 with every fault. Whatever lacks bytes is an error at somebody; nothing hangs or
+/// panics.
 fn check_faults(config: ShamirConfig, cipher: &'static str) {
     let sweep = Sweep { drop_every: 16, ..Sweep::new(3, Party(0), Promise::of(&config)) };
     let swept = sweep.run(move |net| session(&config, cipher, 1, net));
@@ -85,7 +87,8 @@ fn masking_does_not_retry_for_ever() {
     assert!(outcomes[0].is_err() && outcomes[1].is_err(), "{outcomes:?}");
 }
 
-/// Party 3 waits for the others' shares and answers with what makes the sum zero, whenever all are sent the same.
+/// Party 3 waits for the others' shares and answers with what makes the sum zero, whenever all are sent the
+/// same.
 struct Rushing<N>(N);
 
 impl<N: Net> Net for Rushing<N> {
@@ -154,13 +157,14 @@ fn parties_with_other_parameters_do_not_start() {
 /// Messages of a hello to each peer.
 const OF_HELLO: usize = 2;
 
-/// A commitment, the serving set and two digests; or one byte and what has room for the digests of all settings. Nothing that is
-/// opened here is as long.
+/// A commitment, the serving set and two digests; or one byte and what has room for the digests of all
+/// settings. Nothing that is opened here is as long.
 fn is_of_hello(len: usize) -> bool {
     len == 98 || len > 64 && len % 32 == 1
 }
 
-/// What all parties sent in several sessions under one key, after the hello: by session, party and peer, the messages in order.
+/// What all parties sent in several sessions under one key, after the hello: by session, party and peer, the
+/// messages in order.
 fn transcripts(config: &ShamirConfig, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<Vec<u8>>>>> {
     let n = config.structure.parties();
     let sessions = (0..8).map(|_| {
@@ -187,8 +191,8 @@ fn transcripts(config: &ShamirConfig, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<
     sessions.collect()
 }
 
-/// How often each value was opened: what the parties together learn. An opening is an exchange in which every party sends
-/// all others the same. The last one is the output; before the keys nothing is opened.
+/// How often each value was opened: what the parties together learn. An opening is an exchange in which every
+/// party sends all others the same. The last one is the output; before the keys nothing is opened.
 fn opened_values(config: &ShamirConfig, cipher: &str, key: u8) -> [u32; 256] {
     let n = config.structure.parties();
     let points: Vec<Gf256> = (1..=n as u8).map(Gf256).collect();
@@ -241,8 +245,8 @@ fn against_uniform(histogram: &[u32; 256], values: usize) -> f64 {
 /// Chi-squared at 255 degrees of freedom, nine standard deviations above its mean.
 const BOUND: f64 = 255.0 + 9.0 * 22.6;
 
-/// Every opened value is uniform, though data and key are the same in every session: the masks do their work. (That the
-/// other coefficients of an opened polynomial are uniform too is tested in `opening`.)
+/// Every opened value is uniform, though data and key are the same in every session: the masks do their work.
+/// (That the other coefficients of an opened polynomial are uniform too is tested in `opening`.)
 #[test]
 fn every_opened_value_is_uniform() {
     for (structure, inversion) in [
@@ -275,8 +279,8 @@ fn what_a_party_receives_is_uniform_for_every_key() {
     }
 }
 
-/// Masks of 6-bit cells are uniform over 6 bits only, so bytes are not; but what is opened and what is received are the same
-/// under any two keys.
+/// Masks of 6-bit cells are uniform over 6 bits only, so bytes are not; but what is opened and what is
+/// received are the same under any two keys.
 #[test]
 fn openings_of_narrow_cells_do_not_depend_on_the_key() {
     let config = config(3, 1, Inversion::Views);

@@ -98,8 +98,8 @@ fn table_2_is_what_the_protocol_counts() {
     assert_eq!(counted::<Gf2_40>(MaskedTables, "aes-128"), [10, 160, 1760, 42240]);
     assert_eq!(counted::<Gf2_40>(PulkusVivek, "3des-ede3"), [230, 3456, 1152, 9216]);
     assert_eq!(counted::<Gf2_40>(MaskedTables, "3des-ede3"), [46, 384, 1920, 26880]);
-    // The text implies the triples, 384 times 62. A cell has 6 bits to decompose, and layers that do not depend on each
-    // other run together.
+    // The text implies the triples, 384 times 62. A cell has 6 bits to decompose, and layers that do not
+    // depend on each other run together.
     assert_eq!(counted::<Gf2_42>(Univariate, "3des-ede3"), [46 * 63, 384 * 125, 23808, 2304]);
 }
 

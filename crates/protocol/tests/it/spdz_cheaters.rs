@@ -1,5 +1,6 @@
-//! Parties of authenticated sharing that cheat in a particular way, over a network: shifted and contradictory openings, a word
-//! that waits for the others', another session's material, other settings. (Cheating inside the check: `spdz::check`.)
+//! Parties of authenticated sharing that cheat in a particular way, over a network: shifted and contradictory
+//! openings, a word that waits for the others', another session's material, other settings. (Cheating inside
+//! the check: `spdz::check`.)
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::SeqCst;

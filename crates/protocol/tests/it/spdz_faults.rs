@@ -1,9 +1,10 @@
-//! One party of authenticated sharing cheats in one message: honest parties end with the right output or with an error, never
-//! with a wrong one, and nothing hangs or panics. Every message from hello to output, in every way and size.
+//! One party of authenticated sharing cheats in one message: honest parties end with the right output or with
+//! an error, never with a wrong one, and nothing hangs or panics. Every message from hello to output, in
+//! every way and size.
 //!
-//! Material is from `insecure_dealer`, but for one test: what cheats here is the online phase, its inputs, openings, checks and
-//! outputs. Faults in the making of material alone are in `mascot_faults.rs`.
-//! Cheaters that know what they do are in `spdz_cheaters.rs` and in `spdz::check`.
+//! Material is from `insecure_dealer`, but for one test: what cheats here is the online phase, its inputs,
+//! openings, checks and outputs. Faults in the making of material alone are in `mascot_faults.rs`. Cheaters
+//! that know what they do are in `spdz_cheaters.rs` and in `spdz::check`.
 
 use crate::lookups::{config, inverse_table_of, narrow, table_of};
 use crate::sessions::{LANES, inputs, session, session_under};
@@ -56,7 +57,8 @@ fn sweep<F: MacField>(
     })
 }
 
-/// Messages to one peer: two of the hello, setup, perhaps an input, the rounds, 6 of the check, the output, 6 of its check.
+/// Messages to one peer: two of the hello, setup, perhaps an input, the rounds, 6 of the check, the output, 6
+/// of its check.
 fn expected(way_rounds: u64, parties: usize, me: usize) -> u64 {
     (2 + 1 + u64::from(me < 2) + way_rounds + 6 + 1 + 6) * (parties as u64 - 1)
 }

@@ -1,5 +1,5 @@
-//! What nodes under authenticated sharing compute for clients, from what they stored: elements of GF(2^128), and all of it with
-//! a cheater among them.
+//! What nodes under authenticated sharing compute for clients, from what they stored: elements of GF(2^128),
+//! and all of it with a cheater among them.
 
 use crate::clients::{client_hears, client_learns, combined_elements, mask_check, noise};
 use polyclave_cipher::{Cells, Direction, catalog, compile};

@@ -1,5 +1,5 @@
-//! Authenticated sharing with material that another session made: right answers, and none from items that do not belong
-//! together.
+//! Authenticated sharing with material that another session made: right answers, and none from items that do
+//! not belong together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +61,8 @@ fn real(way: LookupMethod) -> SpdzConfig<Gf2_64> {
     SpdzConfig::new(2, way, Preprocessing::Mascot { expansion: 2 }, packing).expect("it is valid")
 }
 
-/// One session fills the shelves, another one takes from them: what each party learns. Input port i is party i's.
+/// One session fills the shelves, another one takes from them: what each party learns. Input port i is party
+/// i's.
 fn from_shelves<F: MacField>(
     config: &SpdzConfig<F>,
     stocked: &[(&str, usize)],

@@ -1,4 +1,5 @@
-//! `spdz-tower` against the cleartext evaluator, its counts, what its openings look like, and parties that open something else.
+//! `spdz-tower` against the cleartext evaluator, its counts, what its openings look like, and parties that
+//! open something else.
 
 use std::sync::Arc;
 
@@ -183,8 +184,9 @@ fn same_cell(x: u8, lanes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
     Ok(release(&mut protocol, &output, Owner::All, net)?.expect("it is for all").accept().to_blocks())
 }
 
-/// The five openings of every lane, as coordinates, whatever is looked up: each has every value about equally often, and no two
-/// openings depend on each other. (That they are a bijective image of the masks is checked in the unit tests.)
+/// The five openings of every lane, as coordinates, whatever is looked up: each has every value about equally
+/// often, and no two openings depend on each other. (That they are a bijective image of the masks is checked
+/// in the unit tests.)
 #[test]
 fn openings_are_uniform_whatever_is_looked_up() {
     for x in [0, 1, 0x53] {
@@ -352,7 +354,8 @@ fn parties_with_another_kappa_refuse_each_other() {
     }
 }
 
-/// What is opened, from the masks alone: masks and openings determine each other, so openings are uniform for every x.
+/// What is opened, from the masks alone: masks and openings determine each other, so openings are uniform for
+/// every x.
 #[test]
 fn for_every_input_openings_and_masks_determine_each_other() {
     let power = |x: Gf256, exponent| x.pow(exponent);

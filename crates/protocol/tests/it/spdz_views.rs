@@ -1,5 +1,5 @@
-//! What one party of authenticated sharing sees of the others: with the same key and block in many sessions, every message of
-//! the inputs and every opening of the evaluation is uniform, exchange by exchange.
+//! What one party of authenticated sharing sees of the others: with the same key and block in many sessions,
+//! every message of the inputs and every opening of the evaluation is uniform, exchange by exchange.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ const LANES: usize = 512;
 /// Whose view it is.
 const VIEWER: Party = Party(1);
 
-/// One way of looking one table up, always of the same input, which is party 1's. By session the messages of the viewer from
-/// input to the last lookup.
+/// One way of looking one table up, always of the same input, which is party 1's. By session the messages of
+/// the viewer from input to the last lookup.
 fn views(parties: usize, way: LookupMethod, circuit: &Circuit) -> Vec<Vec<Message>> {
     let session = |_| {
         let ends: Vec<_> = mesh_with_timeout(parties, LATE).into_iter().map(Record::new).collect();

@@ -1,4 +1,5 @@
-//! TinyOT with a party that cheats once, in any message: an error, or right material; never a hang or a panic.
+//! TinyOT with a party that cheats once, in any message: an error, or right material; never a hang or a
+//! panic.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -151,8 +152,8 @@ fn run<M: Material>(cheater: Party, at: u64, fault: Fault, timeout: Duration) ->
 }
 
 impl<M: Material> Run<M> {
-    /// Whether both finished. Then everything must be right. Otherwise a key is given up by who found something wrong, and
-    /// by nobody else.
+    /// Whether both finished. Then everything must be right. Otherwise a key is given up by who found
+    /// something wrong, and by nobody else.
     fn finished(&self, what: &str) -> bool {
         for (key, outcome) in self.keys.iter().zip(&self.outcomes) {
             let found = outcome.as_ref().is_err_and(Error::may_be_a_wrong_guess);
@@ -269,8 +270,8 @@ impl Net for Leaver {
     }
 }
 
-/// Runs parties of which one leaves in every message in turn. Its peer gives the key up exactly where it left a check without an answer.
-/// Returns how often.
+/// Runs parties of which one leaves in every message in turn. Its peer gives the key up exactly where it left
+/// a check without an answer. Returns how often.
 fn leave<M: Material>(leaver: Party) -> u64 {
     let mut unanswered = 0;
     for at in 0..M::MESSAGES {
@@ -291,8 +292,8 @@ fn leave<M: Material>(leaver: Party) -> u64 {
     unanswered
 }
 
-/// A check of transfers is left without an answer when the leaver is to open the coins, or to answer. A check of products, with everything
-/// after it that depends on its coins, is so from the opening of the coins on.
+/// A check of transfers is left without an answer when the leaver is to open the coins, or to answer. A check
+/// of products, with everything after it that depends on its coins, is so from the opening of the coins on.
 #[test]
 fn silence_costs_the_session_and_the_key_only_where_a_check_is_left_without_an_answer() {
     let of_check = OF_CHECK - 1;

@@ -1,4 +1,5 @@
-//! Scrambled tables against the cleartext evaluator, and their counts against Damgard et al. 2016, section 5 and table 1.
+//! Scrambled tables against the cleartext evaluator, and their counts against Damgard et al. 2016, section 5
+//! and table 1.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Parties of scrambled tables that cheat in a particular way, over a network. (Cheaters that guess what proves a wrong entry:
-//! `tinytable::cheaters`.)
+//! Parties of scrambled tables that cheat in a particular way, over a network. (Cheaters that guess what
+//! proves a wrong entry: `tinytable::cheaters`.)
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -76,8 +76,8 @@ impl<N: Net> Net for Repeat<N> {
 
 const NEVER: [usize; 2] = [usize::MAX; 2];
 
-/// What the honest party ends with while party 1 acts in some exchange and repeats itself in another, and how many messages it
-/// sent.
+/// What the honest party ends with while party 1 acts in some exchange and repeats itself in another, and how
+/// many messages it sent.
 fn honest(macs: Macs, circuit: &Circuit, act: Act, at: usize, repeated: [usize; 2]) -> (Outcome, usize) {
     let ends = mesh_with_timeout(2, LATE).into_iter().map(|net| {
         let is_honest = net.me() == HONEST;
@@ -116,7 +116,8 @@ fn a_wrong_share_of_an_output_is_not_released() {
     for macs in ACTIVE {
         let (caught, sent) = honest(macs, &narrow(), shift(), OUTPUT, NEVER);
         assert_eq!((caught, sent), (Err(FAILED), CHECK_OF_OUTPUT + 1));
-        // To the honest party alone. Where strings are compared the first output's check is followed by another.
+        // To the honest party alone. Where strings are compared the first output's check is followed by
+        // another.
         let to_one = if macs == Macs::Linear64 { 10 } else { 11 };
         let (caught, sent) = honest(macs, &narrow(), shift(), to_one, NEVER);
         assert_eq!((caught, sent), (Err(FAILED), to_one + 2));
@@ -185,7 +186,8 @@ fn against<T: Send + 'static>(
 #[test]
 fn a_retired_key_refuses_everything_in_all_sessions() {
     for macs in ACTIVE {
-        // Hello (two), setup, inputs and lookup of one evaluation, and of another: that is where the cheater opens wrongly.
+        // Hello (two), setup, inputs and lookup of one evaluation, and of another: that is where the cheater
+        // opens wrongly.
         let (outcome, sent) = against(6, move |net| {
             let mut joined = setup(macs, net)?;
             let (mut first, mut second) = (join(&mut joined, net)?, join(&mut joined, net)?);

@@ -1,8 +1,10 @@
-//! One party of scrambled tables cheats in one message: the other ends with the right output or with an error, never with a wrong
-//! one, and nothing hangs or panics. Every message from hello to output, in every way.
+//! One party of scrambled tables cheats in one message: the other ends with the right output or with an
+//! error, never with a wrong one, and nothing hangs or panics. Every message from hello to output, in every
+//! way.
 //!
-//! Tables are the dealer's, but for two tests: what cheats is the online phase. Faults in the making of authenticated bits alone are in
-//! `tinyot_faults.rs`. Cheaters that know what they do are in `tinytable_cheaters.rs` and in `tinytable::cheaters`.
+//! Tables are the dealer's, but for two tests: what cheats is the online phase. Faults in the making of
+//! authenticated bits alone are in `tinyot_faults.rs`. Cheaters that know what they do are in
+//! `tinytable_cheaters.rs` and in `tinytable::cheaters`.
 
 use crate::scrambled::{ACTIVE, active, cells, gates, right, session, small, table_of};
 use polyclave_cipher::{Cells, Circuit};
@@ -46,8 +48,9 @@ fn sweep<R: Worth>(config: impl Fn() -> TinyTableConfig<R>, circuit: &Circuit) -
 
 const DEALER: Preprocessing = Preprocessing::Dealt(&InsecureDealing);
 
-/// Two of the hello, and setup; twice the inputs and the layers; two outputs, each behind a check and before one. With linear verification
-/// alone there is nothing to check between the first output's second check and the second output.
+/// Two of the hello, and setup; twice the inputs and the layers; two outputs, each behind a check and before
+/// one. With linear verification alone there is nothing to check between the first output's second check and
+/// the second output.
 fn messages(macs: Macs, layers: u64) -> u64 {
     let of_outputs = match macs {
         Macs::None => 2,

@@ -1,4 +1,5 @@
-//! What two nodes under scrambled tables do for clients, and with what they stored: right answers, and none with a cheater.
+//! What two nodes under scrambled tables do for clients, and with what they stored: right answers, and none
+//! with a cheater.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Restoring a backup in two passes. The first verifies all of it and writes nothing. The second writes into a directory that gets its
-//! final name when it is complete.
+//! Restoring a backup in two passes. The first verifies all of it and writes nothing. The second writes into
+//! a directory that gets its final name when it is complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -19,9 +19,10 @@ use super::Frame;
 /// The largest frame: a key with all its shares fits.
 pub(in super::super) const MAX_FRAME: u64 = 256 << 20;
 
-/// Restores a node from a backup into a directory that does not exist yet, or that is empty and belongs to this user. Everything is verified before
-/// anything is written. The directory becomes a node's when it is complete. The restored node has no past that its peers recognise. So they refuse it
-/// until they readmit it, even if little or nothing has happened since the backup.
+/// Restores a node from a backup into a directory that does not exist yet, or that is empty and belongs to
+/// this user. Everything is verified before anything is written. The directory becomes a node's when it is
+/// complete. The restored node has no past that its peers recognise. So they refuse it until they readmit it,
+/// even if little or nothing has happened since the backup.
 pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     let is_there = private::is_own_and_empty(dir)?;
     if !is_there && dir.symlink_metadata().is_ok() {
@@ -62,7 +63,8 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     staged
 }
 
-/// Moves all files of a node to the directory above. The settings come last: a directory without them is not a node's.
+/// Moves all files of a node to the directory above. The settings come last: a directory without them is not
+/// a node's.
 fn move_up(staging: &Path, dir: &Path) -> io::Result<()> {
     let mut names =
         fs::read_dir(staging)?.map(|file| Ok(file?.file_name())).collect::<io::Result<Vec<_>>>()?;
@@ -72,7 +74,8 @@ fn move_up(staging: &Path, dir: &Path) -> io::Result<()> {
     fs::remove_dir(staging)
 }
 
-/// Reads a whole backup: every frame is authentic, known and complete, and every record opens under the node's secret.
+/// Reads a whole backup: every frame is authentic, known and complete, and every record opens under the
+/// node's secret.
 pub(in super::super) fn verify(file: &Path, from: impl BufRead, key: &Secret) -> Result<()> {
     let mut files = Vec::new();
     let mut secret = Zeroizing::new(Vec::with_capacity(128));
@@ -174,7 +177,8 @@ fn reader(file: &Path) -> Result<BufReader<File>> {
     opened.map(BufReader::new)
 }
 
-/// Reads the frames of a backup in order. All are authentic; the last is an end frame with the right number of frames.
+/// Reads the frames of a backup in order. All are authentic; the last is an end frame with the right number
+/// of frames.
 fn each_frame(
     file: &Path,
     from: impl BufRead,

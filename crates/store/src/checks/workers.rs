@@ -1,4 +1,5 @@
-//! Comparisons of several workers, at a real server. Without PostgreSQL these tests say that they were not run.
+//! Comparisons of several workers, at a real server. Without PostgreSQL these tests say that they were not
+//! run.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -119,7 +120,8 @@ fn a_worker_with_replaced_common_secrets_compares_and_counts_nothing() {
     assert_eq!(first.quarantined().expect("read"), None);
 }
 
-/// Run by hand: `cargo test --release -p polyclave-node --lib -- what_a_comparison_costs --ignored --nocapture`.
+/// Run by hand:
+/// `cargo test --release -p polyclave-node --lib -- what_a_comparison_costs --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn what_a_comparison_costs() {

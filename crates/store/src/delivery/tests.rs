@@ -1,4 +1,5 @@
-//! Lots handed from worker to worker at a real server. Without PostgreSQL these tests say that they were not run.
+//! Lots handed from worker to worker at a real server. Without PostgreSQL these tests say that they were not
+//! run.
 
 use polyclave_harness::postgres::Postgres as TestServer;
 
@@ -65,7 +66,8 @@ fn a_lot_that_was_received_opens_to_nobody_any_more() {
     make(&maker).expect("made");
     at.run("CREATE TABLE copied AS SELECT * FROM polyclave_delivery");
     drop(asked.receive().expect("received"));
-    // The server is put back to the copy. Then the same worker asks with the same id, and after it its next start.
+    // The server is put back to the copy. Then the same worker asks with the same id, and after it its next
+    // start.
     let mut serving = Some(serving);
     for _ in 0..2 {
         let again = serving.take().unwrap_or_else(|| worker(&at, 0));

@@ -1,7 +1,8 @@
 //! The change log: what the latest changes of a store have changed, for workers that share it.
 //!
-//! Each change writes one row of [`Table::Changes`], in the place of an earlier one. The rows are not covered by the digest, so a reader does not
-//! believe them: it compares the digest that follows from them with the one in the head ([`super::index`]).
+//! Each change writes one row of [`Table::Changes`], in the place of an earlier one. The rows are not covered
+//! by the digest, so a reader does not believe them: it compares the digest that follows from them with the
+//! one in the head ([`super::index`]).
 
 use super::super::Result;
 use super::super::seal::{Seal, Stamp};

@@ -16,9 +16,11 @@ use super::super::{Result, StoreError};
 use super::server::Server;
 
 const CONNECTING: Duration = Duration::from_secs(10);
-/// How long a statement may take here. At the server it may take a little less, so that it is over when it is given up here.
+/// How long a statement may take here. At the server it may take a little less, so that it is over when it is
+/// given up here.
 pub(super) const ANSWERING: Duration = Duration::from_secs(15);
-/// For each connection. A server that hears nothing of a client any more frees its lock within half a minute, so that another process can start.
+/// For each connection. A server that hears nothing of a client any more frees its lock within half a minute,
+/// so that another process can start.
 const SESSION: &str = "SET statement_timeout = '12s'; SET lock_timeout = '12s'; SET idle_in_transaction_session_timeout = '60s'; \
                        SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET synchronous_commit = on; SET client_min_messages = warning";
 
@@ -36,7 +38,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection that the threads which wait for answers read and write themselves: no other thread has to be woken for each.
+    /// A connection that the threads which wait for answers read and write themselves: no other thread has to
+    /// be woken for each.
     pub(super) fn new(server: &Arc<Server>) -> Result<Connection> {
         let runtime = Builder::new_current_thread().enable_all().build();
         Connection::on(Arc::new(runtime.map_err(|e| server.failed(e))?), server)
@@ -101,7 +104,8 @@ impl Connection {
         self.wait(limit, self.client.batch_execute(text))
     }
 
-    /// Sends statements whose outcome does not matter, and does not wait for it: the next ones on this connection come after them.
+    /// Sends statements whose outcome does not matter, and does not wait for it: the next ones on this
+    /// connection come after them.
     pub(super) fn send(&self, text: &str) {
         let mut sent = Box::pin(self.client.batch_execute(text));
         self.runtime.block_on(async {

@@ -1,4 +1,5 @@
-//! What the engine asks of a database, and what a database gives it: tables of sealed values, and transactions over them.
+//! What the engine asks of a database, and what a database gives it: tables of sealed values, and
+//! transactions over them.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -33,14 +34,16 @@ pub(in super::super) trait Database: Send + Sync {
     /// The sealed values of some records of [`Table::Meta`], in a way that is fast.
     fn peek(&self, records: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
 
-    /// Reads some records of [`Table::Meta`] and does work with their sealed values. No other process does this at the same time. The work is done
-    /// once at most. A file belongs to one process, and the caller keeps its threads apart.
+    /// Reads some records of [`Table::Meta`] and does work with their sealed values. No other process does
+    /// this at the same time. The work is done once at most. A file belongs to one process, and the caller
+    /// keeps its threads apart.
     fn alone(&self, records: &[&[u8]], work: &mut OnPeeked<'_>) -> Result<()> {
         work(self.peek(records)?)
     }
 
-    /// Makes a change, one at a time. When this returns, all of it is durable or nothing has changed. After [`StoreError::Failed`] it may be either,
-    /// and the next transaction shows which. The work is done once at most.
+    /// Makes a change, one at a time. When this returns, all of it is durable or nothing has changed. After
+    /// [`StoreError::Failed`] it may be either, and the next transaction shows which. The work is done once
+    /// at most.
     fn write(&self, scope: Scope, work: &mut dyn FnMut(&dyn Writing) -> Result<()>) -> Result<()>;
 
     /// Whether other processes may change the database meanwhile.
@@ -105,7 +108,8 @@ pub enum LotState {
     Gone,
 }
 
-/// Requests of workers for lots of material, each with an id, and the lots. They are not durable, and see names and sizes only.
+/// Requests of workers for lots of material, each with an id, and the lots. They are not durable, and see
+/// names and sizes only.
 pub(in super::super) trait Deliveries {
     /// Asks for a lot.
     fn ask(&self, id: &[u8], request: &[u8]) -> Result<()>;
@@ -129,7 +133,8 @@ pub(in super::super) trait Deliveries {
     fn deliver(&self, id: &[u8], lot: &[u8]) -> Result<bool>;
 }
 
-/// How long another process may take to give a store back: it has ended, or it carries out an order while no node runs.
+/// How long another process may take to give a store back: it has ended, or it carries out an order while no
+/// node runs.
 const RELEASING: Duration = Duration::from_secs(1);
 
 /// Takes a store, and waits for a moment if another process has it.

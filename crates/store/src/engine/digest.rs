@@ -1,9 +1,11 @@
 //! A digest of all covered rows, which changes with each of them.
 //!
-//! For each table it has the sum (XOR) of a keyed hash of every row. The hash is of the row's table, its key, and the nonce under which its value was
-//! sealed. If a value opens in its place under a nonce, this node sealed it there under that nonce. So the nonce stands for the value. No table has two
-//! rows of one key, and nobody sees a hash or a sum without the node's secret. So other rows have the same sum with probability 2^-256 (a sum of
-//! random strings under a secret key: Bellare and Micciancio, EUROCRYPT 1997, cited from memory).
+//! For each table it has the sum (XOR) of a keyed hash of every row. The hash is of the row's table, its key,
+//! and the nonce under which its value was sealed. If a value opens in its place under a nonce, this node
+//! sealed it there under that nonce. So the nonce stands for the value. No table has two rows of one key, and
+//! nobody sees a hash or a sum without the node's secret. So other rows have the same sum with probability
+//! 2^-256 (a sum of random strings under a secret key: Bellare and Micciancio, EUROCRYPT 1997, cited from
+//! memory).
 //!
 //! # What is not covered, and why
 //!
@@ -15,8 +17,9 @@
 //! | the note that free pages are to be erased | it is about the database itself, which removes it when it is done |
 //! | the change log for other workers (`changes`) | it is compared with the digest ([`super::index`]) |
 //!
-//! A server also has lots that workers hand to each other (`store/src/delivery.rs`: a lot opens once), and the owners of the store, which are not sealed
-//! (`postgres.rs`: if the server lies about them, the node stops).
+//! A server also has lots that workers hand to each other (`store/src/delivery.rs`: a lot opens once), and
+//! the owners of the store, which are not sealed (`postgres.rs`: if the server lies about them, the node
+//! stops).
 
 use serde::{Deserialize, Serialize};
 

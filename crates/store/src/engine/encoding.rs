@@ -13,7 +13,8 @@ pub(in super::super) fn encode<T: Serialize>(value: &T, room: usize) -> Result<Z
     encoded.map(Zeroizing::new).map_err(|e| StoreError::Failed(format!("a record cannot be written: {e}")))
 }
 
-/// Decodes a value. This node wrote every value that opens, so one that cannot be decoded is of another version.
+/// Decodes a value. This node wrote every value that opens, so one that cannot be decoded is of another
+/// version.
 pub(in super::super) fn decode<T: DeserializeOwned>(table: Table, bytes: &[u8]) -> Result<T> {
     decode_one_of(table.name(), bytes)
 }

@@ -1,7 +1,8 @@
 //! The embedded database: one file of redb, and recovery from failed writes.
 //!
-//! After a failed write redb refuses everything, because it does not know what reached the disk. The store then opens the database again
-//! before the next transaction, so that a node continues once there is space again.
+//! After a failed write redb refuses everything, because it does not know what reached the disk. The store
+//! then opens the database again before the next transaction, so that a node continues once there is space
+//! again.
 //!
 //! redb trusts its own pages, and some damage to them makes it panic. The panic is caught here and becomes
 //! [`StoreError::Damaged`], as does everything else that shows that the file is not what was written. From

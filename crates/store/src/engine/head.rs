@@ -1,8 +1,9 @@
-//! The head: the record that sums a store up. It has the store's mark and a digest of its rows. Every change of covered rows replaces it, in the same
-//! transaction.
+//! The head: the record that sums a store up. It has the store's mark and a digest of its rows. Every change
+//! of covered rows replaces it, in the same transaction.
 //!
-//! The record is sealed, so nobody can make one without the node's secret. Peers hold its number and value (`mark.rs`). So rows that are put back
-//! are noticed either way: they do not fit the digest of the present record, and with an older record the node is behind what its peers hold.
+//! The record is sealed, so nobody can make one without the node's secret. Peers hold its number and value
+//! (`mark.rs`). So rows that are put back are noticed either way: they do not fit the digest of the present
+//! record, and with an older record the node is behind what its peers hold.
 
 use polyclave_protocol::session::random_bytes;
 use serde::{Deserialize, Serialize};
@@ -72,7 +73,8 @@ impl Head {
         Ok(())
     }
 
-    /// Reads the record. Returns with it whether it has a digest; a record from before there was one has none.
+    /// Reads the record. Returns with it whether it has a digest; a record from before there was one has
+    /// none.
     pub(in super::super) fn read(bytes: &[u8]) -> Result<(Head, bool)> {
         match decode(Table::Meta, bytes) {
             Ok(head) => Ok((head, true)),

@@ -1,19 +1,24 @@
-//! Which value each covered row has to have: in memory, for the latest state of the database that this process knows.
+//! Which value each covered row has to have: in memory, for the latest state of the database that this
+//! process knows.
 //!
-//! The rows are read once, when the store is opened, and compared with the digest in the store's [`Head`]. Afterwards a transaction compares every
-//! row that it reads with the index. It also compares that a row is not there, and that a range is whole. The index keeps only the nonce of each
-//! value ([`Stamp`](super::super::seal::Stamp)), some hundred bytes a row.
+//! The rows are read once, when the store is opened, and compared with the digest in the store's [`Head`].
+//! Afterwards a transaction compares every row that it reads with the index. It also compares that a row is
+//! not there, and that a range is whole. The index keeps only the nonce of each value
+//! ([`Stamp`](super::super::seal::Stamp)), some hundred bytes a row.
 //!
 //! # States
 //!
-//! A transaction begins with the head of the state that it sees ([`Reader::snapshot`]), and the index follows to that state:
+//! A transaction begins with the head of the state that it sees ([`Reader::snapshot`]), and the index follows
+//! to that state:
 //!
-//! * It takes over a change of this process once it is made. If the outcome is not known, it does so once a transaction sees the change.
-//! * It learns of other workers' changes from the [change log](super::change_log). The log is not believed: the digest has to fit afterwards. If it
-//!   does not, all rows are read again.
+//! * It takes over a change of this process once it is made. If the outcome is not known, it does so once a
+//!   transaction sees the change.
+//! * It learns of other workers' changes from the [change log](super::change_log). The log is not believed:
+//!   the digest has to fit afterwards. If it does not, all rows are read again.
 //!
-//! A state that is older than what this process knew when the transaction began is refused. A transaction may go on reading its state while others
-//! change it. So the index remembers what was replaced for as long as such a transaction lasts.
+//! A state that is older than what this process knew when the transaction began is refused. A transaction may
+//! go on reading its state while others change it. So the index remembers what was replaced for as long as
+//! such a transaction lasts.
 //!
 //! After the first row that does not fit, nothing of the store is used any more ([`Index::damage`]).
 
@@ -78,7 +83,8 @@ impl Index {
         StoreError::PutBack { what }
     }
 
-    /// Stops the use of the store: it is older than the latest head that the database has shown. Returns the error.
+    /// Stops the use of the store: it is older than the latest head that the database has shown. Returns the
+    /// error.
     fn lost(&self, found: &Head) -> StoreError {
         let (known, found) = (self.history.read().latest.number, found.number);
         match known > found {
@@ -113,7 +119,8 @@ impl Index {
         }))
     }
 
-    /// Begins a transaction. While the reader lives, the index remembers the states that the transaction may see.
+    /// Begins a transaction. While the reader lives, the index remembers the states that the transaction may
+    /// see.
     pub(super) fn begin(&self) -> Result<Reader<'_>> {
         if let Some(damage) = self.damage() {
             return Err(damage);

@@ -1,5 +1,5 @@
-//! What a change has done to covered rows so far, beside the snapshot with which it began. Reads within the change are compared with both. At its
-//! end the change writes the next [`Head`].
+//! What a change has done to covered rows so far, beside the snapshot with which it began. Reads within the
+//! change are compared with both. At its end the change writes the next [`Head`].
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -85,7 +85,8 @@ impl<'a> Ledger<'a> {
         self.snapshot.check_count(table, Some((first, last)), found.saturating_sub(added))
     }
 
-    /// Writes the next head, and tells other workers what has changed. Returns the number of the change, or `None` if nothing has changed.
+    /// Writes the next head, and tells other workers what has changed. Returns the number of the change, or
+    /// `None` if nothing has changed.
     pub(super) fn conclude(
         self,
         change: &dyn Writing,

@@ -27,7 +27,8 @@ struct Held {
     lent: usize,
 }
 
-/// A connection for one transaction. It is closed when this is dropped, which ends the transaction, unless it is given back.
+/// A connection for one transaction. It is closed when this is dropped, which ends the transaction, unless it
+/// is given back.
 pub(super) struct Lent<'p> {
     pool: &'p Pool,
     connection: Option<Connection>,

@@ -13,18 +13,22 @@
 //!
 //! A fourth one, in which workers hand material to each other, is described in `delivery.rs`.
 //!
-//! **One process for each worker.** A process that opens the store as a worker takes an advisory lock of that worker, which lasts as long as a
-//! connection. Then it becomes the owner. Every change locks the owner's row first, and goes on only if this process is still the owner. A process may
-//! lose its connection, be stopped for an hour or be cut off, and be replaced meanwhile. When it comes back, it changes nothing any more
-//! ([`StoreError::TakenOver`]). A command that moves or replaces the whole store opens it alone, and becomes the owner of all rows.
+//! **One process for each worker.** A process that opens the store as a worker takes an advisory lock of that
+//! worker, which lasts as long as a connection. Then it becomes the owner. Every change locks the owner's row
+//! first, and goes on only if this process is still the owner. A process may lose its connection, be stopped
+//! for an hour or be cut off, and be replaced meanwhile. When it comes back, it changes nothing any more
+//! ([`StoreError::TakenOver`]). A command that moves or replaces the whole store opens it alone, and becomes
+//! the owner of all rows.
 //!
-//! **In an order.** A change of the party's records also locks the row of the store, so such changes are made one after the other. A change
-//! of a worker's own records ([`Scope::Worker`]) waits for no other worker.
+//! **In an order.** A change of the party's records also locks the row of the store, so such changes are made
+//! one after the other. A change of a worker's own records ([`Scope::Worker`]) waits for no other worker.
 //!
-//! **Durable.** `synchronous_commit` is on, and a server with `fsync = off` is refused. If the connection breaks during a commit, the change may be
-//! made or not, and the next transaction shows which: it waits for the lock that the commit holds.
+//! **Durable.** `synchronous_commit` is on, and a server with `fsync = off` is refused. If the connection
+//! breaks during a commit, the change may be made or not, and the next transaction shows which: it waits for
+//! the lock that the commit holds.
 //!
-//! **Every wait ends**, also if the server is stopped in the middle of an answer: each statement has a limit at the server and here.
+//! **Every wait ends**, also if the server is stopped in the middle of an answer: each statement has a limit
+//! at the server and here.
 
 mod delivery;
 
@@ -48,8 +52,8 @@ use super::{
     Database, Deliveries, OnPeeked, OnRecord, Reading, Record, Scope, Table, Writing, once_released,
 };
 
-/// The version of the tables, and of the records in them. Workers of two versions may share a store, so the version grows when an older program could
-/// not read what this one writes.
+/// The version of the tables, and of the records in them. Workers of two versions may share a store, so the
+/// version grows when an older program could not read what this one writes.
 const FORMAT: i32 = 3;
 /// The oldest server that these statements were written for.
 const OLDEST_SERVER: i32 = 130_000;
@@ -184,7 +188,8 @@ impl Postgres {
         Err(StoreError::InUse { path: self.server.name().into() })
     }
 
-    /// Looks at the tables, and makes or changes them if that is due. One process at a time: workers may start together.
+    /// Looks at the tables, and makes or changes them if that is due. One process at a time: workers may
+    /// start together.
     fn check_tables(&self, connection: &Connection, may_make: bool) -> Result<()> {
         connection.run("BEGIN")?;
         let alone = format!("SELECT pg_advisory_xact_lock($1, {SCHEMA})");
@@ -236,8 +241,9 @@ impl Postgres {
         self.pool.lend(&self.server)
     }
 
-    /// Makes another connection that holds the lock, for a caller that came at this time. If an attempt has failed since then, this does not try again:
-    /// an attempt at a silent host takes long, and callers would wait for one after the other.
+    /// Makes another connection that holds the lock, for a caller that came at this time. If an attempt has
+    /// failed since then, this does not try again: an attempt at a silent host takes long, and callers would
+    /// wait for one after the other.
     fn connected_anew(&self, came: Instant) -> Result<Connection> {
         let mut failed = self.failed.lock();
         if let Some((_, message)) = failed.as_ref().filter(|(at, _)| *at >= came) {
@@ -277,7 +283,8 @@ impl Postgres {
         Err(self.taken_over())
     }
 
-    /// The sealed values of some records, which `ask` gets by [`PEEKED`]. A connection on which something went wrong is not used again.
+    /// The sealed values of some records, which `ask` gets by [`PEEKED`]. A connection on which something
+    /// went wrong is not used again.
     fn peeked(
         &self,
         connection: &Connection,
@@ -301,7 +308,8 @@ impl Postgres {
         StoreError::TakenOver { place: self.server.name().into() }
     }
 
-    /// Does work in a transaction that has begun. A connection on which something went wrong is closed, which ends its transaction.
+    /// Does work in a transaction that has begun. A connection on which something went wrong is closed, which
+    /// ends its transaction.
     fn change(&self, connection: Lent<'_>, work: impl FnOnce(&Transaction) -> Result<()>) -> Result<()> {
         let transaction =
             Transaction { connection: &connection, begin: Cell::new(None), broken: Cell::new(false) };
@@ -355,7 +363,8 @@ impl Database for Postgres {
         Ok(values)
     }
 
-    /// Under an advisory lock. This takes one way to the server and back, and no write. The server frees the lock of a process that has ended.
+    /// Under an advisory lock. This takes one way to the server and back, and no write. The server frees the
+    /// lock of a process that has ended.
     fn alone(&self, records: &[&[u8]], work: &mut OnPeeked<'_>) -> Result<()> {
         let connection = self.connection()?;
         let lock = format!("({}, {SCHEMA})", LOCK - 2);
@@ -425,7 +434,8 @@ impl Transaction<'_> {
         asked.inspect_err(|_| self.broken.set(true))
     }
 
-    /// Reads a table in pieces, so that a store of any size is read in little memory and each answer is soon there.
+    /// Reads a table in pieces, so that a store of any size is read in little memory and each answer is soon
+    /// there.
     fn in_pieces(&self, text: &str, table: Table, work: &mut OnRecord<'_>) -> Result<()> {
         let mut after: Option<Vec<u8>> = None;
         loop {

@@ -1,4 +1,5 @@
-//! What is read within a transaction. Each record is compared with what the index knows of it, then opened and decoded.
+//! What is read within a transaction. Each record is compared with what the index knows of it, then opened
+//! and decoded.
 
 use std::sync::Arc;
 

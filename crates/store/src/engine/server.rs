@@ -29,8 +29,9 @@ pub(in super::super) struct Server {
 }
 
 impl Server {
-    /// From a URL, `postgresql://USER@HOST/DATABASE`. The password is in a private file, since settings are not private. TLS is taken on all ways
-    /// but a Unix socket and loopback, and the server's certificate must be of the authority of the given file.
+    /// From a URL, `postgresql://USER@HOST/DATABASE`. The password is in a private file, since settings are
+    /// not private. TLS is taken on all ways but a Unix socket and loopback, and the server's certificate
+    /// must be of the authority of the given file.
     pub(in super::super) fn new(url: &str, password: &Path, authority: &Path) -> Result<Server> {
         let mut config = Config::from_str(url)
             .map_err(|e| StoreError::unusable("the store's URL", format!("is not one of PostgreSQL: {e}")))?;

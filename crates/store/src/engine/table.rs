@@ -22,7 +22,8 @@ pub(in super::super) enum Table {
 }
 
 impl Table {
-    /// The tables that backups and moves to another database take along. [`Table::Changes`] is of no use to another process.
+    /// The tables that backups and moves to another database take along. [`Table::Changes`] is of no use to
+    /// another process.
     pub(in super::super) const ALL: [Table; 7] =
         [Table::Meta, Table::Keys, Table::Shares, Table::Tombstones, Table::Spent, Table::Peers, Table::Lots];
 

@@ -1,4 +1,5 @@
-//! Gathering over TLS: an exchange that ends when the caller has enough, and in which a peer that fails loses its link.
+//! Gathering over TLS: an exchange that ends when the caller has enough, and in which a peer that fails loses
+//! its link.
 
 use std::time::{Duration, Instant};
 
@@ -129,8 +130,8 @@ impl TlsNet {
         }
     }
 
-    /// [`TlsNet::wait`] in a gathering: a peer that is gone is lost, and what was not taken before is sent meanwhile. `None` also if all
-    /// awaited peers are lost.
+    /// [`TlsNet::wait`] in a gathering: a peer that is gone is lost, and what was not taken before is sent
+    /// meanwhile. `None` also if all awaited peers are lost.
     pub fn wait_for_any(&mut self, among: PartySet, within: Duration) -> Result<Option<Party>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());

@@ -1,8 +1,8 @@
-//! What a network still owes when it is dropped after a gathering: messages that a slow peer has not taken yet, and messages of that peer
-//! that nobody waited for.
+//! What a network still owes when it is dropped after a gathering: messages that a slow peer has not taken
+//! yet, and messages of that peer that nobody waited for.
 //!
-//! If a connection is closed while the peer still sends, TCP resets it, and the peer loses what it has not received by then. So this
-//! end stops sending, reads what arrives, and closes when the peer does.
+//! If a connection is closed while the peer still sends, TCP resets it, and the peer loses what it has not
+//! received by then. So this end stops sending, reads what arrives, and closes when the peer does.
 
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
@@ -21,7 +21,8 @@ use crate::link::Link;
 
 /// How many time limits a gathering waits at most.
 const LONGEST: u32 = 8;
-/// How many networks of this process linger at once, each with a thread. Any more are dropped without lingering.
+/// How many networks of this process linger at once, each with a thread. Any more are dropped without
+/// lingering.
 const MAX_LINGERING: usize = 256;
 /// How many bytes are read at once, to be discarded.
 const PIECE: usize = 16 << 10;
@@ -32,7 +33,8 @@ fn lingering() -> &'static AtomicUsize {
     LINGERING.get(|_| AtomicUsize::new(0))
 }
 
-/// Ends the threads in which the networks of one owner linger. Without it they end when their peers close, or with the process.
+/// Ends the threads in which the networks of one owner linger. Without it they end when their peers close, or
+/// with the process.
 #[derive(Default)]
 pub struct Farewells {
     state: Mutex<State>,
@@ -46,7 +48,8 @@ struct State {
 }
 
 impl Farewells {
-    /// Waits until all threads have ended, which get this long to send what is owed. From now on the owner's networks do not linger.
+    /// Waits until all threads have ended, which get this long to send what is owed. From now on the owner's
+    /// networks do not linger.
     pub fn end(&self, within: Duration) {
         let threads = {
             let mut state = self.state.lock();

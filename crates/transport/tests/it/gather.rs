@@ -240,7 +240,8 @@ fn an_owner_that_ends_leaves_no_thread_and_its_networks_linger_no_more() {
     assert!(c.recv(Party(0), &mut vec![0; LARGE]).is_err());
 }
 
-/// A connection to which somebody sends after it was closed is reset, and then what its system still had to send is gone.
+/// A connection to which somebody sends after it was closed is reset, and then what its system still had to
+/// send is gone.
 #[test]
 fn what_the_system_has_taken_arrives_though_the_receiver_sends_first() {
     let [mut a, _b, mut c] = three(PATIENT);

@@ -122,14 +122,16 @@ fn decisions_are_right_and_totals_are_written_back() {
     }
 }
 
-/// The form of the store is AES-128-GCM of any library; and two nodes' disks are as good as the key, one is not.
+/// The form of the store is AES-128-GCM of any library; and two nodes' disks are as good as the key, one is
+/// not.
 #[test]
 fn one_disk_and_the_store_fit_every_key_and_two_disks_give_it() {
     let place = Place::new("shamir");
     let sealed = place.put(&[1, 2, 3], &records());
     let shares = place.shares();
     for (i, byte) in (0..BLOCK).flat_map(|i| (0..=255).map(move |byte| (i, byte))) {
-        // With the first node's share as it is on its disk, the second node's may be one that makes this the byte of the key.
+        // With the first node's share as it is on its disk, the second node's may be one that makes this the
+        // byte of the key.
         let fits = |second: &u8| joined([0, 1], [shares[0][i], *second]) == byte;
         assert_eq!((0..=255).filter(fits).count(), 1, "byte {i} could not be {byte}");
     }

@@ -1,4 +1,5 @@
-//! Both servers as threads of one process, under every protocol with both ciphers; material from a dealer, to be quick.
+//! Both servers as threads of one process, under every protocol with both ciphers; material from a dealer, to
+//! be quick.
 
 use polyclave_protocol::mesh::mesh;
 use polyclave_protocol::metered::Metered;
@@ -46,8 +47,8 @@ fn statistics_are_those_of_plain_code_and_nothing_else_is_opened() {
             for report in run(protocol, [&job, &job], &shares) {
                 let report = report.expect("both are honest");
                 assert_eq!(report.statistics, Statistics::of(&readings, job.threshold), "{protocol}");
-                // Counted by the running protocol. Of 15 or 27 readings the sum has 20 or 21 bits, the maximum 16, the
-                // count 5 or 6.
+                // Counted by the running protocol. Of 15 or 27 readings the sum has 20 or 21 bits, the
+                // maximum 16, the count 5 or 6.
                 let bits = if each == 5 { 20 + 16 + 5 } else { 21 + 16 + 6 };
                 assert_eq!(report.tally.output.openings, bits, "{protocol}");
                 assert_eq!(report.opened_bits as u64, bits, "{protocol}");

@@ -63,8 +63,8 @@ fn receiver_gets_the_lowest_bid_and_other_keys_get_nothing() {
     }
 }
 
-/// The first node's messages before its inputs: 6 of the hello, 3 of the setup, 6 for keys of sets, 3 for material.
-/// The first byte of an input is the share of its first cell as it is; others are of images of it.
+/// The first node's messages before its inputs: 6 of the hello, 3 of the setup, 6 for keys of sets, 3 for
+/// material. The first byte of an input is the share of its first cell as it is; others are of images of it.
 #[test]
 fn member_that_puts_in_another_part_of_the_key_ends_the_delivery() {
     let (_, public) = pair();

@@ -1,18 +1,20 @@
 //! Products and openings of numbers shared modulo N.
 //!
 //! # What is opened tells nothing
-//! Opened is z + r for a product z, or the final ciphertext c. Let C be the t parties of the adversary and A its complement. Into every
-//! opening go A's parts r_A and z_1 .. z_t as (r_A + z_1 x + .. + z_t x^t) f_A; for the opening of c, without r_A. They are used once and
-//! uniform modulo N to C. f_A is the product of the (x - c), c a point of C, times a unit. So the sum runs through all polynomials of
-//! degree 2t that are 0 at the points of C, with equal probability: what C sees beside its own shares is a uniform polynomial, which
+//! Opened is z + r for a product z, or the final ciphertext c. Let C be the t parties of the adversary and A
+//! its complement. Into every opening go A's parts r_A and z_1 .. z_t as (r_A + z_1 x + .. + z_t x^t) f_A;
+//! for the opening of c, without r_A. They are used once and uniform modulo N to C. f_A is the product of the
+//! (x - c), c a point of C, times a unit. So the sum runs through all polynomials of degree 2t that are 0 at
+//! the points of C, with equal probability: what C sees beside its own shares is a uniform polynomial, which
 //! hides z and the factors; for c it is uniform among those with c at 0.
 //!
 //! # What a wrong share does
-//! The shares of any 2t + 1 honest parties determine the polynomial of degree 2t. If n > 3t, so many are honest, and every opening is
-//! interpolated from 2t + 1 points and compared with all others: up to t wrong shares make a word that is no polynomial's (two
-//! polynomials agree in 2t points at most). This finds every wrong share, with certainty, whatever the secrets are, so that an abort
-//! tells nothing; and nothing is computed on with it. A cheater may show its error to some parties only: these stop, and no others go
-//! on without them. If n <= 3t there is nothing to compare with: parties are trusted to send right shares.
+//! The shares of any 2t + 1 honest parties determine the polynomial of degree 2t. If n > 3t, so many are
+//! honest, and every opening is interpolated from 2t + 1 points and compared with all others: up to t wrong
+//! shares make a word that is no polynomial's (two polynomials agree in 2t points at most). This finds every
+//! wrong share, with certainty, whatever the secrets are, so that an abort tells nothing; and nothing is
+//! computed on with it. A cheater may show its error to some parties only: these stop, and no others go on
+//! without them. If n <= 3t there is nothing to compare with: parties are trusted to send right shares.
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, PartySet, Result};
@@ -27,7 +29,8 @@ pub struct Arithmetic<'a> {
     parts: Parts,
     /// For every set this party is in f_A, x f_A .. x^t f_A at its point.
     weights: Vec<Vec<Residue>>,
-    /// What the shares of the first 2t + 1 parties are weighted with to give the value at 0, and the share of each further one.
+    /// What the shares of the first 2t + 1 parties are weighted with to give the value at 0, and the share of
+    /// each further one.
     recombination: Vec<Residue>,
     checks: Vec<(Party, Vec<Residue>)>,
 }

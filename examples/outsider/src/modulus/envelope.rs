@@ -1,19 +1,23 @@
-//! RSA encryption with PKCS#1 v1.5 padding (RFC 8017, section 7.2) of a random key that is shared and stays so.
+//! RSA encryption with PKCS#1 v1.5 padding (RFC 8017, section 7.2) of a random key that is shared and stays
+//! so.
 //!
 //! The padded message is EM = 00 02 PS 00 K, as a number; c = EM^e mod N with e = 65537.
 //!
-//! * **K**: bit i is the XOR of bit i of the parts of all sets. Each part's bit is shared modulo N by its set; x XOR y = x + y - 2xy joins
-//!   two. The same parts, as bytes, are what the nodes make the shared AES key of (`circuits.rs`).
-//! * **PS** must have no zero byte. Each set's part has so few bits in every byte that the bytes of all parts, and 1, add up to 255 at
-//!   most: no carries, no zeros, and the sum of shared numbers costs nothing. So PS is not uniform on its 255 values for each byte: to
-//!   whoever knows all parts but one a byte has 2^w values, equally likely, w = 6 for three or four sets; 2048 bits of N leave
-//!   237 such bytes, 1422 bits. The format asks for bytes "generated pseudo-randomly", without zeros. Nobody learns PS but the receiver.
+//! * **K**: bit i is the XOR of bit i of the parts of all sets. Each part's bit is shared modulo N by its
+//!   set; x XOR y = x + y - 2xy joins two. The same parts, as bytes, are what the nodes make the shared AES
+//!   key of (`circuits.rs`).
+//! * **PS** must have no zero byte. Each set's part has so few bits in every byte that the bytes of all
+//!   parts, and 1, add up to 255 at most: no carries, no zeros, and the sum of shared numbers costs nothing.
+//!   So PS is not uniform on its 255 values for each byte: to whoever knows all parts but one a byte has 2^w
+//!   values, equally likely, w = 6 for three or four sets; 2048 bits of N leave 237 such bytes, 1422 bits.
+//!   The format asks for bytes "generated pseudo-randomly", without zeros. Nobody learns PS but the receiver.
 //! * **EM^e**: 16 squarings, and a product that is opened: c, which is public.
 //!
 //! **Costs**, for the four sets of n = 4, t = 1: 3 * 128 products in 2 rounds, 16 in 16, and one opening.
 //!
-//! RSA with this padding is no secure encryption against receivers that tell others whether a padding was right (Bleichenbacher,
-//! CRYPTO 1998): the receiver decrypts for itself and does not answer. It is chosen because everything understands it.
+//! RSA with this padding is no secure encryption against receivers that tell others whether a padding was
+//! right (Bleichenbacher, CRYPTO 1998): the receiver decrypts for itself and does not answer. It is chosen
+//! because everything understands it.
 
 use polyclave_protocol::Result;
 use polyclave_protocol::net::Net;
@@ -31,7 +35,8 @@ const PADDING: &str = "padding";
 /// Of the public exponent 2^16 + 1.
 const SQUARINGS: usize = 16;
 
-/// The encryption of K, of which this party has parts under the name [`KEY`]. 19 rounds for three or four sets.
+/// The encryption of K, of which this party has parts under the name [`KEY`]. 19 rounds for three or four
+/// sets.
 pub fn encrypt(at: &mut Arithmetic<'_>, net: &mut dyn Net) -> Result<Vec<u8>> {
     let em = encoded(at, net)?;
     let mut power = em.clone();

@@ -1,14 +1,17 @@
 //! Pseudorandom secret sharing under keys that are made for one delivery and forgotten with it.
 //!
-//! For every set A of n - t parties its members, and nobody else, have a key (Cramer, Damgard and Ishai 2005). It is a hash of fresh
-//! randomness of the operating system of every member, so it is as good as that of the best of them. From it come A's *parts* of
-//! everything that is random in a delivery. t parties miss the key of one set, their complement, in which all are honest: that
-//! set's parts are uniform to them, whatever they choose for the others.
+//! For every set A of n - t parties its members, and nobody else, have a key (Cramer, Damgard and Ishai
+//! 2005). It is a hash of fresh randomness of the operating system of every member, so it is as good as that
+//! of the best of them. From it come A's *parts* of everything that is random in a delivery. t parties miss
+//! the key of one set, their complement, in which all are honest: that set's parts are uniform to them,
+//! whatever they choose for the others.
 //!
-//! A part v of set A is shared without talking by v f_A, where f_A has degree t, is 1 at 0 and 0 at the points of all who are not in A.
+//! A part v of set A is shared without talking by v f_A, where f_A has degree t, is 1 at 0 and 0 at the
+//! points of all who are not in A.
 //!
-//! **The same keys everywhere**: a member that gives two others different randomness would make shares that lie on no polynomial. So
-//! the members of a set compare a hash of its key before it is used, and stop if it differs.
+//! **The same keys everywhere**: a member that gives two others different randomness would make shares that
+//! lie on no polynomial. So the members of a set compare a hash of its key before it is used, and stop if it
+//! differs.
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::random_bytes;
@@ -104,7 +107,8 @@ impl Parts {
         ring.quotient(outside().map(|x| x - here).product(), outside().product())
     }
 
-    /// For every set this party is in, parts of a random number and of t more, for a zero sharing: those of one mask after another.
+    /// For every set this party is in, parts of a random number and of t more, for a zero sharing: those of
+    /// one mask after another.
     pub fn draw<'a>(&'a mut self, ring: &'a Ring) -> impl Iterator<Item = Vec<Residue>> + 'a {
         let drawn = |held: &mut Held| {
             let masks = held.masks.iter_mut();

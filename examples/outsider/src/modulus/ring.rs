@@ -1,4 +1,5 @@
-//! Numbers modulo N, in Montgomery form: constant time, wiped on drop. (Temporaries inside of the library are not wiped.)
+//! Numbers modulo N, in Montgomery form: constant time, wiped on drop. (Temporaries inside of the library are
+//! not wiped.)
 
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd, Resize};
@@ -79,8 +80,8 @@ impl Ring {
         Zeroizing::new(self.small(numerator).mul(&inverse))
     }
 
-    /// A uniform number, from a source of uniform bytes. What is no number below N is drawn again: whether that happens does not
-    /// depend on the number that is returned, and every member of a set does it alike.
+    /// A uniform number, from a source of uniform bytes. What is no number below N is drawn again: whether
+    /// that happens does not depend on the number that is returned, and every member of a set does it alike.
     pub fn uniform(&self, mut draw: impl FnMut(&mut [u8])) -> Residue {
         let mut bytes = Zeroizing::new(vec![0; self.bytes]);
         loop {

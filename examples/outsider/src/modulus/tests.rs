@@ -62,7 +62,8 @@ fn keys_are_fresh_for_every_delivery() {
     assert_ne!(decrypted(&run().0), decrypted(&run().0));
 }
 
-/// Messages of a cheater among four: 0 to 2 its randomness for the sets, 3 to 5 the comparison, then three for each opening.
+/// Messages of a cheater among four: 0 to 2 its randomness for the sets, 3 to 5 the comparison, then three
+/// for each opening.
 #[test]
 fn flipped_bit_ends_in_an_error_or_in_the_right_ciphertext_and_never_at_whom_it_hit() {
     let structure = Structure::new(4, 1).expect("it is valid");

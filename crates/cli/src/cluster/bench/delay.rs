@@ -1,4 +1,5 @@
-//! A way between nodes that takes its time: everything that is sent over it arrives later by the same delay, in order.
+//! A way between nodes that takes its time: everything that is sent over it arrives later by the same delay,
+//! in order.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! `cluster bench --workers`: what more workers of each node bring. It makes a cluster for each number, in a temporary folder, and measures it
-//! while it runs.
+//! `cluster bench --workers`: what more workers of each node bring. It makes a cluster for each number, in a
+//! temporary folder, and measures it while it runs.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ const AT_ONCE: usize = 8;
 const BLOCKS: usize = 1000;
 /// The same under protocols that take material made ahead: a request does not wait long for it.
 const BLOCKS_OF_STOCK: usize = 64;
-/// The level of their stock in blocks. All of it is used before anything is measured, so that as much has to be made as is used.
+/// The level of their stock in blocks. All of it is used before anything is measured, so that as much has to
+/// be made as is used.
 const STOCK: usize = 512;
 /// How long each kind of request is measured.
 const FOR: Duration = Duration::from_secs(8);
@@ -168,7 +169,8 @@ fn rate(threads: usize, time: Duration, work: impl Fn() -> Result<()> + Sync) ->
     (done.load(Relaxed) as f64 / began.elapsed().as_secs_f64(), failed.load(Relaxed))
 }
 
-/// Puts a way with a delay before each worker. The addresses of the others lead there; each listens where it did.
+/// Puts a way with a delay before each worker. The addresses of the others lead there; each listens where it
+/// did.
 fn take_ways(local: &Local, folder: &Path, ways: &Ways) -> Result<()> {
     let late = |address: &str| -> Result<String> {
         let end: SocketAddr = address.parse().context("an address of this host")?;

@@ -60,8 +60,8 @@ pub struct ApprovalArguments {
     #[arg(long, value_name = "K,..", value_delimiter = ',', requires = "rights")]
     keys: Vec<String>,
 
-    /// Whom it takes besides: a number, and out of which names and groups. May be given several times. Who is named in several parts
-    /// counts in each
+    /// Whom it takes besides: a number, and out of which names and groups. May be given several times. Who is
+    /// named in several parts counts in each
     #[arg(long, value_name = "M:N+..", value_parser = parse_quorum)]
     and: Vec<Quorum>,
 

@@ -53,7 +53,8 @@ impl Worker {
         Worker { number, made: 0, announced, deleted, waits_since, longest_wait }
     }
 
-    /// Makes, uses and deletes keys until it is stopped; how many answers it got. `all` counts those of all clients, as they come.
+    /// Makes, uses and deletes keys until it is stopped; how many answers it got. `all` counts those of all
+    /// clients, as they come.
     pub(crate) fn work(&mut self, client: &Client, stop: &AtomicBool, all: &AtomicUsize) -> usize {
         let mut answers = 0;
         while !stop.load(Relaxed) {
@@ -68,8 +69,8 @@ impl Worker {
         answers
     }
 
-    /// Asks from now on, when all nodes were just started, until a request of each kind was answered. Returns the longest time for which it had to
-    /// wait for an answer, however often it had to ask.
+    /// Asks from now on, when all nodes were just started, until a request of each kind was answered. Returns
+    /// the longest time for which it had to wait for an answer, however often it had to ask.
     pub(super) fn resume(&mut self, client: &Client) -> Duration {
         (self.waits_since, self.longest_wait) = ([None; 4], Duration::ZERO);
         let began = Instant::now();
@@ -143,8 +144,8 @@ impl Announced {
     }
 }
 
-/// Whether a request may fail like this while nodes are killed. That a key is not there, or that what was sealed does not
-/// authenticate, is a wrong answer; so is a quarantine, since nobody cheats.
+/// Whether a request may fail like this while nodes are killed. That a key is not there, or that what was
+/// sealed does not authenticate, is a wrong answer; so is a quarantine, since nobody cheats.
 pub(super) fn is_excused(e: &Error) -> bool {
     let disagreed = matches!(e, Error::Refused { refusal, .. } if refusal.reason == Reason::Disagreement);
     e.may_pass() || disagreed

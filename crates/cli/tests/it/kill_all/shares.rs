@@ -1,4 +1,5 @@
-//! Fresh shares of all keys, and moves of all keys to other nodes, in the middle of which all nodes are killed.
+//! Fresh shares of all keys, and moves of all keys to other nodes, in the middle of which all nodes are
+//! killed.
 
 use std::time::{Duration, Instant};
 
@@ -70,8 +71,8 @@ impl Trial {
         Move { all, expected, running }
     }
 
-    /// What docs/operate/replace.md has the operators do after a move was interrupted: the same command again at all nodes. Then the clients get
-    /// the new file.
+    /// What docs/operate/replace.md has the operators do after a move was interrupted: the same command again
+    /// at all nodes. Then the clients get the new file.
     pub(super) fn finish_move(&self, Move { all, expected, .. }: Move) {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -88,7 +89,8 @@ impl Trial {
     }
 }
 
-/// A move that has begun: all nodes that take part, what their operators expect, and the commands that run there.
+/// A move that has begun: all nodes that take part, what their operators expect, and the commands that run
+/// there.
 pub(super) struct Move {
     all: Vec<usize>,
     expected: String,

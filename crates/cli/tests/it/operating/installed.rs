@@ -1,5 +1,6 @@
-//! Machines on which the Debian package is installed: each is a layer over the files of this machine (overlayfs), which its commands see as `/`.
-//! Whoever makes them is root in a mount namespace of its own, so they go when its processes have ended.
+//! Machines on which the Debian package is installed: each is a layer over the files of this machine
+//! (overlayfs), which its commands see as `/`. Whoever makes them is root in a mount namespace of its own, so
+//! they go when its processes have ended.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Machines that are directories of one host, or layers over it with the package (`installed.rs`), and what is replaced in commands so that they
-//! run there.
+//! Machines that are directories of one host, or layers over it with the package (`installed.rs`), and what
+//! is replaced in commands so that they run there.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +19,8 @@ const FIRST: u16 = 7000;
 const DIRECTORIES: [&str; 5] = ["/var/lib/", "/srv/", "/etc/", "/media/", "/root/"];
 /// What stands on the page for a fingerprint.
 const FINGERPRINT: &str = "'acorn zigzag ..'";
-/// Commands that only ask, or that change nothing as long as a node has not read what its operator wrote. What they answer may need a moment.
+/// Commands that only ask, or that change nothing as long as a node has not read what its operator wrote.
+/// What they answer may need a moment.
 const QUESTIONS: [&str; 9] = [
     "node status",
     "client status",

@@ -33,8 +33,8 @@ impl<'k> Aead<'k> {
         Aead { additional, ..self }
     }
 
-    /// Encrypts under this nonce, if there is one; the key must take those of its clients, and a nonce must never be used twice. Otherwise
-    /// the nodes draw it.
+    /// Encrypts under this nonce, if there is one; the key must take those of its clients, and a nonce must
+    /// never be used twice. Otherwise the nodes draw it.
     pub fn nonce(self, nonce: impl Into<Option<&'k [u8]>>) -> Aead<'k> {
         Aead { nonce: nonce.into(), ..self }
     }
@@ -71,7 +71,8 @@ impl<'k> Aead<'k> {
         }
     }
 
-    /// Decrypts a message. The nodes give no keystream unless it is authentic; anything else is [`Error::Unauthentic`].
+    /// Decrypts a message. The nodes give no keystream unless it is authentic; anything else is
+    /// [`Error::Unauthentic`].
     pub fn decrypt(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         match self.mode {
             Mode::Ccm => self.decrypt_ccm(message),
@@ -79,7 +80,8 @@ impl<'k> Aead<'k> {
         }
     }
 
-    /// Encrypts a message from a stream; one of CCM is gathered. `progress` receives the number of bytes done.
+    /// Encrypts a message from a stream; one of CCM is gathered. `progress` receives the number of bytes
+    /// done.
     pub fn encrypt_stream(
         &self,
         input: &mut dyn Read,
@@ -95,7 +97,8 @@ impl<'k> Aead<'k> {
         Ok(message.len() as u64)
     }
 
-    /// Decrypts a message of GCM. It is read twice, so that nothing of its size is kept. Nothing is written unless it is authentic.
+    /// Decrypts a message of GCM. It is read twice, so that nothing of its size is kept. Nothing is written
+    /// unless it is authentic.
     pub fn decrypt_stream(
         &self,
         input: &mut (impl Read + Seek),

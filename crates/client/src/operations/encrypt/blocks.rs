@@ -1,9 +1,11 @@
 //! CBC and ECB, which work on whole blocks. Neither authenticates anything.
 //!
-//! In CBC encryption the nodes compute one block after the other, which is slow. Everything else is computed in parallel.
+//! In CBC encryption the nodes compute one block after the other, which is slow. Everything else is computed
+//! in parallel.
 //!
-//! Programs written for an HSM give their own initial blocks. That takes a key that was made for it (`caller_nonces`), or one for ECB: then
-//! the client chains single blocks. Both give who may encrypt E_K of any block: the initial block, with a first block of zeros.
+//! Programs written for an HSM give their own initial blocks. That takes a key that was made for it
+//! (`caller_nonces`), or one for ECB: then the client chains single blocks. Both give who may encrypt E_K of
+//! any block: the initial block, with a first block of zeros.
 
 use std::io::{Read, Write};
 
@@ -36,7 +38,8 @@ pub enum Padding {
 
 /// Encrypts and decrypts in CBC or ECB under a key, with padding if nothing else is said.
 ///
-/// Without padding an empty input is nothing to encrypt: the nodes are not asked, and the client draws an initial block itself.
+/// Without padding an empty input is nothing to encrypt: the nodes are not asked, and the client draws an
+/// initial block itself.
 pub struct Blocks<'k> {
     key: &'k KeyHandle<'k>,
     chain: Chain,
@@ -57,20 +60,22 @@ impl<'k> Blocks<'k> {
         Blocks { padding, ..self }
     }
 
-    /// ECB: the tweak of the first block if the key's cipher takes one: a big-endian number, such as the address of the block. Every block
-    /// after it has the next number.
+    /// ECB: the tweak of the first block if the key's cipher takes one: a big-endian number, such as the
+    /// address of the block. Every block after it has the next number.
     pub fn tweak(self, tweak: &'k [u8]) -> Blocks<'k> {
         Blocks { tweak, ..self }
     }
 
-    /// CBC: the initial block. To decrypt it has to be given. To encrypt under one the key must have been made for that (`caller_nonces`), and
-    /// the caller answers for it: it must be unpredictable, and new for every message. A message can be cut into several requests: the
-    /// initial block of each is the last block of the one before.
+    /// CBC: the initial block. To decrypt it has to be given. To encrypt under one the key must have been
+    /// made for that (`caller_nonces`), and the caller answers for it: it must be unpredictable, and new for
+    /// every message. A message can be cut into several requests: the initial block of each is the last block
+    /// of the one before.
     pub fn initial(self, initial: &'k [u8]) -> Blocks<'k> {
         Blocks { initial: Some(initial), ..self }
     }
 
-    /// CBC: gives the initial block, which the nodes drew, to this function. Otherwise the output begins with it.
+    /// CBC: gives the initial block, which the nodes drew, to this function. Otherwise the output begins with
+    /// it.
     pub fn on_start(self, start: &'k mut OnStart<'k>) -> Blocks<'k> {
         Blocks { start: Some(start), ..self }
     }

@@ -47,7 +47,8 @@ pub struct Siv<'k> {
 }
 
 impl Siv<'_> {
-    /// Encrypts one message: the tag of 16 bytes, then the ciphertext. Equal messages with equal additional data have equal ciphertexts.
+    /// Encrypts one message: the tag of 16 bytes, then the ciphertext. Equal messages with equal additional
+    /// data have equal ciphertexts.
     pub fn encrypt(&self, message: &[u8]) -> Result<Vec<u8>> {
         let bytes = refuse_long(message.len(), "siv")?;
         let mut pieces = pieces(message);
@@ -74,7 +75,8 @@ impl Siv<'_> {
         Ok(out)
     }
 
-    /// Decrypts one message. Anything but the ciphertext of a message with this additional data is [`Error::Unauthentic`].
+    /// Decrypts one message. Anything but the ciphertext of a message with this additional data is
+    /// [`Error::Unauthentic`].
     pub fn decrypt(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         let short = || Error::Unauthentic("the input is shorter than a tag".into());
         let (tag, ciphertext) = message.split_first_chunk::<BLOCK>().ok_or_else(short)?;

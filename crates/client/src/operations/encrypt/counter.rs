@@ -15,15 +15,17 @@ pub type OnStart<'f> = dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()> +
 
 /// Encrypts and decrypts in counter mode under a key.
 ///
-/// A program that encrypts with a counter block of its own decrypts, which is the same computation, and needs the right to decrypt.
+/// A program that encrypts with a counter block of its own decrypts, which is the same computation, and needs
+/// the right to decrypt.
 pub struct Counter<'k> {
     pub(crate) key: &'k KeyHandle<'k>,
     pub(crate) start: Option<&'k mut OnStart<'k>>,
 }
 
 impl<'k> Counter<'k> {
-    /// Gives the first counter block, which the nodes chose, to this function. Otherwise the output begins with it. If the key's cipher takes
-    /// a tweak, it is the first tweak, which counts, and then the block that is encrypted under each tweak.
+    /// Gives the first counter block, which the nodes chose, to this function. Otherwise the output begins
+    /// with it. If the key's cipher takes a tweak, it is the first tweak, which counts, and then the block
+    /// that is encrypted under each tweak.
     pub fn on_start(self, start: &'k mut OnStart<'k>) -> Counter<'k> {
         Counter { start: Some(start), ..self }
     }
@@ -101,7 +103,8 @@ pub(crate) fn begin_output(
     .map_err(Error::writing)
 }
 
-/// Adds the nodes' keystream to an input, and ends the conversation. They were asked about the first piece if one is given.
+/// Adds the nodes' keystream to an input, and ends the conversation. They were asked about the first piece if
+/// one is given.
 pub(crate) fn add_keystream<'r>(
     mut conversation: Conversation<'_>,
     mut pieces: Pieces<'r>,

@@ -1,6 +1,7 @@
 //! Messages of GCM.
 //!
-//! Decryption of a stream reads it twice: the nodes give keystream only for an authenticated ciphertext, and store nothing of its size.
+//! Decryption of a stream reads it twice: the nodes give keystream only for an authenticated ciphertext, and
+//! store nothing of its size.
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};

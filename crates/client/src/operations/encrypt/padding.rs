@@ -1,7 +1,8 @@
 //! PKCS#7 padding (RFC 5652, section 6.3): n bytes of value n, 1 <= n <= block.
 //!
-//! Whether padding is right, and how long it is, becomes public by its purpose: the caller gets an error or so many bytes. Nothing else of a block does: all of
-//! it is looked at, whatever it holds, and no branch depends on which byte was wrong.
+//! Whether padding is right, and how long it is, becomes public by its purpose: the caller gets an error or
+//! so many bytes. Nothing else of a block does: all of it is looked at, whatever it holds, and no branch
+//! depends on which byte was wrong.
 
 use polyclave_kernels::secret::public;
 use subtle::{Choice, ConstantTimeEq, ConstantTimeGreater};
@@ -14,7 +15,8 @@ pub fn fill(data: &mut Vec<u8>, block: usize) {
     data.resize(data.len() + count, count as u8);
 }
 
-/// The length of a last block without its padding. One error covers every cause: a wrong key, a change, another mode.
+/// The length of a last block without its padding. One error covers every cause: a wrong key, a change,
+/// another mode.
 pub fn unfilled(last: &[u8]) -> Result<usize> {
     let count = last.last().copied().unwrap_or(0);
     let mut good = !count.ct_eq(&0) & !count.ct_gt(&(last.len() as u8));

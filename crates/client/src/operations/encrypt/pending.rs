@@ -1,8 +1,9 @@
 //! A message of GCM that is under way: the nodes have drawn its nonce, and wait for the message.
 //!
-//! Programs written for some HSMs learn the nonce when they begin an operation, and give the message in a later call. The conversation with the
-//! nodes waits in between. Nodes hang up after 20 s of silence, and then the message fails: another conversation would have another nonce. A
-//! message that has begun holds one of the channels of the nodes. So they hang up after 5 s already if a client waits for a channel that has
+//! Programs written for some HSMs learn the nonce when they begin an operation, and give the message in a
+//! later call. The conversation with the nodes waits in between. Nodes hang up after 20 s of silence, and
+//! then the message fails: another conversation would have another nonce. A message that has begun holds one
+//! of the channels of the nodes. So they hang up after 5 s already if a client waits for a channel that has
 //! fewer requests under way.
 
 use super::aead::{Aead, NONCE};

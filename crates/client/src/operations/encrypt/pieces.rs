@@ -1,4 +1,5 @@
-//! Cuts an input into pieces of equal length and marks the last one; and asks about pieces ahead of the answers.
+//! Cuts an input into pieces of equal length and marks the last one; and asks about pieces ahead of the
+//! answers.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -64,8 +65,9 @@ impl<'r> Pieces<'r> {
         Ok(self.next()?.filter(|piece| !piece.data.is_empty()))
     }
 
-    /// Asks the nodes about all further pieces, some of them ahead of the answers, which `take` gets in order. `asked`: the piece about
-    /// which they were asked already. `step`: what is asked about a piece, and how many bytes the answer has.
+    /// Asks the nodes about all further pieces, some of them ahead of the answers, which `take` gets in
+    /// order. `asked`: the piece about which they were asked already. `step`: what is asked about a piece,
+    /// and how many bytes the answer has.
     pub(crate) fn answered(
         &mut self,
         conversation: &mut Conversation<'_>,

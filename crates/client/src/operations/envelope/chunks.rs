@@ -1,7 +1,7 @@
-//! The chunks of a file in an envelope: AES-256-GCM under the file's key, each chunk with its number and whether it is the last in its
-//! nonce (the STREAM construction: Hoang, Reyhanitabar, Rogaway and Vizár, Online authenticated-encryption and its nonce-reuse
-//! misuse-resistance, CRYPTO 2015, section 7), and the digest of the head as additional data. The key encrypts one file, once, so no nonce
-//! repeats.
+//! The chunks of a file in an envelope: AES-256-GCM under the file's key, each chunk with its number and
+//! whether it is the last in its nonce (the STREAM construction: Hoang, Reyhanitabar, Rogaway and Vizár,
+//! Online authenticated-encryption and its nonce-reuse misuse-resistance, CRYPTO 2015, section 7), and the
+//! digest of the head as additional data. The key encrypts one file, once, so no nonce repeats.
 
 use std::io::Read;
 
@@ -41,7 +41,8 @@ impl Sealer {
         sealed.map_err(|_| Error::Misuse("a chunk that is too long".into()))
     }
 
-    /// Decrypts a chunk with its tag in place, and cuts the tag off. Nothing is left of a chunk that is not authentic.
+    /// Decrypts a chunk with its tag in place, and cuts the tag off. Nothing is left of a chunk that is not
+    /// authentic.
     pub(super) fn open(&self, number: u64, last: bool, chunk: &mut Vec<u8>) -> Result<()> {
         let bytes = chunk.len().checked_sub(TAG).ok_or_else(cut)?;
         if self.key.open_in_place(nonce(number, last), Aad::from(&self.head), chunk).is_err() {

@@ -1,10 +1,12 @@
-//! The commitment to a file and its header: BLAKE3 in key derivation mode of file, header, their lengths, and 32 random bytes.
+//! The commitment to a file and its header: BLAKE3 in key derivation mode of file, header, their lengths, and
+//! 32 random bytes.
 //!
-//! * **Binding:** the lengths are last and have fixed places, so different files and headers are different inputs, and two that gave the
-//!   same commitment would be a collision of BLAKE3.
-//! * **Hiding:** the random bytes are in the last chunk of the input, so the hash is that of an input that nobody can guess. With BLAKE3
-//!   as a random oracle (its tree mode is indifferentiable from one: O'Connor, Aumasson, Neves and Wilcox-O'Hearn, BLAKE3, 2020,
-//!   section 5) it says nothing about the file. The file comes first, so that its chunks begin where BLAKE3's do, which is faster.
+//! * **Binding:** the lengths are last and have fixed places, so different files and headers are different
+//!   inputs, and two that gave the same commitment would be a collision of BLAKE3.
+//! * **Hiding:** the random bytes are in the last chunk of the input, so the hash is that of an input that
+//!   nobody can guess. With BLAKE3 as a random oracle (its tree mode is indifferentiable from one: O'Connor,
+//!   Aumasson, Neves and Wilcox-O'Hearn, BLAKE3, 2020, section 5) it says nothing about the file. The file
+//!   comes first, so that its chunks begin where BLAKE3's do, which is faster.
 
 /// Bytes of the random value.
 pub(super) const RHO: usize = 32;

@@ -1,4 +1,5 @@
-//! No head of a file in an envelope panics or takes memory on its word, and one that is read is written back the same.
+//! No head of a file in an envelope panics or takes memory on its word, and one that is read is written back
+//! the same.
 
 use polyclave_api::Envelope;
 use polyclave_harness::{fuzz, within_memory};

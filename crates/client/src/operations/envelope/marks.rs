@@ -1,6 +1,7 @@
-//! A mark of each chunk of an input that is read twice, so that a change between the two readings is noticed: a hash of 64 bits under a
-//! random seed, at several times the speed of a cryptographic one. Whoever can change the input on purpose can spoil the file in other
-//! ways as well. What goes unnoticed gives a file that does not open, and never one with other content.
+//! A mark of each chunk of an input that is read twice, so that a change between the two readings is noticed:
+//! a hash of 64 bits under a random seed, at several times the speed of a cryptographic one. Whoever can
+//! change the input on purpose can spoil the file in other ways as well. What goes unnoticed gives a file
+//! that does not open, and never one with other content.
 
 use polyclave_protocol::session::random_bytes;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};

@@ -1,6 +1,7 @@
-//! Data that has to wait: input that is read twice and comes from a pipe, and output that is not verified yet and goes to one. It waits in a
-//! file without a name in the directory for temporary files, encrypted under a key that only this process has. So nothing of it can be
-//! read on the disk, and nothing is left when the process ends, however it ends.
+//! Data that has to wait: input that is read twice and comes from a pipe, and output that is not verified yet
+//! and goes to one. It waits in a file without a name in the directory for temporary files, encrypted under a
+//! key that only this process has. So nothing of it can be read on the disk, and nothing is left when the
+//! process ends, however it ends.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

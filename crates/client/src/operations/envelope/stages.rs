@@ -1,6 +1,8 @@
-//! Input and output on the caller's thread, and what is computed in between on another, over a few buffers that go round.
+//! Input and output on the caller's thread, and what is computed in between on another, over a few buffers
+//! that go round.
 //!
-//! Streams of callers may do anything, also fork. The child has neither the other thread nor any use for its work, and must not wait for it.
+//! Streams of callers may do anything, also fork. The child has neither the other thread nor any use for its
+//! work, and must not wait for it.
 
 use std::io::Read;
 use std::sync::mpsc::sync_channel;
@@ -18,8 +20,9 @@ const BUFFERS: usize = 4;
 /// A chunk on its way.
 pub(super) type Buffer = Zeroizing<Vec<u8>>;
 
-/// Has `fill` fill buffers until it returns that no more follow, `work` change them with `state`, which is told whether one is the last, and
-/// `drain` take them, in order. Returns the state. `fill` and `drain` run on this thread, `work` on one of its own.
+/// Has `fill` fill buffers until it returns that no more follow, `work` change them with `state`, which is
+/// told whether one is the last, and `drain` take them, in order. Returns the state. `fill` and `drain` run
+/// on this thread, `work` on one of its own.
 pub(super) fn run<S: Send + 'static>(
     state: S,
     fill: &mut dyn FnMut(&mut Buffer) -> Result<bool>,

@@ -105,7 +105,8 @@ fn a_file_that_was_cut_lengthened_or_reordered_does_not_open() {
     assert!(opened(&parts.concat()).is_ok());
 }
 
-/// Somebody who once had the key of a file can authenticate other chunks under it. The commitment does not fit them.
+/// Somebody who once had the key of a file can authenticate other chunks under it. The commitment does not
+/// fit them.
 #[test]
 fn a_file_that_was_written_again_under_its_own_key_does_not_open() {
     let rho = [7; RHO];

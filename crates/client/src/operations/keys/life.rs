@@ -1,7 +1,7 @@
 //! Versions of a key: which one a request is for, and what changes in their lives.
 //!
-//! A request names the id of a version, or none, which means the current one. A caller names a version by its number, as in `invoices@2`
-//! (no name has an `@`); the id is looked up at the nodes.
+//! A request names the id of a version, or none, which means the current one. A caller names a version by its
+//! number, as in `invoices@2` (no name has an `@`); the id is looked up at the nodes.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,8 @@ impl Client {
             .map(drop)
     }
 
-    /// Sets the oldest version of a key that computes anything, and whether it may be deleted. All nodes take part.
+    /// Sets the oldest version of a key that computes anything, and whether it may be deleted. All nodes take
+    /// part.
     pub fn configure(&self, key: &str, least_version: u32, deletable: bool) -> Result<()> {
         self.withdraw(key, (least_version, deletable), &Withdrawal::default())
     }
@@ -69,8 +70,8 @@ impl Client {
         .map(drop)
     }
 
-    /// Replaces the label and the attributes of a version of a key. Refused if `revision` is not the latest at any node. All nodes take
-    /// part.
+    /// Replaces the label and the attributes of a version of a key. Refused if `revision` is not the latest
+    /// at any node. All nodes take part.
     pub fn describe(
         &self,
         (key, id): (&str, [u8; 16]),
@@ -89,17 +90,20 @@ impl Client {
         .map(drop)
     }
 
-    /// Deletes all versions of a key at all nodes. Returns the properties of the newest; `None` if there was no such key.
+    /// Deletes all versions of a key at all nodes. Returns the properties of the newest; `None` if there was
+    /// no such key.
     pub fn delete(&self, key: &str) -> Result<Option<KeyInfo>> {
         self.ask_all(&Operation::Delete(operations::Delete { key: key.into(), version: None }))
     }
 
-    /// Deletes a version of a key that is not the current one. Returns its properties; `None` if there was no such version.
+    /// Deletes a version of a key that is not the current one. Returns its properties; `None` if there was no
+    /// such version.
     pub fn delete_version(&self, key: &str, version: u32) -> Result<Option<KeyInfo>> {
         self.ask_all(&Operation::Delete(operations::Delete { key: key.into(), version: Some(version) }))
     }
 
-    /// The versions of a key as each node shows them, the newest first. The error is that of a node that did not show it, if none did.
+    /// The versions of a key as each node shows them, the newest first. The error is that of a node that did
+    /// not show it, if none did.
     fn shown(&self, key: &str) -> Result<Vec<Vec<KeyInfo>>> {
         let versions = |reply: Reply| match reply {
             Reply::Keys { keys, .. } => Some(keys),
@@ -118,8 +122,8 @@ impl Client {
         }
     }
 
-    /// The versions of a key, the newest first. If nodes show a version differently, for example because a change was interrupted, it is
-    /// here more than once, first as most nodes show it.
+    /// The versions of a key, the newest first. If nodes show a version differently, for example because a
+    /// change was interrupted, it is here more than once, first as most nodes show it.
     pub fn versions(&self, key: &str) -> Result<Vec<KeyInfo>> {
         let mut versions: BTreeMap<u32, Vec<(usize, KeyInfo)>> = BTreeMap::new();
         for info in self.shown(key)?.into_iter().flatten() {

@@ -21,14 +21,16 @@ impl Client {
 
     /// Imports a key. All nodes take part.
     ///
-    /// The nodes send shares of a random mask. The client checks it: a node whose share does not belong to the mask that the nodes hold
-    /// goes unnoticed with probability at most 2^-127. Then the client sends the key under the mask, the same to all nodes.
+    /// The nodes send shares of a random mask. The client checks it: a node whose share does not belong to
+    /// the mask that the nodes hold goes unnoticed with probability at most 2^-127. Then the client sends the
+    /// key under the mask, the same to all nodes.
     pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
         self.send_key(&Operation::Import(operations::Import { new }), key)
     }
 
-    /// Imports a component of a key: its number, from 1 on, and how many there are. All nodes take part, and keep it until the key is
-    /// [combined](Client::combine). One with another check value than is expected is not kept. `new` is the key as it is to become.
+    /// Imports a component of a key: its number, from 1 on, and how many there are. All nodes take part, and
+    /// keep it until the key is [combined](Client::combine). One with another check value than is expected is
+    /// not kept. `new` is the key as it is to become.
     pub fn import_component(
         &self,
         new: NewKey,
@@ -42,14 +44,15 @@ impl Client {
         )
     }
 
-    /// Makes a key of its components. All nodes take part. It is never assembled, and not made if its check value is another one than is
-    /// expected.
+    /// Makes a key of its components. All nodes take part. It is never assembled, and not made if its check
+    /// value is another one than is expected.
     pub fn combine(&self, key: &str, expected: Option<KeyCheck>, parity: Parity) -> Result<KeyInfo> {
         let operation = Operation::Combine(operations::Combine { key: key.into(), expected, parity });
         self.ask_all_for_key(&operation)
     }
 
-    /// Imports a key that was sealed to the nodes. All nodes take part, each with its part of the key. This client learns nothing of it.
+    /// Imports a key that was sealed to the nodes. All nodes take part, each with its part of the key. This
+    /// client learns nothing of it.
     pub fn import_sealed(&self, sealed: SealedImport) -> Result<KeyInfo> {
         self.ask_all_for_key(&Operation::ImportSealed(Box::new(sealed)))
     }
@@ -84,14 +87,15 @@ impl Client {
         self.ask_all_for_key(&Operation::Derive(operations::Derive { base, new, how }))
     }
 
-    /// Puts a version of a key under a second name and id. All nodes take part. Nothing is computed: they store their shares again. What the
-    /// copy is for is at most what the key is for, and both pay from one account.
+    /// Puts a version of a key under a second name and id. All nodes take part. Nothing is computed: they
+    /// store their shares again. What the copy is for is at most what the key is for, and both pay from one
+    /// account.
     pub fn copy(&self, key: &str, id: [u8; 16], new: NewKey) -> Result<KeyInfo> {
         self.ask_all_for_key(&Operation::Copy(operations::CopyKey { key: key.into(), id, new }))
     }
 
-    /// Bytes derived from a key that is for it: SP 800-108 in counter mode with CMAC ([`Derivation::CmacCounter`]). The nodes do not see
-    /// them.
+    /// Bytes derived from a key that is for it: SP 800-108 in counter mode with CMAC
+    /// ([`Derivation::CmacCounter`]). The nodes do not see them.
     pub fn kdf(
         &self,
         key: impl Into<KeyVersion>,

@@ -1,8 +1,9 @@
 //! Characters as digits.
 //!
-//! Which characters of a text are in the alphabet is public: the others stay in place, or are an error. So is how many bytes each character has, since it
-//! says where the next one is. Which character of the alphabet one is, is secret: it is compared with all of them. Only where it has more than one byte,
-//! Rust itself looks at the first ones when the text is put together.
+//! Which characters of a text are in the alphabet is public: the others stay in place, or are an error. So is
+//! how many bytes each character has, since it says where the next one is. Which character of the alphabet
+//! one is, is secret: it is compared with all of them. Only where it has more than one byte, Rust itself
+//! looks at the first ones when the text is put together.
 
 use polyclave_cipher::ff1::MAX_RADIX;
 use polyclave_kernels::secret::public;
@@ -37,7 +38,8 @@ impl Encoded {
     }
 }
 
-/// The characters of a text in UTF-8. A byte in which another character begins has other upper bits than one in which a character goes on.
+/// The characters of a text in UTF-8. A byte in which another character begins has other upper bits than one
+/// in which a character goes on.
 fn characters(text: &str) -> impl Iterator<Item = &[u8]> {
     // How many bytes a character has is public.
     text.as_bytes().chunk_by(|_, next| public(next & 0xc0 == 0x80))

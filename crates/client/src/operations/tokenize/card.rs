@@ -1,19 +1,21 @@
-//! Numbers of cards, of which some digits stay: for example the first six, which name the bank, and the last four, which people compare.
+//! Numbers of cards, of which some digits stay: for example the first six, which name the bank, and the last
+//! four, which people compare.
 //!
-//! The digits between them are the free ones. They are tokenized under a tweak that has the digits that stay, so that the free digits of two
-//! banks have nothing to do with each other.
+//! The digits between them are the free ones. They are tokenized under a tweak that has the digits that stay,
+//! so that the free digits of two banks have nothing to do with each other.
 //!
-//! With the check digit kept, a token passes the Luhn test as the number does (ISO/IEC 7812-1, annex B). Then the last free digit is no
-//! choice: whatever the other digits are, exactly one digit in its place makes the sum a multiple of ten, because each digit adds another
-//! amount modulo ten, doubled or not. So numbers that pass the test and strings of the other free digits belong to each other one to one.
-//! Those strings are tokenized, and the last free digit is computed. That is a permutation of the numbers that pass the test. It has ten times
-//! fewer numbers than without the check digit.
+//! With the check digit kept, a token passes the Luhn test as the number does (ISO/IEC 7812-1, annex B). Then
+//! the last free digit is no choice: whatever the other digits are, exactly one digit in its place makes the
+//! sum a multiple of ten, because each digit adds another amount modulo ten, doubled or not. So numbers that
+//! pass the test and strings of the other free digits belong to each other one to one. Those strings are
+//! tokenized, and the last free digit is computed. That is a permutation of the numbers that pass the test.
+//! It has ten times fewer numbers than without the check digit.
 //!
-//! Where the digits of a number are, and whether its check digit is right, a token or an error shows. What the digits are is secret, and nothing here branches on
-//! them.
+//! Where the digits of a number are, and whether its check digit is right, a token or an error shows. What
+//! the digits are is secret, and nothing here branches on them.
 //!
-//! FF1 needs a million strings. So there are at least six free digits, and one more if the check digit is kept: of sixteen digits, six and
-//! four can stay without it, and nine with it.
+//! FF1 needs a million strings. So there are at least six free digits, and one more if the check digit is
+//! kept: of sixteen digits, six and four can stay without it, and nine with it.
 
 use polyclave_kernels::secret::public;
 use zeroize::Zeroizing;
@@ -128,7 +130,8 @@ impl Card {
     }
 }
 
-/// A number in a layout. The upper bits of a character are those of all digits, so nothing looks at more of it to see that it is one.
+/// A number in a layout. The upper bits of a character are those of all digits, so nothing looks at more of
+/// it to see that it is one.
 fn written(layout: &[u8], digits: &[u8]) -> Zeroizing<String> {
     let mut digits = digits.iter().map(|digit| b'0' | digit & 0x0f);
     let mut text = Zeroizing::new(Vec::with_capacity(layout.len()));

@@ -1,10 +1,12 @@
-//! The Feistel network of FF1 (SP 800-38G, section 5.1, algorithm 7; its inverse, algorithm 8) on many strings at once, without its rounds.
+//! The Feistel network of FF1 (SP 800-38G, section 5.1, algorithm 7; its inverse, algorithm 8) on many
+//! strings at once, without its rounds.
 //!
-//! A half of a string is a number below 2^96. Round i takes the one half, b bytes, and gives a sum of d bytes for the other, modulo radix^m.
+//! A half of a string is a number below 2^96. Round i takes the one half, b bytes, and gives a sum of d bytes
+//! for the other, modulo radix^m.
 //!
-//! This runs at the client, which knows the values; others who can measure its time do not. A division of 128 bits takes a time that depends on its
-//! operands, so nothing is divided here that depends on a value: multiples of public numbers are subtracted, each by a mask
-//! ([`subtract_if_not_larger`]).
+//! This runs at the client, which knows the values; others who can measure its time do not. A division of 128
+//! bits takes a time that depends on its operands, so nothing is divided here that depends on a value:
+//! multiples of public numbers are subtracted, each by a mask ([`subtract_if_not_larger`]).
 
 use polyclave_cipher::ff1::{Ff1, ROUNDS};
 use polyclave_kernels::secret::mask;
@@ -105,7 +107,8 @@ fn subtract_if_not_larger(number: &mut u128, part: u128) -> u128 {
 
 /// A secret number of so many bits modulo a public one, which has no more.
 fn remainder(mut number: u128, bits: u32, modulus: u128) -> u128 {
-    // The number is below twice the modulus, shifted so far; then below the modulus, shifted so far; then below half of that ..
+    // The number is below twice the modulus, shifted so far; then below the modulus, shifted so far; then
+    // below half of that ..
     let furthest = bits - 1 - modulus.ilog2();
     for shift in (0..=furthest).rev() {
         subtract_if_not_larger(&mut number, modulus << shift);

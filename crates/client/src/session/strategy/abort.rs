@@ -1,7 +1,9 @@
-//! Nodes of which any may end a request: all serving nodes have to reply, and a refusal by any of them is the outcome.
+//! Nodes of which any may end a request: all serving nodes have to reply, and a refusal by any of them is the
+//! outcome.
 //!
-//! A node that computes says so every second; the client waits for it as long as it does, and at most for [`LONGEST`]. The client reads
-//! replies as they arrive, because a node that hangs must not hide what the others say about it.
+//! A node that computes says so every second; the client waits for it as long as it does, and at most for
+//! [`LONGEST`]. The client reads replies as they arrive, because a node that hangs must not hide what the
+//! others say about it.
 
 mod begin;
 
@@ -72,7 +74,8 @@ impl Strategy for Abort {
         all.iter().map(|node| [node].into_iter().collect()).collect()
     }
 
-    /// The answer of the first node that does not refuse. A refusal, if more nodes refuse than a request can do without.
+    /// The answer of the first node that does not refuse. A refusal, if more nodes refuse than a request can
+    /// do without.
     fn told(&self, answers: &Answers) -> Option<Told> {
         let refused: PartySet =
             answers.iter().filter(|(_, answer)| refuses(answer)).map(|(party, _)| *party).collect();
@@ -118,8 +121,8 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// The refusal with which nodes ended the conversation while this client was busy, for example waiting for its input. It is looked for
-    /// among the messages that have arrived.
+    /// The refusal with which nodes ended the conversation while this client was busy, for example waiting
+    /// for its input. It is looked for among the messages that have arrived.
     fn last_words(&mut self) -> Option<Error> {
         let mut refused = Vec::new();
         self.net.set_deadline(Some(Instant::now() + BEGUN));

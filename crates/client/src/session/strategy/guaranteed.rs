@@ -1,9 +1,10 @@
 //! Nodes that guarantee the output: the client waits for enough replies to correct any wrong ones among them.
 //!
-//! The protocol's code combines the replies, and decides whether those so far are enough. The client stops waiting for a node that is
-//! silent, garbles its replies or refuses, and suspects it ([`judgement`]). A node that computes says so every second; the client waits for
-//! it as long as enough nodes do, and at most for [`LONGEST`]. It does not give up on a silent node while nodes may still be waiting for
-//! each other: not after a refusal, which may be what they wait for.
+//! The protocol's code combines the replies, and decides whether those so far are enough. The client stops
+//! waiting for a node that is silent, garbles its replies or refuses, and suspects it ([`judgement`]). A node
+//! that computes says so every second; the client waits for it as long as enough nodes do, and at most for
+//! [`LONGEST`]. It does not give up on a silent node while nodes may still be waiting for each other: not
+//! after a refusal, which may be what they wait for.
 
 mod begin;
 mod choices;
@@ -22,7 +23,8 @@ use crate::session::replies::{LONGEST, OTHER_REASONS, receive, send_to_each};
 use crate::{Error, Result};
 use judgement::agreed;
 
-/// At the beginning all serving nodes have to agree. After a refusal, which may be a lie, this is how long the client waits for the others.
+/// At the beginning all serving nodes have to agree. After a refusal, which may be a lie, this is how long
+/// the client waits for the others.
 const OTHERS_BEGIN: Duration = Duration::from_secs(3);
 /// The same after a refusal of the leading node: without it the others wait much longer for nothing.
 const OTHERS_ARE_LED: Duration = Duration::from_secs(1);
@@ -200,8 +202,8 @@ impl Guaranteed {
 }
 
 impl Conversation<'_> {
-    /// A node from which something has arrived. If there are several, the one whose turn was longest ago, so that a node that sends
-    /// endlessly does not hide what the others send.
+    /// A node from which something has arrived. If there are several, the one whose turn was longest ago, so
+    /// that a node that sends endlessly does not hide what the others send.
     fn next(
         &mut self,
         awaited: PartySet,
@@ -225,8 +227,9 @@ impl Conversation<'_> {
         Ok(next)
     }
 
-    /// How long to wait for the others after a refusal, since they may continue without the node that refused. `None` once all nodes have
-    /// agreed to begin: then they do continue, and the client waits for them as before.
+    /// How long to wait for the others after a refusal, since they may continue without the node that
+    /// refused. `None` once all nodes have agreed to begin: then they do continue, and the client waits for
+    /// them as before.
     fn patience_after_refusal(&self, party: Party) -> Option<Duration> {
         match self.leader() {
             _ if self.has_begun => None,

@@ -55,7 +55,8 @@ impl Polynomial {
         other.gcd(rest)
     }
 
-    /// Rabin 1980: of degree n, it divides X^(2^n) - X and has no factor with X^(2^(n/p)) - X, for the primes p of n.
+    /// Rabin 1980: of degree n, it divides X^(2^n) - X and has no factor with X^(2^(n/p)) - X, for the primes
+    /// p of n.
     pub(super) fn is_irreducible(&self) -> bool {
         let (degree, x) = (self.0.len() - 1, Polynomial::new([1]));
         // X^(2^k) - X.

@@ -1,5 +1,6 @@
-//! How deep a body of JSON is and how many values it has, counted as its bytes arrive. A body that is deeper, or has more values, than any request of the
-//! API is refused at once: its rest is not waited for, not kept, and not read as JSON.
+//! How deep a body of JSON is and how many values it has, counted as its bytes arrive. A body that is deeper,
+//! or has more values, than any request of the API is refused at once: its rest is not waited for, not kept,
+//! and not read as JSON.
 //!
 //! Whether it is JSON at all is not decided here. In a text that is not JSON the counts mean nothing, and
 //! reading it fails.

@@ -48,7 +48,8 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(work)
 }
 
-/// It was copied each time when its room doubled, and each copy was wiped: as many bytes again as the body has.
+/// It was copied each time when its room doubled, and each copy was wiped: as many bytes again as the body
+/// has.
 #[test]
 fn a_long_body_of_known_length_has_its_room_at_once() {
     let (mut reading, mut read) = (Some(reading(" ", 512)), None);

@@ -1,4 +1,5 @@
-//! Reads a body in one pass. The memory for it is bounded by the number of items, and by the bytes of texts with escapes.
+//! Reads a body in one pass. The memory for it is bounded by the number of items, and by the bytes of texts
+//! with escapes.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! A browser without a screen, asked over WebDriver, which is JSON over HTTP: Debian's `chromium` and `chromium-driver`.
+//! A browser without a screen, asked over WebDriver, which is JSON over HTTP: Debian's `chromium` and
+//! `chromium-driver`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -56,7 +56,8 @@ fn figures(expression: &str) -> Vec<String> {
     words.filter(|word| word.starts_with("polyclave_")).map(str::to_owned).collect()
 }
 
-/// The names that running nodes and a running gateway export. The nodes have a protocol that makes material ahead.
+/// The names that running nodes and a running gateway export. The nodes have a protocol that makes material
+/// ahead.
 fn exported() -> BTreeSet<String> {
     let files = tempfile::tempdir().expect("a directory");
     let local = create(&files.path().join("cluster"), "shamir-active", 4, 1).expect("a cluster");

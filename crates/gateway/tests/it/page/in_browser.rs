@@ -1,5 +1,5 @@
-//! The page in a browser. It is skipped if Debian's packages `chromium` and `chromium-driver` are not installed. With `POLYCLAVE_SCREENSHOTS`
-//! the pictures of docs/images are written into that folder.
+//! The page in a browser. It is skipped if Debian's packages `chromium` and `chromium-driver` are not
+//! installed. With `POLYCLAVE_SCREENSHOTS` the pictures of docs/images are written into that folder.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

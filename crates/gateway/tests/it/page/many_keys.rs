@@ -1,4 +1,5 @@
-//! Measures what the page costs with 10,000 keys: `cargo test --release -p polyclave-gateway --test it -- --ignored --nocapture many_keys`.
+//! Measures what the page costs with 10,000 keys:
+//! `cargo test --release -p polyclave-gateway --test it -- --ignored --nocapture many_keys`.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};

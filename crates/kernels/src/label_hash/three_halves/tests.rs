@@ -68,8 +68,8 @@ fn rank(vectors: &[u128]) -> usize {
     basis.len()
 }
 
-/// The unknowns reach all that the hashes do and no more, so what has to hold without them are three equations, and those tested
-/// above are they.
+/// The unknowns reach all that the hashes do and no more, so what has to hold without them are three
+/// equations, and those tested above are they.
 #[test]
 fn there_are_no_other_equations() {
     let unknowns = [
@@ -112,8 +112,8 @@ fn any_one_control_matrix_is_uniform_whatever_the_colours_of_zero_are() {
     }
 }
 
-/// Control bits open to `r_ij` for every choice of colours, coins and pads; each that the evaluator may not know is padded by a bit of
-/// a label that it does not have.
+/// Control bits open to `r_ij` for every choice of colours, coins and pads; each that the evaluator may not
+/// know is padded by a bit of a label that it does not have.
 #[test]
 fn control_bits_open_to_those_of_the_colours() {
     for n in 0..16 * 64_u32 {
@@ -126,7 +126,8 @@ fn control_bits_open_to_those_of_the_colours() {
             let [i, j] = at.map(usize::from);
             let seen = [pads[i], pads[2 + j], pads[4 + (i ^ j)]];
             assert_eq!(opened(at, sent, seen), control_bits(colours, coins, at));
-            // With other pads of the labels that the evaluator does not have, all eight that open to the same are as likely.
+            // With other pads of the labels that the evaluator does not have, all eight that open to the same
+            // are as likely.
             let mut of_others: Vec<u8> = (0..8)
                 .map(|others: u8| {
                     let mut pads = pads;
@@ -265,7 +266,8 @@ fn the_first_label_is_made_of_hashes_with_three_tweaks() {
     );
 }
 
-/// A + B is zero, or Delta where the evaluator may not look; no sum of what is sent is a half that only the garbler knows.
+/// A + B is zero, or Delta where the evaluator may not look; no sum of what is sent is a half that only the
+/// garbler knows.
 #[test]
 fn a_gate_of_a_wire_with_itself_shows_nothing() {
     let delta = odd(labels(9, 1)[0]);

@@ -31,8 +31,8 @@ pub struct Taken {
     pub rounds: f64,
 }
 
-/// Encrypts random blocks and counts. As in the paper, one party gives the message and the other the expanded key, and both learn the
-/// ciphertext.
+/// Encrypts random blocks and counts. As in the paper, one party gives the message and the other the expanded
+/// key, and both learn the ciphertext.
 pub fn evaluation(row: Row, version: Version) -> Result<Taken> {
     match row.macs {
         Macs::None => evaluate_as::<Unverified<Cells>>(row.macs, version),

@@ -1,4 +1,5 @@
-//! Table 2 under active security. Online the paper's operations and rounds hold, where a multiplication takes a triple made ahead.
+//! Table 2 under active security. Online the paper's operations and rounds hold, where a multiplication takes
+//! a triple made ahead.
 
 use anyhow::Result;
 use polyclave_cipher::Circuit;

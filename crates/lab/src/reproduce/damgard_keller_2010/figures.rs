@@ -1,15 +1,16 @@
 //! Figures 2 to 5: AES-128 with its key expansion on simulated networks, with every way to invert.
 //!
-//! Every point is measured when it is asked for, with the parties as processes of their own. The points are compared with the paper's
-//! statements about a figure (`judge.rs`).
+//! Every point is measured when it is asked for, with the parties as processes of their own. The points are
+//! compared with the paper's statements about a figure (`judge.rs`).
 //!
 //! # Differences from the paper
 //!
-//! * All parties are on one machine. Delay and rate are simulated, and only payload takes time on a line, whereas the paper's short
-//!   messages took a packet each.
-//! * All blocks of a batch advance in step, with one exchange a round for all of them. In the paper every S-box ran as soon as it had its
-//!   inputs, so that some blocks were ahead of others.
-//! * The key expansion runs once for all blocks of a batch, which then takes 160 + 40/B S-boxes for each of B blocks.
+//! * All parties are on one machine. Delay and rate are simulated, and only payload takes time on a line,
+//!   whereas the paper's short messages took a packet each.
+//! * All blocks of a batch advance in step, with one exchange a round for all of them. In the paper every
+//!   S-box ran as soon as it had its inputs, so that some blocks were ahead of others.
+//! * The key expansion runs once for all blocks of a batch, which then takes 160 + 40/B S-boxes for each of B
+//!   blocks.
 
 mod draw;
 mod judge;
@@ -150,7 +151,8 @@ pub struct Measured {
 }
 
 impl Figure {
-    /// The file of its picture. An error before the measurement if that file or the one for the data cannot be written.
+    /// The file of its picture. An error before the measurement if that file or the one for the data cannot
+    /// be written.
     pub fn file(&self, directory: &Path) -> Result<PathBuf> {
         let make = std::fs::create_dir_all(directory);
         make.with_context(|| format!("cannot make the directory {}", directory.display()))?;
@@ -200,7 +202,8 @@ impl Figure {
         Ok(measured)
     }
 
-    /// All starts of the parties, grouped by way to invert, with the abscissa unless it is the number of blocks.
+    /// All starts of the parties, grouped by way to invert, with the abscissa unless it is the number of
+    /// blocks.
     fn sweeps(&self, repeats: Option<usize>) -> Result<Vec<(Inversion, Option<f64>, Sweep)>> {
         let protocol = |inversion: Inversion| ProtocolOptions {
             threshold: Some(THRESHOLD),

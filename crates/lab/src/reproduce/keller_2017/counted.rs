@@ -1,4 +1,5 @@
-//! Runs that count operations. Demux makes masked tables from triples and bits, as with real material, although a dealer provides those.
+//! Runs that count operations. Demux makes masked tables from triples and bits, as with real material,
+//! although a dealer provides those.
 
 use parking_lot::Mutex;
 

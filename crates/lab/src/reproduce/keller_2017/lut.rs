@@ -1,5 +1,5 @@
-//! The rows OP-LUT and SP-LUT of Table 5: protocols of Dessouky et al. 2017, which are built here. Times of this machine, and bytes that
-//! were counted.
+//! The rows OP-LUT and SP-LUT of Table 5: protocols of Dessouky et al. 2017, which are built here. Times of
+//! this machine, and bytes that were counted.
 
 use anyhow::{Context, Result};
 use polyclave_cipher::{boolean, catalog};

@@ -1,4 +1,5 @@
-//! The bytes that MASCOT sends, measured while it makes the triples and bits that a running protocol asks for.
+//! The bytes that MASCOT sends, measured while it makes the triples and bits that a running protocol asks
+//! for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,7 +22,8 @@ use crate::reproduce::table::Cell;
 
 /// The paper's parameter that trades computation for communication: none.
 const EXPANSION: usize = 1;
-/// How many tables are made to measure the cost of one more: whole bytes of transfers, so that nothing is rounded up.
+/// How many tables are made to measure the cost of one more: whole bytes of transfers, so that nothing is
+/// rounded up.
 const SOME: usize = 8;
 const MORE: usize = 2 * SOME;
 /// Oblivious transfers of the width of the computational security parameter.
@@ -40,7 +42,8 @@ fn made<F: MacField>(net: &mut dyn Net) -> Outcome<Material<F>> {
     Ok((key, Box::new(source)))
 }
 
-/// A cell of Table 2: megabytes that one party sends to make what a block takes, including everything else that must be sent for it.
+/// A cell of Table 2: megabytes that one party sends to make what a block takes, including everything else
+/// that must be sent for it.
 pub fn communication(row: Row, column: &str, published: f64, triples: f64, bits: f64) -> Result<Cell> {
     let (k, taken) = match row.way {
         LookupMethod::Univariate => (42.0, evaluate::<Gf2_42>(row, Gf2_42::BITS as usize, made)?),

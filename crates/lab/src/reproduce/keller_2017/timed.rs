@@ -19,7 +19,8 @@ pub const THREADS: usize = 2;
 
 /// What is measured for a row, with two parties.
 pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
-    // Few enough for all rows together to take a minute or two, although a dealer has to make everybody's material.
+    // Few enough for all rows together to take a minute or two, although a dealer has to make everybody's
+    // material.
     let blocks = match row.way {
         LookupMethod::MaskedTables | LookupMethod::Tower => 256,
         LookupMethod::Univariate => 16,
@@ -38,7 +39,8 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
     }
 }
 
-/// The same for making real material. It takes megabytes a block, so a few blocks are enough unless more are asked for.
+/// The same for making real material. It takes megabytes a block, so a few blocks are enough unless more are
+/// asked for.
 pub fn setting_ahead(row: Row, parties: usize) -> Setting {
     let blocks = match row.way {
         LookupMethod::Univariate => 1,

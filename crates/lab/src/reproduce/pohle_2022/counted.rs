@@ -38,8 +38,8 @@ pub fn by_projections(circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> 
     work(&AnyProtocolConfig::new(PROJECTIONS), circuit, of_evaluator)
 }
 
-/// Counts ANDs, with half gates and with three halves, and verifies the work of each AND. Three ciphertexts of three halves are half as
-/// long as a label. Inputs take only transfers.
+/// Counts ANDs, with half gates and with three halves, and verifies the work of each AND. Three ciphertexts
+/// of three halves are half as long as a label. Inputs take only transfers.
 pub fn ands(circuit: &Circuit, of_evaluator: &[&str]) -> Result<u64> {
     let circuit = boolean::expand(circuit);
     let counted = work(&AnyProtocolConfig::new(HALF_GATES), &circuit, of_evaluator)?;

@@ -33,7 +33,8 @@ impl Model {
     }
 }
 
-/// Garble, Send and Eval as the poster prints them: by how much projections are better, or worse if negative, to two decimal places.
+/// Garble, Send and Eval as the poster prints them: by how much projections are better, or worse if negative,
+/// to two decimal places.
 pub fn ratios(ands: u64, work: Work, of_and: [f64; 3]) -> [f64; 3] {
     let work = [work.garble, work.send, work.eval].map(|count| count as f64);
     std::array::from_fn(|i| {

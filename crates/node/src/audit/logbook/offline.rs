@@ -10,8 +10,8 @@ use crate::audit::{AuditLog, Event, set_aside};
 use crate::clock::now;
 use crate::error::system;
 
-/// Opens the audit log of a node for writing. `store` is the node's store. Nothing may have changed it since it was opened: a change would move its
-/// mark, and so hide one that it has lost.
+/// Opens the audit log of a node for writing. `store` is the node's store. Nothing may have changed it since
+/// it was opened: a change would move its mark, and so hide one that it has lost.
 pub(crate) fn open_log(dir: &NodeDir, store: &Store) -> Result<AuditLog> {
     let (noted, restored) = (store.audit_head().map_err(system)?, store.is_restored().map_err(system)?);
     let mark = store.mark().map_err(system)?.number;
@@ -36,8 +36,8 @@ pub(crate) fn note_end(log: &AuditLog, store: &Store) -> Result<()> {
     store.note_audit_head(number, hash).map_err(system)
 }
 
-/// Sets a damaged audit log aside, with all of its files, and begins a new one. The node must not be running. Returns the directory of the
-/// old one, if there was one. The new log begins with a line that says so.
+/// Sets a damaged audit log aside, with all of its files, and begins a new one. The node must not be running.
+/// Returns the directory of the old one, if there was one. The new log begins with a line that says so.
 pub fn renew_audit(dir: &NodeDir) -> Result<Option<PathBuf>> {
     let store = Store::of(dir, &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
     let path = dir.audit_path();

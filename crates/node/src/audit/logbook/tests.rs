@@ -145,7 +145,8 @@ fn changes_of_the_rules_are_logged_while_the_node_runs_and_when_it_starts() {
     assert_eq!(store(&first).mark().expect("read").number, before.number + 2);
 }
 
-/// This stands for volumes of all nodes that are restored from an older snapshot. No peer remembers a later mark.
+/// This stands for volumes of all nodes that are restored from an older snapshot. No peer remembers a later
+/// mark.
 #[test]
 fn nodes_whose_stores_are_all_put_back_while_they_are_stopped_refuse_to_run_and_say_why() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,5 @@
-//! A log of several files is one chain. Deleted files are accepted only if the chain says that they were deleted.
+//! A log of several files is one chain. Deleted files are accepted only if the chain says that they were
+//! deleted.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;

@@ -121,7 +121,8 @@ impl Masks {
         whole_blocks(bytes, self.block, self.most)
     }
 
-    /// Draws the next mask, if one is due. Returns this node's part of it for the client; empty if none is due.
+    /// Draws the next mask, if one is due. Returns this node's part of it for the client; empty if none is
+    /// due.
     pub(crate) fn draw(
         &mut self,
         protocol: &mut AnyServiceSession,

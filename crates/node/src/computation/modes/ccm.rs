@@ -1,17 +1,21 @@
-//! CCM (SP 800-38C, RFC 3610): counter mode, and the CBC-MAC of nonce, lengths, additional data and message under the same key.
+//! CCM (SP 800-38C, RFC 3610): counter mode, and the CBC-MAC of nonce, lengths, additional data and message
+//! under the same key.
 //!
-//! The message stays shared while its code is computed: on encryption it comes under masks, on decryption it is the public ciphertext plus
-//! shared keystream. The nodes themselves set to zero what follows a message in its last block. On encryption the client gets the keystream
-//! of a piece in the answer to the step that fixes the piece, and last the tag: the code plus E(A_0), of which only the bytes of the tag go
-//! out. On decryption the nodes compare the first bytes of the tag on shares and set the others to zero there. The keystream stays shared
-//! until the tag has fitted.
+//! The message stays shared while its code is computed: on encryption it comes under masks, on decryption it
+//! is the public ciphertext plus shared keystream. The nodes themselves set to zero what follows a message in
+//! its last block. On encryption the client gets the keystream of a piece in the answer to the step that
+//! fixes the piece, and last the tag: the code plus E(A_0), of which only the bytes of the tag go out. On
+//! decryption the nodes compare the first bytes of the tag on shares and set the others to zero there. The
+//! keystream stays shared until the tag has fitted.
 //!
-//! A client with the right to encrypt sees E_K of counter blocks, and of a chain that it does not know. The first byte of a counter block
-//! and of the first block of a code differ (appendix A.3), and a block of a chain equals one of those with a probability of the order of
-//! q^2 / 2^128 for q blocks (Jonsson, "On the security of CTR + CBC-MAC", SAC 2002; cited from memory). That the client chooses later
-//! blocks when it has seen keystream of earlier ones gives it nothing: keystream tells nothing of the chain.
+//! A client with the right to encrypt sees E_K of counter blocks, and of a chain that it does not know. The
+//! first byte of a counter block and of the first block of a code differ (appendix A.3), and a block of a
+//! chain equals one of those with a probability of the order of q^2 / 2^128 for q blocks (Jonsson, "On the
+//! security of CTR + CBC-MAC", SAC 2002; cited from memory). That the client chooses later blocks when it has
+//! seen keystream of earlier ones gives it nothing: keystream tells nothing of the chain.
 //!
-//! Cost: two blocks for each block of the message, one of them after the other, and one for each block of additional data.
+//! Cost: two blocks for each block of the message, one of them after the other, and one for each block of
+//! additional data.
 
 use std::collections::VecDeque;
 
@@ -332,7 +336,8 @@ impl Withheld {
 mod tests {
     use super::*;
 
-    /// SP 800-38C, appendix C, examples 1 to 3, as far as tags here have 8 bytes and more: the blocks before the message.
+    /// SP 800-38C, appendix C, examples 1 to 3, as far as tags here have 8 bytes and more: the blocks before
+    /// the message.
     #[test]
     fn the_first_blocks_are_those_of_the_standard() {
         let nonce: Vec<u8> = (0x10..0x1c).collect();

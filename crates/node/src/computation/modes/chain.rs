@@ -1,22 +1,25 @@
-//! CBC encryption (SP 800-38A, section 6.2) and CMAC (SP 800-38B). Blocks are computed one after the other, because each needs the one
-//! before. The chain stays shared; of CMAC only the last block is revealed.
+//! CBC encryption (SP 800-38A, section 6.2) and CMAC (SP 800-38B). Blocks are computed one after the other,
+//! because each needs the one before. The chain stays shared; of CMAC only the last block is revealed.
 //!
 //! # Why the right to encrypt in CBC is not the right to E_K(x) for a chosen x
 //!
-//! CBC computes E_K(chain + block). A client that knows the chain before it chooses the block gets E_K(x): it sends x + chain. So the
-//! client learns what a block is chained to only when that block is fixed, that is when the nodes have compared it:
+//! CBC computes E_K(chain + block). A client that knows the chain before it chooses the block gets E_K(x): it
+//! sends x + chain. So the client learns what a block is chained to only when that block is fixed, that is
+//! when the nodes have compared it:
 //!
-//! * The initial block is random, shared and unknown to t nodes (a mask that masks nothing), because the standard asks for an unpredictable
-//!   one. Nodes send their parts of it with the first answer.
-//! * The first block of a step is chained to the last block of the step before. Nodes send that last block with the next answer, or at once
-//!   if the client asked for no further mask, since then no block can follow. This is delayed CBC (Fouque, Martinet and Poupard, Practical
-//!   symmetric on-line encryption, FSE 2003, cited from memory), which they prove secure against adversaries that choose block by block.
+//! * The initial block is random, shared and unknown to t nodes (a mask that masks nothing), because the
+//!   standard asks for an unpredictable one. Nodes send their parts of it with the first answer.
+//! * The first block of a step is chained to the last block of the step before. Nodes send that last block
+//!   with the next answer, or at once if the client asked for no further mask, since then no block can
+//!   follow. This is delayed CBC (Fouque, Martinet and Poupard, Practical symmetric on-line encryption, FSE
+//!   2003, cited from memory), which they prove secure against adversaries that choose block by block.
 //!
-//! Under a key that takes initial blocks of its clients none of this holds for the first block: there the right to encrypt is the right to
-//! E_K(x). Such a key must be made so ([`polyclave_api::check_new_key`] refuses the usages that this undoes).
+//! Under a key that takes initial blocks of its clients none of this holds for the first block: there the
+//! right to encrypt is the right to E_K(x). Such a key must be made so ([`polyclave_api::check_new_key`]
+//! refuses the usages that this undoes).
 //!
-//! A client that works together with t nodes knows no more: the chain is shared. With more nodes, or with a node that departs from a
-//! passive protocol, the key is lost anyway. CBC authenticates nothing.
+//! A client that works together with t nodes knows no more: the chain is shared. With more nodes, or with a
+//! node that departs from a passive protocol, the key is lost anyway. CBC authenticates nothing.
 
 use polyclave_api::{CHAINED, End, Reason, Refusal, Step};
 use polyclave_cipher::Cells;

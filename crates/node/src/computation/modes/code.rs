@@ -1,5 +1,5 @@
-//! The chain of blocks under CCM and SIV: the CBC-MAC of CCM (SP 800-38C, section 6.1) and the CMAC of S2V (RFC 5297, section 2.4). Every link
-//! stays shared; blocks are computed one after the other.
+//! The chain of blocks under CCM and SIV: the CBC-MAC of CCM (SP 800-38C, section 6.1) and the CMAC of S2V
+//! (RFC 5297, section 2.4). Every link stays shared; blocks are computed one after the other.
 
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::any::AnyShared;
@@ -134,8 +134,9 @@ impl Arrival {
         Ok(bytes.div_ceil(BLOCK) as u64)
     }
 
-    /// Admits a message's bytes under a mask, filled up to whole blocks; an empty message that has a block has one of filling only. Returns
-    /// how many blocks there are, and how many of these bytes are of the message.
+    /// Admits a message's bytes under a mask, filled up to whole blocks; an empty message that has a block
+    /// has one of filling only. Returns how many blocks there are, and how many of these bytes are of the
+    /// message.
     pub(super) fn admit_masked(
         &mut self,
         masks: &mut Masks,

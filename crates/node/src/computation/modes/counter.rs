@@ -1,12 +1,14 @@
 //! Counter mode (SP 800-38A, section 6.5): the client gets keystream and adds it itself.
 //!
-//! It authenticates nothing. On encryption the nodes derive the first counter block from the session id, so no client can choose the
-//! counters or use them twice. On decryption the client must send it. A counter never wraps.
+//! It authenticates nothing. On encryption the nodes derive the first counter block from the session id, so
+//! no client can choose the counters or use them twice. On decryption the client must send it. A counter
+//! never wraps.
 //!
-//! With a cipher that takes a tweak, the tweak counts and the block stays the same in a message: counter-in-tweak (Peyrin and Seurin,
-//! "Counter-in-tweak: authenticated encryption modes for tweakable block ciphers", CRYPTO 2016, mode CTRT; cited from memory). Different
-//! tweaks are different permutations, so the keystream does not differ from random bytes by its lack of repeated blocks. The first tweak
-//! and the block both come from the session: two messages collide only if both do.
+//! With a cipher that takes a tweak, the tweak counts and the block stays the same in a message:
+//! counter-in-tweak (Peyrin and Seurin, "Counter-in-tweak: authenticated encryption modes for tweakable block
+//! ciphers", CRYPTO 2016, mode CTRT; cited from memory). Different tweaks are different permutations, so the
+//! keystream does not differ from random bytes by its lack of repeated blocks. The first tweak and the block
+//! both come from the session: two messages collide only if both do.
 
 use polyclave_api::{Reason, Refusal, Step};
 use polyclave_protocol::service::ServiceSession;
@@ -70,7 +72,8 @@ impl Counter {
                 Numbers::until(&first, end)
             }
             _ => {
-                // The number of blocks under a key of such a cipher is small. If the first number is in the lower half of all, none wraps.
+                // The number of blocks under a key of such a cipher is small. If the first number is in the
+                // lower half of all, none wraps.
                 first[0] &= 0x7f;
                 Numbers::from(&first)
             }

@@ -1,22 +1,27 @@
-//! The key of one file of the mode `envelope` (docs/use/envelope.md): k = CMAC(1, "file", d) and CMAC(2, "file", d), computed on shares, and
-//! revealed to the client alone. Each node computes d from what the client said about the file, and from the file's id.
+//! The key of one file of the mode `envelope` (docs/use/envelope.md): k = CMAC(1, "file", d) and CMAC(2,
+//! "file", d), computed on shares, and revealed to the client alone. Each node computes d from what the
+//! client said about the file, and from the file's id.
 //!
 //! # Why the right to write is not the right to open
 //!
-//! Nodes answer with the key of any file that they are asked for, so a request to write must not name a file that is there already. The
-//! id of a new file comes from the session id, which hashes a fresh nonce of every serving node: neither the client nor a node chooses
-//! it, and it does not repeat as long as one of them is honest. So a client that may only write gets keys of new files, and never again
-//! the key of a file that was written before, not even of its own. This goes further than DiSE (Agrawal, Mohassel, Mukherjee and Rindal,
-//! CCS 2018), where the writer's name in the input keeps writers apart from each other's files only. The name stays in d, so that a file
-//! says truthfully who wrote it: nodes refuse to write for a name that is not the client's ([`owns`]).
+//! Nodes answer with the key of any file that they are asked for, so a request to write must not name a file
+//! that is there already. The id of a new file comes from the session id, which hashes a fresh nonce of every
+//! serving node: neither the client nor a node chooses it, and it does not repeat as long as one of them is
+//! honest. So a client that may only write gets keys of new files, and never again the key of a file that was
+//! written before, not even of its own. This goes further than DiSE (Agrawal, Mohassel, Mukherjee and Rindal,
+//! CCS 2018), where the writer's name in the input keeps writers apart from each other's files only. The name
+//! stays in d, so that a file says truthfully who wrote it: nodes refuse to write for a name that is not the
+//! client's ([`owns`]).
 //!
 //! # Why the codes are good for nothing else
 //!
-//! A key made for `envelope` serves no other mode and no other usage (`api/src/modes/`). Beside these codes the nodes open
-//! one other CMAC under it, its check value, of a message of 16 bytes; these messages have 37. CMAC is a PRF over messages of all
-//! lengths (Iwata and Kurosawa, OMAC, FSE 2003), so the two are independent.
+//! A key made for `envelope` serves no other mode and no other usage (`api/src/modes/`). Beside these codes
+//! the nodes open one other CMAC under it, its check value, of a message of 16 bytes; these messages have 37.
+//! CMAC is a PRF over messages of all lengths (Iwata and Kurosawa, OMAC, FSE 2003), so the two are
+//! independent.
 //!
-//! Only protocols whose outputs are checked serve such a key (`operations/refusals.rs`): a wrong key would encrypt a file that nobody could open.
+//! Only protocols whose outputs are checked serve such a key (`operations/refusals.rs`): a wrong key would
+//! encrypt a file that nobody could open.
 
 use polyclave_api::{Envelope, FILE_KEY, MAX_HEADER, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;

@@ -1,15 +1,20 @@
-//! FF1 (SP 800-38G): the ten rounds of its Feistel network, for a client that does the arithmetic on strings that it knows.
+//! FF1 (SP 800-38G): the ten rounds of its Feistel network, for a client that does the arithmetic on strings
+//! that it knows.
 //!
-//! A round is a CBC-MAC of public blocks, of which the last one also has a number of the client (`cipher/src/ff1.rs`). The nodes compute the
-//! chain of the blocks before the last one once. It stays shared. In each round the client sends its number under a mask, b bytes of each
-//! value. The nodes themselves add the rest of the last block: the end of the tweak, and the number of the round, which they count. The
-//! client learns the first d bytes of the encrypted block, which are what a round adds, and nobody else learns anything.
+//! A round is a CBC-MAC of public blocks, of which the last one also has a number of the client
+//! (`cipher/src/ff1.rs`). The nodes compute the chain of the blocks before the last one once. It stays
+//! shared. In each round the client sends its number under a mask, b bytes of each value. The nodes
+//! themselves add the rest of the last block: the end of the tweak, and the number of the round, which they
+//! count. The client learns the first d bytes of the encrypted block, which are what a round adds, and nobody
+//! else learns anything.
 //!
-//! So the client chooses nothing but b bytes of a block that begins otherwise in every round, and gets the values of a pseudorandom function
-//! (`cipher/src/ff1.rs` says why). The nodes cannot tell what a number is for: a client that uses the rounds of ten requests, one of each, in
-//! another order, inverts what it was to make. Therefore both directions are one right, and the order of the rounds only a service.
+//! So the client chooses nothing but b bytes of a block that begins otherwise in every round, and gets the
+//! values of a pseudorandom function (`cipher/src/ff1.rs` says why). The nodes cannot tell what a number is
+//! for: a client that uses the rounds of ten requests, one of each, in another order, inverts what it was to
+//! make. Therefore both directions are one right, and the order of the rounds only a service.
 //!
-//! Cost: one block for P; the blocks of the tweak before the last block, for each tweak; ten blocks for each value, all values at once.
+//! Cost: one block for P; the blocks of the tweak before the last block, for each tweak; ten blocks for each
+//! value, all values at once.
 
 use polyclave_api::{End, MASKED, MAX_VALUES, Reason, Refusal, Step};
 use polyclave_cipher::ff1::{Ff1, MAX_TWEAK, ROUNDS};

@@ -1,20 +1,23 @@
 //! GCM (SP 800-38D) with the hash key shared, one message at a time, in pieces.
 //!
-//! The ciphertext is public among the nodes. So its hash is a linear map of the shared powers of H, and the tag is the hash plus E(J0),
-//! shared too. On encryption only the tag is revealed, to the client. On decryption the nodes open a random multiple of the difference of
-//! the tags. The client gets keystream only if it was zero, and only for what was authenticated. (The client keeps or re-reads the
-//! ciphertext in between, so nodes hold nothing of its size.)
+//! The ciphertext is public among the nodes. So its hash is a linear map of the shared powers of H, and the
+//! tag is the hash plus E(J0), shared too. On encryption only the tag is revealed, to the client. On
+//! decryption the nodes open a random multiple of the difference of the tags. The client gets keystream only
+//! if it was zero, and only for what was authenticated. (The client keeps or re-reads the ciphertext in
+//! between, so nodes hold nothing of its size.)
 //!
-//! On encryption the nodes derive the nonce from the session id, unless the key was made for nonces of its clients. Nonces of another length
-//! than 12 bytes cost more: [`nonce`](super::nonce).
+//! On encryption the nodes derive the nonce from the session id, unless the key was made for nonces of its
+//! clients. Nonces of another length than 12 bytes cost more: [`nonce`](super::nonce).
 //!
 //! # Short tags
 //!
-//! A client may cut tags to 12 bytes and more. Then the nodes compare only the bytes that are there, and must not open the others: the
-//! difference of a message's tag and the right one is linear in powers of H, and whoever learns its last bytes for chosen messages learns H.
-//! A random multiple of the whole difference would say "wrong" of a tag whose first bytes are right. And cutting an element is not linear
-//! over GF(2^128). So the nodes turn the tag into shares of bytes ([`as_blocks`](Computation::as_blocks): all that is opened is uniform), set
-//! the bytes that are not compared to zero on shares, and open a random multiple of what is left.
+//! A client may cut tags to 12 bytes and more. Then the nodes compare only the bytes that are there, and must
+//! not open the others: the difference of a message's tag and the right one is linear in powers of H, and
+//! whoever learns its last bytes for chosen messages learns H. A random multiple of the whole difference
+//! would say "wrong" of a tag whose first bytes are right. And cutting an element is not linear over
+//! GF(2^128). So the nodes turn the tag into shares of bytes ([`as_blocks`](Computation::as_blocks): all that
+//! is opened is uniform), set the bytes that are not compared to zero on shares, and open a random multiple
+//! of what is left.
 
 use polyclave_api::{self as api, MAX_CHAINED, Reason, Refusal, Step};
 use polyclave_cipher::Cipher;

@@ -1,6 +1,8 @@
-//! Bytes for a client, derived from the key in use: SP 800-108 r1, section 4.1, in counter mode with CMAC. Only the client learns them.
+//! Bytes for a client, derived from the key in use: SP 800-108 r1, section 4.1, in counter mode with CMAC.
+//! Only the client learns them.
 //!
-//! They are the codes that [`derive`](crate::computation::derive) makes keys of, so no key is for both (`api/src/modes/pairs.rs`).
+//! They are the codes that [`derive`](crate::computation::derive) makes keys of, so no key is for both
+//! (`api/src/modes/pairs.rs`).
 
 use polyclave_api::{Derivation, MAX_DERIVATION_DATA, MAX_DERIVED, Refusal, Step};
 use polyclave_protocol::service::ServiceSession;

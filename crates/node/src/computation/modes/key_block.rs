@@ -1,5 +1,6 @@
-//! Wrapping a stored key in a key block of TR-31 under the key in use. Both stay shared; the MAC and the encrypted key go to the client, and
-//! nobody else learns them. The random bytes behind the key come from all serving nodes.
+//! Wrapping a stored key in a key block of TR-31 under the key in use. Both stay shared; the MAC and the
+//! encrypted key go to the client, and nobody else learns them. The random bytes behind the key come from all
+//! serving nodes.
 
 use std::sync::Arc;
 
@@ -59,7 +60,8 @@ impl Mode for WrapBlock {
         let cipher = at.protocol.form(self.cipher.clone());
         let circuit = at.circuits.keys.key_block(at.circuits, &cipher, &at.protocol)?;
         at.progress.begin(self.blocks as usize);
-        // A mask that masks nothing is a random value that nobody knows; this node's part of its message to a client goes nowhere.
+        // A mask that masks nothing is a random value that nobody knows; this node's part of its message to a
+        // client goes nowhere.
         let (random, _) = at.protocol.mask_input(self.plaintext, at.net)?;
         let zeros = vec![0; self.plaintext];
         let random = at.protocol.unmask(&random, 0, &zeros, &circuit.inputs()[1])?;

@@ -1,21 +1,25 @@
 //! The counter blocks of a message of GCM (SP 800-38D, sections 6.2, 6.5 and 7.1).
 //!
-//! A nonce of 12 bytes is the first counter block J0, with the number 1 behind it. Of any other nonce J0 is the hash under H. If the nodes
-//! opened J0, or any bits of the blocks after it, each nonce would give an equation for H, and with H tags are forged. So J0 and all
-//! counter blocks stay shared, and the nodes add on shares.
+//! A nonce of 12 bytes is the first counter block J0, with the number 1 behind it. Of any other nonce J0 is
+//! the hash under H. If the nodes opened J0, or any bits of the blocks after it, each nonce would give an
+//! equation for H, and with H tags are forged. So J0 and all counter blocks stay shared, and the nodes add on
+//! shares.
 //!
 //! # Adding on shares
 //!
-//! The block of number i is J0 with i added to its last 32 bits, modulo 2^32. Numbers are small: i < 2^w. With b_t for bit t of J0, from the
-//! last, and c_t(i) for the carry into bit t, the sum is J0 + i + sum of c_t(i) x_t, where + is XOR and x_t is the block with only bit t.
+//! The block of number i is J0 with i added to its last 32 bits, modulo 2^32. Numbers are small: i < 2^w.
+//! With b_t for bit t of J0, from the last, and c_t(i) for the carry into bit t, the sum is J0 + i + sum of
+//! c_t(i) x_t, where + is XOR and x_t is the block with only bit t.
 //!
-//! * c_0 = 0 and c_(t+1)(i) = b_t c_t(i) if bit t of i is 0, else b_t + c_t(i) + b_t c_t(i). For t < w it depends on the last t bits of i only.
-//!   So 2^t products give all of level t, and 2^w all.
-//! * Above bit w the carry runs on through ones: c_t(i) = c_w(i) p_t, where p_t is the product of b_w .. b_(t-1). So these bits of the sum
-//!   change by c_w(i) times the sum of p_t x_t, one element: one product for each i.
+//! * c_0 = 0 and c_(t+1)(i) = b_t c_t(i) if bit t of i is 0, else b_t + c_t(i) + b_t c_t(i). For t < w it
+//!   depends on the last t bits of i only. So 2^t products give all of level t, and 2^w all.
+//! * Above bit w the carry runs on through ones: c_t(i) = c_w(i) p_t, where p_t is the product of b_w ..
+//!   b_(t-1). So these bits of the sum change by c_w(i) times the sum of p_t x_t, one element: one product
+//!   for each i.
 //!
-//! All of this is arithmetic on elements of GF(2^128) that are 0 or 1, under the protocol's own multiplication. The sums become shares of
-//! bytes as in [`as_blocks`](Computation::as_blocks), where all that is opened is uniform.
+//! All of this is arithmetic on elements of GF(2^128) that are 0 or 1, under the protocol's own
+//! multiplication. The sums become shares of bytes as in [`as_blocks`](Computation::as_blocks), where all
+//! that is opened is uniform.
 //!
 //! Cost: w + 6 rounds and 2^w + the number of blocks + 65 products, and a mask of 16 bytes a block.
 
@@ -153,7 +157,8 @@ impl Hashed {
         Ok(sums.add(&at.protocol.arithmetic().multiply_elements(&carried, &above, at.net)?))
     }
 
-    /// What adding 2^width changes: the sum of p_t x_t for t from `width` on. The products p_t in a logarithmic number of rounds.
+    /// What adding 2^width changes: the sum of p_t x_t for t from `width` on. The products p_t in a
+    /// logarithmic number of rounds.
     fn incremented(&self, width: usize, at: &mut Computation<'_>) -> Result<Elements, StepError> {
         let mut changed =
             at.protocol.arithmetic().add_public(&self.bit(0).weighted_sums(&[[0; BLOCK]]), &[bit(width)]);

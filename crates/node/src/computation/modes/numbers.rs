@@ -1,6 +1,7 @@
 //! The numbers of consecutive blocks of a message: counters, and the tweaks of ciphers that take one.
 //!
-//! The client or the session sets the first. Every block after it has the next number, big-endian, and none wraps around.
+//! The client or the session sets the first. Every block after it has the next number, big-endian, and none
+//! wraps around.
 
 use polyclave_api::{Reason, Refusal};
 
@@ -13,7 +14,8 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Numbers from `first`, which has at most 16 bytes. Any number that fits into as many bytes may follow, except the highest.
+    /// Numbers from `first`, which has at most 16 bytes. Any number that fits into as many bytes may follow,
+    /// except the highest.
     pub(crate) fn from(first: &[u8]) -> Numbers {
         let end = 1u128.checked_shl(8 * first.len() as u32).map_or(u128::MAX, |end| end - 1);
         Numbers::until(first, end)
@@ -50,8 +52,8 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |n, byte| n << 8 | u128::from(*byte))
 }
 
-/// The tweaks of blocks that are encrypted independently. The client sends the tweak of the first block, as an address. A cipher without a
-/// tweak has none.
+/// The tweaks of blocks that are encrypted independently. The client sends the tweak of the first block, as
+/// an address. A cipher without a tweak has none.
 pub(crate) struct Tweaks(Option<Numbers>);
 
 impl Tweaks {

@@ -1,16 +1,19 @@
-//! Rewrapping: what was encrypted under one key of AES is encrypted under another, and nobody sees it in the clear in between.
+//! Rewrapping: what was encrypted under one key of AES is encrypted under another, and nobody sees it in the
+//! clear in between.
 //!
-//! The nodes verify the old tag, or the beginning of the register of key wrap, before they do anything else. Only if it fits they compute what
-//! is new, and reveal it to the client alone. An altered ciphertext tells nobody more than that it was altered.
+//! The nodes verify the old tag, or the beginning of the register of key wrap, before they do anything else.
+//! Only if it fits they compute what is new, and reveal it to the client alone. An altered ciphertext tells
+//! nobody more than that it was altered.
 //!
-//! * **GCM, and sealed files of one chunk.** With keystreams S under the old key and T under the new one, both shared, the new ciphertext is
-//!   the old one plus S + T. The client learns S + T, which the old and the new ciphertext tell it anyway. The nodes hash the new
-//!   ciphertext on shares: it is public blocks plus S + T, and what S + T adds to the hash is one inner product with powers of the new hash
-//!   key. The client says nothing about the new ciphertext, so one that may only rewrap cannot change a bit of what is in it.
+//! * **GCM, and sealed files of one chunk.** With keystreams S under the old key and T under the new one,
+//!   both shared, the new ciphertext is the old one plus S + T. The client learns S + T, which the old and
+//!   the new ciphertext tell it anyway. The nodes hash the new ciphertext on shares: it is public blocks plus
+//!   S + T, and what S + T adds to the hash is one inner product with powers of the new hash key. The client
+//!   says nothing about the new ciphertext, so one that may only rewrap cannot change a bit of what is in it.
 //! * **KW and KWP.** The register is unwrapped on shares, compared, and wrapped again.
 //!
-//! T is keystream under a nonce that the nodes draw, and used for nothing else. So S + T is uniform to a client that does not know the
-//! message, and t nodes learn nothing: they see the old ciphertext, and shares.
+//! T is keystream under a nonce that the nodes draw, and used for nothing else. So S + T is uniform to a
+//! client that does not know the message, and t nodes learn nothing: they see the old ciphertext, and shares.
 
 use polyclave_api::{self as api, MAX_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
 use polyclave_cipher::{catalog, key_wrap};

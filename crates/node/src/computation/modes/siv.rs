@@ -1,17 +1,21 @@
-//! SIV (RFC 5297): the tag V is a code of the additional data and the message, and the counters begin with it. There is no nonce to misuse: equal
-//! messages with equal additional data have equal ciphertexts, and nothing else shows.
+//! SIV (RFC 5297): the tag V is a code of the additional data and the message, and the counters begin with
+//! it. There is no nonce to misuse: equal messages with equal additional data have equal ciphertexts, and
+//! nothing else shows.
 //!
-//! A key is two keys of AES. Under the first S2V computes V from CMACs, one block after the other; under the second counter mode encrypts. V is
-//! part of the ciphertext, which nodes see in every mode. So they see which messages are equal, as everybody does who sees the ciphertexts.
+//! A key is two keys of AES. Under the first S2V computes V from CMACs, one block after the other; under the
+//! second counter mode encrypts. V is part of the ciphertext, which nodes see in every mode. So they see
+//! which messages are equal, as everybody does who sees the ciphertexts.
 //!
-//! The message stays shared while V is computed: on encryption it comes under masks, on decryption it is the public ciphertext plus shared
-//! keystream. The nodes themselves fill up the last block, so a client can have no other code than that of a message. On encryption V is
-//! opened among the nodes, which need it for the counters, when the whole message is fixed; keystream follows. On decryption the V that came
-//! gives the counters. The one that belongs to the message is compared with it on shares, by a random multiple of the difference, and is
-//! never opened. The keystream stays shared until then. So whoever alters a ciphertext learns that it was altered, and no keystream.
+//! The message stays shared while V is computed: on encryption it comes under masks, on decryption it is the
+//! public ciphertext plus shared keystream. The nodes themselves fill up the last block, so a client can have
+//! no other code than that of a message. On encryption V is opened among the nodes, which need it for the
+//! counters, when the whole message is fixed; keystream follows. On decryption the V that came gives the
+//! counters. The one that belongs to the message is compared with it on shares, by a random multiple of the
+//! difference, and is never opened. The keystream stays shared until then. So whoever alters a ciphertext
+//! learns that it was altered, and no keystream.
 //!
-//! Cost: two blocks for each block of the message, one of them after the other; one for each block of additional data, one more for V, and for
-//! each string 32 lookups.
+//! Cost: two blocks for each block of the message, one of them after the other; one for each block of
+//! additional data, one more for V, and for each string 32 lookups.
 
 use polyclave_api::{CHAINED, End, MAX_CHAINED, MAX_STRINGS, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;

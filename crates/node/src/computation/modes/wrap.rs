@@ -1,4 +1,5 @@
-//! Wrapping a stored key under the key in use (RFC 3394, RFC 5649). Both stay shared; only the wrapped key goes to the client.
+//! Wrapping a stored key under the key in use (RFC 3394, RFC 5649). Both stay shared; only the wrapped key
+//! goes to the client.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Workers that wait for a lot together, with stores at a real server. Without PostgreSQL these tests say that they were not run.
+//! Workers that wait for a lot together, with stores at a real server. Without PostgreSQL these tests say
+//! that they were not run.
 
 use std::thread;
 

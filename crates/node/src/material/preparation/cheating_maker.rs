@@ -1,6 +1,7 @@
-//! Two nodes under `spdz-tower`, of which one cheats in one message while they make an epoch or material. No answer is wrong, nothing hangs, and the
-//! honest node goes under quarantine where a check failed. Every message and every kind of cheating is tried at the engine
-//! (`protocol/src/tinyot`). This shows that nodes act on what the engine finds, on whichever stream it finds it.
+//! Two nodes under `spdz-tower`, of which one cheats in one message while they make an epoch or material. No
+//! answer is wrong, nothing hangs, and the honest node goes under quarantine where a check failed. Every
+//! message and every kind of cheating is tried at the engine (`protocol/src/tinyot`). This shows that nodes
+//! act on what the engine finds, on whichever stream it finds it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,8 +62,9 @@ fn a_node_that_cheats_while_material_is_made_causes_no_wrong_answer() {
     assert!(quarantines > 0, "checks failed, and no node went under quarantine");
 }
 
-/// A cheater guesses bits of the MAC key. It spoils corrections of transfers on one stream or on all, and tries again for as long as it can. The
-/// first wrong guess counts before anything else happens, also if the cheater spoils all streams at once.
+/// A cheater guesses bits of the MAC key. It spoils corrections of transfers on one stream or on all, and
+/// tries again for as long as it can. The first wrong guess counts before anything else happens, also if the
+/// cheater spoils all streams at once.
 #[test]
 fn a_wrong_guess_on_any_stream_counts_and_is_the_last_one() {
     for (processors, stream) in [(2, None), (4, Some(2)), (4, None), (16, Some(2)), (16, Some(8)), (16, None)]
@@ -95,7 +97,8 @@ pub(super) enum Lie {
     None,
     /// Cheats in one of all messages that it sends.
     Once(u64, Fault),
-    /// Spoils its first message whenever it makes material on this stream, or on any stream if there is no number.
+    /// Spoils its first message whenever it makes material on this stream, or on any stream if there is no
+    /// number.
     OnStream(Option<u8>),
     /// As this worker of the cheater: spoils all streams, once those of all workers have begun.
     AtWorker(u16, Arc<Trap>),
@@ -254,8 +257,9 @@ impl Cheating {
             _ => return self.with(net, |net| act(stream, net)),
         }
         self.counts.lies.fetch_add(1, SeqCst);
-        // One bit of a column is a guess that the bits of the peer's share that belong to this column are 0. One such
-        // guess is right once in 256 times, and then nothing is to be found. Guesses at several columns are hardly ever all right.
+        // One bit of a column is a guess that the bits of the peer's share that belong to this column are 0.
+        // One such guess is right once in 256 times, and then nothing is to be found. Guesses at several
+        // columns are hardly ever all right.
         let flip = |byte| Fault::FlipBit { byte, bit: 1 };
         let mut one = Tamper::new(net, 0, flip(200));
         let mut two = Tamper::new(&mut one, 0, flip(10_007));

@@ -1,4 +1,5 @@
-//! A test protocol: Shamir sharing that claims to need renewal and material, and fails where a test wants it to.
+//! A test protocol: Shamir sharing that claims to need renewal and material, and fails where a test wants it
+//! to.
 
 use std::sync::Arc;
 

@@ -165,8 +165,8 @@ fn a_failure_of_no_check_is_tried_again() {
     }
 }
 
-/// A node that leaves every hello once it can know what the session id would be, until it likes one, gets one draw from each request that
-/// it makes fail, and not as many as there is time for.
+/// A node that leaves every hello once it can know what the session id would be, until it likes one, gets one
+/// draw from each request that it makes fail, and not as many as there is time for.
 #[test]
 fn a_request_is_not_tried_again_after_its_nonce_is_known() {
     let mut nodes = Nodes::start();
@@ -231,7 +231,8 @@ fn a_failed_check_while_material_is_made_is_a_quarantine_too() {
     nodes.until("and told", |nodes| !nodes.state(0).ready && !nodes.state(0).prepared);
 }
 
-/// A machine that is killed in the middle of a check: it is counted, there is no quarantine, and the nodes begin again.
+/// A machine that is killed in the middle of a check: it is counted, there is no quarantine, and the nodes
+/// begin again.
 #[test]
 fn a_check_that_a_peer_leaves_without_an_answer_is_counted_over_restarts_and_is_no_quarantine() {
     let mut nodes = Nodes::start();
@@ -292,7 +293,8 @@ fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_
     assert_eq!(nodes.guesses(1), Guesses::default(), "fresh secrets, of which nothing was guessed");
 }
 
-/// One thread has material made and leads rounds of a refresh. While a round waits for the request, no material is made for it.
+/// One thread has material made and leads rounds of a refresh. While a round waits for the request, no
+/// material is made for it.
 #[test]
 fn no_request_waits_for_material_while_a_refresh_waits_for_the_request() {
     let nodes = Nodes::start();
@@ -312,7 +314,8 @@ fn no_request_waits_for_material_while_a_refresh_waits_for_the_request() {
     assert!(!material[0].epoch().is_some_and(|epoch| epoch.lots.is_held_back()), "a new stock is filled");
 }
 
-/// A peer starts again while streams of the epoch before still run. Then streams of both epochs come to a check.
+/// A peer starts again while streams of the epoch before still run. Then streams of both epochs come to a
+/// check.
 #[test]
 fn checks_of_two_epochs_are_compared_one_after_the_other_and_one_can_fail() {
     let nodes = Nodes::start();
@@ -343,7 +346,8 @@ fn checks_of_two_epochs_are_compared_one_after_the_other_and_one_can_fail() {
     );
 }
 
-/// The store may be unable to write for a while: its disk is full, or its server gone. A restart would forget what is not written.
+/// The store may be unable to write for a while: its disk is full, or its server gone. A restart would forget
+/// what is not written.
 #[test]
 fn a_node_uses_its_mac_key_for_nothing_until_what_counts_is_written_down() {
     const WANTED: Wanted = Wanted { kind: 0, count: 10, request: None };
@@ -393,7 +397,8 @@ fn a_refresh_that_is_cut_short_is_completed_and_one_that_fails_is_not_repeated()
     assert_eq!(mac(&nodes.client()).expect("the key was refreshed"), before);
 }
 
-/// What every failure means for a node that runs: whether it stops, what it counts, and that nothing goes on with what it had.
+/// What every failure means for a node that runs: whether it stops, what it counts, and that nothing goes on
+/// with what it had.
 #[test]
 fn any_failure_ends_the_epoch_at_once_and_what_counts_is_counted() {
     let mut nodes = Nodes::start();

@@ -1,10 +1,11 @@
 //! The keys that all nodes hold. A refresh carries them over.
 //!
-//! **Deletions that were interrupted.** Before any node deletes a key, all of them have noted durably that they are about to
-//! (`store/src/deletions.rs`). So a key that is deleted at some nodes is deleted at the others, too, if each of those has this note: every one of them
-//! had accepted the client's request. Otherwise no node's word deletes a key at another, and the refresh stops. If no node says that
-//! the key is deleted, it stays, and the notes end. All nodes have heard the same lists, so they conclude the same. A deleted key does not come back:
-//! a node that has deleted it says so, and then it is never refreshed.
+//! **Deletions that were interrupted.** Before any node deletes a key, all of them have noted durably that
+//! they are about to (`store/src/deletions.rs`). So a key that is deleted at some nodes is deleted at the
+//! others, too, if each of those has this note: every one of them had accepted the client's request.
+//! Otherwise no node's word deletes a key at another, and the refresh stops. If no node says that the key is
+//! deleted, it stays, and the notes end. All nodes have heard the same lists, so they conclude the same. A
+//! deleted key does not come back: a node that has deleted it says so, and then it is never refreshed.
 
 use std::collections::BTreeMap;
 
@@ -71,8 +72,9 @@ pub(super) type Listed = [u8; LISTED];
 pub(super) const PENDING: u8 = 1;
 pub(super) const ANNOUNCED: u8 = 2;
 pub(super) const DELETED: u8 = 3;
-/// An announced session key or component of a key. It is refreshed if all nodes have it, and ends with the old common secrets otherwise: by
-/// some clocks its time may have ended, and a crash can have left it at some nodes. So a cheating node can end them.
+/// An announced session key or component of a key. It is refreshed if all nodes have it, and ends with the
+/// old common secrets otherwise: by some clocks its time may have ended, and a crash can have left it at some
+/// nodes. So a cheating node can end them.
 pub(super) const TEMPORARY: u8 = 4;
 /// An announced key that this node is about to delete, because a client asked all nodes for it.
 pub(super) const BEING_DELETED: u8 = 5;

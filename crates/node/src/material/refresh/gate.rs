@@ -7,8 +7,9 @@
 //!
 //! A request that a round holds up waits for the end of the round (`server/together.rs`).
 //!
-//! Under protocols that pause, a round waits for requests, and material is made by the thread that waits. So no request waits for material
-//! meanwhile: it takes what is in stock, or ends as one that finds the stock dry.
+//! Under protocols that pause, a round waits for requests, and material is made by the thread that waits. So
+//! no request waits for material meanwhile: it takes what is in stock, or ends as one that finds the stock
+//! dry.
 
 use std::sync::Arc;
 use std::thread;
@@ -48,7 +49,8 @@ impl HeldOff<'_> {
 }
 
 impl Refresh {
-    /// Waits until no request is between reading shares and noting which common secrets they belong to, and lets none begin.
+    /// Waits until no request is between reading shares and noting which common secrets they belong to, and
+    /// lets none begin.
     pub(super) fn moment(&self) -> Result<RwLockWriteGuard<'_, ()>> {
         let moment = self.moment.try_write_for(LAST_REQUESTS);
         moment.ok_or_else(|| Error::System("running requests did not end in time".into()))
@@ -97,7 +99,8 @@ impl Material {
             && renewed.is_some_and(|since| since.elapsed() < AFTER_ROUND)
     }
 
-    /// Whether fresh common secrets have been in use for so long that no request under earlier ones is served any more.
+    /// Whether fresh common secrets have been in use for so long that no request under earlier ones is served
+    /// any more.
     pub(crate) fn has_outlived(&self, setup: &[u8; 32]) -> bool {
         let renewed = *self.refresh.renewed.lock();
         self.setup().is_ok_and(|current| current.id != *setup)
@@ -105,8 +108,8 @@ impl Material {
     }
 }
 
-/// While this exists, no request makes or deletes a key, here or at another worker, and none runs here at all if the strategy pauses for a
-/// refresh.
+/// While this exists, no request makes or deletes a key, here or at another worker, and none runs here at all
+/// if the strategy pauses for a refresh.
 pub(super) struct Drained<'c> {
     _held_back: HeldBack,
     material: &'c Material,
@@ -141,14 +144,16 @@ impl Drained<'_> {
 
 impl Drop for Drained<'_> {
     fn drop(&mut self) {
-        // If it fails, other workers change no keys until this one has started again or has carried keys over once more.
+        // If it fails, other workers change no keys until this one has started again or has carried keys over
+        // once more.
         if let Err(e) = self.material.store.end_round() {
             tracing::error!(error = %e, "the end of a round could not be written down: until the next one, other workers change no keys");
         }
     }
 }
 
-/// While this exists, no request of this epoch waits for material: the thread that would have it made is busy with the round.
+/// While this exists, no request of this epoch waits for material: the thread that would have it made is busy
+/// with the round.
 struct HeldBack(Option<Arc<Epoch>>);
 
 impl HeldBack {

@@ -4,7 +4,8 @@ use polyclave_protocol::{Error, Party};
 
 use crate::Result;
 
-/// Where a node stands, as it tells the others. Encoded by hand, because all nodes exchange messages of one known length.
+/// Where a node stands, as it tells the others. Encoded by hand, because all nodes exchange messages of one
+/// known length.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct RefreshState {
     pub(super) wants: bool,

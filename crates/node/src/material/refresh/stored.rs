@@ -16,8 +16,8 @@ use crate::material::state::Material;
 /// How many keys an error names.
 const MAX_NAMED: usize = 5;
 
-/// Some keys under other common secrets. Ends the wish for fresh ones if this node's shares of a key cannot be read, or if those of two
-/// nodes do not fit: it would end like this again.
+/// Some keys under other common secrets. Ends the wish for fresh ones if this node's shares of a key cannot
+/// be read, or if those of two nodes do not fit: it would end like this again.
 pub(super) fn refresh_values(
     material: &Material,
     [old, new]: [&AnySetup; 2],

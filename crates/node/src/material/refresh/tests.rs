@@ -54,7 +54,8 @@ impl Trial {
         how(&store, spoilt.id);
     }
 
-    /// Leaves the deletion of that key as a kill can leave it: some nodes have noted that it begins, and some of them have deleted the key.
+    /// Leaves the deletion of that key as a kill can leave it: some nodes have noted that it begins, and some
+    /// of them have deleted the key.
     fn interrupt_deletion(&mut self, begun: &[usize], done: &[usize]) {
         for node in 0..3 {
             self.spoil(node, |store, id| {
@@ -143,8 +144,8 @@ pub(super) fn code(client: &Client, key: &str) -> Vec<u8> {
     }
 }
 
-/// The order ends at all nodes with an error that names the key and two nodes. Then the nodes serve with the other key, and refresh once the
-/// key is gone.
+/// The order ends at all nodes with an error that names the key and two nodes. Then the nodes serve with the
+/// other key, and refresh once the key is gone.
 fn a_changed_share_ends_the_refresh(mut trial: Trial, order: impl Fn(&mut Trial)) {
     let (code, secrets) = (trial.code(), trial.secrets());
     // The second share of node-2 is the first one of node-3.
@@ -271,7 +272,8 @@ pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Nodes whose store says that their common secrets are from 1970: they refresh as soon as they run, once, and count from then on.
+/// Nodes whose store says that their common secrets are from 1970: they refresh as soon as they run, once,
+/// and count from then on.
 #[test]
 fn a_refresh_that_is_due_by_the_settings_is_ordered_when_all_nodes_have_it_there() {
     let dir = tempfile::tempdir().expect("a directory");

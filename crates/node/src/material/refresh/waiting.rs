@@ -1,4 +1,5 @@
-//! Requests that make and delete keys wait for a refresh, and a refresh for them: neither for ever, and none is refused before it has waited.
+//! Requests that make and delete keys wait for a refresh, and a refresh for them: neither for ever, and none
+//! is refused before it has waited.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -58,8 +59,8 @@ fn a_request_that_waits_in_vain_is_refused_and_told_what_to_do() {
     assert!(message.contains("has waited for it for 10 s") && message.contains("node status"), "{message}");
 }
 
-/// A round has begun at one node and waits for the others, where the request keeps it off while it waits for that node: they let the round go on, and the
-/// request is served after it.
+/// A round has begun at one node and waits for the others, where the request keeps it off while it waits for
+/// that node: they let the round go on, and the request is served after it.
 fn a_request_gives_way(closed: usize) {
     let trial = Trial::start("shamir");
     let round = close(&trial.nodes[closed]);
@@ -91,7 +92,8 @@ fn a_request_gives_way_to_a_refresh_that_has_begun_at_the_node_which_leads() {
     a_request_gives_way(0);
 }
 
-/// Under load a request may meet a refresh that takes longer than requests wait, and under protocols with material one that finds the stock dry.
+/// Under load a request may meet a refresh that takes longer than requests wait, and under protocols with
+/// material one that finds the stock dry.
 fn is_excused(e: &Error, began: Instant) -> bool {
     let is_dry = matches!(e, Error::Refused { refusal, .. } if refusal.reason == Reason::OutOfMaterial);
     is_dry || began.elapsed() >= Duration::from_secs(10) && e.may_pass()

@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 use super::Lots;
 use crate::material::target::Target;
 
-/// The most blocks that are claimed at once where claims wait. Requests that wait take turns with such pieces.
+/// The most blocks that are claimed at once where claims wait. Requests that wait take turns with such
+/// pieces.
 const MAX_AT_ONCE: usize = 64;
 
 /// The stock as one request uses it: takes no more than fits into its memory, and nothing that was given up.

@@ -1,9 +1,12 @@
-//! The comparison of what each node still holds, before the nodes make more of a kind. For protocols that correct wrong shares.
+//! The comparison of what each node still holds, before the nodes make more of a kind. For protocols that
+//! correct wrong shares.
 //!
-//! A node does not hear of claims in sessions that it does not serve, so it keeps items that are spent elsewhere. They would count as
-//! stock, and as a proposer the node would claim them in vain. An item is used only if a quorum takes it ([`quorum`](super::quorum)). So an
-//! item that fewer nodes hold is of no use and is wiped. A node that lies that it has spent an item could have refused the item anyway. A
-//! node that lies that it holds an item can only keep it here: what counts is whether a quorum holds it, including this node.
+//! A node does not hear of claims in sessions that it does not serve, so it keeps items that are spent
+//! elsewhere. They would count as stock, and as a proposer the node would claim them in vain. An item is used
+//! only if a quorum takes it ([`quorum`](super::quorum)). So an item that fewer nodes hold is of no use and
+//! is wiped. A node that lies that it has spent an item could have refused the item anyway. A node that lies
+//! that it holds an item can only keep it here: what counts is whether a quorum holds it, including this
+//! node.
 //!
 //! # Room
 //!
@@ -30,8 +33,8 @@ use crate::peers::exchange::tell_all;
 /// The most bytes that a node says. Beyond, it leaves out which items of its youngest lots are spent.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Items that others have spent are wiped here once a comparison this long ago showed the same. The others do not wait for a node that is
-/// behind, and the same claims may still be on their way to it.
+/// Items that others have spent are wiped here once a comparison this long ago showed the same. The others do
+/// not wait for a node that is behind, and the same claims may still be on their way to it.
 pub(super) const ON_ITS_WAY: Duration =
     if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(20) };
 
@@ -44,7 +47,8 @@ const HELD: u32 = 1 << 31;
 type Inventory = HashMap<[u8; 16], (LotStatus, Ranges)>;
 
 impl Lots {
-    /// Compares the stock of a kind, wipes what is of no use, and makes room for more: at most twice the level may be left.
+    /// Compares the stock of a kind, wipes what is of no use, and makes room for more: at most twice the
+    /// level may be left.
     pub(super) fn compare(&self, kind: &Kind, level: usize, quorum: usize, net: &mut dyn Net) -> Result<()> {
         let inventories = exchange(&self.inventory(kind), net)?;
         let absent = |lot: &Lot| Ranges::below(lot.count());
@@ -59,7 +63,8 @@ impl Lots {
         self.make_room(kind, level as u64, quorum, &inventories)
     }
 
-    /// Wipes items that too few nodes hold, by what others have spent of each lot, once no claim of them can still be on its way.
+    /// Wipes items that too few nodes hold, by what others have spent of each lot, once no claim of them can
+    /// still be on its way.
     fn bury(&self, kind: &Kind, quorum: usize, on_its_way: Duration, spent: &dyn Fn(&Lot) -> Vec<Ranges>) {
         let (mut lots, few) = (self.lock(), self.nodes - quorum + 1);
         for lot in lots.iter_mut().filter(|lot| lot.kind == *kind) {
@@ -86,7 +91,8 @@ impl Lots {
         };
         loop {
             let left: u64 = lots.iter().filter(|lot| lot.kind == *kind).map(Lot::of_use).sum();
-            // With this limit and one run more, a full level is always in lots that no node lost, however small the level.
+            // With this limit and one run more, a full level is always in lots that no node lost, however
+            // small the level.
             if left <= 2 * level {
                 return Ok(());
             }

@@ -6,8 +6,8 @@ use polyclave_protocol::stock::Kind;
 use super::claims::{MAX_RANGES, Range};
 use super::lot::{Lot, LotStatus, Refused};
 
-/// Where a claim may leave out anything, it may have twice the ranges that this node would propose, and this many more: other claims may be
-/// on their way.
+/// Where a claim may leave out anything, it may have twice the ranges that this node would propose, and this
+/// many more: other claims may be on their way.
 const SPARE_RANGES: usize = 16;
 
 /// The lots of a kind that can be claimed.
@@ -15,9 +15,10 @@ pub(super) fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl DoubleEndedIterator
     lots.iter().filter(move |lot| lot.kind == *kind && lot.status == LotStatus::Held)
 }
 
-/// Chooses items that were never claimed: from lots that all members hold, or else from lots that at least `enough` of them hold; `None` if
-/// there are not enough. The oldest first, and in order: what was left out comes first, and no lot keeps a few items for ever. Where that
-/// takes more ranges than a claim may have, the longest ranges are chosen instead.
+/// Chooses items that were never claimed: from lots that all members hold, or else from lots that at least
+/// `enough` of them hold; `None` if there are not enough. The oldest first, and in order: what was left out
+/// comes first, and no lot keeps a few items for ever. Where that takes more ranges than a claim may have,
+/// the longest ranges are chosen instead.
 pub(super) fn choose(
     lots: &[Lot],
     kind: &Kind,
@@ -35,7 +36,8 @@ pub(super) fn choose(
     add_up(by_length.into_iter(), count).filter(|chosen| chosen.len() <= MAX_RANGES)
 }
 
-/// The same from the youngest lots first, for a node that does not know what the others have spent of older ones.
+/// The same from the youngest lots first, for a node that does not know what the others have spent of older
+/// ones.
 pub(super) fn choose_youngest(
     lots: &[Lot],
     kind: &Kind,
@@ -70,7 +72,8 @@ fn add_up(ranges: impl Iterator<Item = Range>, count: u64) -> Option<Vec<Range>>
     (due == 0).then_some(chosen)
 }
 
-/// Judges whether to follow a claim. `hears_all`: this node hears of every claim, so it knows what is left out.
+/// Judges whether to follow a claim. `hears_all`: this node hears of every claim, so it knows what is left
+/// out.
 pub(super) fn judge(
     lots: &[Lot],
     kind: &Kind,

@@ -1,5 +1,5 @@
-//! How the nodes agree on which items a session takes: one node proposes and all follow ([`proposer`](super::proposer)), or a
-//! [`quorum`](super::quorum) votes.
+//! How the nodes agree on which items a session takes: one node proposes and all follow
+//! ([`proposer`](super::proposer)), or a [`quorum`](super::quorum) votes.
 
 use std::ops::RangeInclusive;
 
@@ -52,13 +52,15 @@ pub(crate) trait Claiming: Send + Sync {
     /// Before a run: compares the stock of a kind between nodes, and checks that there is room for more.
     fn compare(&self, lots: &Lots, kind: &Kind, level: usize, net: &mut dyn Net) -> Result<()>;
 
-    /// After a run: tells the others that this node holds its part of the lot, and waits until the others say the same.
+    /// After a run: tells the others that this node holds its part of the lot, and waits until the others say
+    /// the same.
     fn hear_that_all_hold(&self, net: &mut dyn Net) -> Result<()>;
 
     /// Tells the others what this node has heard, if they cannot know it.
     fn tell_that_all_hold(&self, net: &mut dyn Net) -> Result<()>;
 
-    /// At the leading node: how many items of a kind count as left. `own` is this node's level, if nodes report levels of the kind.
+    /// At the leading node: how many items of a kind count as left. `own` is this node's level, if nodes
+    /// report levels of the kind.
     fn believed_left(&self, lots: &Lots, target: &Target, own: Option<u16>, others: Vec<u16>) -> usize;
 
     /// How many blocks one run makes.

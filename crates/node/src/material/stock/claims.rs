@@ -1,10 +1,11 @@
 //! The messages in which the proposer tells the others which items they take.
 //!
-//! First the epoch and the number of ranges, zero if the stock is dry. Then the ranges, if any: lot, first item, and one more than the
-//! last, 32 bytes each. Where all nodes serve, a dry stock is followed by how much it holds, and a claim that waits for material comes after
-//! messages with the number [`WAITS`].
+//! First the epoch and the number of ranges, zero if the stock is dry. Then the ranges, if any: lot, first
+//! item, and one more than the last, 32 bytes each. Where all nodes serve, a dry stock is followed by how
+//! much it holds, and a claim that waits for material comes after messages with the number [`WAITS`].
 //!
-//! The encoding is our own, not a library's, because a receiver must know the length of a message before it arrives ([`Net::gather`]).
+//! The encoding is our own, not a library's, because a receiver must know the length of a message before it
+//! arrives ([`Net::gather`]).
 
 use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::{Error, Party};
@@ -99,8 +100,9 @@ pub(super) fn hear(
     hear_ranges(proposer, count, patience, net)
 }
 
-/// Receives a claim that may wait for material, as long as `may_wait` says so. One that waits for longer accuses nobody and is no guess of a MAC key:
-/// nothing of the request has been opened, no check was answered, and an honest proposer can be so slow, or others can have dropped its material.
+/// Receives a claim that may wait for material, as long as `may_wait` says so. One that waits for longer
+/// accuses nobody and is no guess of a MAC key: nothing of the request has been opened, no check was
+/// answered, and an honest proposer can be so slow, or others can have dropped its material.
 pub(super) fn hear_when_it_is_there(
     epoch: &[u8; 32],
     net: &mut dyn Net,
@@ -141,7 +143,8 @@ fn hear_ranges(proposer: Party, count: u32, patience: Patience, net: &mut dyn Ne
     Ok(body.chunks_exact(RANGE).map(Range::decode).collect())
 }
 
-/// Receives a message with `gather`, which demands a minimum of bytes a second: a message that arrives more slowly is not waited for.
+/// Receives a message with `gather`, which demands a minimum of bytes a second: a message that arrives more
+/// slowly is not waited for.
 fn hear_within_limits(
     proposer: Party,
     message: &mut [u8],
@@ -160,8 +163,9 @@ fn hear_within_limits(
     }
 }
 
-/// The error for a claim that is not followed. The claim has cost nothing here and touched no secret, and one claim that was lost on the
-/// way makes the next ones look wrong. So no node is blamed, except for a malformed message.
+/// The error for a claim that is not followed. The claim has cost nothing here and touched no secret, and one
+/// claim that was lost on the way makes the next ones look wrong. So no node is blamed, except for a
+/// malformed message.
 pub(super) fn refused(why: Refused) -> Error {
     match why {
         Refused::TooLong => Error::Peer { peer: PROPOSER, detail: why.to_string() },

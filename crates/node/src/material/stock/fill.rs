@@ -91,8 +91,8 @@ fn hold(
 
 /// This node's parts of all items of a run, made on several streams side by side.
 ///
-/// The error of a stream is judged as soon as that stream ends. A peer can keep another stream going for as long as it likes, and a failure must count
-/// before the peer can use it. Returns the error that says most.
+/// The error of a stream is judged as soon as that stream ends. A peer can keep another stream going for as
+/// long as it likes, and a failure must count before the peer can use it. Returns the error that says most.
 pub(crate) fn make_on_streams(
     session: &mut AgreedSession,
     run: &Run<'_>,

@@ -12,8 +12,8 @@ use super::ranges::Ranges;
 /// One synced write marks this fraction of a lot (one divided by this number) as spent ahead.
 const STRIDES: u64 = 8;
 
-/// Where all nodes serve, a claim may leave out this fraction of a lot (one divided by this number): twice what a proposer leaves out that
-/// goes on after a crash.
+/// Where all nodes serve, a claim may leave out this fraction of a lot (one divided by this number): twice
+/// what a proposer leaves out that goes on after a crash.
 const GAPS: u64 = 4;
 
 /// What this party knows about the others' parts.
@@ -33,7 +33,8 @@ pub(crate) struct Lot {
     /// The nodes that made it and have not started again since.
     holders: PartySet,
     count: u64,
-    /// The items, as pieces with the number of the first item of each. Every item that is not spent is in a piece; spent items are zeros.
+    /// The items, as pieces with the number of the first item of each. Every item that is not spent is in a
+    /// piece; spent items are zeros.
     pieces: Vec<(u64, Zeroizing<Vec<u8>>)>,
     spent: Ranges,
     /// Items that too few others hold, as of the last comparison.
@@ -134,7 +135,8 @@ impl Lot {
         at.map(|at| self.promised.swap_remove(at));
     }
 
-    /// Why items may not be taken. Leaving out too many is no reason where only some nodes serve: each has heard of some claims only.
+    /// Why items may not be taken. Leaving out too many is no reason where only some nodes serve: each has
+    /// heard of some claims only.
     pub(super) fn refuses(&self, range: &Range, hears_all: bool) -> Option<Refused> {
         let Range { from, to, .. } = *range;
         let most = self.count / GAPS;
@@ -150,7 +152,8 @@ impl Lot {
         }
     }
 
-    /// Up to where the lot has to be marked as spent before items below `to` may be taken; `None` if it is marked already.
+    /// Up to where the lot has to be marked as spent before items below `to` may be taken; `None` if it is
+    /// marked already.
     pub(super) fn mark_for(&self, to: u64) -> Option<u64> {
         let ahead = self.reserved.saturating_add((self.count / STRIDES).max(1)).min(self.count);
         (to > self.reserved).then_some(to.max(ahead))
@@ -184,8 +187,8 @@ impl Lot {
         self.shrink();
     }
 
-    /// Notes that too few others hold these items. Wipes those that were also in an earlier comparison, long enough ago: until then a claim
-    /// may have been on its way here, or have come and not been judged yet.
+    /// Notes that too few others hold these items. Wipes those that were also in an earlier comparison, long
+    /// enough ago: until then a claim may have been on its way here, or have come and not been judged yet.
     pub(super) fn doom(&mut self, useless: &Ranges, on_its_way: Duration) {
         let useless = Ranges::in_at_least(2, &[useless.clone(), Ranges::below(self.count)]);
         self.useless = useless.clone();
@@ -205,8 +208,8 @@ impl Lot {
         self.count - Ranges::in_at_least(1, &[self.spent.clone(), self.useless.clone()]).len()
     }
 
-    /// Gives back the memory of spent items if they are more than the others. So a lot never takes more than twice the memory of its usable
-    /// items, however it was cut into pieces.
+    /// Gives back the memory of spent items if they are more than the others. So a lot never takes more than
+    /// twice the memory of its usable items, however it was cut into pieces.
     pub(super) fn shrink(&mut self) {
         let size = self.kind.item_bytes;
         if self.bytes() <= 2 * self.left() as usize * size {

@@ -1,7 +1,8 @@
-//! Claims where all nodes serve every request: the first node proposes and tells the others, which follow if the claim fits.
+//! Claims where all nodes serve every request: the first node proposes and tells the others, which follow if
+//! the claim fits.
 //!
-//! A lot can be claimed when all nodes have told the proposer that they hold their parts. The proposer drops a lot if it does not hear
-//! that; the others keep it ([`MAX_IN_DOUBT`](super::MAX_IN_DOUBT)).
+//! A lot can be claimed when all nodes have told the proposer that they hold their parts. The proposer drops
+//! a lot if it does not hear that; the others keep it ([`MAX_IN_DOUBT`](super::MAX_IN_DOUBT)).
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -111,8 +112,8 @@ impl Claiming for ByProposer {
         lots.left(&target.kind)
     }
 
-    /// A part of the level: the more is made at once, the less an item costs. A stock that begins is filled in runs that double, so that
-    /// the first requests need not wait for a large one.
+    /// A part of the level: the more is made at once, the less an item costs. A stock that begins is filled
+    /// in runs that double, so that the first requests need not wait for a large one.
     fn blocks_at_once(&self, lots: &Lots, target: &Target) -> usize {
         let of_block = (target.kind.item_bytes * target.kind.per_block).max(1);
         let most = (target.blocks / PART_AT_ONCE).min(BYTES_AT_ONCE / of_block);
@@ -124,7 +125,8 @@ impl Claiming for ByProposer {
         MAX_RUNS
     }
 
-    /// What a few small requests took is made again later, together with more, or when nobody asks for anything.
+    /// What a few small requests took is made again later, together with more, or when nobody asks for
+    /// anything.
     fn is_due(&self, lots: &Lots, target: &Target, left: usize) -> bool {
         let run = self.blocks_at_once(lots, target) * target.kind.per_block;
         let missing = target.items().saturating_sub(left);
@@ -138,8 +140,8 @@ impl Claiming for ByProposer {
 }
 
 impl Lots {
-    /// At the proposer: the same as [`Lots::propose`] as soon as there is enough, in the order in which sessions asked. `None` if nothing
-    /// comes in for a while.
+    /// At the proposer: the same as [`Lots::propose`] as soon as there is enough, in the order in which
+    /// sessions asked. `None` if nothing comes in for a while.
     fn propose_when_there(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Option<Proposed>> {
         let turn = Turn::take(self, kind);
         let mut wait = Wait::begin(self, kind);
@@ -150,7 +152,8 @@ impl Lots {
             if wait.is_over(1) || self.is_held_back() {
                 return Ok(None);
             }
-            // The others learn that they are still to wait, and this node notices if it need not wait any more.
+            // The others learn that they are still to wait, and this node notices if it need not wait any
+            // more.
             claims::tell_that_it_waits(&self.epoch, net)?;
         }
     }
@@ -224,8 +227,9 @@ impl<'l> Wait<'l> {
         Wait { lots, kind: *kind, began: now, there: lots.of_use(kind), since: now }
     }
 
-    /// Whether nothing was made or taken for too long, or the claim waits for too long. The nodes that follow wait `times` as long as the
-    /// proposer, so that only one that departs from the protocol makes them give up.
+    /// Whether nothing was made or taken for too long, or the claim waits for too long. The nodes that follow
+    /// wait `times` as long as the proposer, so that only one that departs from the protocol makes them give
+    /// up.
     fn is_over(&mut self, times: u32) -> bool {
         let there = self.lots.of_use(&self.kind);
         if there != self.there {

@@ -1,9 +1,9 @@
 //! Claims where a quorum of nodes serves, and some of them may cheat.
 //!
-//! The serving node with the lowest number proposes, and the others judge its claim. Then every node *echoes* what it heard to every other,
-//! and marks and takes the items only if a quorum heard the same. Last, every node tells every other what it has taken, and uses it only if
-//! a quorum took the same. Any two quorums have a node in common that does not cheat
-//! ([`quorum`](polyclave_protocol::service::ServiceConfig::quorum)).
+//! The serving node with the lowest number proposes, and the others judge its claim. Then every node *echoes*
+//! what it heard to every other, and marks and takes the items only if a quorum heard the same. Last, every
+//! node tells every other what it has taken, and uses it only if a quorum took the same. Any two quorums have
+//! a node in common that does not cheat ([`quorum`](polyclave_protocol::service::ServiceConfig::quorum)).
 //!
 //! # Why no two sessions use the same item
 //!
@@ -25,9 +25,10 @@
 //! The proposer itself only *promises* items until the echo is over, so that no other session proposes them:
 //! if too few nodes follow, they are free again.
 //!
-//! *What is left*: a cheating node whose word the others need for a quorum can deny afterwards that it took what it echoed. Such a node is
-//! a proposer that told t of the others something else, or any node while another is missing or cannot follow. Then the request fails, and
-//! the nodes that took the claim have lost that much. The client asks again without the nodes that it suspects.
+//! *What is left*: a cheating node whose word the others need for a quorum can deny afterwards that it took
+//! what it echoed. Such a node is a proposer that told t of the others something else, or any node while
+//! another is missing or cannot follow. Then the request fails, and the nodes that took the claim have lost
+//! that much. The client asks again without the nodes that it suspects.
 //!
 //! A node that was away, or was told other things, proposes items that the others have spent. A node that
 //! refuses a claim says which range of items it has spent there. If too few other nodes are left to use the
@@ -76,7 +77,8 @@ const NOTHING: [u8; 32] = [0; 32];
 /// The range without items.
 const NONE: Range = Range { lot: [0; 16], from: 0, to: 0 };
 
-/// How long a peer may be silent. Longer than the delay of an honest node that was held up before, and short enough for openings to follow.
+/// How long a peer may be silent. Longer than the delay of an honest node that was held up before, and short
+/// enough for openings to follow.
 const PATIENCE: Patience = Patience::of(3);
 
 /// How long a proposer waits for material that is being made. Where nodes correct each other, making it takes
@@ -86,8 +88,9 @@ const PATIENCE: Patience = Patience::of(3);
 pub(super) const REFILL: Duration =
     if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(3) };
 
-/// How long after a refused claim a proposer takes items of its youngest lots. The nodes compare what they hold whenever they make material, and
-/// wipe what two comparisons have shown that lie 20 s apart ([`census`](super::census)).
+/// How long after a refused claim a proposer takes items of its youngest lots. The nodes compare what they
+/// hold whenever they make material, and wipe what two comparisons have shown that lie 20 s apart
+/// ([`census`](super::census)).
 const BEHIND: Duration = Duration::from_secs(60);
 
 impl Claiming for ByQuorum {
@@ -121,7 +124,8 @@ impl Claiming for ByQuorum {
         lots.compare(kind, level, self.quorum, net)
     }
 
-    /// Any node may propose, so all nodes tell all: if one honest node relies on a lot, all honest nodes hold it.
+    /// Any node may propose, so all nodes tell all: if one honest node relies on a lot, all honest nodes hold
+    /// it.
     fn hear_that_all_hold(&self, net: &mut dyn Net) -> Result<()> {
         tell_all(&HELD, net).map(drop)
     }
@@ -230,7 +234,8 @@ impl Lots {
         Ok(claim)
     }
 
-    /// At the proposer: [chooses](choose) items that no other claim of this proposer has, until this claim is over.
+    /// At the proposer: [chooses](choose) items that no other claim of this proposer has, until this claim is
+    /// over.
     fn promise(&self, kind: &Kind, count: usize, members: PartySet, enough: usize) -> Claim<'_> {
         let (mut lots, ranges) = self.choose_or_wait(kind, count, members, enough);
         let ranges = ranges.unwrap_or_default();
@@ -240,8 +245,8 @@ impl Lots {
         Claim { ranges, promised_by: Some(self) }
     }
 
-    /// At the proposer: [chooses](choose) items. If there are none because nodes have started again, it waits a short time for those that
-    /// are being made.
+    /// At the proposer: [chooses](choose) items. If there are none because nodes have started again, it waits
+    /// a short time for those that are being made.
     fn choose_or_wait(
         &self,
         kind: &Kind,
@@ -258,7 +263,8 @@ impl Lots {
                 return (lots, Some(ranges));
             }
             let left = until.saturating_duration_since(Instant::now());
-            // A proposer that has itself started again says at once that it has none: the others can do without it.
+            // A proposer that has itself started again says at once that it has none: the others can do
+            // without it.
             let holds = held(&lots, kind).map(Lot::left).sum::<u64>();
             let is_refilled = self.missing.load(Relaxed) == 0 && holds >= count as u64;
             if !is_refilled || left.is_zero() {
@@ -268,7 +274,8 @@ impl Lots {
         }
     }
 
-    /// Spends and returns the items of a claim that enough nodes heard; `None` if the stock is dry. Another session may have been faster.
+    /// Spends and returns the items of a claim that enough nodes heard; `None` if the stock is dry. Another
+    /// session may have been faster.
     fn take_claimed(
         &self,
         mut claim: Claim<'_>,
@@ -330,7 +337,8 @@ impl Lots {
         choose(&self.lock(), kind, count as u64, members, quorum).is_some()
     }
 
-    /// After a refused claim: wipes what too few of the others still hold, and the items of the claim that any of them has spent.
+    /// After a refused claim: wipes what too few of the others still hold, and the items of the claim that
+    /// any of them has spent.
     fn learn(&self, kind: &Kind, quorum: usize, claimed: &[Range], conflicts: &[Range]) {
         let as_set = |range: &Range, lot: &Lot| {
             let mut set = Ranges::default();
@@ -353,7 +361,8 @@ impl Lots {
     }
 }
 
-/// For the first range of a claim that cannot be taken: the first run of spent items in it; or everything, if the lot is not here.
+/// For the first range of a claim that cannot be taken: the first run of spent items in it; or everything, if
+/// the lot is not here.
 fn first_conflict(lots: &[Lot], kind: &Kind, ranges: &[Range]) -> Range {
     let met = |range: &Range| {
         let lot = range.lot;
@@ -393,7 +402,8 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// The error if too few nodes say the same. If a node is missing, nobody knows what it would have said, so the proposer is not named.
+/// The error if too few nodes say the same. If a node is missing, nobody knows what it would have said, so
+/// the proposer is not named.
 fn not_alike(proposer: Party, what: &str, silent: PartySet) -> Error {
     match silent.iter().next() {
         Some(peer) => Error::Closed { peer, detail: format!("it did not say which material it {what}") },
@@ -424,8 +434,8 @@ struct Comparison {
     silent: PartySet,
 }
 
-/// Tells all others the digest of a claim and hears theirs, until a quorum has the same as this node. A node without a claim waits for
-/// nobody.
+/// Tells all others the digest of a claim and hears theirs, until a quorum has the same as this node. A node
+/// without a claim waits for nobody.
 fn compare(mine: &[u8; 32], conflict: &Range, quorum: usize, net: &mut dyn Net) -> Result<Comparison> {
     let message = [&mine[..], &conflict.encode()].concat();
     let out = to_peers(&message, net);

@@ -83,7 +83,8 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    /// Compares with a plain set of numbers: every pair of ranges of small numbers, one added after the other.
+    /// Compares with a plain set of numbers: every pair of ranges of small numbers, one added after the
+    /// other.
     #[test]
     fn ranges_are_sets() {
         let pairs: Vec<(u64, u64)> = (0..7).flat_map(|from| (from..7).map(move |to| (from, to))).collect();

@@ -1,4 +1,5 @@
-//! Stocks of parties on the in-memory mesh. The bytes of an item are its lot and its number, so the tests see what was handed out.
+//! Stocks of parties on the in-memory mesh. The bytes of an item are its lot and its number, so the tests see
+//! what was handed out.
 
 mod claimed;
 mod killed;
@@ -231,7 +232,8 @@ fn a_failure_on_one_stream_leaves_nothing_to_claim() {
     assert!(stocks.iter().all(|(lots, _)| left(lots, &KIND) == 0));
 }
 
-/// After a failed check on one stream, the other streams report only an earlier check. Silence on several streams is several silences.
+/// After a failed check on one stream, the other streams report only an earlier check. Silence on several
+/// streams is several silences.
 #[test]
 fn every_error_of_every_stream_is_judged_and_the_one_that_says_most_is_told() {
     let earlier = || Error::CheckFailed { what: EARLIER_CHECK };

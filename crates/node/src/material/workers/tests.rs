@@ -1,4 +1,5 @@
-//! A check that fails at one worker, and what follows at the others. Without PostgreSQL it says that it was not run.
+//! A check that fails at one worker, and what follows at the others. Without PostgreSQL it says that it was
+//! not run.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -86,7 +87,8 @@ fn a_check_that_fails_at_one_worker_stops_all_of_them_until_a_refresh() {
     }
 }
 
-/// Run by hand: `cargo test --release -p polyclave-node --lib -- until_a_worker_serves --ignored --nocapture`.
+/// Run by hand:
+/// `cargo test --release -p polyclave-node --lib -- until_a_worker_serves --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn until_a_worker_serves_again_with_ten_thousand_keys() {

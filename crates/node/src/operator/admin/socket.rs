@@ -107,7 +107,8 @@ impl Socket {
             Err(_) => {}
         }
         let listener = UnixListener::bind(&path).map_err(broken)?;
-        // Other users cannot enter the directory either, so it does not matter that this happens a moment later.
+        // Other users cannot enter the directory either, so it does not matter that this happens a moment
+        // later.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(broken)?;
         listener.set_nonblocking(true).map_err(broken)?;
         Ok(Socket { listener, path: path.clone() })

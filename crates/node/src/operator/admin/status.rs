@@ -54,7 +54,8 @@ pub struct Status {
     /// Why some of these are missing, by their names, as far as this node knows.
     #[serde(default)]
     pub why_missing: BTreeMap<String, String>,
-    /// By the name of each connected peer: BLAKE3, in hexadecimal, of the last certificate of this node in the peer's cluster file.
+    /// By the name of each connected peer: BLAKE3, in hexadecimal, of the last certificate of this node in
+    /// the peer's cluster file.
     #[serde(default)]
     pub listed_as: BTreeMap<String, String>,
     /// When certificates end: its own, and those of its peers and clients. The first ones come first.
@@ -64,7 +65,8 @@ pub struct Status {
     pub keys: u64,
     /// How often it was started.
     pub starts: u64,
-    /// Whether the material that the nodes make afresh after each start of one of them is ready, or not needed.
+    /// Whether the material that the nodes make afresh after each start of one of them is ready, or not
+    /// needed.
     pub prepared: bool,
     /// The material that the nodes keep in stock; empty if the protocol needs none.
     pub stock: Vec<StockLevel>,

@@ -1,7 +1,8 @@
 //! HTTP connections, within limits: no caller can use more of the node than these allow.
 //!
-//! A connection serves one request, and ends after [`LONGEST`] in any case; its headers must arrive within [`HEADERS`]. When there are more
-//! than [`MAX`], the oldest is closed: a request takes milliseconds, so honest callers are served even if others hold all connections.
+//! A connection serves one request, and ends after [`LONGEST`] in any case; its headers must arrive within
+//! [`HEADERS`]. When there are more than [`MAX`], the oldest is closed: a request takes milliseconds, so
+//! honest callers are served even if others hold all connections.
 
 use std::collections::VecDeque;
 use std::time::Duration;

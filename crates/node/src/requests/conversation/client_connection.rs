@@ -8,15 +8,16 @@ use polyclave_transport::TlsNet;
 
 use super::keepalive::Keepalive;
 
-/// The time limit for a client to send a step, and to take an answer, however slowly the bytes move: the other nodes wait, and another
-/// client may need the channel.
+/// The time limit for a client to send a step, and to take an answer, however slowly the bytes move: the
+/// other nodes wait, and another client may need the channel.
 pub(super) const STEP: Duration = Duration::from_secs(20);
 
 /// The connection to a client during one request.
 pub(crate) struct ClientConnection<'l> {
     pub(super) net: &'l mut TlsNet,
     pub(super) client: Party,
-    /// Why the client cannot be reached any more. The nodes end the request together, at the next step at the latest.
+    /// Why the client cannot be reached any more. The nodes end the request together, at the next step at the
+    /// latest.
     pub(super) gone: Option<Refusal>,
     pub(super) keepalive: Keepalive,
 }

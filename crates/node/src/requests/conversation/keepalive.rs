@@ -1,11 +1,14 @@
-//! Looks after a client while its request is computed: tells the client that work goes on, and ends the work when the client is gone.
+//! Looks after a client while its request is computed: tells the client that work goes on, and ends the work
+//! when the client is gone.
 //!
-//! The computing thread does both whenever the protocol exchanges messages with the other nodes, which happens many times a second. While
-//! it waits for another node it tells the client nothing: then no work goes on here.
+//! The computing thread does both whenever the protocol exchanges messages with the other nodes, which
+//! happens many times a second. While it waits for another node it tells the client nothing: then no work
+//! goes on here.
 //!
-//! A client is gone when its connection has ended. Then this node ends the session, and with it the sessions of the other nodes. Under a
-//! protocol that corrects wrong shares this node continues: a client that ends one of its connections must not make this node look silent
-//! to the others. The nodes then end together at the next step; the level of their stock limits what one step can take.
+//! A client is gone when its connection has ended. Then this node ends the session, and with it the sessions
+//! of the other nodes. Under a protocol that corrects wrong shares this node continues: a client that ends
+//! one of its connections must not make this node look silent to the others. The nodes then end together at
+//! the next step; the level of their stock limits what one step can take.
 
 use std::time::{Duration, Instant};
 

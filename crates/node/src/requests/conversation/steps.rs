@@ -1,4 +1,5 @@
-//! The next step of a client: this node waits for it and judges it, then all nodes compare it before they use it.
+//! The next step of a client: this node waits for it and judges it, then all nodes compare it before they use
+//! it.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,8 @@ use crate::requests::agreement::{Early, refused_by};
 use crate::requests::strategy::StepOf;
 use crate::threads::POLL_INTERVAL;
 
-/// How long the leading node waits for a step when another client with fewer channels waits for one ([`crate::requests::turns`]).
+/// How long the leading node waits for a step when another client with fewer channels waits for one
+/// ([`crate::requests::turns`]).
 const WANTED_STEP: Duration = Duration::from_secs(5);
 
 impl Serving<'_, '_> {
@@ -53,7 +55,8 @@ impl Serving<'_, '_> {
         }
     }
 
-    /// Refuses a step under a version that was retired since the request began. A request that began before an expiry goes on.
+    /// Refuses a step under a version that was retired since the request began. A request that began before
+    /// an expiry goes on.
     fn refuse_retired_since(&self, info: &KeyInfo) -> Result<(), Refusal> {
         let name = &info.properties.name;
         let (info, _) = self.service.keys.with_id(name, info.id)?;
@@ -69,7 +72,8 @@ impl Serving<'_, '_> {
             if let Some(gone) = &self.connection.gone {
                 return Ok(Some(gone.clone()));
             }
-            // A step that has begun to arrive is received to its end. A broken connection is noticed there, too.
+            // A step that has begun to arrive is received to its end. A broken connection is noticed there,
+            // too.
             if !matches!(self.connection.net.wait(client, POLL_INTERVAL), Ok(None)) {
                 return Ok(None);
             }

@@ -101,7 +101,8 @@ impl TestCluster {
         Client::open(&dir).expect("a client")
     }
 
-    /// A configuration of so many tokens of the same client, with settings for all of them. Each has a prefix of its own.
+    /// A configuration of so many tokens of the same client, with settings for all of them. Each has a prefix
+    /// of its own.
     pub fn configuration(&self, name: &str, tokens: usize, settings: &str) -> PathBuf {
         let client = self.local.client.display();
         let token = |n: usize| {

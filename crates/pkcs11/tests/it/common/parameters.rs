@@ -75,7 +75,8 @@ pub fn data(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-/// What another program makes of a message in AES-128-GCM with the additional data "header": ciphertext and tag.
+/// What another program makes of a message in AES-128-GCM with the additional data "header": ciphertext and
+/// tag.
 pub fn sealed_by_another(secret: &[u8], nonce: &[u8], message: &[u8]) -> Vec<u8> {
     let cipher = Aes128Gcm::new_from_slice(secret).expect("a key");
     let nonce = nonce.try_into().expect("12 bytes");

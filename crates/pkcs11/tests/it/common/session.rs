@@ -168,7 +168,8 @@ impl<'m> Session<'m> {
         }
     }
 
-    /// One call with a buffer of so many bytes; `None` for no buffer. The length that was told, and the bytes.
+    /// One call with a buffer of so many bytes; `None` for no buffer. The length that was told, and the
+    /// bytes.
     pub fn whole(&self, does: Does, data: &[u8], room: Option<usize>) -> (CK_RV, usize, Vec<u8>) {
         let (mut out, mut len) = (vec![0xee; room.unwrap_or(0)], room.unwrap_or(0) as CK_ULONG);
         let to = if room.is_some() { out.as_mut_ptr() } else { ptr::null_mut() };

@@ -16,7 +16,8 @@ pub fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Asks again while nodes that have just started do not serve: the client leaves one that it did not reach alone for a moment.
+/// Asks again while nodes that have just started do not serve: the client leaves one that it did not reach
+/// alone for a moment.
 pub fn until_served<T>(ask: impl Fn() -> Result<T, CK_RV>) -> Result<T, CK_RV> {
     let until = Instant::now() + PATIENCE;
     loop {

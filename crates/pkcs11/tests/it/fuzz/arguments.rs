@@ -1,12 +1,13 @@
-//! Arguments made of an input's bytes: mostly good ones, and every kind of bad one. Each pointer is null or points to exactly as much memory
-//! as its length says, since that is what programs vouch for.
+//! Arguments made of an input's bytes: mostly good ones, and every kind of bad one. Each pointer is null or
+//! points to exactly as much memory as its length says, since that is what programs vouch for.
 
 use std::ffi::c_void;
 use std::ptr;
 
 use cryptoki_sys::*;
 
-/// Decisions: the bytes of an input, and then those of a generator that it seeds, so that every input goes on for long.
+/// Decisions: the bytes of an input, and then those of a generator that it seeds, so that every input goes on
+/// for long.
 pub struct Choice<'i> {
     input: std::slice::Iter<'i, u8>,
     state: u64,
@@ -127,7 +128,8 @@ pub fn mechanism(
     memory.values(&[CK_MECHANISM { mechanism: kind, pParameter: at, ulParameterLen: len }])
 }
 
-/// No parameter, one of nowhere, or one of a length that no structure with pointers has: those would be followed.
+/// No parameter, one of nowhere, or one of a length that no structure with pointers has: those would be
+/// followed.
 fn broken_parameter(choice: &mut Choice, memory: &mut Memory) -> (*mut c_void, CK_ULONG) {
     if choice.below(2) == 0 {
         return (ptr::null_mut(), choice.of(&[0, 1, 8, 16, 24, 40, 48, CK_ULONG::MAX]));

@@ -1,4 +1,5 @@
-//! One call: a function of the lists, with arguments that an input's bytes decide. What each function is given is in a file of its subject.
+//! One call: a function of the lists, with arguments that an input's bytes decide. What each function is
+//! given is in a file of its subject.
 
 use std::ptr;
 

@@ -1,4 +1,5 @@
-//! Memory that a program gives the module. What the module writes beside it, or more than it says, fails the test.
+//! Memory that a program gives the module. What the module writes beside it, or more than it says, fails the
+//! test.
 
 use std::ptr;
 
@@ -60,7 +61,8 @@ impl Output {
         if self.gives_length { &mut self.length } else { ptr::null_mut() }
     }
 
-    /// What was given, or nothing. `lists`: a function that says how many entries there are, even if they do not fit.
+    /// What was given, or nothing. `lists`: a function that says how many entries there are, even if they do
+    /// not fit.
     pub fn check(&self, rv: CK_RV) -> Told {
         let is_over = rv == CKR_OK && self.gives_buffer && self.gives_length;
         let count = if is_over { self.length as usize } else { 0 };

@@ -1,9 +1,11 @@
-//! Any sequence of calls of all functions, over real nodes: null in every argument, handles of nothing, wrong lengths and order, broken
-//! parameters of mechanisms, buffers too small by one, templates that contradict themselves, any bytes as PINs. Each call answers with a value
-//! that the standard has for its kind, and writes no more than it says.
+//! Any sequence of calls of all functions, over real nodes: null in every argument, handles of nothing, wrong
+//! lengths and order, broken parameters of mechanisms, buffers too small by one, templates that contradict
+//! themselves, any bytes as PINs. Each call answers with a value that the standard has for its kind, and
+//! writes no more than it says.
 //!
-//! With `POLYCLAVE_PKCS11_CLIENT=DIR` the nodes are those of another process, such as `polyclave cluster run`, and `DIR` is their client's
-//! directory, whose key is sealed under the PINs of these tests. So valgrind observes the library alone.
+//! With `POLYCLAVE_PKCS11_CLIENT=DIR` the nodes are those of another process, such as
+//! `polyclave cluster run`, and `DIR` is their client's directory, whose key is sealed under the PINs of
+//! these tests. So valgrind observes the library alone.
 
 mod arguments;
 mod calls;
@@ -25,11 +27,13 @@ use crate::common::*;
 /// Calls of an input.
 const CALLS: usize = 24;
 
-/// Functions that some input must have reached with right arguments: a test in which they only fail shows little.
+/// Functions that some input must have reached with right arguments: a test in which they only fail shows
+/// little.
 const MUST_BE_SERVED: [&str; 7] =
     ["C_Encrypt", "C_Decrypt", "C_Sign", "C_Digest", "C_GenerateKey", "C_WrapKey", "C_FindObjects"];
 
-/// Inputs that are tried besides the random ones while one of those functions was not served. About one in eighty serves the rarest.
+/// Inputs that are tried besides the random ones while one of those functions was not served. About one in
+/// eighty serves the rarest.
 const MAX_MORE_INPUTS: u32 = 8_000;
 
 /// Kinds of functions, by what they may answer.
@@ -310,7 +314,8 @@ fn no_sequence_of_calls_breaks_the_library() {
     polyclave_harness::fuzz!(quick = 400, "pkcs11-calls", &[], valid, |input: &[u8]| world.run(input));
     // A campaign may be too short for some function to be served.
     if std::env::var_os("BOLERO_RANDOM_ITERATIONS").is_none() {
-        // Random inputs may never reach a function that takes several calls in the right order. More inputs are tried until they do.
+        // Random inputs may never reach a function that takes several calls in the right order. More inputs
+        // are tried until they do.
         let mut more = (0..MAX_MORE_INPUTS).map(u32::to_le_bytes);
         while let (Some(name), Some(input)) = (world.never_served(), more.next()) {
             println!("{name} was not served yet");

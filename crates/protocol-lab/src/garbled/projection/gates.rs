@@ -1,11 +1,13 @@
 //! Projection gates (Pohle et al. 2022, II.A.4), in many lanes at once.
 //!
-//! The garbler goes through the colours of the input, which are public, and not through its values. Let c be the colour of `W_a^0`. The
-//! value of colour p is p + c, which is secret. Labels are linear in values, so the label of colour p is the one of colour 0 plus the
-//! offset of p, which is public. Only the images in the table are brought into the order of colours, byte by byte, by swaps under masks:
-//! f(p + c) at p. Their offsets are sums selected by secret bits, and come from [`Offsets::of_secrets`]. Then `H(W_a) + f R` of the first
-//! colour is the label for zero of the output. The same values of the other colours, with that label added, are the ciphertexts. No
-//! branch and no index depends on a label. The evaluator's index is a colour, which is public to it.
+//! The garbler goes through the colours of the input, which are public, and not through its values. Let c be
+//! the colour of `W_a^0`. The value of colour p is p + c, which is secret. Labels are linear in values, so
+//! the label of colour p is the one of colour 0 plus the offset of p, which is public. Only the images in the
+//! table are brought into the order of colours, byte by byte, by swaps under masks: f(p + c) at p. Their
+//! offsets are sums selected by secret bits, and come from [`Offsets::of_secrets`]. Then `H(W_a) + f R` of
+//! the first colour is the label for zero of the output. The same values of the other colours, with that
+//! label added, are the ciphertexts. No branch and no index depends on a label. The evaluator's index is a
+//! colour, which is public to it.
 
 use polyclave_kernels::label_hash::{Label, LabelHash, Tweak};
 use polyclave_kernels::secret;

@@ -1,11 +1,14 @@
 //! Labels of inputs.
 //!
-//! * If the garbler knows the input, because it is public or its own, both parties take the active label from a generator that both have,
-//!   and the garbler changes its label for zero to fit. Every image is a wire of its own. Nothing is sent.
-//! * If the evaluator gives the input, it chooses labels of its bits by oblivious transfer, whose offset is R_0. A bit becomes part of a
-//!   cell by a *conversion*, a projection from one bit. An image that loses nothing is a projection of the cell, if the cell is there:
-//!   one call of the hash for the evaluator. Any other image is made from conversions of its bits.
-//! * If the input is shared, its labels exist already. An image that does not exist is a projection of the cell.
+//! * If the garbler knows the input, because it is public or its own, both parties take the active label from
+//!   a generator that both have, and the garbler changes its label for zero to fit. Every image is a wire of
+//!   its own. Nothing is sent.
+//! * If the evaluator gives the input, it chooses labels of its bits by oblivious transfer, whose offset is
+//!   R_0. A bit becomes part of a cell by a *conversion*, a projection from one bit. An image that loses
+//!   nothing is a projection of the cell, if the cell is there: one call of the hash for the evaluator. Any
+//!   other image is made from conversions of its bits.
+//! * If the input is shared, its labels exist already. An image that does not exist is a projection of the
+//!   cell.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_kernels::affine::Map;

@@ -1,10 +1,12 @@
-//! Garbled circuits with wires of several bits and projection gates (Pohle, Abidin and Preneel 2022; the arithmetic case is Ball, Malkin
-//! and Rosulek 2016). A table of n bits takes 2^n ciphertexts, and one call of the hash for the evaluator.
+//! Garbled circuits with wires of several bits and projection gates (Pohle, Abidin and Preneel 2022; the
+//! arithmetic case is Ball, Malkin and Rosulek 2016). A table of n bits takes 2^n ciphertexts, and one call
+//! of the hash for the evaluator.
 //!
-//! The label of x on a wire of n bits is `W^x = W^0 + x R`, with x R the sum of the offsets R_i of the bits that are set. It has a block
-//! and a *colour* of n bits; the colour of R_i is the unit vector e_i, so offsets are independent and the colours of a wire's labels are
-//! all different (point and permute). A gate for f with input a puts the ciphertext `H(W_a^x) + W_c^f(x)` where the colour of `W_a^x`
-//! says. Row reduction: `W_c^0` is chosen so that the ciphertext at colour 0 is zero, and 2^n - 1 are sent.
+//! The label of x on a wire of n bits is `W^x = W^0 + x R`, with x R the sum of the offsets R_i of the bits
+//! that are set. It has a block and a *colour* of n bits; the colour of R_i is the unit vector e_i, so
+//! offsets are independent and the colours of a wire's labels are all different (point and permute). A gate
+//! for f with input a puts the ciphertext `H(W_a^x) + W_c^f(x)` where the colour of `W_a^x` says. Row
+//! reduction: `W_c^0` is chosen so that the ciphertext at colour 0 is zero, and 2^n - 1 are sent.
 //!
 //! | file | what | source |
 //! |---|---|---|
@@ -15,39 +17,45 @@
 //! | `stream.rs` | gates in messages | |
 //! | `input.rs`, `output.rs`, `shared.rs` | values going in, coming out and kept | |
 //!
-//! **Labels** ([`Labels`]). Long: a block of 128 bits and the colour beside it, 17 bytes; the hash takes the block, and what covers the
-//! colour is a second call of AES. Short: 16 bytes with the colour in the lowest 8 bits, so kappa = 120, as in the poster for wires of
-//! up to 8 bits (it has kappa = 124 where no wire is wider than 4).
+//! **Labels** ([`Labels`]). Long: a block of 128 bits and the colour beside it, 17 bytes; the hash takes the
+//! block, and what covers the colour is a second call of AES. Short: 16 bytes with the colour in the lowest 8
+//! bits, so kappa = 120, as in the poster for wires of up to 8 bits (it has kappa = 124 where no wire is
+//! wider than 4).
 //!
-//! **Free maps** are sums, and putting zeros above a cell. Every other map is a projection ([`Maps::pays_for_views`]) of the lookup
-//! before it, of a sum, or of an input. So AES takes S(x) and 2 S(x): 304 projections.
+//! **Free maps** are sums, and putting zeros above a cell. Every other map is a projection
+//! ([`Maps::pays_for_views`]) of the lookup before it, of a sum, or of an input. So AES takes S(x) and 2
+//! S(x): 304 projections.
 //!
-//! **Adversary**: passive, one of the two. Labels are authentic: if the evaluator departs from the protocol, or a stream was damaged, the
-//! run ends in an error and not in a wrong output, except with probability 2^-64 a cell at the evaluator and 2^-120 at the garbler. A
-//! garbler that departs from the protocol can learn the evaluator's inputs.
+//! **Adversary**: passive, one of the two. Labels are authentic: if the evaluator departs from the protocol,
+//! or a stream was damaged, the run ends in an error and not in a wrong output, except with probability 2^-64
+//! a cell at the evaluator and 2^-120 at the garbler. A garbler that departs from the protocol can learn the
+//! evaluator's inputs.
 //!
-//! **Assumption.** H must look random at `W + x R` for every x other than 0 and all wires, although the values that it masks contain
-//! offsets. This is circular correlation robustness generalized to sums of offsets. The poster claims privacy and obliviousness from it
-//! (II.A.4, without a proof). The full paper is Pohle, Abidin, Preneel: *Fast Evaluation of S-boxes with Garbled Circuits*, arXiv
-//! 2405.20713; only its abstract and the beginning of its introduction could be read here. They call the scheme projective, with a
-//! generalization of free XOR, and name neither the property of the hash nor a theorem. So no proof was checked, neither for one
-//! projection of an input nor for several, and what follows is our own argument. It follows that of Guo et al. 2020 for one offset, with
-//! AES as an ideal cipher ([`polyclave_kernels::label_hash`]). Every sum of offsets other than the empty one is uniform given the
-//! colours. So one label of a wire is known, and any other is as hard to guess as with one offset. A key serves for 512 gates of at most
-//! 256 labels, so mu = 2^18 in their bound, which leaves about 2^108 evaluations of AES (short labels: 2^101). A gate's labels share a
-//! tweak, and no two gates or views do (`../hash.rs`). So several projections of one input are functions that are independent of each
-//! other.
+//! **Assumption.** H must look random at `W + x R` for every x other than 0 and all wires, although the
+//! values that it masks contain offsets. This is circular correlation robustness generalized to sums of
+//! offsets. The poster claims privacy and obliviousness from it (II.A.4, without a proof). The full paper is
+//! Pohle, Abidin, Preneel: *Fast Evaluation of S-boxes with Garbled Circuits*, arXiv 2405.20713; only its
+//! abstract and the beginning of its introduction could be read here. They call the scheme projective, with a
+//! generalization of free XOR, and name neither the property of the hash nor a theorem. So no proof was
+//! checked, neither for one projection of an input nor for several, and what follows is our own argument. It
+//! follows that of Guo et al. 2020 for one offset, with AES as an ideal cipher
+//! ([`polyclave_kernels::label_hash`]). Every sum of offsets other than the empty one is uniform given the
+//! colours. So one label of a wire is known, and any other is as hard to guess as with one offset. A key
+//! serves for 512 gates of at most 256 labels, so mu = 2^18 in their bound, which leaves about 2^108
+//! evaluations of AES (short labels: 2^101). A gate's labels share a tweak, and no two gates or views do
+//! (`../hash.rs`). So several projections of one input are functions that are independent of each other.
 //!
 //! **Offsets** live as long as the setup, as Delta does in `../mod.rs`, for the same reason.
 //!
-//! **Cost** of a projection from n bits: 2^n calls of the hash for the garbler, one for the evaluator, 2^n - 1 ciphertexts. Of a cell of n
-//! bits that the evaluator gives: n transfers and n *conversions* of a bit to a cell, projections with n = 1. Of an input that the garbler
-//! knows, nothing.
+//! **Cost** of a projection from n bits: 2^n calls of the hash for the garbler, one for the evaluator, 2^n -
+//! 1 ciphertexts. Of a cell of n bits that the evaluator gives: n transfers and n *conversions* of a bit to a
+//! cell, projections with n = 1. Of an input that the garbler knows, nothing.
 //!
 //! # Differences from the poster
-//! * One family of eight offsets serves wires of all widths, so a narrow wire is a wide one with zeros above without any gate; the poster
-//!   draws a matrix for each width.
-//! * Conversions of input bits are counted as the poster's estimates count them, though the lowest bit of a cell needs none here.
+//! * One family of eight offsets serves wires of all widths, so a narrow wire is a wide one with zeros above
+//!   without any gate; the poster draws a matrix for each width.
+//! * Conversions of input bits are counted as the poster's estimates count them, though the lowest bit of a
+//!   cell needs none here.
 
 mod config;
 mod gates;

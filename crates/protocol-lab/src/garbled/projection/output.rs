@@ -1,12 +1,14 @@
 //! Decoding of output labels.
 //!
-//! * To the evaluator the garbler sends, for each cell, hashes of the labels of all values in order, 9 bytes of each. The evaluator
-//!   compares them with the hash of the active label, which gives the value. If the label is none of them (some ciphertext was damaged on
-//!   its way), the run ends in an error. Hashes of other labels reveal nothing of them, because a cell takes a number of its own
-//!   (`../hash.rs`).
-//! * To the garbler the evaluator sends the active label itself. It does not know another label, whatever it does.
+//! * To the evaluator the garbler sends, for each cell, hashes of the labels of all values in order, 9 bytes
+//!   of each. The evaluator compares them with the hash of the active label, which gives the value. If the
+//!   label is none of them (some ciphertext was damaged on its way), the run ends in an error. Hashes of
+//!   other labels reveal nothing of them, because a cell takes a number of its own (`../hash.rs`).
+//! * To the garbler the evaluator sends the active label itself. It does not know another label, whatever it
+//!   does.
 //!
-//! One round, to both parties at once. Constant time: what is compared is secret until all of it has been compared.
+//! One round, to both parties at once. Constant time: what is compared is secret until all of it has been
+//! compared.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::{Label, Tweak};
@@ -23,7 +25,8 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Owner;
 use polyclave_protocol::{Error, Party, Result};
 
-/// Bytes of a hash that are compared: with one of up to 256, so that a wrong label is taken for some value with 2^-64 at most.
+/// Bytes of a hash that are compared: with one of up to 256, so that a wrong label is taken for some value
+/// with 2^-64 at most.
 const HASH: usize = 9;
 /// Bytes of an active label on its way: the block, and the colour.
 const ACTIVE: usize = 17;

@@ -7,8 +7,8 @@ use polyclave_protocol::pool::Pool;
 use polyclave_protocol::protocol::SharedValue;
 use polyclave_protocol::{Error, Result};
 
-/// Labels of the cells of a port and of images of them: for zero at the garbler, active ones at the evaluator. Of use in all
-/// sessions of one setup, whose labels have the same offsets, and in no other.
+/// Labels of the cells of a port and of images of them: for zero at the garbler, active ones at the
+/// evaluator. Of use in all sessions of one setup, whose labels have the same offsets, and in no other.
 pub struct Shared {
     pub(super) setup: [u8; 32],
     pub(super) bits: u8,

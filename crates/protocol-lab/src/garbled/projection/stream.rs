@@ -1,5 +1,6 @@
-//! Gates in messages: as many as fit share one, in order, so that both parties know every length. The garbler sends a message as soon as
-//! it is full and keeps none. The evaluator uses up one message before it receives the next.
+//! Gates in messages: as many as fit share one, in order, so that both parties know every length. The garbler
+//! sends a message as soon as it is full and keeps none. The evaluator uses up one message before it receives
+//! the next.
 
 use polyclave_cipher::Slot;
 use polyclave_kernels::label_hash::Label;
@@ -81,7 +82,8 @@ fn messages<'a>(
 }
 
 impl Projected {
-    /// Garbles and sends, or receives and evaluates, gates in order. `given` are the inputs that are being put in.
+    /// Garbles and sends, or receives and evaluates, gates in order. `given` are the inputs that are being
+    /// put in.
     pub(super) fn run(
         &mut self,
         gates: &[Gate],

@@ -1,7 +1,8 @@
-//! The labels of an evaluation, by slot, and sums of them. The garbler holds the labels for zero, the evaluator the active labels.
+//! The labels of an evaluation, by slot, and sums of them. The garbler holds the labels for zero, the
+//! evaluator the active labels.
 //!
-//! A slot has a block of 16 bytes for each lane, and its colour in a byte; slots that are the same for all lanes have one. Short
-//! labels have their colour in the block, too, and the byte is not used.
+//! A slot has a block of 16 bytes for each lane, and its colour in a byte; slots that are the same for all
+//! lanes have one. Short labels have their colour in the block, too, and the byte is not used.
 
 use std::collections::HashMap;
 

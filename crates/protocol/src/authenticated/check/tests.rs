@@ -171,8 +171,8 @@ fn an_error_in_sigma_d_or_z_fails_the_zero_test() {
     }
 }
 
-/// A party that knows alpha passes the check. That is why alpha is secret, and why a key about which a failure may have revealed
-/// something is given up.
+/// A party that knows alpha passes the check. That is why alpha is secret, and why a key about which a
+/// failure may have revealed something is given up.
 #[test]
 fn a_cheater_that_knows_the_mac_key_passes() {
     let shift = F::embed(0x11);
@@ -259,7 +259,8 @@ fn withholds_z(seat: &mut Seat, net: &mut dyn Net) -> Result<[Element; 2]> {
     Ok([d, z])
 }
 
-/// The cheater sees that its error was found, and nothing else. The others see a silent peer, and keep the key.
+/// The cheater sees that its error was found, and nothing else. The others see a silent peer, and keep the
+/// key.
 #[test]
 fn a_peer_that_withholds_z_does_not_cost_the_key() {
     let seen = Arc::new(Mutex::new(Vec::new()));

@@ -6,11 +6,11 @@
 //! to objects of some protocol, and implement the same traits. Code above this crate is compiled once and not
 //! once for each protocol, and does not change for a new protocol.
 //!
-//! A call through a handle costs a virtual call and a check of the type. It is one call for a whole batch of lanes, so neither
-//! can be measured (`docs/benchmarks.md`, "Erased types").
+//! A call through a handle costs a virtual call and a check of the type. It is one call for a whole batch of
+//! lanes, so neither can be measured (`docs/benchmarks.md`, "Erased types").
 //!
-//! If a handle is given to a session of another protocol, the call panics. Only a mistake in the program can cause this, never a peer
-//! or a user.
+//! If a handle is given to a session of another protocol, the call panics. Only a mistake in the program can
+//! cause this, never a peer or a user.
 
 mod engine;
 mod service_config;

@@ -1,4 +1,5 @@
-//! Handles to the objects of a session: setups, shared values, registers, batches, masks, elements and released values.
+//! Handles to the objects of a session: setups, shared values, registers, batches, masks, elements and
+//! released values.
 
 use std::any::{Any, type_name};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The arithmetic black box over shared elements of GF(2^128): what protocols do in their own ways. The hash of GCM ([`crate::ghash`]), the
-//! zero test and the check of clients' masks are written once, over it.
+//! The arithmetic black box over shared elements of GF(2^128): what protocols do in their own ways. The hash
+//! of GCM ([`crate::ghash`]), the zero test and the check of clients' masks are written once, over it.
 
 use super::{ELEMENT_BYTES, Element, Elements};
 use crate::interface::masking::powers;
@@ -22,8 +22,9 @@ pub trait ElementArithmetic {
         Ok(self.multiply_elements(a, b, net)?.sum())
     }
 
-    /// Powers x^(2^k) of some elements: for each pair the place of the element, and k. They are linear over GF(2), so a protocol may have
-    /// a way to them that is cheaper than products. `None` if it has none. One round, and 128 random bits for each element.
+    /// Powers x^(2^k) of some elements: for each pair the place of the element, and k. They are linear over
+    /// GF(2), so a protocol may have a way to them that is cheaper than products. `None` if it has none. One
+    /// round, and 128 random bits for each element.
     fn frobenius(
         &mut self,
         _elements: &Elements,
@@ -33,8 +34,8 @@ pub trait ElementArithmetic {
         Ok(None)
     }
 
-    /// Opens elements that all parties may know. A protocol that verifies checks all earlier openings before it opens these, and checks
-    /// these before it returns them.
+    /// Opens elements that all parties may know. A protocol that verifies checks all earlier openings before
+    /// it opens these, and checks these before it returns them.
     fn open_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>>;
 
     /// What this party sends to a client that is to learn elements, behind the protocol's check.
@@ -47,12 +48,13 @@ pub trait ElementArithmetic {
         Ok((random, message))
     }
 
-    /// Whether an element is zero, and nothing else about it: opens rho times it, for a random shared rho that is used for nothing
-    /// else. If the element is not zero, what is opened is uniform; so the answer is wrong with probability 2^-128. Two rounds and the
-    /// protocol's checks.
+    /// Whether an element is zero, and nothing else about it: opens rho times it, for a random shared rho
+    /// that is used for nothing else. If the element is not zero, what is opened is uniform; so the answer is
+    /// wrong with probability 2^-128. Two rounds and the protocol's checks.
     ///
-    /// The check before the opening matters: otherwise a cheater that makes an earlier opening wrong by a guess would see whether the
-    /// product is zero, hence whether the guess was right, before the check fails.
+    /// The check before the opening matters: otherwise a cheater that makes an earlier opening wrong by a
+    /// guess would see whether the product is zero, hence whether the guess was right, before the check
+    /// fails.
     fn is_zero(&mut self, element: &Elements, net: &mut dyn Net) -> Result<bool> {
         if element.count() != 1 {
             return Err(Error::misuse("one element is compared with zero at a time"));
@@ -62,7 +64,8 @@ pub trait ElementArithmetic {
         Ok(self.open_elements(&multiple, net)? == [[0; ELEMENT_BYTES]])
     }
 
-    /// Opens r_0 + sum of chi^j r_j. The blind r_0 is random and used once, so this tells nothing about the r_j.
+    /// Opens r_0 + sum of chi^j r_j. The blind r_0 is random and used once, so this tells nothing about the
+    /// r_j.
     fn open_blinded_sum(
         &mut self,
         blind: &Elements,

@@ -118,8 +118,9 @@ fn commitments_of(heard: &[(Party, Vec<u8>)], me: Party, own: &[u8; HASH_BYTES])
     theirs.chain([(me, own.to_vec())]).collect()
 }
 
-/// It speaks last in each round. When it knows all other nonces it looks for one of its own that makes the id begin with a
-/// byte that it wants, which takes some 256 tries. That nonce is not the one it has committed to.
+/// It speaks last in each round. When it knows all other nonces it looks for one of its own that makes the id
+/// begin with a byte that it wants, which takes some 256 tries. That nonce is not the one it has committed
+/// to.
 #[test]
 fn who_speaks_last_cannot_choose_the_session_id() {
     for parties in [2, 3] {
@@ -167,8 +168,9 @@ fn the_commitment_of_another_party_is_of_no_use() {
     assert!(outcomes.iter().all(named), "{outcomes:?}");
 }
 
-/// It tells the first of three others another commitment, opens to each what it has told it, and says to each that it has heard
-/// what that one has. All end, and nobody is named: each was contradicted by an honest party.
+/// It tells the first of three others another commitment, opens to each what it has told it, and says to each
+/// that it has heard what that one has. All end, and nobody is named: each was contradicted by an honest
+/// party.
 #[test]
 fn one_that_tells_different_nonces_ends_the_session_at_all() {
     let outcomes = honest_beside(4, |cheater| {
@@ -186,8 +188,8 @@ fn one_that_tells_different_nonces_ends_the_session_at_all() {
     assert_eq!(outcomes, [message(), message(), message()]);
 }
 
-/// It tells the first of two others other settings: that one sends its settings, and the second opens. Neither takes the other
-/// for one that sends what is no message.
+/// It tells the first of two others other settings: that one sends its settings, and the second opens.
+/// Neither takes the other for one that sends what is no message.
 #[test]
 fn one_that_tells_different_settings_has_nobody_else_named() {
     let outcomes = honest_beside(3, |cheater| {
@@ -207,7 +209,8 @@ fn one_that_tells_different_settings_has_nobody_else_named() {
     assert_eq!(outcomes, [message(), message()]);
 }
 
-/// The nonce that a party has drawn is known to nobody before all have committed: who fails in the first round may try again.
+/// The nonce that a party has drawn is known to nobody before all have committed: who fails in the first
+/// round may try again.
 #[test]
 fn nothing_is_opened_before_all_have_committed() {
     let mut nets = mesh_with_timeout(2, Duration::from_millis(200));
@@ -244,8 +247,8 @@ fn differing_serving_sets_are_named() {
     for outcome in &outcomes[..2] {
         assert_eq!(*outcome, Err(Error::Disagreement { peer: Party(2), field: "serving set" }));
     }
-    // Party 3 hears the others' sets, unless party 4 is gone before: that one hears nothing from those who do not count
-    // it in, and its end may come first.
+    // Party 3 hears the others' sets, unless party 4 is gone before: that one hears nothing from those who do
+    // not count it in, and its end may come first.
     let named = Err(Error::Disagreement { peer: Party(0), field: "serving set" });
     let party_4_gone = matches!(&outcomes[2], Err(Error::Closed { peer: Party(3), .. }));
     assert!(outcomes[2] == named || party_4_gone, "{:?}", outcomes[2]);

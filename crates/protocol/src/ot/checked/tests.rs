@@ -34,7 +34,8 @@ fn every_transfer_has_a_number_of_its_own_however_it_was_made() {
     assert_eq!(firsts, [Ok(vec![0, 15, 30]), Ok(vec![0, 15, 30])]);
 }
 
-/// The two ends are not in step any more. If the other one may have chosen among coins, the setup is given up.
+/// The two ends are not in step any more. If the other one may have chosen among coins, the setup is given
+/// up.
 #[test]
 fn after_an_error_nothing_is_extended_any_more() {
     for (exchanges, retires) in [(0, false), (1, true), (2, true)] {

@@ -20,7 +20,8 @@ use crate::{Error, Party, Result};
 /// What a prover adds to its messages. By default nothing.
 #[derive(Default)]
 pub(in crate::replicated) struct Lie {
-    /// Of the product with number 0, in the message that the party before the prover has received: its coordinates.
+    /// Of the product with number 0, in the message that the party before the prover has received: its
+    /// coordinates.
     error: u8,
     /// Messages of the proof until the one that is changed.
     left: usize,
@@ -62,12 +63,14 @@ impl Lie {
         self.is_told
     }
 
-    /// What is wrong of the next claim: by how much it depends on the value that follows from the claim, and on the one that is changed.
+    /// What is wrong of the next claim: by how much it depends on the value that follows from the claim, and
+    /// on the one that is changed.
     pub(super) fn goes_on(&mut self, [followed, changed]: [u64; 2]) {
         self.gap = Gf2_64::multiply(self.gap, if self.is_told { changed } else { followed });
     }
 
-    /// The value at point 2 is changed so that that at point 1 is right. (Shares begin with point 0, and that of point 1 is not there.)
+    /// The value at point 2 is changed so that that at point 1 is right. (Shares begin with point 0, and that
+    /// of point 1 is not there.)
     pub(super) fn last(&mut self, shares: &mut [u64]) {
         if self.left == 0 && self.error != 0 {
             shares[1] ^= self.gap;
@@ -89,8 +92,9 @@ fn inverse(x: u64) -> u64 {
     powers.skip(1).take(63).fold(1, Gf2_64::multiply)
 }
 
-/// 505 lanes of one lookup: 512 products a round, of which 7 are padding. So each of four groups has rows of four bytes, hence 32 columns: 256
-/// elements of a vector. After the rows they are halved twice before the last step.
+/// 505 lanes of one lookup: 512 products a round, of which 7 are padding. So each of four groups has rows of
+/// four bytes, hence 32 columns: 256 elements of a vector. After the rows they are halved twice before the
+/// last step.
 const LANES: usize = 505;
 /// Bytes of a row.
 const ROW: usize = 4;
@@ -112,7 +116,8 @@ fn session(net: &mut dyn Net, cheat: impl FnOnce(&mut Replicated<Active>, Party)
     protocol.check(net)
 }
 
-/// What the parties say of the proof if the party before the cheater has received a wrong product, and the cheater corrects a message.
+/// What the parties say of the proof if the party before the cheater has received a wrong product, and the
+/// cheater corrects a message.
 fn with_lie(cheater: Party, message: usize, forced: Option<(u64, u64)>) -> Vec<Result<()>> {
     run_parties(3, |net| {
         session(net, |protocol, me| {
@@ -140,7 +145,8 @@ fn a_prover_that_corrects_any_one_of_its_messages_is_found() {
     }
 }
 
-/// The lies of the tests are good ones: they are believed with the coin at which the value that follows from the claim counts alone.
+/// The lies of the tests are good ones: they are believed with the coin at which the value that follows from
+/// the claim counts alone.
 #[test]
 fn only_coins_find_a_prover_that_corrects_a_message() {
     // The first toss is of weights. Row 0 is the point 0, and the lower half of vectors is at 1.
@@ -152,7 +158,8 @@ fn only_coins_find_a_prover_that_corrects_a_message() {
     }
 }
 
-/// Equal errors in two rows of a column, and in two columns that share a random weight, would cancel if they had the same weight.
+/// Equal errors in two rows of a column, and in two columns that share a random weight, would cancel if they
+/// had the same weight.
 #[test]
 fn equal_errors_in_two_rows_or_in_two_parts_of_a_row_are_found() {
     for cheater in Party::all(3) {
@@ -169,8 +176,8 @@ fn equal_errors_in_two_rows_or_in_two_parts_of_a_row_are_found() {
     }
 }
 
-/// Two honest parties that differ in what their products are, or in where they are in the session, would tell the third a linear function
-/// of a share with each proof. They get no coins.
+/// Two honest parties that differ in what their products are, or in where they are in the session, would tell
+/// the third a linear function of a share with each proof. They get no coins.
 #[test]
 fn parties_that_do_not_prove_the_same_get_no_coins() {
     let differences: [fn(&mut Active); 4] = [

@@ -1,9 +1,10 @@
-//! What a client hears of the nodes, of which one may cheat: of each value from P_i its length, share i, and a digest of share i + 1, both
-//! blinded (`../client.rs`).
+//! What a client hears of the nodes, of which one may cheat: of each value from P_i its length, share i, and
+//! a digest of share i + 1, both blinded (`../client.rs`).
 //!
-//! So the client gets every share from one node and a digest of it from another. One of these two is honest. If they fit, the share is the
-//! one that an honest node has; if all fit, the value is right, since it was verified before. It is no secret from the client what the digest
-//! says, because the client has the share. If two do not fit, one of the two nodes cheats, and the client cannot tell which.
+//! So the client gets every share from one node and a digest of it from another. One of these two is honest.
+//! If they fit, the share is the one that an honest node has; if all fit, the value is right, since it was
+//! verified before. It is no secret from the client what the digest says, because the client has the share.
+//! If two do not fit, one of the two nodes cheats, and the client cannot tell which.
 
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;

@@ -1,5 +1,5 @@
-//! Polynomials over K = GF(2^64) that are given by their values at the first of these points: point i is the element of F = GF(2^8) with the
-//! coordinates i ([`element`]). So the first sixteen are GF(16).
+//! Polynomials over K = GF(2^64) that are given by their values at the first of these points: point i is the
+//! element of F = GF(2^8) with the coordinates i ([`element`]). So the first sixteen are GF(16).
 
 use polyclave_field::subfields::element;
 use polyclave_field::{Gf2_64, Gf256, MacField};

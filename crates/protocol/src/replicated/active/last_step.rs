@@ -1,14 +1,17 @@
 //! The last step of a proof: vectors of 64 elements, and a mask in front of each.
 //!
-//! U and W become polynomials of degree 64 through 65 points: at point 0 a random u_0 that the prover shares with V1, or w_0 that it shares with
-//! V2, and at points 1 to 64 the elements. p = U W has degree 128, and 129 values fix it. The claim is p(1) + .. + p(64) = c. So the value at
-//! point 1 is not sent: each verifier derives its share of it from its share of c. V1 has its shares of the other values from a
-//! generator, V2 receives the rest. A coin r is tossed. V1 sends U(r) and its share of p(r) to V2, which verifies U(r) W(r) = p(r).
+//! U and W become polynomials of degree 64 through 65 points: at point 0 a random u_0 that the prover shares
+//! with V1, or w_0 that it shares with V2, and at points 1 to 64 the elements. p = U W has degree 128, and
+//! 129 values fix it. The claim is p(1) + .. + p(64) = c. So the value at point 1 is not sent: each verifier
+//! derives its share of it from its share of c. V1 has its shares of the other values from a generator, V2
+//! receives the rest. A coin r is tossed. V1 sends U(r) and its share of p(r) to V2, which verifies U(r)
+//! W(r) = p(r).
 //!
-//! * **Sound**: if the claim is false, p is not U W. Two polynomials of degree 128 agree in at most 128 of the 2^64 - 129 values that r
-//!   can have.
-//! * **Zero knowledge**: V2's shares of p are masked by V1's. U(r) contains u_0 times a factor that is not zero, because r is none of the
-//!   points; so it is uniform to V2. V1's share of p(r) follows from U(r), W(r) and V2's own share.
+//! * **Sound**: if the claim is false, p is not U W. Two polynomials of degree 128 agree in at most 128 of
+//!   the 2^64 - 129 values that r can have.
+//! * **Zero knowledge**: V2's shares of p are masked by V1's. U(r) contains u_0 times a factor that is not
+//!   zero, because r is none of the points; so it is uniform to V2. V1's share of p(r) follows from U(r),
+//!   W(r) and V2's own share.
 
 use std::sync::LazyLock;
 
@@ -23,7 +26,8 @@ use super::proof::{Claims, Prover, Vector, draw, read, write};
 use crate::Result;
 use crate::interface::net::Net;
 
-/// Elements of a vector in the last step. With more of them a proof has fewer rounds, and a party more to do for a small proof.
+/// Elements of a vector in the last step. With more of them a proof has fewer rounds, and a party more to do
+/// for a small proof.
 pub(super) const WIDTH: usize = 64;
 /// Points that fix U, and points that fix p.
 const OF_FACTOR: usize = WIDTH + 1;

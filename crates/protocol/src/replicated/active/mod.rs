@@ -1,20 +1,23 @@
 //! Replicated sharing against a party that cheats, secure with abort.
 //!
-//! Until something is opened, a cheater can do no more than add errors to the products that it sends: everything else is local, and
-//! what it sends is masked (Furukawa, Lindell, Nof and Weinstein 2017). So all products are remembered, and proven before anything is
-//! opened (Boneh, Boyle, Corrigan-Gibbs, Gilboa and Ishai 2019): `proof.rs`.
+//! Until something is opened, a cheater can do no more than add errors to the products that it sends:
+//! everything else is local, and what it sends is masked (Furukawa, Lindell, Nof and Weinstein 2017). So all
+//! products are remembered, and proven before anything is opened (Boneh, Boyle, Corrigan-Gibbs, Gilboa and
+//! Ishai 2019): `proof.rs`.
 //!
-//! * **Inputs** have to be sharings, that is, the two parties that have a share must have the same. A cheating owner could give two
-//!   parties different shares, and a careless caller different public values. Then a proof would show a linear function of a share to the
-//!   third party. So before the first product, digests of all shares that go in are compared ([`Active::compare`]).
-//! * **Outputs**: the owner gets the share that it lacks from one of the two parties that have it, and a digest of it from the other. One
-//!   of these two is honest, so it is the right share or an error.
-//! * **After an error** two honest parties may remember different products, for example if a message came to one of them only. A proof
-//!   would then show the third party a linear function of a share. So after any error nothing is proven or released in the session, and
-//!   the coins of a proof are bound to the number of products and of messages before it ([`Active::give_up`], [`Products::rounds`]).
-//! * **Failure**: a check that fails ends the session, and every other one under the setup at its next check. A party that follows the
-//!   protocol knows that one of the two others cheats, but not which. A check tells nothing of a secret, because it depends on the errors
-//!   alone.
+//! * **Inputs** have to be sharings, that is, the two parties that have a share must have the same. A
+//!   cheating owner could give two parties different shares, and a careless caller different public values.
+//!   Then a proof would show a linear function of a share to the third party. So before the first product,
+//!   digests of all shares that go in are compared ([`Active::compare`]).
+//! * **Outputs**: the owner gets the share that it lacks from one of the two parties that have it, and a
+//!   digest of it from the other. One of these two is honest, so it is the right share or an error.
+//! * **After an error** two honest parties may remember different products, for example if a message came to
+//!   one of them only. A proof would then show the third party a linear function of a share. So after any
+//!   error nothing is proven or released in the session, and the coins of a proof are bound to the number of
+//!   products and of messages before it ([`Active::give_up`], [`Products::rounds`]).
+//! * **Failure**: a check that fails ends the session, and every other one under the setup at its next check.
+//!   A party that follows the protocol knows that one of the two others cheats, but not which. A check tells
+//!   nothing of a secret, because it depends on the errors alone.
 
 #[cfg(test)]
 mod cheaters;
@@ -49,8 +52,9 @@ use crate::{Error, Result};
 use products::Products;
 use proof::Prover;
 
-/// When so many products are remembered they are proven. Those of the round that reaches it are among them. With what their proof takes, that
-/// is 14 MB of memory for AES. Half as many take 10 MB, and cost a twentieth of the rate.
+/// When so many products are remembered they are proven. Those of the round that reaches it are among them.
+/// With what their proof takes, that is 14 MB of memory for AES. Half as many take 10 MB, and cost a
+/// twentieth of the rate.
 const MAX: usize = 1 << 20;
 
 /// The same for products of elements.
@@ -114,7 +118,8 @@ impl AdversaryModel for Active {
         }
     }
 
-    /// Each party sends both others a digest of the share that it has in common with them, under their common key. One round.
+    /// Each party sends both others a digest of the share that it has in common with them, under their common
+    /// key. One round.
     fn compare(
         &mut self,
         registers: &Registers,
@@ -215,8 +220,8 @@ impl Active {
         self.sacrifice(ring, net)
     }
 
-    /// Each two parties compare all shares that both have, by digests under their common key. One round. `rows` are both shares of each
-    /// value.
+    /// Each two parties compare all shares that both have, by digests under their common key. One round.
+    /// `rows` are both shares of each value.
     fn agree_on(
         &mut self,
         context: &[u8],

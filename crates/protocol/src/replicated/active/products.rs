@@ -16,7 +16,8 @@ pub(super) struct Products {
     masks: Option<Pair<Shares>>,
 }
 
-/// Products in the same fields. P_i is the prover of its own products, V1 of those of P_(i+1), and V2 of those of P_(i-1).
+/// Products in the same fields. P_i is the prover of its own products, V1 of those of P_(i+1), and V2 of
+/// those of P_(i-1).
 pub(super) struct Group {
     pub(super) factors: Factors,
     /// Both shares of the factors.
@@ -104,7 +105,8 @@ impl Products {
         self.rounds += messages;
     }
 
-    /// As if the party behind had sent the same error with the first product of each of these bytes of planes.
+    /// As if the party behind had sent the same error with the first product of each of these bytes of
+    /// planes.
     #[cfg(test)]
     pub(super) fn spoil(&mut self, bytes: &[usize], error: u8) {
         let group = self.groups.iter_mut().find(|group| group.len() > 0).expect("there are products");

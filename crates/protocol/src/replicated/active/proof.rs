@@ -1,32 +1,38 @@
-//! The proof that all products are right: a fully linear interactive oracle proof with two verifiers, recursively halved (Boneh et al.
-//! 2019, sections 4 and 5; Boyle, Gilboa, Ishai and Nof 2019 for three parties).
+//! The proof that all products are right: a fully linear interactive oracle proof with two verifiers,
+//! recursively halved (Boneh et al. 2019, sections 4 and 5; Boyle, Gilboa, Ishai and Nof 2019 for three
+//! parties).
 //!
 //! For every product, prover P_i claims
 //!
 //! x_i y_(i+1) + y_i x_(i+1) = \[z_i + x_i y_i + F(k_i)\] + \[F(k_(i+1))\].
 //!
-//! The party before, V1 = P_(i-1), knows share i and has received z_i. So it knows x_i, y_i and the first bracket. The party behind,
-//! V2 = P_(i+1), knows x_(i+1), y_(i+1) and the second. All three prove at once, under the same coins.
+//! The party before, V1 = P_(i-1), knows share i and has received z_i. So it knows x_i, y_i and the first
+//! bracket. The party behind, V2 = P_(i+1), knows x_(i+1), y_(i+1) and the second. All three prove at once,
+//! under the same coins.
 //!
-//! 1. **Rows** (`rows.rs`): 32 / 2^64. Products stand in sixteen rows, and become a claim <U, W> = c1 + c2 over K = GF(2^64), with one
-//!    element of U and W for each factor of sixteen products. V1 knows U and c1, and V2 knows W and c2.
-//! 2. **Halves.** Let U(X) and W(X) be the lines through the halves of the vectors at 0 and 1, and q(X) = <U(X), W(X)>, of degree 2. (If the
-//!    number is odd, a zero is added.) The prover gives shares of q(0) and of the coefficient q2 of X^2: to V1 by a generator that both
-//!    have, to V2 in a message. q(1) follows, because q(0) + q(1) is the claim. After that a coin r is tossed. The new claim is
+//! 1. **Rows** (`rows.rs`): 32 / 2^64. Products stand in sixteen rows, and become a claim <U, W> = c1 + c2
+//!    over K = GF(2^64), with one element of U and W for each factor of sixteen products. V1 knows U and c1,
+//!    and V2 knows W and c2.
+//! 2. **Halves.** Let U(X) and W(X) be the lines through the halves of the vectors at 0 and 1, and q(X) =
+//!    <U(X), W(X)>, of degree 2. (If the number is odd, a zero is added.) The prover gives shares of q(0) and
+//!    of the coefficient q2 of X^2: to V1 by a generator that both have, to V2 in a message. q(1) follows,
+//!    because q(0) + q(1) is the claim. After that a coin r is tossed. The new claim is
 //!    <U(r), W(r)> = q(r), with vectors half as long. A false claim stays false except with probability 2 / 2^64, because a wrong q agrees
 //!    with the right one in two points at most.
 //! 3. **Last step** (`last_step.rs`): 128 / (2^64 - 129).
 //! 4. **Verdicts** go round. Nothing is opened unless all three are good.
 //!
-//! **Soundness**: (32 + 2 levels + 129) / 2^64 < 2^-56 for one proof. **Every coin is tossed after the messages that it checks have come**,
-//! with commitments that are compared; none is batched, cached or put off. If V1 and P_i had different coins, or products in another
-//! order, V2 would learn a linear function of share i. So coins are bound to the number of products and of messages before them.
+//! **Soundness**: (32 + 2 levels + 129) / 2^64 < 2^-56 for one proof. **Every coin is tossed after the
+//! messages that it checks have come**, with commitments that are compared; none is batched, cached or put
+//! off. If V1 and P_i had different coins, or products in another order, V2 would learn a linear function of
+//! share i. So coins are bound to the number of products and of messages before them.
 //!
-//! **Zero knowledge.** V1 is sent nothing but coins and verdicts. V2 receives, at each level, q(0) and q2 plus what a generator under k_i
-//! gives, which V2 lacks; the last step is argued in its file. The verdict depends on the errors of a cheater and on the coins alone.
+//! **Zero knowledge.** V1 is sent nothing but coins and verdicts. V2 receives, at each level, q(0) and q2
+//! plus what a generator under k_i gives, which V2 lacks; the last step is argued in its file. The verdict
+//! depends on the errors of a cheater and on the coins alone.
 //!
-//! **Cost**, to one neighbour: 240 bytes and five rounds for the rows, 16 bytes and three rounds for a level, 1,024 bytes, 16 to the other
-//! neighbour and four rounds for the last step, and a round for the verdicts.
+//! **Cost**, to one neighbour: 240 bytes and five rounds for the rows, 16 bytes and three rounds for a level,
+//! 1,024 bytes, 16 to the other neighbour and four rounds for the last step, and a round for the verdicts.
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_prg::AesPrg;
@@ -258,7 +264,8 @@ fn inner_product_of_sums((u0, u1): (&[u64], &[u64]), (w0, w1): (&[u64], &[u64]))
     reduce::<Gf2_64>(all)
 }
 
-/// Overwrites the lower half by (1 + r) times it plus r times the upper half, which may be shorter by an element that is zero.
+/// Overwrites the lower half by (1 + r) times it plus r times the upper half, which may be shorter by an
+/// element that is zero.
 fn fold(low: &mut [u64], high: &[u64], r: u64) {
     let mut folded = Zeroizing::new([0; TILE]);
     let shorter = high.len();

@@ -1,24 +1,28 @@
 //! The first level of a proof: the products of a group stand in sixteen rows.
 //!
-//! A column has sixteen products, one in each row. The factors of a column are the values of polynomials of degree 15 at the points of rows
-//! ([`super::interpolation`]), which are the elements of GF(16). So the polynomials' values at other points are in F = GF(2^8), and
-//! are computed and multiplied in planes.
+//! A column has sixteen products, one in each row. The factors of a column are the values of polynomials of
+//! degree 15 at the points of rows ([`super::interpolation`]), which are the elements of GF(16). So the
+//! polynomials' values at other points are in F = GF(2^8), and are computed and multiplied in planes.
 //!
-//! **The claim.** Every column k has a weight theta_k in K, and every row a weight eta_a, with eta_0 = 1; all are coins. For a
-//! column, let p_k(X) = sum of u_k(X) v_k(X) over the two products x_i y_(i+1) and y_i x_(i+1). The claim is that the sum of
-//! eta_a theta_k p_k(row a) is c1 + c2, the sum of what V1 and V2 know, weighted alike.
+//! **The claim.** Every column k has a weight theta_k in K, and every row a weight eta_a, with eta_0 = 1; all
+//! are coins. For a column, let p_k(X) = sum of u_k(X) v_k(X) over the two products x_i y_(i+1) and y_i
+//! x_(i+1). The claim is that the sum of eta_a theta_k p_k(row a) is c1 + c2, the sum of what V1 and V2 know,
+//! weighted alike.
 //!
-//! **The message** is p(X) = sum of theta_k p_k(X), of degree 30, at 31 points. That at row 0 is not sent: V1 and V2 each derive their share of
-//! it from their share of the claim, because the weighted values at the rows add up to the claim. Then a coin r is tossed, and the claim becomes
-//! p(r) = sum of u_k(r) theta_k v_k(r), which has vectors with one element for each factor of each column.
+//! **The message** is p(X) = sum of theta_k p_k(X), of degree 30, at 31 points. That at row 0 is not sent: V1
+//! and V2 each derive their share of it from their share of the claim, because the weighted values at the
+//! rows add up to the claim. Then a coin r is tossed, and the claim becomes p(r) = sum of u_k(r) theta_k
+//! v_k(r), which has vectors with one element for each factor of each column.
 //!
-//! **Soundness.** If a product is wrong, the claim is false except with probability 2 / 2^64. Let e_(a,k) be the errors, in F. Eight columns
-//! share a random theta, times 1, X, .. X^7: these are independent over F, because X generates K, an extension of degree eight. So for a row
-//! with an error one of the sums of eight errors is not zero; then the row's weighted sum is zero with probability 2^-64; and if it
-//! is not, so is the sum over rows, weighted by eta. (For row 0 alone, which has weight 1, there is nothing to add.) If the claim is
-//! false, p is not the right polynomial, and two of degree 30 agree at most at 30 values of r.
+//! **Soundness.** If a product is wrong, the claim is false except with probability 2 / 2^64. Let e_(a,k) be
+//! the errors, in F. Eight columns share a random theta, times 1, X, .. X^7: these are independent over F,
+//! because X generates K, an extension of degree eight. So for a row with an error one of the sums of eight
+//! errors is not zero; then the row's weighted sum is zero with probability 2^-64; and if it is not, so is
+//! the sum over rows, weighted by eta. (For row 0 alone, which has weight 1, there is nothing to add.) If the
+//! claim is false, p is not the right polynomial, and two of degree 30 agree at most at 30 values of r.
 //!
-//! **Zero knowledge.** V1's shares of p come from a generator that it has in common with the prover; V2 receives p masked by them.
+//! **Zero knowledge.** V1's shares of p come from a generator that it has in common with the prover; V2
+//! receives p masked by them.
 
 use std::sync::LazyLock;
 
@@ -108,13 +112,15 @@ impl Weights {
         weights
     }
 
-    /// Of the product in row 0 and column 0 of the first group, and what the value at row 1 adds to the claim.
+    /// Of the product in row 0 and column 0 of the first group, and what the value at row 1 adds to the
+    /// claim.
     #[cfg(test)]
     pub(super) fn first(&self) -> [u64; 2] {
         [self.columns[0][0], self.rows[1]]
     }
 
-    /// A verifier's share of the value at row 0, from its share of the claim and those of the values at the other points.
+    /// A verifier's share of the value at row 0, from its share of the claim and those of the values at the
+    /// other points.
     pub(super) fn derived(&self, claim: u64, others: &[u64; POINTS - 1]) -> u64 {
         claim ^ Gf2_64::inner_product(&self.rows[1..], &others[..ROWS - 1])
     }
@@ -147,7 +153,8 @@ impl Layout {
         self.parts * self.lanes()
     }
 
-    /// All rows of all planes, in a part of a row, from byte `at` of the part on: the tile of row a and plane p is a * `count` + p.
+    /// All rows of all planes, in a part of a row, from byte `at` of the part on: the tile of row a and plane
+    /// p is a * `count` + p.
     fn load(self, rows: &Rows, count: usize, (part, at): (usize, usize), tiles: &mut [Tile]) {
         let from = part * self.part + at;
         let len = TILE_BYTES.min(self.part - at).min(self.row.saturating_sub(from));

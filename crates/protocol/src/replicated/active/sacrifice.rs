@@ -1,20 +1,24 @@
-//! Products of elements of GF(2^128) are verified by the sacrifice of others (Damgard, Pastro, Smart and Zakarias, CRYPTO 2012, section 4, for
-//! triples; cited from memory). There are few of them, since only GHASH and zero tests multiply elements.
+//! Products of elements of GF(2^128) are verified by the sacrifice of others (Damgard, Pastro, Smart and
+//! Zakarias, CRYPTO 2012, section 4, for triples; cited from memory). There are few of them, since only GHASH
+//! and zero tests multiply elements.
 //!
-//! For each product c = a b, the parties draw a random r and multiply d = r b. Then they toss s and chi, open e = s a + r, and open w = sum of
-//! chi^k (s c_k + d_k + e_k b_k), which is zero if all products are right.
+//! For each product c = a b, the parties draw a random r and multiply d = r b. Then they toss s and chi, open
+//! e = s a + r, and open w = sum of chi^k (s c_k + d_k + e_k b_k), which is zero if all products are right.
 //!
-//! **Soundness.** Every share of a, b and r is held by two parties, and the two honest parties agree on the one that they have in common: it
-//! was drawn, received from each other, or compared ([`Active::agree_on`]). So a cheater can only add to a product the difference
-//! between what it sent and what it should have sent. With errors of c_k and d_k, w = sum of chi^k (s error_c + error_d). All errors are fixed
-//! before s and chi are tossed, and e is what it should be, since openings are compared. If error_c is not 0, one s at most makes a term
-//! zero; and if a term is not zero, n chi at most make the sum zero. So a wrong product of n passes with probability (n + 1) / 2^128.
+//! **Soundness.** Every share of a, b and r is held by two parties, and the two honest parties agree on the
+//! one that they have in common: it was drawn, received from each other, or compared ([`Active::agree_on`]).
+//! So a cheater can only add to a product the difference between what it sent and what it should have sent.
+//! With errors of c_k and d_k, w = sum of chi^k (s error_c + error_d). All errors are fixed before s and chi
+//! are tossed, and e is what it should be, since openings are compared. If error_c is not 0, one s at most
+//! makes a term zero; and if a term is not zero, n chi at most make the sum zero. So a wrong product of n
+//! passes with probability (n + 1) / 2^128.
 //!
-//! **Secrecy.** r is uniform to every party, because each lacks a key. So e is uniform, whatever a is. w follows from the errors and the
-//! coins, all of which the cheater knows. What a party receives of an opening is the one share that it lacks.
+//! **Secrecy.** r is uniform to every party, because each lacks a key. So e is uniform, whatever a is. w
+//! follows from the errors and the coins, all of which the cheater knows. What a party receives of an opening
+//! is the one share that it lacks.
 //!
-//! If the shares of two honest parties differed, the errors would depend on secrets. So factors are compared first, by digests under the key
-//! of the two parties that hold a share.
+//! If the shares of two honest parties differed, the errors would depend on secrets. So factors are compared
+//! first, by digests under the key of the two parties that hold a share.
 //!
 //! Cost: for n products n more, and 16 n bytes and eight rounds.
 
@@ -116,7 +120,8 @@ mod tests {
     use crate::testkit::exchanging::Exchanging;
     use crate::{Party, PartySet};
 
-    /// Three products of which the cheater sends some with an error, and from then on behaves as if they were right.
+    /// Three products of which the cheater sends some with an error, and from then on behaves as if they were
+    /// right.
     fn verified(cheater: Option<Party>, errors: [u8; 3], net: &mut dyn Net) -> Result<[bool; 2]> {
         let config = ReplicatedActiveConfig::default();
         let setup = config.setup(net)?;
@@ -150,8 +155,9 @@ mod tests {
         Ok([is_pair, retired])
     }
 
-    /// Parties 1 and 3 have different shares of a factor, for example since the storage of one is damaged. Without the comparison w would
-    /// be opened to party 2, and would be the difference times what that party does not know of the other factor.
+    /// Parties 1 and 3 have different shares of a factor, for example since the storage of one is damaged.
+    /// Without the comparison w would be opened to party 2, and would be the difference times what that party
+    /// does not know of the other factor.
     #[test]
     fn factors_of_which_two_honest_parties_have_different_shares_are_found_before_anything_is_opened() {
         for which in [0, 1] {

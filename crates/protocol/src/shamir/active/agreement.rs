@@ -1,18 +1,22 @@
-//! Broadcast: one party sends a message, and all parties that follow the protocol receive the same message, even if parties cheat.
+//! Broadcast: one party sends a message, and all parties that follow the protocol receive the same message,
+//! even if parties cheat.
 //!
-//! Channels between two parties are private, so a party can tell its peers different things. This is the algorithm of Pease, Shostak and
-//! Lamport (1980; "oral messages", Lamport, Shostak and Pease 1982) in its form as a tree of relayed statements ("p says that q said").
-//! It takes t + 1 rounds, for t < n/3 cheating parties in a synchronous network, in which a party that sends nothing in time counts as
-//! saying nothing. Digests go through the tree. Then all parties tell all others what they received, for those that lack a message.
+//! Channels between two parties are private, so a party can tell its peers different things. This is the
+//! algorithm of Pease, Shostak and Lamport (1980; "oral messages", Lamport, Shostak and Pease 1982) in its
+//! form as a tree of relayed statements ("p says that q said"). It takes t + 1 rounds, for t < n/3 cheating
+//! parties in a synchronous network, in which a party that sends nothing in time counts as saying nothing.
+//! Digests go through the tree. Then all parties tell all others what they received, for those that lack a
+//! message.
 //!
 //! * If the sender follows the protocol, all parties receive what it sent.
 //! * In any case all parties that follow the protocol receive the same: a message, or nothing.
 //!
-//! In the last round of the tree, and after it, nobody waits for a cheater: each party ends when what is still to come cannot change the
-//! result, and the messages of honest parties are enough for that. (For an honest sender, the paths that are still missing then hold
-//! cheaters' statements only, which are a minority. For a cheating sender, the paths that end with an honest party are there.) In the
-//! rounds before, a party that waits for a cheater falls behind the others by that time. So each round is patient with parties that are
-//! behind, and its limit is one longer.
+//! In the last round of the tree, and after it, nobody waits for a cheater: each party ends when what is
+//! still to come cannot change the result, and the messages of honest parties are enough for that. (For an
+//! honest sender, the paths that are still missing then hold cheaters' statements only, which are a minority.
+//! For a cheating sender, the paths that end with an honest party are there.) In the rounds before, a party
+//! that waits for a cheater falls behind the others by that time. So each round is patient with parties that
+//! are behind, and its limit is one longer.
 //!
 //! Assumes that BLAKE3 is collision resistant.
 
@@ -42,8 +46,8 @@ pub(super) struct Broadcast<'a> {
 }
 
 impl Broadcast<'_> {
-    /// Broadcasts `mine`, and returns what all others broadcast, by party; `None` for a party that sends nothing. Also returns which
-    /// parties are lost, and the number of rounds.
+    /// Broadcasts `mine`, and returns what all others broadcast, by party; `None` for a party that sends
+    /// nothing. Also returns which parties are lost, and the number of rounds.
     pub(super) fn run(&self, mine: &[u8], net: &mut dyn Net) -> Result<Heard> {
         let (me, n) = (net.me(), net.parties());
         let mut messages: Vec<Vec<u8>> = Party::all(n)
@@ -131,8 +135,8 @@ impl Broadcast<'_> {
         paths
     }
 
-    /// The members' joint statement about a path: the majority of their statements, each resolved in the same way. A member that has sent
-    /// nothing counts as saying that it received nothing.
+    /// The members' joint statement about a path: the majority of their statements, each resolved in the same
+    /// way. A member that has sent nothing counts as saying that it received nothing.
     fn resolve(&self, path: &Path, tree: &BTreeMap<Path, Digest>) -> Digest {
         if path.len() == self.threshold + 1 {
             return tree.get(path).copied().unwrap_or(NOTHING);
@@ -157,8 +161,8 @@ impl Broadcast<'_> {
         others.map(|p| path.iter().copied().chain([p]).collect())
     }
 
-    /// All parties pass on to all others the messages of the senders that they have. A party that lacks a message takes it from there. A
-    /// party that lacks none does not wait.
+    /// All parties pass on to all others the messages of the senders that they have. A party that lacks a
+    /// message takes it from there. A party that lacks none does not wait.
     fn supply(
         &self,
         agreed: &[Digest],
@@ -206,7 +210,8 @@ fn gather(
     net.gather(out, &mut into, one_round_more(behind, 0), enough)
 }
 
-/// How far others may be behind after a round in which a party may have waited in vain for a message of `bytes` bytes.
+/// How far others may be behind after a round in which a party may have waited in vain for a message of
+/// `bytes` bytes.
 fn one_round_more(behind: Patience, bytes: usize) -> Patience {
     Patience { limits: behind.limits + 1, bytes: behind.bytes + bytes as u64 }
 }

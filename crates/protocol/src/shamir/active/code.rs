@@ -1,5 +1,5 @@
-//! Shares as words of a Reed-Solomon code: the shares of one value, of all parties that sent theirs, are a polynomial's values at the
-//! parties' points.
+//! Shares as words of a Reed-Solomon code: the shares of one value, of all parties that sent theirs, are a
+//! polynomial's values at the parties' points.
 //!
 //! **Degree t, corrected.** Two different polynomials of degree t agree at t points at most. Of 2t + 1 shares
 //! that lie on one polynomial of degree t, at least t + 1 come from parties that do not cheat, and these
@@ -7,12 +7,12 @@
 //! parties. With n >= 3t + 1 parties that happens at the latest when all parties that do not cheat have
 //! answered. Parties whose shares are not on that polynomial are outvoted: they certainly sent a wrong share.
 //!
-//! **Degree 2t, checked.** n >= 3t + 1 shares of degree 2t detect t wrong ones, but correct none for n = 3t + 1. Two polynomials of
-//! degree 2t can agree at 2t points, so n - 2t >= t + 1 of the shares would have to be wrong for a wrong value to pass. All n shares
-//! must be there for that.
+//! **Degree 2t, checked.** n >= 3t + 1 shares of degree 2t detect t wrong ones, but correct none for n =
+//! 3t + 1. Two polynomials of degree 2t can agree at 2t points, so n - 2t >= t + 1 of the shares would have
+//! to be wrong for a wrong value to pass. All n shares must be there for that.
 //!
-//! What is decoded here is about to become public. A whole vector is decoded with one set of outvoted parties, because there are t
-//! cheaters at most in all places together.
+//! What is decoded here is about to become public. A whole vector is decoded with one set of outvoted
+//! parties, because there are t cheaters at most in all places together.
 
 use std::sync::LazyLock;
 
@@ -66,8 +66,8 @@ pub(in super::super) fn decode(
     })
 }
 
-/// The values at 0 of polynomials of this degree, if all the shares lie on them. With no more shares than determine the
-/// polynomials there is nothing to check.
+/// The values at 0 of polynomials of this degree, if all the shares lie on them. With no more shares than
+/// determine the polynomials there is nothing to check.
 pub(in super::super) fn interpolate(
     symbol: Symbol,
     degree: usize,
@@ -95,7 +95,8 @@ pub(in super::super) fn interpolate(
     true
 }
 
-/// At which value, by symbol, shares are first off all polynomials of this degree; `None` if they lie on one everywhere.
+/// At which value, by symbol, shares are first off all polynomials of this degree; `None` if they lie on one
+/// everywhere.
 pub(super) fn first_fault(symbol: Symbol, degree: usize, words: &[Word<'_>]) -> Option<usize> {
     let width = symbol.bytes();
     let count = words.first().map_or(0, |(_, shares)| shares.len() / width);

@@ -1,5 +1,5 @@
-//! Products ahead after a fault was seen. Shares are broadcast, so all parties see the same shares, and a wrong share convicts its
-//! sender.
+//! Products ahead after a fault was seen. Shares are broadcast, so all parties see the same shares, and a
+//! wrong share convicts its sender.
 //!
 //! If the broadcast shares of a value do not lie on a polynomial of degree 2t, some party sent a wrong share,
 //! and all parties know for which value. That value will not be used. Every party broadcasts the values that
@@ -9,8 +9,9 @@
 //! a cheater, for certain and before all. Parties that follow the protocol are never convicted, because
 //! everything that they say is right.
 //!
-//! This opens random values of material that is thrown away, and nothing from which any other value was made. The factors of that value
-//! may have entered other products of the same material, which is thrown away too, but no other products.
+//! This opens random values of material that is thrown away, and nothing from which any other value was made.
+//! The factors of that value may have entered other products of the same material, which is thrown away too,
+//! but no other products.
 
 use polyclave_kernels::gf128;
 use polyclave_kernels::gf256::multiply;

@@ -21,13 +21,14 @@
 //! are jointly uniform, except for these parties' own points of them. The contributions of cheaters are fixed
 //! even if they deal last, because nothing that they can know depends on the values that others dealt.
 //!
-//! **Each checked output goes to one party only.** If 2t outputs were opened to all parties, cheaters would know them, and of the
-//! randomness of m - t honest dealers only m - 3t values would be left, not m - 2t. After a fault all parties must see the same. Then t
-//! outputs are opened to all parties, which either are right or are seen to be wrong by everybody, and t more are not used at all. So
-//! m - t - t are left, as many as before.
+//! **Each checked output goes to one party only.** If 2t outputs were opened to all parties, cheaters would
+//! know them, and of the randomness of m - t honest dealers only m - 3t values would be left, not m - 2t.
+//! After a fault all parties must see the same. Then t outputs are opened to all parties, which either are
+//! right or are seen to be wrong by everybody, and t more are not used at all. So m - t - t are left, as many
+//! as before.
 //!
-//! If some parties were convicted and m are left, correspondingly fewer of these may still cheat. In the text above t is that smaller
-//! number, except in the degrees.
+//! If some parties were convicted and m are left, correspondingly fewer of these may still cheat. In the text
+//! above t is that smaller number, except in the degrees.
 
 use polyclave_field::Gf256;
 use polyclave_kernels::secret::ct_eq;
@@ -104,7 +105,8 @@ impl Order {
     }
 }
 
-/// Dealt sharings, and the outputs made of them. They may be used once [`is_accepted`](Arithmetic::is_accepted) said so.
+/// Dealt sharings, and the outputs made of them. They may be used once
+/// [`is_accepted`](Arithmetic::is_accepted) said so.
 pub(super) struct Dealt {
     pub(super) order: Order,
     /// The dealers.
@@ -160,7 +162,8 @@ impl Dealt {
         Dealt { order, makers: PartySet::all(4), matrix, first_kept: 2, own: shares(own), received }
     }
 
-    /// What this party says of a column: the coefficients of what it dealt, and what it got, dealer by dealer.
+    /// What this party says of a column: the coefficients of what it dealt, and what it got, dealer by
+    /// dealer.
     pub(super) fn testimony(&self, column: usize) -> Vec<u8> {
         let vectors = [&self.own].into_iter().chain(&self.received);
         vectors.flat_map(|vector| vector.chunks(self.order.columns).map(|row| row[column])).collect()
@@ -173,7 +176,8 @@ impl Arithmetic<Active> {
         self.structure.threshold().saturating_sub(self.security.convicted.len())
     }
 
-    /// Verified random sharings, this many columns of them. One round to deal and one to check, unless outputs are broadcast.
+    /// Verified random sharings, this many columns of them. One round to deal and one to check, unless
+    /// outputs are broadcast.
     pub(super) fn deal(&mut self, order: Order, net: &mut dyn Net) -> Result<Dealt> {
         self.check_makers()?;
         let makers = self.partners();
@@ -189,7 +193,8 @@ impl Arithmetic<Active> {
         Ok(dealt)
     }
 
-    /// Sends all others their shares of what this party deals; what it gets, dealer by dealer, itself among them.
+    /// Sends all others their shares of what this party deals; what it gets, dealer by dealer, itself among
+    /// them.
     fn exchange_contributions(
         &mut self,
         order: Order,

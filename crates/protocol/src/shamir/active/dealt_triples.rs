@@ -1,14 +1,16 @@
 //! Triples of sharings that the parties deal ([`super::dealt`]), and products by them.
 //!
-//! a and b are random sharings of degree t, and r is a double sharing. \[a\]\[b\] - \[r\], of degree 2t, is opened to all parties and
-//! checked on all points, as other products ahead (`products.rs`). c is that value plus \[r\] of degree t (Damgard, Geisler, Kroigaard
-//! and Nielsen 2009). So a b - r is opened. It is uniform because r is, and its polynomial of degree 2t is uniform except for t parties'
-//! points, because \[r\] of degree 2t is. The multiplication does not wait for the check of what was dealt: everything is random, and is
-//! used only if nobody complains.
+//! a and b are random sharings of degree t, and r is a double sharing. \[a\]\[b\] - \[r\], of degree 2t, is
+//! opened to all parties and checked on all points, as other products ahead (`products.rs`). c is that value
+//! plus \[r\] of degree t (Damgard, Geisler, Kroigaard and Nielsen 2009). So a b - r is opened. It is uniform
+//! because r is, and its polynomial of degree 2t is uniform except for t parties' points, because \[r\] of
+//! degree 2t is. The multiplication does not wait for the check of what was dealt: everything is random, and
+//! is used only if nobody complains.
 //!
-//! A triple is three shares. It has no parts that sets of parties know, so the only images of a product that follow are multiples. If
-//! other images are needed, the parties multiply and then open the product under a mask, as in the papers: one operation and one round
-//! more. Masks stay pseudorandom, as the random bits in the papers are.
+//! A triple is three shares. It has no parts that sets of parties know, so the only images of a product that
+//! follow are multiples. If other images are needed, the parties multiply and then open the product under a
+//! mask, as in the papers: one operation and one round more. Masks stay pseudorandom, as the random bits in
+//! the papers are.
 
 use std::ops::Range;
 
@@ -134,8 +136,8 @@ impl Arithmetic<Active> {
         self.settle(dealt, at % dealt.order.columns, &sent, &due, net)
     }
 
-    /// Products, plus other values, by a triple each (Beaver 1991): e = x + a and f = y + b are opened, and x y = e f + e b + f a + c.
-    /// One round.
+    /// Products, plus other values, by a triple each (Beaver 1991): e = x + a and f = y + b are opened, and x
+    /// y = e f + e b + f a + c. One round.
     pub(super) fn multiply_with_dealt(
         &mut self,
         products: &[Product<'_>],
@@ -182,8 +184,9 @@ impl Arithmetic<Active> {
         Ok(results)
     }
 
-    /// [`Arithmetic::open_masked`] with dealt triples: products first, and then, with the values, those of them under a mask that
-    /// other images than multiples are wanted of. A round for each of the two, if there are any.
+    /// [`Arithmetic::open_masked`] with dealt triples: products first, and then, with the values, those of
+    /// them under a mask that other images than multiples are wanted of. A round for each of the two, if
+    /// there are any.
     pub(super) fn open_with_dealt(
         &mut self,
         openings: Vec<Opening<'_>>,

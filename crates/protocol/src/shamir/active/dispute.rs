@@ -1,20 +1,24 @@
 //! Finds the cheater when a value that was made from dealt sharings turns out wrong before all parties: one
 //! party is convicted, or two parties are named, and one of the two cheats.
 //!
-//! Dealt sharings went through private channels. So the other parties can only go by what dealer and receiver say. For one column, which
-//! nobody will use, every party broadcasts the polynomials that it dealt and the shares that it got. Then all parties see the same, and
-//! two kinds of fault:
+//! Dealt sharings went through private channels. So the other parties can only go by what dealer and receiver
+//! say. For one column, which nobody will use, every party broadcasts the polynomials that it dealt and the
+//! shares that it got. Then all parties see the same, and two kinds of fault:
 //!
-//! * A share that was broadcast before is not what its sender, by its own word, had to make of the shares it got; or a party says that it
-//!   got another share from itself than it dealt. This party **is convicted**, and the others go on without it (`conviction.rs`).
-//! * A dealer and a receiver **contradict each other**. One of them cheats, and nobody else can tell which. A party that contradicts more
-//!   parties than may cheat is convicted. Otherwise no more material is made, and the error names the two.
+//! * A share that was broadcast before is not what its sender, by its own word, had to make of the shares it
+//!   got; or a party says that it got another share from itself than it dealt. This party **is convicted**,
+//!   and the others go on without it (`conviction.rs`).
+//! * A dealer and a receiver **contradict each other**. One of them cheats, and nobody else can tell which. A
+//!   party that contradicts more parties than may cheat is convicted. Otherwise no more material is made, and
+//!   the error names the two.
 //!
-//! If neither is the case, all contributions are polynomials of their degrees, and all shares are what linear maps and one product make
-//! of those: then nothing was wrong. Parties that follow the protocol are never convicted. What they say about what they dealt and got is
-//! what they computed with. Only cheaters contradict them, and no more parties cheat than may.
+//! If neither is the case, all contributions are polynomials of their degrees, and all shares are what linear
+//! maps and one product make of those: then nothing was wrong. Parties that follow the protocol are never
+//! convicted. What they say about what they dealt and got is what they computed with. Only cheaters
+//! contradict them, and no more parties cheat than may.
 //!
-//! This opens one column of material that is thrown away. Columns are independent of each other, and of all other material.
+//! This opens one column of material that is thrown away. Columns are independent of each other, and of all
+//! other material.
 
 use polyclave_field::Gf256;
 
@@ -39,8 +43,8 @@ enum Judgement {
 }
 
 impl Arithmetic<Active> {
-    /// All parties broadcast what they dealt and got in a column. `sent` is what all have received from each maker before; it is wrong
-    /// in that column.
+    /// All parties broadcast what they dealt and got in a column. `sent` is what all have received from each
+    /// maker before; it is wrong in that column.
     pub(super) fn settle(
         &mut self,
         dealt: &Dealt,
@@ -131,7 +135,8 @@ mod tests {
     /// What a party has broadcast of a product.
     type Sent = (Party, Vec<u8>);
 
-    /// What four honest parties say of a column that they dealt, and their shares of a product of the first kept output.
+    /// What four honest parties say of a column that they dealt, and their shares of a product of the first
+    /// kept output.
     fn honest() -> (Dealt, [Vec<u8>; 4], Vec<Sent>) {
         let own = |p: Party| {
             (0..GOT).map(|k| (41 * k + 97 * p.index() + 3 * k * p.index()) as u8).collect::<Vec<u8>>()

@@ -1,7 +1,8 @@
 //! Products of elements of GF(2^128), with triples.
 //!
-//! As with bytes: a and b are pseudorandom, w = a b + r is opened as a sharing of degree 2t and checked, c = w + r. Nothing needs images of
-//! elements, so a triple has one share of each. Triples are made when they are needed, or taken from the stock.
+//! As with bytes: a and b are pseudorandom, w = a b + r is opened as a sharing of degree 2t and checked, c =
+//! w + r. Nothing needs images of elements, so a triple has one share of each. Triples are made when they are
+//! needed, or taken from the stock.
 
 use zeroize::Zeroizing;
 
@@ -20,7 +21,8 @@ pub(super) struct ElementTriples {
 }
 
 impl ElementTriples {
-    /// Makes triples in one round. They may be used after [`is_accepted`](Arithmetic::is_accepted) has returned true.
+    /// Makes triples in one round. They may be used after [`is_accepted`](Arithmetic::is_accepted) has
+    /// returned true.
     pub(super) fn make(
         arithmetic: &mut Arithmetic<Active>,
         count: usize,
@@ -99,8 +101,8 @@ impl ElementArithmetic for Arithmetic<Active> {
         Ok(mask.add_to_shares(&public).shares.to_vec())
     }
 
-    /// Sends the shares unchanged. The sharing was drawn for this client, which may know all of it, because every value that the parties
-    /// open later has a fresh mask on its whole polynomial.
+    /// Sends the shares unchanged. The sharing was drawn for this client, which may know all of it, because
+    /// every value that the parties open later has a fresh mask on its whole polynomial.
     fn random_for_client(&mut self, _: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
         let random = self.pseudorandom_elements(1);
         let message = random.shares.to_vec();

@@ -1,9 +1,10 @@
-//! Hyper-invertible matrices (Beerliova-Trubiniova and Hirt 2008, section 3): every square submatrix is invertible.
+//! Hyper-invertible matrices (Beerliova-Trubiniova and Hirt 2008, section 3): every square submatrix is
+//! invertible.
 //!
-//! Row i maps the values of a polynomial of degree below n at n points to its value at the i-th of n other points. Any n of these 2n
-//! values determine the polynomial, and so the others. So any n of the inputs and outputs together determine all of them, by a bijection.
-//! That is why the outputs are random if honest dealers' inputs are, and why all inputs are correct if enough outputs are
-//! ([`super::dealt`]).
+//! Row i maps the values of a polynomial of degree below n at n points to its value at the i-th of n other
+//! points. Any n of these 2n values determine the polynomial, and so the others. So any n of the inputs and
+//! outputs together determine all of them, by a bijection. That is why the outputs are random if honest
+//! dealers' inputs are, and why all inputs are correct if enough outputs are ([`super::dealt`]).
 
 use polyclave_field::Gf256;
 
@@ -57,8 +58,8 @@ mod tests {
         }
     }
 
-    /// Whatever t dealers deal, and though t checkers see their outputs, those that are kept are uniform: together with what the
-    /// checkers see they are a bijective image of what the n - t others dealt.
+    /// Whatever t dealers deal, and though t checkers see their outputs, those that are kept are uniform:
+    /// together with what the checkers see they are a bijective image of what the n - t others dealt.
     #[test]
     fn kept_outputs_are_uniform_given_what_t_parties_deal_and_see() {
         for n in 4..=9 {

@@ -1,4 +1,5 @@
-//! Inputs of a party. The party masks its input by a value that only it knows, and broadcasts the masked input.
+//! Inputs of a party. The party masks its input by a value that only it knows, and broadcasts the masked
+//! input.
 //!
 //! A random r is drawn as a pseudorandom sharing and revealed to the owner alone. The owner decodes it with
 //! correction. The owner broadcasts c = x + r. \[x\] is c plus \[r\], and every linear image M(x) is M(c)
@@ -11,11 +12,12 @@
 //! What is opened: c, which is uniform to all parties but the owner, because r is used once.
 //!
 //! # Keys that nobody holds
-//! Nodes generate a key as the sum of one input of each node, drawn from its operating system. That is as good as keeping outputs of
-//! [`super::dealt`]:
+//! Nodes generate a key as the sum of one input of each node, drawn from its operating system. That is as
+//! good as keeping outputs of [`super::dealt`]:
 //!
-//! * One honest party's input is uniform, and t others see only c and their points of \[r\]. So they choose theirs without knowing
-//!   anything of it, and the sum is uniform. A party that gives no input ends the generation, and knows nothing of the others' inputs.
+//! * One honest party's input is uniform, and t others see only c and their points of \[r\]. So they choose
+//!   theirs without knowing anything of it, and the sum is uniform. A party that gives no input ends the
+//!   generation, and knows nothing of the others' inputs.
 //! * Both are sharings of degree t that no cheater can make inconsistent.
 //! * In one point dealt sharings are stronger: the keys for pseudorandom sharing have no part in them. An
 //!   input follows from c and those keys, which t + 1 parties hold together. But all lookups, from the key
@@ -44,7 +46,8 @@ impl Arithmetic<Active> {
         self.receive(owner, cells, len, lanes, images, dst, net)
     }
 
-    /// [`share_by_broadcast`](Arithmetic::share_by_broadcast) of another party's: this many cells in this many lanes.
+    /// [`share_by_broadcast`](Arithmetic::share_by_broadcast) of another party's: this many cells in this
+    /// many lanes.
     pub(super) fn receive_by_broadcast(
         &mut self,
         owner: Party,

@@ -1,33 +1,39 @@
 //! Shamir sharing against parties that cheat: n >= 3t + 1 parties, and t of them may deviate in any way.
 //!
-//! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009). Triples are
-//! made ahead, by pseudorandom secret sharing or from sharings that are dealt and verified ([`Preprocessing`]). Online only sharings of
-//! degree t are opened.
+//! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and
+//! Nielsen (PKC 2009). Triples are made ahead, by pseudorandom secret sharing or from sharings that are dealt
+//! and verified ([`Preprocessing`]). Online only sharings of degree t are opened.
 //!
 //! **Adversary**: active, static, at most t < n/3 parties, over a **synchronous** network: a message between
 //! two parties that follow the protocol arrives within the network's time limit, privately and authentically.
 //! Secrecy is computational (pseudorandom sharing). There is no statistical error, because every check here
 //! is a check of a code.
 //!
-//! * **Online** ([`opening`]) every opened value is decoded with correction ([`code`]): a value counts as soon as 2t + 1 shares agree. So
-//!   no party can make it wrong, delay it or stop it. A wrong share is outvoted, and nobody waits for a silent or slow party. If
-//!   n = 3t + 1 and one party is silent, the others' shares detect a wrong one but correct none: correction is off ([`Faults`]).
-//! * **Ahead** ([`triples`], [`products`]) products are opened as sharings of degree 2t, where n shares detect wrong ones. What was made
-//!   is used only after all parties have said by broadcast ([`agreement`]) that they found nothing wrong. If any party has not, the
-//!   material is thrown away and made again with shares that are broadcast, so that all parties see the same. Wrong shares then convict
-//!   their senders before all parties ([`conviction`]), and the others go on without them. A party that is only silent or late ends the
-//!   making of material, because that takes all parties that are not convicted. Material does not depend on any input.
-//! * **Dealt sharings** ([`dealt`], [`dealt_triples`]) are checked by a hyper-invertible matrix ([`hyper_invertible`]), under the same
-//!   verdict. Dealing is private. So a fault may come down to two parties that contradict each other ([`dispute`]). That ends the making
-//!   of material, with an error that names the two.
-//! * **Elements** ([`elements`]) have their own triples. With a stock these are made ahead. Without one, all parties make them when they
-//!   are needed, when inputs are already known. The triples do not depend on inputs, but a silent party stops the evaluation there.
-//! * **Inputs** ([`input`]): the owner learns a mask that nobody else knows, and broadcasts its input under that mask. So every input is
-//!   a sharing of degree t by construction, or there is no input, and then all parties know that its owner gave none.
+//! * **Online** ([`opening`]) every opened value is decoded with correction ([`code`]): a value counts as
+//!   soon as 2t + 1 shares agree. So no party can make it wrong, delay it or stop it. A wrong share is
+//!   outvoted, and nobody waits for a silent or slow party. If n = 3t + 1 and one party is silent, the
+//!   others' shares detect a wrong one but correct none: correction is off ([`Faults`]).
+//! * **Ahead** ([`triples`], [`products`]) products are opened as sharings of degree 2t, where n shares
+//!   detect wrong ones. What was made is used only after all parties have said by broadcast ([`agreement`])
+//!   that they found nothing wrong. If any party has not, the material is thrown away and made again with
+//!   shares that are broadcast, so that all parties see the same. Wrong shares then convict their senders
+//!   before all parties ([`conviction`]), and the others go on without them. A party that is only silent or
+//!   late ends the making of material, because that takes all parties that are not convicted. Material does
+//!   not depend on any input.
+//! * **Dealt sharings** ([`dealt`], [`dealt_triples`]) are checked by a hyper-invertible matrix
+//!   ([`hyper_invertible`]), under the same verdict. Dealing is private. So a fault may come down to two
+//!   parties that contradict each other ([`dispute`]). That ends the making of material, with an error that
+//!   names the two.
+//! * **Elements** ([`elements`]) have their own triples. With a stock these are made ahead. Without one, all
+//!   parties make them when they are needed, when inputs are already known. The triples do not depend on
+//!   inputs, but a silent party stops the evaluation there.
+//! * **Inputs** ([`input`]): the owner learns a mask that nobody else knows, and broadcasts its input under
+//!   that mask. So every input is a sharing of degree t by construction, or there is no input, and then all
+//!   parties know that its owner gave none.
 //!
 //! # Differences from the papers
-//! Triples come with all linear images of their product (`opening.rs`); the papers' bit decomposition needs one opening for each. Shares
-//! are accepted as soon as they agree, and not only when all have arrived.
+//! Triples come with all linear images of their product (`opening.rs`); the papers' bit decomposition needs
+//! one opening for each. Shares are accepted as soon as they agree, and not only when all have arrived.
 
 mod agreement;
 pub(super) mod code;
@@ -76,15 +82,17 @@ use triples::Triples;
 
 /// How many of a network's time limits a party waits for a peer, depending on the phase.
 ///
-/// Verdicts and openings must not give up an honest party because it waited for a cheater. Ahead, each round needs a message of every
-/// party. So when this party has all messages, no other party is behind by more than the time that it may wait itself in that round:
-/// [`AHEAD`] and the time for the largest message. That is [`Active::behind`]. Each round of a broadcast waits one limit longer than
-/// that. If a party may have waited for a cheater in that round, parties may be behind by as much from then on. Online nobody waits
-/// for a cheater, except for one that owns an input and can end the evaluation anyway. So a party that is waited for online is behind
-/// by no more than at the last verdict.
+/// Verdicts and openings must not give up an honest party because it waited for a cheater. Ahead, each round
+/// needs a message of every party. So when this party has all messages, no other party is behind by more than
+/// the time that it may wait itself in that round: [`AHEAD`] and the time for the largest message. That is
+/// [`Active::behind`]. Each round of a broadcast waits one limit longer than that. If a party may have waited
+/// for a cheater in that round, parties may be behind by as much from then on. Online nobody waits for a
+/// cheater, except for one that owns an input and can end the evaluation anyway. So a party that is waited
+/// for online is behind by no more than at the last verdict.
 ///
-/// Ahead, a cheater can answer one party late and the others in time, so that the others give that party up. This only ends the making
-/// of material, as silence would. So a party that is named as missing there may be innocent.
+/// Ahead, a cheater can answer one party late and the others in time, so that the others give that party up.
+/// This only ends the making of material, as silence would. So a party that is named as missing there may be
+/// innocent.
 mod patience {
     /// Ahead: what all must give.
     pub(super) const AHEAD: u32 = 1;
@@ -98,7 +106,8 @@ pub struct Active {
     outvoted: PartySet,
     /// Peers that fell silent.
     lost: PartySet,
-    /// For so long a party that follows the protocol may still have been waiting for a cheater: see [`patience`].
+    /// For so long a party that follows the protocol may still have been waiting for a cheater: see
+    /// [`patience`].
     behind: Patience,
     /// Parties that all know to have cheated: without them from then on.
     convicted: PartySet,
@@ -270,8 +279,8 @@ impl AdversaryModel for Active {
         arithmetic.receive_by_broadcast(from, count, lanes, images, dst, net)
     }
 
-    /// The sharing was drawn for this client, which may know all of it: every value that the parties open from then on has a
-    /// fresh mask on its whole polynomial.
+    /// The sharing was drawn for this client, which may know all of it: every value that the parties open
+    /// from then on has a fresh mask on its whole polynomial.
     fn hand_out_mask(_: &mut Arithmetic<Active>, _: &mut [u8]) {}
 
     fn hand_out(arithmetic: &mut Arithmetic<Active>, message: &mut [u8], net: &mut dyn Net) -> Result<()> {
@@ -320,13 +329,14 @@ impl Material {
 }
 
 impl Arithmetic<Active> {
-    /// The parties that may still take part: all that serve, except those that all parties know to have cheated.
+    /// The parties that may still take part: all that serve, except those that all parties know to have
+    /// cheated.
     fn partners(&self) -> PartySet {
         self.serving.without(self.security.convicted)
     }
 
-    /// Refuses to make material unless all parties take part that were not convicted. If c were convicted, n - c shares of degree 2t
-    /// detect the t - c wrong ones that are still possible.
+    /// Refuses to make material unless all parties take part that were not convicted. If c were convicted,
+    /// n - c shares of degree 2t detect the t - c wrong ones that are still possible.
     fn check_makers(&self) -> Result<()> {
         let needed = self.partners().len().max(self.structure.parties() - self.structure.threshold());
         let there = self.partners().without(self.security.lost);

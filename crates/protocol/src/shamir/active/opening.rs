@@ -1,9 +1,10 @@
 //! Openings online: sharings of degree t, decoded with correction.
 //!
-//! Two kinds of values are opened: a masked value x + r, where r is fresh and random and its whole polynomial of degree t is added; or a
-//! value that is meant to become known. The shares of t parties and the value determine the polynomial, so it reveals nothing else. All
-//! shares come from sharings that have degree t at the parties that follow the protocol: pseudorandom sharings by construction, inputs by
-//! broadcast, and products ahead because all of those parties know the same public value.
+//! Two kinds of values are opened: a masked value x + r, where r is fresh and random and its whole polynomial
+//! of degree t is added; or a value that is meant to become known. The shares of t parties and the value
+//! determine the polynomial, so it reveals nothing else. All shares come from sharings that have degree t at
+//! the parties that follow the protocol: pseudorandom sharings by construction, inputs by broadcast, and
+//! products ahead because all of those parties know the same public value.
 
 use std::sync::Arc;
 
@@ -99,10 +100,11 @@ impl Arithmetic<Active> {
     /// [`Arithmetic::open_masked`] with triples (Beaver 1991). For a product x y two values are opened, e =
     /// x + a and f = y + b, with a triple (a, b, c = a b) that serves once. Then x y = e f + e b + f a + c.
     ///
-    /// c is a public w plus a pseudorandom value, which is, as a and b are, the sum of parts that each a set of parties knows. So
-    /// x y is (e f + w) plus the sum over those sets of a value that the set's members know, e b_A + f a_A + c_A, times f_A. Any
-    /// linear image M of it is M(e f + w) plus the sum of M of those values times f_A: local. (Online, a product with all images
-    /// of it wanted takes one operation in one round, as it does against parties that only look on.)
+    /// c is a public w plus a pseudorandom value, which is, as a and b are, the sum of parts that each a set
+    /// of parties knows. So x y is (e f + w) plus the sum over those sets of a value that the set's members
+    /// know, e b_A + f a_A + c_A, times f_A. Any linear image M of it is M(e f + w) plus the sum of M of
+    /// those values times f_A: local. (Online, a product with all images of it wanted takes one operation in
+    /// one round, as it does against parties that only look on.)
     pub(super) fn open_with_triples(
         &mut self,
         openings: Vec<Opening<'_>>,
@@ -192,7 +194,8 @@ impl Arithmetic<Active> {
         Ok(Opened::new(public, masks, layout, openings, &self.pool))
     }
 
-    /// What is sent of a value that is opened under a mask, and the shares of images of that mask, image after image.
+    /// What is sent of a value that is opened under a mask, and the shares of images of that mask, image
+    /// after image.
     pub(super) fn mask_value(
         &mut self,
         value: &[u8],
@@ -222,9 +225,10 @@ impl Arithmetic<Active> {
         Ok((0..products.len()).map(|i| opened.shares(i, 0, 0)).collect())
     }
 
-    /// Another sharing of the same values: opened under a mask, c + \[r\]. One round. Its polynomials are those of r but for the public
-    /// value at 0, so all of its shares together tell nothing of what the values were computed from; t shares of the old sharing and
-    /// a value determine that one anyway, so a node that helps the client learns no more.
+    /// Another sharing of the same values: opened under a mask, c + \[r\]. One round. Its polynomials are
+    /// those of r but for the public value at 0, so all of its shares together tell nothing of what the
+    /// values were computed from; t shares of the old sharing and a value determine that one anyway, so a
+    /// node that helps the client learns no more.
     pub(super) fn share_afresh(&mut self, shares: &mut [u8], net: &mut dyn Net) -> Result<()> {
         let parts = self.prss.parts(shares.len());
         let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();

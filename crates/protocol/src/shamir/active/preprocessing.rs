@@ -12,7 +12,8 @@ pub enum Preprocessing {
     #[default]
     #[serde(rename = "prss")]
     Pseudorandom,
-    /// From sharings that all parties deal with randomness of their operating systems, verified by a hyper-invertible matrix.
+    /// From sharings that all parties deal with randomness of their operating systems, verified by a
+    /// hyper-invertible matrix.
     #[serde(rename = "hyper-invertible")]
     HyperInvertible,
 }

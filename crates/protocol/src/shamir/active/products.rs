@@ -67,8 +67,9 @@ impl Arithmetic<Active> {
         Ok(Opened::new(public, masks, layout, openings, &self.pool))
     }
 
-    /// Opens products plus masks, to which it adds zero sharings of degree 2t. One round, unless shares are broadcast. `evidence` is
-    /// asked, if it comes to that, for this party's shares of both factors and of the mask of the i-th value.
+    /// Opens products plus masks, to which it adds zero sharings of degree 2t. One round, unless shares are
+    /// broadcast. `evidence` is asked, if it comes to that, for this party's shares of both factors and of
+    /// the mask of the i-th value.
     pub(super) fn open_checked(
         &mut self,
         symbol: Symbol,

@@ -1,11 +1,13 @@
 //! What nodes have in stock, and how a client combines their messages.
 //!
-//! **At a client**: nodes send shares of degree t, of values drawn for this client or shared afresh for it. So their polynomials reveal no
-//! more about the values that the nodes continue to use than the values do. The client decodes them as nodes do ([`super::code`]): with
-//! four nodes, one may send anything, or nothing; with three, a node that sends anything else is found, and the client gets an error.
+//! **At a client**: nodes send shares of degree t, of values drawn for this client or shared afresh for it.
+//! So their polynomials reveal no more about the values that the nodes continue to use than the values do.
+//! The client decodes them as nodes do ([`super::code`]): with four nodes, one may send anything, or nothing;
+//! with three, a node that sends anything else is found, and the client gets an error.
 //!
-//! **In stock**, with four nodes: powers of masks for inversions, triples, triples of elements, and unit vectors for masked tables of 6
-//! bits, those of DES. Making them takes all nodes; using them takes a quorum, floor((n + t) / 2) + 1 of them.
+//! **In stock**, with four nodes: powers of masks for inversions, triples, triples of elements, and unit
+//! vectors for masked tables of 6 bits, those of DES. Making them takes all nodes; using them takes a quorum,
+//! floor((n + t) / 2) + 1 of them.
 
 use std::sync::Arc;
 
@@ -76,7 +78,8 @@ fn triples(structure: Structure) -> Kind {
     }
 }
 
-/// At a client: the values of the nodes' shares, in order. A node that did not answer has no message here, and is not in `serving`.
+/// At a client: the values of the nodes' shares, in order. A node that did not answer has no message here,
+/// and is not in `serving`.
 pub(super) fn combine(
     symbol: Symbol,
     structure: Structure,
@@ -152,8 +155,8 @@ impl Shamir<Active> {
 }
 
 impl ServiceConfig for ShamirActiveConfig {
-    /// The smallest number such that any two sets of this many nodes have t + 1 nodes in common. For n = 3t + 1 it is 2t + 1, and it is
-    /// never less.
+    /// The smallest number such that any two sets of this many nodes have t + 1 nodes in common. For n = 3t +
+    /// 1 it is 2t + 1, and it is never less.
     fn quorum(&self) -> usize {
         (self.structure().parties() + self.structure().threshold()) / 2 + 1
     }

@@ -147,8 +147,8 @@ fn verdicts_and_openings_wait_for_those_who_had_to_wait_before() {
             let waited: Result<Vec<(Patience, usize)>> = party.join().expect("no panic");
             let waited = waited.expect("all are honest");
             let limit = Duration::from_secs(1);
-            // From the last round ahead on: of the verdict those in which a cheater is waited for, t of them; its last two rounds
-            // wait alike, and the opening not less.
+            // From the last round ahead on: of the verdict those in which a cheater is waited for, t of them;
+            // its last two rounds wait alike, and the opening not less.
             let from = waited.len() - 1 - (t + 2) - 1;
             for round in from..from + 1 + t {
                 let ((before, bytes), (now, _)) = (waited[round], waited[round + 1]);

@@ -1,10 +1,12 @@
 //! Multiplication triples: random a and b with c = a b, made ahead.
 //!
-//! a and b are pseudorandom sharings: the sum of parts a_A, each known to the parties of a set A. c is opened under a mask: w = a b + r
-//! is public, and c = w + r, where r is pseudorandom too. So a triple is 3 parts for every set to which a party belongs, and w. Every
-//! linear image of each of the three values follows from it.
+//! a and b are pseudorandom sharings: the sum of parts a_A, each known to the parties of a set A. c is opened
+//! under a mask: w = a b + r is public, and c = w + r, where r is pseudorandom too. So a triple is 3 parts
+//! for every set to which a party belongs, and w. Every linear image of each of the three values follows from
+//! it.
 //!
-//! w is opened as a sharing of degree 2t (`products.rs`). It is uniform because r is, and r is used for nothing else.
+//! w is opened as a sharing of degree 2t (`products.rs`). It is uniform because r is, and r is used for
+//! nothing else.
 
 use std::ops::Range;
 
@@ -99,7 +101,8 @@ impl Triples {
         &self.public[range]
     }
 
-    /// For each set e b_A + f a_A + c_A, one after another; plus a part of something else, from `tile` of it, if there is one.
+    /// For each set e b_A + f a_A + c_A, one after another; plus a part of something else, from `tile` of it,
+    /// if there is one.
     pub(super) fn products(
         &self,
         range: Range<usize>,

@@ -211,8 +211,8 @@ fn local_operations_act_element_by_element() {
     });
 }
 
-/// What each of three parties sends to one of its peers, while they do this with many copies of the sharings 5 + 7 x and
-/// 9 + 3 x.
+/// What each of three parties sends to one of its peers, while they do this with many copies of the sharings
+/// 5 + 7 x and 9 + 3 x.
 fn messages_of(
     operation: impl Fn(&mut Arithmetic<Passive>, [&Elements; 2], &mut dyn Net) -> Result<()> + Sync,
 ) -> Vec<Vec<u8>> {
@@ -241,7 +241,8 @@ fn messages_of(
 
 const COPIES: usize = 400;
 
-/// The three coefficients of every polynomial that was opened have as many ones as zeros, within six standard deviations.
+/// The three coefficients of every polynomial that was opened have as many ones as zeros, within six standard
+/// deviations.
 fn assert_all_coefficients_are_uniform(messages: &[Vec<u8>]) {
     let points = [1, 2, 3].map(|p| Gf128::embed(Gf256(p)));
     let mut ones = [0u32; 3];

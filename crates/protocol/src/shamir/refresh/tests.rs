@@ -86,8 +86,9 @@ fn has_degree(t: usize, values: &Values) -> bool {
     })
 }
 
-/// Of polynomials as the parties have made them: for every set of t parties before, every such set after, and every key there is exactly one
-/// pair of polynomials that looks the same to both sets together, and to the parties in both of them, who also know what was dealt.
+/// Of polynomials as the parties have made them: for every set of t parties before, every such set after, and
+/// every key there is exactly one pair of polynomials that looks the same to both sets together, and to the
+/// parties in both of them, who also know what was dealt.
 #[test]
 fn old_shares_and_new_ones_of_t_nodes_each_fit_every_key_in_one_way() {
     let (n, t) = (5, 2);
@@ -123,7 +124,8 @@ fn old_shares_and_new_ones_of_t_nodes_each_fit_every_key_in_one_way() {
             }
         }
     }
-    // t old shares and the new ones of one node more are another matter only if a node is in both: without fresh zeros they would meet.
+    // t old shares and the new ones of one node more are another matter only if a node is in both: without
+    // fresh zeros they would meet.
     let mixed: Values = old.iter().take(t + 1).chain(&new[t + 1..]).copied().collect();
     assert!(!has_degree(t, &mixed), "old shares and new ones lie on no common polynomial");
 }
@@ -219,7 +221,8 @@ fn values_stay_as_they_are_whatever_one_party_of_four_sends() {
         let (value, _) = refreshed::<Active>(structure, net)?;
         Ok(value == (0..64).collect::<Vec<u8>>())
     });
-    // Once all have what was dealt, nothing that one party sends or leaves out stops the others, so what is lost need not show.
+    // Once all have what was dealt, nothing that one party sends or leaves out stops the others, so what is
+    // lost need not show.
     let faults = vec![Fault::FlipBit { byte: 9, bit: 2 }, Fault::Garbage { seed: 1 }];
     let sweep = Sweep { faults, drop_every: u64::MAX, ..Sweep::new(4, Party(2), Promise::RightOrAborted) };
     let swept = sweep.run(move |net| party(net));

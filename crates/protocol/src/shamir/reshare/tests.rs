@@ -31,7 +31,8 @@ fn active(n: usize, t: usize) -> Sharing {
 /// A party's new shares, if it is a new one.
 type Outcome = std::result::Result<Option<[Zeroizing<Vec<u8>>; 2]>, Fault>;
 
-/// Who takes part: the old parties without those that are gone, and the new ones. Numbers are those on the common network.
+/// Who takes part: the old parties without those that are gone, and the new ones. Numbers are those on the
+/// common network.
 #[derive(Clone)]
 struct Meeting {
     from: Sharing,
@@ -250,7 +251,8 @@ fn a_dealer_that_deals_no_sharing_or_another_value_is_found_and_named_where_it_c
         // Two do: no honest dealer could be contradicted by so many.
         let fault = Fault::Dealers(set(&[1]));
         check(&four, &|to, message| message[place] ^= if to > 1 { 4 } else { 0 }, &fault);
-        // A sharing of the right degree of another value: with four dealers it is corrected, with three only found.
+        // A sharing of the right degree of another value: with four dealers it is corrected, with three only
+        // found.
         check(&four, &|_, message| message[place] ^= 4, &fault);
         check(&three, &|_, message| message[place] ^= 4, &Fault::Undecided);
     }
@@ -271,7 +273,8 @@ fn who_contradicts_more_dealers_than_can_cheat_is_named() {
     }
 }
 
-/// For every set of t old parties, every set of t' new ones and every other value there are polynomials that look the same to both together.
+/// For every set of t old parties, every set of t' new ones and every other value there are polynomials that
+/// look the same to both together.
 #[test]
 fn old_shares_of_t_parties_and_new_ones_of_others_fit_every_value() {
     let (from, to) = (Structure::new(5, 2).expect("valid"), Structure::new(3, 1).expect("valid"));

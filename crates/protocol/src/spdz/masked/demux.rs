@@ -1,14 +1,17 @@
-//! Demux (Keller et al. 2017, Protocol 3): makes, from shared bits s_0 .. s_(l-1), the unit vector that is 1 at s.
+//! Demux (Keller et al. 2017, Protocol 3): makes, from shared bits s_0 .. s_(l-1), the unit vector that is 1
+//! at s.
 //!
-//! The product of (1 - s_j) + s_j X^(2^j) over all j is X^s. It is kept as pieces: elements that hold up to k coefficients each. A step
-//! multiplies every piece by the next bit. The number of products is the sum of ceil(2^j / k), j = 1 .. l - 1 (Table 1), one round each.
-//! At the end the pieces are decomposed by random bits, in one round.
+//! The product of (1 - s_j) + s_j X^(2^j) over all j is X^s. It is kept as pieces: elements that hold up to k
+//! coefficients each. A step multiplies every piece by the next bit. The number of products is the sum of
+//! ceil(2^j / k), j = 1 .. l - 1 (Table 1), one round each. At the end the pieces are decomposed by random
+//! bits, in one round.
 //!
 //! # Differences from the paper
-//! * k need not be a power of two. Pieces double while both halves fit into one element. If that would give more pieces than ceil(2^j /
-//!   k), they are decomposed and packed anew before they are multiplied.
-//! * For k below the degree of the field the elements are those of a smaller field inside (k = 8), or single bits (k = 1), with MACs in
-//!   the large field. Products of bits take triples of bits, and do not need the last step.
+//! * k need not be a power of two. Pieces double while both halves fit into one element. If that would give
+//!   more pieces than ceil(2^j / k), they are decomposed and packed anew before they are multiplied.
+//! * For k below the degree of the field the elements are those of a smaller field inside (k = 8), or single
+//!   bits (k = 1), with MACs in the large field. Products of bits take triples of bits, and do not need the
+//!   last step.
 
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
@@ -32,7 +35,8 @@ pub enum Packing {
     Cells,
     /// k is the degree of the field.
     Elements,
-    /// No products by triples at all: TinyOT makes unit vectors of two parties by products by rotation ([`crate::tinyot`]).
+    /// No products by triples at all: TinyOT makes unit vectors of two parties by products by rotation
+    /// ([`crate::tinyot`]).
     Rotation,
 }
 
@@ -186,8 +190,8 @@ impl<F: MacField> Vectors<F> {
 }
 
 impl<F: MacField> Spdz<F> {
-    /// Makes `count` unit vectors of random indices below 2^in_bits, checked. The triples, bits and openings that this takes are
-    /// counted in the current phase. They are those of Keller et al. 2017, Table 1.
+    /// Makes `count` unit vectors of random indices below 2^in_bits, checked. The triples, bits and openings
+    /// that this takes are counted in the current phase. They are those of Keller et al. 2017, Table 1.
     pub fn demux(&mut self, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<UnitVectors<F>> {
         if !(1..=MAX_INDEX_BITS).contains(&in_bits) || count == 0 {
             return Err(Error::Misuse(format!(
@@ -231,7 +235,8 @@ fn pack<F: MacField>(entries: Vec<Authenticated<F>>, packing: Packing) -> Vec<Pi
     chunks.map(|chunk| Piece { element: weighted(chunk, &places), entries: chunk.len() }).collect()
 }
 
-/// The entries of all pieces, by random bits (BitDec): of an entry e with random bit r, e + r is opened. One round.
+/// The entries of all pieces, by random bits (BitDec): of an entry e with random bit r, e + r is opened. One
+/// round.
 fn unpack<F: MacField>(
     arithmetic: &mut Arithmetic<F>,
     pieces: Vec<Piece<F>>,

@@ -1,5 +1,6 @@
-//! Tables of at most 6 bits: the unit vector e of s is stored, and T(x) = sum over j of T(j + h) e_j is computed when it is used. One
-//! vector serves every output bit and every image of them, and takes 2^l MACs rather than 2^l for each.
+//! Tables of at most 6 bits: the unit vector e of s is stored, and T(x) = sum over j of T(j + h) e_j is
+//! computed when it is used. One vector serves every output bit and every image of them, and takes 2^l MACs
+//! rather than 2^l for each.
 //!
 //! Which entries are added depends on the opened h and the table; both are public.
 
@@ -32,7 +33,8 @@ impl<F: MacField> Sums<F> {
         }
     }
 
-    /// The images wanted of T(h + s), from opened h, which are below the number of entries, and unit vectors of s.
+    /// The images wanted of T(h + s), from opened h, which are below the number of entries, and unit vectors
+    /// of s.
     pub(in crate::spdz) fn look_up(
         &self,
         h: &[u8],

@@ -1,9 +1,10 @@
 //! Moves authenticated bits of two parties to another MAC key, in the same way as the parent module.
 //!
-//! The mask's bits come from [`crate::tinyot`]: r = r_A + r_B under the old key and r' = r'_A + r'_B under the new one. Each party knows
-//! its own shares. So each tells the other d_i = r_i + r'_i, and both add d_A + d_B to r'. The parent module's argument about bits that
-//! one party knows applies to these shares: d_i reveals nothing, because r'_i is uniform and used for nothing else, and a wrong d_i is an
-//! error e that the cheater fixed before the coins. Tags are opened as MACs ([`Bits::to_spdz`]).
+//! The mask's bits come from [`crate::tinyot`]: r = r_A + r_B under the old key and r' = r'_A + r'_B under
+//! the new one. Each party knows its own shares. So each tells the other d_i = r_i + r'_i, and both add d_A +
+//! d_B to r'. The parent module's argument about bits that one party knows applies to these shares: d_i
+//! reveals nothing, because r'_i is uniform and used for nothing else, and a wrong d_i is an error e that the
+//! cheater fixed before the coins. Tags are opened as MACs ([`Bits::to_spdz`]).
 
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;

@@ -19,8 +19,8 @@ fn caught(n: usize, carry: impl Fn(&mut Refreshing, &mut dyn Net) -> Result<()> 
     assert!(outcomes.iter().all(|outcome| *outcome == Ok((failed.clone(), [true; 2]))), "{outcomes:?}");
 }
 
-/// x + r opens to another value at everybody, which has right MACs under the new key: it would be what is stored from then on, with the
-/// cheater's difference, for cells (keys), elements and bits alike.
+/// x + r opens to another value at everybody, which has right MACs under the new key: it would be what is
+/// stored from then on, with the cheater's difference, for cells (keys), elements and bits alike.
 #[test]
 fn a_difference_on_the_value_that_moves_is_caught() {
     for n in [2, 3] {
@@ -129,8 +129,8 @@ fn bits_of_which_one_differs(refresh: &mut Refresh<F>, net: &mut dyn Net) -> Res
 
 const PLACE: usize = 3;
 
-/// V = V' holds, because the cheater knows by how much they differ, and tells one of them otherwise. V' is checked at once. V is checked
-/// together with x + r, before anything is made of either.
+/// V = V' holds, because the cheater knows by how much they differ, and tells one of them otherwise. V' is
+/// checked at once. V is checked together with x + r, before anything is made of either.
 #[test]
 fn a_combination_that_hides_that_bits_differ_is_caught_under_its_own_key() {
     for n in [2, 3] {

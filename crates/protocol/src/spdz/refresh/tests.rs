@@ -127,7 +127,8 @@ fn elements_move_to_another_key() {
     }
 }
 
-/// What is not checked could be wrong by a difference that a cheater chose, and would be authenticated under the new key.
+/// What is not checked could be wrong by a difference that a cheater chose, and would be authenticated under
+/// the new key.
 #[test]
 fn a_value_that_its_session_has_not_checked_does_not_move() {
     let outcomes = run_parties(2, |net| {
@@ -186,8 +187,8 @@ fn other_d_is_caught(n: usize, to: fn(Party) -> bool) -> Vec<Error> {
 fn another_difference_than_the_one_of_its_bits_is_caught() {
     for n in [2, 3] {
         for error in other_d_is_caught(n, |_| true) {
-            // The cheater has added to what it has told, and not to its own copy: among two its MAC of V does not fit, and
-            // among three it is found before V is opened.
+            // The cheater has added to what it has told, and not to its own copy: among two its MAC of V does
+            // not fit, and among three it is found before V is opened.
             match n {
                 2 => assert_eq!(error, Error::CheckFailed { what: "the MACs of opened values" }),
                 _ => assert!(matches!(error, Error::Equivocation { .. }), "{error:?}"),

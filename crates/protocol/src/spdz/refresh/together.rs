@@ -1,11 +1,13 @@
-//! Which values move together: in the rounds and checks of one, and in memory that their number does not change.
+//! Which values move together: in the rounds and checks of one, and in memory that their number does not
+//! change.
 
 use std::ops::Range;
 
 /// The most bits that move together. Each takes some hundred bytes while it moves.
 const MAX_BITS: usize = 1 << 18;
 
-/// Groups of values that are alike, in the order of their places, with `bits` bits each. A value that is too large moves alone.
+/// Groups of values that are alike, in the order of their places, with `bits` bits each. A value that is too
+/// large moves alone.
 pub(crate) fn groups<T>(
     values: &[T],
     alike: impl Fn(&T, &T) -> bool,

@@ -75,8 +75,8 @@ impl Entries {
     }
 }
 
-/// The circuit of a table on M + s for all M, one after another as this many lanes (section 4, "Preprocessing for AES"). A round for
-/// every layer.
+/// The circuit of a table on M + s for all M, one after another as this many lanes (section 4, "Preprocessing
+/// for AES"). A round for every layer.
 fn evaluate_all(
     circuit: &Compiled,
     s: &[Bits],
@@ -158,9 +158,9 @@ fn unit_vector(
     Ok(vector)
 }
 
-/// T(M + s) + o = sum over j of T(M + j) e_j + o: a product in the group algebra of (Z_2)^l over GF(2), which is that of
-/// polynomials in y_i = 1 + x_i with y_i^2 = 0. To these coefficients and back it is l rounds of sums, and the product is 3^l sums
-/// rather than 4^l, half of them of zeros.
+/// T(M + s) + o = sum over j of T(M + j) e_j + o: a product in the group algebra of (Z_2)^l over GF(2), which
+/// is that of polynomials in y_i = 1 + x_i with y_i^2 = 0. To these coefficients and back it is l rounds of
+/// sums, and the product is 3^l sums rather than 4^l, half of them of zeros.
 fn sums(table: &Table, mut vector: Vec<Bits>, output: &[Bits]) -> EntryBits {
     sums_over_supersets(&mut vector, |low, high| low.add(high));
     let lanes = vector[0].len();

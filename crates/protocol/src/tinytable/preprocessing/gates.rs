@@ -1,10 +1,11 @@
-//! The tables of Boolean gates (figure 8, AND). With the masks u and v of a gate's inputs and o of its output, the entry at (i, j) is
-//! T(i + u, j + v) + o. As a polynomial T(x, y) = c_0 + c_1 x + c_2 y + c_3 x y, so the entry takes one product, u v, and is
+//! The tables of Boolean gates (figure 8, AND). With the masks u and v of a gate's inputs and o of its
+//! output, the entry at (i, j) is T(i + u, j + v) + o. As a polynomial T(x, y) = c_0 + c_1 x + c_2 y + c_3 x
+//! y, so the entry takes one product, u v, and is
 //!
 //! (c_1 + c_3 j) u + (c_2 + c_3 i) v + c_3 u v + o + T(i, j).
 //!
-//! Gates wait until there are enough of them for one round. All of them lie in rows, one behind another, and their records are written in
-//! one pass.
+//! Gates wait until there are enough of them for one round. All of them lie in rows, one behind another, and
+//! their records are written in one pass.
 
 use polyclave_cipher::Table;
 use polyclave_kernels::memory::Wiped;
@@ -91,8 +92,8 @@ impl Gates {
     }
 }
 
-/// How an entry follows from u, v, u v and o: all ones for what is added, and the constant for this party's share and for its key of the
-/// peer's tag. All of it is public except the last.
+/// How an entry follows from u, v, u v and o: all ones for what is added, and the constant for this party's
+/// share and for its key of the peer's tag. All of it is public except the last.
 struct Entry {
     terms: [u64; 3],
     share: u8,

@@ -1,7 +1,7 @@
 //! Masks of wires as authenticated bits: for every slot the bits of its cells, the lowest first.
 //!
-//! Sums of masks are local (figure 8, XOR), and so is every linear map of a cell. Constants are added to masked values, and not to
-//! masks. The Boolean circuits that make tables run in such a bank, too.
+//! Sums of masks are local (figure 8, XOR), and so is every linear map of a cell. Constants are added to
+//! masked values, and not to masks. The Boolean circuits that make tables run in such a bank, too.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use polyclave_cipher::{Compiled, CompiledPort, Linear, Matrix, Slot};
 use crate::tinyot::{BitSlices, Bits, Key};
 use crate::tinytable::{Macs, Masks, Packing};
 
-/// Masks by slot. All lie in one piece of memory: each slot has room for as many bits as a cell of the circuit has at most, and each bit for
-/// all lanes, or for one.
+/// Masks by slot. All lie in one piece of memory: each slot has room for as many bits as a cell of the
+/// circuit has at most, and each bit for all lanes, or for one.
 pub(super) struct MaskRegisters {
     bits: Bits,
     /// Sums in the making.
@@ -103,7 +103,8 @@ impl MaskRegisters {
         self.bits.set(begin..begin + len, values, [tags, keys]);
     }
 
-    /// Gives a port's cells their masks: fresh bits, cell by cell, and of a cell the lowest bit of all lanes first.
+    /// Gives a port's cells their masks: fresh bits, cell by cell, and of a cell the lowest bit of all lanes
+    /// first.
     pub(super) fn put_port(&mut self, port: &CompiledPort, lanes: usize, fresh: &Bits, macs: Macs) -> Masks {
         let mut masks = Masks::zero(port.cells.len() * lanes, macs);
         let bits = usize::from(port.bits);

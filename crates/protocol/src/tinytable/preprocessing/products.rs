@@ -1,5 +1,5 @@
-//! Products of authenticated bits, by triples (Beaver 1991). For x y with a triple (a, b, c), x + a and y + b are opened, and
-//! x y = c + (x + a) b + (y + b) a + (x + a)(y + b).
+//! Products of authenticated bits, by triples (Beaver 1991). For x y with a triple (a, b, c), x + a and y + b
+//! are opened, and x y = c + (x + a) b + (y + b) a + (x + a)(y + b).
 
 use std::ops::Range;
 

@@ -1,12 +1,13 @@
 //! Computes an entry's record from the authenticated bits of the entry.
 //!
-//! *Linear*: tags and keys of the bits, times X^i, are added up: y = alpha x + beta for the cell x, unreduced. beta is uniform in 63 + n
-//! bits because the keys of all bits are. *Lookup*: strings F(tag) of this party's share, and F of every tag that the peer could show
-//! (figure 8). With raw tags instead, a string of one value would tell those of others, by alpha.
+//! *Linear*: tags and keys of the bits, times X^i, are added up: y = alpha x + beta for the cell x,
+//! unreduced. beta is uniform in 63 + n bits because the keys of all bits are. *Lookup*: strings F(tag) of
+//! this party's share, and F of every tag that the peer could show (figure 8). With raw tags instead, a
+//! string of one value would tell those of others, by alpha.
 //!
-//! F(y) is MMO, P(d) + d with P = AES under a key that is fresh for the stream, cut to the length of strings. d is y with a position and
-//! the direction of the opening, so each d occurs once (Guo, Katz, Wang, Yu 2020, ePrint 2019/074: correlation robust if P is a random
-//! permutation).
+//! F(y) is MMO, P(d) + d with P = AES under a key that is fresh for the stream, cut to the length of strings.
+//! d is y with a position and the direction of the opening, so each d occurs once (Guo, Katz, Wang, Yu 2020,
+//! ePrint 2019/074: correlation robust if P is a random permutation).
 
 use polyclave_kernels::aes_sum::AesSum;
 use polyclave_kernels::memory::wipe;

@@ -56,7 +56,8 @@ fn refuse_wide(bits: u8) -> Result<()> {
     }
 }
 
-/// Calls `each` for each bit of some blocks, with its place in its byte, the byte among those of all blocks, and its cell.
+/// Calls `each` for each bit of some blocks, with its place in its byte, the byte among those of all blocks,
+/// and its cell.
 fn for_each_bit(count: usize, lanes: usize, mut each: impl FnMut(usize, usize, usize)) {
     let width = Cells::block_bytes(count, 1);
     for cell in 0..count {
@@ -82,8 +83,8 @@ impl Served {
 impl ServiceSession for Served {
     type Mask = Mask;
 
-    /// Boolean circuits: their values become elements without communication, and tables of two bits take fewer products than any other
-    /// form.
+    /// Boolean circuits: their values become elements without communication, and tables of two bits take
+    /// fewer products than any other form.
     fn form(&self, cipher: Cipher) -> Cipher {
         boolean::expanded(cipher)
     }
@@ -104,7 +105,8 @@ impl ServiceSession for Served {
         Shared::restore(bytes, &self.tables.key)
     }
 
-    /// Each party knows its own shares of bits. With zeros for the other's, which are no secret, they are bits that it alone knows.
+    /// Each party knows its own shares of bits. With zeros for the other's, which are no secret, they are
+    /// bits that it alone knows.
     fn mask_of(&mut self, owner: Party, len: usize, net: &mut dyn Net) -> Result<Option<OwnMask<Mask>>> {
         self.tables.key.refuse_retired()?;
         let mut bits = self.masks.bits(8 * len, net)?;

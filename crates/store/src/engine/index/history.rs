@@ -1,4 +1,5 @@
-//! The rows of the latest state that the index knows, and of the earlier states that transactions may still read.
+//! The rows of the latest state that the index knows, and of the earlier states that transactions may still
+//! read.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -74,7 +75,8 @@ impl History {
         &self.state
     }
 
-    /// The head of the state with this stamp, if it is known and not older than what was known when the transaction began.
+    /// The head of the state with this stamp, if it is known and not older than what was known when the
+    /// transaction began.
     pub(super) fn recall(&self, stamp: &Stamp, since: u64) -> Option<Arc<Head>> {
         let states = [&self.state].into_iter().chain(self.past.iter().rev().map(|past| &past.before));
         let mut recent = states.take_while(|state| state.head.changes >= since);

@@ -44,8 +44,8 @@ impl<'a> Reader<'a> {
 
     /// Finds out which state the transaction sees. The index knows it afterwards.
     ///
-    /// `None` means that the transaction has to begin anew: other workers have changed the store meanwhile, and the index has gone in one step from
-    /// an older state to a newer one than that.
+    /// `None` means that the transaction has to begin anew: other workers have changed the store meanwhile,
+    /// and the index has gone in one step from an older state to a newer one than that.
     pub(in super::super) fn snapshot(
         &self,
         state: &dyn Reading,

@@ -7,7 +7,8 @@ use super::super::super::seal::{Seal, Stamp, readable};
 use super::super::Reading;
 use super::super::digest::{COVERED, Digest, covered};
 
-/// Rows by the number of their table among the covered ones and by their key, each with its new value; `None` if it is gone.
+/// Rows by the number of their table among the covered ones and by their key, each with its new value; `None`
+/// if it is gone.
 pub(in super::super) type Delta = BTreeMap<(usize, Vec<u8>), Option<Stamp>>;
 
 /// The rows of each covered table.

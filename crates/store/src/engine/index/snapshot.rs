@@ -1,4 +1,5 @@
-//! A state that a transaction sees and that the index knows. Everything that the transaction reads is compared with it.
+//! A state that a transaction sees and that the index knows. Everything that the transaction reads is
+//! compared with it.
 
 use std::sync::Arc;
 
@@ -71,7 +72,8 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Refuses rows that are not in the order of their keys. A database that gives one of them twice could leave out another one.
+    /// Refuses rows that are not in the order of their keys. A database that gives one of them twice could
+    /// leave out another one.
     pub(in super::super) fn check_order(
         &self,
         before: &mut Option<Vec<u8>>,

@@ -66,7 +66,8 @@ impl Postgres {
         }
     }
 
-    /// One statement, which is a transaction of its own. A connection on which something went wrong is not used again.
+    /// One statement, which is a transaction of its own. A connection on which something went wrong is not
+    /// used again.
     fn once(&self, text: &str, values: super::Values<'_>) -> Result<Option<Record>> {
         let connection = self.connection()?;
         let rows = connection.ask(text, values)?;

@@ -1,4 +1,5 @@
-//! A store at a real server: one writer, nothing confirmed is lost, every wait ends. Without PostgreSQL these tests say that they were not run.
+//! A store at a real server: one writer, nothing confirmed is lost, every wait ends. Without PostgreSQL these
+//! tests say that they were not run.
 
 use std::path::Path;
 use std::thread::sleep;

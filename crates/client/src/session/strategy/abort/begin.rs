@@ -1,10 +1,11 @@
 //! Beginning a request with as many nodes as it needs.
 //!
-//! A node that refuses for a reason of its own (it has no such key or cannot read its share, its policy forbids the request, its part of
-//! the budget is spent) is left out, and another node is asked in its place. This gives a client nothing that it should not have: every
-//! node judges for itself, a client may always choose which nodes it asks, and fewer nodes than the protocol needs serve nobody. So a
-//! request stays refused if more nodes refuse than it can do without. And every node charges the requests that it serves, so the budget
-//! holds whichever nodes are left out.
+//! A node that refuses for a reason of its own (it has no such key or cannot read its share, its policy
+//! forbids the request, its part of the budget is spent) is left out, and another node is asked in its place.
+//! This gives a client nothing that it should not have: every node judges for itself, a client may always
+//! choose which nodes it asks, and fewer nodes than the protocol needs serve nobody. So a request stays
+//! refused if more nodes refuse than it can do without. And every node charges the requests that it serves,
+//! so the budget holds whichever nodes are left out.
 
 use polyclave_api::{Operation, Reason, Refusal, Step};
 use polyclave_protocol::service::ServiceConfig;
@@ -40,8 +41,8 @@ impl Without {
         self.why.push((nodes, Reason::Unavailable, why.into()));
     }
 
-    /// Learns from a failed attempt: which nodes refused for a reason of their own, or else which node most others blame. Returns whether
-    /// any node refused for a reason of its own.
+    /// Learns from a failed attempt: which nodes refused for a reason of their own, or else which node most
+    /// others blame. Returns whether any node refused for a reason of its own.
     fn learn(&mut self, workers: Workers<'_>, refused: &[(Party, Refusal)], failed: &Error) -> bool {
         let only = |node: Party| -> PartySet { [node].into_iter().collect() };
         let own: Vec<_> = refused.iter().filter(|(_, refusal)| is_own(refusal)).collect();

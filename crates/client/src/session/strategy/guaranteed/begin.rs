@@ -11,8 +11,9 @@ use crate::session::refusals::is_own;
 use crate::{Error, Result};
 
 impl Guaranteed {
-    /// Asks all nodes that can be reached. If they cannot agree, leaves out one suspected node after another. The nodes that an attempt
-    /// reaches charge it to the key's budget, so the client remembers for a while which nodes were left out when it succeeded.
+    /// Asks all nodes that can be reached. If they cannot agree, leaves out one suspected node after another.
+    /// The nodes that an attempt reaches charge it to the key's budget, so the client remembers for a while
+    /// which nodes were left out when it succeeded.
     pub(super) fn begin_with_most<'c>(
         &self,
         workers: Workers<'c>,

@@ -2,10 +2,12 @@
 
 use polyclave_protocol::{Party, PartySet};
 
-/// The weight of a suspicion against a node that was silent or sent garbage. A node that another node blames gets 1.
+/// The weight of a suspicion against a node that was silent or sent garbage. A node that another node blames
+/// gets 1.
 pub(super) const CAUGHT: u32 = 100;
 
-/// Choices of nodes that correct each other: as many as possible, then without the most suspected ones. Each choice is made once.
+/// Choices of nodes that correct each other: as many as possible, then without the most suspected ones. Each
+/// choice is made once.
 #[derive(Default)]
 pub(super) struct Choices {
     tried: Vec<PartySet>,
@@ -14,8 +16,8 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    /// Begins without the nodes that were suspected before. If these are more than `tolerated`, the number that may cheat, some are
-    /// suspected wrongly and the suspicion is of no use: then it begins with all.
+    /// Begins without the nodes that were suspected before. If these are more than `tolerated`, the number
+    /// that may cheat, some are suspected wrongly and the suspicion is of no use: then it begins with all.
     pub(super) fn without(suspects: PartySet, tolerated: usize) -> Choices {
         let mut choices = Choices::default();
         if suspects.len() <= tolerated {
@@ -40,7 +42,8 @@ impl Choices {
     pub(super) fn next(&mut self, candidates: PartySet, needed: usize) -> Option<PartySet> {
         let within = |bits: &u16| PartySet::from_bits(*bits).without(candidates).is_empty();
         let left_out = (0..=candidates.bits()).filter(within).map(PartySet::from_bits);
-        // The value of a choice: twice the suspicion against the nodes that are left out, minus one for each of them.
+        // The value of a choice: twice the suspicion against the nodes that are left out, minus one for each
+        // of them.
         let worth =
             |out: &PartySet| out.iter().map(|p| 2 * i64::from(self.against[p.index()]) - 1).sum::<i64>();
         let untried = left_out.filter(|out| {

@@ -1,8 +1,8 @@
 //! What refusals show about the request, and about the nodes that refused.
 //!
-//! A refusal is certain if more nodes give the same reason than may cheat. A node that gives its reason alone will not serve, whether it
-//! lies or not, so the next choice leaves it out. What a node says about another is an accusation: it counts for the next choice, and for
-//! longer if more nodes say so than may cheat.
+//! A refusal is certain if more nodes give the same reason than may cheat. A node that gives its reason alone
+//! will not serve, whether it lies or not, so the next choice leaves it out. What a node says about another
+//! is an accusation: it counts for the next choice, and for longer if more nodes say so than may cheat.
 
 use polyclave_api::Refusal;
 use polyclave_protocol::{Party, PartySet};
@@ -11,7 +11,8 @@ use crate::Error;
 use crate::session::conversation::Conversation;
 use crate::session::refusals::{is_vague, most_telling};
 
-/// The weight of the suspicion against a node that gives its reason alone. A node that another node blames gets 1.
+/// The weight of the suspicion against a node that gives its reason alone. A node that another node blames
+/// gets 1.
 const ALONE: u32 = 2;
 
 impl Conversation<'_> {
@@ -60,7 +61,8 @@ impl Conversation<'_> {
     }
 }
 
-/// A refusal for a reason that more than `tolerated` nodes give; the one with the wording that most of them use.
+/// A refusal for a reason that more than `tolerated` nodes give; the one with the wording that most of them
+/// use.
 pub(super) fn agreed(refused: &[(Party, Refusal)], tolerated: usize) -> Option<&(Party, Refusal)> {
     let count = |like: &dyn Fn(&Refusal) -> bool| refused.iter().filter(|(_, other)| like(other)).count();
     let same_reason = |one: &Refusal| count(&|other| other.reason == one.reason);

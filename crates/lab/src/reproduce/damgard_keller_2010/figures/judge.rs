@@ -39,22 +39,24 @@ pub fn sentence(findings: &[Finding]) -> String {
     }
 }
 
-/// "Inversion by exponentiation [...] turned out to be faster than inversion by masking", and "the number of multiplications has
-/// more influence than the number of rounds".
+/// "Inversion by exponentiation [...] turned out to be faster than inversion by masking", and "the number of
+/// multiplications has more influence than the number of rounds".
 pub fn figure_2(curves: &[Curve]) -> Vec<Finding> {
     let ends = Ends::last(curves, &PAPER);
     ends.masking().into_iter().chain([ends.influence()]).collect()
 }
 
-/// "There is little difference between variants performing the same number of elementary operations", "the online time can be
-/// reduced [...] for masked exponentiation", and "the increase with more blocks in parallel".
+/// "There is little difference between variants performing the same number of elementary operations", "the
+/// online time can be reduced [...] for masked exponentiation", and "the increase with more blocks in
+/// parallel".
 pub fn figure_3(curves: &[Curve]) -> Vec<Finding> {
     let (first, last) = (Ends::first(curves, &PAPER), Ends::last(curves, &PAPER));
     let equals = last.equally_many_operations(LITTLE);
     equals.into_iter().chain(last.least_online()).chain(last.growth_since(&first)).collect()
 }
 
-/// "The higher the number of rounds required for an S-box, the higher the time taken", if the delay is high enough.
+/// "The higher the number of rounds required for an S-box, the higher the time taken", if the delay is high
+/// enough.
 pub fn figure_4(curves: &[Curve]) -> Vec<Finding> {
     let all = Inversion::ALL;
     let (first, last) = (Ends::first(curves, &all), Ends::last(curves, &all));
@@ -64,8 +66,8 @@ pub fn figure_4(curves: &[Curve]) -> Vec<Finding> {
         .collect()
 }
 
-/// "The time to encrypt one block should be determined by the number of elementary operations", which "is the case with a low
-/// enough bandwidth. Moreover, the number of rounds does not make a difference".
+/// "The time to encrypt one block should be determined by the number of elementary operations", which "is the
+/// case with a low enough bandwidth. Moreover, the number of rounds does not make a difference".
 pub fn figure_5(curves: &[Curve]) -> Vec<Finding> {
     let slowest = Ends::first(curves, &Inversion::ALL);
     let order = slowest.order("operations", Point::operations, "kbit/s");

@@ -61,7 +61,8 @@ fn claims_that_do_not_fit_are_refused_and_cost_nothing() {
         assert!(matches!(outcome, Err(Error::System(_))), "{what}: {outcome:?}");
         assert_eq!((lots.levels(), disk.syncs()), (levels.clone(), syncs), "{what}");
     }
-    // Items that were refused before can still be claimed, up to the last, and so can items that were left out.
+    // Items that were refused before can still be claimed, up to the last, and so can items that were left
+    // out.
     for (from, to) in [(26, 40), (10, 26), (40, 64)] {
         let expected: Vec<u64> = (from..to).collect();
         assert_eq!(numbers(hears(lots, EPOCH, &[range(lot, from, to)], &KIND, expected.len())), expected);
@@ -125,7 +126,8 @@ fn a_claim_that_waits_in_vain_is_given_up_although_the_proposer_goes_on() {
     assert_eq!(left(&stocks[1].0, &KIND), 64);
 }
 
-/// Two sessions: the claim of the second arrives first, and leaves out more than it may until the other one has come.
+/// Two sessions: the claim of the second arrives first, and leaves out more than it may until the other one
+/// has come.
 #[test]
 fn a_claim_waits_for_those_that_are_on_their_way() {
     let (stocks, _) = two_lots();

@@ -1,6 +1,6 @@
-//! A party dies at every write to its disk and at every message that it sends or awaits. The nodes go on: once with its memory put back as
-//! it was before it took anything, once from its disk under fresh common secrets. No item is ever handed out twice at a party, or to two
-//! sessions.
+//! A party dies at every write to its disk and at every message that it sends or awaits. The nodes go on:
+//! once with its memory put back as it was before it took anything, once from its disk under fresh common
+//! secrets. No item is ever handed out twice at a party, or to two sessions.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -194,7 +194,8 @@ impl Node {
     }
 }
 
-/// All nodes do something at once, each with one network for everything it does. Returns how many completed all of it.
+/// All nodes do something at once, each with one network for everything it does. Returns how many completed
+/// all of it.
 fn together(
     nodes: &mut [Node],
     nets: usize,

@@ -1,4 +1,5 @@
-//! Four nodes of which any three take: no item is used in two sessions, whichever node proposes and whatever it says.
+//! Four nodes of which any three take: no item is used in two sessions, whichever node proposes and whatever
+//! it says.
 
 use std::sync::Arc;
 
@@ -124,7 +125,8 @@ fn a_proposer_that_was_left_out_is_followed_again_although_the_others_go_on_with
     assert_used_once(&sessions);
 }
 
-/// A proposer that names one item to some nodes and another to others, and the other way round in a second session.
+/// A proposer that names one item to some nodes and another to others, and the other way round in a second
+/// session.
 #[test]
 fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
     let stocks = four_stocks();
@@ -155,7 +157,8 @@ fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
     };
     let sessions = [session(0, 1), session(1, 0)];
     assert_used_once(&sessions);
-    // With the proposer the two that were told the same are three. The node that was told otherwise uses nothing.
+    // With the proposer the two that were told the same are three. The node that was told otherwise uses
+    // nothing.
     assert!(sessions.iter().all(|taken| taken[1].1.is_err()), "{sessions:?}");
     assert!(sessions[0][2..].iter().all(|(_, items)| items.is_ok()), "{sessions:?}");
 }
@@ -173,7 +176,8 @@ fn a_node_that_started_again_holds_nothing_and_the_others_are_served() {
     assert!(take_among(&stocks, set(0b1110), 3).iter().all(|(_, items)| items.is_ok()));
 }
 
-/// A third node says of every claim that it heard another: the honest proposer is named as one to do without, and not accused.
+/// A third node says of every claim that it heard another: the honest proposer is named as one to do without,
+/// and not accused.
 #[test]
 fn an_honest_proposer_is_not_accused_of_what_a_third_node_says() {
     let stocks = four_stocks();

@@ -127,7 +127,8 @@ fn a_leader_that_tells_one_node_alone_another_claim_takes_nothing_from_it() {
             }
         }
         assert_eq!(left(&stocks[victim.index()], &KIND), 1024, "what the others have left is there");
-        // The leader falls silent: what the three have in common is used, once the victim knows what the others have spent.
+        // The leader falls silent: what the three have in common is used, once the victim knows what the
+        // others have spent.
         let mut tries = (0..6).map(|_| take_among(&stocks, set(0b1110), 512));
         let served = tries.any(|taken| taken.iter().all(|(_, items)| items.is_ok()));
         assert!(served, "{:?}", lefts(&stocks));
@@ -260,7 +261,8 @@ fn what_others_have_spent_does_not_count_though_it_is_not_wiped_yet() {
     assert_eq!((lot.of_use(), lot.left()), (30, 90));
 }
 
-/// Node 3 starts again and again. What the others made with it before is used without it, and does not accumulate.
+/// Node 3 starts again and again. What the others made with it before is used without it, and does not
+/// accumulate.
 #[test]
 fn material_that_a_node_has_lost_makes_room_and_serves_until_then() {
     let mut stocks = four_stocks();
@@ -279,8 +281,8 @@ fn material_that_a_node_has_lost_makes_room_and_serves_until_then() {
     }
 }
 
-/// A claim that arrives very slowly must not hold a request for weeks: a minimum of bytes a second is required, as for other messages, and
-/// the wait does not begin again with every byte.
+/// A claim that arrives very slowly must not hold a request for weeks: a minimum of bytes a second is
+/// required, as for other messages, and the wait does not begin again with every byte.
 #[test]
 fn a_claim_is_awaited_no_longer_than_other_messages() {
     struct Impatient(Mesh);

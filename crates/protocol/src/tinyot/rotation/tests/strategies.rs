@@ -1,6 +1,7 @@
-//! Cheaters that guess. A strategy says for every element of every list which linear functions the cheater has guessed: a subspace of
-//! GF(2^l), where psi stands for x -> Tr(psi x). If several parties are honest, the functions are those of the shares of all of them
-//! together: psi has a part for each, and a scalar multiplies all parts.
+//! Cheaters that guess. A strategy says for every element of every list which linear functions the cheater
+//! has guessed: a subspace of GF(2^l), where psi stands for x -> Tr(psi x). If several parties are honest,
+//! the functions are those of the shares of all of them together: psi has a part for each, and a scalar
+//! multiplies all parts.
 
 use polyclave_field::Gf256;
 
@@ -156,7 +157,8 @@ fn no_strategy_beats_the_bound_with_larger_fields() {
     }
 }
 
-/// Functions of the shares of two or three honest parties together, not only of their sums: the bound is the same.
+/// Functions of the shares of two or three honest parties together, not only of their sums: the bound is the
+/// same.
 #[test]
 fn no_strategy_beats_the_bound_with_functions_of_several_honest_parties() {
     for (field, honest, products, lists) in [
@@ -175,7 +177,8 @@ fn no_strategy_beats_the_bound_with_functions_of_several_honest_parties() {
     }
 }
 
-/// Cheaters with random strategies against drawn rotations. The guesses themselves are taken to be right, with the probability that they have.
+/// Cheaters with random strategies against drawn rotations. The guesses themselves are taken to be right,
+/// with the probability that they have.
 #[test]
 fn cheaters_win_against_drawn_rotations_no_oftener_than_the_bound_says() {
     let runs = 3_000;
