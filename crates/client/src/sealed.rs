@@ -60,10 +60,7 @@ impl Client {
         let first =
             pieces.next()?.ok_or_else(|| Error::Misuse("a stream without even an empty piece".into()))?;
         let keystream = |piece: &Piece| Step::Keystream { bytes: piece.data.len() as u32 };
-        let (magic, how) = match additional {
-            None => (MAGIC, Use::Seal),
-            Some(data) => (MAGIC_BOUND, Use::SealBound { additional: digest(data) }),
-        };
+        let how = Use::Seal { additional: additional.map(digest) };
         let operation = Operation::Use(operations::UseKey { key: key.into(), id: None, how });
         let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&keystream(&first)))?;
         let info =
@@ -71,6 +68,7 @@ impl Client {
         if accepted.start.len() != 32 {
             return Err(Error::Answers("they gave no file id".into()));
         }
+        let magic = magic(additional.is_some());
         output.write_all(&[&magic[..], &info.id, &accepted.start].concat()).map_err(Error::writing)?;
 
         let mut awaited = VecDeque::from([Awaited::Keystream(first)]);
@@ -133,10 +131,7 @@ impl Client {
     ) -> Result<u64> {
         let Head { is_bound, id, file } = read_head(input)?;
         check_bound(is_bound, additional.is_some())?;
-        let how = match additional {
-            None => Use::Open { file },
-            Some(data) => Use::OpenBound { file, additional: digest(data) },
-        };
+        let how = Use::Open { file, additional: additional.map(digest) };
         let mut pieces = Pieces::new(input, CHUNK + TAG)?;
         let first = pieces.next()?.ok_or_else(not_sealed)?;
         let operation = Operation::Use(operations::UseKey { key: key.into(), id: Some(id), how });
@@ -197,8 +192,13 @@ pub(crate) struct Head {
 impl Head {
     /// The first bytes of a file of its kind.
     pub(crate) fn magic(&self) -> &'static [u8; 16] {
-        if self.is_bound { MAGIC_BOUND } else { MAGIC }
+        magic(self.is_bound)
     }
+}
+
+/// The first bytes of a file that is bound to additional data, or of another one.
+fn magic(is_bound: bool) -> &'static [u8; 16] {
+    if is_bound { MAGIC_BOUND } else { MAGIC }
 }
 
 /// What a whole sealed file says before its chunks, and these.
