@@ -45,7 +45,9 @@ fn last_step_is_refused(
     steps.iter().for_each(|step| raw.tell_all(step));
     for ending in raw.endings() {
         assert!(ending.message().starts_with("Malformed"), "{what}: {ending:?}");
-        assert_eq!(ending.replies.len(), 1 + answered, "{what}: {ending:?}");
+        // On a busy machine nodes also say that they are working.
+        let answers = ending.replies.iter().filter(|reply| !matches!(reply, Reply::Working { .. }));
+        assert_eq!(answers.count(), 1 + answered, "{what}: {ending:?}");
     }
     drop(raw);
     assert_serving(cluster, what);
