@@ -2,8 +2,8 @@
 
 use polyclave_api::key_block::{Version, algorithm};
 use polyclave_api::{
-    BlockHeader, Derivation, End, KeyCheck, KeyInfo, KeyVersion, MAX_DERIVED, NewKey, Operation, Parity,
-    SealedImport, Step, Wrapping, operations,
+    BlockHeader, CheckKind, Derivation, End, KeyCheck, KeyInfo, KeyVersion, MAX_DERIVED, NewKey, Operation,
+    Parity, SealedImport, Step, Wrapping, operations,
 };
 use polyclave_cipher::{key_block, key_wrap};
 use polyclave_field::Gf128;
@@ -121,6 +121,22 @@ impl Client {
         let derived = conversation.bytes(bytes)?;
         conversation.finish()?;
         Ok(derived)
+    }
+
+    /// The check value of a version of a key, which the nodes compute from their shares. An error if it is not the one that they recorded
+    /// when the key was made.
+    pub fn check(&self, key: &KeyInfo, kind: CheckKind) -> Result<Vec<u8>> {
+        let operation = Operation::Check(operations::Check { key: key.into(), kind });
+        let (conversation, accepted) = Conversation::begin(self, &operation, None)?;
+        conversation.finish()?;
+        if kind == CheckKind::Cmac && accepted.start != key.check_value {
+            return Err(Error::Answers(format!(
+                "the check value is {}, and {} was recorded when the key was made: the shares of some node are not those of the key",
+                hex::encode(&accepted.start),
+                hex::encode(&key.check_value)
+            )));
+        }
+        Ok(accepted.start)
     }
 
     /// A key wrapped under another, if it may be wrapped. The nodes see neither of them, nor the wrapped key.

@@ -13,7 +13,7 @@ from typing import Optional, Union, overload
 
 from typing_extensions import Buffer, Self
 
-from ._polyclave import Mode, Path, PlainMode, Progress, Reader, SealMode, Usage, Writer
+from ._polyclave import CheckKind, Mode, Path, PlainMode, Progress, Reader, SealMode, Usage, Writer
 from .types import Key, NodeStatus
 
 class Client:

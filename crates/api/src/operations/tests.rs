@@ -196,6 +196,7 @@ fn all() -> Vec<(Operation, &'static str)> {
         (undescribed, "configure k"),
         (Operation::ImportSealed(Box::new(sealed)), "import new"),
         (Operation::Report, "observe "),
+        (Operation::Check(Check { key: KeyVersion::from("k"), kind: CheckKind::Zeros }), "list k"),
     ]
 }
 
@@ -227,6 +228,7 @@ fn number(operation: &Operation) -> usize {
         Operation::Describe(_) => 21,
         Operation::ImportSealed(_) => 22,
         Operation::Report => 23,
+        Operation::Check(_) => 24,
     }
 }
 
@@ -243,13 +245,13 @@ fn message_of(asked: &Permission) -> String {
 
 #[test]
 fn every_operation_asks_for_its_own_right_and_all_that_it_amounts_to() {
-    let mut seen = [false; 24];
+    let mut seen = [false; 25];
     for (operation, expected) in all() {
         let asked: Vec<String> = operation.describe().permissions().iter().map(message_of).collect();
         assert_eq!(asked.join(", "), expected, "{operation:?}");
         seen[number(&operation)] = true;
     }
-    assert_eq!(seen, [true; 24]);
+    assert_eq!(seen, [true; 25]);
 }
 
 #[test]
