@@ -71,7 +71,7 @@ mod tests {
             version: VERSION,
             id: [7; 16],
             serving: PartySet::all(3),
-            operation: Operation::Use(operations::UseKey { key: "k".into(), id: None, how: Use::Seal }),
+            operation: Operation::Use(operations::UseKey { key: "k".into(), id: None, how: Use::CtrEncrypt }),
             first: Some(Step::Keystream { bytes: 16 }),
             approval: None,
             on_behalf_of: "billing".into(),

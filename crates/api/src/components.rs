@@ -1,5 +1,6 @@
 //! Keys that people bring in parts: each is a component, the key is their sum, and nobody sees it.
 
+use polyclave_cipher::Cipher;
 use serde::{Deserialize, Serialize};
 
 use super::{Mode, NewKey};
@@ -66,13 +67,17 @@ pub enum Parity {
     Require,
 }
 
-/// Why the encryption of zeros must not be shown of a key; `None` if it may be. It is the hash key of GCM, and the subkeys of CMAC follow
-/// from it.
-pub fn why_no_zeros(key: &NewKey) -> Option<&'static str> {
+/// Why the encryption of zeros must not be shown of a key; `None` if it may be. It is the hash key of GCM, and
+/// the subkeys of CMAC follow from it. A cipher that takes a tweak has no one encryption of zeros.
+pub fn why_no_zeros(key: &NewKey, cipher: &Cipher) -> Option<String> {
+    if cipher.tweak_bytes != 0 {
+        return Some(format!("{} takes a tweak: take the check value by CMAC", cipher.name));
+    }
     let only_encrypts = |mode: &Mode| mode.encrypts() && !mode.authenticates();
     let undone = !key.modes.iter().all(only_encrypts) || key.usage.iter().any(|usage| usage.needs_subkeys());
-    undone.then_some(
+    undone.then(|| {
         "the encryption of zeros is not shown of a key that computes codes or derives, since secrets of these modes follow from it; \
-         take the check value by CMAC",
-    )
+         take the check value by CMAC"
+            .into()
+    })
 }

@@ -54,7 +54,7 @@ pub use step::{End, Step};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
-pub const VERSION: u16 = 10;
+pub const VERSION: u16 = 11;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;

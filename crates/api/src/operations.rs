@@ -20,6 +20,7 @@
 //! ctr or with `envelope`: this lets a client make ciphertexts, too, but neither mode promises that this
 //! takes the right to encrypt.
 
+mod check;
 mod derive;
 mod encrypt;
 mod import;
@@ -34,6 +35,7 @@ mod wrap;
 
 use serde::{Deserialize, Serialize};
 
+pub use check::Check;
 pub use derive::{Derive, Kdf};
 pub use encrypt::UseKey;
 pub use import::{Combine, Import, ImportComponent};
@@ -100,6 +102,8 @@ pub enum Operation {
     ImportSealed(Box<SealedImport>),
     /// What concerns the operator of a node. Every node answers for itself.
     Report,
+    /// Compute the check value of a key, which comes with the first answer.
+    Check(Check),
 }
 
 /// What nodes, clients and people have to know of an operation before it is done.
@@ -175,6 +179,7 @@ impl Operation {
             Operation::Describe(operation) => operation,
             Operation::ImportSealed(sealed) => sealed.as_ref(),
             Operation::Report => &Report,
+            Operation::Check(operation) => operation,
         }
     }
 }

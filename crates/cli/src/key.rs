@@ -1,5 +1,6 @@
 //! `polyclave key`: the keys of a cluster.
 
+mod check;
 mod combine;
 mod configure;
 mod copy;
@@ -53,6 +54,8 @@ pub enum Command {
     List(list::ListArguments),
     /// Show one key
     Show(list::ShowArguments),
+    /// Have the check values of a key computed anew from the shares of the nodes
+    Check(check::Arguments),
     /// Make the next version of a key, which becomes the current one; all nodes take part
     Rotate(rotate::Arguments),
     /// Let a version of a key only decrypt, verify and unwrap from now on
@@ -82,6 +85,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Unwrap(arguments) => unwrap::run(arguments),
         Command::List(arguments) => list::list(arguments),
         Command::Show(arguments) => list::show(arguments),
+        Command::Check(arguments) => check::run(arguments),
         Command::Rotate(arguments) => rotate::run(arguments),
         Command::Deactivate(arguments) => retire::run(arguments, VersionState::Deactivated),
         Command::Compromise(arguments) => retire::run(arguments, VersionState::Compromised),

@@ -1,7 +1,7 @@
 //! The book in `docs/`: its pages in the order of `SUMMARY.md`, and the pages that are written from the code.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// If this variable is set, [`compare`] writes pages and does not compare them.
 const WRITE: &str = "POLYCLAVE_WRITE_REFERENCE";
@@ -36,13 +36,18 @@ pub fn read(path: &str) -> String {
 
 /// Compares a page that is written from the code with its file. `what` names the test that writes it.
 pub fn compare(path: &str, text: &str, what: &str) {
-    let text = wrapped(text);
+    compare_file(&folder().join(path), &wrapped(text), what);
+}
+
+/// The same for another file that is written from the code.
+pub fn compare_file(path: &Path, text: &str, what: &str) {
     if std::env::var_os(WRITE).is_some() {
-        return fs::write(folder().join(path), text).expect("it can be written");
+        return fs::write(path, text).expect("it can be written");
     }
+    let (found, shown) = (fs::read_to_string(path), path.display());
     assert!(
-        read(path) == text,
-        "docs/{path} is not what the code says: {WRITE}=1 cargo test {what} writes it"
+        found.is_ok_and(|found| found == text),
+        "{shown} is not what the code says: {WRITE}=1 cargo test {what} writes it"
     );
 }
 

@@ -257,7 +257,8 @@ fn the_page_of_errors_has_every_kind_of_refusal() {
 }
 
 /// What each operation in an audit log is. Those of requests come from clients.
-const REQUESTS: [(&str, &str); 22] = [
+const REQUESTS: [(&str, &str); 23] = [
+    ("check", "the check value of a key is computed; `by=` says how"),
     ("combine", "a key is made of its components"),
     ("configure", "least version, whether it may be deleted, and what is withdrawn, as in `detail`"),
     ("copy", "a key gets a second name; `of=` in `detail` is the first"),

@@ -4,7 +4,9 @@ use std::io::{BufReader, Cursor};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use polyclave_api::{CHUNK, KeyInfo, Lifetime, Mode, NewKey, modes_of, most_blocks, usage_of, warnings};
+use polyclave_api::{
+    CHUNK, CheckKind, KeyInfo, Lifetime, Mode, NewKey, modes_of, most_blocks, usage_of, warnings,
+};
 use polyclave_client::{CardTemplate, Error, Listed, Padding, Tokenization};
 use polyclave_config::ClientDir;
 use pyo3::prelude::*;
@@ -133,6 +135,28 @@ impl Client {
     fn versions<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let versions = self.repeated(py, |client| client.versions(name))?;
         versions.iter().map(|info| convert::key(py, info, None)).collect()
+    }
+
+    /// The check value of a key, or of one of its versions, which the nodes compute from their shares: by "cmac" of zeros, or by the
+    /// encryption of "zeros". An error if it is not the one that they recorded.
+    #[pyo3(signature = (name, *, version=None, by="cmac"))]
+    fn check<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        version: Option<u32>,
+        by: &str,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let kind = match by {
+            "cmac" => CheckKind::Cmac,
+            "zeros" => CheckKind::Zeros,
+            other => return Err(misuse(py, &format!("a check value is by cmac or zeros, not '{other}'"))),
+        };
+        let value = self.repeated(py, |client| {
+            let info = version.map_or_else(|| client.info(name), |version| client.version(name, version))?;
+            client.check(&info, kind)
+        })?;
+        Ok(PyBytes::new(py, &value))
     }
 
     /// Makes a key that no one knows. All nodes take part.

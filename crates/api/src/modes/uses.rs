@@ -8,8 +8,8 @@ impl Use {
     /// The mode and the right that it needs.
     pub fn needs(&self) -> (Mode, Right) {
         match self {
-            Use::Seal | Use::SealBound { .. } | Use::GcmEncrypt { .. } => (Mode::Gcm, Right::Encrypt),
-            Use::Open { .. } | Use::OpenBound { .. } | Use::GcmDecrypt { .. } => (Mode::Gcm, Right::Decrypt),
+            Use::Seal { .. } | Use::GcmEncrypt { .. } => (Mode::Gcm, Right::Encrypt),
+            Use::Open { .. } | Use::GcmDecrypt { .. } => (Mode::Gcm, Right::Decrypt),
             Use::CtrEncrypt => (Mode::Ctr, Right::Encrypt),
             Use::CtrDecrypt { .. } => (Mode::Ctr, Right::Decrypt),
             Use::CbcEncrypt { .. } => (Mode::Cbc, Right::Encrypt),
@@ -33,10 +33,8 @@ impl Use {
         let is_chosen = match self {
             Use::GcmEncrypt { nonce, .. } | Use::CcmEncrypt { nonce, .. } => nonce.is_some(),
             Use::CbcEncrypt { initial, .. } => initial.is_some(),
-            Use::Seal
-            | Use::SealBound { .. }
+            Use::Seal { .. }
             | Use::Open { .. }
-            | Use::OpenBound { .. }
             | Use::GcmDecrypt { .. }
             | Use::CtrEncrypt
             | Use::CtrDecrypt { .. }

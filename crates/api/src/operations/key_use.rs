@@ -9,11 +9,16 @@ use crate::Wrapping;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Use {
     /// Chunks of a sealed file (`Keystream`, then `Seal`, for each chunk).
-    Seal,
+    Seal {
+        /// Digest of the additional data, if the file is bound to some.
+        additional: Option<[u8; 32]>,
+    },
     /// Chunks of a sealed file (`Open`).
     Open {
         /// From the file's head.
         file: [u8; 32],
+        /// Digest of the additional data, if the file is bound to some.
+        additional: Option<[u8; 32]>,
     },
     /// One GCM message (`Keystream` and `Absorb` for each piece, then `Tag`).
     GcmEncrypt {
@@ -77,18 +82,6 @@ pub enum Use {
         envelope: Envelope,
         /// The file's id, from there, too.
         file: [u8; 32],
-    },
-    /// Chunks of a sealed file with additional data (`Keystream`, then `Seal`, for each chunk).
-    SealBound {
-        /// Digest of the additional data.
-        additional: [u8; 32],
-    },
-    /// Chunks of a sealed file with additional data (`Open`).
-    OpenBound {
-        /// From the file's head.
-        file: [u8; 32],
-        /// Digest of the additional data.
-        additional: [u8; 32],
     },
     /// One message with CCM (`Masked` for each piece, whose answer is its keystream, then `Tag`).
     CcmEncrypt {

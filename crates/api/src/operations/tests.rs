@@ -84,8 +84,8 @@ fn all() -> Vec<(Operation, &'static str)> {
         (Operation::Generate(Generate { new: new("new") }), "generate new"),
         (Operation::Import(Import { new: new("new") }), "import new"),
         (Operation::Delete(Delete { key: key("k"), version: None }), "delete k"),
-        (to_use(Use::Seal), "encrypt k gcm"),
-        (to_use(Use::Open { file: [1; 32] }), "decrypt k gcm"),
+        (to_use(Use::Seal { additional: None }), "encrypt k gcm"),
+        (to_use(Use::Open { file: [1; 32], additional: None }), "decrypt k gcm"),
         (to_use(gcm(None)), "encrypt k gcm"),
         (to_use(gcm(Some(vec![1; 12]))), "encrypt k gcm, !decrypt k gcm"),
         (to_use(Use::GcmDecrypt { nonce: vec![1; 12], additional: Vec::new() }), "decrypt k gcm"),
@@ -99,8 +99,8 @@ fn all() -> Vec<(Operation, &'static str)> {
         (to_use(Use::Cmac { mask: 16 }), "mac k cmac"),
         (to_use(Use::EnvelopeWrite(envelope())), "encrypt k envelope of ann"),
         (to_use(Use::EnvelopeOpen { envelope: envelope(), file: [1; 32] }), "decrypt k envelope of ann"),
-        (to_use(Use::SealBound { additional: [1; 32] }), "encrypt k gcm"),
-        (to_use(Use::OpenBound { file: [1; 32], additional: [1; 32] }), "decrypt k gcm"),
+        (to_use(Use::Seal { additional: Some([1; 32]) }), "encrypt k gcm"),
+        (to_use(Use::Open { file: [1; 32], additional: Some([1; 32]) }), "decrypt k gcm"),
         (to_use(ccm(None)), "encrypt k ccm"),
         (to_use(ccm(Some(vec![1; 12]))), "encrypt k ccm, !decrypt k ccm"),
         (
@@ -196,6 +196,7 @@ fn all() -> Vec<(Operation, &'static str)> {
         (undescribed, "configure k"),
         (Operation::ImportSealed(Box::new(sealed)), "import new"),
         (Operation::Report, "observe "),
+        (Operation::Check(Check { key: KeyVersion::from("k"), kind: CheckKind::Zeros }), "list k"),
     ]
 }
 
@@ -227,6 +228,7 @@ fn number(operation: &Operation) -> usize {
         Operation::Describe(_) => 21,
         Operation::ImportSealed(_) => 22,
         Operation::Report => 23,
+        Operation::Check(_) => 24,
     }
 }
 
@@ -243,13 +245,13 @@ fn message_of(asked: &Permission) -> String {
 
 #[test]
 fn every_operation_asks_for_its_own_right_and_all_that_it_amounts_to() {
-    let mut seen = [false; 24];
+    let mut seen = [false; 25];
     for (operation, expected) in all() {
         let asked: Vec<String> = operation.describe().permissions().iter().map(message_of).collect();
         assert_eq!(asked.join(", "), expected, "{operation:?}");
         seen[number(&operation)] = true;
     }
-    assert_eq!(seen, [true; 24]);
+    assert_eq!(seen, [true; 25]);
 }
 
 #[test]

@@ -20,21 +20,27 @@ pub struct CheckOptions {
     kcv_by: Kind,
 }
 
+/// How a check value is computed.
 #[derive(Clone, Copy, ValueEnum)]
-enum Kind {
+pub enum Kind {
     Cmac,
     Zeros,
+}
+
+impl From<Kind> for CheckKind {
+    fn from(kind: Kind) -> CheckKind {
+        match kind {
+            Kind::Cmac => CheckKind::Cmac,
+            Kind::Zeros => CheckKind::Zeros,
+        }
+    }
 }
 
 impl CheckOptions {
     /// What is expected, if anything is.
     pub fn expected(&self) -> Result<Option<KeyCheck>> {
         let Some(digits) = &self.kcv else { return Ok(None) };
-        let kind = match self.kcv_by {
-            Kind::Cmac => CheckKind::Cmac,
-            Kind::Zeros => CheckKind::Zeros,
-        };
-        Ok(Some(KeyCheck { kind, value: hexadecimal("--kcv", digits)? }))
+        Ok(Some(KeyCheck { kind: self.kcv_by.into(), value: hexadecimal("--kcv", digits)? }))
     }
 }
 

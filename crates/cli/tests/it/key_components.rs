@@ -53,6 +53,13 @@ fn two_people_bring_a_key_in_and_wrong_check_values_keep_nothing() {
     let json: serde_json::Value = serde_json::from_str(&message).expect("it is JSON");
     assert_eq!((&json["origin"], &json["check_value"]), (&"combined".into(), &KEY_BY_CMAC.into()));
     assert!(!place.run("key list").contains("component"), "the components are gone");
+    let message = place.run("key check zone-master --client edgar");
+    assert!(message.lines().count() == 2 && message.contains(KEY_BY_CMAC), "{message}");
+    let message = place.run("key check zone-master --client edgar --json");
+    let json: serde_json::Value = serde_json::from_str(&message).expect("it is JSON");
+    assert_eq!((&json[0]["version"], &json[0]["check_value"]), (&1.into(), &KEY_BY_CMAC.into()));
+    let message = place.fails("key check zone-master --client edgar --kcv-by zeros");
+    assert!(message.contains("take the check value by CMAC"), "{message}");
     let message = place.fails("key import other --kcv d56a13 --key-file component-1.hex");
     assert!(message.contains("--kcv belongs to --component"), "{message}");
     let message = place.fails("key import other --parity require --key-file component-1.hex");

@@ -3,7 +3,7 @@
 pub(crate) mod life;
 mod make;
 
-use polyclave_api::{KeyInfo, Operation, Reply, operations};
+use polyclave_api::{CheckKind, KeyInfo, Operation, Reply, operations};
 use polyclave_protocol::{Party, PartySet};
 
 use crate::client::Client;
@@ -38,6 +38,23 @@ impl Client {
             return answers.swap_remove(at).1;
         }
         Err(self.caller.unless_halted(strategy.not_told(name, answers)))
+    }
+
+    /// The check value of a version of a key, which the nodes compute from their shares. An error if it is
+    /// not the one that they recorded when the key was made.
+    pub fn check(&self, key: &KeyInfo, kind: CheckKind) -> Result<Vec<u8>> {
+        let operation = Operation::Check(operations::Check { key: key.into(), kind });
+        let (conversation, accepted) = self.begin(&operation, None)?;
+        conversation.finish()?;
+        if kind == CheckKind::Cmac && accepted.start != key.check_value {
+            return Err(Error::Answers(format!(
+                "the check value is {}, and {} was recorded when the key was made: the shares of some node \
+                 are not those of the key",
+                hex::encode(&accepted.start),
+                hex::encode(&key.check_value)
+            )));
+        }
+        Ok(accepted.start)
     }
 }
 

@@ -59,15 +59,13 @@ impl Client {
         let first =
             pieces.next()?.ok_or_else(|| Error::Misuse("a stream without even an empty piece".into()))?;
         let keystream = |piece: &Piece<'_>| Step::Keystream { bytes: piece.data.len() as u32 };
-        let (magic, how) = match additional {
-            None => (MAGIC, Use::Seal),
-            Some(data) => (MAGIC_BOUND, Use::SealBound { additional: digest(data) }),
-        };
+        let how = Use::Seal { additional: additional.map(digest) };
         let (mut conversation, accepted) = self.key(key)?.begin(how, Some(&keystream(&first)))?;
         let info = accepted.key.ok_or_else(no_key)?;
         if accepted.start.len() != 32 {
             return Err(Error::Answers("they gave no file id".into()));
         }
+        let magic = magic(additional.is_some());
         output.write_all(&[&magic[..], &info.id, &accepted.start].concat()).map_err(Error::writing)?;
 
         let mut awaited = VecDeque::from([Awaited::Keystream(first)]);
@@ -131,10 +129,7 @@ impl Client {
     ) -> Result<u64> {
         let Head { is_bound, id, file } = read_head(input)?;
         check_bound(is_bound, additional.is_some())?;
-        let how = match additional {
-            None => Use::Open { file },
-            Some(data) => Use::OpenBound { file, additional: digest(data) },
-        };
+        let how = Use::Open { file, additional: additional.map(digest) };
         let mut pieces = Pieces::new(Source::Stream(input), CHUNK + TAG)?;
         let first = pieces.next()?.ok_or_else(not_sealed)?;
         let key = self.key_with_id(KeyVersion { name: key.into(), id: Some(id) });
@@ -184,8 +179,13 @@ pub(crate) struct Head {
 impl Head {
     /// The first bytes of a file of its kind.
     pub(crate) fn magic(&self) -> &'static [u8; 16] {
-        if self.is_bound { MAGIC_BOUND } else { MAGIC }
+        magic(self.is_bound)
     }
+}
+
+/// The first bytes of a file that is bound to additional data, or of another one.
+fn magic(is_bound: bool) -> &'static [u8; 16] {
+    if is_bound { MAGIC_BOUND } else { MAGIC }
 }
 
 /// What a whole sealed file says before its chunks, and these.

@@ -44,7 +44,7 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
     let keystream = |bytes| Some(Step::Keystream { bytes });
     let opened = |file, tag, last| {
         let step = Step::Open { ciphertext: data(16), tag: [tag; 16], last };
-        request(using(Use::Open { file: [file; 32] }), Some(step))
+        request(using(Use::Open { file: [file; 32], additional: None }), Some(step))
     };
     let counter = |last| using(Use::CtrDecrypt { counter: [&[0; 15][..], &[last]].concat() });
     let named = |name: &str| use_of(name, Use::CtrEncrypt);
@@ -70,7 +70,11 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
     let pairs: Vec<(&str, Request, Request)> = vec![
         ("another key", request(named("k"), keystream(16)), request(named("l"), keystream(16))),
         ("an unknown key", request(named("k"), keystream(16)), request(named("m"), keystream(16))),
-        ("another use", request(using(Use::Seal), keystream(16)), request(gcm(b""), keystream(16))),
+        (
+            "another use",
+            request(using(Use::Seal { additional: None }), keystream(16)),
+            request(gcm(b""), keystream(16)),
+        ),
         (
             "another count",
             request(using(Use::CtrEncrypt), keystream(16)),

@@ -10,6 +10,7 @@ mod amounts;
 mod approvals;
 mod authenticated_modes;
 mod budgets;
+mod check;
 mod chosen_blocks;
 mod ciphers;
 mod components;

@@ -24,6 +24,10 @@ fn using(how: Use) -> Request {
     request(use_of("k", how), None)
 }
 
+fn sealing() -> Request {
+    using(Use::Seal { additional: None })
+}
+
 fn assert_serving(cluster: &TestCluster, after: &str) {
     gcm(&cluster.client(), "k", b"", b"still there").unwrap_or_else(|e| panic!("after {after}: {e}"));
 }
@@ -41,7 +45,9 @@ fn last_step_is_refused(
     steps.iter().for_each(|step| raw.tell_all(step));
     for ending in raw.endings() {
         assert!(ending.message().starts_with("Malformed"), "{what}: {ending:?}");
-        assert_eq!(ending.replies.len(), 1 + answered, "{what}: {ending:?}");
+        // On a busy machine nodes also say that they are working.
+        let answers = ending.replies.iter().filter(|reply| !matches!(reply, Reply::Working { .. }));
+        assert_eq!(answers.count(), 1 + answered, "{what}: {ending:?}");
     }
     drop(raw);
     assert_serving(cluster, what);
@@ -84,11 +90,11 @@ fn steps_out_of_order_are_refused_by_all() {
     refused("the tag before the ciphertext", encrypt(), &[keystream(16), Step::Tag]);
     refused("keystream after the tag", encrypt(), &[keystream(16), absorb(16), Step::Tag, keystream(16)]);
     refused("a second tag", encrypt(), &[Step::Tag, Step::Tag]);
-    refused("a seal without keystream", using(Use::Seal), &[seal(16, true)]);
-    refused("a seal of another length", using(Use::Seal), &[keystream(16), seal(15, true)]);
-    refused("a short chunk in the middle", using(Use::Seal), &[keystream(16), keystream(16)]);
-    refused("a chunk after the last", using(Use::Seal), &[keystream(16), seal(16, true), keystream(16)]);
-    refused("five chunks open", using(Use::Seal), &vec![keystream(CHUNK as u32); 5]);
+    refused("a seal without keystream", sealing(), &[seal(16, true)]);
+    refused("a seal of another length", sealing(), &[keystream(16), seal(15, true)]);
+    refused("a short chunk in the middle", sealing(), &[keystream(16), keystream(16)]);
+    refused("a chunk after the last", sealing(), &[keystream(16), seal(16, true), keystream(16)]);
+    refused("five chunks open", sealing(), &vec![keystream(CHUNK as u32); 5]);
     refused("a step of another mode", using(Use::CtrEncrypt), &[masked(16, 0, End::No)]);
     refused("chi of no import", using(Use::CtrEncrypt), &[Step::Chi { chi: [0; 16] }]);
     refused("keystream after its end", using(Use::CtrEncrypt), &[keystream(5), keystream(16)]);
@@ -284,7 +290,7 @@ fn garbage_closes_the_connection_and_nothing_else() {
         [length(40), data(40)].concat(),
         [length(40), vec![0xff; 40]].concat(),
         [encode(&Step::Finish).expect("small"), vec![1, 2, 3, 4]].concat(),
-        [length(60), encode(&using(Use::Seal)).expect("small")].concat(),
+        [length(60), encode(&sealing()).expect("small")].concat(),
     ];
     for (turn, bytes) in garbage.iter().enumerate() {
         // As a request, at one node; then in the middle of one, at one node.
@@ -311,7 +317,7 @@ fn who_hangs_up_in_the_middle_leaves_nothing_behind() {
     let cluster = TestCluster::shared_with_keys(&["k"]);
     for turn in 0..12 {
         let mut raw = Raw::call(&cluster);
-        let request = using(Use::Seal);
+        let request = sealing();
         let message = turn % 4;
         (0..message.min(3)).for_each(|node| raw.tell(node, &request));
         if message == 3 {

@@ -5,7 +5,7 @@
 //! key under it, the same to every node. So no client can make nodes hold a sharing of a wrong degree. A sealed key: every node shares the part
 //! that was sealed to it, and the key is the sum, as in generation.
 
-use polyclave_api::NewKey;
+use polyclave_api::{CheckKind, NewKey};
 
 use crate::Result;
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, compile_with_views};
@@ -100,6 +100,31 @@ pub(crate) fn expand_unopened(
         all_round_keys.push(round_keys);
     }
     Ok((complete(all_round_keys, new, protocol, net, circuits)?, checks))
+}
+
+/// The check value of a key, or of the two keys of a mode that takes two, from its round keys. It is opened.
+pub(crate) fn check_value(
+    kind: CheckKind,
+    all_round_keys: &[&AnyShared],
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+    circuits: &Circuits,
+) -> Result<Vec<u8>> {
+    let encrypted_zeros;
+    let circuit = match kind {
+        CheckKind::Cmac => &circuits.check_value,
+        CheckKind::Zeros => {
+            encrypted_zeros = circuits.keys.encrypted_zeros(circuits, protocol)?;
+            &*encrypted_zeros
+        }
+    };
+    let zero = circuits.zero();
+    let mut checks = Vec::new();
+    for &round_keys in all_round_keys {
+        let inputs = [Input::Public(&zero), Input::Shared(round_keys)];
+        checks.push(run(protocol, net, circuit, 1, &inputs)?.remove(0));
+    }
+    open_check_value(&checks, protocol, net)
 }
 
 /// Opens the check value of an expanded key.

@@ -78,8 +78,8 @@ pub(crate) trait Mode: Send {
 pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Box<dyn Mode>, Refusal> {
     let (block, tweak) = (cipher.block_bytes, cipher.tweak_bytes);
     Ok(match how {
-        Use::Seal => Box::new(sealed::Seal::new(key_id)),
-        Use::Open { file } => Box::new(sealed::Open::new(key_id, *file)),
+        Use::Seal { additional } => Box::new(sealed::Seal::new(key_id, *additional)),
+        Use::Open { file, additional } => Box::new(sealed::Open::new(key_id, *file, *additional)),
         Use::GcmEncrypt { additional, nonce } => {
             Box::new(gcm::Encrypt::new(nonce.as_deref(), additional, cipher)?)
         }
@@ -95,8 +95,6 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         Use::Cmac { mask } => Box::new(chain::Chain::cmac(block, *mask)?),
         Use::EnvelopeWrite(envelope) => Box::new(envelope::FileKey::write(envelope)?),
         Use::EnvelopeOpen { envelope, file } => Box::new(envelope::FileKey::open(envelope, *file)?),
-        Use::SealBound { additional } => Box::new(sealed::Seal::bound(key_id, *additional)),
-        Use::OpenBound { file, additional } => Box::new(sealed::Open::bound(key_id, *file, *additional)),
         Use::CcmEncrypt { nonce, additional, bytes, tag, mask } => {
             Box::new(ccm::Encrypt::new(nonce.as_deref(), additional, (*bytes, *tag), *mask)?)
         }

@@ -8,15 +8,13 @@
 use polyclave_api::{CheckKind, KeyCheck, KeyInfo, NewKey, Origin, Parity, Reason, Refusal};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
-use polyclave_protocol::evaluate::release;
-use polyclave_protocol::protocol::{Input, Owner, Session};
-use polyclave_protocol::release::Released;
+use polyclave_protocol::protocol::{Input, Session};
 use polyclave_protocol::service::ServiceSession;
 
 use super::components::{Combination, GivenComponent};
 use crate::computation::circuits::Circuits;
 use crate::computation::key::{only_itself, raw_key};
-use crate::computation::make::expand;
+use crate::computation::make::{check_value, expand};
 use crate::computation::modes::StepError;
 use crate::computation::pieces::run;
 use crate::requests::conversation::Serving;
@@ -36,12 +34,12 @@ impl Serving<'_, '_> {
         let bare = NewKey { modes: Vec::new(), usage: Vec::new(), ..new.clone() };
         let expanded = expand(&keys, &bare, &mut protocol, &mut self.net_of_peers()?, circuits);
         self.faults = protocol.faults();
-        let (material, check_value) = expanded?;
-        self.compare(&mut protocol, &material.round_keys, &check_value, (expected.as_ref(), circuits))?;
+        let (material, by_cmac) = expanded?;
+        self.compare(&mut protocol, &material.round_keys, &by_cmac, (expected.as_ref(), circuits))?;
         if replaces {
             self.service.keys.delete(&new.name, None).map_err(StepError::Own)?;
         }
-        let made = self.made(new, Origin::Imported, check_value)?;
+        let made = self.made(new, Origin::Imported, by_cmac)?;
         let info = KeyInfo { component: Some(component), ..made };
         self.store_everywhere(info, only_itself(key, &protocol), &[])
     }
@@ -102,13 +100,8 @@ impl Serving<'_, '_> {
         let found = match expected.kind {
             CheckKind::Cmac => by_cmac.to_vec(),
             CheckKind::Zeros => {
-                let (circuit, zero) = (circuits.keys.encrypted_zeros(circuits, protocol)?, circuits.zero());
-                let inputs = [Input::Public(&zero), Input::Shared(round_keys)];
                 let net = &mut self.net_of_peers()?;
-                let opened = run(protocol, net, &circuit, 1, &inputs)?.remove(0);
-                let opened = release(protocol, &opened, Owner::All, net)?;
-                let none = || Error::System("the check value was not opened".into());
-                opened.ok_or_else(none)?.accept().to_blocks()
+                check_value(CheckKind::Zeros, &[round_keys], protocol, net, circuits)?
             }
         };
         if found == expected.value {

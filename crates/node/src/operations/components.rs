@@ -138,7 +138,9 @@ fn give(
         )));
     }
     refuse_unchecked(service, &new.modes)?;
-    check_expected(expected, &cipher)?;
+    // The component is a key without a use.
+    let bare = NewKey { modes: Vec::new(), usage: Vec::new(), ..new.clone() };
+    check_expected(expected, &bare, &cipher)?;
     let named = NewKey { name: component_name(&new.name, number), ..new.clone() };
     check_new_key(&named, &cipher).map_err(refusal)?;
     *taken = Some(service.keys.take_name(&new.name)?);
@@ -213,12 +215,7 @@ fn combine(
     }
     let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(&new, &cipher).map_err(refusal)?;
-    check_expected(expected, &cipher)?;
-    if expected.is_some_and(|e| e.kind == CheckKind::Zeros)
-        && let Some(why) = why_no_zeros(&new)
-    {
-        return Err(refusal(why));
-    }
+    check_expected(expected, &new, &cipher)?;
     if parity != Parity::Ignore && !parity::has_parity(&cipher) {
         return Err(refusal(format!("keys of {} have no parity bits", cipher.name)));
     }
@@ -240,14 +237,13 @@ fn refuse_existing(service: &Service, key: &str) -> Result<(), Refusal> {
     }
 }
 
-fn check_expected(expected: Option<&KeyCheck>, cipher: &Cipher) -> Result<(), Refusal> {
+fn check_expected(expected: Option<&KeyCheck>, key: &NewKey, cipher: &Cipher) -> Result<(), Refusal> {
     let Some(KeyCheck { kind, value }) = expected else { return Ok(()) };
     let bytes = match kind {
         CheckKind::Cmac => modes::check_value_bytes(cipher),
-        CheckKind::Zeros if cipher.tweak_bytes != 0 => {
-            return Err(refusal(format!("{} takes a tweak: take the check value by CMAC", cipher.name)));
+        CheckKind::Zeros => {
+            why_no_zeros(key, cipher).map_or(Ok(modes::ENCRYPTED_ZEROS), |why| Err(refusal(why)))?
         }
-        CheckKind::Zeros => modes::ENCRYPTED_ZEROS,
     };
     if value.len() != bytes {
         let (name, given) = (&cipher.name, value.len());

@@ -3,6 +3,7 @@
 //!
 //! A new operation is a type in `api/src/operations/` and a file, or a place in a file, here.
 
+mod check;
 mod combining;
 mod components;
 mod derive;
@@ -50,5 +51,6 @@ pub(crate) fn of(operation: &api::Operation) -> &dyn Operation {
         api::Operation::Unwrap(operation) => operation,
         api::Operation::UnwrapBlock(operation) => operation,
         api::Operation::Rewrap(operation) => operation,
+        api::Operation::Check(operation) => operation,
     }
 }

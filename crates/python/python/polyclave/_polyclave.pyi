@@ -11,6 +11,7 @@ from .types import Key, NodeStatus
 Path = Union[str, PathLike[str]]
 Mode = Literal["gcm", "siv", "ccm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31", "ff1"]
 PlainMode = Literal["gcm", "siv", "ccm", "ctr", "cbc", "ecb"]
+CheckKind = Literal["cmac", "zeros"]
 SealMode = Literal["gcm", "envelope"]
 #: Called with the number of bytes that are done.
 Progress = Callable[[int], object]
@@ -48,6 +49,7 @@ class Client:
     def keys(self) -> list[Key]: ...
     def key(self, name: str) -> Key: ...
     def versions(self, name: str) -> list[Key]: ...
+    def check(self, name: str, *, version: Optional[int] = None, by: CheckKind = "cmac") -> bytes: ...
     def generate(
         self,
         name: str,

@@ -5,7 +5,7 @@ from typing import Optional, Union, overload
 
 from typing_extensions import Buffer, Self
 
-from ._polyclave import Mode, Path, PlainMode, Progress, Reader, SealMode, Usage, Writer
+from ._polyclave import CheckKind, Mode, Path, PlainMode, Progress, Reader, SealMode, Usage, Writer
 from .types import Key, NodeStatus
 
 class Client:
@@ -30,6 +30,7 @@ class Client:
     async def keys(self) -> list[Key]: ...
     async def key(self, name: str) -> Key: ...
     async def versions(self, name: str) -> list[Key]: ...
+    async def check(self, name: str, *, version: Optional[int] = None, by: CheckKind = "cmac") -> bytes: ...
     async def generate(
         self,
         name: str,

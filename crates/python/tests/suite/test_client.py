@@ -80,6 +80,17 @@ def test_an_imported_key_says_so(client):
         client.import_key("imported-too", bytes(15))
 
 
+def test_check_values_are_those_of_other_programs(client):
+    client.import_key("checked", bytes(range(16)), modes=["ctr"])
+    assert client.check("checked") == client.key("checked").check_value == bytes.fromhex("be7ed6ae78")
+    assert client.check("checked", version=1, by="zeros") == bytes.fromhex("c6a13b")
+    with pytest.raises(polyclave.Misuse, match="not 'ecb'"):
+        client.check("checked", by="ecb")
+    client.generate("unchecked")
+    with pytest.raises(polyclave.NotForThis, match="by CMAC"):
+        client.check("unchecked", by="zeros")
+
+
 def test_old_versions_open_what_they_sealed_until_they_are_deleted(client):
     client.generate("turning")
     sealed = client.seal("turning", b"a secret")

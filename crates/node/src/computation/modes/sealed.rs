@@ -98,15 +98,8 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    pub(crate) fn new(key: [u8; 16]) -> Self {
-        Seal::to(key, None)
-    }
-
-    pub(crate) fn bound(key: [u8; 16], additional: [u8; 32]) -> Self {
-        Seal::to(key, Some(additional))
-    }
-
-    fn to(key: [u8; 16], additional: Option<[u8; 32]>) -> Self {
+    /// `additional` is the digest of the client's additional data, if it gave any.
+    pub(crate) fn new(key: [u8; 16], additional: Option<[u8; 32]>) -> Self {
         let to = Bound { key, file: [0; 32], additional };
         let (lengths, covers) = (VecDeque::new(), VecDeque::new());
         Seal { to, given: 0, sealed: 0, lengths, covers, ended: false }
@@ -175,12 +168,9 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    pub(crate) fn new(key: [u8; 16], file: [u8; 32]) -> Self {
-        Open { to: Bound { key, file, additional: None }, opened: 0, ended: false }
-    }
-
-    pub(crate) fn bound(key: [u8; 16], file: [u8; 32], additional: [u8; 32]) -> Self {
-        Open { to: Bound { key, file, additional: Some(additional) }, opened: 0, ended: false }
+    /// `additional` is the digest of the client's additional data, if it gave any.
+    pub(crate) fn new(key: [u8; 16], file: [u8; 32], additional: Option<[u8; 32]>) -> Self {
+        Open { to: Bound { key, file, additional }, opened: 0, ended: false }
     }
 }
 
