@@ -80,8 +80,8 @@ mod tests {
         assert_eq!(decode::<Request>(&bytes[4..], Party(0)), Ok(request));
     }
 
-    /// For data that a client verifies by itself, a node sends twice as much as the client learns, and 52 bytes. In a chain of blocks this
-    /// applies to each block.
+    /// For data that a client verifies by itself, a node sends twice as much as the client learns, and 52
+    /// bytes. In a chain of blocks this applies to each block.
     #[test]
     fn the_longest_answers_fit() {
         let verified = |bytes: usize| vec![0; 2 * bytes + 52];

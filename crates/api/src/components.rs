@@ -14,7 +14,8 @@ pub const COMPONENT_SECONDS: u64 = 7 * 24 * 3600;
 /// What stands between the name of a key and the number of a component.
 const SUFFIX: &str = ".component-";
 
-/// A component of a key, as nodes keep it: with the name of [`component_name`] and the properties of the key. It can be used for nothing.
+/// A component of a key, as nodes keep it: with the name of [`component_name`] and the properties of the key.
+/// It can be used for nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Component {
     /// From 1 on.
@@ -49,7 +50,8 @@ pub struct KeyCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckKind {
-    /// The first bytes of the CMAC of a block of zeros: 5 for AES (ANSI X9.24-1, annex A), 3 for ciphers with smaller blocks.
+    /// The first bytes of the CMAC of a block of zeros: 5 for AES (ANSI X9.24-1, annex A), 3 for ciphers with
+    /// smaller blocks.
     Cmac,
     /// The first 3 bytes of the encryption of a block of zeros, as older systems have it.
     Zeros,
@@ -67,8 +69,8 @@ pub enum Parity {
     Require,
 }
 
-/// Why the encryption of zeros must not be shown of a key; `None` if it may be. It is the hash key of GCM, and
-/// the subkeys of CMAC follow from it. A cipher that takes a tweak has no one encryption of zeros.
+/// Why the encryption of zeros must not be shown of a key; `None` if it may be. It is the hash key of GCM,
+/// and the subkeys of CMAC follow from it. A cipher that takes a tweak has no one encryption of zeros.
 pub fn why_no_zeros(key: &NewKey, cipher: &Cipher) -> Option<String> {
     if cipher.tweak_bytes != 0 {
         return Some(format!("{} takes a tweak: take the check value by CMAC", cipher.name));

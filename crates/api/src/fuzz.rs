@@ -1,4 +1,5 @@
-//! Fuzz targets: arbitrary bytes for every message between clients and nodes, and for statements of approvals.
+//! Fuzz targets: arbitrary bytes for every message between clients and nodes, and for statements of
+//! approvals.
 
 use polyclave_harness::{fuzz, within_memory};
 use polyclave_protocol::{Party, PartySet};
@@ -9,8 +10,8 @@ use crate::*;
 
 const PEER: Party = Party(1);
 
-/// What serde sets aside at most for a list that claims to be long, once for each list that can be in another, and no more than a
-/// small multiple of what came.
+/// What serde sets aside at most for a list that claims to be long, once for each list that can be in
+/// another, and no more than a small multiple of what came.
 fn room(bytes: &[u8]) -> usize {
     (4 << 20) + 64 * bytes.len()
 }

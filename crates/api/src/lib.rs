@@ -1,9 +1,10 @@
 //! The messages between clients and nodes, and how they are encoded.
 //!
-//! A message is four bytes of length, little-endian, and a postcard encoding. No more than [`MAX_MESSAGE`] bytes are ever allocated
-//! because a peer announced them. A client sends one [`Request`] to every node that is to serve it, and then [`Step`]s; every node
-//! gets the same. Every node answers each of them with one [`Reply`], and says meanwhile that it is working. The nodes compare digests
-//! of the request and of each step with each other before they use them.
+//! A message is four bytes of length, little-endian, and a postcard encoding. No more than [`MAX_MESSAGE`]
+//! bytes are ever allocated because a peer announced them. A client sends one [`Request`] to every node that
+//! is to serve it, and then [`Step`]s; every node gets the same. Every node answers each of them with one
+//! [`Reply`], and says meanwhile that it is working. The nodes compare digests of the request and of each
+//! step with each other before they use them.
 
 mod approval;
 mod codec;
@@ -52,8 +53,8 @@ pub use right::Right;
 pub use sealed_import::{SealedImport, SealedPart};
 pub use step::{End, Step};
 
-/// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
-/// bytes, so that a client of another version can read why it is refused.
+/// The version of the protocol between clients and nodes. It grows with every change of the types below.
+/// [`Reply::Refused`] keeps its bytes, so that a client of another version can read why it is refused.
 pub const VERSION: u16 = 11;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
@@ -62,8 +63,8 @@ pub const CHUNK: usize = 256 << 10;
 /// The most bytes of a step under a mask. Its answer carries the next mask, too.
 pub const MASKED: usize = CHUNK / 2;
 
-/// The largest message. Data that a client verifies by itself is twice as long as what it learns and 52 bytes more, for a chunk or
-/// for masked bytes and the next mask.
+/// The largest message. Data that a client verifies by itself is twice as long as what it learns and 52 bytes
+/// more, for a chunk or for masked bytes and the next mask.
 pub const MAX_MESSAGE: usize = 2 * CHUNK + (64 << 10);
 
 /// The most keys on one page of a list.
@@ -81,8 +82,8 @@ pub const FILE_KEY: usize = 32;
 /// The most random bytes of one request.
 pub const MAX_RANDOM: usize = 64 << 10;
 
-/// The most bytes of a step whose blocks are computed one after the other: each takes as long as a whole chunk of a parallel mode, and
-/// peers wait.
+/// The most bytes of a step whose blocks are computed one after the other: each takes as long as a whole
+/// chunk of a parallel mode, and peers wait.
 pub const CHAINED: usize = 2048;
 
 /// The most bytes of a message of CCM or SIV, and of one of GCM whose nonce has not 12 bytes.

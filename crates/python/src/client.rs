@@ -24,7 +24,8 @@ use crate::tokenize::{self, Values};
 /// More than any format adds to a message, so that its buffer does not grow.
 const ROOM: usize = 1024;
 
-/// A client of a cluster: it asks the nodes, and puts their answers together. Many threads may use it at once.
+/// A client of a cluster: it asks the nodes, and puts their answers together. Many threads may use it at
+/// once.
 #[pyclass(frozen, module = "polyclave")]
 pub struct Client {
     /// Halted by `close`. There is no lock around it, which a child of a fork might find taken.
@@ -33,8 +34,8 @@ pub struct Client {
 
 #[pymethods]
 impl Client {
-    /// Opens the client of a directory, such as `try/client` of `polyclave cluster new try`; by default that of the variable POLYCLAVE_CLIENT.
-    /// Nothing is asked of the nodes yet.
+    /// Opens the client of a directory, such as `try/client` of `polyclave cluster new try`; by default that
+    /// of the variable POLYCLAVE_CLIENT. Nothing is asked of the nodes yet.
     #[new]
     #[pyo3(signature = (dir=None))]
     fn new(py: Python<'_>, dir: Option<PathBuf>) -> PyResult<Client> {
@@ -47,7 +48,8 @@ impl Client {
         Ok(Client { inner: Arc::new(client) })
     }
 
-    /// Ends the requests that are under way in other threads, which raise Ended, and closes the connections. Later requests are refused.
+    /// Ends the requests that are under way in other threads, which raise Ended, and closes the connections.
+    /// Later requests are refused.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
             self.inner.halt();
@@ -137,8 +139,8 @@ impl Client {
         versions.iter().map(|info| convert::key(py, info, None)).collect()
     }
 
-    /// The check value of a key, or of one of its versions, which the nodes compute from their shares: by "cmac" of zeros, or by the
-    /// encryption of "zeros". An error if it is not the one that they recorded.
+    /// The check value of a key, or of one of its versions, which the nodes compute from their shares: by
+    /// "cmac" of zeros, or by the encryption of "zeros". An error if it is not the one that they recorded.
     #[pyo3(signature = (name, *, version=None, by="cmac"))]
     fn check<'py>(
         &self,
@@ -229,7 +231,8 @@ impl Client {
         }
     }
 
-    /// Seals bytes: they cannot be read, altered or cut without the nodes. Under a key for envelopes it makes a file in an envelope.
+    /// Seals bytes: they cannot be read, altered or cut without the nodes. Under a key for envelopes it makes
+    /// a file in an envelope.
     #[pyo3(signature = (key, data, *, aad=None, mode=None, header=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn seal<'py>(
@@ -309,7 +312,8 @@ impl Client {
         self.file(py, &opening(aad), key, (source, target), replace, progress)
     }
 
-    /// Opens a sealed stream. What is written was verified chunk by chunk; that it is complete shows when this returns.
+    /// Opens a sealed stream. What is written was verified chunk by chunk; that it is complete shows when
+    /// this returns.
     #[pyo3(signature = (key, reader, writer, *, aad=None, progress=None))]
     fn open_stream(
         &self,
@@ -428,7 +432,8 @@ impl Client {
         self.file(py, &Task::Decrypt(plain), key, (source, target), replace, progress)
     }
 
-    /// Decrypts a stream from the plain format of a mode. With gcm the whole ciphertext is read before anything is written.
+    /// Decrypts a stream from the plain format of a mode. With gcm the whole ciphertext is read before
+    /// anything is written.
     #[pyo3(signature = (key, reader, writer, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn decrypt_stream(
@@ -509,7 +514,8 @@ impl Client {
         }
     }
 
-    /// The token of a value (a string), or the tokens of several (a list, in order), of the same lengths and alphabet: FF1, under a key for it.
+    /// The token of a value (a string), or the tokens of several (a list, in order), of the same lengths and
+    /// alphabet: FF1, under a key for it.
     #[pyo3(signature = (key, values, *, radix=None, alphabet=None, keep_others=false, tweak=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn tokenize<'py>(
@@ -529,7 +535,8 @@ impl Client {
         })
     }
 
-    /// The value of a token, or the values of several. Nothing authenticates a token: a wrong one gives a wrong value.
+    /// The value of a token, or the values of several. Nothing authenticates a token: a wrong one gives a
+    /// wrong value.
     #[pyo3(signature = (key, tokens, *, radix=None, alphabet=None, keep_others=false, tweak=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn detokenize<'py>(
@@ -549,7 +556,8 @@ impl Client {
         })
     }
 
-    /// The token of a card's number, or the tokens of several. The first and last digits stay; with luhn tokens pass the Luhn test.
+    /// The token of a card's number, or the tokens of several. The first and last digits stay; with luhn
+    /// tokens pass the Luhn test.
     #[pyo3(signature = (key, numbers, *, keep_first=6, keep_last=4, luhn=false, tweak=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn tokenize_cards<'py>(
@@ -568,7 +576,8 @@ impl Client {
         })
     }
 
-    /// The card's number of a token, or the numbers of several. The arguments are those that the tokens were made with.
+    /// The card's number of a token, or the numbers of several. The arguments are those that the tokens were
+    /// made with.
     #[pyo3(signature = (key, tokens, *, keep_first=6, keep_last=4, luhn=false, tweak=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn detokenize_cards<'py>(

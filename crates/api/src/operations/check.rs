@@ -1,10 +1,10 @@
 //! The check value of a key, computed anew.
 //!
 //! It shows what the nodes opened when they made the key, or 24 bits of the encryption of zeros: enough to
-//! confirm a guess of the whole key, and nothing else of a random key. Check values are public to clients that
-//! may list the key, so this takes the right `list` and no other. Its blocks are the same every time, and were
-//! not counted when the key was made. So they are not taken from the key's budget: a client that may only list
-//! keys cannot use them up. A rule's limit of requests holds.
+//! confirm a guess of the whole key, and nothing else of a random key. Check values are public to clients
+//! that may list the key, so this takes the right `list` and no other. Its blocks are the same every time,
+//! and were not counted when the key was made. So they are not taken from the key's budget: a client that may
+//! only list keys cannot use them up. A rule's limit of requests holds.
 
 use serde::{Deserialize, Serialize};
 

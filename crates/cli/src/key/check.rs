@@ -26,8 +26,8 @@ pub struct Arguments {
     /// The key's name
     name: String,
 
-    /// How the check value is computed: cmac (of zeros: 5 bytes for AES, 3 for ciphers with smaller blocks), or zeros (their encryption, 3
-    /// bytes: the legacy form)
+    /// How the check value is computed: cmac (of zeros: 5 bytes for AES, 3 for ciphers with smaller blocks),
+    /// or zeros (their encryption, 3 bytes: the legacy form)
     #[arg(long, value_name = "WAY", default_value = "cmac")]
     kcv_by: Kind,
 

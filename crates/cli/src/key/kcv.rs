@@ -14,8 +14,8 @@ pub struct CheckOptions {
     #[arg(long, value_name = "HEX")]
     kcv: Option<String>,
 
-    /// How that is computed: cmac (of zeros: 5 bytes for AES, 3 for ciphers with smaller blocks), or zeros (their encryption, 3 bytes: the legacy
-    /// form, not for keys that compute codes)
+    /// How that is computed: cmac (of zeros: 5 bytes for AES, 3 for ciphers with smaller blocks), or zeros
+    /// (their encryption, 3 bytes: the legacy form, not for keys that compute codes)
     #[arg(long, value_name = "WAY", requires = "kcv", default_value = "cmac")]
     kcv_by: Kind,
 }
@@ -47,7 +47,8 @@ impl CheckOptions {
 /// What becomes of parity bits.
 #[derive(clap::Args)]
 pub struct ParityOption {
-    /// The parity bits of a key of DES or Triple DES: they must be right (require), are made right (set), or stay as they are (ignore)
+    /// The parity bits of a key of DES or Triple DES: they must be right (require), are made right (set), or
+    /// stay as they are (ignore)
     #[arg(long, value_name = "WHAT", default_value = "ignore")]
     parity: What,
 }

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::common::Place;
 
-/// Components of a key of Triple DES with two keys. The check values are the encryption of zeros under each, and the CMAC of zeros under
-/// their sum, by another program (pyca/cryptography).
+/// Components of a key of Triple DES with two keys. The check values are the encryption of zeros under each,
+/// and the CMAC of zeros under their sum, by another program (pyca/cryptography).
 const COMPONENTS: [(&str, &str); 2] =
     [("8c2a63f91d07b45e2f6bd08394e1c75a", "d56a13"), ("3f91c05e7ab6214dd80e6c97f2154ba3", "d4f4e2")];
 const KEY_BY_CMAC: &str = "8bc906";

@@ -1,4 +1,5 @@
-//! Check values that nodes compute anew are those that other programs compute, and are shown only where no secret follows from them.
+//! Check values that nodes compute anew are those that other programs compute, and are shown only where no
+//! secret follows from them.
 
 use polyclave_api::{CheckKind, Derivation, KeyInfo, Mode, NewKey, Reason, Right, Usage, VersionState};
 
@@ -11,7 +12,8 @@ fn imported(client: &Client, new: NewKey, len: usize) -> KeyInfo {
     client.import(new, &bytes(COUNTING)[..len]).expect("a key")
 }
 
-/// The encryption of zeros under the bytes 00, 01, 02 .., and the CMAC of zeros, by another program (OpenSSL 3).
+/// The encryption of zeros under the bytes 00, 01, 02 .., and the CMAC of zeros, by another program (OpenSSL
+/// 3).
 const KNOWN: [(&str, usize, &str, &str); 4] = [
     ("aes-128", 16, "c6a13b", "be7ed6ae78"),
     ("aes-192", 24, "916251", "d4ffb80ebf"),

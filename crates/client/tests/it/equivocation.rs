@@ -1,4 +1,5 @@
-//! Clients that tell nodes different things, or what makes no sense: nothing is computed, and the nodes go on serving.
+//! Clients that tell nodes different things, or what makes no sense: nothing is computed, and the nodes go on
+//! serving.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,8 @@ fn attack(cluster: &TestCluster, what: &str, attack: impl FnOnce(&mut Raw)) -> V
     endings
 }
 
-/// Every node refused because of a difference, or because of what it was told itself; nobody computed anything for the client.
+/// Every node refused because of a difference, or because of what it was told itself; nobody computed
+/// anything for the client.
 fn assert_different(what: &str, endings: &[Ending]) {
     for (node, ending) in endings.iter().enumerate() {
         let message = ending.message();

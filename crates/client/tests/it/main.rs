@@ -1,5 +1,5 @@
-//! Real nodes and clients in one process, one module for each claim. Tests that measure or limit the whole process are programs of
-//! their own: `crowds`, `load`, `work`.
+//! Real nodes and clients in one process, one module for each claim. Tests that measure or limit the whole
+//! process are programs of their own: `crowds`, `load`, `work`.
 
 #[path = "../common/mod.rs"]
 mod common;

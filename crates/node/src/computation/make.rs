@@ -1,9 +1,10 @@
 //! Making keys, by generation or import, and computing once everything that their modes will need.
 //!
-//! Generation: every node draws a key from its operating system and shares it. The new key is the sum. No t nodes know it if at least one
-//! other node drew its part at random, and it is never assembled. Import: the client gets a random shared mask, checks it, and sends its
-//! key under it, the same to every node. So no client can make nodes hold a sharing of a wrong degree. A sealed key: every node shares the part
-//! that was sealed to it, and the key is the sum, as in generation.
+//! Generation: every node draws a key from its operating system and shares it. The new key is the sum. No t
+//! nodes know it if at least one other node drew its part at random, and it is never assembled. Import: the
+//! client gets a random shared mask, checks it, and sends its key under it, the same to every node. So no
+//! client can make nodes hold a sharing of a wrong degree. A sealed key: every node shares the part that was
+//! sealed to it, and the key is the sum, as in generation.
 
 use polyclave_api::{CheckKind, NewKey};
 
@@ -83,7 +84,8 @@ pub(crate) fn expand(
     Ok((expanded, check_value))
 }
 
-/// The same, without the opening: the check values are still shared. All material that this takes is taken when it returns.
+/// The same, without the opening: the check values are still shared. All material that this takes is taken
+/// when it returns.
 pub(crate) fn expand_unopened(
     keys: &[AnyShared],
     new: &NewKey,

@@ -1,7 +1,8 @@
 //! Modes of operation at a node: how each use of a key answers the steps of a client.
 //!
-//! The node first admits a step (is it allowed here, and how many blocks will it compute?), then all nodes compare it, and only then it
-//! runs. If all nodes refuse in [`Mode::run`] for the same reason (a wrong tag), they remain in step.
+//! The node first admits a step (is it allowed here, and how many blocks will it compute?), then all nodes
+//! compare it, and only then it runs. If all nodes refuse in [`Mode::run`] for the same reason (a wrong tag),
+//! they remain in step.
 
 mod blocks;
 mod ccm;
@@ -45,7 +46,8 @@ impl Answer {
 pub(crate) enum StepError {
     /// All nodes refuse it for the same reason.
     Refused(Refusal),
-    /// This node alone cannot continue, by its own fault. Whether the others continue without it depends on the strategy.
+    /// This node alone cannot continue, by its own fault. Whether the others continue without it depends on
+    /// the strategy.
     Own(Refusal),
     /// The protocol failed: the nodes may be out of step.
     Failed(Error),

@@ -4,9 +4,11 @@
 //! of zeros it is 24 bits of E(0), and these are refused wherever a secret follows from E(0)
 //! ([`why_no_zeros`]). What the record of the key does not say counts, too:
 //!
-//! * A copy can be for less than the key of which it is one, such as `ctr` without `gcm`. So no copy shows it.
-//! * A base of derivations may have lost that usage since. A key that was derived from a block of zeros begins
-//!   with E(0): three bytes of a key of DES leave 35 bits of it. So no base that has derived a key shows it.
+//! * A copy can be for less than the key of which it is one, such as `ctr` without `gcm`. So no copy shows
+//!   it.
+//! * A base of derivations may have lost that usage since. A key that was derived from a block of zeros
+//!   begins with E(0): three bytes of a key of DES leave 35 bits of it. So no base that has derived a key
+//!   shows it.
 
 use polyclave_api::operations::Check;
 use polyclave_api::{CheckKind, KeyInfo, Refusal, Right, Step, why_no_zeros};

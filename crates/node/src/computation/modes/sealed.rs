@@ -1,8 +1,9 @@
-//! Sealed files: a file as numbered chunks, each a GCM message of its own whose additional data binds it to its file and place
-//! (docs/use/sealed-files.md). Chunks cannot be dropped, reordered, cut off or taken from another file.
+//! Sealed files: a file as numbered chunks, each a GCM message of its own whose additional data binds it to
+//! its file and place (docs/use/sealed-files.md). Chunks cannot be dropped, reordered, cut off or taken from
+//! another file.
 //!
-//! A chunk takes one evaluation, with E(J0) among its blocks. On encryption the keystream is sent first, and the tag follows when the
-//! client has sent the ciphertext. Meanwhile the next chunk can be in progress.
+//! A chunk takes one evaluation, with E(J0) among its blocks. On encryption the keystream is sent first, and
+//! the tag follows when the client has sent the ciphertext. Meanwhile the next chunk can be in progress.
 
 use std::collections::VecDeque;
 
@@ -35,8 +36,8 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// The additional data of a chunk: the kind of file, the key, the file, the chunk's number, whether it is the last, and the digest of
-    /// the client's additional data.
+    /// The additional data of a chunk: the kind of file, the key, the file, the chunk's number, whether it is
+    /// the last, and the digest of the client's additional data.
     pub(super) fn to(&self, number: u64, last: bool) -> Vec<u8> {
         let kind: &[u8] =
             if self.additional.is_some() { b"polyclave sealed file 2" } else { b"polyclave sealed file 1" };
@@ -91,7 +92,8 @@ pub(crate) struct Seal {
     /// Numbers of the keystreams admitted, and of the chunks admitted to be sealed.
     given: u64,
     sealed: u64,
-    /// The sizes in bytes of the chunks in between; with the cover of the tag where the keystream has been computed.
+    /// The sizes in bytes of the chunks in between; with the cover of the tag where the keystream has been
+    /// computed.
     lengths: VecDeque<usize>,
     covers: VecDeque<Elements>,
     ended: bool,
