@@ -62,11 +62,10 @@ impl Client {
         let how = Use::Seal { additional: additional.map(digest) };
         let (mut conversation, accepted) = self.key(key)?.begin(how, Some(&keystream(&first)))?;
         let info = accepted.key.ok_or_else(no_key)?;
-        if accepted.start.len() != 32 {
-            return Err(Error::Answers("they gave no file id".into()));
-        }
+        let no_file = |_| Error::Answers("they gave no file id".into());
+        let file: [u8; 32] = accepted.start.as_slice().try_into().map_err(no_file)?;
         let magic = magic(additional.is_some());
-        output.write_all(&[&magic[..], &info.id, &accepted.start].concat()).map_err(Error::writing)?;
+        output.write_all(&[&magic[..], &info.id, &file].concat()).map_err(Error::writing)?;
 
         let mut awaited = VecDeque::from([Awaited::Keystream(first)]);
         let (mut open, mut done) = (1, 0);

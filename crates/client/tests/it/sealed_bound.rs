@@ -1,8 +1,11 @@
 //! Sealed files that are bound to additional data open with the same data only, and files without them are
 //! what they were.
 
+use std::io::{self, Write};
+
 use crate::common::messages::{open, seal};
 use crate::common::{TestCluster, data, nothing};
+use polyclave_api::CHUNK;
 use polyclave_client::{Client, Error, HEAD, MAGIC, MAGIC_BOUND, Result};
 
 fn seal_bound(client: &Client, additional: &[u8], data: &[u8]) -> Vec<u8> {
@@ -53,4 +56,39 @@ fn a_file_without_additional_data_is_of_the_first_format_and_neither_passes_for_
     let bound = seal_bound(&client, b"more", b"bound");
     let disguised = [&MAGIC[..], &bound[16..]].concat();
     assert!(matches!(open(&client, "bound", &disguised), Err(Error::Unauthentic(_))));
+}
+
+/// What was written, and whether all of it was flushed.
+#[derive(Default)]
+struct Written {
+    data: Vec<u8>,
+    is_flushed: bool,
+}
+
+impl Write for Written {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.is_flushed = false;
+        self.data.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.is_flushed = true;
+        Ok(())
+    }
+}
+
+#[test]
+fn each_chunk_is_progress_and_the_end_is_flushed() {
+    let cluster = TestCluster::shared_with_keys(&["bound"]);
+    let client = cluster.client();
+    let all = data(2 * CHUNK + 5);
+    let chunks = [CHUNK, 2 * CHUNK, all.len()].map(|done| done as u64);
+    let (mut file, mut out, mut seen) = (Written::default(), Written::default(), Vec::new());
+    let sealed = client.seal("bound", &mut &all[..], &mut file, &mut |done| seen.push(done)).expect("sealed");
+    assert_eq!((sealed, &seen[..], file.is_flushed), (all.len() as u64, &chunks[..], true));
+    seen.clear();
+    let mut sealed = &file.data[..];
+    let opened = client.open_sealed("bound", &mut sealed, &mut out, &mut |done| seen.push(done));
+    assert_eq!((opened.expect("opened"), &seen[..]), (all.len() as u64, &chunks[..]));
+    assert!(out.is_flushed && out.data == all);
 }

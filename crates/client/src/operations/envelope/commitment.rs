@@ -42,3 +42,16 @@ impl Commitment {
         self.hasher.finalize().into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limit of 64 GiB depends on it.
+    #[test]
+    fn all_bytes_of_a_file_count() {
+        let mut commitment = Commitment::new();
+        [0, 3, 4].iter().for_each(|len| commitment.update(&vec![7; *len]));
+        assert_eq!(commitment.bytes(), 7);
+    }
+}

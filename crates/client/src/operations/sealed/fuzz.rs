@@ -43,4 +43,11 @@ fn what_opens_a_sealed_file_begins_with_its_head() {
     let whole = [&MAGIC[..], &[9; HEAD - MAGIC.len()]].concat();
     assert!(read_head(&mut &whole[..]).is_ok());
     assert!((0..HEAD).all(|len| read_head(&mut &whole[..len]).is_err()));
+    let mut other = whole.clone();
+    other[15] ^= 1;
+    assert!(read_head(&mut &other[..]).is_err(), "a file of another kind");
+    let bound = [&MAGIC_BOUND[..], &whole[16..]].concat();
+    for (file, is_bound) in [(&whole, false), (&bound, true)] {
+        assert!(head_of(file, is_bound).is_ok() && head_of(file, !is_bound).is_err(), "bound: {is_bound}");
+    }
 }
