@@ -68,6 +68,7 @@ impl Client {
         output.write_all(&[&magic[..], &info.id, &file].concat()).map_err(Error::writing)?;
 
         let mut awaited = VecDeque::from([Awaited::Keystream(first)]);
+        // Asking ahead saves time only: the answers come in the order of the questions.
         let (mut open, mut done) = (1, 0);
         while let Some(next) = {
             while open < WINDOW
@@ -99,6 +100,7 @@ impl Client {
                 }
             }
         }
+        // Saves time only: without it the connections end, and the next request makes new ones.
         conversation.finish()?;
         output.flush().map_err(Error::writing)?;
         Ok(done)
