@@ -1,7 +1,7 @@
 //! `polyclave approval`: several people approve an operation, each with a key of their own.
 
 mod request;
-pub mod show;
+mod show;
 mod sign;
 
 use std::process::ExitCode;

@@ -6,20 +6,10 @@ mod rotate;
 mod seal;
 mod status;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Subcommand;
-use polyclave_api::{Approval, Statement};
-use polyclave_client::{Client, Error};
-use polyclave_config::{ClientDir, Moment, load_approval, save_approval};
-use polyclave_protocol::Party;
-
-use crate::approval::show;
-use crate::files::show_work;
-use crate::say;
 
 /// The subcommands for clients.
 #[derive(Subcommand)]
@@ -48,117 +38,4 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Seal(arguments) => seal::seal(arguments),
         Command::Unseal(arguments) => seal::unseal(arguments),
     }
-}
-
-/// The option that selects the client.
-#[derive(clap::Args)]
-pub struct ClientOption {
-    /// The client's directory
-    #[arg(long = "client", value_name = "DIR", env = "POLYCLAVE_CLIENT")]
-    dir: PathBuf,
-
-    /// Ask with the approval in this file (`polyclave approval`)
-    #[arg(long, value_name = "FILE", help_heading = "Approval", conflicts_with = "ask_approval")]
-    approval: Option<PathBuf>,
-
-    /// Ask for nothing, and write what would be asked for into this file, to be approved
-    #[arg(long, value_name = "FILE", help_heading = "Approval")]
-    ask_approval: Option<PathBuf>,
-}
-
-/// What a request for approval says besides the operation.
-#[derive(clap::Args)]
-pub struct ApprovalRequest {
-    /// Hours until the request ends
-    #[arg(long, value_name = "H", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=744))]
-    pub hours: u32,
-
-    /// What it is for, for the approvers to read
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub purpose: String,
-}
-
-impl ApprovalRequest {
-    /// Seconds since 1970.
-    pub fn not_after(&self) -> u64 {
-        Moment::now().seconds() + u64::from(self.hours) * 3600
-    }
-}
-
-impl ClientOption {
-    /// Its directory.
-    pub fn dir(&self) -> Result<ClientDir> {
-        open(&self.dir)
-    }
-
-    /// Opens the client of that directory.
-    pub fn open(&self) -> Result<Client> {
-        if let Some(file) = &self.ask_approval {
-            return self.open_drafting(file, &ApprovalRequest { hours: 24, purpose: String::new() });
-        }
-        let client = self.open_plain()?;
-        match &self.approval {
-            Some(file) => Ok(client.with_approval(load_approval(file)?.0)),
-            None => Ok(client),
-        }
-    }
-
-    /// The same, for a client that writes a request for approval into a file and asks for nothing.
-    pub fn open_drafting(&self, file: &Path, request: &ApprovalRequest) -> Result<Client> {
-        let file = file.to_path_buf();
-        let write = move |statement: Statement| {
-            let approval = Approval::new(&statement)?;
-            save_approval(&approval, &file).map_err(|e| Error::Misuse(e.to_string()))?;
-            show::tell(&approval, &statement);
-            say!("the request is in {}; nothing was asked of the nodes", file.display());
-            Ok(())
-        };
-        Ok(self.open_plain()?.drafting(request.not_after(), &request.purpose, write))
-    }
-
-    fn open_plain(&self) -> Result<Client> {
-        let client = Client::open(&open(&self.dir)?)?;
-        Ok(client.on_remark(|remark| eprintln!("warning: {remark}")).on_work(show_work))
-    }
-}
-
-/// Nodes may need a moment to notice that a node is gone or back.
-const BETWEEN: Duration = Duration::from_millis(300);
-/// How often to ask where all nodes are needed: for as long as a node takes to start again.
-const FOR_ONE_TO_COME_BACK: usize = 15;
-
-/// Does something, and repeats it if it failed because of a node: while others can serve, each time without
-/// the nodes that were suspected since; where all are needed, until the node is back. Only for what can be
-/// repeated; `again` decides that after a failure.
-pub fn persist<T>(
-    client: &Client,
-    again: impl Fn() -> bool,
-    mut work: impl FnMut() -> Result<T>,
-) -> Result<T> {
-    let all_are_needed = client.spare_nodes() == 0;
-    let mut left = if all_are_needed { FOR_ONE_TO_COME_BACK } else { client.cluster().nodes() };
-    let may_pass = |e: &Error| if all_are_needed { e.says_a_node_is_gone() } else { e.may_be_repeated() };
-    let mut is_noted = false;
-    loop {
-        match work() {
-            Err(e) if left > 0 && e.downcast_ref().is_some_and(may_pass) && again() => {
-                if !all_are_needed || !std::mem::replace(&mut is_noted, true) {
-                    eprintln!("note: {e}. Asking again");
-                }
-                std::thread::sleep(BETWEEN);
-                left -= 1;
-            }
-            outcome => return outcome,
-        }
-    }
-}
-
-/// The error of a node, with its name once.
-pub fn of_node(client: &Client, node: Party, error: &Error) -> String {
-    let (name, message) = (client.node_name(node), error.to_string());
-    if message.contains(name) { message } else { format!("{name}: {message}") }
-}
-
-fn open(dir: &Path) -> Result<ClientDir> {
-    ClientDir::open(dir).context("this is no client's directory that can be used")
 }

@@ -80,8 +80,3 @@ fn list(cluster: &Cluster) {
         }
     }
 }
-
-/// The names of its nodes.
-pub fn names(cluster: &Cluster) -> String {
-    cluster.cards().iter().map(|card| card.name.as_str()).collect::<Vec<_>>().join(", ")
-}

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 pub use decrypt::{Arguments as DecryptArguments, run as decrypt};
 pub use encrypt::{Arguments as EncryptArguments, run as encrypt};
 
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::files::can_be_taken_back;
 use crate::names::parse_mode;
 use crate::options::{cipher, hexadecimal};

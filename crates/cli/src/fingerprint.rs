@@ -64,3 +64,8 @@ pub fn message_of(cluster: &Cluster) -> String {
     let (one, other) = words.match_indices(' ').nth(7).map_or((&words[..], ""), |(at, _)| words.split_at(at));
     format!("  fingerprint  {fingerprint}\n  in words     {one}\n              {other}")
 }
+
+/// The names of the nodes, which are shown with it.
+pub fn names(cluster: &Cluster) -> String {
+    cluster.cards().iter().map(|card| card.name.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -5,6 +5,7 @@
 
 mod approval;
 mod client;
+mod client_option;
 mod cluster;
 mod crypt;
 mod dashboard;
@@ -22,6 +23,7 @@ pub mod output;
 mod protocols;
 mod random;
 mod rewrap;
+mod statement;
 mod stock;
 mod stop;
 mod tokenize;

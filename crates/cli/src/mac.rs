@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use subtle::ConstantTimeEq;
 
-use crate::client::{ClientOption, persist};
+use crate::client_option::{ClientOption, persist};
 use crate::files::{Output, Readers, Source, progress};
 use crate::options::hexadecimal;
 use crate::say;

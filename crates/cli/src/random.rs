@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::client::{ClientOption, persist};
+use crate::client_option::{ClientOption, persist};
 use crate::files::{Output, Readers};
 use crate::say;
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use polyclave_api::Wrapping;
 
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::files::{Output, Readers};
 use crate::options::hexadecimal;
 use crate::say;

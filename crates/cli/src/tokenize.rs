@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use polyclave_client::{Alphabet, CardTemplate, Client, Tokenization, Tweaked};
 use zeroize::Zeroizing;
 
-use crate::client::{ClientOption, persist};
+use crate::client_option::{ClientOption, persist};
 use crate::files::Source;
 use crate::options::hexadecimal;
 use crate::say;

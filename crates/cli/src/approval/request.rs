@@ -13,7 +13,7 @@ use polyclave_node::admin::{Answer, Instruction, order};
 use polyclave_node::reshare;
 use polyclave_protocol::session::random_bytes;
 
-use crate::client::{ApprovalRequest, ClientOption};
+use crate::client_option::{ApprovalRequest, ClientOption};
 use crate::say;
 
 /// Options and arguments of the command.
@@ -207,7 +207,7 @@ fn of_node(
         purpose: out.request.purpose.clone(),
     };
     save_approval(&Approval::new(&statement)?, &out.out)?;
-    super::show::tell(&Approval::new(&statement)?, &statement);
+    crate::statement::tell(&Approval::new(&statement)?, &statement);
     say!("the request is in {}", out.out.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -29,7 +29,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (mut approval, statement) = load_approval(&arguments.file)?;
-    super::show::tell(&approval, &statement);
+    crate::statement::tell(&approval, &statement);
     let end = Moment::from_seconds(statement.not_after);
     ensure!(Moment::now() <= end, "this request ended at {end}; nothing was signed");
     let dir = ClientDir::open(&arguments.dir).context("this is no directory that `client init` made")?;

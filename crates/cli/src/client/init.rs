@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use polyclave_config::ClientDir;
 use polyclave_transport::Identity;
 
-use crate::cluster::names;
-use crate::fingerprint::{self, Expected};
+use crate::client_option;
+use crate::fingerprint::{self, Expected, names};
 use crate::protocols::adversary;
 use crate::say;
 
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (certificate, key) = (identity.certificate(), identity.reveal_private_key());
     let card = ClientDir::init(&arguments.dir, &arguments.name, &certificate, &key)?;
     if let Some(cluster) = &cluster {
-        super::open(&arguments.dir)?.set_cluster(cluster, expected.consent())?;
+        client_option::open(&arguments.dir)?.set_cluster(cluster, expected.consent())?;
     }
     let path = arguments.dir.join("card.toml");
     card.save(&path)?;

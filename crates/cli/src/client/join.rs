@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use polyclave_config::{ClientDir, Consent};
 
-use crate::cluster::names;
+use crate::fingerprint::names;
 use crate::fingerprint::{self, Expected};
 use crate::protocols::adversary;
 use crate::say;

@@ -8,7 +8,7 @@ use polyclave_client::Client;
 use polyclave_config::{ClientDir, ClientSuccession};
 use polyclave_transport::Identity;
 
-use super::of_node;
+use crate::client_option::{self, of_node};
 use crate::say;
 
 /// Options and arguments of the command.
@@ -38,7 +38,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let mut dir = super::open(&arguments.dir)?;
+    let mut dir = client_option::open(&arguments.dir)?;
     let card = arguments.dir.join("card.toml");
     let is_changing = dir.with_next_identity().is_some();
     // The signature in it is the same each time (Ed25519).

@@ -12,7 +12,7 @@ use polyclave_protocol::Party;
 use polyclave_transport::expiry;
 use serde::Serialize;
 
-use super::{ClientOption, of_node};
+use crate::client_option::{ClientOption, of_node};
 use crate::protocols::adversary;
 use crate::{say, stock};
 

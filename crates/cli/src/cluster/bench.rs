@@ -19,7 +19,7 @@ use polyclave_client::{Client, Padding};
 use polyclave_protocol::session::random_bytes;
 use serde::Serialize;
 
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::say;
 
 /// Options and arguments of the command.

@@ -69,7 +69,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let adversary = adversary(new.protocol(), new.nodes(), new.threshold())?;
     reshare::check(&old, &new)?;
     new.save(out)?;
-    say!("{} defines a cluster that takes over the keys of the one of {}", out.display(), super::names(&old));
+    say!(
+        "{} defines a cluster that takes over the keys of the one of {}",
+        out.display(),
+        fingerprint::names(&old)
+    );
     fingerprint::show(&new);
     say!("{}: {adversary}", new.protocol());
     list(&new);

@@ -10,7 +10,7 @@ use polyclave_node::local::add_nodes;
 use polyclave_node::reshare::{self, Done};
 use serde::Serialize;
 
-use crate::say;
+use crate::{fingerprint, say};
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         false => say!(
             "{} keys are with {}, after {:.1} s. Next:\n  polyclave cluster run {}\nMake new backups: older ones cannot be used any more.",
             reshared.keys,
-            super::names(&new),
+            fingerprint::names(&new),
             reshared.seconds,
             dir.display()
         ),

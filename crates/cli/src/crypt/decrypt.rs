@@ -8,7 +8,7 @@ use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
 use polyclave_client::{Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUND};
 
 use super::{Common, envelope, initial_bytes, outcome, waiting, whole, written};
-use crate::client::persist;
+use crate::client_option::persist;
 use crate::files::{Output, Readers, Source, can_be_taken_back, progress};
 use crate::key::warn;
 use crate::options::hexadecimal;

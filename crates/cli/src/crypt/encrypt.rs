@@ -10,7 +10,7 @@ use polyclave_client::Client;
 use polyclave_config::private::Draft;
 
 use super::{Common, envelope, outcome, waiting, whole, written};
-use crate::client::persist;
+use crate::client_option::persist;
 use crate::files::{Output, Readers, Source, can_be_taken_back, progress};
 use crate::key::warn;
 use crate::options::hexadecimal;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::kcv::Kind;
 use super::made::standing;
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::output::table;
 use crate::say;
 

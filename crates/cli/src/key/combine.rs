@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::kcv::{CheckOptions, ParityOption};
 use super::made::{json, tell};
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::say;
 
 /// Options and arguments of the command.

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use polyclave_client::Withdrawal;
 
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::names::parse_usage;
 use crate::say;
 

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use polyclave_api::{Lifetime, NewKey};
 
 use super::made::{json, tell};
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::names::{parse_modes, parse_usage};
 use crate::say;
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::say;
 
 /// Options and arguments of the command.

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use polyclave_api::Derivation;
 
 use super::made::{Properties, json, tell};
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::options::hexadecimal;
 use crate::say;
 

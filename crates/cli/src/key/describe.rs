@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
 
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::options::hexadecimal;
 use crate::say;
 

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::kcv::{CheckOptions, ParityOption};
 use super::made::{Properties, json, tell};
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::say;
 
 /// The most hexadecimal digits of a key.

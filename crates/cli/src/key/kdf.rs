@@ -8,7 +8,7 @@ use anyhow::Result;
 use zeroize::Zeroizing;
 
 use super::derive::Counter;
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::files::{Output, Readers};
 use crate::say;
 

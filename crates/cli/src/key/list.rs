@@ -7,7 +7,7 @@ use anyhow::Result;
 use polyclave_api::Origin;
 
 use super::made::{date, json, standing, tell};
-use crate::client::{ClientOption, of_node};
+use crate::client_option::{ClientOption, of_node};
 use crate::names::words;
 use crate::output::table;
 use crate::say;

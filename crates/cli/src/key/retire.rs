@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use polyclave_api::VersionState;
 
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::say;
 
 /// Options and arguments of the command.

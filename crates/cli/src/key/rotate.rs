@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use super::made::{json, tell};
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::say;
 
 /// Options and arguments of the command.

@@ -13,7 +13,7 @@ use polyclave_transport::CertificateDer;
 use super::import::read;
 use super::kcv::ParityOption;
 use super::made::{Properties, json, tell};
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::say;
 
 /// Options and arguments of the command.

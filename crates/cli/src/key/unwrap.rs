@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::made::{Properties, json, tell};
 use super::wrap::wrapping;
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::say;
 
 /// The most bytes of a wrapped key: more than any cipher here takes.

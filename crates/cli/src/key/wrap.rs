@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, ensure};
 use polyclave_api::{BlockHeader, Wrapping};
 use polyclave_client::Client;
 
-use crate::client::ClientOption;
+use crate::client_option::ClientOption;
 use crate::files::{Output, Readers};
 use crate::say;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::cluster::names;
+use crate::fingerprint::names;
 use crate::fingerprint::{self, Expected};
 use crate::protocols::adversary;
 use crate::say;
