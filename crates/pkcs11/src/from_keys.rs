@@ -6,11 +6,11 @@ use cryptoki_sys::*;
 use polyclave_api::{Derivation, Wrapping};
 
 use crate::attributes::Object;
-use crate::encryption::refuse_other_use;
 use crate::mechanism::{Family, KdfPart, Mechanism, Parameter, block_of, entry_for, family_of, key_bytes};
 use crate::objects::{make, make_as};
 use crate::rv::{Doing, Result, Rv, because};
 use crate::session::Session;
+use crate::session::encryption::refuse_other_use;
 use crate::template::{Making, Template};
 
 /// A key, wrapped under another.

@@ -1,5 +1,10 @@
 //! A session: whether it may write, and the operations under way in it.
 
+pub(crate) mod encryption;
+mod gcm;
+pub(crate) mod macs;
+pub(crate) mod messages;
+
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -8,11 +13,11 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::attributes::Object;
 use crate::digests::Digest;
-use crate::encryption::Encryption;
-use crate::macs::Mac;
-use crate::messages::Messages;
 use crate::rv::{Result, Rv};
 use crate::token::{Login, Token};
+use encryption::Encryption;
+use macs::Mac;
+use messages::Messages;
 
 /// A session of a program with a token.
 pub(crate) struct Session {

@@ -5,8 +5,8 @@ use cryptoki_sys::*;
 use super::memory::{bytes, give};
 use super::parameters::{mechanism, write_nonce};
 use super::{entry, session};
-use crate::encryption::{Direction, Encryption};
 use crate::rv::{NOT_BEGUN, Result, Rv};
+use crate::session::encryption::{Direction, Encryption};
 use crate::session::{Operations, Output};
 
 // SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.

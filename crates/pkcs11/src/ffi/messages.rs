@@ -7,9 +7,9 @@ use cryptoki_sys::*;
 use super::memory::{bytes, copy, give};
 use super::parameters::{kind, sized, some_bytes};
 use super::{entry, session};
-use crate::encryption::Direction;
-use crate::messages::{MessageParameter, Messages};
 use crate::rv::{NOT_BEGUN, Result, Rv};
+use crate::session::encryption::Direction;
+use crate::session::messages::{MessageParameter, Messages};
 use crate::session::{Operations, Output, known_length};
 
 // SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.

@@ -6,8 +6,8 @@ use super::memory::{bytes, give};
 use super::parameters::mechanism;
 use super::{entry, session};
 use crate::digests::Digest;
-use crate::macs::Mac;
 use crate::rv::{NOT_BEGUN, Result, Rv};
+use crate::session::macs::Mac;
 use crate::session::{Output, known_length};
 
 // SAFETY: of all functions here, as the module `ffi` says: the program vouches for its pointers.

@@ -8,11 +8,11 @@ use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use crate::attributes::Object;
-use crate::encryption::{MAX_GATHERED, usable};
 use crate::gathered::Gathered;
 use crate::mechanism::{Mechanism, Parameter, block_of};
 use crate::rv::{Doing, Result, Rv, because};
 use crate::session::Session;
+use crate::session::encryption::{MAX_GATHERED, usable};
 use crate::token::Token;
 
 /// A code under way.

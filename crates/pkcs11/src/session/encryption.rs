@@ -2,8 +2,8 @@
 //!
 //! ECB, CBC and CTR send what they have with every part: each part is a request of its own. GCM is gathered
 //! until the last part, because nothing is given before the tag was compared, and nodes wait for a program
-//! between its calls for a short time only ([`crate::gcm`]). Short parts of ECB may go together with those of
-//! other threads ([`crate::batches`]).
+//! between its calls for a short time only ([`crate::session::gcm`]). Short parts of ECB may go together with
+//! those of other threads ([`crate::batches`]).
 //!
 //! CBC with padding tells a program whether the padding was good, as every module of PKCS#11 does. A caller
 //! that can have chosen ciphertexts decrypted there can use that to decrypt others (Vaudenay, Eurocrypt
@@ -21,9 +21,9 @@ use zeroize::Zeroizing;
 use crate::attributes::Object;
 use crate::batches::Kind;
 use crate::gathered::Gathered;
-use crate::gcm::{Gcm, NONCE, Nonce, begun_message, choose, tag_bytes};
 use crate::mechanism::{Mechanism, Parameter, block_of, entry_for, family_of};
 use crate::rv::{Doing, Result, Rv, because};
+use crate::session::gcm::{Gcm, NONCE, Nonce, begun_message, choose, tag_bytes};
 use crate::session::{Output, Session, known_length};
 use crate::token::Token;
 

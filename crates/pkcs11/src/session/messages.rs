@@ -9,11 +9,11 @@ use zeroize::Zeroizing;
 
 use crate::attributes::Object;
 use crate::configuration::GcmNonce;
-use crate::encryption::{Direction, MAX_GATHERED, usable};
 use crate::gathered::Gathered;
-use crate::gcm::{Gcm, NONCE, Nonce, begin, begun_message, tag_bytes};
 use crate::mechanism::Mechanism;
 use crate::rv::{Doing, NOT_BEGUN, Result, Rv, because};
+use crate::session::encryption::{Direction, MAX_GATHERED, usable};
+use crate::session::gcm::{Gcm, NONCE, Nonce, begin, begun_message, tag_bytes};
 use crate::session::{Output, Session, known_length};
 use crate::token::Token;
 

@@ -21,8 +21,8 @@ use zeroize::Zeroizing;
 
 use crate::attributes::Object;
 use crate::configuration::GcmNonce;
-use crate::encryption::Direction;
 use crate::rv::{Doing, NOT_BEGUN, Result, because, of_client};
+use crate::session::encryption::Direction;
 use crate::token::Token;
 
 /// Bytes of a nonce of the nodes.
