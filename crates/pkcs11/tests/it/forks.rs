@@ -252,8 +252,8 @@ impl Seek for ForksInPass {
 /// no thread that would end.
 #[test]
 fn a_file_in_an_envelope_is_written_and_read_on_in_the_parent_only() {
-    let own = own("");
-    let client = own.cluster.client();
+    let cluster = TestCluster::start_under("replicated-active", 3);
+    let client = cluster.client();
     client.generate(NewKey::for_modes("e", "aes-128", &[Mode::Envelope], 1 << 20)).expect("made");
     let data = data(6 << 20);
     // While it is read for the commitment, while it is read to be encrypted, and while the file is written.

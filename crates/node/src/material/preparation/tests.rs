@@ -442,6 +442,7 @@ fn what_is_counted_is_of_no_account_without_a_mac_key() {
     let dir = tempfile::tempdir().expect("a directory");
     let local = create(&dir.path().join("cluster"), "replicated-active", NODES, 1).expect("a cluster");
     let open = || NodeDir::open(&local.nodes[0]).expect("its directory");
+    drop(Running::start(open()).expect("started"));
     let secret = Secret::from_bytes(*open().secret().expect("its secret"));
     let store = Store::open(&open().store_path(), &secret).expect("its store");
     store.count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");

@@ -191,7 +191,14 @@ mod tests {
             let mut protocol: Replicated<Active> = config.join(&setup, session.stream(), net.members())?;
             let a = protocol.random_elements(3, net)?;
             protocol.multiply_elements(&a, &a, net)?;
-            let (before, mut exchanges) = (protocol.tally().online.rounds, 0);
+            let rounds = |protocol: &Replicated<Active>| {
+                let tally = protocol.tally();
+                [tally.preprocessing, tally.input, tally.online, tally.output]
+                    .iter()
+                    .map(|c| c.rounds)
+                    .sum::<u64>()
+            };
+            let (before, mut exchanges) = (rounds(&protocol), 0);
             protocol.check(&mut Exchanging::new(
                 &mut *net,
                 |net: &mut dyn Net, out: &[&[u8]], into: &mut [&mut [u8]]| {
@@ -199,7 +206,7 @@ mod tests {
                     net.exchange(out, into)
                 },
             ))?;
-            Ok((protocol.tally().online.rounds - before, exchanges))
+            Ok((rounds(&protocol) - before, exchanges))
         });
         for outcome in outcomes {
             let (counted, exchanges) = outcome.expect("all are honest");
