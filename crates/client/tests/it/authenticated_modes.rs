@@ -49,7 +49,7 @@ fn vectors_of_ccm_decrypt_and_forged_ones_do_not() {
         let (nonce_bytes, tag_bytes) = (v.bytes("nonce").len(), v.bytes("tag").len());
         let how = AeadDecryption { additional: &additional, nonce_bytes, tag_bytes };
         let message = [v.bytes("nonce"), v.bytes("ciphertext"), v.bytes("tag")].concat();
-        let outcome = decrypt_ccm(&client, name, &how, &message);
+        let outcome = decrypt_ccm(client, name, &how, &message);
         match v.has("plaintext") {
             true => assert_eq!(outcome.expect("authentic")[..], v.bytes("plaintext"), "{v:?}"),
             false => unauthentic(outcome, v.text("source")),
@@ -63,9 +63,9 @@ fn vectors_of_siv_come_out_and_decrypt() {
     let run = each_vector(AUTHENTICATED, "-SIV", &[Mode::Siv], &|client, name, v| {
         let (additional, plaintext) = (v.strings("ads"), v.bytes("plaintext"));
         let expected = [v.bytes("tag"), v.bytes("ciphertext")].concat();
-        let message = encrypt_siv(&client, name, &additional, &plaintext).expect("encrypted");
+        let message = encrypt_siv(client, name, &additional, &plaintext).expect("encrypted");
         assert_eq!(hex::encode(&message), hex::encode(&expected), "{v:?}");
-        assert_eq!(decrypt_siv(&client, name, &additional, &expected).expect("authentic")[..], plaintext);
+        assert_eq!(decrypt_siv(client, name, &additional, &expected).expect("authentic")[..], plaintext);
     });
     assert_eq!(run, 4);
 }

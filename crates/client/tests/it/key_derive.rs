@@ -211,7 +211,7 @@ fn medians_of_rotating_wrapping_unwrapping_rewrapping_and_deriving() {
             drop(client.unwrap("kek", &wrapped, Wrapping::Kw, new("back", i)).expect("unwrapped"))
         }),
         ("rewrap 32 bytes of gcm", &|client, _| {
-            drop(rewrap_gcm(&client, ("old", "new"), b"", &value).expect("rewrapped"))
+            drop(rewrap_gcm(client, ("old", "new"), b"", &value).expect("rewrapped"))
         }),
         ("rewrap a wrapped key", &|client, _| {
             let keys = ("kek", "next-kek");

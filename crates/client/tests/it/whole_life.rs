@@ -18,7 +18,7 @@ impl Letters {
     fn write(client: &Client, version: u32) -> Letters {
         let text = text(version);
         let gcm = insist(&|| gcm(client, "letters", b"to", &text));
-        let siv = insist(&|| encrypt_siv(&client, "names", &[b"to".to_vec()], &text));
+        let siv = insist(&|| encrypt_siv(client, "names", &[b"to".to_vec()], &text));
         Letters { version, gcm, siv }
     }
 
@@ -26,7 +26,7 @@ impl Letters {
         let Letters { version, gcm, siv } = self;
         let read = insist(&|| ungcm(client, &format!("letters@{version}"), b"to", gcm));
         assert_eq!(read, text(*version));
-        let read = insist(&|| decrypt_siv(&client, &format!("names@{version}"), &[b"to".to_vec()], siv));
+        let read = insist(&|| decrypt_siv(client, &format!("names@{version}"), &[b"to".to_vec()], siv));
         assert_eq!(read[..], text(*version));
     }
 }
