@@ -57,12 +57,15 @@ impl<'c> KeyHandle<'c> {
         &self.key.name
     }
 
-    /// Its properties; those of the current version if no version was named.
+    /// The properties of its version, or of the current one if none was named.
     pub fn info(&self) -> Result<&KeyInfo> {
         if let Some(info) = self.info.get() {
             return Ok(info);
         }
-        let info = self.client.info(&self.key.name)?;
+        let info = match self.key.id {
+            Some(id) => self.client.version_with_id(&self.key.name, id)?,
+            None => self.client.info(&self.key.name)?,
+        };
         Ok(self.info.get_or_init(|| info))
     }
 

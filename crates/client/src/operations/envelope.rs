@@ -45,8 +45,8 @@ impl Client {
         key: &str,
         header: &[u8],
         input: &mut (impl Read + Seek),
-        output: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
+        output: &mut (dyn Write + Send),
+        progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<u64> {
         if header.len() > MAX_HEADER {
             let message = format!("a header of {} bytes; at most {MAX_HEADER} are allowed", header.len());
@@ -71,7 +71,7 @@ impl Client {
         &self,
         key: &str,
         input: &mut dyn Read,
-        output: &mut dyn Write,
+        output: &mut (dyn Write + Send),
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let (head, bytes) = Head::read(input)?;
@@ -102,8 +102,8 @@ fn write_under(
     head: &Head,
     (rho, seen): (&[u8; RHO], &Seen),
     input: &mut dyn Read,
-    output: &mut dyn Write,
-    progress: &mut dyn FnMut(u64),
+    output: &mut (dyn Write + Send),
+    progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<()> {
     let bytes = head.to_bytes();
     let sealer = Sealer::new(file_key, &bytes)?;
@@ -111,7 +111,7 @@ fn write_under(
     first.extend_from_slice(rho);
     sealer.seal(0, false, &mut first)?;
     output.write_all(&bytes).and_then(|()| output.write_all(&first)).map_err(Error::writing)?;
-    sealed(input, sealer, seen, output, progress)?;
+    sealed(input, &sealer, seen, output, progress)?;
     output.flush().map_err(Error::writing)
 }
 
@@ -120,12 +120,13 @@ fn open_under(
     file_key: &[u8; FILE_KEY],
     (head, bytes): (&Head, &[u8]),
     input: &mut dyn Read,
-    output: &mut dyn Write,
+    output: &mut (dyn Write + Send),
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64> {
     let sealer = Sealer::new(file_key, bytes)?;
     let rho = sealer.open_rho(input)?;
-    let (mut commit, done) = opened(input, sealer, output, progress)?;
+    let mut commit = Commitment::new();
+    let done = opened(input, &sealer, &mut commit, output, progress)?;
     let computed = commit.finish(&head.envelope.header, &rho);
     if !ct_eq(&computed, &head.envelope.commitment) {
         return Err(Error::Unauthentic(
@@ -147,13 +148,12 @@ fn committed(
     input: &mut dyn Read,
     header: &[u8],
     rho: &[u8; RHO],
-    progress: &mut dyn FnMut(u64),
+    progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<([u8; 32], Seen)> {
+    let mut commit = Commitment::new();
     let mut ahead = Ahead::new(input);
     let mut seen = Seen { bytes: 0, marks: Marks::new()? };
-    let mut done = 0;
-    let mut commit = stages::run(
-        Commitment::new(),
+    stages::run(
         &mut |buffer| {
             let more = ahead.fill(buffer, CHUNK)?;
             seen.bytes += buffer.len() as u64;
@@ -166,13 +166,9 @@ fn committed(
             seen.marks.note(buffer);
             Ok(more)
         },
-        |commit, buffer, _| {
-            commit.update(buffer);
-            Ok(())
-        },
         &mut |buffer| {
-            done += buffer.len() as u64;
-            progress(done);
+            commit.update(buffer);
+            progress(commit.bytes());
             Ok(())
         },
     )?;
@@ -182,16 +178,15 @@ fn committed(
 /// Second pass: the chunks of a file, which has not changed since the first.
 fn sealed(
     input: &mut dyn Read,
-    sealer: Sealer,
+    sealer: &Sealer,
     seen: &Seen,
-    output: &mut dyn Write,
-    progress: &mut dyn FnMut(u64),
+    output: &mut (dyn Write + Send),
+    progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<()> {
     let changed = || Error::Misuse("the input changed while it was read; nothing was encrypted".into());
     let mut ahead = Ahead::new(input);
     let (mut index, mut left, mut done) = (0, seen.bytes, seen.bytes);
     stages::run(
-        (sealer, 0),
         &mut |buffer| {
             let more = ahead.fill(buffer, CHUNK)?;
             let due = left.min(CHUNK as u64);
@@ -200,11 +195,8 @@ fn sealed(
                 return Err(changed());
             }
             index += 1;
+            sealer.seal(index as u64, !more, buffer)?;
             Ok(more)
-        },
-        |(sealer, number), buffer, last| {
-            *number += 1;
-            sealer.seal(*number, last, buffer)
         },
         &mut |buffer| {
             output.write_all(buffer).map_err(Error::writing)?;
@@ -213,39 +205,35 @@ fn sealed(
             Ok(())
         },
     )
-    .map(drop)
 }
 
-/// The chunks of a file, decrypted. Returns what they have to be compared with, and the number of bytes.
+/// The chunks of a file, decrypted. Returns the number of bytes.
 fn opened(
     input: &mut dyn Read,
-    sealer: Sealer,
-    output: &mut dyn Write,
+    sealer: &Sealer,
+    commit: &mut Commitment,
+    output: &mut (dyn Write + Send),
     progress: &mut dyn FnMut(u64),
-) -> Result<(Commitment, u64)> {
+) -> Result<u64> {
     let mut ahead = Ahead::new(input);
-    let mut done = 0;
-    let (_, commit, _) = stages::run(
-        (sealer, Commitment::new(), 0),
-        &mut |buffer| ahead.fill(buffer, CHUNK + TAG),
-        |(sealer, commit, number), buffer, last| {
-            *number += 1;
-            sealer.open(*number, last, buffer)?;
-            if buffer.is_empty() && *number > 1 {
+    let (mut number, mut done) = (1, 0);
+    stages::run(
+        &mut |buffer| {
+            let more = ahead.fill(buffer, CHUNK + TAG)?;
+            sealer.open(number, !more, buffer)?;
+            if buffer.is_empty() && number > 1 {
                 return Err(chunks::cut());
             }
+            number += 1;
             commit.update(buffer);
-            match commit.bytes() > MAX_FILE {
-                true => Err(Error::Unauthentic("the file is longer than any file in an envelope".into())),
-                false => Ok(()),
-            }
-        },
-        &mut |buffer| {
-            output.write_all(buffer).map_err(Error::writing)?;
             done += buffer.len() as u64;
+            if done > MAX_FILE {
+                return Err(Error::Unauthentic("the file is longer than any file in an envelope".into()));
+            }
             progress(done);
-            Ok(())
+            Ok(more)
         },
+        &mut |buffer| output.write_all(buffer).map_err(Error::writing),
     )?;
-    Ok((commit, done))
+    Ok(done)
 }

@@ -83,8 +83,8 @@ impl Caller {
 
     /// Says that some nodes are left out, once for each kind of reason.
     pub(crate) fn remark_left_out(&self, nodes: PartySet, reason: Reason, why: &str) {
-        let mut message = self.left_out.get(|_| Mutex::default()).lock();
-        if message.insert((nodes.bits(), reason)) {
+        let mut said = self.left_out.get(|_| Mutex::default()).lock();
+        if said.insert((nodes.bits(), reason)) {
             self.remark(&format!("{why} (left out; the others serve)"));
         }
     }
@@ -280,16 +280,16 @@ impl Workers<'_> {
             .map(|(party, _)| self.group.node_name(*party))
             .collect();
         let others = failed.iter().filter(|(_, e)| !matches!(e, Error::NotAdmitted { .. }));
-        let mut message: Vec<String> = others
+        let mut reasons: Vec<String> = others
             .map(|(party, e)| match e {
                 Error::Unreached { .. } => e.to_string(),
                 e => format!("{} did not answer ({e})", self.group.node_name(*party)),
             })
             .collect();
         if !strange.is_empty() {
-            message.push(Error::NotAdmitted { node: strange.join(", ") }.to_string());
+            reasons.push(Error::NotAdmitted { node: strange.join(", ") }.to_string());
         }
-        message.join("; ")
+        reasons.join("; ")
     }
 
     /// Connections to some nodes, each kept from before or new.

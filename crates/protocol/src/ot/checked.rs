@@ -117,7 +117,7 @@ impl Columns {
     }
 }
 
-/// Otherwise it would be wiped and given back to the system, which only costs time.
+/// The pool gets the memory back. Without this it would be wiped and freed, which only costs time.
 impl Drop for Columns {
     fn drop(&mut self) {
         self.home.give_back(&mut self.tiles);

@@ -36,7 +36,11 @@ impl Sealer {
 
     /// Encrypts a chunk in place and appends its tag.
     pub(super) fn seal(&self, number: u64, last: bool, chunk: &mut Vec<u8>) -> Result<()> {
-        refuse_child(self.process)?;
+        if !self.process.is_current() {
+            return Err(Error::Misuse(
+                "the process was forked while it wrote a file; only its parent goes on".into(),
+            ));
+        }
         let sealed = self.key.seal_in_place_append_tag(nonce(number, last), Aad::from(&self.head), chunk);
         sealed.map_err(|_| Error::Misuse("a chunk that is too long".into()))
     }
@@ -64,16 +68,6 @@ impl Sealer {
         let mut rho = Zeroizing::new([0; RHO]);
         rho.copy_from_slice(&chunk);
         Ok(rho)
-    }
-}
-
-/// An error in a child of this process.
-pub(super) fn refuse_child(process: Process) -> Result<()> {
-    match process.is_current() {
-        true => Ok(()),
-        false => Err(Error::Misuse(
-            "the process was forked while it wrote or read a file; only its parent goes on".into(),
-        )),
     }
 }
 

@@ -1,17 +1,17 @@
-//! Input and output on the caller's thread, and what is computed in between on another, over a few buffers
-//! that go round.
+//! Two stages that work beside each other, over a few buffers that go round between them.
 //!
-//! Streams of callers may do anything, also fork. The child has neither the other thread nor any use for its
-//! work, and must not wait for it.
+//! Streams of callers may do anything, also fork. The child has only the thread that forked, so it would wait
+//! for the other stage for ever. It ends instead.
 
-use std::io::Read;
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
 use std::sync::mpsc::sync_channel;
-use std::{mem, panic, thread};
+use std::{panic, process, thread};
 
 use polyclave_kernels::process::Process;
 use zeroize::Zeroizing;
 
-use super::chunks::{CHUNK, TAG, refuse_child};
+use super::chunks::{CHUNK, TAG};
 use crate::{Error, Result};
 
 /// Buffers that go round.
@@ -20,63 +20,62 @@ const BUFFERS: usize = 4;
 /// A chunk on its way.
 pub(super) type Buffer = Zeroizing<Vec<u8>>;
 
-/// Has `fill` fill buffers until it returns that no more follow, `work` change them with `state`, which is
-/// told whether one is the last, and `drain` take them, in order. Returns the state. `fill` and `drain` run
-/// on this thread, `work` on one of its own.
-pub(super) fn run<S: Send + 'static>(
-    state: S,
+/// Has `fill` fill buffers until it returns that no more follow, and `drain` take them, in order, on a thread
+/// of its own. A child that is forked in either ends.
+pub(super) fn run(
     fill: &mut dyn FnMut(&mut Buffer) -> Result<bool>,
-    work: impl Fn(&mut S, &mut Buffer, bool) -> Result<()> + Send + 'static,
-    drain: &mut dyn FnMut(&Buffer) -> Result<()>,
-) -> Result<S> {
+    drain: &mut (dyn FnMut(&Buffer) -> Result<()> + Send),
+) -> Result<()> {
     let process = Process::current();
-    // There is room for all buffers in both.
-    let (filled, to_work) = sync_channel::<(Buffer, bool)>(BUFFERS);
-    let (worked, to_drain) = sync_channel::<Buffer>(BUFFERS);
-    let worker = thread::spawn(move || {
-        let mut state = state;
-        for (mut buffer, last) in to_work {
-            work(&mut state, &mut buffer, last)?;
-            // Nobody waits for it if the other stages have failed.
-            let _ = worked.send(buffer);
-        }
-        Ok(state)
-    });
-    let outcome = (|| {
-        let mut empty: Vec<Buffer> =
-            (0..BUFFERS).map(|_| Zeroizing::new(Vec::with_capacity(CHUNK + TAG))).collect();
-        let mut more = true;
-        // Either channel ends early only if the worker has failed.
-        while more || empty.len() < BUFFERS {
-            let drained = match empty.is_empty() || !more {
-                true => to_drain.recv().ok(),
-                false => to_drain.try_recv().ok(),
-            };
-            if let Some(buffer) = drained {
-                drain(&buffer)?;
-                empty.push(buffer);
-            } else if more && let Some(mut buffer) = empty.pop() {
+    let (full, filled) = sync_channel::<Buffer>(BUFFERS);
+    let (empty, emptied) = sync_channel::<Buffer>(BUFFERS);
+    for _ in 0..BUFFERS {
+        // There is room for all of them.
+        let _ = empty.send(Zeroizing::new(Vec::with_capacity(CHUNK + TAG)));
+    }
+    thread::scope(|scope| {
+        let drained = scope.spawn(move || {
+            for buffer in filled {
+                let drained = drain(&buffer);
+                end_child(process);
+                drained?;
+                // Nobody waits for it after the last one.
+                let _ = empty.send(buffer);
+            }
+            Ok(())
+        });
+        let filled = (|| {
+            // Either channel ends early only if the other stage has failed.
+            while let Ok(mut buffer) = emptied.recv() {
                 buffer.clear();
-                more = fill(&mut buffer)?;
-                refuse_child(process)?;
-                if filled.send((buffer, !more)).is_err() {
+                let more = fill(&mut buffer);
+                end_child(process);
+                let more = more?;
+                if full.send(buffer).is_err() || !more {
                     break;
                 }
-            } else {
-                break;
             }
-            refuse_child(process)?;
-        }
-        Ok(())
-    })();
-    if let Err(error) = refuse_child(process) {
-        // The worker may have held a lock of the channels when the process was forked.
-        mem::forget((filled, to_drain, worker));
-        return Err(error);
+            Ok(())
+        })();
+        drop(full);
+        let drained = drained.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked));
+        filled.and(drained)
+    })
+}
+
+/// Ends a child of this process, with a message. No lock is taken for it: a thread of the parent may have
+/// held that of standard error.
+fn end_child(parent: Process) {
+    if parent.is_current() {
+        return;
     }
-    drop(filled);
-    let worked = worker.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked));
-    outcome.and(worked)
+    if let Ok(mut stderr) = OpenOptions::new().append(true).open("/dev/stderr") {
+        let _ = stderr.write_all(
+            b"error: this process was forked while its parent wrote or read a file in an envelope. Only the \
+              parent can go on with the file, so this process ends\n",
+        );
+    }
+    process::abort();
 }
 
 /// An input that is read one byte ahead, so that its end is known in time.
@@ -113,36 +112,23 @@ mod tests {
             let all: Vec<u8> = (0..len).collect();
             let (mut input, mut lengths, mut came) = (&all[..], Vec::new(), Vec::new());
             let mut ahead = Ahead::new(&mut input);
-            let work = |lasts: &mut Vec<bool>, buffer: &mut Buffer, last| {
-                buffer.iter_mut().for_each(|byte| *byte ^= 0xff);
-                lasts.push(last);
-                Ok(())
-            };
-            let mut drain = |buffer: &Buffer| {
+            run(&mut |buffer| ahead.fill(buffer, 10), &mut |buffer| {
                 lengths.push(buffer.len());
-                came.extend(buffer.iter().map(|byte| byte ^ 0xff));
+                came.extend_from_slice(buffer);
                 Ok(())
-            };
-            let lasts = run(Vec::new(), &mut |buffer| ahead.fill(buffer, 10), work, &mut drain);
-            let lasts = lasts.expect("nothing fails");
+            })
+            .expect("nothing fails");
             assert_eq!(came, all);
-            assert!(
-                lasts.len() == lengths.len() && lasts.iter().position(|last| *last) == Some(lasts.len() - 1)
-            );
             let (last, full) = lengths.split_last().expect("at least one");
             assert!(full.iter().all(|len| *len == 10) && (*last > 0 || len == 0), "{lengths:?}");
         }
     }
 
     #[test]
-    fn an_error_of_any_stage_ends_all() {
-        let failed = || Err(Error::Misuse("it failed".into()));
-        let mut endless = |_: &mut Buffer| Ok(true);
-        assert!(run((), &mut endless, |_, _, _| Ok(()), &mut |_| failed()).is_err());
-        assert!(run((), &mut endless, move |_, _, _| failed(), &mut |_| Ok(())).is_err());
-        assert!(
-            run((), &mut |_| Err(Error::Misuse("it failed".into())), |_, _, _| Ok(()), &mut |_| Ok(()))
-                .is_err()
-        );
+    fn an_error_of_either_stage_ends_both() {
+        let failed = || Error::Misuse("it failed".into());
+        let endless = |_: &mut Buffer| Ok(true);
+        assert!(run(&mut endless.clone(), &mut |_| Err(failed())).is_err());
+        assert!(run(&mut |_| Err(failed()), &mut |_| Ok(())).is_err());
     }
 }

@@ -145,7 +145,7 @@ fn an_input_that_changes_between_its_two_readings_is_refused() {
         let (_, seen) = committed(&mut &data(CHUNK + 11)[..], b"", &[7; RHO], &mut |_| ()).expect("read");
         let sealer = Sealer::new(&[1; FILE_KEY], b"head").expect("a key");
         let mut output = Cursor::new(Vec::new());
-        let error = sealed(&mut &changed[..], sealer, &seen, &mut output, &mut |_| ()).expect_err("refused");
+        let error = sealed(&mut &changed[..], &sealer, &seen, &mut output, &mut |_| ()).expect_err("refused");
         assert!(error.to_string().contains("changed while it was read"), "{error}");
     }
 }

@@ -29,10 +29,20 @@ pub fn ended(code: i32) -> ! {
 
 /// Waits for the end of a child.
 pub fn exit_code(child: i32) -> i32 {
-    let mut status = 0;
-    assert_eq!(unsafe { waitpid(child, &mut status, 0) }, child);
+    let status = status_of(child);
     assert_eq!(status & 0x7f, 0, "a signal ended the child");
     (status >> 8) & 0xff
+}
+
+/// Waits for the end of a child, and returns the signal that ended it; 0 if it exited.
+pub fn ending_signal(child: i32) -> i32 {
+    status_of(child) & 0x7f
+}
+
+fn status_of(child: i32) -> i32 {
+    let mut status = 0;
+    assert_eq!(unsafe { waitpid(child, &mut status, 0) }, child);
+    status
 }
 
 /// What a function gives in a child of this process.
