@@ -7,7 +7,7 @@ use polyclave_api::{CheckKind, KeyInfo, Operation, Reply, operations};
 use polyclave_protocol::{Party, PartySet};
 
 use crate::client::Client;
-use crate::session::strategy::Told;
+use crate::session::strategy::Outcome;
 use crate::{Error, Result};
 
 impl Client {
@@ -23,9 +23,9 @@ impl Client {
             let is_alone = which.len() == 1;
             answers.extend(self.ask(which, &show, first_key, |new| match is_alone {
                 true => !new.is_empty(),
-                false => strategy.told(new).is_some(),
+                false => strategy.outcome(new).is_some(),
             }));
-            let Some(Told { at, left_out }) = strategy.told(&answers) else { continue };
+            let Some(Outcome { at, left_out }) = strategy.outcome(&answers) else { continue };
             for (party, answer) in &answers {
                 if let Err(e @ Error::Refused { refusal, .. }) = answer
                     && left_out.contains(*party)
@@ -37,7 +37,7 @@ impl Client {
             }
             return answers.swap_remove(at).1;
         }
-        Err(self.caller.unless_halted(strategy.not_told(name, answers)))
+        Err(self.caller.unless_halted(strategy.no_outcome(name, answers)))
     }
 
     /// The check value of a version of a key, which the nodes compute from their shares. An error if it is

@@ -24,7 +24,7 @@ pub(crate) type PutTogether<'p> = dyn FnMut(&Conversation<'_>, &Replies) -> Resu
 pub(crate) type Answers = [(Party, Result<KeyInfo>)];
 
 /// One of some answers, as the outcome.
-pub(crate) struct Told {
+pub(crate) struct Outcome {
     /// Which one.
     pub(crate) at: usize,
     /// Nodes that refused, and that requests can do without.
@@ -66,10 +66,10 @@ pub(crate) trait Strategy: Send + Sync {
     fn asked_for_key(&self, all: PartySet, suspects: PartySet) -> Vec<PartySet>;
 
     /// The answer that is the outcome, if those so far show that.
-    fn told(&self, answers: &Answers) -> Option<Told>;
+    fn outcome(&self, answers: &Answers) -> Option<Outcome>;
 
     /// The error if no answer is the outcome.
-    fn not_told(&self, key: &str, answers: Vec<(Party, Result<KeyInfo>)>) -> Error;
+    fn no_outcome(&self, key: &str, answers: Vec<(Party, Result<KeyInfo>)>) -> Error;
 
     /// Notes that a node did not answer a question that each node answers alone.
     fn note_silent(&self, workers: Workers<'_>, node: Party);

@@ -13,7 +13,7 @@ use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
 
-use super::{Answers, PutTogether, Strategy, Told, different_keys};
+use super::{Answers, Outcome, PutTogether, Strategy, different_keys};
 use crate::session::conversation::{Accepted, Conversation, Part};
 use crate::session::group::{ANSWER, Workers};
 use crate::session::refusals::{is_own, most_telling};
@@ -76,25 +76,25 @@ impl Strategy for Abort {
 
     /// The answer of the first node that does not refuse. A refusal, if more nodes refuse than a request can
     /// do without.
-    fn told(&self, answers: &Answers) -> Option<Told> {
+    fn outcome(&self, answers: &Answers) -> Option<Outcome> {
         let refused: PartySet =
             answers.iter().filter(|(_, answer)| refuses(answer)).map(|(party, _)| *party).collect();
-        let is_told = |(_, answer): &(Party, Result<KeyInfo>)| match answer {
+        let is_outcome = |(_, answer): &(Party, Result<KeyInfo>)| match answer {
             Ok(_) => true,
             Err(e) => !refuses(answer) && !e.may_pass(),
         };
-        match answers.iter().position(is_told) {
-            Some(at) if answers[at].1.is_ok() => Some(Told { at, left_out: refused }),
-            Some(at) => Some(Told { at, left_out: PartySet::default() }),
+        match answers.iter().position(is_outcome) {
+            Some(at) if answers[at].1.is_ok() => Some(Outcome { at, left_out: refused }),
+            Some(at) => Some(Outcome { at, left_out: PartySet::default() }),
             None if refused.len() > self.spare => {
                 let at = answers.iter().position(|(_, answer)| refuses(answer))?;
-                Some(Told { at, left_out: PartySet::default() })
+                Some(Outcome { at, left_out: PartySet::default() })
             }
             None => None,
         }
     }
 
-    fn not_told(&self, _: &str, mut answers: Vec<(Party, Result<KeyInfo>)>) -> Error {
+    fn no_outcome(&self, _: &str, mut answers: Vec<(Party, Result<KeyInfo>)>) -> Error {
         let refusal = answers.iter().position(|(_, answer)| refuses(answer));
         let last = answers.len().checked_sub(1);
         let telling = refusal.or(last).and_then(|at| answers.swap_remove(at).1.err());
@@ -228,19 +228,19 @@ mod tests {
     #[test]
     fn the_first_node_that_does_not_refuse_tells_of_a_key_unless_too_many_refuse() {
         let strategy = Abort { spare: 1 };
-        let told = |answers: Vec<Result<KeyInfo>>| {
+        let outcome = |answers: Vec<Result<KeyInfo>>| {
             let answers: Vec<_> = (0..).map(Party).zip(answers).collect();
-            strategy.told(&answers).map(|told| (told.at, told.left_out.bits()))
+            strategy.outcome(&answers).map(|outcome| (outcome.at, outcome.left_out.bits()))
         };
         let lost = || Err(Error::Contested(String::new()));
-        assert_eq!(told(vec![Ok(info(1))]), Some((0, 0)));
-        assert_eq!(told(vec![refused(Reason::Denied)]), None, "another may tell");
-        assert_eq!(told(vec![refused(Reason::Denied), Ok(info(1))]), Some((1, 0b1)), "it is left out");
-        assert_eq!(told(vec![lost(), refused(Reason::Key), refused(Reason::Denied)]), Some((1, 0)));
-        assert_eq!(told(vec![lost(), lost()]), None);
-        assert_eq!(told(vec![lost(), Err(Error::Ended)]), Some((1, 0)), "it will not pass");
+        assert_eq!(outcome(vec![Ok(info(1))]), Some((0, 0)));
+        assert_eq!(outcome(vec![refused(Reason::Denied)]), None, "another may tell");
+        assert_eq!(outcome(vec![refused(Reason::Denied), Ok(info(1))]), Some((1, 0b1)), "it is left out");
+        assert_eq!(outcome(vec![lost(), refused(Reason::Key), refused(Reason::Denied)]), Some((1, 0)));
+        assert_eq!(outcome(vec![lost(), lost()]), None);
+        assert_eq!(outcome(vec![lost(), Err(Error::Ended)]), Some((1, 0)), "it will not pass");
         let none = vec![(Party(0), lost()), (Party(1), refused(Reason::Denied)), (Party(2), lost())];
-        assert!(matches!(strategy.not_told("k", none), Error::Refused { .. }), "a refusal says more");
+        assert!(matches!(strategy.no_outcome("k", none), Error::Refused { .. }), "a refusal says more");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
 
-use super::{Answers, PutTogether, Strategy, Told, different_keys};
+use super::{Answers, Outcome, PutTogether, Strategy, different_keys};
 use crate::session::conversation::{Accepted, Conversation, Part};
 use crate::session::group::{ANSWER, Workers};
 use crate::session::replies::{LONGEST, OTHER_REASONS, receive, send_to_each};
@@ -89,7 +89,7 @@ impl Strategy for Guaranteed {
     }
 
     /// What more nodes report than may lie.
-    fn told(&self, answers: &Answers) -> Option<Told> {
+    fn outcome(&self, answers: &Answers) -> Option<Outcome> {
         let known = || answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
         let is_alike = |info: &KeyInfo| known().filter(|other| *other == info).count() > self.tolerated;
         let at =
@@ -102,10 +102,10 @@ impl Strategy for Guaranteed {
                 let (agreed, _) = agreed(&refused, self.tolerated)?;
                 answers.iter().position(|(party, _)| party == agreed)
             })?;
-        Some(Told { at, left_out: PartySet::default() })
+        Some(Outcome { at, left_out: PartySet::default() })
     }
 
-    fn not_told(&self, key: &str, answers: Vec<(Party, Result<KeyInfo>)>) -> Error {
+    fn no_outcome(&self, key: &str, answers: Vec<(Party, Result<KeyInfo>)>) -> Error {
         let (nodes, needed) = (answers.len(), self.tolerated + 1);
         let reached = answers.iter().filter(|(_, answer)| answer.is_ok()).count();
         match answers.into_iter().find_map(|(_, answer)| answer.err()) {
@@ -258,22 +258,22 @@ mod tests {
     #[test]
     fn a_key_is_as_more_nodes_report_than_may_lie() {
         let strategy = Guaranteed { quorum: 3, tolerated: 1 };
-        let told = |answers: Vec<Result<KeyInfo>>| {
+        let outcome = |answers: Vec<Result<KeyInfo>>| {
             let answers: Vec<_> = (0..).map(Party).zip(answers).collect();
-            strategy.told(&answers).map(|told| told.at)
+            strategy.outcome(&answers).map(|outcome| outcome.at)
         };
         let refused =
             |reason| Err(Error::Refused { node: "a node".into(), refusal: Refusal::new(reason, "") });
-        assert_eq!(told(vec![Ok(info(1))]), None, "one may lie");
-        assert_eq!(told(vec![Ok(info(1)), Ok(info(2))]), None);
-        assert_eq!(told(vec![Ok(info(1)), Ok(info(2)), Ok(info(2))]), Some(1));
-        assert_eq!(told(vec![refused(Reason::Denied), Ok(info(1))]), None);
-        assert_eq!(told(vec![refused(Reason::Denied), Ok(info(1)), refused(Reason::Denied)]), Some(0));
-        let not_told =
-            |answers: Vec<Result<KeyInfo>>| strategy.not_told("k", (0..).map(Party).zip(answers).collect());
-        assert!(matches!(not_told(vec![Ok(info(1)), Ok(info(2))]), Error::Contested(_)));
+        assert_eq!(outcome(vec![Ok(info(1))]), None, "one may lie");
+        assert_eq!(outcome(vec![Ok(info(1)), Ok(info(2))]), None);
+        assert_eq!(outcome(vec![Ok(info(1)), Ok(info(2)), Ok(info(2))]), Some(1));
+        assert_eq!(outcome(vec![refused(Reason::Denied), Ok(info(1))]), None);
+        assert_eq!(outcome(vec![refused(Reason::Denied), Ok(info(1)), refused(Reason::Denied)]), Some(0));
+        let no_outcome =
+            |answers: Vec<Result<KeyInfo>>| strategy.no_outcome("k", (0..).map(Party).zip(answers).collect());
+        assert!(matches!(no_outcome(vec![Ok(info(1)), Ok(info(2))]), Error::Contested(_)));
         let lost = || Err(Error::Contested(String::new()));
-        let too_few = not_told(vec![lost(), Ok(info(1)), lost(), lost()]);
+        let too_few = no_outcome(vec![lost(), Ok(info(1)), lost(), lost()]);
         assert!(matches!(too_few, Error::TooFewNodes { reached: 1, nodes: 4, needed: 2, .. }));
     }
 }
