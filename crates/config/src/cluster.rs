@@ -476,21 +476,21 @@ mod tests {
         let mut moved = cluster.clone();
         moved.cards[2].workers[0].client_address = "elsewhere:1".into();
         assert_ne!(moved.fingerprint(), cluster.fingerprint());
-        let mut message = cluster.clone();
+        let mut divided = cluster.clone();
         let roles = Roles { serve_only: vec![0], make_only: vec![1, 2] };
-        message.set_roles(roles.clone()).expect("they fit");
-        assert_eq!(Cluster::parse(&message.to_text()).expect("parsed"), message);
-        assert_eq!(message.of_worker_group(2).expect("there").role(), Role::Make);
+        divided.set_roles(roles.clone()).expect("they fit");
+        assert_eq!(Cluster::parse(&divided.to_text()).expect("parsed"), divided);
+        assert_eq!(divided.of_worker_group(2).expect("there").role(), Role::Make);
         assert!(
-            message.lasting_digest() == cluster.lasting_digest()
-                && message.fingerprint() != cluster.fingerprint()
+            divided.lasting_digest() == cluster.lasting_digest()
+                && divided.fingerprint() != cluster.fingerprint()
         );
         let others = [(vec![], vec![1, 2]), (vec![0], vec![2]), (vec![0, 1], vec![2])];
         let others = others.map(|(serve_only, make_only)| Roles { serve_only, make_only });
         for roles in others {
-            let mut other = message.clone();
+            let mut other = divided.clone();
             other.set_roles(roles).expect("they fit");
-            assert_ne!(other.fingerprint(), message.fingerprint());
+            assert_ne!(other.fingerprint(), divided.fingerprint());
         }
         assert!(
             cluster.of_worker_group(0).expect("there").set_roles(roles.clone()).is_err(),

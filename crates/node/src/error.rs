@@ -45,9 +45,9 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
 /// While a server is gone every request fails: the log says so now and then.
 fn tell_of_server(e: &StoreError) {
     static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
-    let mut message = TOLD.lock();
-    if message.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-        *message = Some(Instant::now());
+    let mut last = TOLD.lock();
+    if last.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+        *last = Some(Instant::now());
         tracing::error!(error = %e, "the store failed, and requests are refused until it is back");
     }
 }

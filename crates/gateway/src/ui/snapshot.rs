@@ -199,9 +199,9 @@ fn nodes_of_a_clique(nodes: &[Shown<'_>]) -> usize {
 /// The numbers of the node that has most keys, and its name: each node has its own, and one that lacks some
 /// says less.
 fn keys(nodes: &[Shown<'_>]) -> (Value, Option<String>) {
-    let message = nodes.iter().filter_map(|node| Some((node.report()?, &node.name)));
-    let message = message.filter(|(report, _)| report.keys.is_some());
-    let Some((report, name)) = message.max_by_key(|(report, _)| report.status.keys) else {
+    let reports = nodes.iter().filter_map(|node| Some((node.report()?, &node.name)));
+    let reports = reports.filter(|(report, _)| report.keys.is_some());
+    let Some((report, name)) = reports.max_by_key(|(report, _)| report.status.keys) else {
         return (Value::Null, None);
     };
     // A key pays at each node that serves a request, so nodes differ. What is least counts.

@@ -187,9 +187,9 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
         }
         _ => {
             let asking = Asking { core, client, ticket, bytes };
-            let mut message = detail.clone();
-            let served = asking.serve(request, net, (event, &mut message));
-            detail = message;
+            let mut extended = detail.clone();
+            let served = asking.serve(request, net, (event, &mut extended));
+            detail = extended;
             served
         }
     };
