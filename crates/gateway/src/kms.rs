@@ -175,12 +175,12 @@ impl Kms {
             }),
         };
         let outcome = outcome.map_err(|failure| Status::new(code(&failure), failure.to_string()));
-        let status = outcome.as_ref().map_or_else(Status::code, |_| Code::Ok);
-        self.counts.request(("kms", operation), format!("{status:?}"), began.elapsed());
+        let returned = outcome.as_ref().map_or_else(Status::code, |_| Code::Ok);
+        self.counts.request(("kms", operation), format!("{returned:?}"), began.elapsed());
         match &outcome {
             Ok(_) => tracing::info!(kms = %self.asker.name, operation, key = self.key, "answered"),
             Err(status) => {
-                tracing::warn!(kms = %self.asker.name, operation, key = self.key, code = ?status, why = status.message(), "refused");
+                tracing::warn!(kms = %self.asker.name, operation, key = self.key, code = ?returned, why = status.message(), "refused");
             }
         }
         outcome
