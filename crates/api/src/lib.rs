@@ -41,7 +41,9 @@ pub use modes::{
     Choice, MAX_BLOCKS, MAX_SMALL_BLOCKS, MessageOption, Mode, Usage, check_description, check_new_key,
     modes_of, most_blocks, usage_of, warnings, why_apart, why_usages_apart,
 };
-pub use operations::{About, Describe, Detail, Envelope, KeyRef, KeyVersion, Operation, Rewrapped, Use};
+pub use operations::{
+    About, Describe, Detail, Envelope, KeyRef, KeyVersion, Message, Operation, Rewrapped, Use,
+};
 pub use permission::{Demand, Permission};
 pub use refusal::{Reason, Refusal};
 pub use reply::{NodeStatus, Reply, StockLevel};
@@ -55,7 +57,7 @@ pub use step::{End, Step};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below.
 /// [`Reply::Refused`] keeps its bytes, so that a client of another version can read why it is refused.
-pub const VERSION: u16 = 11;
+pub const VERSION: u16 = 12;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;

@@ -3,8 +3,8 @@
 //! PKCS#11 and Python ask it before they ask the nodes.
 //!
 //! [`facts`] has one entry for each mode. [`pairs`] says which modes and usages one key may be made for
-//! together, [`new_key`] whether a key can be made, [`options`] what a message may have, and [`uses`] which
-//! mode and right a use of a key needs.
+//! together, [`new_key`] whether a key can be made, [`options`] what a message may have, [`whole`] what fits a
+//! mode that takes messages whole, and [`uses`] which mode and right a use of a key needs.
 
 mod facts;
 mod new_key;
@@ -12,6 +12,7 @@ mod options;
 mod pairs;
 mod usage;
 mod uses;
+mod whole;
 
 use serde::{Deserialize, Serialize};
 

@@ -41,7 +41,7 @@ pub use encrypt::UseKey;
 pub use import::{Combine, Import, ImportComponent};
 pub use key_life::{Configure, Delete, DescribeKey, Retire};
 pub use key_make::{CopyKey, Generate, Rotate};
-pub use key_use::{Envelope, Rewrapped, Use};
+pub use key_use::{Envelope, Message, Rewrapped, Use};
 pub use observe::{List, Random, Report, Show, Status};
 pub use tokenize::Tokenize;
 pub use wrap::{Rewrap, Unwrap, UnwrapBlock, Wrap, WrapBlock};

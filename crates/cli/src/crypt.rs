@@ -5,21 +5,42 @@ mod encrypt;
 mod envelope;
 mod waiting;
 
-use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use polyclave_api::{MessageOption, Mode};
 use polyclave_client::{Aead, Blocks, Client, KeyHandle, Padding};
-use zeroize::Zeroizing;
 
 pub use decrypt::{Arguments as DecryptArguments, run as decrypt};
 pub use encrypt::{Arguments as EncryptArguments, run as encrypt};
 
 use crate::client_option::ClientOption;
 use crate::files::can_be_taken_back;
-use crate::names::parse_mode;
+use crate::names::{modes_that, parse_mode, words};
 use crate::options::{cipher, hexadecimal};
+
+fn mode_help() -> String {
+    format!(
+        "{}. {} authenticate nothing [default: envelope or gcm if the key is for it, else the only mode that the key is for]",
+        modes_that(Mode::encrypts),
+        modes_that(|mode| mode.encrypts() && !mode.authenticates())
+    )
+}
+
+fn aad_help() -> String {
+    format!(
+        "Additional data, in hexadecimal, that is authenticated and neither encrypted nor stored: decryption needs the same ({}). With {} it may \
+         be given several times, and the order counts",
+        modes_that(|mode| mode.takes(MessageOption::Additional)),
+        modes_that(|mode| mode.takes(MessageOption::SeveralAdditional))
+    )
+}
+
+fn tag_bytes_help() -> String {
+    let of_mode = |mode: &Mode| format!("{} ({mode})", words(mode.tag_bytes()));
+    let cut: Vec<String> = Mode::ALL.iter().filter(|mode| mode.tag_bytes().len() > 1).map(of_mode).collect();
+    format!("Bytes of the tag: {}; with gcm only with --raw. A short tag is easier to forge", cut.join("; "))
+}
 
 /// Options of both encryption and decryption.
 #[derive(clap::Args)]
@@ -28,18 +49,14 @@ pub struct Common {
     #[arg(long, value_name = "N")]
     key: String,
 
-    /// gcm, envelope, siv, ccm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing [default: envelope or
-    /// gcm if the key is for it, else the only mode that the key is for]
-    #[arg(long, value_name = "M", value_parser = parse_mode)]
+    #[arg(long, value_name = "M", value_parser = parse_mode, help = mode_help())]
     mode: Option<Mode>,
 
     /// Use the plain standard format of the mode, for other programs, instead of a sealed file
     #[arg(long)]
     raw: bool,
 
-    /// Additional data, in hexadecimal, that is authenticated and neither encrypted nor stored: decryption
-    /// needs the same (gcm, ccm, siv). With siv it may be given several times, and the order counts
-    #[arg(long, value_name = "HEX", group = "additional")]
+    #[arg(long, value_name = "HEX", group = "additional", help = aad_help())]
     aad: Vec<String>,
 
     /// The same as text
@@ -50,8 +67,13 @@ pub struct Common {
     #[arg(long, value_name = "FILE", group = "additional")]
     aad_file: Option<PathBuf>,
 
-    /// Bytes of the tag: 12 to 16 (gcm with --raw); 8, 10, 12, 14 or 16 (ccm). A short tag is easier to forge
-    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u8).range(8..=16))]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 16,
+        value_parser = clap::value_parser!(u8).range(8..=16),
+        help = tag_bytes_help()
+    )]
     tag_bytes: u8,
 
     /// The tweak of the first block, in hexadecimal, such as its address; each block after it has the next
@@ -117,17 +139,18 @@ impl Common {
         );
         ensure!(
             !self.has_additional() || mode.takes(MessageOption::Additional),
-            "--aad, --aad-text and --aad-file are for gcm, ccm and siv{}",
+            "--aad, --aad-text and --aad-file are for {}{}",
+            modes_that(|mode| mode.takes(MessageOption::Additional)),
             if mode.takes(MessageOption::Header) { "; an envelope has a --header" } else { "" }
         );
         ensure!(
             self.aad.len() < 2 || mode.takes(MessageOption::SeveralAdditional),
             "{mode} takes one --aad; only siv takes several"
         );
-        ensure!(
-            self.tag_bytes == 16 || self.has_nonce(mode),
-            "--tag-bytes is for gcm with --raw, and for ccm"
-        );
+        if self.tag_bytes != 16 {
+            ensure!(self.has_tag(mode), "--tag-bytes is for gcm with --raw, and for ccm");
+            mode.check_tag(self.tag_bytes.into()).map_err(anyhow::Error::msg)?;
+        }
         ensure!(
             self.tweak.is_none() || mode.takes(MessageOption::Tweak),
             "--tweak is for ecb; with ctr the nodes choose the first tweak, and it is at the beginning of the ciphertext"
@@ -136,15 +159,22 @@ impl Common {
         Ok(())
     }
 
-    /// Whether the format has a nonce of its own and a tag that may be cut. A sealed file has neither.
+    /// Whether the format has a nonce of its own. A sealed file has none.
     fn has_nonce(&self, mode: Mode) -> bool {
-        mode.takes(MessageOption::Nonce) && (self.raw || !mode.takes(MessageOption::Sealed))
+        mode.takes(MessageOption::Nonce) && self.is_plain(mode)
+    }
+
+    /// Whether the format has a tag of its own, which may be cut.
+    fn has_tag(&self, mode: Mode) -> bool {
+        mode.tag_bytes().len() > 1 && self.is_plain(mode)
+    }
+
+    fn is_plain(&self, mode: Mode) -> bool {
+        self.raw || !mode.takes(MessageOption::Sealed)
     }
 
     fn aead<'k>(&self, key: &'k KeyHandle<'k>, mode: Mode, additional: &'k [Vec<u8>]) -> Aead<'k> {
-        let aead = if mode == Mode::Ccm { key.ccm() } else { key.gcm() };
-        let additional = additional.first().map_or(&[][..], Vec::as_slice);
-        aead.aad(additional).tag_bytes(usize::from(self.tag_bytes))
+        key.aead(mode).aads(additional).tag_bytes(usize::from(self.tag_bytes))
     }
 
     fn blocks<'k>(&self, key: &'k KeyHandle<'k>, mode: Mode, tweak: &'k [u8]) -> Blocks<'k> {
@@ -169,7 +199,9 @@ impl Common {
 
     /// Refuses options about the nonce where the plain format has none.
     fn check_nonce(&self, mode: Mode, option: &str, is_given: bool) -> Result<()> {
-        ensure!(!is_given || self.has_nonce(mode), "{option} is for gcm with --raw, and for ccm");
+        let others =
+            modes_that(|mode| mode.takes(MessageOption::Nonce) && !mode.takes(MessageOption::Sealed));
+        ensure!(!is_given || self.has_nonce(mode), "{option} is for gcm with --raw, and for {others}");
         Ok(())
     }
 
@@ -182,22 +214,6 @@ impl Common {
 /// How many bytes the output of a mode begins with before the first encrypted block.
 fn initial_bytes(key: &KeyHandle<'_>, mode: Mode) -> Result<usize> {
     Ok(mode.initial_bytes(&cipher(&key.info()?.properties.cipher)?))
-}
-
-/// A message that has to be in memory, of at most so many bytes, and one byte more if it is longer.
-fn whole(input: &mut dyn Read, most: usize) -> Result<Zeroizing<Vec<u8>>> {
-    let mut data = Zeroizing::new(Vec::with_capacity(most + 1));
-    input.take(most as u64 + 1).read_to_end(&mut data).context("cannot read the input")?;
-    Ok(data)
-}
-
-/// Writes a message that was in memory.
-fn written(output: &mut dyn Write, data: &[u8]) -> Result<u64, polyclave_client::Error> {
-    output
-        .write_all(data)
-        .and_then(|()| output.flush())
-        .map_err(|error| polyclave_client::Error::Io { what: "cannot write the output", error })?;
-    Ok(data.len() as u64)
 }
 
 /// An error, with a hint about what is already on standard output.

@@ -35,6 +35,11 @@ pub fn parse_modes(text: &str) -> Result<Vec<Mode>> {
     Ok(modes)
 }
 
+/// The modes of which something is true, as text for people.
+pub fn modes_that(is_true: impl Fn(Mode) -> bool) -> String {
+    words(&Mode::ALL.into_iter().filter(|mode| is_true(*mode)).collect::<Vec<_>>())
+}
+
 /// Parses a list of usages; the result is in order and without repeats.
 pub fn parse_usage(text: &str) -> Result<Vec<Usage>> {
     let mut usage =

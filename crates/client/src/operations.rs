@@ -18,7 +18,6 @@ mod wrap;
 pub use encrypt::KeyHandle;
 pub use encrypt::aead::Aead;
 pub use encrypt::blocks::{Blocks, Padding};
-pub use encrypt::chained::Siv;
 pub use encrypt::counter::{Counter, OnStart};
 pub use encrypt::padding::{fill as pad, unfilled as unpadded};
 pub use encrypt::pending::Pending;

@@ -3,10 +3,9 @@
 
 use std::io::{self, Cursor, Read, Write};
 
-use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
+use polyclave_api::{MessageOption, Mode};
 use polyclave_cipher::catalog;
 use polyclave_client::{Aead, Blocks, Client, ENVELOPE_MAGIC, Error, KeyHandle, Padding, Result, Spool};
-use zeroize::Zeroizing;
 
 use crate::ends::Rewindable;
 
@@ -68,9 +67,9 @@ pub(crate) struct Plain {
     pub(crate) mode: Mode,
     /// Authenticated, and neither encrypted nor stored; several strings for SIV.
     pub(crate) additional: Vec<Vec<u8>>,
-    /// For GCM and CCM, if the key takes those of its clients.
+    /// In a mode with nonces, if the key takes those of its clients.
     pub(crate) nonce: Option<Vec<u8>>,
-    /// Bytes of the nonce with which the ciphertext of GCM or CCM begins.
+    /// Bytes of the nonce with which the ciphertext begins, in a mode with nonces.
     pub(crate) nonce_bytes: usize,
     pub(crate) tag_bytes: usize,
     /// The tweak of the first block, in ECB under a cipher that takes one.
@@ -196,8 +195,11 @@ impl Plain {
         if self.additional.len() > 1 && !mode.takes(MessageOption::SeveralAdditional) {
             return misuse(&format!("{mode} takes one aad; only siv takes several"));
         }
-        if !mode.takes(MessageOption::Nonce) && (self.nonce.is_some() || self.tag_bytes != 16) {
-            return misuse("nonce and tag_bytes are for gcm and ccm");
+        if let Some(nonce) = &self.nonce {
+            mode.check_nonce(nonce.len()).map_err(Error::Misuse)?;
+        }
+        if self.tag_bytes != 16 {
+            mode.check_tag(self.tag_bytes).map_err(Error::Misuse)?;
         }
         if !self.tweak.is_empty() && !mode.takes(MessageOption::Tweak) {
             return misuse("tweak is for ecb");
@@ -215,10 +217,9 @@ impl Plain {
     ) -> Result<u64> {
         let (key, from) = (client.key(key)?, input.as_read());
         match self.mode {
-            Mode::Gcm | Mode::Ccm => {
+            mode if !mode.tag_bytes().is_empty() => {
                 self.aead(&key).nonce(self.nonce.as_deref()).encrypt_stream(from, to, progress)
             }
-            Mode::Siv => written(&key.siv(&self.additional).encrypt(&message(from, MAX_CHAINED)?)?, to),
             Mode::Ctr => key.ctr().encrypt_stream(from, to, progress),
             Mode::Cbc => key.cbc().padding(self.padding).encrypt_stream(from, to, progress),
             Mode::Ecb => self.ecb(&key).encrypt_stream(from, to, progress),
@@ -242,14 +243,7 @@ impl Plain {
                 let mut kept = Cursor::new(in_memory(*stream)?);
                 aead.decrypt_stream(&mut kept, to, progress)
             }
-            (Mode::Ccm, _) => {
-                let message = message(input.as_read(), MAX_CHAINED + self.nonce_bytes + self.tag_bytes)?;
-                written(&aead.decrypt(&message)?, to)
-            }
-            (Mode::Siv, _) => {
-                let message = message(input.as_read(), MAX_CHAINED + self.tag_bytes)?;
-                written(&key.siv(&self.additional).decrypt(&message)?, to)
-            }
+            (mode, _) if mode.most_whole().is_some() => aead.decrypt_gathered(input.as_read(), to),
             (mode @ (Mode::Ctr | Mode::Cbc), _) => {
                 let mut initial = vec![0; initial_bytes(&key, mode)?];
                 let from = input.as_read();
@@ -270,8 +264,7 @@ impl Plain {
     }
 
     fn aead<'k>(&'k self, key: &'k KeyHandle<'k>) -> Aead<'k> {
-        let aead = if self.mode == Mode::Ccm { key.ccm() } else { key.gcm() };
-        aead.aad(self.additional.first().map_or(&[], Vec::as_slice)).tag_bytes(self.tag_bytes)
+        key.aead(self.mode).aads(&self.additional).tag_bytes(self.tag_bytes)
     }
 
     fn ecb<'k>(&'k self, key: &'k KeyHandle<'k>) -> Blocks<'k> {
@@ -287,13 +280,6 @@ fn initial_bytes(key: &KeyHandle<'_>, mode: Mode) -> Result<usize> {
     Ok(mode.initial_bytes(&cipher))
 }
 
-/// A message of at most `most` bytes, and one byte more if it is longer.
-fn message(input: &mut dyn Read, most: usize) -> Result<Zeroizing<Vec<u8>>> {
-    let mut data = Zeroizing::new(Vec::with_capacity(most + 1));
-    input.take(most as u64 + 1).read_to_end(&mut data).map_err(reading)?;
-    Ok(data)
-}
-
 /// Ciphertext, which is not secret.
 fn in_memory(stream: &mut dyn Read) -> Result<Vec<u8>> {
     let mut data = Vec::new();
@@ -304,11 +290,6 @@ fn in_memory(stream: &mut dyn Read) -> Result<Vec<u8>> {
             misuse("the stream has more than 256 MiB, and gcm reads its input twice; give a file, or seal")
         }
     }
-}
-
-fn written(data: &[u8], to: &mut dyn Write) -> Result<u64> {
-    to.write_all(data).and_then(|()| to.flush()).map_err(writing)?;
-    Ok(data.len() as u64)
 }
 
 fn reading(error: io::Error) -> Error {

@@ -1,11 +1,14 @@
 //! One entry for each mode: everything that is true of the mode wherever it is used.
 
+use std::ops::RangeInclusive;
+
 use polyclave_cipher::Cipher;
 
 use super::MessageOption::{
     self, Additional, Header, Initial, Nonce, Padding, Plain, Sealed, SeveralAdditional, Tweak,
 };
 use super::{Mode, Usage};
+use crate::{MAX_ADDITIONAL_DATA, MAX_CHAINED, MAX_NONCE, MAX_STRINGS};
 
 /// What a client may choose of what a message is encrypted under, if its key allows that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,17 @@ pub enum Choice {
     InitialBlock,
 }
 
+/// Limits of a mode whose messages the nodes take whole.
+#[derive(Clone, Copy)]
+pub(super) struct Whole {
+    /// The most bytes of a message.
+    pub(super) message: usize,
+    /// The most bytes of additional data.
+    pub(super) additional: usize,
+    /// The most strings of additional data.
+    pub(super) strings: usize,
+}
+
 /// What is true of a mode.
 pub(super) struct Facts {
     pub(super) name: &'static str,
@@ -26,6 +40,14 @@ pub(super) struct Facts {
     pub(super) usages: &'static [Usage],
     /// What a message may have.
     pub(super) options: &'static [MessageOption],
+    /// Bytes of a nonce; `None` in modes without nonces.
+    pub(super) nonces: Option<RangeInclusive<usize>>,
+    /// Bytes of a tag that a message may have.
+    pub(super) tags: &'static [usize],
+    /// Whether the tag stands before the ciphertext in its plain format.
+    pub(super) begins_with_tag: bool,
+    /// For a mode whose messages the nodes take whole.
+    pub(super) whole: Option<Whole>,
     pub(super) authenticates: bool,
     /// Whether the key is two keys of its cipher, which the mode uses for different purposes.
     pub(super) takes_two_keys: bool,
@@ -35,7 +57,8 @@ pub(super) struct Facts {
     pub(super) decrypts_blocks: bool,
     /// Whether its blocks do not depend on each other.
     pub(super) is_parallel: bool,
-    pub(super) only_aes: bool,
+    /// The ciphers that it takes, where these are few.
+    pub(super) ciphers: Option<&'static [&'static str]>,
     pub(super) choice: Choice,
     /// Whether nodes keep the subkeys of CMAC for it.
     pub(super) needs_subkeys: bool,
@@ -43,9 +66,13 @@ pub(super) struct Facts {
     pub(super) needs_hash_key: bool,
     /// Whether it needs a protocol that checks its outputs: with a wrong key a file would be lost.
     pub(super) needs_checked_outputs: bool,
+    /// Why a key for it is for no other mode.
+    pub(super) alone: Option<&'static str>,
     /// Why data should not be encrypted in it without care.
     pub(super) caution: Option<&'static str>,
 }
+
+const AES: Option<&[&str]> = Some(&["aes-128", "aes-192", "aes-256"]);
 
 pub(super) const ENCRYPTS: &[Usage] = &[Usage::Encrypt, Usage::Decrypt];
 
@@ -57,22 +84,33 @@ const PLAIN: Facts = Facts {
     name: "",
     usages: ENCRYPTS,
     options: &[Plain],
+    nonces: None,
+    tags: &[],
+    begins_with_tag: false,
+    whole: None,
     authenticates: false,
     takes_two_keys: false,
     gives_tweaks: false,
     decrypts_blocks: false,
     is_parallel: true,
-    only_aes: false,
+    ciphers: None,
     choice: Choice::Nothing,
     needs_subkeys: false,
     needs_hash_key: false,
     needs_checked_outputs: false,
+    alone: None,
     caution: None,
 };
+
+/// Messages whose blocks are computed one after the other.
+const CHAINED: Whole = Whole { message: MAX_CHAINED, additional: MAX_ADDITIONAL_DATA, strings: 1 };
 
 const GCM: Facts = Facts {
     name: "gcm",
     options: &[Plain, Sealed, Additional, Nonce],
+    nonces: Some(1..=MAX_NONCE),
+    // Below 96 bits a guess is too likely to be right (SP 800-38D, section 5.2.1.2).
+    tags: &[12, 13, 14, 15, 16],
     authenticates: true,
     choice: Choice::Nonce,
     needs_hash_key: true,
@@ -120,8 +158,10 @@ const ENVELOPE: Facts = Facts {
     options: &[Sealed, Header],
     authenticates: true,
     is_parallel: false,
+    ciphers: AES,
     needs_subkeys: true,
     needs_checked_outputs: true,
+    alone: Some("the keys of files are codes of cmac, and must come from a key that computes nothing else"),
     ..PLAIN
 };
 
@@ -137,10 +177,13 @@ const TR31: Facts = Facts {
 const SIV: Facts = Facts {
     name: "siv",
     options: &[Plain, Additional, SeveralAdditional],
+    tags: &[16],
+    begins_with_tag: true,
+    whole: Some(Whole { strings: MAX_STRINGS, ..CHAINED }),
     authenticates: true,
     takes_two_keys: true,
     is_parallel: false,
-    only_aes: true,
+    ciphers: AES,
     needs_subkeys: true,
     ..PLAIN
 };
@@ -148,9 +191,13 @@ const SIV: Facts = Facts {
 const CCM: Facts = Facts {
     name: "ccm",
     options: &[Plain, Additional, Nonce],
+    nonces: Some(7..=13),
+    // Below 64 bits a guess is too likely to be right (SP 800-38C, appendix B.2).
+    tags: &[8, 10, 12, 14, 16],
+    whole: Some(CHAINED),
     authenticates: true,
     is_parallel: false,
-    only_aes: true,
+    ciphers: AES,
     choice: Choice::Nonce,
     ..PLAIN
 };
@@ -160,7 +207,11 @@ const FF1: Facts = Facts {
     usages: &[Usage::Tokenize],
     options: &[],
     is_parallel: false,
-    only_aes: true,
+    ciphers: AES,
+    alone: Some(
+        "a round of ff1 is a chain of encrypted blocks, so tokens could be inverted with the other mode or its messages be forged, and \
+         tokens must come from a key that computes nothing else",
+    ),
     ..PLAIN
 };
 
@@ -198,6 +249,11 @@ impl Mode {
     /// Whether a key for this mode is two keys of its cipher, which the mode uses for different purposes.
     pub fn takes_two_keys(self) -> bool {
         self.facts().takes_two_keys
+    }
+
+    /// Whether a key for this mode is for no other.
+    pub fn is_alone(self) -> bool {
+        self.facts().alone.is_some() || self.takes_two_keys()
     }
 
     /// Whether its blocks do not depend on each other, so that the nodes compute many at once.

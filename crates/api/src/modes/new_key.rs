@@ -3,6 +3,7 @@
 use polyclave_cipher::Cipher;
 
 use super::facts::{Choice, ENCRYPTS};
+use super::options::alternatives;
 use super::{Mode, Usage, why_apart, why_usages_apart};
 use crate::key_block::Version;
 use crate::{Lifetime, MAX_ATTRIBUTES, MAX_LABEL, MAX_SESSION, NewKey};
@@ -113,10 +114,8 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
         }
     }
     if encrypts && key.modes.iter().all(|mode| *mode == Mode::Cmac) {
-        return Err(
-            "a key that encrypts or decrypts needs a mode for it: gcm, siv, ccm, ctr, cbc, ecb or envelope"
-                .into(),
-        );
+        let all: Vec<Mode> = Mode::ALL.into_iter().filter(|mode| mode.encrypts()).collect();
+        return Err(format!("a key that encrypts or decrypts needs a mode for it: {}", alternatives(&all)));
     }
     if is_for(Usage::Tokenize) && !key.modes.contains(&Mode::Ff1) {
         return Err("a key that tokenizes needs the mode ff1".into());
@@ -126,7 +125,8 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     let has_nonces = key.modes.iter().any(|mode| mode.choice() != Choice::Nothing);
     if key.caller_nonces && !(is_for(Usage::Encrypt) && has_nonces) {
-        return Err("a client chooses nonces only for keys that encrypt in gcm, ccm or cbc".into());
+        let all: Vec<Mode> = Mode::ALL.into_iter().filter(|mode| mode.choice() != Choice::Nothing).collect();
+        return Err(format!("a client chooses nonces only for keys that encrypt in {}", alternatives(&all)));
     }
     // With an initial block of its own a client has any block encrypted.
     let takes_blocks =
@@ -138,24 +138,22 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     let name = &cipher.name;
     let is_aes = name.starts_with("aes-");
-    if let Some(mode) = key.modes.iter().find(|mode| !is_aes && mode.facts().only_aes) {
-        return Err(format!("{mode} is for keys of AES, not of {name}"));
+    for mode in &key.modes {
+        let facts = mode.facts();
+        if let Some(ciphers) = facts.ciphers.filter(|ciphers| !ciphers.contains(&name.as_str())) {
+            return Err(format!("{mode} is for keys of {}, not of {name}", alternatives(ciphers)));
+        }
+        if let Some(usage) = without_mode().next().filter(|_| facts.alone.is_some()) {
+            return Err(format!(
+                "a key for {mode} serves nothing else; make another key for the usage {usage}"
+            ));
+        }
     }
     if key.parts() > 1 && (key.modes.len() > 1 || !key.usage.iter().all(|usage| ENCRYPTS.contains(usage))) {
         return Err("a key for siv is two keys, for that mode alone: it only encrypts and decrypts".into());
     }
     if key.parts() > 1 && key.wrappable {
         return Err("a key for siv is two keys, and cannot be wrapped".into());
-    }
-    if key.modes.contains(&Mode::Envelope) {
-        if !is_aes {
-            return Err(format!("a key for envelope is a key of AES, not of {name}"));
-        }
-        if let Some(usage) = without_mode().next() {
-            return Err(format!(
-                "a key for envelope serves nothing else; make another key for the usage {usage}"
-            ));
-        }
     }
     let wraps_blocks = key.modes.contains(&Mode::Tr31);
     if wraps_blocks && Version::under(name).is_none() {
@@ -253,7 +251,7 @@ mod tests {
             ("aes-128", &[Gcm, Tr31], &[Encrypt, Wrap], "no other mode"),
             ("aes-128", &[Tr31], &[Wrap, Derive], "no usage except wrap"),
             ("des", &[Tr31], &[Wrap], "AES and Triple DES"),
-            ("3des-ede3", &[Ff1], &[Tokenize], "ff1 is for keys of AES"),
+            ("3des-ede3", &[Ff1], &[Tokenize], "ff1 is for keys of aes-128, aes-192 or aes-256"),
             ("aes-128", &[Ff1], &[Encrypt, Decrypt], "the usage tokenize alone"),
             ("aes-128", &[Ff1], &[Wrap, Tokenize], "the usage tokenize alone"),
             ("aes-128", &[Ff1], &[Derive, Tokenize], "the usage tokenize alone"),

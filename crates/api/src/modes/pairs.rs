@@ -73,7 +73,7 @@ pub fn why_usages_apart(usage: &[Usage]) -> Option<&'static str> {
 
 /// Whether the pairs of this mode are refused, and not only warned of.
 fn is_apart(mode: Mode) -> bool {
-    matches!(mode, Mode::Cbc | Mode::Envelope | Mode::Ff1)
+    mode == Mode::Cbc || mode.facts().alone.is_some()
 }
 
 /// What a mode gives that undoes what a key does with other keys.
@@ -118,14 +118,10 @@ fn pairs(modes: &[Mode]) -> impl Iterator<Item = (Mode, Mode, &'static str)> {
 
 /// What a mode gives that undoes another.
 fn undoing(mode: Mode, other: Mode) -> Option<&'static str> {
+    if let Some(why) = mode.facts().alone.filter(|_| mode != other) {
+        return Some(why);
+    }
     match (mode, other) {
-        (Mode::Envelope, other) if other != Mode::Envelope => {
-            Some("the keys of files are codes of cmac, and must come from a key that computes nothing else")
-        }
-        (Mode::Ff1, other) if other != Mode::Ff1 => Some(
-            "a round of ff1 is a chain of encrypted blocks, so tokens could be inverted with the other mode or its messages be forged, and \
-             tokens must come from a key that computes nothing else",
-        ),
         (Mode::Ctr, Mode::Gcm) => {
             Some("who may decrypt in ctr gets the encryption of any block, and so the key of gcm's tags")
         }

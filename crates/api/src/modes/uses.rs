@@ -19,10 +19,8 @@ impl Use {
             Use::Cmac { .. } => (Mode::Cmac, Right::Mac),
             Use::EnvelopeWrite(_) => (Mode::Envelope, Right::Encrypt),
             Use::EnvelopeOpen { .. } => (Mode::Envelope, Right::Decrypt),
-            Use::CcmEncrypt { .. } => (Mode::Ccm, Right::Encrypt),
-            Use::CcmDecrypt { .. } => (Mode::Ccm, Right::Decrypt),
-            Use::SivEncrypt { .. } => (Mode::Siv, Right::Encrypt),
-            Use::SivDecrypt { .. } => (Mode::Siv, Right::Decrypt),
+            Use::MessageEncrypt { message, .. } => (message.mode, Right::Encrypt),
+            Use::MessageDecrypt { message, .. } => (message.mode, Right::Decrypt),
             Use::Tokenize(_) => (Mode::Ff1, Right::Tokenize),
         }
     }
@@ -31,7 +29,8 @@ impl Use {
     /// forgotten: to choose a nonce amounts to decryption.
     pub fn chosen(&self) -> Choice {
         let is_chosen = match self {
-            Use::GcmEncrypt { nonce, .. } | Use::CcmEncrypt { nonce, .. } => nonce.is_some(),
+            Use::GcmEncrypt { nonce, .. } => nonce.is_some(),
+            Use::MessageEncrypt { message, .. } => message.nonce.is_some(),
             Use::CbcEncrypt { initial, .. } => initial.is_some(),
             Use::Seal { .. }
             | Use::Open { .. }
@@ -44,9 +43,7 @@ impl Use {
             | Use::Cmac { .. }
             | Use::EnvelopeWrite(_)
             | Use::EnvelopeOpen { .. }
-            | Use::CcmDecrypt { .. }
-            | Use::SivEncrypt { .. }
-            | Use::SivDecrypt { .. }
+            | Use::MessageDecrypt { .. }
             | Use::Tokenize(_) => false,
         };
         if is_chosen { self.needs().0.choice() } else { Choice::Nothing }

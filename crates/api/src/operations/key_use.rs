@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Tokenize;
-use crate::Wrapping;
+use crate::{Mode, Wrapping};
 
 /// How a key is used. The steps that follow are in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,53 +83,41 @@ pub enum Use {
         /// The file's id, from there, too.
         file: [u8; 32],
     },
-    /// One message with CCM (`Masked` for each piece, whose answer is its keystream, then `Tag`).
-    CcmEncrypt {
-        /// The client's nonce, 7 to 13 bytes, for a key that takes one; `None` for a nonce of the nodes.
-        nonce: Option<Vec<u8>>,
-        /// Authenticated with it.
-        additional: Vec<u8>,
-        /// Bytes of the message, at most [`MAX_CHAINED`](crate::MAX_CHAINED).
-        bytes: u32,
-        /// Bytes of the tag: 8, 10, 12, 14 or 16.
-        tag: u8,
-        /// Bytes of the first step's mask; 0 for an empty message.
-        mask: u32,
-    },
-    /// One message with CCM (`Absorb` for each piece, then `Check`, then `Keystream` for each piece).
-    CcmDecrypt {
-        /// 7 to 13 bytes.
-        nonce: Vec<u8>,
-        /// Authenticated with it.
-        additional: Vec<u8>,
-        /// Bytes of the message, at most [`MAX_CHAINED`](crate::MAX_CHAINED).
-        bytes: u32,
+    /// One message that the nodes take whole (`Masked` for each piece, and for a block of zeros if the
+    /// message is empty; the answer to the last is the tag; then `Keystream` for each piece).
+    MessageEncrypt {
+        /// Without a nonce for one of the nodes.
+        message: Message,
         /// Bytes of the tag.
-        tag: u8,
-    },
-    /// One message with SIV (`Masked` for each piece; the answer to the last is the tag; then `Keystream` for
-    /// each piece).
-    SivEncrypt {
-        /// Strings that are authenticated with it, in their order.
-        additional: Vec<Vec<u8>>,
-        /// Bytes of the message, at most [`MAX_CHAINED`](crate::MAX_CHAINED).
-        bytes: u32,
+        tag_bytes: u8,
         /// Bytes of the first step's mask.
         mask: u32,
     },
-    /// One message with SIV (`Absorb` for each piece, then `Check`, then `Keystream` for each piece).
-    SivDecrypt {
-        /// As for encryption.
-        additional: Vec<Vec<u8>>,
-        /// Bytes of the message, at most [`MAX_CHAINED`](crate::MAX_CHAINED).
-        bytes: u32,
-        /// The synthetic initial vector: counters come from it before it is compared.
-        tag: [u8; 16],
+    /// One message that the nodes take whole (`Absorb` for each piece, then `Check`, then `Keystream` for
+    /// each piece).
+    MessageDecrypt {
+        /// With the nonce, in a mode that has one.
+        message: Message,
+        /// In some modes the keystream depends on it: it is needed before it is compared.
+        tag: Vec<u8>,
     },
     /// The rounds of FF1 on values of one length (ten steps `Masked`, one for each round, of which each has
     /// the number that the round takes of every value; the answer is the sum that the round adds to the other
     /// half).
     Tokenize(Tokenize),
+}
+
+/// What nodes know of a message that they take whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// [`Mode::most_whole`] is not `None`.
+    pub mode: Mode,
+    /// The nonce of a mode that has one.
+    pub nonce: Option<Vec<u8>>,
+    /// Strings that are authenticated with it, in their order.
+    pub additional: Vec<Vec<u8>>,
+    /// Its length.
+    pub bytes: u32,
 }
 
 /// What the key of a file in an envelope depends on, besides the file's id. None of it is secret.

@@ -42,13 +42,13 @@ fn all() -> Vec<(Operation, &'static str)> {
     };
     let block = BlockHeader::of(&NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1)).expect("it fits");
     let gcm = |nonce: Option<Vec<u8>>| Use::GcmEncrypt { additional: Vec::new(), nonce };
-    let ccm = |nonce: Option<Vec<u8>>| Use::CcmEncrypt {
-        nonce,
-        additional: Vec::new(),
-        bytes: 1,
-        tag: 16,
+    let whole = |mode, nonce| Message { mode, nonce, additional: Vec::new(), bytes: 1 };
+    let encrypted = |mode, nonce: Option<Vec<u8>>| Use::MessageEncrypt {
+        message: whole(mode, nonce),
+        tag_bytes: 16,
         mask: 16,
     };
+    let decrypted = |mode| Use::MessageDecrypt { message: whole(mode, None), tag: vec![1; 16] };
     let undescribed = Operation::Describe(DescribeKey {
         key: key("k"),
         id: ID,
@@ -101,14 +101,11 @@ fn all() -> Vec<(Operation, &'static str)> {
         (to_use(Use::EnvelopeOpen { envelope: envelope(), file: [1; 32] }), "decrypt k envelope of ann"),
         (to_use(Use::Seal { additional: Some([1; 32]) }), "encrypt k gcm"),
         (to_use(Use::Open { file: [1; 32], additional: Some([1; 32]) }), "decrypt k gcm"),
-        (to_use(ccm(None)), "encrypt k ccm"),
-        (to_use(ccm(Some(vec![1; 12]))), "encrypt k ccm, !decrypt k ccm"),
-        (
-            to_use(Use::CcmDecrypt { nonce: vec![1; 12], additional: Vec::new(), bytes: 1, tag: 16 }),
-            "decrypt k ccm",
-        ),
-        (to_use(Use::SivEncrypt { additional: Vec::new(), bytes: 1, mask: 16 }), "encrypt k siv"),
-        (to_use(Use::SivDecrypt { additional: Vec::new(), bytes: 1, tag: [1; 16] }), "decrypt k siv"),
+        (to_use(encrypted(Mode::Ccm, None)), "encrypt k ccm"),
+        (to_use(encrypted(Mode::Ccm, Some(vec![1; 12]))), "encrypt k ccm, !decrypt k ccm"),
+        (to_use(decrypted(Mode::Ccm)), "decrypt k ccm"),
+        (to_use(encrypted(Mode::Siv, None)), "encrypt k siv"),
+        (to_use(decrypted(Mode::Siv)), "decrypt k siv"),
         (
             to_use(Use::Tokenize(Tokenize {
                 radix: 10,

@@ -4,10 +4,10 @@ use std::io::{Cursor, ErrorKind, Read};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
+use polyclave_api::{MessageOption, Mode};
 use polyclave_client::{Client, ENVELOPE_MAGIC, MAGIC, MAGIC_BOUND};
 
-use super::{Common, envelope, initial_bytes, outcome, waiting, whole, written};
+use super::{Common, envelope, initial_bytes, outcome, waiting};
 use crate::client_option::persist;
 use crate::files::{Output, Readers, Source, can_be_taken_back, progress};
 use crate::key::warn;
@@ -20,7 +20,7 @@ use crate::options::hexadecimal;
     polyclave decrypt --key backups - - < photos.tar.sealed | tar x\n  \
     polyclave decrypt --key invoices --raw --key-version 1 message.gcm message\n  \
     polyclave decrypt --key old --mode cbc --raw --iv 000102030405060708090a0b0c0d0e0f cipher.bin plain.txt\n\n\
-    OUT appears only when all of IN has been decrypted (and, with gcm, siv and ccm, authenticated). On standard output a sealed file appears \
+    OUT appears only when all of IN has been decrypted (and, in modes that authenticate, authenticated). On standard output a sealed file appears \
     chunk by chunk, each authenticated; that it is complete shows in the exit code. A file in an envelope is recognised, and appears only \
     when all of it is verified; on its way to standard output it waits in TMPDIR, encrypted. CTR, CBC and ECB authenticate nothing: what \
     comes out may be what somebody else wanted you to see.")]
@@ -147,14 +147,8 @@ fn attempt(
             client.open_bound(key, additional.first().map(Vec::as_slice), &mut all, to, &mut tell)
         }
         Mode::Gcm => aead.decrypt_stream(&mut input.seekable()?, to, &mut tell),
-        Mode::Ccm | Mode::Siv => {
-            let most = MAX_CHAINED + nonce_bytes + usize::from(common.tag_bytes);
-            let message = whole(&mut Cursor::new(beginning).chain(input), most)?;
-            let opened = match mode {
-                Mode::Ccm => aead.decrypt(&message),
-                _ => handle.siv(additional).decrypt(&message),
-            };
-            opened.and_then(|message| written(to, &message))
+        mode if mode.most_whole().is_some() => {
+            aead.decrypt_gathered(&mut Cursor::new(beginning).chain(input), to)
         }
         Mode::Ctr => handle.ctr().decrypt_stream(&initial, &mut input, to, &mut tell),
         Mode::Cbc => {

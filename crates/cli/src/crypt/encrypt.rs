@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
-use polyclave_api::{MAX_CHAINED, MessageOption, Mode};
+use polyclave_api::{MessageOption, Mode};
 use polyclave_client::Client;
 use polyclave_config::private::Draft;
 
-use super::{Common, envelope, outcome, waiting, whole, written};
+use super::{Common, envelope, outcome, waiting};
 use crate::client_option::persist;
 use crate::files::{Output, Readers, Source, can_be_taken_back, progress};
 use crate::key::warn;
@@ -25,9 +25,8 @@ use crate::options::hexadecimal;
     polyclave encrypt --key names --mode siv --aad 0001 name.txt name.siv\n\n\
     Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size. Under a key made for envelope: a file \
     that this program encrypts by itself, fast, under a key of its own that the nodes derive (docs/use/envelope.md).\n\
-    With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes); ccm is the same for messages of at most 64 KiB; siv is \
-    tag (16 bytes) and ciphertext, also of at most 64 KiB, and needs no nonce: equal messages have equal ciphertexts. Both are \
-    written so without --raw, too. ctr and cbc are the initial block and the ciphertext (or \
+    With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes). The other modes that authenticate are written so without --raw, too, for \
+    short messages; siv is tag (16 bytes) and ciphertext, and needs no nonce: equal messages have equal ciphertexts. ctr and cbc are the initial block and the ciphertext (or \
     with --iv-out the ciphertext alone); ecb is the ciphertext. \
     With ciphers that take a tweak ctr counts the tweak, and begins with the first tweak and a block; ecb takes --tweak. CTR, CBC and ECB authenticate nothing: who can change the \
     ciphertext can change the data.")]
@@ -122,13 +121,9 @@ fn attempt(
         Mode::Gcm if !common.raw => {
             client.seal_bound(key, additional.first().map(Vec::as_slice), from, to, &mut tell)
         }
-        Mode::Gcm | Mode::Ccm => {
+        mode if !mode.tag_bytes().is_empty() => {
             common.aead(&handle, mode, additional).nonce(nonce).encrypt_stream(from, to, &mut tell)
         }
-        Mode::Siv => handle
-            .siv(additional)
-            .encrypt(&whole(from, MAX_CHAINED)?)
-            .and_then(|message| written(to, &message)),
         Mode::Ctr => handle.ctr().on_start(&mut start).encrypt_stream(from, to, &mut tell),
         Mode::Cbc | Mode::Ecb => {
             common.blocks(&handle, mode, &tweak).on_start(&mut start).encrypt_stream(from, to, &mut tell)

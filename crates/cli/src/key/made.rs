@@ -10,9 +10,18 @@ use polyclave_cipher::Cipher;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::names::{parse_modes, parse_usage, words};
+use crate::names::{modes_that, parse_modes, parse_usage, words};
 use crate::options::{cipher, hexadecimal};
 use crate::say;
+
+fn modes_help() -> String {
+    format!(
+        "The modes it is for: {}. ff1 is for a key that tokenizes, tr31 for one that protects key blocks. Use one mode for each key if you can, \
+         since some modes undo others; cbc with gcm, ccm or cmac is refused, and {} are always alone [default: gcm, or what --usage needs]",
+        modes_that(|_| true),
+        modes_that(Mode::is_alone)
+    )
+}
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
@@ -24,11 +33,7 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// The modes it is for: gcm, siv, ccm, ctr, cbc, cmac, ecb, envelope, ff1 for a key that tokenizes, or
-    /// tr31 for one that protects key blocks. Use one mode for each key if you can, since some modes undo
-    /// others; cbc with gcm, ccm or cmac is refused, and envelope, siv and ff1 are always alone [default:
-    /// gcm, or what --usage needs]
-    #[arg(long, value_name = "M,..")]
+    #[arg(long, value_name = "M,..", help = modes_help())]
     modes: Option<String>,
 
     /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive, kdf, tokenize. It can be withdrawn

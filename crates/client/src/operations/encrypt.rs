@@ -2,12 +2,12 @@
 
 pub(crate) mod aead;
 pub(crate) mod blocks;
-pub(crate) mod chained;
 pub(crate) mod counter;
 mod gcm;
 pub(crate) mod padding;
 pub(crate) mod pending;
 pub(crate) mod pieces;
+mod whole;
 
 use std::sync::OnceLock;
 
@@ -19,7 +19,6 @@ use crate::session::conversation::{Accepted, Conversation};
 use crate::{Error, Result};
 use aead::Aead;
 use blocks::{Blocks, Chain};
-use chained::Siv;
 use counter::Counter;
 
 /// A key with which a client computes. Making one asks the nodes nothing, except which id a version has that
@@ -79,9 +78,14 @@ impl<'c> KeyHandle<'c> {
         Aead::new(self, Mode::Ccm)
     }
 
-    /// Short messages of SIV (RFC 5297), with strings that are authenticated with them.
-    pub fn siv<'k>(&'k self, additional: &'k [Vec<u8>]) -> Siv<'k> {
-        Siv { key: self, additional }
+    /// Short messages of SIV (RFC 5297), with any number of strings that are authenticated with them.
+    pub fn siv(&self) -> Aead<'_> {
+        Aead::new(self, Mode::Siv)
+    }
+
+    /// Messages of any mode that authenticates what it encrypts, in its plain format.
+    pub fn aead(&self, mode: Mode) -> Aead<'_> {
+        Aead::new(self, mode)
     }
 
     /// Counter mode. It authenticates nothing.

@@ -23,7 +23,7 @@ impl Aead<'_> {
     /// under which version of the new key it is.
     pub fn rewrap(&self, new: &str, message: &[u8]) -> Result<(Vec<u8>, KeyInfo)> {
         let (nonce, ciphertext, tag) = self.parts(message)?;
-        let additional = self.additional.to_vec();
+        let additional = self.one_additional()?;
         let what = Rewrapped::Gcm {
             nonce: nonce.to_vec(),
             additional,

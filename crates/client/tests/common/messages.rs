@@ -60,11 +60,11 @@ pub fn decrypt_ccm(client: &Client, key: &str, how: &AeadDecryption<'_>, message
 }
 
 pub fn encrypt_siv(client: &Client, key: &str, additional: &[Vec<u8>], message: &[u8]) -> Result<Vec<u8>> {
-    client.key(key)?.siv(additional).encrypt(message)
+    client.key(key)?.siv().aads(additional).encrypt(message)
 }
 
 pub fn decrypt_siv(client: &Client, key: &str, additional: &[Vec<u8>], message: &[u8]) -> Result<Vec<u8>> {
-    Ok(client.key(key)?.siv(additional).decrypt(message)?.to_vec())
+    Ok(client.key(key)?.siv().aads(additional).decrypt(message)?.to_vec())
 }
 
 /// From the key `old` to the key `new`.

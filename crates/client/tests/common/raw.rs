@@ -133,8 +133,7 @@ pub fn use_of(name: &str, how: Use) -> Operation {
     let mode = match how {
         Use::CtrEncrypt | Use::CtrDecrypt { .. } | Use::CbcEncrypt { .. } | Use::CbcDecrypt => Mode::Ctr,
         Use::EcbEncrypt { .. } | Use::EcbDecrypt { .. } => Mode::Ecb,
-        Use::SivEncrypt { .. } | Use::SivDecrypt { .. } => Mode::Siv,
-        Use::CcmEncrypt { .. } | Use::CcmDecrypt { .. } => Mode::Ccm,
+        Use::MessageEncrypt { ref message, .. } | Use::MessageDecrypt { ref message, .. } => message.mode,
         Use::Tokenize(_) => Mode::Ff1,
         _ => Mode::Gcm,
     };

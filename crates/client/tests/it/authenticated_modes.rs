@@ -219,6 +219,14 @@ fn equal_messages_of_siv_have_equal_ciphertexts_and_no_others_do() {
     }
 }
 
+/// What the client refuses before it asks the nodes.
+fn misused<T: std::fmt::Debug>(outcome: polyclave_client::Result<T>, why: &str) {
+    match outcome {
+        Err(Error::Misuse(message)) => assert!(message.contains(why), "{message}"),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn lengths_that_a_mode_does_not_have_are_refused_with_words() {
     let cluster = TestCluster::shared();
@@ -235,24 +243,28 @@ fn lengths_that_a_mode_does_not_have_are_refused_with_words() {
     for tag_bytes in [0, 4, 6, 9, 17] {
         let how = AeadEncryption { tag_bytes, ..AeadEncryption::default() };
         let outcome = encrypt_ccm(&client, "lengths-ccm", &how, b"x");
-        refused(outcome, Reason::Malformed, "ccm has tags of 8, 10, 12, 14 or 16");
+        misused(outcome, "ccm has tags of 8, 10, 12, 14 or 16 bytes");
     }
     for tag_bytes in [0, 8, 11, 17] {
         let how = AeadDecryption { tag_bytes, ..AeadDecryption::default() };
-        refused(ungcm_as(&client, "lengths-gcm", &how, &data(50)), Reason::Malformed, "tags of 12 to 16");
+        refused(
+            ungcm_as(&client, "lengths-gcm", &how, &data(50)),
+            Reason::Malformed,
+            "tags of 12, 13, 14, 15 or 16",
+        );
     }
     for nonce_bytes in [0, 6, 14] {
         let how = AeadDecryption { nonce_bytes, ..AeadDecryption::default() };
         let outcome = decrypt_ccm(&client, "lengths-ccm", &how, &data(50));
-        refused(outcome, Reason::Malformed, "ccm takes 7 to 13");
+        misused(outcome, "ccm takes nonces of 7 to 13 bytes");
     }
     let how = AeadDecryption { nonce_bytes: 1025, ..AeadDecryption::default() };
-    refused(ungcm_as(&client, "lengths-gcm", &how, &data(2000)), Reason::Malformed, "1 to 1024");
+    refused(ungcm_as(&client, "lengths-gcm", &how, &data(2000)), Reason::Malformed, "1 to 1024 bytes");
     let how = AeadDecryption { nonce_bytes: 16, ..AeadDecryption::default() };
     let outcome = ungcm_as(&client, "lengths-gcm", &how, &data(32 + 65_537));
     refused(outcome, Reason::Malformed, "at most 65536 bytes");
     let strings = vec![Vec::new(); 17];
-    refused(encrypt_siv(&client, "lengths-siv", &strings, b"x"), Reason::Malformed, "16 are allowed");
+    misused(encrypt_siv(&client, "lengths-siv", &strings, b"x"), "siv takes at most 16 strings");
 }
 
 #[test]
@@ -268,8 +280,8 @@ fn a_key_for_siv_is_two_keys_for_that_mode_alone() {
         refused(client.generate(new.clone()), Reason::Key, "two keys");
         refused(client.import(new, &[1; 48]), Reason::Key, "two keys");
     }
-    refused(client.generate(key("not", "3des-ede3", &[Mode::Siv])), Reason::Key, "keys of AES");
-    refused(client.generate(key("not", "skinny-128-128", &[Mode::Ccm])), Reason::Key, "keys of AES");
+    refused(client.generate(key("not", "3des-ede3", &[Mode::Siv])), Reason::Key, "keys of aes-128");
+    refused(client.generate(key("not", "skinny-128-128", &[Mode::Ccm])), Reason::Key, "keys of aes-128");
     for len in [16, 24, 47, 49] {
         assert!(matches!(client.import(siv("not"), &vec![1; len]), Err(Error::Misuse(_))), "{len}");
     }

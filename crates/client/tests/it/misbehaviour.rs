@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use polyclave_api::{
-    self as api, CHUNK, End, MAX_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode, operations,
+    self as api, CHUNK, End, MAX_MESSAGE, Message, Mode, Operation, Reply, Request, Step, Use, encode,
+    operations,
 };
 
 use crate::common::fake::{FakeNode, Say};
@@ -122,53 +123,59 @@ fn steps_out_of_order_are_refused_by_all() {
 }
 
 #[test]
-fn steps_of_siv_and_ccm_out_of_order_are_refused_by_all() {
+fn steps_of_messages_that_are_taken_whole_are_refused_by_all_if_out_of_order() {
     let cluster = TestCluster::shared_with_keys(&["k"]);
-    for mode in [Mode::Siv, Mode::Ccm] {
+    let modes = [Mode::Siv, Mode::Ccm];
+    for mode in modes {
         cluster.client().generate(key(&format!("k-{mode}"), "aes-128", &[mode])).expect("a key");
     }
     let keystream = |bytes| Step::Keystream { bytes };
     let absorb = |len| Step::Absorb { ciphertext: data(len) };
     let masked = |len, next| Step::Masked { data: data(len), next, end: End::No };
     let check = |len| Step::Check { tag: vec![1; len] };
-    let siv = |bytes, mask| using(Use::SivEncrypt { additional: vec![], bytes, mask });
-    let unsiv = |bytes| using(Use::SivDecrypt { additional: vec![], bytes, tag: [1; 16] });
-    let ccm = |bytes, mask| using(Use::CcmEncrypt { nonce: None, additional: vec![], bytes, tag: 16, mask });
-    let unccm = |bytes| using(Use::CcmDecrypt { nonce: vec![0; 12], additional: vec![], bytes, tag: 16 });
+    let message = |mode, bytes| Message { mode, nonce: None, additional: vec![], bytes };
+    let encrypt =
+        |mode, bytes, mask| using(Use::MessageEncrypt { message: message(mode, bytes), tag_bytes: 16, mask });
+    let decrypt = |mode: Mode, bytes| {
+        let nonce = mode.nonce_bytes().map(|_| vec![0; 12]);
+        let message = Message { nonce, ..message(mode, bytes) };
+        using(Use::MessageDecrypt { message, tag: vec![1; 16] })
+    };
     let refused = |what: &str, request, steps: &[Step]| {
         last_step_is_refused(&cluster, what, request, steps, steps.len() - 1);
     };
-    for encrypt in [siv, ccm] {
+    for mode in modes {
+        let encrypt = |bytes, mask| encrypt(mode, bytes, mask);
         refused("keystream before the message", encrypt(16, 16), &[keystream(16)]);
         refused("more than the message", encrypt(16, 16), &[masked(16, 0), masked(16, 0)]);
         refused("less than the message", encrypt(20, 16), &[masked(16, 0)]);
         refused("more under the mask than the message", encrypt(16, 32), &[masked(32, 0)]);
+        refused("more than a block for nothing", encrypt(0, 32), &[masked(32, 0)]);
         refused("a mask for after the end", encrypt(16, 16), &[masked(16, 16)]);
         refused("an end", encrypt(16, 16), &[Step::Masked { data: data(16), next: 0, end: End::Whole }]);
-    }
-    refused("more keystream than the message", siv(16, 16), &[masked(16, 0), keystream(17)]);
-    refused("a tag of siv", siv(16, 16), &[masked(16, 0), Step::Tag]);
-    refused("the tag before the message", ccm(16, 16), &[Step::Tag]);
-    refused("two tags", ccm(0, 0), &[Step::Tag, Step::Tag]);
-    for decrypt in [unsiv, unccm] {
+        refused("more keystream than the message", encrypt(16, 16), &[masked(16, 0), keystream(17)]);
+        refused("the tag", encrypt(16, 16), &[masked(16, 0), Step::Tag]);
+        let decrypt = |bytes| decrypt(mode, bytes);
         refused("keystream before the check", decrypt(20), &[absorb(20), keystream(20)]);
         refused("the check before the end", decrypt(20), &[absorb(16), check(16)]);
         refused("a short tag", decrypt(16), &[absorb(16), check(15)]);
+        refused("another tag", decrypt(16), &[absorb(16), Step::Check { tag: vec![2; 16] }]);
         refused("more than the message", decrypt(16), &[absorb(17)]);
         refused("a long piece", decrypt(4096), &[absorb(2064)]);
         refused("a part of a block in the middle", decrypt(40), &[absorb(5)]);
         refused("the tag", decrypt(16), &[absorb(16), Step::Tag]);
     }
-    refused("another tag", unsiv(16), &[absorb(16), Step::Check { tag: vec![2; 16] }]);
+    let of_gcm = Message { mode: Mode::Gcm, ..message(Mode::Ccm, 16) };
+    let without_nonce = Use::MessageDecrypt { message: message(Mode::Ccm, 16), tag: vec![1; 16] };
     for (what, request) in [
-        ("a message that is too long", siv(65_537, 16)),
-        ("a message that is too long", unsiv(u32::MAX)),
-        ("a message that is too long", ccm(65_537, 16)),
-        ("a message that is too long", unccm(u32::MAX)),
-        ("a mask for nothing", ccm(0, 16)),
-        ("no mask", ccm(16, 0)),
-        ("no mask", siv(16, 0)),
-        ("no mask", siv(0, 0)),
+        ("a message that is too long", encrypt(Mode::Siv, 65_537, 16)),
+        ("a message that is too long", decrypt(Mode::Siv, u32::MAX)),
+        ("a message that is too long", encrypt(Mode::Ccm, 65_537, 16)),
+        ("a message that is too long", decrypt(Mode::Ccm, u32::MAX)),
+        ("no mask", encrypt(Mode::Ccm, 16, 0)),
+        ("no mask", encrypt(Mode::Siv, 0, 0)),
+        ("no nonce", using(without_nonce)),
+        ("a mode of streams", using(Use::MessageEncrypt { message: of_gcm, tag_bytes: 16, mask: 16 })),
     ] {
         let mut raw = Raw::call(&cluster);
         raw.tell_all(&request);

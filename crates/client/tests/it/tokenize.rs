@@ -268,7 +268,7 @@ fn keys_for_ff1_do_nothing_else_and_nothing_else_tokenizes() {
         Reason::Key,
         "one mode at least",
     );
-    refused(client.generate(key("not", "3des-ede3", &[Mode::Ff1])), Reason::Key, "keys of AES");
+    refused(client.generate(key("not", "3des-ede3", &[Mode::Ff1])), Reason::Key, "keys of aes-128");
     client.generate(key("gcm-not-ff1", "aes-128", &[Mode::Gcm])).expect("a key");
     client.generate(key("ff1-not-gcm", "aes-128", &[Mode::Ff1])).expect("a key");
     let how = Tokenization { alphabet: &alphabet(10), keeps_others: false };

@@ -19,9 +19,10 @@ mod numbers;
 pub(crate) mod rewrap;
 mod sealed;
 mod siv;
+mod whole;
 pub(crate) mod wrap;
 
-use polyclave_api::{self as api, MAX_ADDITIONAL_DATA, Reason, Refusal, Step, Use, operations};
+use polyclave_api::{self as api, MAX_ADDITIONAL_DATA, Message, Reason, Refusal, Step, Use, operations};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::Error;
 
@@ -97,20 +98,24 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         Use::Cmac { mask } => Box::new(chain::Chain::cmac(block, *mask)?),
         Use::EnvelopeWrite(envelope) => Box::new(envelope::FileKey::write(envelope)?),
         Use::EnvelopeOpen { envelope, file } => Box::new(envelope::FileKey::open(envelope, *file)?),
-        Use::CcmEncrypt { nonce, additional, bytes, tag, mask } => {
-            Box::new(ccm::Encrypt::new(nonce.as_deref(), additional, (*bytes, *tag), *mask)?)
+        Use::MessageEncrypt { message, tag_bytes, mask } => {
+            Box::new(whole::Encrypt::new(message, *tag_bytes, *mask)?)
         }
-        Use::CcmDecrypt { nonce, additional, bytes, tag } => {
-            Box::new(ccm::Decrypt::new(nonce, additional, (*bytes, *tag))?)
-        }
-        Use::SivEncrypt { additional, bytes, mask } => {
-            Box::new(siv::Encrypt::new(additional, *bytes, *mask)?)
-        }
-        Use::SivDecrypt { additional, bytes, tag } => Box::new(siv::Decrypt::new(additional, *bytes, *tag)?),
+        Use::MessageDecrypt { message, tag } => Box::new(whole::Decrypt::new(message, tag)?),
         Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse }) => {
             Box::new(ff1::Rounds::new((*radix, *length), tweaks, *values, *inverse)?)
         }
     })
+}
+
+/// What the mode of a message that the nodes take whole computes of it.
+fn whole(message: &Message, tag_bytes: usize) -> Result<Box<dyn whole::Whole>, Refusal> {
+    message.check(tag_bytes).map_err(whole::malformed)?;
+    match message.mode {
+        api::Mode::Ccm => Ok(Box::new(ccm::Ccm::new(message, tag_bytes)?)),
+        api::Mode::Siv => Ok(Box::new(siv::Siv::new(message))),
+        mode => Err(whole::malformed(format!("{mode} does not take messages whole"))),
+    }
 }
 
 /// The refusal of a step that does not belong here.

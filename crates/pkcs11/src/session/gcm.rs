@@ -142,6 +142,6 @@ impl Gcm<'_> {
     fn ask<T>(&self, doing: Doing, work: impl Fn(Aead<'_>) -> polyclave_client::Result<T>) -> Result<T> {
         let key = self.client.key_with_info(self.key);
         let gcm = key.gcm().aad(self.additional).tag_bytes(self.tag_bytes);
-        self.token.ask(self.client, doing, || work(gcm))
+        self.token.ask(self.client, doing, || work(gcm.clone()))
     }
 }

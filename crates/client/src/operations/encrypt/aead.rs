@@ -1,8 +1,8 @@
-//! Messages of GCM and CCM: nonce, ciphertext, tag.
+//! Messages of modes that authenticate what they encrypt: nonce, ciphertext and tag.
 
 use std::io::{Read, Seek, Write};
 
-use polyclave_api::{KeyInfo, MAX_CHAINED, MAX_NONCE, Mode};
+use polyclave_api::{KeyInfo, MAX_NONCE, Mode};
 use zeroize::Zeroizing;
 
 use super::KeyHandle;
@@ -12,12 +12,13 @@ use crate::{Error, Result};
 /// Bytes of a nonce of the nodes.
 pub(crate) const NONCE: usize = 12;
 
-/// Encrypts and decrypts messages of GCM or CCM under a key. A message is written as nonce, ciphertext, tag.
-#[derive(Clone, Copy)]
+/// Encrypts and decrypts messages of GCM, CCM or SIV under a key. A message is written as nonce, ciphertext,
+/// tag; one of SIV as tag and ciphertext.
+#[derive(Clone)]
 pub struct Aead<'k> {
     pub(crate) key: &'k KeyHandle<'k>,
-    mode: Mode,
-    pub(crate) additional: &'k [u8],
+    pub(crate) mode: Mode,
+    pub(crate) additional: Vec<&'k [u8]>,
     pub(crate) nonce: Option<&'k [u8]>,
     pub(crate) nonce_bytes: usize,
     pub(crate) tag_bytes: usize,
@@ -25,12 +26,21 @@ pub struct Aead<'k> {
 
 impl<'k> Aead<'k> {
     pub(crate) fn new(key: &'k KeyHandle<'k>, mode: Mode) -> Aead<'k> {
-        Aead { key, mode, additional: &[], nonce: None, nonce_bytes: NONCE, tag_bytes: 16 }
+        let nonce_bytes = nonce_of_nodes(mode);
+        Aead { key, mode, additional: Vec::new(), nonce: None, nonce_bytes, tag_bytes: 16 }
     }
 
-    /// Additional data: authenticated with the message, and not encrypted.
-    pub fn aad(self, additional: &'k [u8]) -> Aead<'k> {
-        Aead { additional, ..self }
+    /// Additional data: authenticated with the message, and not encrypted. With SIV it may be called several
+    /// times, and the order counts.
+    pub fn aad(mut self, additional: &'k [u8]) -> Aead<'k> {
+        self.additional.push(additional);
+        self
+    }
+
+    /// The same for several strings.
+    pub fn aads(mut self, additional: &'k [Vec<u8>]) -> Aead<'k> {
+        self.additional.extend(additional.iter().map(Vec::as_slice));
+        self
     }
 
     /// Encrypts under this nonce, if there is one; the key must take those of its clients, and a nonce must
@@ -39,12 +49,16 @@ impl<'k> Aead<'k> {
         Aead { nonce: nonce.into(), ..self }
     }
 
-    /// Decrypts messages that begin with a nonce of so many bytes, not of 12.
+    /// Decrypts messages that begin with a nonce of so many bytes, not of 12. In modes without nonces it has
+    /// no effect.
     pub fn nonce_bytes(self, nonce_bytes: usize) -> Aead<'k> {
-        Aead { nonce_bytes, ..self }
+        match self.mode.nonce_bytes() {
+            Some(_) => Aead { nonce_bytes, ..self },
+            None => self,
+        }
     }
 
-    /// Tags of so many bytes, not of 16. GCM: 12 to 16; CCM: 8, 10, 12, 14 or 16.
+    /// Tags of so many bytes, not of 16 ([`Mode::tag_bytes`]).
     pub fn tag_bytes(self, tag_bytes: usize) -> Aead<'k> {
         Aead { tag_bytes, ..self }
     }
@@ -62,7 +76,7 @@ impl<'k> Aead<'k> {
 
     fn encrypt_memory(&self, message: &[u8]) -> Result<(Vec<u8>, Option<KeyInfo>)> {
         match self.mode {
-            Mode::Ccm => self.encrypt_ccm(message),
+            mode if mode.most_whole().is_some() => self.encrypt_whole(message),
             _ => {
                 let mut out = Vec::with_capacity(MAX_NONCE + message.len() + self.tag_bytes);
                 let (_, info) = self.encrypt_gcm(Source::Memory(message), &mut out, &mut |_| ())?;
@@ -74,30 +88,30 @@ impl<'k> Aead<'k> {
     /// Decrypts a message. The nodes give no keystream unless it is authentic; anything else is
     /// [`Error::Unauthentic`].
     pub fn decrypt(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-        match self.mode {
-            Mode::Ccm => self.decrypt_ccm(message),
-            _ => self.decrypt_gcm(message),
+        match self.mode.most_whole() {
+            Some(_) => self.decrypt_whole(message),
+            None => self.decrypt_gcm(message),
         }
     }
 
-    /// Encrypts a message from a stream; one of CCM is gathered. `progress` receives the number of bytes
-    /// done.
+    /// Encrypts a message from a stream; one that the nodes take whole is gathered. `progress` receives the
+    /// number of bytes done.
     pub fn encrypt_stream(
         &self,
         input: &mut dyn Read,
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        if self.mode != Mode::Ccm {
+        let Some(most) = self.mode.most_whole() else {
             return Ok(self.encrypt_gcm(Source::Stream(input), output, progress)?.0);
-        }
-        let mut message = Zeroizing::new(Vec::with_capacity(MAX_CHAINED + 1));
-        input.take(MAX_CHAINED as u64 + 1).read_to_end(&mut message).map_err(Error::reading)?;
+        };
+        let mut message = Zeroizing::new(Vec::with_capacity(most + 1));
+        input.take(most as u64 + 1).read_to_end(&mut message).map_err(Error::reading)?;
         output.write_all(&self.encrypt(&message)?).and_then(|()| output.flush()).map_err(Error::writing)?;
         Ok(message.len() as u64)
     }
 
-    /// Decrypts a message of GCM. It is read twice, so that nothing of its size is kept. Nothing is written
+    /// Decrypts a message. One of GCM is read twice, so that nothing of its size is kept. Nothing is written
     /// unless it is authentic.
     pub fn decrypt_stream(
         &self,
@@ -105,10 +119,21 @@ impl<'k> Aead<'k> {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        match self.mode {
-            Mode::Ccm => Err(Error::Misuse("messages of CCM are decrypted from memory".into())),
-            _ => self.decrypt_gcm_stream(input, output, progress),
+        match self.mode.most_whole() {
+            Some(_) => self.decrypt_gathered(input, output),
+            None => self.decrypt_gcm_stream(input, output, progress),
         }
+    }
+
+    /// Decrypts a message that the nodes take whole, from a stream that can be read once.
+    pub fn decrypt_gathered(&self, input: &mut dyn Read, output: &mut dyn Write) -> Result<u64> {
+        let long = || Error::Misuse(format!("messages of {} are read twice", self.mode));
+        let most = self.mode.most_whole().ok_or_else(long)? + self.nonce_bytes + self.tag_bytes;
+        let mut message = Vec::new();
+        input.take(most as u64 + 1).read_to_end(&mut message).map_err(Error::reading)?;
+        let plain = self.decrypt(&message)?;
+        output.write_all(&plain).and_then(|()| output.flush()).map_err(Error::writing)?;
+        Ok(plain.len() as u64)
     }
 
     /// What a new message begins with, by what the nodes said.
@@ -118,7 +143,7 @@ impl<'k> Aead<'k> {
     {
         match self.nonce {
             Some(nonce) => Ok(nonce),
-            None if start.len() == NONCE => Ok(start),
+            None if start.len() == nonce_of_nodes(self.mode) => Ok(start),
             None => Err(Error::Answers("they gave no nonce".into())),
         }
     }
@@ -126,6 +151,10 @@ impl<'k> Aead<'k> {
     /// Nonce, ciphertext and tag of a message.
     pub(crate) fn parts<'m>(&self, message: &'m [u8]) -> Result<(&'m [u8], &'m [u8], &'m [u8])> {
         let ciphertext = self.ciphertext_bytes(message.len() as u64)? as usize;
+        if self.mode.begins_with_tag() {
+            let (tag, ciphertext) = message.split_at(self.tag_bytes);
+            return Ok((&[], ciphertext, tag));
+        }
         let (nonce, rest) = message.split_at(self.nonce_bytes);
         let (ciphertext, tag) = rest.split_at(ciphertext);
         Ok((nonce, ciphertext, tag))
@@ -133,9 +162,14 @@ impl<'k> Aead<'k> {
 
     /// The bytes of the ciphertext in a message of so many bytes.
     pub(crate) fn ciphertext_bytes(&self, message: u64) -> Result<u64> {
-        let short = || Error::Unauthentic("the input is shorter than a nonce and a tag".into());
+        let short = || Error::Unauthentic("the input is shorter than its nonce and its tag".into());
         message.checked_sub((self.nonce_bytes + self.tag_bytes) as u64).ok_or_else(short)
     }
+}
+
+/// Bytes of a nonce that the nodes draw.
+fn nonce_of_nodes(mode: Mode) -> usize {
+    if mode.nonce_bytes().is_some() { NONCE } else { 0 }
 }
 
 /// The error if the nodes did not say which key they use.

@@ -30,10 +30,8 @@ impl Aead<'_> {
     }
 
     pub(crate) fn begin_gcm(&self, first: Option<&Step>) -> Result<(Conversation<'_>, Accepted)> {
-        if !Mode::Gcm.takes_tag(self.tag_bytes) {
-            return Err(Error::Misuse(format!("gcm has tags of 12 to 16 bytes, not {}", self.tag_bytes)));
-        }
-        let (additional, nonce) = (self.additional.to_vec(), self.nonce.map(<[u8]>::to_vec));
+        Mode::Gcm.check_tag(self.tag_bytes).map_err(Error::Misuse)?;
+        let (additional, nonce) = (self.one_additional()?, self.nonce.map(<[u8]>::to_vec));
         self.key.begin(Use::GcmEncrypt { additional, nonce }, first)
     }
 
@@ -74,6 +72,15 @@ impl Aead<'_> {
         add_keystream(conversation, pieces, None, output, progress)
     }
 
+    /// The additional data, which are one string.
+    pub(crate) fn one_additional(&self) -> Result<Vec<u8>> {
+        match self.additional[..] {
+            [] => Ok(Vec::new()),
+            [one] => Ok(one.to_vec()),
+            _ => Err(Error::Misuse("gcm takes one string of additional data".into())),
+        }
+    }
+
     /// Has the nodes authenticate a ciphertext: then they give keystream.
     fn authenticated(
         &self,
@@ -86,7 +93,7 @@ impl Aead<'_> {
             note(&piece.data);
             Step::Absorb { ciphertext: piece.data.to_vec() }
         };
-        let (nonce, additional) = (nonce.to_vec(), self.additional.to_vec());
+        let (nonce, additional) = (nonce.to_vec(), self.one_additional()?);
         let check = Step::Check { tag: tag.to_vec() };
         let first = pieces.next_filled()?.map(&mut absorb);
         let mut awaited = usize::from(first.is_some());

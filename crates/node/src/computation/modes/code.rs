@@ -6,7 +6,6 @@ use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::Input;
 
 use super::StepError;
-use super::blocks::Masks;
 use crate::computation::Computation;
 use crate::computation::block_circuits::BlockCircuit;
 use crate::computation::blocks::{BLOCK, Term};
@@ -94,62 +93,4 @@ pub(super) fn filled_up(last: &[u8]) -> [u8; BLOCK] {
         *next = 0x80;
     }
     block
-}
-
-/// The bytes of a message that have come so far, in steps, each of whole blocks except for the last.
-pub(super) struct Arrival {
-    /// Of the whole message.
-    pub(super) bytes: usize,
-    /// Admitted.
-    pub(super) come: usize,
-}
-
-impl Arrival {
-    pub(super) fn of(bytes: u32, most: usize) -> Result<Arrival, Refusal> {
-        let bytes = bytes as usize;
-        if bytes > most {
-            let message = format!(
-                "a message of {bytes} bytes; this mode takes at most {most}, because its blocks are computed one after the other"
-            );
-            return Err(Refusal::new(Reason::Malformed, message));
-        }
-        Ok(Arrival { bytes, come: 0 })
-    }
-
-    pub(super) fn is_complete(&self) -> bool {
-        self.come >= self.bytes
-    }
-
-    /// Admits ciphertext. Returns how many blocks it has.
-    pub(super) fn admit(&mut self, bytes: usize, most: usize) -> Result<u64, Refusal> {
-        let rest = self.bytes - self.come;
-        let is_last = bytes == rest;
-        if bytes == 0 || bytes > most.min(rest) || !(is_last || bytes.is_multiple_of(BLOCK)) {
-            let message = format!(
-                "a piece of {bytes} bytes of a message of which {rest} are still to come; pieces are whole blocks, except for the last, of at most {most} bytes"
-            );
-            return Err(Refusal::new(Reason::Malformed, message));
-        }
-        self.come += bytes;
-        Ok(bytes.div_ceil(BLOCK) as u64)
-    }
-
-    /// Admits a message's bytes under a mask, filled up to whole blocks; an empty message that has a block
-    /// has one of filling only. Returns how many blocks there are, and how many of these bytes are of the
-    /// message.
-    pub(super) fn admit_masked(
-        &mut self,
-        masks: &mut Masks,
-        data: &[u8],
-        next: u32,
-    ) -> Result<(u64, usize), Refusal> {
-        let blocks = masks.admit(data, next)?;
-        let bytes = data.len().min(self.bytes - self.come);
-        self.come += bytes;
-        if data.len() - bytes >= BLOCK && self.bytes > 0 || self.is_complete() != (next == 0) {
-            let message = format!("{} bytes under a mask do not fit a message of {}", data.len(), self.bytes);
-            return Err(Refusal::new(Reason::Malformed, message));
-        }
-        Ok((blocks, bytes))
-    }
 }

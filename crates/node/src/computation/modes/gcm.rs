@@ -309,10 +309,8 @@ impl Mode for Decrypt {
         match step {
             Step::Absorb { ciphertext } if !self.checked => message.admit_absorb(ciphertext.len()),
             Step::Check { tag } if !self.checked => {
-                if !api::Mode::Gcm.takes_tag(tag.len()) {
-                    let text = format!("a tag of {} bytes; gcm has tags of 12 to {BLOCK}", tag.len());
-                    return Err(Refusal::new(Reason::Malformed, text));
-                }
+                let wrong = |message| Refusal::new(Reason::Malformed, message);
+                api::Mode::Gcm.check_tag(tag.len()).map_err(wrong)?;
                 if tag.len() < BLOCK && !message.is_aes {
                     return Err(only_for_aes("short tags"));
                 }

@@ -23,7 +23,7 @@
 //!
 //! Cost: w + 6 rounds and 2^w + the number of blocks + 65 products, and a mask of 16 bytes a block.
 
-use polyclave_api::{self as api, CHAINED, MAX_NONCE, Reason, Refusal};
+use polyclave_api::{self as api, CHAINED, Reason, Refusal};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::protocol::Input;
@@ -57,10 +57,8 @@ pub(super) struct Hashed {
 
 impl Nonce {
     pub(super) fn new(bytes: &[u8]) -> Result<Nonce, Refusal> {
-        if !api::Mode::Gcm.nonce_bytes().contains(&bytes.len()) {
-            let message = format!("a nonce of {} bytes; 1 to {MAX_NONCE} are allowed, best 12", bytes.len());
-            return Err(Refusal::new(Reason::Malformed, message));
-        }
+        let wrong = |message| Refusal::new(Reason::Malformed, message);
+        api::Mode::Gcm.check_nonce(bytes.len()).map_err(wrong)?;
         Ok(<[u8; PLAIN]>::try_from(bytes).map_or_else(|_| Nonce::Other(bytes.to_vec()), Nonce::Plain))
     }
 

@@ -77,7 +77,7 @@ impl Rewrap {
         let ciphertext = match what {
             Rewrapped::Gcm { nonce, additional, ciphertext, tag } => {
                 refuse_long_additional(additional.len())?;
-                if nonce.len() != PLAIN || !api::Mode::Gcm.takes_tag(tag.len()) {
+                if nonce.len() != PLAIN || api::Mode::Gcm.check_tag(tag.len()).is_err() {
                     return Err(malformed(
                         "messages with nonces of 12 bytes and tags of 12 to 16 are rewrapped",
                     ));
