@@ -13,6 +13,9 @@
 //! ([`ElementArithmetic::frobenius`]), only the 63 odd powers of H up to 127 are products. Every exponent up
 //! to 128 is an odd one times a power of two, and H^(128 j) is (H^j)^128.
 //!
+//! A key for one message only ([`hash_once`]) has no more powers than the message has blocks; there the
+//! blocks may be shared, too.
+//!
 //! Cost: 14 rounds and 254 multiplications a key, or 8 rounds, 63 multiplications and 8,320 random bits. The
 //! first segment takes no round if it has at most 128 blocks, else one, with one multiplication; each later
 //! segment one round and multiplication, and another of both to make H^m if m is above 128 and no multiple
@@ -138,24 +141,26 @@ fn by_products(
     net: &mut dyn Net,
 ) -> Result<Elements> {
     let count = elements.count();
-    let low = powers(arithmetic, elements, net)?;
-    let high = powers(arithmetic, &low.part((GROUP - 1) * count..GROUP * count), net)?;
+    let low = powers(arithmetic, elements, GROUP, net)?;
+    let high = powers(arithmetic, &low.part((GROUP - 1) * count..GROUP * count), GROUP, net)?;
     Ok(Elements::join(&[&low, &high]))
 }
 
-/// The powers 1 .. 128 of some elements: with the powers up to k come, times the k-th, those up to 2k. 7
-/// rounds.
+/// The powers 1 .. `most` of some elements: with the powers up to k come, times the k-th, those up to 2k. As
+/// many rounds as the logarithm of `most`, rounded up; 7 for 128.
 fn powers(
     arithmetic: &mut dyn ElementArithmetic,
     elements: &Elements,
+    most: usize,
     net: &mut dyn Net,
 ) -> Result<Elements> {
     let (mut powers, count) = (elements.clone(), elements.count());
-    while powers.count() < GROUP * count {
+    while powers.count() < most * count {
         let all = powers.count();
         let last = powers.part(all - count..all);
-        let factors = Elements::join(&vec![&last; all / count]);
-        let further = arithmetic.multiply_elements(&powers, &factors, net)?;
+        let further = all.min(most * count - all);
+        let factors = Elements::join(&vec![&last; further / count]);
+        let further = arithmetic.multiply_elements(&powers.part(0..further), &factors, net)?;
         powers = Elements::join(&[&powers, &further]);
     }
     Ok(powers)
@@ -187,6 +192,25 @@ fn by_frobenius(
         (0..count).map(move |i| (place + i, level * GROUP.ilog2() + twos))
     });
     arithmetic.frobenius(&odd, &wanted.collect::<Vec<_>>(), net)
+}
+
+/// The hash of shared blocks under a key that is used for nothing else, so that no more powers are computed
+/// than these blocks take. For m blocks 2m - 1 multiplications, and one round more than the logarithm of m,
+/// rounded up.
+pub fn hash_once(
+    h: &Elements,
+    blocks: &Elements,
+    arithmetic: &mut dyn ElementArithmetic,
+    net: &mut dyn Net,
+) -> Result<Elements> {
+    let count = blocks.count();
+    if h.count() != 1 || !(1..=SEGMENT_BLOCKS).contains(&count) {
+        return Err(Error::Misuse(format!("a hash of {count} blocks under {} keys", h.count())));
+    }
+    let powers = powers(arithmetic, h, count, net)?;
+    // The last block has the exponent 1.
+    let powers = powers.select(&(0..count).rev().collect::<Vec<_>>());
+    arithmetic.inner_product(blocks, &powers, net)
 }
 
 /// A hash under way.

@@ -1,7 +1,7 @@
 //! The hash of GCM under a shared key against the field's reference and the published values.
 
 use polyclave_field::{Gf2_64, Gf128};
-use polyclave_protocol::ghash::{Ghash, GhashKey, SEGMENT_BLOCKS};
+use polyclave_protocol::ghash::{Ghash, GhashKey, SEGMENT_BLOCKS, hash_once};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{ProtocolConfig, Session};
@@ -120,6 +120,35 @@ fn segments_of_any_lengths_hash_to_the_reference() {
     check(&replicated_active(), &segments);
     check(&shamir(), &[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
     check(&spdz(), &[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
+}
+
+/// Under a key for one hash the blocks are shared, and cost two products each, less one.
+#[test]
+fn shared_blocks_under_a_key_for_one_hash_hash_to_the_reference() {
+    check_once(&shamir());
+    check_once(&spdz());
+    check_once(&replicated());
+    check_once(&replicated_active());
+}
+
+fn check_once<S: ServiceConfig>(config: &S) {
+    let lengths: Vec<usize> = (1..10).chain([31, 32, 33, 127, 129]).collect();
+    let mut values = values(config, |protocol, net| {
+        let h = protocol.arithmetic().random_for_client(net)?.0;
+        let zero = h.weighted_sums(&[[0; 16]]);
+        let mut elements = vec![h.clone()];
+        for count in &lengths {
+            let zeros = Elements::join(&vec![&zero; *count]);
+            let shared = protocol.arithmetic().add_public(&zeros, blocks(*count).as_chunks().0);
+            elements.push(hash_once(&h, &shared, protocol.arithmetic(), net)?);
+        }
+        assert!(hash_once(&h, &zero.part(0..0), protocol.arithmetic(), net).is_err());
+        Ok(elements)
+    });
+    let h = values.next().expect("the key comes first");
+    for (count, value) in lengths.iter().zip(values) {
+        assert!(value == reference(h, &blocks(*count)), "{count} blocks");
+    }
 }
 
 /// The powers of many keys come together, by products or otherwise.
