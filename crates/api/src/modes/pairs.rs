@@ -19,9 +19,10 @@
 //! * The keys of files of the mode `envelope` are codes of CMAC: a client that may compute codes, or single
 //!   blocks, can compute them.
 //!
-//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC, and `envelope` and
-//! `ff1` with everything. CTR and ECB give E_K(anything) by definition. Programs written for an HSM use one
-//! key in them and in other modes, so a client that makes such a key is **warned** and gets it.
+//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM, CCM or CMAC, and with everything
+//! the modes that [`facts`](super::facts) says are alone, such as `envelope` and `ff1`. CTR and ECB give
+//! E_K(anything) by definition. Programs written for an HSM use one key in them and in other modes, so a
+//! client that makes such a key is **warned** and gets it.
 //!
 //! A key that wraps, unwraps or derives should have no mode: with one, a client is warned of what the mode
 //! undoes.

@@ -202,15 +202,20 @@ fn no_fault_in_any_message_makes_wrong_powers() {
         let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let arithmetic = protocol.arithmetic();
         let random = arithmetic.random_elements(1, net)?;
-        let key = arithmetic.add_public(&random.add(&random), &[h]);
+        let zero = random.add(&random);
+        let key = arithmetic.add_public(&zero, &[h]);
+        let zeros = Elements::join(&[&zero; 5]);
+        let shared = arithmetic.add_public(&zeros, blocks(5).as_chunks().0);
+        let once = hash_once(&key, &shared, arithmetic, net)?;
         let key = GhashKey::derive_all(arithmetic, &key, net)?.remove(0);
         let hash = hash(&mut protocol, &key, &[300], net)?.0;
-        let opened = protocol.arithmetic().open_elements(&hash, net)?.concat();
+        let both = Elements::join(&[&once, &hash]);
+        let opened = protocol.arithmetic().open_elements(&both, net)?.concat();
         // Of everything that was opened, the hash too.
         protocol.check(net)?;
         Ok(opened)
     };
-    let right = reference(h, &blocks(300)).to_vec();
+    let right = [reference(h, &blocks(5)), reference(h, &blocks(300))].concat();
     assert_eq!(run_parties(2, party), [Ok(right.clone()), Ok(right)]);
     for cheater in Party::all(2) {
         let sweep = Sweep { drop_every: 16, ..Sweep::new(2, cheater, Promise::RightOrAborted) };
