@@ -3,8 +3,8 @@
 //! PKCS#11 and Python ask it before they ask the nodes.
 //!
 //! [`facts`] has one entry for each mode. [`pairs`] says which modes and usages one key may be made for
-//! together, [`new_key`] whether a key can be made, [`options`] what a message may have, [`whole`] what fits a
-//! mode that takes messages whole, and [`uses`] which mode and right a use of a key needs.
+//! together, [`new_key`] whether a key can be made, [`options`] what a message may have, [`whole`] what fits
+//! a mode that takes messages whole, and [`uses`] which mode and right a use of a key needs.
 
 mod facts;
 mod new_key;
@@ -47,11 +47,15 @@ pub enum Mode {
     Ccm,
     /// Tokenization (SP 800-38G): a string of digits for another of the same length. Serves no other mode.
     Ff1,
+    /// GCM with a synthetic initial vector (RFC 8452): also authenticates, and a nonce that comes twice shows
+    /// only which messages are equal. Serves no other mode.
+    #[serde(rename = "gcm-siv")]
+    GcmSiv,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 10] = [
+    pub const ALL: [Mode; 11] = [
         Mode::Gcm,
         Mode::Ctr,
         Mode::Cbc,
@@ -62,6 +66,7 @@ impl Mode {
         Mode::Siv,
         Mode::Ccm,
         Mode::Ff1,
+        Mode::GcmSiv,
     ];
 }
 

@@ -4,6 +4,7 @@
 //! Counter mode and CBC decryption need no circuit here, because what they add to a block is public or
 //! belongs to the client.
 
+pub mod gcm_siv;
 mod maps;
 
 use crate::{Builder, Cipher, Circuit, Wire};

@@ -215,6 +215,22 @@ const FF1: Facts = Facts {
     ..PLAIN
 };
 
+const GCM_SIV: Facts = Facts {
+    name: "gcm-siv",
+    options: &[Plain, Additional, Nonce],
+    nonces: Some(12..=12),
+    tags: &[16],
+    // Two products for each block.
+    whole: Some(Whole { message: 1 << 10, additional: 1 << 10, strings: 1 }),
+    authenticates: true,
+    is_parallel: false,
+    ciphers: Some(&["aes-128", "aes-256"]),
+    alone: Some(
+        "the keys of its messages are encrypted nonces, and must come from a key that computes nothing else",
+    ),
+    ..PLAIN
+};
+
 impl Mode {
     pub(super) const fn facts(self) -> &'static Facts {
         match self {
@@ -228,6 +244,7 @@ impl Mode {
             Mode::Siv => &SIV,
             Mode::Ccm => &CCM,
             Mode::Ff1 => &FF1,
+            Mode::GcmSiv => &GCM_SIV,
         }
     }
 

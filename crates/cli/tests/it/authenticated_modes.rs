@@ -1,4 +1,4 @@
-//! SIV, CCM and GCM in its plain format, on the command line.
+//! SIV, CCM, GCM-SIV and GCM in its plain format, on the command line.
 
 use crate::common::{Place, noise};
 
@@ -32,9 +32,11 @@ fn messages_of_siv_ccm_and_gcm_come_back_and_options_that_do_not_fit_are_refused
 
     place.write("long", &noise((64 << 10) + 1));
     place.run("key generate telegrams --modes ccm --caller-nonces");
-    for (key, mode) in [("known", "siv"), ("telegrams", "ccm")] {
+    place.run("key generate tickets --modes gcm-siv");
+    for (key, mode) in [("known", "siv"), ("telegrams", "ccm"), ("tickets", "gcm-siv")] {
+        let most = if mode == "gcm-siv" { 1 << 10 } else { 64 << 10 };
         let reason = place.fails(&format!("encrypt --key {key} --mode {mode} long out"));
-        assert!(reason.contains(&format!("{mode} takes messages of at most 65536 bytes")), "{reason}");
+        assert!(reason.contains(&format!("{mode} takes messages of at most {most} bytes")), "{reason}");
         assert!(!place.path("out").exists());
     }
     let text = noise(1000);
@@ -45,6 +47,11 @@ fn messages_of_siv_ccm_and_gcm_come_back_and_options_that_do_not_fit_are_refused
     let message = place.pipe(&format!("encrypt --key telegrams --mode ccm --nonce {nonce} -"), &text);
     assert_eq!(message[..7], bytes(nonce));
     assert_eq!(place.pipe("decrypt --key telegrams --mode ccm --nonce-bytes 7 -", &message), text);
+
+    let message =
+        place.pipe(&format!("encrypt --key tickets --mode gcm-siv --nonce {nonce}8899aabbcc -"), &text);
+    assert_eq!((&message[..7], message.len()), (&bytes(nonce)[..], 12 + 1000 + 16));
+    assert_eq!(place.pipe("decrypt --key tickets -", &message), text);
 
     place.run("key generate k");
     let message = place.pipe("encrypt --key k --raw --tag-bytes 12 -", &text);

@@ -9,7 +9,9 @@ fn encryption_and_decryption_take_the_mode_of_the_key() {
     let place = Place::new();
     let _cluster = place.cluster();
     place.write("f", b"a message");
-    for (mode, raw) in [("siv", ""), ("ccm", ""), ("ctr", " --raw"), ("gcm", " --raw"), ("gcm", "")] {
+    for (mode, raw) in
+        [("siv", ""), ("ccm", ""), ("gcm-siv", ""), ("ctr", " --raw"), ("gcm", " --raw"), ("gcm", "")]
+    {
         let key = format!("{mode}{}", raw.len());
         place.run(&format!("key generate {key} --modes {mode}"));
         place.run(&format!("encrypt --key {key} f f.{key}{raw}"));

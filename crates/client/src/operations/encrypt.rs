@@ -83,6 +83,11 @@ impl<'c> KeyHandle<'c> {
         Aead::new(self, Mode::Siv)
     }
 
+    /// Messages of GCM-SIV (RFC 8452), of at most 1,024 bytes.
+    pub fn gcm_siv(&self) -> Aead<'_> {
+        Aead::new(self, Mode::GcmSiv)
+    }
+
     /// Messages of any mode that authenticates what it encrypts, in its plain format.
     pub fn aead(&self, mode: Mode) -> Aead<'_> {
         Aead::new(self, mode)

@@ -11,6 +11,8 @@ use super::{TestCluster, key};
 pub const MODES: &str = include_str!("../../../../vectors/modes.json");
 /// Those of GCM with other nonces and short tags, of CCM and of SIV.
 pub const AUTHENTICATED: &str = include_str!("../../../../vectors/authenticated-modes.json");
+/// Those of RFC 8452.
+pub const GCM_SIV: &str = include_str!("../../../../vectors/gcm-siv.json");
 
 /// One known answer.
 #[derive(Debug)]

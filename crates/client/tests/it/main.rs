@@ -17,6 +17,7 @@ mod components;
 mod derive_apart;
 mod envelope;
 mod equivocation;
+mod gcm_siv;
 mod kdf;
 mod key_blocks;
 mod key_copy;

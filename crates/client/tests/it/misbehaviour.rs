@@ -125,7 +125,7 @@ fn steps_out_of_order_are_refused_by_all() {
 #[test]
 fn steps_of_messages_that_are_taken_whole_are_refused_by_all_if_out_of_order() {
     let cluster = TestCluster::shared_with_keys(&["k"]);
-    let modes = [Mode::Siv, Mode::Ccm];
+    let modes = [Mode::Siv, Mode::Ccm, Mode::GcmSiv];
     for mode in modes {
         cluster.client().generate(key(&format!("k-{mode}"), "aes-128", &[mode])).expect("a key");
     }
@@ -161,7 +161,9 @@ fn steps_of_messages_that_are_taken_whole_are_refused_by_all_if_out_of_order() {
         refused("a short tag", decrypt(16), &[absorb(16), check(15)]);
         refused("another tag", decrypt(16), &[absorb(16), Step::Check { tag: vec![2; 16] }]);
         refused("more than the message", decrypt(16), &[absorb(17)]);
-        refused("a long piece", decrypt(4096), &[absorb(2064)]);
+        if mode.most_whole() > Some(4096) {
+            refused("a long piece", decrypt(4096), &[absorb(2064)]);
+        }
         refused("a part of a block in the middle", decrypt(40), &[absorb(5)]);
         refused("the tag", decrypt(16), &[absorb(16), Step::Tag]);
     }
@@ -172,6 +174,7 @@ fn steps_of_messages_that_are_taken_whole_are_refused_by_all_if_out_of_order() {
         ("a message that is too long", decrypt(Mode::Siv, u32::MAX)),
         ("a message that is too long", encrypt(Mode::Ccm, 65_537, 16)),
         ("a message that is too long", decrypt(Mode::Ccm, u32::MAX)),
+        ("a message that is too long", encrypt(Mode::GcmSiv, 1025, 16)),
         ("no mask", encrypt(Mode::Ccm, 16, 0)),
         ("no mask", encrypt(Mode::Siv, 0, 0)),
         ("no nonce", using(without_nonce)),

@@ -1,10 +1,11 @@
-//! Circuits of single blocks of AES, for modes whose blocks stay shared: SIV, CCM, FF1, and GCM where a tag
-//! is short or a nonce long. They are made on first use. Each of them takes the outputs of all others: their
-//! outputs have the views that their inputs need.
+//! Circuits of single blocks of AES, for modes whose blocks stay shared: SIV, CCM, GCM-SIV, FF1, and GCM
+//! where a tag is short or a nonce long. They are made on first use. Each of them takes the outputs of all
+//! others: their outputs have the views that their inputs need.
 
 use std::sync::{Arc, OnceLock};
 
-use polyclave_cipher::{Compiled, CompiledPort, Matrix, compile, compile_with_views, ff1, modes};
+use polyclave_cipher::modes::{self, gcm_siv};
+use polyclave_cipher::{Compiled, CompiledPort, Matrix, compile, compile_with_views, ff1};
 use polyclave_protocol::any::AnyServiceSession;
 
 use super::circuits::{Circuits, union};
@@ -31,6 +32,11 @@ pub(crate) enum BlockCircuit {
     Doubled,
     /// `block` to each of its last [`COUNTER_BITS`] bits.
     CounterBits,
+    /// The encrypted blocks of a nonce to `hash_key` and `key`, the keys of one message of GCM-SIV.
+    KeysOfGcmSiv,
+    /// `block` to the same with its bytes in the opposite order; if the field says so, without the first bit
+    /// of the last byte.
+    Reversed(bool),
     /// The last block of a round of FF1: `number`, `public`, `chain` and `round_keys` to `sum`. The fields
     /// are the numbers of bytes of `number` and of `sum`.
     Ff1Round(usize, usize),
@@ -71,11 +77,16 @@ impl BlockCircuits {
                 BlockCircuit::Overlapping(bytes) => modes::overlapping(cipher, bytes),
                 BlockCircuit::Doubled => modes::doubled_block(cipher),
                 BlockCircuit::CounterBits => modes::alone(cipher, 0..COUNTER_BITS),
+                BlockCircuit::KeysOfGcmSiv => gcm_siv::keys(cipher),
+                BlockCircuit::Reversed(cut) => gcm_siv::reversed(cipher, cut),
                 BlockCircuit::Ff1Round(number, sum) => ff1::round(cipher, number, sum),
             };
             let is_last = matches!(which, BlockCircuit::CounterBits | BlockCircuit::Ff1Round(..));
             let wanted: &[Matrix] = if is_last { &[] } else { views };
-            Ok(compile_with_views(&circuit, maps, |_| wanted.to_vec()))
+            Ok(compile_with_views(&circuit, maps, |port| match port.name.as_str() {
+                "key" => of.key.views(),
+                _ => wanted.to_vec(),
+            }))
         })
     }
 }

@@ -12,6 +12,7 @@ mod counter;
 pub(crate) mod envelope;
 mod ff1;
 mod gcm;
+mod gcm_siv;
 pub(crate) mod kdf;
 pub(crate) mod key_block;
 mod nonce;
@@ -113,6 +114,7 @@ fn whole(message: &Message, tag_bytes: usize) -> Result<Box<dyn whole::Whole>, R
     message.check(tag_bytes).map_err(whole::malformed)?;
     match message.mode {
         api::Mode::Ccm => Ok(Box::new(ccm::Ccm::new(message, tag_bytes)?)),
+        api::Mode::GcmSiv => Ok(Box::new(gcm_siv::GcmSiv::new(message)?)),
         api::Mode::Siv => Ok(Box::new(siv::Siv::new(message))),
         mode => Err(whole::malformed(format!("{mode} does not take messages whole"))),
     }

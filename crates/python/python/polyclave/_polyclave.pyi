@@ -9,8 +9,8 @@ from typing_extensions import Buffer, Self
 from .types import Key, NodeStatus
 
 Path = Union[str, PathLike[str]]
-Mode = Literal["gcm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31", "siv", "ccm", "ff1"]
-PlainMode = Literal["gcm", "ctr", "cbc", "ecb", "siv", "ccm"]
+Mode = Literal["gcm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31", "siv", "ccm", "ff1", "gcm-siv"]
+PlainMode = Literal["gcm", "ctr", "cbc", "ecb", "siv", "ccm", "gcm-siv"]
 CheckKind = Literal["cmac", "zeros"]
 SealMode = Literal["gcm", "envelope"]
 #: Called with the number of bytes that are done.
