@@ -1,24 +1,26 @@
 //! Nodes of which any may end a request: all serving nodes have to reply, and a refusal by any of them is the
 //! outcome.
 //!
-//! A node that computes says so every second; the client waits for it as long as it does, and at most for
-//! [`LONGEST`]. The client reads replies as they arrive, because a node that hangs must not hide what the
-//! others say about it.
+//! A node that computes says so every second; the client waits for it as long as it does, and at most for 15
+//! minutes ([`waiting`]). The client reads replies as they arrive, because a node that hangs must not hide
+//! what the others say about it.
 
 mod begin;
+mod waiting;
 
 use std::time::{Duration, Instant};
 
-use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
+use polyclave_api::{self as api, KeyInfo, Operation, Reply, Step};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
 
 use super::{Answers, Outcome, PutTogether, Strategy, different_keys};
 use crate::session::conversation::{Accepted, Conversation, Part};
-use crate::session::group::{ANSWER, Workers};
+use crate::session::group::Workers;
 use crate::session::refusals::{is_own, most_telling};
-use crate::session::replies::{BEGUN, LONGEST, OTHER_REASONS};
+use crate::session::replies::BEGUN;
 use crate::{Error, Result};
+use waiting::Waiting;
 
 /// See the [module](self).
 pub(super) struct Abort {
@@ -138,85 +140,43 @@ impl Conversation<'_> {
 
     /// One reply of each node. A refusal by any of them is the outcome.
     fn replies(&mut self) -> Result<Vec<(Party, Reply)>> {
-        let mut replies = Vec::new();
-        let mut refused: Vec<(Party, Refusal)> = Vec::new();
-        let mut awaited = self.serving;
-        let mut patience = Patience::new(self.net.parties(), ANSWER, LONGEST);
-        let mut reasons_until = None;
-        while !awaited.is_empty() {
-            let (silent, until) = patience.ends(awaited);
-            let until = reasons_until.unwrap_or(until);
-            let left = until.saturating_duration_since(Instant::now());
-            // Not asked when the time is over: claims to work may come without end.
-            let heard = if left.is_zero() { Ok(None) } else { self.net.wait(awaited, left) };
-            let party = match heard {
-                Ok(Some(party)) => party,
-                Ok(None) | Err(_) if !refused.is_empty() => break,
-                Ok(None) => {
-                    let waited = patience.waited(silent);
-                    return Err(polyclave_protocol::Error::Timeout { peer: silent, waited }.into());
-                }
-                Err(e) => return Err(e.into()),
-            };
-            let reply = api::receive_bytes(&mut self.net, party).and_then(|bytes| api::decode(&bytes, party));
-            match reply {
-                Ok(Reply::Working { done, of }) => {
-                    patience.heard(party);
-                    (self.workers.caller.work)(done, of);
-                    continue;
-                }
-                Ok(Reply::Refused(refusal)) => {
-                    refused.push((party, refusal));
-                    reasons_until = Some(Instant::now() + OTHER_REASONS);
-                }
-                Ok(reply) => replies.push((party, reply)),
-                Err(_) if !refused.is_empty() => break,
-                Err(e) => return Err(e.into()),
+        let mut waiting = Waiting::new(self.serving, self.net.parties(), Instant::now());
+        while !waiting.awaited.is_empty() {
+            let left = waiting.until().saturating_duration_since(Instant::now());
+            match self.next_reply(waiting.awaited, left) {
+                Ok(Some((party, reply))) => waiting.note(party, reply, Instant::now()),
+                Ok(None) => waiting.end(None, Instant::now())?,
+                Err(e) => waiting.end(Some(e), Instant::now())?,
             }
-            awaited = awaited.without([party].into_iter().collect());
         }
-        replies.sort_by_key(|(party, _)| *party);
-        self.refused = refused;
+        waiting.replies.sort_by_key(|(party, _)| *party);
+        self.refused = waiting.refused;
         match most_telling(&self.refused) {
             Some((party, refusal)) => Err(self.workers.refused(*party, refusal.clone())),
-            None => Ok(replies),
+            None => Ok(waiting.replies),
         }
     }
-}
 
-/// How long to wait for nodes that all have to reply.
-struct Patience {
-    began: Instant,
-    /// By party: when something last came from it.
-    heard: Vec<Instant>,
-    silence: Duration,
-    longest: Duration,
-}
-
-impl Patience {
-    fn new(parties: usize, silence: Duration, longest: Duration) -> Patience {
-        let began = Instant::now();
-        Patience { began, heard: vec![began; parties], silence, longest }
-    }
-
-    fn heard(&mut self, node: Party) {
-        self.heard[node.index()] = Instant::now();
-    }
-
-    /// The node among these that was silent for longest, and until when to wait for it.
-    fn ends(&self, awaited: PartySet) -> (Party, Instant) {
-        let silent = awaited.iter().min_by_key(|node| self.heard[node.index()]).unwrap_or(Party(0));
-        (silent, (self.heard[silent.index()] + self.silence).min(self.began + self.longest))
-    }
-
-    fn waited(&self, node: Party) -> Duration {
-        self.heard[node.index()].elapsed().max(self.silence)
+    /// What one of these nodes says, if it comes in time.
+    fn next_reply(
+        &mut self,
+        awaited: PartySet,
+        within: Duration,
+    ) -> polyclave_protocol::Result<Option<(Party, Reply)>> {
+        // Not asked when the time is over: claims to work may come without end.
+        let party = if within.is_zero() { None } else { self.net.wait(awaited, within)? };
+        let Some(party) = party else { return Ok(None) };
+        let reply = api::receive_bytes(&mut self.net, party).and_then(|bytes| api::decode(&bytes, party))?;
+        if let Reply::Working { done, of } = reply {
+            (self.workers.caller.work)(done, of);
+        }
+        Ok(Some((party, reply)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use polyclave_api::Reason;
+    use polyclave_api::{Reason, Refusal};
 
     use super::*;
     use crate::session::strategy::tests::info;
@@ -241,23 +201,5 @@ mod tests {
         assert_eq!(outcome(vec![lost(), Err(Error::Ended)]), Some((1, 0)), "it will not pass");
         let none = vec![(Party(0), lost()), (Party(1), refused(Reason::Denied)), (Party(2), lost())];
         assert!(matches!(strategy.no_outcome("k", none), Error::Refused { .. }), "a refusal says more");
-    }
-
-    #[test]
-    fn who_works_is_waited_for_who_is_silent_is_not_and_nobody_for_ever() {
-        let (silence, longest) = (Duration::from_secs(60), Duration::from_secs(900));
-        let mut patience = Patience::new(3, silence, longest);
-        let began = patience.began;
-        let all = PartySet::all(3);
-        for second in 1..=2000 {
-            for node in [0, 2] {
-                patience.heard[node] = began + Duration::from_secs(second);
-            }
-            let (silent, until) = patience.ends(all);
-            assert_eq!((silent, until), (Party(1), began + silence));
-            let working = all.without([Party(1)].into_iter().collect());
-            let until = patience.ends(working).1;
-            assert_eq!(until, began + longest.min(Duration::from_secs(second + 60)));
-        }
     }
 }

@@ -1,14 +1,15 @@
 //! Nodes that guarantee the output: the client waits for enough replies to correct any wrong ones among them.
 //!
 //! The protocol's code combines the replies, and decides whether those so far are enough. The client stops
-//! waiting for a node that is silent, garbles its replies or refuses, and suspects it ([`judgement`]). A node
-//! that computes says so every second; the client waits for it as long as enough nodes do, and at most for
-//! [`LONGEST`]. It does not give up on a silent node while nodes may still be waiting for each other: not
-//! after a refusal, which may be what they wait for.
+//! waiting for a node that is silent, garbles its replies or refuses, and suspects it ([`waiting`] and
+//! [`judgement`], which ask nothing). A node that computes says so every second; the client waits for it as
+//! long as enough nodes do, and at most for 15 minutes. It does not give up on a silent node while nodes may
+//! still be waiting for each other: not after a refusal, which may be what they wait for.
 
 mod begin;
 mod choices;
 mod judgement;
+mod waiting;
 
 use std::time::{Duration, Instant};
 
@@ -18,16 +19,11 @@ use polyclave_protocol::{Party, PartySet};
 
 use super::{Answers, Outcome, PutTogether, Strategy, different_keys};
 use crate::session::conversation::{Accepted, Conversation, Part};
-use crate::session::group::{ANSWER, Workers};
-use crate::session::replies::{LONGEST, OTHER_REASONS, receive, send_to_each};
+use crate::session::group::Workers;
+use crate::session::replies::{receive, send_to_each};
 use crate::{Error, Result};
 use judgement::agreed;
-
-/// At the beginning all serving nodes have to agree. After a refusal, which may be a lie, this is how long
-/// the client waits for the others.
-const OTHERS_BEGIN: Duration = Duration::from_secs(3);
-/// The same after a refusal of the leading node: without it the others wait much longer for nothing.
-const OTHERS_ARE_LED: Duration = Duration::from_secs(1);
+use waiting::{Heard, NextStep, Waiting};
 
 /// See the [module](self).
 pub(super) struct Guaranteed {
@@ -126,77 +122,32 @@ impl Guaranteed {
         conversation: &mut Conversation<'_>,
         put_together: &mut PutTogether<'_>,
     ) -> Result<()> {
-        let least = self.quorum;
-        let (mut replies, mut refused, mut apart) = (Vec::new(), Vec::new(), None);
-        let mut awaited = conversation.there;
-        let began = Instant::now();
-        // When more nodes claim to work than may cheat, all of them get more time.
-        let (mut overdue, mut working) = (began + ANSWER, PartySet::default());
-        let mut at_most = began + LONGEST;
-        let mut turns: Vec<Party> = conversation.there.iter().collect();
-        while !awaited.is_empty() {
-            if conversation.there.len() < least {
-                // The others may say the same.
-                at_most = at_most.min(Instant::now() + OTHER_REASONS);
-            }
-            let until = overdue.min(at_most);
-            let within = until.saturating_duration_since(Instant::now());
-            let party =
-                if within.is_zero() { None } else { conversation.next(awaited, &mut turns, within)? };
-            let reply = party.and_then(|party| Some((party, receive(&mut conversation.net, party)?)));
-            let lost = conversation.net.lost();
-            let gone = match (party, &reply) {
-                (None, _) if Instant::now() >= overdue.min(began + LONGEST) => awaited,
-                (Some(party), None) => lost.and([party].into_iter().collect()),
-                _ => lost,
-            };
-            conversation.leave_behind(gone);
-            if party.is_none() {
-                break;
-            }
-            awaited = awaited.without(gone);
-            let Some((party, reply)) = reply else { continue };
-            let is_late = std::mem::take(&mut conversation.owed[party.index()]);
-            let one: PartySet = [party].into_iter().collect();
-            match api::decode(&reply, party) {
-                Ok(Reply::Refused(refusal)) => {
-                    refused.push((party, refusal));
-                    conversation.there = conversation.there.without(one);
-                    awaited = awaited.without(one);
-                    if let Some(patience) = conversation.patience_after_refusal(party) {
-                        at_most = at_most.min(Instant::now() + patience);
+        let there = conversation.there;
+        let (mut turns, mut apart): (Vec<Party>, _) = (there.iter().collect(), None);
+        let leads = (conversation.leader(), conversation.has_begun);
+        let owed = conversation.owed.clone();
+        let mut waiting = Waiting::new((self.quorum, self.tolerated), there, leads, owed, Instant::now());
+        let mut step = waiting.or_end(NextStep::Wait);
+        while step != NextStep::End {
+            let now = Instant::now();
+            let within = waiting.until(now).saturating_duration_since(now);
+            let heard = conversation.hear(waiting.awaited, &mut turns, within)?;
+            step = waiting.note(heard, conversation.net.lost(), Instant::now());
+            conversation.owed.clone_from(&waiting.owed);
+            conversation.go_on_with(&waiting);
+            if step == NextStep::Combine {
+                match put_together(conversation, &waiting.replies) {
+                    Ok(()) => {
+                        waiting.awaited.iter().for_each(|late| conversation.owed[late.index()] += 1);
+                        return Ok(());
                     }
+                    Err(e) => apart = Some(e),
                 }
-                Ok(Reply::Working { .. }) if is_late > 0 => conversation.owed[party.index()] = is_late,
-                Ok(Reply::Working { done, of }) => {
-                    (conversation.workers.caller.work)(done, of);
-                    working = working.and(one);
-                    if working.len() > self.tolerated {
-                        (overdue, working) = (Instant::now() + ANSWER, PartySet::default());
-                    }
-                }
-                Ok(_) if is_late > 0 => conversation.owed[party.index()] = is_late - 1,
-                Ok(reply) => {
-                    replies.push((party, reply));
-                    awaited = awaited.without(one);
-                    if replies.len() >= least {
-                        match put_together(conversation, &replies) {
-                            Ok(()) => {
-                                awaited.iter().for_each(|late| conversation.owed[late.index()] += 1);
-                                return Ok(());
-                            }
-                            Err(e) => apart = Some(e),
-                        }
-                    }
-                }
-                Err(_) => {
-                    conversation.leave_behind(one);
-                    awaited = awaited.without(one);
-                }
+                step = waiting.or_end(NextStep::Wait);
             }
         }
-        let failed = conversation.not_settled(&refused, apart);
-        conversation.refused = refused;
+        let failed = conversation.not_settled(&waiting.refused, apart);
+        conversation.refused = waiting.refused;
         Err(failed)
     }
 }
@@ -227,24 +178,34 @@ impl Conversation<'_> {
         Ok(next)
     }
 
-    /// How long to wait for the others after a refusal, since they may continue without the node that
-    /// refused. `None` once all nodes have agreed to begin: then they do continue, and the client waits for
-    /// them as before.
-    fn patience_after_refusal(&self, party: Party) -> Option<Duration> {
-        match self.leader() {
-            _ if self.has_begun => None,
-            Some(leader) if leader == party => Some(OTHERS_ARE_LED),
-            _ => Some(OTHERS_BEGIN),
+    /// What one of these nodes says, if it comes in time.
+    fn hear(
+        &mut self,
+        awaited: PartySet,
+        turns: &mut Vec<Party>,
+        within: Duration,
+    ) -> polyclave_protocol::Result<Heard> {
+        // Not asked when the time is over: claims to work may come without end.
+        let party = if within.is_zero() { None } else { self.next(awaited, turns, within)? };
+        let Some(party) = party else { return Ok(Heard::Nothing) };
+        let reply = receive(&mut self.net, party).and_then(|bytes| api::decode(&bytes, party).ok());
+        let Some(reply) = reply else { return Ok(Heard::Garbage(party)) };
+        if let Reply::Working { done, of } = reply
+            && self.owed[party.index()] == 0
+        {
+            (self.workers.caller.work)(done, of);
         }
+        Ok(Heard::Reply(party, reply))
     }
 
-    /// Gives up on nodes that do not answer as they should.
-    fn leave_behind(&mut self, nodes: PartySet) {
-        for node in nodes.iter().filter(|node| self.there.contains(*node)) {
+    /// Goes on with the nodes that are there. Those that are not, and did not refuse, are suspected.
+    fn go_on_with(&mut self, waiting: &Waiting) {
+        let refused: PartySet = waiting.refused.iter().map(|(node, _)| *node).collect();
+        for node in self.there.without(waiting.there).without(refused).iter() {
             self.workers.suspect(node);
             self.caught = self.caught.and([node].into_iter().collect());
         }
-        self.there = self.there.without(nodes);
+        self.there = waiting.there;
     }
 }
 
