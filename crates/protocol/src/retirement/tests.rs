@@ -17,6 +17,12 @@ use crate::testkit::sessions::{CHEATER, none_is_checked_after_the_first_failure,
 use crate::testkit::tamper::{Fault, Tamper};
 use crate::tinyot::{Kappa, TinyOt};
 
+#[test]
+fn a_gate_is_the_same_as_its_clones_and_no_other() {
+    let gate = Retirement::default();
+    assert!(gate.is(&gate.clone()) && !gate.is(&Retirement::default()));
+}
+
 fn pairs(net: &mut dyn Net) -> Result<Pairs> {
     Pairs::setup(b"retirement", 0x1234_5678, Shape::new(128, 4)?, net)
 }
