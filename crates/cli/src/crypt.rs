@@ -173,8 +173,8 @@ impl Common {
         self.raw || !mode.takes(MessageOption::Sealed)
     }
 
-    fn aead<'k>(&self, key: &'k KeyHandle<'k>, mode: Mode, additional: &'k [Vec<u8>]) -> Aead<'k> {
-        key.aead(mode).aads(additional).tag_bytes(usize::from(self.tag_bytes))
+    fn aead<'k>(&self, key: &'k KeyHandle<'k>, mode: Mode, additional: &'k [Vec<u8>]) -> Result<Aead<'k>> {
+        Ok(key.aead(mode)?.aads(additional).tag_bytes(usize::from(self.tag_bytes)))
     }
 
     fn blocks<'k>(&self, key: &'k KeyHandle<'k>, mode: Mode, tweak: &'k [u8]) -> Blocks<'k> {

@@ -218,7 +218,7 @@ impl Plain {
         let (key, from) = (client.key(key)?, input.as_read());
         match self.mode {
             mode if !mode.tag_bytes().is_empty() => {
-                self.aead(&key).nonce(self.nonce.as_deref()).encrypt_stream(from, to, progress)
+                self.aead(&key)?.nonce(self.nonce.as_deref()).encrypt_stream(from, to, progress)
             }
             Mode::Ctr => key.ctr().encrypt_stream(from, to, progress),
             Mode::Cbc => key.cbc().padding(self.padding).encrypt_stream(from, to, progress),
@@ -236,14 +236,14 @@ impl Plain {
         progress: Progress<'_>,
     ) -> Result<u64> {
         let key = client.key(key)?;
-        let aead = self.aead(&key).nonce_bytes(self.nonce_bytes);
+        let aead = || Ok::<_, Error>(self.aead(&key)?.nonce_bytes(self.nonce_bytes));
         match (self.mode, &mut input) {
-            (Mode::Gcm, Input::Rewindable(twice)) => aead.decrypt_stream(twice, to, progress),
+            (Mode::Gcm, Input::Rewindable(twice)) => aead()?.decrypt_stream(twice, to, progress),
             (Mode::Gcm, Input::Stream(stream)) => {
                 let mut kept = Cursor::new(in_memory(*stream)?);
-                aead.decrypt_stream(&mut kept, to, progress)
+                aead()?.decrypt_stream(&mut kept, to, progress)
             }
-            (mode, _) if mode.most_whole().is_some() => aead.decrypt_gathered(input.as_read(), to),
+            (mode, _) if mode.most_whole().is_some() => aead()?.decrypt_gathered(input.as_read(), to),
             (mode @ (Mode::Ctr | Mode::Cbc), _) => {
                 let mut initial = vec![0; initial_bytes(&key, mode)?];
                 let from = input.as_read();
@@ -263,8 +263,8 @@ impl Plain {
         }
     }
 
-    fn aead<'k>(&'k self, key: &'k KeyHandle<'k>) -> Aead<'k> {
-        key.aead(self.mode).aads(&self.additional).tag_bytes(self.tag_bytes)
+    fn aead<'k>(&'k self, key: &'k KeyHandle<'k>) -> Result<Aead<'k>> {
+        Ok(key.aead(self.mode)?.aads(&self.additional).tag_bytes(self.tag_bytes))
     }
 
     fn ecb<'k>(&'k self, key: &'k KeyHandle<'k>) -> Blocks<'k> {

@@ -15,8 +15,8 @@ use crate::{MAX_ADDITIONAL_DATA, MAX_CHAINED, MAX_NONCE, MAX_STRINGS};
 pub enum Choice {
     /// Nothing.
     Nothing,
-    /// The nonce. The same nonce gives the same keystream. So a client that encrypts under the nonce of an
-    /// old message can decrypt it.
+    /// The nonce. The same nonce gives the same keystream, or with GCM-SIV the same tag for the same message.
+    /// So a client that encrypts under the nonce of an old message can decrypt it, or guess it.
     Nonce,
     /// The initial block. So a client can have any single block encrypted.
     InitialBlock,
@@ -225,6 +225,7 @@ const GCM_SIV: Facts = Facts {
     authenticates: true,
     is_parallel: false,
     ciphers: Some(&["aes-128", "aes-256"]),
+    choice: Choice::Nonce,
     alone: Some(
         "the keys of its messages are encrypted nonces, and must come from a key that computes nothing else",
     ),

@@ -30,7 +30,7 @@ impl Describe for UseKey {
         let mode = Some(mode);
         let owner = self.how.envelope().map(|envelope| envelope.owner.clone());
         let own = Permission { mode, owner, ..Permission::of(right, &self.key) };
-        // Under an old nonce the nodes give the keystream of an old message.
+        // Under an old nonce the nodes give the keystream of an old message, or confirm a guess of it.
         let amounts_to = (self.how.chosen() == Choice::Nonce)
             .then(|| Permission { mode, ..Permission::bound(Right::Decrypt, &self.key) });
         [own].into_iter().chain(amounts_to).collect()
@@ -51,7 +51,8 @@ impl Describe for UseKey {
     fn in_words(&self) -> String {
         let debug = format!("{:?}", self.how);
         let name: String = debug.chars().take_while(char::is_ascii_alphanumeric).collect();
-        format!("use the key {:?} once: {name} (of data that the approval does not fix)", self.key)
+        let mode = self.how.needs().0;
+        format!("use the key {:?} once: {name} in {mode} (of data that the approval does not fix)", self.key)
     }
 }
 

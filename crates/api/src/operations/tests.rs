@@ -104,6 +104,8 @@ fn all() -> Vec<(Operation, &'static str)> {
         (to_use(encrypted(Mode::Ccm, None)), "encrypt k ccm"),
         (to_use(encrypted(Mode::Ccm, Some(vec![1; 12]))), "encrypt k ccm, !decrypt k ccm"),
         (to_use(decrypted(Mode::Ccm)), "decrypt k ccm"),
+        (to_use(encrypted(Mode::GcmSiv, Some(vec![1; 12]))), "encrypt k gcm-siv, !decrypt k gcm-siv"),
+        (to_use(encrypted(Mode::GcmSiv, None)), "encrypt k gcm-siv"),
         (to_use(encrypted(Mode::Siv, None)), "encrypt k siv"),
         (to_use(decrypted(Mode::Siv)), "decrypt k siv"),
         (

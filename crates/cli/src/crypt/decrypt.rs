@@ -136,7 +136,7 @@ fn attempt(
     };
     let tweak = common.first_tweak()?;
     let nonce_bytes = usize::from(arguments.nonce_bytes.unwrap_or(12));
-    let aead = common.aead(&handle, mode, additional).nonce_bytes(nonce_bytes);
+    let aead = || Ok::<_, anyhow::Error>(common.aead(&handle, mode, additional)?.nonce_bytes(nonce_bytes));
     waiting::announce(client, mode, input.len());
     let bar = progress(input.len());
     let mut tell = |done| bar.set_position(done);
@@ -146,9 +146,9 @@ fn attempt(
             let mut all = Cursor::new(beginning).chain(input);
             client.open_bound(key, additional.first().map(Vec::as_slice), &mut all, to, &mut tell)
         }
-        Mode::Gcm => aead.decrypt_stream(&mut input.seekable()?, to, &mut tell),
+        Mode::Gcm => aead()?.decrypt_stream(&mut input.seekable()?, to, &mut tell),
         mode if mode.most_whole().is_some() => {
-            aead.decrypt_gathered(&mut Cursor::new(beginning).chain(input), to)
+            aead()?.decrypt_gathered(&mut Cursor::new(beginning).chain(input), to)
         }
         Mode::Ctr => handle.ctr().decrypt_stream(&initial, &mut input, to, &mut tell),
         Mode::Cbc => {

@@ -35,9 +35,9 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     iv_out: Option<PathBuf>,
 
-    /// Encrypt under this nonce, in hexadecimal, instead of one of the nodes (gcm with --raw, and ccm). The
-    /// key must have been made with --caller-nonces. A nonce that is used twice gives the messages away, and
-    /// lets others forge
+    /// Encrypt under this nonce, in hexadecimal, instead of one of the nodes (gcm with --raw, ccm, gcm-siv).
+    /// The key must have been made with --caller-nonces. A nonce that is used twice gives the messages away,
+    /// and lets others forge; with gcm-siv it shows only which messages are equal
     #[arg(long, value_name = "HEX")]
     nonce: Option<String>,
 
@@ -122,7 +122,7 @@ fn attempt(
             client.seal_bound(key, additional.first().map(Vec::as_slice), from, to, &mut tell)
         }
         mode if !mode.tag_bytes().is_empty() => {
-            common.aead(&handle, mode, additional).nonce(nonce).encrypt_stream(from, to, &mut tell)
+            common.aead(&handle, mode, additional)?.nonce(nonce).encrypt_stream(from, to, &mut tell)
         }
         Mode::Ctr => handle.ctr().on_start(&mut start).encrypt_stream(from, to, &mut tell),
         Mode::Cbc | Mode::Ecb => {

@@ -32,7 +32,7 @@ fn messages_of_siv_ccm_and_gcm_come_back_and_options_that_do_not_fit_are_refused
 
     place.write("long", &noise((64 << 10) + 1));
     place.run("key generate telegrams --modes ccm --caller-nonces");
-    place.run("key generate tickets --modes gcm-siv");
+    place.run("key generate tickets --modes gcm-siv --caller-nonces");
     for (key, mode) in [("known", "siv"), ("telegrams", "ccm"), ("tickets", "gcm-siv")] {
         let most = if mode == "gcm-siv" { 1 << 10 } else { 64 << 10 };
         let reason = place.fails(&format!("encrypt --key {key} --mode {mode} long out"));

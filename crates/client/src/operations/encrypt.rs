@@ -88,9 +88,12 @@ impl<'c> KeyHandle<'c> {
         Aead::new(self, Mode::GcmSiv)
     }
 
-    /// Messages of any mode that authenticates what it encrypts, in its plain format.
-    pub fn aead(&self, mode: Mode) -> Aead<'_> {
-        Aead::new(self, mode)
+    /// Messages of any mode that has tags, in its plain format.
+    pub fn aead(&self, mode: Mode) -> Result<Aead<'_>> {
+        match mode.tag_bytes() {
+            [] => Err(Error::Misuse(format!("messages of {mode} have no tags"))),
+            _ => Ok(Aead::new(self, mode)),
+        }
     }
 
     /// Counter mode. It authenticates nothing.

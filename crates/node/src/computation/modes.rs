@@ -100,9 +100,9 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         Use::EnvelopeWrite(envelope) => Box::new(envelope::FileKey::write(envelope)?),
         Use::EnvelopeOpen { envelope, file } => Box::new(envelope::FileKey::open(envelope, *file)?),
         Use::MessageEncrypt { message, tag_bytes, mask } => {
-            Box::new(whole::Encrypt::new(message, *tag_bytes, *mask)?)
+            Box::new(whole::Encrypt::new((message, cipher), *tag_bytes, *mask)?)
         }
-        Use::MessageDecrypt { message, tag } => Box::new(whole::Decrypt::new(message, tag)?),
+        Use::MessageDecrypt { message, tag } => Box::new(whole::Decrypt::new((message, cipher), tag)?),
         Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse }) => {
             Box::new(ff1::Rounds::new((*radix, *length), tweaks, *values, *inverse)?)
         }
@@ -110,11 +110,11 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
 }
 
 /// What the mode of a message that the nodes take whole computes of it.
-fn whole(message: &Message, tag_bytes: usize) -> Result<Box<dyn whole::Whole>, Refusal> {
+fn whole(message: &Message, tag_bytes: usize, cipher: &Cipher) -> Result<Box<dyn whole::Whole>, Refusal> {
     message.check(tag_bytes).map_err(whole::malformed)?;
     match message.mode {
         api::Mode::Ccm => Ok(Box::new(ccm::Ccm::new(message, tag_bytes)?)),
-        api::Mode::GcmSiv => Ok(Box::new(gcm_siv::GcmSiv::new(message)?)),
+        api::Mode::GcmSiv => Ok(Box::new(gcm_siv::GcmSiv::new(message, cipher)?)),
         api::Mode::Siv => Ok(Box::new(siv::Siv::new(message))),
         mode => Err(whole::malformed(format!("{mode} does not take messages whole"))),
     }

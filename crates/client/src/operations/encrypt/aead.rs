@@ -44,7 +44,8 @@ impl<'k> Aead<'k> {
     }
 
     /// Encrypts under this nonce, if there is one; the key must take those of its clients, and a nonce must
-    /// never be used twice. Otherwise the nodes draw it.
+    /// never be used twice (with GCM-SIV that shows only which messages are equal). Otherwise the nodes draw
+    /// it.
     pub fn nonce(self, nonce: impl Into<Option<&'k [u8]>>) -> Aead<'k> {
         Aead { nonce: nonce.into(), ..self }
     }

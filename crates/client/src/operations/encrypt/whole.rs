@@ -53,10 +53,10 @@ impl Aead<'_> {
             conversation.step(&Step::Masked { data, next: next as u32, end: End::No })?;
             (tag, mask) = conversation.bytes_and_mask((next == 0).then_some(self.tag_bytes), next)?;
         }
-        let mut ciphertext = message.to_vec();
+        let mut ciphertext = Vec::new();
         if !message.is_empty() {
             conversation.step(&Step::Keystream { bytes: message.len() as u32 })?;
-            add(&mut ciphertext, &conversation.bytes(message.len())?);
+            ciphertext = under(&conversation.bytes(message.len())?, message)?;
         }
         conversation.finish()?;
         let nonce = self.first_bytes(&accepted.start)?;

@@ -198,13 +198,10 @@ impl Conversation<'_> {
         Ok(Heard::Reply(party, reply))
     }
 
-    /// Goes on with the nodes that are there. Those that are not, and did not refuse, are suspected.
+    /// Goes on with the nodes that are there, and suspects those that did not answer as they should.
     fn go_on_with(&mut self, waiting: &Waiting) {
-        let refused: PartySet = waiting.refused.iter().map(|(node, _)| *node).collect();
-        for node in self.there.without(waiting.there).without(refused).iter() {
-            self.workers.suspect(node);
-            self.caught = self.caught.and([node].into_iter().collect());
-        }
+        waiting.given_up.without(self.caught).iter().for_each(|node| self.workers.suspect(node));
+        self.caught = self.caught.and(waiting.given_up);
         self.there = waiting.there;
     }
 }

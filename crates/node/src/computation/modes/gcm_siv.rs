@@ -8,14 +8,16 @@
 //! POLYVAL's value plus the nonce. It is part of the ciphertext, which nodes see in every mode, and they need
 //! it for the counters: on encryption it is opened among them, on decryption it came with the ciphertext.
 //!
-//! Whatever nonce a client chooses, it gets keystream of the message that it gave, and no other. So any
-//! client that may encrypt may choose the nonce; with an old nonce it decrypts nothing. A key for it is for
-//! nothing else, because any other use could give these halves away (`api/src/modes/facts.rs`).
+//! Whatever nonce a client chooses, it gets keystream of the message that it gave, and no other. But with the
+//! nonce of an old message it can guess that message, and see by the tag whether it was right. So to choose a
+//! nonce takes what it takes for GCM: a key that was made for that, and the right to decrypt. A key for it is
+//! for nothing else, because any other use could give these halves away (`api/src/modes/facts.rs`).
 //!
 //! Cost: for each message 4 blocks (AES-128) or 6 (AES-256), a key schedule and one more block; two products
 //! for each block of message and additional data; one block for each block of the message.
 
 use polyclave_api::{Message, Refusal};
+use polyclave_cipher::Cipher;
 use polyclave_cipher::modes::gcm_siv::{blocks, numbered};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::hash_once;
@@ -40,9 +42,11 @@ pub(super) struct GcmSiv {
     nonce: Option<[u8; NONCE]>,
     additional: Vec<u8>,
     bytes: usize,
+    /// Blocks of which its keys are made.
+    of_keys: usize,
     keys: Option<Keys>,
-    /// The blocks of the message, their bytes in the opposite order.
-    message: Vec<Elements>,
+    /// The blocks of the message.
+    message: Vec<AnyShared>,
 }
 
 /// The keys of one message.
@@ -55,11 +59,12 @@ struct Keys {
 
 impl GcmSiv {
     /// For a message that was checked.
-    pub(super) fn new(message: &Message) -> Result<GcmSiv, Refusal> {
+    pub(super) fn new(message: &Message, cipher: &Cipher) -> Result<GcmSiv, Refusal> {
         let wrong = |_| malformed("nonces of gcm-siv have 12 bytes");
         let nonce = message.nonce.as_deref().map(<[u8; NONCE]>::try_from).transpose().map_err(wrong)?;
         let (additional, bytes) = (message.additional.concat(), message.bytes as usize);
-        Ok(GcmSiv { nonce, additional, bytes, keys: None, message: Vec::new() })
+        let of_keys = blocks(cipher);
+        Ok(GcmSiv { nonce, additional, bytes, of_keys, keys: None, message: Vec::new() })
     }
 
     fn keys(&self) -> Result<&Keys, StepError> {
@@ -83,16 +88,31 @@ fn shared(blocks: &[u8], like: &Elements, at: &mut Computation<'_>) -> Elements 
     at.protocol.arithmetic().add_public(&zeros, &reversed)
 }
 
+/// Shared blocks, their bytes in the opposite order, as elements; none of no blocks. One round.
+fn reversed(blocks: &[AnyShared], at: &mut Computation<'_>) -> Result<Option<Elements>, StepError> {
+    if blocks.is_empty() {
+        return Ok(None);
+    }
+    let all = at.protocol.join_lanes(&blocks.iter().collect::<Vec<_>>());
+    let circuit = at.block_circuit(BlockCircuit::Reversed(false))?;
+    let reversed = run(&mut at.protocol, at.net, &circuit, blocks.len(), &[Input::Shared(&all)])?.remove(0);
+    Ok(Some(at.protocol.elements(&reversed, at.net)?))
+}
+
 impl Whole for GcmSiv {
     fn blocks_at_start(&self) -> u64 {
-        // As many as a key of 256 bits takes, and that of the tag.
-        6 + 1
+        self.of_keys as u64 + 1
+    }
+
+    /// They are hashed.
+    fn blocks_to_push(&self) -> u64 {
+        0
     }
 
     fn begin(&mut self, at: &mut Computation<'_>) -> Result<Vec<u8>, StepError> {
         let nonce = self.nonce.unwrap_or_else(|| at.derived("polyclave 2026 gcm-siv nonce"));
         let drawn = if self.nonce.replace(nonce).is_none() { nonce.to_vec() } else { Vec::new() };
-        let count = blocks(&at.circuits.cipher);
+        let count = self.of_keys;
         let numbered = at.circuits.blocks(&numbered(&at.circuits.cipher, &nonce))?;
         let encrypt = at.block_circuit(BlockCircuit::Encrypted)?;
         let encrypted = at.one(&encrypt, count, &[Input::Public(&numbered)])?;
@@ -112,10 +132,8 @@ impl Whole for GcmSiv {
         [0; BLOCK]
     }
 
-    fn push(&mut self, block: AnyShared, at: &mut Computation<'_>) -> Result<(), StepError> {
-        let circuit = at.block_circuit(BlockCircuit::Reversed(false))?;
-        let reversed = run(&mut at.protocol, at.net, &circuit, 1, &[Input::Shared(&block)])?.remove(0);
-        self.message.push(at.protocol.elements(&reversed, at.net)?);
+    fn push(&mut self, block: AnyShared, _: &mut Computation<'_>) -> Result<(), StepError> {
+        self.message.push(block);
         Ok(())
     }
 
@@ -124,7 +142,7 @@ impl Whole for GcmSiv {
             return Err(StepError::Refused(malformed("the message has not begun")));
         };
         let [before, behind] = self.public().map(|blocks| shared(&blocks, &keys.hash, at));
-        let message = std::mem::take(&mut self.message);
+        let message = reversed(&self.message, at)?;
         let all: Vec<&Elements> = [&before].into_iter().chain(&message).chain([&behind]).collect();
         let hash = hash_once(&keys.hash, &Elements::join(&all), at.protocol.arithmetic(), at.net)?;
         let circuit = at.block_circuit(BlockCircuit::Reversed(true))?;

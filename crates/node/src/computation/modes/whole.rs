@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use polyclave_api::{CHAINED, End, Message, Reason, Refusal, Step};
+use polyclave_cipher::Cipher;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::protocol::Owner;
@@ -28,6 +29,11 @@ use crate::computation::blocks::{BLOCK, Term};
 pub(super) trait Whole: Send {
     /// Blocks that do not depend on the message, and that of the tag.
     fn blocks_at_start(&self) -> u64;
+
+    /// Blocks that are computed for each block of the message when it is taken in.
+    fn blocks_to_push(&self) -> u64 {
+        1
+    }
 
     /// Begins. Returns the nonce, if the nodes draw it.
     fn begin(&mut self, at: &mut Computation<'_>) -> Result<Vec<u8>, StepError>;
@@ -154,9 +160,13 @@ pub(crate) struct Encrypt {
 }
 
 impl Encrypt {
-    pub(crate) fn new(message: &Message, tag_bytes: u8, mask: u32) -> Result<Encrypt, Refusal> {
+    pub(crate) fn new(
+        (message, cipher): (&Message, &Cipher),
+        tag_bytes: u8,
+        mask: u32,
+    ) -> Result<Encrypt, Refusal> {
         let tag_bytes = usize::from(tag_bytes);
-        let mode = whole(message, tag_bytes)?;
+        let mode = whole(message, tag_bytes, cipher)?;
         let (arrival, masks) = (Arrival::of(message), Masks::new(BLOCK, CHAINED, mask)?);
         Ok(Encrypt { mode, arrival, tag_bytes, masks, is_whole: false, tag: None, asked: 0, computed: 0 })
     }
@@ -192,7 +202,8 @@ impl Mode for Encrypt {
             Step::Masked { data, next, end: End::No } if !self.is_whole => {
                 let blocks = arrival.admit_masked(&mut self.masks, data, *next)?;
                 self.is_whole = arrival.is_complete();
-                Ok(blocks)
+                // All of an empty message is filling.
+                Ok(if arrival.bytes == 0 { 0 } else { blocks * self.mode.blocks_to_push() })
             }
             Step::Keystream { bytes } if self.is_whole => {
                 let bytes = *bytes as usize;
@@ -242,8 +253,8 @@ pub(crate) struct Decrypt {
 }
 
 impl Decrypt {
-    pub(crate) fn new(message: &Message, tag: &[u8]) -> Result<Decrypt, Refusal> {
-        let mode = whole(message, tag.len())?;
+    pub(crate) fn new((message, cipher): (&Message, &Cipher), tag: &[u8]) -> Result<Decrypt, Refusal> {
+        let mode = whole(message, tag.len(), cipher)?;
         if message.nonce.is_none() && message.mode.nonce_bytes().is_some() {
             return Err(malformed(format!("a ciphertext of {} without its nonce", message.mode)));
         }
@@ -264,7 +275,9 @@ impl Mode for Decrypt {
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
         match step {
-            Step::Absorb { ciphertext } if !self.checked => Ok(2 * self.arrival.admit(ciphertext.len())?),
+            Step::Absorb { ciphertext } if !self.checked => {
+                Ok((1 + self.mode.blocks_to_push()) * self.arrival.admit(ciphertext.len())?)
+            }
             Step::Check { tag } if !self.checked && self.arrival.is_complete() && *tag == self.tag => {
                 self.checked = true;
                 Ok(0)

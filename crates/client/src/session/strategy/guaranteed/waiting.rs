@@ -47,6 +47,8 @@ pub(super) struct Waiting {
     has_begun: bool,
     /// The nodes that still take part.
     pub(super) there: PartySet,
+    /// Nodes that did not answer as they should.
+    pub(super) given_up: PartySet,
     pub(super) awaited: PartySet,
     /// By node: how many replies to earlier messages are still to come.
     pub(super) owed: Vec<usize>,
@@ -79,6 +81,7 @@ impl Waiting {
             leader,
             has_begun,
             there,
+            given_up: PartySet::default(),
             awaited,
             owed,
             began: now,
@@ -99,8 +102,7 @@ impl Waiting {
         self.overdue.min(self.at_most)
     }
 
-    /// Takes note of what came; `lost` are the nodes whose connections have ended. Nodes that are not `there`
-    /// any more, except for those that have refused, did not answer as they should.
+    /// Takes note of what came; `lost` are the nodes whose connections have ended.
     pub(super) fn note(&mut self, heard: Heard, lost: PartySet, now: Instant) -> NextStep {
         let (party, reply) = match heard {
             Heard::Nothing => {
@@ -109,12 +111,14 @@ impl Waiting {
                 return NextStep::End;
             }
             Heard::Garbage(party) => {
+                self.owed[party.index()] = 0;
                 self.give_up(lost.and(only(party)));
                 return self.or_end(NextStep::Wait);
             }
             Heard::Reply(party, reply) => (party, reply),
         };
-        self.give_up(lost);
+        // What it has sent before its connection ended counts.
+        self.give_up(lost.without(only(party)));
         let late = std::mem::take(&mut self.owed[party.index()]);
         match reply {
             Reply::Refused(refusal) => self.note_refusal(party, refusal, now),
@@ -138,7 +142,9 @@ impl Waiting {
     }
 
     fn give_up(&mut self, nodes: PartySet) {
-        self.there = self.there.without(nodes);
+        let stayed = self.there.without(nodes);
+        self.given_up = self.given_up.and(self.there.without(stayed));
+        self.there = stayed;
         self.awaited = self.awaited.without(nodes);
     }
 
@@ -146,7 +152,8 @@ impl Waiting {
     /// continue, and the client waits for them as before.
     fn note_refusal(&mut self, party: Party, refusal: Refusal, now: Instant) {
         self.refused.push((party, refusal));
-        self.give_up(only(party));
+        self.there = self.there.without(only(party));
+        self.awaited = self.awaited.without(only(party));
         if !self.has_begun {
             let patience = if self.leader == Some(party) { OTHERS_ARE_LED } else { OTHERS_BEGIN };
             self.at_most = self.at_most.min(now + patience);
@@ -248,6 +255,7 @@ mod tests {
             assert_eq!(ended, NextStep::End);
             // Who is silent only because another refused is not given up.
             assert_eq!(waiting.there.is_empty(), has_begun);
+            assert!(!waiting.given_up.contains(Party(party)), "it has answered");
             let mut again = self::waiting(has_begun, now);
             let both = [refusal(1), refusal(2)].map(|heard| again.note(heard, none, now));
             assert_eq!((both, again.refused.len()), ([NextStep::Wait; 2], 2));
@@ -262,6 +270,32 @@ mod tests {
         assert_eq!(waiting.note(Heard::Garbage(Party(1)), PartySet::default(), now), NextStep::Wait);
         assert_eq!(waiting.note(reply(0), only(Party(2)), now), NextStep::Wait);
         assert_eq!(waiting.there, [Party(0), Party(3)].into_iter().collect());
-        assert_eq!(waiting.note(Heard::Garbage(Party(3)), PartySet::default(), now), NextStep::End);
+        assert_eq!(waiting.given_up, [Party(1), Party(2)].into_iter().collect());
+        waiting.owed[3] = 1;
+        assert_eq!(waiting.note(Heard::Garbage(Party(3)), only(Party(0)), now), NextStep::End);
+        assert_eq!((waiting.given_up, waiting.owed[3]), (PartySet::all(4), 0));
+    }
+
+    #[test]
+    fn nodes_that_hang_up_while_nothing_comes_are_given_up() {
+        let now = Instant::now();
+        let mut waiting = waiting(true, now);
+        assert_eq!(waiting.note(Heard::Nothing, only(Party(2)), now), NextStep::End);
+        assert_eq!(waiting.given_up, only(Party(2)));
+    }
+
+    /// The refusal of a node that owes an earlier reply counts, and whoever claims to work on an earlier
+    /// message gets no time.
+    #[test]
+    fn what_comes_late_gives_no_time_and_a_refusal_is_never_late() {
+        let now = Instant::now();
+        let (mut waiting, none) = (waiting(true, now), PartySet::default());
+        waiting.owed = vec![1; 4];
+        for party in 0..4 {
+            waiting.note(working(party), none, now + SECOND);
+        }
+        assert_eq!(waiting.until(now), now + ANSWER);
+        waiting.note(refusal(1), only(Party(1)), now);
+        assert_eq!((waiting.refused.len(), waiting.given_up, waiting.owed[1]), (1, none, 0));
     }
 }
