@@ -195,7 +195,7 @@ impl Conversation<'_> {
         {
             (self.workers.caller.work)(done, of);
         }
-        Ok(Heard::Reply(party, reply))
+        Ok(Heard::Reply(party, reply.into()))
     }
 
     /// Goes on with the nodes that are there, and suspects those that did not answer as they should.

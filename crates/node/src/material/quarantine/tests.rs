@@ -1,5 +1,7 @@
 //! What failures are called, and what a node alone makes of each.
 
+use std::path::{Path, PathBuf};
+
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use polyclave_config::NodeDir;
 use polyclave_protocol::authenticated::MAX_UNANSWERED;
@@ -11,11 +13,15 @@ use crate::local::create;
 
 const FAILED: Error = Error::CheckFailed { what: "something secret" };
 
+fn open(home: &Path) -> NodeDir {
+    NodeDir::open(home).expect("its directory")
+}
+
 /// A node whose peers do not run.
 struct Alone {
     node: Running,
     disk: Disk,
-    audit: std::path::PathBuf,
+    home: PathBuf,
     _dir: tempfile::TempDir,
 }
 
@@ -23,10 +29,16 @@ impl Alone {
     fn start(protocol: &str, nodes: usize) -> Alone {
         let dir = tempfile::tempdir().expect("a directory");
         let local = create(&dir.path().join("cluster"), protocol, nodes, 1).expect("a cluster");
-        let (disk, home) = (Disk::default(), NodeDir::open(&local.nodes[0]).expect("its directory"));
-        let audit = home.audit_path();
-        let node = Running::start_over(home, reopen(&disk)).expect("it starts");
-        Alone { node, disk, audit, _dir: dir }
+        let (disk, home) = (Disk::default(), local.nodes[0].clone());
+        let node = Running::start_over(open(&home), reopen(&disk)).expect("it starts");
+        Alone { node, disk, home, _dir: dir }
+    }
+
+    fn restart(self) -> Alone {
+        let Alone { node, disk, home, _dir } = self;
+        drop(node);
+        let node = Running::start_over(open(&home), reopen(&disk)).expect("it starts");
+        Alone { node, disk, home, _dir }
     }
 
     /// What the node makes of an error. If it is a quarantine, that is written down when this returns, unless
@@ -80,7 +92,7 @@ fn a_node_with_a_mac_key_stops_after_a_check_that_failed_and_says_so() {
     for line in ["polyclave_quarantined 1", "polyclave_checks_failed 1"] {
         assert!(metrics.render().contains(line), "{}", metrics.render());
     }
-    let audit = std::fs::read_to_string(&alone.audit).expect("its audit log");
+    let audit = std::fs::read_to_string(open(&alone.home).audit_path()).expect("its audit log");
     assert!(audit.contains("check-failed"), "{audit}");
 }
 
@@ -100,6 +112,23 @@ fn a_node_without_a_mac_key_stops_and_counts_nothing() {
     let (is_quarantine, _) = alone.judge(&FAILED);
     assert_eq!((is_quarantine, alone.counted(), alone.may_use_mac_key()), (true, [0, 0], false));
     assert!(alone.is_written_down());
+}
+
+/// A node may be killed between the count and the quarantine that follows from it.
+#[test]
+fn a_node_whose_count_is_too_high_is_under_quarantine_after_its_start() {
+    let [most, too_many] = [MAX_UNANSWERED - 1, MAX_UNANSWERED];
+    for (protocol, nodes, failed, unanswered, is_quarantine) in [
+        ("spdz-lt", 2, 0, most, false),
+        ("spdz-lt", 2, 0, too_many, true),
+        ("spdz-lt", 2, 1, 0, true),
+        ("replicated-active", 3, 1, too_many, false),
+    ] {
+        let alone = Alone::start(protocol, nodes);
+        alone.node.store.count_guesses(Guesses { failed, unanswered }).expect("counted");
+        let alone = alone.restart();
+        assert_eq!(alone.node.material.is_quarantined(), is_quarantine, "{protocol}: {failed}, {unanswered}");
+    }
 }
 
 /// The count is kept until the disk has room, and the MAC key is not used.

@@ -23,7 +23,7 @@ pub(super) enum Heard {
     /// Something that is no reply, or its end.
     Garbage(Party),
     /// A reply, perhaps a late one to an earlier message.
-    Reply(Party, Reply),
+    Reply(Party, Box<Reply>),
 }
 
 /// What to do next.
@@ -115,7 +115,7 @@ impl Waiting {
                 self.give_up(lost.and(only(party)));
                 return self.or_end(NextStep::Wait);
             }
-            Heard::Reply(party, reply) => (party, reply),
+            Heard::Reply(party, reply) => (party, *reply),
         };
         // What it has sent before its connection ended counts.
         self.give_up(lost.without(only(party)));
@@ -187,15 +187,15 @@ mod tests {
     }
 
     fn reply(party: u8) -> Heard {
-        Heard::Reply(Party(party), Reply::Done(None))
+        Heard::Reply(Party(party), Reply::Done(None).into())
     }
 
     fn working(party: u8) -> Heard {
-        Heard::Reply(Party(party), Reply::Working { done: 0, of: 0 })
+        Heard::Reply(Party(party), Reply::Working { done: 0, of: 0 }.into())
     }
 
     fn refusal(party: u8) -> Heard {
-        Heard::Reply(Party(party), Reply::Refused(Refusal::new(Reason::Denied, "no")))
+        Heard::Reply(Party(party), Reply::Refused(Refusal::new(Reason::Denied, "no")).into())
     }
 
     #[test]
