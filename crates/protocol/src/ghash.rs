@@ -195,8 +195,8 @@ fn by_frobenius(
 }
 
 /// The hash of shared blocks under a key that is used for nothing else, so that no more powers are computed
-/// than these blocks take. For m blocks 2m - 1 multiplications, and one round more than the logarithm of m,
-/// rounded up.
+/// than these blocks take. For m blocks m - 1 multiplications and an inner product of m elements, and one
+/// round more than the logarithm of m, rounded up.
 pub fn hash_once(
     h: &Elements,
     blocks: &Elements,

@@ -24,6 +24,14 @@ fn to_use(how: Use) -> Operation {
     Operation::Use(UseKey { key: key("k"), id: None, how })
 }
 
+#[test]
+fn an_approver_reads_in_which_mode_a_key_is_used() {
+    let message = Message { mode: Mode::Ccm, nonce: None, additional: Vec::new(), bytes: 1 };
+    let how = Use::MessageEncrypt { message, tag_bytes: 16, mask: 16 };
+    let words = UseKey { key: key("k"), id: None, how }.in_words();
+    assert!(words.starts_with("use the key \"k\" once: MessageEncrypt in ccm"), "{words}");
+}
+
 /// Every operation, and what the rules have to allow for it. `!` stands before what it amounts to, `=` before
 /// what has to be allowed at all times.
 fn all() -> Vec<(Operation, &'static str)> {

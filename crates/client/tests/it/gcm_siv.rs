@@ -169,6 +169,16 @@ fn a_nonce_of_a_client_may_come_twice_and_is_refused_if_the_key_takes_none() {
 }
 
 #[test]
+fn a_mode_without_tags_has_no_messages_with_tags() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let key = client.key("any").expect("nothing is asked");
+    for mode in Mode::ALL.into_iter().filter(|mode| mode.tag_bytes().is_empty()) {
+        assert!(matches!(key.aead(mode), Err(Error::Misuse(_))), "{mode}");
+    }
+}
+
+#[test]
 fn a_key_for_gcm_siv_serves_nothing_else() {
     let cluster = TestCluster::shared();
     let client = cluster.client();

@@ -12,8 +12,8 @@ use crate::{Error, Result};
 /// Bytes of a nonce of the nodes.
 pub(crate) const NONCE: usize = 12;
 
-/// Encrypts and decrypts messages of GCM, CCM or SIV under a key. A message is written as nonce, ciphertext,
-/// tag; one of SIV as tag and ciphertext.
+/// Encrypts and decrypts messages of GCM, CCM, SIV or GCM-SIV under a key. A message is written as nonce,
+/// ciphertext, tag; one of SIV as tag and ciphertext.
 #[derive(Clone)]
 pub struct Aead<'k> {
     pub(crate) key: &'k KeyHandle<'k>,

@@ -1,4 +1,4 @@
-//! Messages that the nodes take whole: short ones of SIV and CCM.
+//! Messages that the nodes take whole: short ones of SIV, CCM and GCM-SIV.
 //!
 //! The message goes to the nodes under masks. They never see it, and fill it up themselves.
 

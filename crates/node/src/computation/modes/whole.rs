@@ -1,13 +1,13 @@
 //! One short message that the nodes take whole: how it comes, and when what goes out. What is computed of it
-//! is a mode's ([`Whole`]): [`siv`](super::siv), [`ccm`](super::ccm).
+//! is a mode's ([`Whole`]): [`siv`](super::siv), [`ccm`](super::ccm), [`gcm_siv`](super::gcm_siv).
 //!
 //! The message stays shared while its tag is computed: on encryption it comes under masks, on decryption it
 //! is the public ciphertext plus shared keystream. The nodes themselves fill up its last block, so a client
 //! can have no other tag than that of a message. On encryption the tag is computed when the whole message is
 //! fixed; then the client gets the tag, and keystream. On decryption the tag that belongs to the message is
 //! compared on shares, by a random multiple of the difference, and is never opened; bytes that a short tag
-//! does not have are set to zero there. The keystream stays shared until the tag has fitted. So whoever
-//! alters a ciphertext learns that it was altered, and no keystream.
+//! does not have are set to zero there. The keystream stays shared until the tag has fitted. A
+//! client that alters a ciphertext learns that it was altered, and no keystream.
 
 use std::collections::VecDeque;
 
@@ -343,5 +343,38 @@ impl Withheld {
         let (keystream, bytes) = self.pieces.pop_front().ok_or_else(nothing)?;
         self.revealed += 1;
         Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes, at.net)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_api as api;
+    use polyclave_cipher::catalog;
+
+    use super::*;
+
+    /// Blocks at the beginning, and for ciphertext of so many bytes.
+    fn charged(mode: api::Mode, cipher: &str, bytes: u32) -> (u64, u64) {
+        let cipher = catalog::find(cipher).expect("the catalog has it");
+        let nonce = mode.nonce_bytes().map(|_| vec![1; 12]);
+        let message = Message { mode, nonce, additional: Vec::new(), bytes };
+        let mut machine = Decrypt::new((&message, &cipher), &[1; BLOCK]).expect("it fits");
+        let absorbed = match bytes {
+            0 => 0,
+            _ => {
+                machine.admit(&Step::Absorb { ciphertext: vec![1; bytes as usize] }).expect("it belongs here")
+            }
+        };
+        (machine.blocks_at_start(), absorbed)
+    }
+
+    #[test]
+    fn blocks_are_charged_as_they_are_computed() {
+        use api::Mode::{Ccm, GcmSiv, Siv};
+        assert_eq!(charged(Ccm, "aes-128", 33), (2, 6), "E(A_0) and B_0; each block twice");
+        assert_eq!(charged(Siv, "aes-128", 33), (1, 6), "the code of zeros; each block twice");
+        assert_eq!(charged(Siv, "aes-128", 0), (2, 0), "a block of filling");
+        assert_eq!(charged(GcmSiv, "aes-128", 33), (4 + 1, 3), "keys and the tag; each block once");
+        assert_eq!(charged(GcmSiv, "aes-256", 0), (6 + 1, 0));
     }
 }

@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(waiting.given_up, only(Party(2)));
     }
 
-    /// The refusal of a node that owes an earlier reply counts, and whoever claims to work on an earlier
+    /// The refusal of a node that owes an earlier reply counts. A node that claims to work on an earlier
     /// message gets no time.
     #[test]
     fn what_comes_late_gives_no_time_and_a_refusal_is_never_late() {
